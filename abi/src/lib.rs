@@ -1,0 +1,31 @@
+//! Syscall numbers, names, argument kinds and values: what both the recorder and the analyzer know of the kernel ABI.
+//!
+//! Pure data and pure functions: no file is read and no syscall is made, so a tape of any supported ABI is printed the same on any
+//! host, macOS included. Nothing here follows the host's own architecture: constants that differ between x86 and arm64 are written
+//! out per ABI, and only values that are equal on both come from `linux-raw-sys` (which otherwise follows the compile target).
+//!
+//! - [`name`], [`number`], [`display_name`], [`all`]: numbers and names per [`Abi`]
+//! - [`describe`]: the arguments of a call, what its return value is and what it does to kernel state
+//! - [`FlagSet`]: values with names, printed in perf's or strace's way
+//! - [`errno_name`], [`errno_text`], [`signal_name`], [`sockaddr_text`], [`escape`]: single values
+//! - [`Selection`]: the `-e` expressions of `record` and `analyze`
+//!
+//! Reading memory of the traced process, keeping fd tables and laying out lines are left to the recorder and the analyzer.
+
+mod abi;
+mod desc;
+mod errno;
+mod flags;
+mod names;
+mod select;
+mod signal;
+mod value;
+
+pub use abi::Abi;
+pub use desc::{AT_FDCWD, ArgDesc, ArgKind, Effect, RetKind, SyscallDesc, describe, describe_name};
+pub use errno::{errno_name, errno_text, is_restart};
+pub use flags::{FlagSet, FlagStyle, How, clock_flags, protocol_flags, sockopt_flags};
+pub use names::{all, display_name, name, number};
+pub use select::{EventTerm, SelectError, Selection};
+pub use signal::{signal_name, signal_number};
+pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};

@@ -1,0 +1,149 @@
+//! What can be wrong with an expression, in words that say what to write instead.
+
+use super::{NAMES, aliases, groups};
+
+/// Why an `-e` expression was not accepted. The text of each names the term and, where one is near, the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// A name no ABI has.
+    #[error("unknown syscall '{name}' in -e{}", did_you_mean(near))]
+    Unknown {
+        /// The name as typed.
+        name: String,
+        /// Up to three names that are nearest to it, nearest first.
+        near: Vec<&'static str>,
+    },
+    /// A `%group` that does not exist.
+    #[error("unknown group '%{name}' in -e; groups are {}", groups::GROUPS.join(", "))]
+    Group {
+        /// The group as typed, without `%`.
+        name: String,
+    },
+    /// A glob no name matches.
+    #[error("no syscall matches '{glob}' in -e")]
+    Nothing {
+        /// The glob as typed.
+        glob: String,
+    },
+    /// Nothing between two commas, or an expression without any term.
+    #[error("empty term in -e '{expr}'")]
+    Empty {
+        /// The whole expression.
+        expr: String,
+    },
+    /// A colon without a family before it or an event after it.
+    #[error(
+        "'{term}' in -e is neither a syscall nor an event; write family:event, such as sched:*"
+    )]
+    Event {
+        /// The term as typed.
+        term: String,
+    },
+    /// A form of strace or perf that means something else here.
+    #[error("'{term}' in -e is not supported: {reason}")]
+    Unsupported {
+        /// The term as typed.
+        term: String,
+        /// What to use instead.
+        reason: &'static str,
+    },
+}
+
+fn did_you_mean(near: &[&str]) -> String {
+    if near.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", near.join(", "))
+    }
+}
+
+impl SelectError {
+    pub(super) fn unknown(name: &str) -> Self {
+        // `=recv` names no call, but it is known what the user is after
+        let meant = aliases::made_by_libc(name);
+        let near = if meant.is_empty() {
+            nearest(name)
+        } else {
+            meant.to_vec()
+        };
+        Self::Unknown {
+            name: name.to_owned(),
+            near,
+        }
+    }
+}
+
+/// Forms other tools accept, with what to do instead.
+pub(super) fn not_supported(term: &str) -> Option<&'static str> {
+    if term.starts_with('/') {
+        return Some("there are no regular expressions; use a glob such as epoll*");
+    }
+    let (qualifier, _) = term
+        .split_once('=')
+        .filter(|(before, _)| !before.is_empty())?;
+    Some(match qualifier {
+        "trace" | "t" => "write trace= once, in front of the list",
+        "signal" | "signals" | "s" => "signals are events; write signal:*",
+        "status" => "use --failure for calls that fail",
+        _ => "only trace= may stand before a list of syscalls",
+    })
+}
+
+/// Up to three names at the smallest edit distance from `name`, if that is less than about half its length.
+fn nearest(name: &str) -> Vec<&'static str> {
+    let lower = name.to_ascii_lowercase();
+    // a name of absurd length is near to nothing, and must not cost its square
+    if lower.len() > 64 {
+        return Vec::new();
+    }
+    let limit = (lower.len() / 2).clamp(1, 3);
+    let candidates = NAMES
+        .iter()
+        .copied()
+        .chain(aliases::names())
+        .chain(groups::GROUPS);
+    let mut near: Vec<(usize, &'static str)> = candidates
+        .map(|known| (distance(lower.as_bytes(), known.as_bytes()), known))
+        .filter(|(d, _)| *d <= limit)
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().take(3).map(|(_, known)| known).collect()
+}
+
+/// Edit distance: insertions, deletions and replacements of one byte.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance(b"openat", b"openat"), 0);
+        assert_eq!(distance(b"opennat", b"openat"), 1);
+        assert_eq!(distance(b"", b"abc"), 3);
+        assert_eq!(distance(b"kitten", b"sitting"), 3);
+    }
+
+    #[test]
+    fn nearest_names_are_few_and_near() {
+        assert_eq!(nearest("opennat")[0], "openat");
+        assert!(nearest("raed").contains(&"read"));
+        assert_eq!(nearest("netwrok"), ["network"]);
+        assert!(nearest("zzzzzzzzzzzz").is_empty());
+        assert!(nearest(&"x".repeat(100_000)).is_empty());
+    }
+}

@@ -1,0 +1,193 @@
+//! The command line as typed. [`crate::config`] turns it into settled values.
+//!
+//! Letters and words are perf trace's where it has them; strace's long names are accepted where they are free.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  analyze                                  every call of ./trace.tape, in order of start
+  analyze --duration 10 -e '!futex' t.tape  calls longer than 10 ms, futex left out
+  analyze -e file,network --failure         failed calls on files and sockets
+  analyze -s                                calls, errors and times per thread and syscall
+  analyze --errno-summary --summary-mode total
+  analyze --time 1.5,2 -p 2214              half a second of one process
+  analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
+  analyze info t.tape                       what is in the tape, and what is missing
+  analyze check t.tape                      whether every byte of it is sound
+
+Reports: info, check; without a report name, the listing. A file named like a report is written ./info.
+Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
+
+/// What was typed.
+#[derive(Clone, Debug, Default, Parser)]
+#[command(
+    name = "analyze",
+    version,
+    about = "Answers questions from a tape recorded by `record`, offline and without root",
+    after_help = EXAMPLES,
+    max_term_width = 100
+)]
+pub struct Args {
+    /// Report name first (info, check; none: the listing), then the tape [default: trace.tape]
+    #[arg(value_name = "REPORT | FILE")]
+    pub words: Vec<PathBuf>,
+
+    /// Tape to read
+    #[arg(short = 'i', long = "input", value_name = "FILE")]
+    pub input: Option<PathBuf>,
+
+    /// Only calls longer than this; a bare number is ms (10, 2.5, 300us, 1s)
+    #[arg(long, value_name = "TIME", help_heading = "Filters")]
+    pub duration: Option<String>,
+
+    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up
+    #[arg(short = 'e', long = "event", alias = "expr", alias = "trace", value_name = "EXPR", allow_hyphen_values = true, help_heading = "Filters")]
+    pub events: Vec<String>,
+
+    /// Only calls that failed
+    #[arg(long, alias = "failed-only", alias = "failed", help_heading = "Filters")]
+    pub failure: bool,
+
+    /// Only these processes
+    #[arg(short = 'p', long = "pid", value_name = "PID,...", value_delimiter = ',', help_heading = "Filters")]
+    pub pids: Vec<u32>,
+
+    /// Only these threads
+    #[arg(short = 't', long = "tid", value_name = "TID,...", value_delimiter = ',', help_heading = "Filters")]
+    pub tids: Vec<u32>,
+
+    /// Only these users, by number or name
+    #[arg(short = 'u', long = "uid", value_name = "USER,...", value_delimiter = ',', help_heading = "Filters")]
+    pub users: Vec<String>,
+
+    /// With =NAME,...: only threads of that name (globs allowed); without a value: show names (the default)
+    #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Filters")]
+    pub comm: Vec<String>,
+
+    /// Only calls that ended on these CPUs, e.g. 0-3,7
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", help_heading = "Filters")]
+    pub cpus: Option<String>,
+
+    /// Only threads in this cgroup or below it, by path; globs allowed
+    #[arg(short = 'G', long = "cgroup", value_name = "PATH", help_heading = "Filters")]
+    pub cgroups: Vec<String>,
+
+    /// Only calls that began in FROM,TO: s since the tape's start, 300ms, RFC 3339, or N%; either may be left out
+    #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, help_heading = "Filters")]
+    pub time: Option<String>,
+
+    /// Stop after N lines
+    #[arg(long, value_name = "N", help_heading = "Filters")]
+    pub max_events: Option<u64>,
+
+    /// Only the summary: calls, errors and times per thread and syscall
+    #[arg(short = 's', long, alias = "summary-only", help_heading = "Summary")]
+    pub summary: bool,
+
+    /// The listing, then the summary
+    #[arg(short = 'S', long, help_heading = "Summary")]
+    pub with_summary: bool,
+
+    /// Add how often each errno was returned; implies -s
+    #[arg(long, help_heading = "Summary")]
+    pub errno_summary: bool,
+
+    /// What the summary groups by
+    #[arg(long, value_enum, value_name = "MODE", default_value_t, help_heading = "Summary")]
+    pub summary_mode: SummaryMode,
+
+    /// Order of the listing: by start of each call, or by its end as perf trace does
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t, help_heading = "Listing")]
+    pub sort: Sort,
+
+    /// Print CLOCK_MONOTONIC times, not ms since the tape's start
+    #[arg(short = 'T', long = "absolute-time", help_heading = "Listing")]
+    pub absolute: bool,
+
+    /// Leave out thread names
+    #[arg(long, help_heading = "Listing")]
+    pub no_comm: bool,
+
+    /// Print arguments that are 0 too
+    #[arg(long, help_heading = "Listing")]
+    pub show_zeros: bool,
+
+    /// Print constants with their prefix: O_RDONLY, not RDONLY
+    #[arg(long, help_heading = "Listing")]
+    pub show_prefix: bool,
+
+    /// Also list the child's side of fork and clone, which no one called
+    #[arg(long, help_heading = "Listing")]
+    pub clone_child: bool,
+
+    /// Form of the output
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub format: Format,
+
+    /// Exit with 3 when what was lost touches the answer
+    #[arg(long)]
+    pub fail_on_loss: bool,
+
+    /// Print a man page or shell completions, e.g. man, completions-bash
+    #[arg(long, value_enum, value_name = "WHAT", hide = true)]
+    pub generate: Option<Generate>,
+}
+
+impl Args {
+    /// Reads the command line; prints help or a usage error and ends the process where clap says so.
+    pub fn from_env() -> Self {
+        Self::parse()
+    }
+}
+
+/// What `--summary-mode` groups by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SummaryMode {
+    /// Each thread.
+    #[default]
+    Thread,
+    /// Each process.
+    Process,
+    /// Nothing: one table.
+    Total,
+    /// Each cgroup.
+    Cgroup,
+}
+
+/// Order of a listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// By start of each call.
+    #[default]
+    Start,
+    /// By end of each call.
+    End,
+}
+
+/// Form of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One object a line.
+    Json,
+    /// One record a line, after a header line.
+    Csv,
+}
+
+/// What `--generate` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Generate {
+    /// Man page.
+    Man,
+    /// Completions for bash.
+    CompletionsBash,
+    /// Completions for zsh.
+    CompletionsZsh,
+    /// Completions for fish.
+    CompletionsFish,
+}

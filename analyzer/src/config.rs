@@ -1,0 +1,207 @@
+//! The command line resolved: which report, which tape, which calls, which form. Anything wrong here is bad usage (exit 2).
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use systape_abi::{FlagStyle, Selection};
+
+use crate::args::{Args, Format, Sort, SummaryMode};
+use crate::filter::Filters;
+use crate::render::text::Look;
+use crate::timespec;
+
+/// The tape that is read when none is named.
+pub const DEFAULT_TAPE: &str = "trace.tape";
+
+/// What is asked of the tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Calls, one a line, a summary, or both.
+    Calls,
+    /// What the tape holds and lacks.
+    Info,
+    /// Whether every byte of it is sound.
+    Check,
+}
+
+impl Report {
+    /// Names of reports; the listing has none.
+    pub const NAMES: [(&'static str, Self); 2] = [("info", Self::Info), ("check", Self::Check)];
+}
+
+/// Settled values.
+#[derive(Debug)]
+pub struct Config {
+    /// What is asked.
+    pub report: Report,
+    /// The tape.
+    pub file: PathBuf,
+    /// Which calls.
+    pub filters: Filters,
+    /// Whether calls are listed.
+    pub listing: bool,
+    /// Whether they are summed up.
+    pub summary: bool,
+    /// Whether the summary counts each errno.
+    pub errnos: bool,
+    /// What the summary groups by.
+    pub mode: SummaryMode,
+    /// Order of the listing.
+    pub sort: Sort,
+    /// Lines to print at most.
+    pub max_events: u64,
+    /// How lines look.
+    pub look: Look,
+    /// Whether the child's side of clone is listed.
+    pub clone_child: bool,
+    /// Text, JSON or CSV.
+    pub format: Format,
+    /// Exit with 3 when something is missing.
+    pub fail_on_loss: bool,
+}
+
+impl Config {
+    /// Settles what was typed.
+    pub fn resolve(args: &Args) -> Result<Self> {
+        let (report, file) = report_and_file(args)?;
+        let summary = args.summary || args.with_summary || args.errno_summary;
+        let listing = args.with_summary || !summary;
+        if args.summary && args.with_summary {
+            bail!("-s is the summary alone, -S is listing and summary: give one of them");
+        }
+        if listing && summary && args.format == Format::Csv {
+            bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
+        }
+        let color = args.format == Format::Text
+            && std::io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Ok(Self {
+            report,
+            file,
+            filters: filters(args)?,
+            listing,
+            summary,
+            errnos: args.errno_summary,
+            mode: args.summary_mode,
+            sort: args.sort,
+            max_events: args.max_events.unwrap_or(u64::MAX),
+            look: Look {
+                absolute: args.absolute,
+                no_comm: args.no_comm,
+                show_zeros: args.show_zeros,
+                style: FlagStyle { prefix: args.show_prefix },
+                color,
+            },
+            clone_child: args.clone_child,
+            format: args.format,
+            fail_on_loss: args.fail_on_loss,
+        })
+    }
+}
+
+/// The first word is a report if it is the name of one; what is left is the tape.
+fn report_and_file(args: &Args) -> Result<(Report, PathBuf)> {
+    let named = args.words.first().and_then(|word| Report::NAMES.iter().find(|(name, _)| word.as_os_str() == *name));
+    let (report, files) = match named {
+        Some((_, report)) => (*report, &args.words[1..]),
+        None => (Report::Calls, &args.words[..]),
+    };
+    match (&args.input, files) {
+        (None, []) => Ok((report, PathBuf::from(DEFAULT_TAPE))),
+        (None, [file]) | (Some(file), []) => Ok((report, file.clone())),
+        (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
+        (None, [first, second, ..]) => {
+            let hint = match nearest_report(first) {
+                Some(name) => format!("; did you mean the report '{name}'?"),
+                None => "; this report reads one".to_owned(),
+            };
+            bail!("two tapes: '{}' and '{}'{hint}", first.display(), second.display())
+        }
+    }
+}
+
+/// The report whose name `path` resembles, for a message: a word without `/` or `.` at most two edits away.
+pub fn nearest_report(path: &Path) -> Option<&'static str> {
+    let word = path.to_str().filter(|word| word.len() < 20 && !word.contains(['/', '.']))?;
+    let near = Report::NAMES.iter().map(|(name, _)| (distance(word, name), *name)).min()?;
+    (near.0 <= 2).then_some(near.1)
+}
+
+/// Edit distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn filters(args: &Args) -> Result<Filters> {
+    let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
+    if let Some(event) = selection.other_events().first() {
+        bail!("-e '{}:{}': this version lists syscalls only", event.family, event.event);
+    }
+    let comms = args.comm.iter().flat_map(|names| names.split(',')).filter(|name| !name.is_empty());
+    Ok(Filters {
+        longer_than: match &args.duration {
+            Some(text) => Some(timespec::duration(text, 1_000_000).map_err(|e| e.context("--duration"))?),
+            None => None,
+        },
+        selection,
+        selects: !args.events.is_empty(),
+        failure: args.failure,
+        pids: args.pids.clone(),
+        tids: args.tids.clone(),
+        users: args.users.clone(),
+        comms: comms.map(str::to_owned).collect(),
+        cpus: args.cpus.as_deref().map(timespec::cpu_list).transpose()?,
+        cgroups: args.cgroups.clone(),
+        time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn resolve(words: &str) -> Result<Config> {
+        Config::resolve(&Args::try_parse_from(words.split(' '))?)
+    }
+
+    #[test]
+    fn the_first_word_is_a_report_or_the_tape() {
+        let settled = |words| resolve(words).map(|c| (c.report, c.file)).unwrap();
+        assert_eq!(settled("analyze"), (Report::Calls, PathBuf::from("trace.tape")));
+        assert_eq!(settled("analyze info"), (Report::Info, PathBuf::from("trace.tape")));
+        assert_eq!(settled("analyze ./info"), (Report::Calls, PathBuf::from("./info")));
+        assert_eq!(settled("analyze check x"), (Report::Check, PathBuf::from("x")));
+        assert_eq!(settled("analyze -s -i y"), (Report::Calls, PathBuf::from("y")));
+        assert!(resolve("analyze inof x").unwrap_err().to_string().contains("'info'"));
+        assert_eq!(nearest_report(Path::new("chek")), Some("check"));
+        assert_eq!(nearest_report(Path::new("my.tape")), None);
+    }
+
+    #[test]
+    fn comm_is_a_filter_only_with_a_value() {
+        assert_eq!(resolve("analyze --comm x.tape").unwrap().file, PathBuf::from("x.tape"));
+        let config = resolve("analyze --comm=ls,git* x.tape").unwrap();
+        assert_eq!(config.filters.comms, ["ls", "git*"]);
+    }
+
+    #[test]
+    fn summaries() {
+        let which = |words| resolve(words).map(|c| (c.listing, c.summary)).unwrap();
+        assert_eq!(which("analyze"), (true, false));
+        assert_eq!(which("analyze -s"), (false, true));
+        assert_eq!(which("analyze --errno-summary"), (false, true));
+        assert_eq!(which("analyze -S --errno-summary"), (true, true));
+        assert!(resolve("analyze -sS").is_err());
+    }
+}

@@ -1,0 +1,247 @@
+//! Which calls a report is about: one struct that every report shares.
+//!
+//! [`Filters`] is what was asked, before a tape is open. [`Scope`] is the same bound to one tape: times are its
+//! clock's, user names are numbers, cgroups are ids. [`SegmentFilter`] is a scope bound to one segment: tasks and calls are decided
+//! once each, so a row costs two table look-ups.
+
+use anyhow::{Result, bail};
+use rustc_hash::FxHashSet;
+use systape_abi::{Abi, Selection};
+use systape_format::model::{CallState, Core, Dict, SegmentInfo, Session, Task, Time};
+
+use crate::clock::Clock;
+use crate::summary::stats::failed;
+use crate::timespec::Edge;
+use crate::glob;
+
+/// What was asked for; empty lists and None let everything pass.
+#[derive(Debug)]
+pub struct Filters {
+    /// Calls longer than this, ns.
+    pub longer_than: Option<u64>,
+    /// `-e`.
+    pub selection: Selection,
+    /// Whether there was a `-e`.
+    pub selects: bool,
+    /// Only calls that failed.
+    pub failure: bool,
+    /// Processes.
+    pub pids: Vec<u32>,
+    /// Threads.
+    pub tids: Vec<u32>,
+    /// Users, by number or name.
+    pub users: Vec<String>,
+    /// Names of threads, as globs.
+    pub comms: Vec<String>,
+    /// CPUs, sorted.
+    pub cpus: Option<Vec<u32>>,
+    /// cgroups by path, as globs.
+    pub cgroups: Vec<String>,
+    /// When calls began: from, to.
+    pub time: (Option<Edge>, Option<Edge>),
+}
+
+/// [`Filters`] bound to one tape.
+#[derive(Debug)]
+pub struct Scope<'a> {
+    filters: &'a Filters,
+    uids: Option<FxHashSet<u32>>,
+    cgroup_ids: Option<FxHashSet<u64>>,
+    /// Calls that began at or after this, CLOCK_MONOTONIC ns.
+    pub from: u64,
+    /// Calls that began before this.
+    pub to: u64,
+}
+
+impl<'a> Scope<'a> {
+    /// Binds `filters` to the tape of `session`, which ends at `end`; `clock` is made only for real times.
+    pub fn new(filters: &'a Filters, session: &Session, end: u64, clock: impl FnOnce() -> Clock) -> Result<Self> {
+        let real = [filters.time.0, filters.time.1].iter().any(|edge| matches!(edge, Some(Edge::Real(_))));
+        let clock = if real { clock() } else { Clock::default() };
+        let place = |edge: Edge| -> Result<u64> {
+            let length = u128::from(end.saturating_sub(session.window_open));
+            Ok(match edge {
+                Edge::Offset(ns) => session.window_open.saturating_add(ns),
+                Edge::Part(millionths) => session.window_open + (length * u128::from(millionths) / 1_000_000) as u64,
+                Edge::Real(ns) => match clock.monotonic(ns) {
+                    Some(ts) => ts,
+                    None => bail!("--time: this tape has no clock sample, so real times cannot be placed on it; use seconds"),
+                },
+            })
+        };
+        let from = filters.time.0.map_or(Ok(0), place)?;
+        // 100% means to the end, the last event included
+        let to = match filters.time.1 {
+            None | Some(Edge::Part(1_000_000)) => u64::MAX,
+            Some(edge) => place(edge)?,
+        };
+        Ok(Self { filters, uids: uids(filters, session)?, cgroup_ids: cgroup_ids(filters, session)?, from, to })
+    }
+
+    /// What was asked.
+    pub fn filters(&self) -> &Filters {
+        self.filters
+    }
+
+    /// Whether durations or errors decide, so that each row must be looked at.
+    pub fn valued(&self) -> bool {
+        self.filters.longer_than.is_some() || self.filters.failure
+    }
+
+    /// Whether times matter: rows of some segments may begin outside.
+    pub fn timed(&self) -> bool {
+        self.from > 0 || self.to < u64::MAX
+    }
+
+    /// Whether the index cannot rule out that the segment holds a row that passes.
+    pub fn may_match(&self, info: &SegmentInfo) -> bool {
+        let f = self.filters;
+        if info.rows == 0 || info.end_max < self.from || info.start_min >= self.to {
+            return false;
+        }
+        // a lower bound of exactly `longer_than` passes too
+        if f.longer_than.is_some_and(|ns| info.max_dur < ns) || (f.failure && info.failures == 0) {
+            return false;
+        }
+        if f.selects && info.calls.as_ref().is_some_and(|calls| !calls.iter().any(|c| f.selection.contains(Abi::from_raw(c.abi), c.nr))) {
+            return false;
+        }
+        f.pids.is_empty() || info.pids.as_ref().is_none_or(|pids| pids.iter().any(|p| f.pids.contains(p)))
+    }
+
+    /// Whether `task` passes.
+    pub fn task(&self, task: &Task) -> bool {
+        let f = self.filters;
+        (f.pids.is_empty() || f.pids.contains(&task.pid))
+            && (f.tids.is_empty() || f.tids.contains(&task.tid))
+            && self.uids.as_ref().is_none_or(|uids| uids.contains(&task.uid))
+            && self.cgroup_ids.as_ref().is_none_or(|ids| ids.contains(&task.cgroup_id))
+            && (f.comms.is_empty() || f.comms.iter().any(|glob| glob::matches(glob.as_bytes(), &task.comm)))
+    }
+
+    /// Decides tasks and calls of one segment.
+    pub fn segment(&self, dict: &Dict) -> SegmentFilter<'_> {
+        let f = self.filters;
+        let call = |c: &systape_format::model::Call| {
+            let abi = Abi::from_raw(c.abi);
+            if !f.selection.contains(abi, c.nr) {
+                Pick::No
+            } else if f.selection.positively_names(abi, c.nr) {
+                Pick::Always
+            } else {
+                Pick::Selected
+            }
+        };
+        SegmentFilter {
+            scope: self,
+            tasks: dict.tasks.iter().map(|t| self.task(t)).collect(),
+            calls: dict.calls.iter().map(call).collect(),
+        }
+    }
+}
+
+/// Whether a call passes `-e`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// Not selected.
+    No,
+    /// Selected, unless the row was kept for fd tracking only.
+    Selected,
+    /// Selected by name, so also rows that `record -e` kept only for fd tracking.
+    Always,
+}
+
+/// [`Scope`] bound to one segment.
+#[derive(Debug)]
+pub struct SegmentFilter<'a> {
+    scope: &'a Scope<'a>,
+    /// For each task of the segment.
+    pub tasks: Vec<bool>,
+    /// For each call of the segment.
+    pub calls: Vec<Pick>,
+}
+
+impl SegmentFilter<'_> {
+    /// Whether `row` passes everything but time and CPU.
+    #[inline]
+    pub fn core(&self, core: &Core, row: usize) -> bool {
+        self.key(core, row) && self.value(core, row)
+    }
+
+    /// Whether task and call of `row` pass.
+    #[inline]
+    fn key(&self, core: &Core, row: usize) -> bool {
+        let call = self.calls[core.call[row] as usize];
+        self.tasks[core.task[row] as usize]
+            && (call == Pick::Always || (call == Pick::Selected && !core.unselected.get(row).copied().unwrap_or(false)))
+    }
+
+    /// Whether duration and errno of `row` pass.
+    #[inline]
+    pub fn value(&self, core: &Core, row: usize) -> bool {
+        let f = self.scope.filters;
+        let state = core.state[row];
+        if let Some(ns) = f.longer_than {
+            let passes = match state {
+                CallState::Complete => core.dur[row] > ns,
+                CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => core.dur[row] >= ns,
+                CallState::CloneChild | CallState::Denied | CallState::LostEnter => false,
+            };
+            if !passes {
+                return false;
+            }
+        }
+        !f.failure || failed(state, core.errno[row])
+    }
+
+    /// Whether start and CPU of `row` pass.
+    #[inline]
+    pub fn time(&self, time: &Time, row: usize) -> bool {
+        let start = time.start[row];
+        start >= self.scope.from
+            && start < self.scope.to
+            && self.scope.filters.cpus.as_ref().is_none_or(|cpus| time.cpu.get(row).is_some_and(|cpu| cpus.binary_search(cpu).is_ok()))
+    }
+}
+
+/// `-u` as numbers; names are looked up among the tape's users.
+fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> {
+    if filters.users.is_empty() {
+        return Ok(None);
+    }
+    let mut uids = FxHashSet::default();
+    for user in &filters.users {
+        if let Ok(uid) = user.parse() {
+            uids.insert(uid);
+        } else if let Some((uid, _)) = session.users.iter().find(|(_, name)| name == user.as_bytes()) {
+            uids.insert(*uid);
+        } else {
+            let names: Vec<_> = session.users.iter().take(8).map(|(_, name)| String::from_utf8_lossy(name)).collect();
+            bail!("-u {user}: the recorded machine has no such user (it has {}); a number works too", names.join(", "));
+        }
+    }
+    Ok(Some(uids))
+}
+
+/// `-G` as ids: a path stands for itself and everything below it.
+fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u64>>> {
+    if filters.cgroups.is_empty() {
+        return Ok(None);
+    }
+    let mut ids = FxHashSet::default();
+    for wanted in &filters.cgroups {
+        let wanted = wanted.trim_matches('/').as_bytes();
+        let before = ids.len();
+        for (id, path) in &session.cgroups {
+            let path = path.strip_prefix(b"/").unwrap_or(path);
+            let below = path.strip_prefix(wanted).is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest[0] == b'/');
+            if below || glob::matches(wanted, path) {
+                ids.insert(*id);
+            }
+        }
+        if ids.len() == before {
+            bail!("-G {}: no cgroup of this tape has that path", String::from_utf8_lossy(wanted));
+        }
+    }
+    Ok(Some(ids))
+}

@@ -1,0 +1,196 @@
+//! A segment with everything a printed line needs, read and looked up once.
+//!
+//! A group that cannot be read costs only what it holds: without arguments a call is still listed, without times it is not.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use systape_format::header::BlockKind;
+use systape_format::model::{Args, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, ProcessEvent, ProcessKind, Task, Time};
+use systape_format::reader::{Segment, Tape};
+
+use crate::calls::{CallBook, CallInfo};
+use crate::loss::Hole;
+
+/// What an fd argument stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FdPath<'a> {
+    /// No descriptor.
+    None,
+    /// A descriptor whose path is not known.
+    Unknown,
+    /// Path, or `pipe:[17]` and the like.
+    Known(&'a [u8]),
+}
+
+/// A decoded segment.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its number.
+    pub number: u32,
+    /// Tasks and calls.
+    pub dict: Dict,
+    /// Calls, tasks, durations, errors, states.
+    pub core: Core,
+    /// Starts and CPUs.
+    pub time: Time,
+    /// Return values and arguments; empty = not recorded or not readable.
+    pub args: Args,
+    /// Paths behind descriptors; empty = not recorded or not readable.
+    pub fds: Fds,
+    /// What is known of each of `dict.calls`.
+    pub calls: Vec<Arc<CallInfo>>,
+    captured: Vec<Captured>,
+    /// Row r's captured values are `captured[first[r]..first[r + 1]]`; empty without any.
+    first: Vec<u32>,
+    processes: Vec<ProcessEvent>,
+    /// tid → index of its first and last entry in `dict.tasks`.
+    by_tid: FxHashMap<u32, (u32, u32)>,
+}
+
+/// The hole an error leaves.
+pub fn hole(segment: &Segment<'_>, rows: u32, error: &systape_format::Error) -> Hole {
+    let info = segment.info();
+    Hole { segment: info.segment, rows, first: info.start_min, last: info.end_max, why: error.to_string() }
+}
+
+/// The part of a segment that decides which rows are printed.
+#[derive(Debug)]
+pub struct Base<'a> {
+    segment: Segment<'a>,
+    /// Tasks and calls.
+    pub dict: Dict,
+    /// Calls, tasks, durations, errors, states.
+    pub core: Core,
+    /// Starts and CPUs.
+    pub time: Time,
+}
+
+impl<'a> Base<'a> {
+    /// Reads that part of segment `at`; None when it cannot be read, which is a hole of all its calls, or when no row passes `wanted`
+    /// judging by tasks, calls, durations and errors: then nothing more is read.
+    pub fn read(tape: &'a Tape, at: usize, holes: &mut Vec<Hole>, wanted: impl FnOnce(&Dict, &Core) -> bool) -> Option<Self> {
+        let segment = tape.segment(at);
+        let read = || -> Result<Option<(Dict, Core, Time)>, systape_format::Error> {
+            let dict = segment.dict()?;
+            let core = segment.core(&dict)?;
+            if !wanted(&dict, &core) {
+                return Ok(None);
+            }
+            let time = segment.time(&dict, &core)?;
+            Ok(Some((dict, core, time)))
+        };
+        match read() {
+            Ok(read) => read.map(|(dict, core, time)| Self { segment, dict, core, time }),
+            Err(error) => {
+                holes.push(hole(&segment, segment.info().rows, &error));
+                None
+            }
+        }
+    }
+
+    /// Reads the rest. What cannot be read is added to `holes`.
+    pub fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
+        let Self { segment, dict, core, time } = self;
+        let mut detail = Detail { segment: &segment, holes };
+        let args = detail.or_default(segment.args(&core));
+        let fds = detail.or_default(segment.fds(&core));
+        let captured = detail.or_default(segment.captured(&core));
+        let calls: Vec<_> = dict.calls.iter().map(|call| book.get(*call)).collect();
+        let wants_argv = calls.iter().any(|c| c.is_exec) && segment.has(BlockKind::Processes);
+        let processes = if wants_argv { detail.or_default(segment.processes(&dict)) } else { Vec::new() };
+        let by_tid = if calls.iter().any(|c| c.returns_pid) { by_tid(&dict.tasks) } else { FxHashMap::default() };
+        let first = first_of_row(&captured, core.call.len());
+        Loaded { number: segment.info().segment, dict, core, time, args, fds, calls, captured, first, processes, by_tid }
+    }
+}
+
+/// Turns errors of groups a line can do without into holes.
+struct Detail<'a, 'b> {
+    segment: &'a Segment<'a>,
+    holes: &'b mut Vec<Hole>,
+}
+
+impl Detail<'_, '_> {
+    fn or_default<T: Default>(&mut self, read: Result<T, systape_format::Error>) -> T {
+        read.unwrap_or_else(|error| {
+            self.holes.push(hole(self.segment, 0, &error));
+            T::default()
+        })
+    }
+}
+
+fn by_tid(tasks: &[Task]) -> FxHashMap<u32, (u32, u32)> {
+    let mut map = FxHashMap::default();
+    for (at, task) in tasks.iter().enumerate() {
+        map.entry(task.tid).and_modify(|(_, last)| *last = at as u32).or_insert((at as u32, at as u32));
+    }
+    map
+}
+
+fn first_of_row(captured: &[Captured], rows: usize) -> Vec<u32> {
+    if captured.is_empty() {
+        return Vec::new();
+    }
+    let mut first = vec![0; rows + 1];
+    for value in captured {
+        if let Some(count) = first.get_mut(value.row as usize + 1) {
+            *count += 1;
+        }
+    }
+    for row in 0..rows {
+        first[row + 1] += first[row];
+    }
+    first
+}
+
+impl Loaded {
+    /// Number of calls.
+    pub fn rows(&self) -> usize {
+        self.core.call.len()
+    }
+
+    /// The call of `row`.
+    #[inline]
+    pub fn call(&self, row: usize) -> &CallInfo {
+        &self.calls[self.core.call[row] as usize]
+    }
+
+    /// Who made the call of `row`.
+    pub fn task(&self, row: usize) -> &Task {
+        &self.dict.tasks[self.core.task[row] as usize]
+    }
+
+    /// Captured values of `row`, by argument.
+    #[inline]
+    pub fn captured(&self, row: usize) -> &[Captured] {
+        match (self.first.get(row), self.first.get(row + 1)) {
+            (Some(from), Some(to)) => self.captured.get(*from as usize..*to as usize).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
+    /// What the descriptor of `row` stands for.
+    #[inline]
+    pub fn fd_path(&self, row: usize) -> FdPath<'_> {
+        match self.fds.fd.get(row).copied() {
+            Some(FD_NONE) => FdPath::None,
+            Some(fd) if fd >= FD_FIRST => self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name)),
+            _ => FdPath::Unknown,
+        }
+    }
+
+    /// The name of thread `tid` as far as this segment knows it: of a new child (`first`) the name it began with.
+    pub fn comm_of(&self, tid: u32, first: bool) -> Option<&[u8]> {
+        let (begin, end) = self.by_tid.get(&tid)?;
+        self.dict.tasks.get(if first { *begin } else { *end } as usize).map(|task| task.comm.as_slice())
+    }
+
+    /// The exec record of a successful execve in `row`: it has the arguments as the new program got them.
+    pub fn exec(&self, row: usize) -> Option<&ProcessEvent> {
+        let (start, task) = (self.time.start[row], self.task(row));
+        let end = start.saturating_add(self.core.dur[row]);
+        let same = |e: &&ProcessEvent| self.dict.tasks.get(e.task as usize).is_some_and(|t| t.pid == task.pid && t.upid == task.upid);
+        self.processes.iter().find(|e| e.kind == ProcessKind::Exec && (start..=end).contains(&e.ts) && same(e))
+    }
+}

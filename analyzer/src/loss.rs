@@ -1,0 +1,243 @@
+//! What is missing from an answer: gaps the recorder knew of, parts of the tape that cannot be read, an end that never came.
+//!
+//! Only what can touch the answer counts: a gap outside `--time`, or of another process than the one asked for, does not.
+//! Strings that could not be taken and the recorder's own calls are no loss of calls; `info` lists them.
+
+use std::fmt::Write as _;
+
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
+use systape_format::header::BlockKind;
+use systape_format::reader::{Finding, Tape};
+
+use crate::filter::Scope;
+
+/// A part of the tape that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// Which segment.
+    pub segment: u32,
+    /// Calls that are missing with it; 0 = only details of calls are (arguments, paths).
+    pub rows: u32,
+    /// First time it may touch.
+    pub first: u64,
+    /// Last time it may touch.
+    pub last: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// Everything that makes an answer "at least".
+#[derive(Clone, Debug, Default)]
+pub struct Loss {
+    /// Gaps of syscalls, by time of the first.
+    pub gaps: Vec<Gap>,
+    /// Unreadable parts.
+    pub holes: Vec<Hole>,
+    /// The recording ended abnormally, and is whole only until then.
+    pub cut: Option<u64>,
+    /// Damage the reader met that belongs to no segment it could name.
+    pub findings: Vec<String>,
+}
+
+impl Loss {
+    /// What is known to be missing before any event is read: gap blocks, the end mark, damage found on opening.
+    pub fn gather(tape: &Tape, scope: &Scope<'_>) -> Self {
+        let mut loss = Self { findings: tape.findings().iter().map(finding_text).collect(), ..Self::default() };
+        for at in 0..tape.segments().len() {
+            let segment = tape.segment(at);
+            let info = segment.info();
+            // without any block of calls left not even their number is known, and no report would come by
+            if info.rows == 0 && segment.missing().contains(&BlockKind::SyscallsCore) {
+                let why = "its blocks are missing".to_owned();
+                loss.holes.push(Hole { segment: info.segment, rows: u32::MAX, first: info.start_min, last: info.end_max, why });
+            }
+            if !segment.has(BlockKind::Gaps) {
+                continue;
+            }
+            match segment.gaps() {
+                Ok(gaps) => loss.gaps.extend(gaps.into_iter().filter(|gap| touches(gap, scope))),
+                Err(error) => loss.findings.push(format!("segment {}: what it lost is not known: {error}", info.segment)),
+            }
+        }
+        loss.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
+        match tape.end() {
+            None => loss.cut = Some(tape.complete_until()).filter(|until| scope.to > *until),
+            Some(end) => loss.unlocated(end.lost.iter().copied(), scope),
+        }
+        loss
+    }
+
+    /// The end mark may count losses that no gap record locates: their block may be damaged.
+    fn unlocated(&mut self, lost: impl Iterator<Item = (Family, u64)>, scope: &Scope<'_>) {
+        let counted: u64 = lost.filter(|(family, _)| is_syscall(*family)).map(|(_, count)| count).sum();
+        let located: u64 = self.gaps.iter().map(|gap| gap.count).sum();
+        if counted > 0 && located == 0 && !scope.timed() && !narrow(scope) {
+            self.findings.push(format!("the end mark counts {counted} lost syscall events, no gap record says when"));
+        }
+    }
+
+    /// Whether every call the answer is about was there to be counted.
+    pub fn complete(&self) -> bool {
+        self.gaps.is_empty() && self.findings.is_empty() && self.cut.is_none() && self.holes.iter().all(|hole| hole.rows == 0)
+    }
+
+    /// Lines for the head of a summary or the end of a listing: one for each thing missing, at most `limit` of them and a count of the rest.
+    pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
+        let mut lines: Vec<String> = self.gaps.iter().map(|gap| gap_text(gap, session)).collect();
+        lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, session)));
+        lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));
+        if lines.len() > limit {
+            let more = lines.len() - limit;
+            lines.truncate(limit);
+            lines.push(format!("... and {more} more gaps; 'analyze info' counts them"));
+        }
+        lines.extend(self.cut.map(|until| cut_text(until, session)));
+        lines
+    }
+}
+
+/// `offset 0x4f000: …`.
+pub fn finding_text(finding: &Finding) -> String {
+    format!("offset {:#x}: {}", finding.offset, finding.text)
+}
+
+/// Whether only some processes, threads or CPUs are asked for.
+fn narrow(scope: &Scope<'_>) -> bool {
+    let f = scope.filters();
+    !f.pids.is_empty() || f.cpus.is_some()
+}
+
+fn is_syscall(family: Family) -> bool {
+    matches!(family, Family::Syscall | Family::State | Family::Unknown)
+}
+
+/// Whether calls are missing by `gap`, and ones that `scope` asks for.
+fn touches(gap: &Gap, scope: &Scope<'_>) -> bool {
+    let f = scope.filters();
+    let loses = !matches!(gap.cause, GapCause::OwnTraffic | GapCause::StringFault | GapCause::ScratchExhausted | GapCause::LateRecord);
+    let when = gap.last == 0 || (gap.last >= scope.from && gap.first < scope.to);
+    // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
+    let cpu = match (&f.cpus, gap.cause) {
+        (Some(cpus), GapCause::RingFull) if gap.cpu != CPU_NONE => cpus.binary_search(&gap.cpu).is_ok(),
+        _ => true,
+    };
+    let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
+    loses && is_syscall(gap.family) && when && cpu && pid
+}
+
+/// Why, in a few words.
+pub fn cause_text(cause: GapCause) -> &'static str {
+    match cause {
+        GapCause::Unknown => "for a reason this version does not know",
+        GapCause::RingFull => "ring buffer full",
+        GapCause::StateFailed => "no room for the state of a task",
+        GapCause::ScratchExhausted => "no buffer for strings",
+        GapCause::Skipped => "the kernel skipped the BPF program",
+        GapCause::QueueFull => "the recorder's queue was full",
+        GapCause::OwnTraffic => "calls of the recorder itself, left out on purpose",
+        GapCause::StringFault => "string not in memory",
+        GapCause::DiskError => "writing the tape failed",
+        GapCause::BadRecord => "a record the recorder could not read",
+        GapCause::LateRecord => "arrived late, stored in a later segment",
+    }
+}
+
+/// The name of `cause` in JSON.
+pub fn cause_name(cause: GapCause) -> &'static str {
+    match cause {
+        GapCause::Unknown => "unknown",
+        GapCause::RingFull => "ring-full",
+        GapCause::StateFailed => "state-failed",
+        GapCause::ScratchExhausted => "scratch-exhausted",
+        GapCause::Skipped => "skipped",
+        GapCause::QueueFull => "queue-full",
+        GapCause::OwnTraffic => "own-traffic",
+        GapCause::StringFault => "string-fault",
+        GapCause::DiskError => "disk-error",
+        GapCause::BadRecord => "bad-record",
+        GapCause::LateRecord => "late-record",
+    }
+}
+
+/// The name of `family` in text and JSON.
+pub fn family_name(family: Family) -> &'static str {
+    match family {
+        Family::Unknown => "unknown",
+        Family::Syscall => "syscall",
+        Family::Process => "process",
+        Family::State => "state",
+        Family::Sched => "sched",
+        Family::Block => "block",
+        Family::Signal => "signal",
+        Family::Net => "net",
+        Family::Sample => "sample",
+        Family::Stack => "stack",
+    }
+}
+
+/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`.
+pub fn gap_text(gap: &Gap, session: &Session) -> String {
+    let mut text = String::from("LOST ");
+    // writing to a String cannot fail
+    let _ = match gap.count {
+        0 => write!(text, "an unknown number of {} events", family_name(gap.family)),
+        count => write!(text, "{count} {} event{}", family_name(gap.family), if count == 1 { "" } else { "s" }),
+    };
+    if gap.cpu != CPU_NONE {
+        let _ = write!(text, " on cpu {}", gap.cpu);
+    }
+    if gap.pid != 0 {
+        let _ = write!(text, " of pid {}", gap.pid);
+    }
+    let _ = write!(text, ", {}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
+    text
+}
+
+/// `LOST up to 900 syscall events, 1.204–1.219 s: …`.
+pub fn hole_text(hole: &Hole, session: &Session) -> String {
+    let number = if hole.rows == u32::MAX { "an unknown number of".to_owned() } else { format!("up to {}", hole.rows) };
+    format!("LOST {number} syscall events, {}: segment {} cannot be read: {}", span(hole.first, hole.last, session), hole.segment, hole.why)
+}
+
+/// What an abnormal end means for every total.
+pub fn cut_text(until: u64, session: &Session) -> String {
+    format!("The recording ended abnormally: complete until {} s, every total is at least", seconds(until, session))
+}
+
+/// `1.204–1.219 s`, since the tape's start.
+fn span(first: u64, last: u64, session: &Session) -> String {
+    if last == 0 {
+        return "at an unknown time".to_owned();
+    }
+    format!("{}–{} s", seconds(first, session), seconds(last, session))
+}
+
+/// `ts` in seconds since the tape's start, three decimals.
+pub fn seconds(ts: u64, session: &Session) -> String {
+    let ns = i128::from(ts) - i128::from(session.window_open);
+    let ms = (ns.unsigned_abs() + 500_000) / 1_000_000;
+    format!("{}{}.{:03}", if ns < 0 && ms > 0 { "-" } else { "" }, ms / 1000, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let session = Session { window_open: 1_000_000_000, ..Session::default() };
+        let mut gap = Gap {
+            cause: GapCause::RingFull,
+            family: Family::Syscall,
+            cpu: 1,
+            count: 47,
+            first: 2_204_000_000,
+            last: 2_218_600_000,
+            pid: 0,
+        };
+        assert_eq!(gap_text(&gap, &session), "LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full");
+        gap = Gap { count: 0, cpu: CPU_NONE, pid: 7, last: 0, ..gap };
+        assert_eq!(gap_text(&gap, &session), "LOST an unknown number of syscall events of pid 7, at an unknown time: ring buffer full");
+        assert_eq!(seconds(999_000_000, &session), "-0.001");
+    }
+}

@@ -1,0 +1,93 @@
+//! What a row says, apart from how it is printed: its times, its result, the names of its states.
+
+use systape_abi::RetKind;
+use systape_format::model::CallState;
+
+use crate::calls::CallInfo;
+use crate::load::Loaded;
+
+/// A duration as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duration {
+    /// ns.
+    Exact(u64),
+    /// At least this many ns.
+    AtLeast(u64),
+    /// Not known, or without meaning.
+    Unknown,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Returned this.
+    Ret(i64),
+    /// Failed with this errno.
+    Errno(u16),
+    /// Interrupted; the kernel repeats it or turns it into EINTR.
+    Restart(u16),
+    /// Still open when the recording ended.
+    InFlight,
+    /// Its thread was killed inside it.
+    Killed,
+    /// It does not return: exit, or open when its thread ended.
+    NoReturn,
+    /// Returned, but the tape does not say what.
+    NotRecorded,
+}
+
+/// The duration of `row`.
+pub fn duration(segment: &Loaded, row: usize) -> Duration {
+    let dur = segment.core.dur[row];
+    match segment.core.state[row] {
+        CallState::Complete => Duration::Exact(dur),
+        CallState::NoReturn if segment.call(row).is_exit => Duration::Unknown,
+        CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => Duration::AtLeast(dur),
+        CallState::CloneChild | CallState::Denied | CallState::LostEnter => Duration::Unknown,
+    }
+}
+
+/// The result of `row`.
+pub fn outcome(segment: &Loaded, row: usize) -> Outcome {
+    let errno = segment.core.errno[row];
+    match segment.core.state[row] {
+        CallState::InFlight => Outcome::InFlight,
+        CallState::Killed => Outcome::Killed,
+        CallState::NoReturn => Outcome::NoReturn,
+        _ if systape_abi::is_restart(errno) => Outcome::Restart(errno),
+        _ if errno != 0 => Outcome::Errno(errno),
+        _ => segment.args.ret.get(row).map_or(Outcome::NotRecorded, |ret| Outcome::Ret(*ret)),
+    }
+}
+
+/// Whether the start of `row` is when the call really began; otherwise it began at that time or before.
+pub fn start_known(state: CallState) -> bool {
+    !matches!(state, CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild)
+}
+
+/// `incomplete` in JSON and CSV.
+pub fn incomplete(state: CallState) -> Option<&'static str> {
+    match state {
+        CallState::Complete | CallState::Denied => None,
+        CallState::InFlight => Some("in-flight"),
+        CallState::Killed => Some("killed"),
+        CallState::NoReturn => Some("no-return"),
+        CallState::BeganBefore => Some("began-before"),
+        CallState::CloneChild => Some("clone-child"),
+        CallState::LostEnter => Some("lost-enter"),
+    }
+}
+
+/// The name that goes with a returned pid, if this segment knows it.
+pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, ret: i64) -> Option<&'a [u8]> {
+    if !call.returns_pid || ret <= 0 {
+        return None;
+    }
+    let waits = call.name.starts_with("wait");
+    segment.comm_of(u32::try_from(ret).ok()?, !waits)
+}
+
+/// Whether the return value may not fit 53 bits: addresses and offsets.
+pub fn wide_ret(call: &CallInfo) -> bool {
+    matches!(call.ret, RetKind::Ptr | RetKind::Hex) || call.name.ends_with("seek")
+}

@@ -1,0 +1,242 @@
+//! The listing in perf trace's format: `%10.3f (%6.3f ms): comm/tid syscall(arg: val, ...)  = ret`.
+//!
+//! Columns, zeros that are left out, `CWD`, `(Timeout)` and hex returns follow tools/perf/builtin-trace.c, so scripts for
+//! perf trace work. What perf cannot know is added where its column is: `≥` for a lower bound, `?` for a time not known.
+
+use systape_abi::{ArgKind, FlagStyle, RetKind};
+use systape_format::model::{Gap, Session};
+
+use super::row::{self, Duration, Outcome};
+use super::value::{self, Scratch};
+use super::{LineFormat, SegmentLines, num};
+use crate::calls::CallInfo;
+use crate::load::{FdPath, Loaded};
+use crate::loss::{self, Hole};
+
+/// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
+const ALIGNMENT: usize = 70;
+/// Color of durations from 0.01 ms on.
+const YELLOW: &[u8] = b"\x1b[33m";
+/// Color of durations from 1 ms on, and of loss.
+const RED: &[u8] = b"\x1b[31m";
+const PLAIN: &[u8] = b"\x1b[m";
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// CLOCK_MONOTONIC instead of time since the tape's start.
+    pub absolute: bool,
+    /// Without names of threads.
+    pub no_comm: bool,
+    /// With arguments that are 0.
+    pub show_zeros: bool,
+    /// How constants are written.
+    pub style: FlagStyle,
+    /// With colors.
+    pub color: bool,
+}
+
+/// perf trace's listing.
+#[derive(Debug)]
+pub struct Text<'a> {
+    session: &'a Session,
+    look: Look,
+}
+
+impl<'a> Text<'a> {
+    /// Lines of the tape of `session`.
+    pub fn new(session: &'a Session, look: Look) -> Self {
+        Self { session, look }
+    }
+
+    fn loss_line(&self, text: &str) -> Vec<u8> {
+        let text = if self.look.color { format!("\x1b[31m{text}\x1b[m\n") } else { format!("{text}\n") };
+        text.into_bytes()
+    }
+}
+
+impl LineFormat for Text<'_> {
+    fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
+        let mut scratch = Scratch::default();
+        let name = |task: &systape_format::model::Task| {
+            let mut name = Vec::with_capacity(24);
+            if !self.look.no_comm {
+                scratch.escaped(&mut name, &task.comm);
+                name.push(b'/');
+            }
+            num::unsigned(&mut name, u64::from(task.tid));
+            name.push(b' ');
+            name
+        };
+        let tasks = segment.dict.tasks.iter().map(name).collect();
+        let open = segment.calls.iter().map(|call| format!("{}(", call.name).into_bytes()).collect();
+        let base = if self.look.absolute { 0 } else { self.session.window_open };
+        Box::new(TextLines { look: self.look, base, segment, tasks, open, scratch })
+    }
+
+    fn gap(&self, gap: &Gap) -> Vec<u8> {
+        self.loss_line(&loss::gap_text(gap, self.session))
+    }
+
+    fn hole(&self, hole: &Hole) -> Vec<u8> {
+        self.loss_line(&loss::hole_text(hole, self.session))
+    }
+}
+
+struct TextLines<'a> {
+    look: Look,
+    base: u64,
+    segment: &'a Loaded,
+    /// `comm/tid ` of each task.
+    tasks: Vec<Vec<u8>>,
+    /// `name(` of each call.
+    open: Vec<Vec<u8>>,
+    scratch: Scratch,
+}
+
+impl SegmentLines for TextLines<'_> {
+    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
+        let segment = self.segment;
+        self.time(out, row);
+        self.duration(out, row);
+        out.extend_from_slice(&self.tasks[segment.core.task[row] as usize]);
+        let begin = out.len();
+        let call = segment.core.call[row] as usize;
+        out.extend_from_slice(&self.open[call]);
+        let info: &CallInfo = &segment.calls[call];
+        arguments(out, &mut self.scratch, segment, row, self.look);
+        out.push(b')');
+        let width = columns(&out[begin..]);
+        num::spaces(out, ALIGNMENT.saturating_sub(width).max(1), b' ');
+        out.extend_from_slice(b"= ");
+        self.outcome(out, info, row);
+        out.push(b'\n');
+    }
+}
+
+/// Characters in `text`, which is UTF-8: perf counts bytes, but a path in another script would shift the column.
+fn columns(text: &[u8]) -> usize {
+    text.iter().filter(|b| **b & 0xc0 != 0x80).count()
+}
+
+impl TextLines<'_> {
+    fn time(&self, out: &mut Vec<u8>, row: usize) {
+        let start = self.segment.time.start[row];
+        if !row::start_known(self.segment.core.state[row]) {
+            out.extend_from_slice(b"         ? ");
+            return;
+        }
+        match start.checked_sub(self.base) {
+            Some(ns) => num::millis(out, ns, 10, ""),
+            None => num::millis(out, self.base - start, 10, "-"),
+        }
+        out.push(b' ');
+    }
+
+    fn duration(&self, out: &mut Vec<u8>, row: usize) {
+        let (ns, lead) = match row::duration(self.segment, row) {
+            Duration::Exact(ns) => (ns, ""),
+            Duration::AtLeast(ns) => (ns, "≥"),
+            Duration::Unknown => return out.extend_from_slice(b"(         ): "),
+        };
+        out.push(b'(');
+        let color = match ns {
+            _ if !self.look.color => &b""[..],
+            1_000_000.. => RED,
+            10_000.. => YELLOW,
+            _ => b"",
+        };
+        out.extend_from_slice(color);
+        num::millis(out, ns, 6, lead);
+        out.extend_from_slice(b" ms");
+        if !color.is_empty() {
+            out.extend_from_slice(PLAIN);
+        }
+        out.extend_from_slice(b"): ");
+    }
+
+    fn outcome(&mut self, out: &mut Vec<u8>, call: &CallInfo, row: usize) {
+        match row::outcome(self.segment, row) {
+            Outcome::Ret(ret) => self.ret(out, call, ret),
+            Outcome::Errno(errno) => {
+                out.extend_from_slice(b"-1 ");
+                errno_words(out, errno);
+            }
+            Outcome::Restart(errno) => {
+                out.extend_from_slice(b"? ");
+                errno_words(out, errno);
+            }
+            Outcome::InFlight => out.extend_from_slice(b"? in flight"),
+            Outcome::Killed => out.extend_from_slice(b"? (killed)"),
+            Outcome::NoReturn => out.push(b'?'),
+            Outcome::NotRecorded => out.extend_from_slice(b"? (not recorded)"),
+        }
+    }
+
+    fn ret(&mut self, out: &mut Vec<u8>, call: &CallInfo, ret: i64) {
+        match call.ret {
+            RetKind::Ptr | RetKind::Hex => num::hex(out, ret as u64),
+            RetKind::Timeout if ret == 0 => out.extend_from_slice(b"0 (Timeout)"),
+            RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
+            _ => num::signed(out, ret),
+        }
+        if let Some(comm) = row::child_comm(self.segment, call, ret) {
+            out.extend_from_slice(b" (");
+            self.scratch.escaped(out, comm);
+            out.push(b')');
+        }
+    }
+}
+
+/// Appends `fd: 3</path>, buf: 0x7ffc, count: 79`.
+pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row: usize, look: Look) {
+    let call = segment.call(row);
+    let Some(args) = segment.args.args.get(row) else {
+        // the block of arguments is absent or damaged
+        if !call.args.is_empty() {
+            out.push(b'?');
+        }
+        return;
+    };
+    let captured = segment.captured(row);
+    let exec = if call.is_exec && segment.core.errno[row] == 0 { segment.exec(row) } else { None };
+    let mut first = true;
+    for (at, arg) in call.args.iter().enumerate() {
+        let zero = value::narrow(arg.kind, args[at]) == 0;
+        if matches!(arg.kind, ArgKind::HighHalf) || (zero && !look.show_zeros && !value::shows_zero(arg.kind)) {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(arg.label.as_bytes());
+        if let (ArgKind::Argv, Some(event)) = (arg.kind, exec) {
+            value::argv(out, scratch, &event.argv, event.argv_status.is_whole());
+            continue;
+        }
+        let bytes = captured.iter().find(|c| usize::from(c.arg) == at);
+        if bytes.is_some_and(|c| value::captured(out, scratch, call.abi, arg.kind, c, look.style)) {
+            continue;
+        }
+        value::scalar(out, scratch, call, at, args, look.style);
+        if let (true, FdPath::Known(path)) = (call.fd_arg == Some(at), segment.fd_path(row)) {
+            out.push(b'<');
+            scratch.escaped(out, path);
+            out.push(b'>');
+        }
+    }
+}
+
+/// `ENOENT (No such file or directory)`.
+fn errno_words(out: &mut Vec<u8>, errno: u16) {
+    match systape_abi::errno_name(errno) {
+        Some(name) => out.extend_from_slice(name.as_bytes()),
+        None => {
+            out.extend_from_slice(b"errno ");
+            num::unsigned(out, u64::from(errno));
+        }
+    }
+    out.extend_from_slice(b" (");
+    out.extend_from_slice(systape_abi::errno_text(errno).as_bytes());
+    out.push(b')');
+}

@@ -1,0 +1,304 @@
+//! `analyze info`: what a tape holds, of when and where, and what it lacks. Reads headers, gap records and clock samples; no events.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use systape_format::header::BlockKind;
+use systape_format::model::{Family, Gap, GapCause};
+use systape_format::reader::Tape;
+
+use crate::args::Format;
+use crate::clock::{self, Clock};
+use crate::config::Config;
+use crate::loss::{cause_name, cause_text, family_name, finding_text, seconds};
+use crate::output::{self, line};
+use crate::render::csv;
+use crate::run::Verdict;
+
+/// Everything `info` knows, before it is put into words.
+#[derive(Debug)]
+struct Facts<'a> {
+    tape: &'a Tape,
+    clock: Clock,
+    /// Events by kind.
+    events: BTreeMap<&'static str, u64>,
+    /// Lost events by kind; a kind whose number is not known has 0.
+    lost: BTreeMap<&'static str, u64>,
+    /// Stored bytes by kind of block, headers included.
+    bytes: BTreeMap<&'static str, u64>,
+    /// (cause, kind) → events; own traffic and missing strings too.
+    gaps: BTreeMap<(GapCause, Family), u64>,
+    /// Gap blocks that cannot be read.
+    unreadable: Vec<String>,
+    /// End of what is known.
+    until: u64,
+}
+
+/// Prints what is known of the tape.
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let facts = Facts::gather(tape);
+    let mut out = output::stdout()?;
+    match config.format {
+        Format::Text => {
+            for text in facts.lines(config) {
+                line(&mut out, &text)?;
+            }
+        }
+        Format::Json => line(&mut out, &Value::Object(facts.json()).to_string())?,
+        Format::Csv => {
+            line(&mut out, "key,value")?;
+            for (key, value) in facts.json() {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let mut fields = format!("{key},").into_bytes();
+                csv::field(&mut fields, printable(text.as_bytes()).as_bytes());
+                fields.push(b'\n');
+                out.write_all(&fields)?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(Verdict { lost: !facts.complete(), bad: false })
+}
+
+impl<'a> Facts<'a> {
+    fn gather(tape: &'a Tape) -> Self {
+        let mut bytes = BTreeMap::new();
+        for block in tape.blocks() {
+            *bytes.entry(block.kind.name()).or_insert(0) += u64::from(block.stored_len) + systape_format::reader::BLOCK_OVERHEAD;
+        }
+        let mut gaps: BTreeMap<(GapCause, Family), u64> = BTreeMap::new();
+        let mut unknown: Vec<Family> = Vec::new();
+        let mut unreadable = Vec::new();
+        for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Gaps)) {
+            match tape.segment(at).gaps() {
+                Ok(found) => {
+                    for Gap { cause, family, count, .. } in found {
+                        *gaps.entry((cause, family)).or_default() += count;
+                        if count == 0 && is_loss(cause) {
+                            unknown.push(family);
+                        }
+                    }
+                }
+                Err(error) => unreadable.push(error.to_string()),
+            }
+        }
+        let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
+        for ((_, family), count) in gaps.iter().filter(|((cause, _), _)| is_loss(*cause)) {
+            *lost.entry(family_name(*family)).or_default() += count;
+        }
+        for family in unknown {
+            lost.entry(family_name(family)).or_default();
+        }
+        let mut events = BTreeMap::new();
+        match tape.end() {
+            Some(end) => {
+                events.extend(end.events.iter().map(|(family, count)| (family_name(*family), *count)));
+                for (family, count) in &end.lost {
+                    let known = lost.entry(family_name(*family)).or_default();
+                    *known = (*known).max(*count);
+                }
+            }
+            None => {
+                let rows = tape.segments().iter().map(|info| u64::from(info.rows)).sum();
+                events.insert("syscall", rows);
+            }
+        }
+        lost.retain(|family, count| *count > 0 || gaps.iter().any(|((cause, f), _)| is_loss(*cause) && family_name(*f) == *family));
+        let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+        Self { tape, clock: super::clock(tape), events, lost, bytes, gaps, unreadable, until }
+    }
+
+    fn complete(&self) -> bool {
+        self.tape.end().is_some() && self.lost.is_empty() && self.tape.findings().is_empty() && self.unreadable.is_empty()
+    }
+
+    fn duration(&self) -> u64 {
+        self.until.saturating_sub(self.tape.session().window_open)
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let session = self.tape.session();
+        let time = |ts: u64| self.clock.real(ts).map_or(Value::Null, |real| clock::rfc3339(real).into());
+        let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
+        let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| text(word)).collect::<Vec<_>>());
+        let bytes: Map<String, Value> = self.bytes.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
+        let gap = |((cause, family), count): (&(GapCause, Family), &u64)| json!({"cause": cause_name(*cause), "family": family_name(*family), "count": count});
+        let end = self.tape.end();
+        let (major, minor) = self.tape.version();
+        let value = json!({
+            "complete": self.complete(),
+            "clean_end": end.is_some(),
+            "end_reason": end.map(|end| end.reason.clone()),
+            "events": self.events,
+            "lost": self.lost,
+            "ledger": {},
+            "gaps": self.gaps.iter().map(gap).collect::<Vec<_>>(),
+            "findings": self.tape.findings().iter().map(finding_text).chain(self.unreadable.iter().cloned()).collect::<Vec<_>>(),
+            "duration_ns": self.duration(),
+            "start_time": time(session.window_open),
+            "end_time": time(self.until),
+            "clock_step_ns": self.clock.largest_step(),
+            "clock_samples": self.clock.samples(),
+            "command": words(&session.arguments),
+            "target": session.target,
+            "selection": words(&session.selection),
+            "hostname": text(&session.hostname),
+            "boot_id": session.boot_id,
+            "kernel": session.kernel_release,
+            "kernel_version": session.kernel_version,
+            "machine": session.machine,
+            "cpus": session.cpus,
+            "recorder": session.tool_version,
+            "format": format!("{major}.{minor}"),
+            "tape_id": hex(&self.tape.tape_id()),
+            "segments": self.tape.segments().len(),
+            "chunks": self.tape.checkpoints(),
+            "bytes": bytes,
+            "file_bytes": self.tape.len_bytes(),
+            "ring_bytes": session.ring_bytes,
+            "string_limit": session.string_limit,
+            "classes": self.classes(),
+            "notes": words(&session.notes),
+            "command_exit": end.map(|end| end.command_exit).filter(|status| *status >= 0),
+            "own_calls": end.map(|end| end.own_calls),
+            "recorder_cpu_ns": end.map(|end| end.self_cpu_ns),
+            "recorder_peak_rss": end.map(|end| end.self_peak_rss),
+        });
+        match value {
+            Value::Object(object) => object,
+            _ => Map::new(),
+        }
+    }
+
+    /// What a reader of the tape learns about the machine and its users: the classes redaction works by.
+    fn classes(&self) -> Vec<&'static str> {
+        let session = self.tape.session();
+        let has = |kind: BlockKind| self.bytes.contains_key(kind.name());
+        let present = [
+            ("comm", has(BlockKind::Dict)),
+            ("command", has(BlockKind::Processes) || !session.arguments.is_empty()),
+            ("path", has(BlockKind::SyscallsFds) || has(BlockKind::SyscallsBytes) || has(BlockKind::Checkpoint)),
+            ("string", has(BlockKind::SyscallsBytes)),
+            ("address", has(BlockKind::SyscallsArgs)),
+            ("host", !session.hostname.is_empty()),
+            ("user", !session.users.is_empty()),
+        ];
+        present.into_iter().filter(|(_, present)| *present).map(|(class, _)| class).collect()
+    }
+
+    fn lines(&self, config: &Config) -> Vec<String> {
+        let session = self.tape.session();
+        let mut lines = Lines::default();
+        lines.add("tape", &config.file.display().to_string());
+        lines.add("state", &self.state());
+        for finding in self.tape.findings() {
+            lines.add("", &finding_text(finding));
+        }
+        for finding in &self.unreadable {
+            lines.add("", finding);
+        }
+        let time = |ts: u64| self.clock.real(ts).map_or_else(|| "not known".to_owned(), clock::rfc3339);
+        lines.add("start", &time(session.window_open));
+        lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
+        lines.add("clock", &self.clock_text());
+        lines.add("recorded", &printable(session.target.as_bytes()));
+        lines.add("command", &printable(&session.arguments.join(&b' ')));
+        lines.add("selection", &printable(&session.selection.join(&b' ')));
+        lines.add("host", &printable(&session.hostname));
+        let kernel = format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
+        lines.add("kernel", &printable(kernel.as_bytes()));
+        let (major, minor) = self.tape.version();
+        lines.add("written by", &printable(format!("record {}, format {major}.{minor}", session.tool_version).as_bytes()));
+        lines.add("events", &counts(&self.events));
+        let lost = if self.lost.is_empty() { "nothing".to_owned() } else { lost_counts(&self.lost) };
+        lines.add("lost", &lost);
+        for ((cause, family), count) in &self.gaps {
+            lines.add("", &format!("{count} {}: {}", family_name(*family), cause_text(*cause)));
+        }
+        let chunks = self.tape.checkpoints();
+        lines.add("segments", &format!("{} in {chunks} chunk{}", self.tape.segments().len(), if chunks == 1 { "" } else { "s" }));
+        lines.add("bytes", &format!("{} in the file: {}", self.tape.len_bytes(), counts(&self.bytes)));
+        lines.add("inside", &self.classes().join(", "));
+        for note in &session.notes {
+            lines.add("note", &printable(note));
+        }
+        if let Some(end) = self.tape.end() {
+            let cpu = end.self_cpu_ns / 1_000_000;
+            let own = format!("{} calls (not recorded), {cpu} ms of CPU, {} MiB at most", end.own_calls, end.self_peak_rss >> 20);
+            lines.add("recorder", &own);
+        }
+        lines.0
+    }
+
+    fn state(&self) -> String {
+        match self.tape.end() {
+            None => format!("ended abnormally, complete until {} s", seconds(self.until, self.tape.session())),
+            Some(end) if self.complete() => format!("complete ({})", printable(end.reason.as_bytes())),
+            Some(end) => format!("ended cleanly ({}), events are missing: totals are \"at least\"", printable(end.reason.as_bytes())),
+        }
+    }
+
+    fn clock_text(&self) -> String {
+        let step = self.clock.largest_step();
+        match self.clock.samples() {
+            0 => "no sample: real times are not known".to_owned(),
+            1 => "one sample of real time".to_owned(),
+            count => format!("{count} samples of real time, largest step {}{}.{:03} ms", if step < 0 { "-" } else { "" }, step.unsigned_abs() / 1_000_000, step.unsigned_abs() / 1000 % 1000),
+        }
+    }
+}
+
+/// `key        value` lines, folded at 100 columns.
+#[derive(Debug, Default)]
+struct Lines(Vec<String>);
+
+impl Lines {
+    /// Adds `value` under `key`; nothing for an empty value.
+    fn add(&mut self, key: &str, value: &str) {
+        const KEY: usize = 12;
+        const WIDTH: usize = 100;
+        let mut line = format!("{key:<KEY$}");
+        let mut used = KEY;
+        for word in value.split(' ').filter(|word| !word.is_empty()) {
+            let width = word.chars().count();
+            if used > KEY && used + 1 + width > WIDTH {
+                self.0.push(std::mem::replace(&mut line, " ".repeat(KEY)));
+                used = KEY;
+            } else if used > KEY {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += width;
+        }
+        if used > KEY {
+            self.0.push(line);
+        }
+    }
+}
+
+/// Whether `cause` means events are missing that were asked for.
+fn is_loss(cause: GapCause) -> bool {
+    !matches!(cause, GapCause::OwnTraffic | GapCause::StringFault | GapCause::ScratchExhausted | GapCause::LateRecord)
+}
+
+fn counts(map: &BTreeMap<&'static str, u64>) -> String {
+    map.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+fn lost_counts(map: &BTreeMap<&'static str, u64>) -> String {
+    let text = |(kind, count): (&&str, &u64)| if *count == 0 { format!("an unknown number of {kind}") } else { format!("{count} {kind}") };
+    map.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn printable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    systape_abi::escape(bytes, &mut text);
+    text
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,232 @@
+//! The listing: every call that passes, one a line, in order of start (or of end).
+//!
+//! Segments are decoded and rendered in parallel, a bounded batch at a time, while the batch before is written. Memory is what
+//! two batches of rendered lines take, plus the carry rows that wait for their place.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use anyhow::Result;
+use rayon::prelude::*;
+use systape_format::model::CallState;
+
+use super::{Context, clock};
+use crate::args::{Format, Sort};
+use crate::load::{Base, Loaded};
+use crate::loss::Hole;
+use crate::render::csv::Csv;
+use crate::render::json::Json;
+use crate::render::text::Text;
+use crate::render::LineFormat;
+use crate::run::complain;
+use crate::stream::{CarryPlan, Loose, Merger, Part};
+
+/// Most segments rendered at a time: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
+const BATCH: usize = 6;
+
+/// Prints the listing to `out`; holes it meets are added to the context's losses.
+pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
+    let session = context.tape.session();
+    let form: Box<dyn LineFormat + '_> = match context.config.format {
+        Format::Text => Box::new(Text::new(session, context.config.look)),
+        Format::Json => Box::new(Json::new(session, clock(context.tape))),
+        Format::Csv => Box::new(Csv::new(session, clock(context.tape))),
+    };
+    let sort = order(context);
+    out.write_all(&form.header())?;
+    let mut holes = Vec::new();
+    Listing { context, form: &*form, sort }.run(out, &mut holes)?;
+    context.loss.holes.extend(holes);
+    Ok(())
+}
+
+/// The order asked for, if the tape allows it: without the index of carry rows, only end order can be streamed.
+fn order(context: &Context<'_>) -> Sort {
+    let unknown = context.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
+    if context.config.sort == Sort::Start && unknown {
+        complain("the tape has no index (the recording ended abnormally): calls are listed by end, not by start");
+        return Sort::End;
+    }
+    context.config.sort
+}
+
+/// Least start among a segment's carry rows. They begin before all its other rows, so it is the least start of the segment.
+fn carry_start(info: &systape_format::model::SegmentInfo) -> Option<u64> {
+    [info.carry_start_min, info.start_min].into_iter().find(|start| *start != 0)
+}
+
+/// What to render of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    at: usize,
+    /// Rows that began in the segment's window.
+    own: bool,
+    /// Rows that began before it.
+    carry: bool,
+}
+
+/// A segment's lines.
+#[derive(Debug, Default)]
+struct Rendered {
+    own: Part,
+    carry: Vec<Loose>,
+    holes: Vec<Hole>,
+}
+
+/// One batch, ready to be written.
+#[derive(Debug, Default)]
+struct Batch {
+    rendered: Vec<Rendered>,
+    /// No line of a later batch has a lesser key.
+    frontier: u64,
+}
+
+struct Listing<'a, 'b> {
+    context: &'a Context<'b>,
+    form: &'a dyn LineFormat,
+    sort: Sort,
+}
+
+impl Listing<'_, '_> {
+    fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
+        let segments = self.context.candidates();
+        let infos = self.context.tape.segments();
+        let carries = segments.iter().filter(|at| infos[**at].carry_rows > 0).filter_map(|at| Some((*at, carry_start(&infos[*at])?)));
+        let mut plan = CarryPlan::new(carries.filter(|_| self.sort == Sort::Start));
+        let mut merger = Merger::new(out, self.context.config.max_events);
+        self.gaps(&mut merger);
+        let mut next = 0;
+        // few lines wanted: begin with one segment, and read more only when that was not enough
+        let mut size = if self.context.config.max_events == u64::MAX { batch_size() } else { 1 };
+        let mut ready = Batch::default();
+        while merger.left() > 0 {
+            let until = (next + size).min(segments.len());
+            let jobs = self.jobs(&segments[next..until], segments.get(until), &mut plan);
+            let before = std::mem::take(&mut ready);
+            let (written, rendered) = rayon::join(|| self.write(&mut merger, before, holes), || self.render(&jobs.0));
+            written?;
+            ready = Batch { rendered, frontier: jobs.1 };
+            next = until;
+            size = (size * 2).min(batch_size());
+            if next == segments.len() {
+                self.write(&mut merger, ready, holes)?;
+                merger.finish()?;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines that tell of gaps wait for their places from the beginning: gaps are few.
+    fn gaps<W: Write>(&self, merger: &mut Merger<W>) {
+        for gap in &self.context.loss.gaps {
+            let line = self.form.gap(gap);
+            if !line.is_empty() {
+                merger.push(Loose { key: gap.first, tie: (0, 0), line });
+            }
+        }
+    }
+
+    /// What to render for a batch, and its frontier: the segments themselves, and carry rows of later ones that belong before it.
+    fn jobs(&self, batch: &[usize], after: Option<&usize>, plan: &mut CarryPlan) -> (Vec<Job>, u64) {
+        // a dict that cannot be read makes a hole when its turn comes; until then the least end of its rows must do
+        let window = |at: usize| self.context.tape.segment(at).dict().map_or_else(|_| self.context.tape.segments()[at].end_min, |dict| dict.window_start);
+        let frontier = after.map_or(u64::MAX, |at| window(*at));
+        let due = plan.due(frontier);
+        let mut jobs: Vec<Job> = batch.iter().map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at) }).collect();
+        jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job { at: *at, own: false, carry: true }));
+        (jobs, frontier)
+    }
+
+    fn render(&self, jobs: &[Job]) -> Vec<Rendered> {
+        jobs.par_iter().map(|job| self.render_one(*job)).collect()
+    }
+
+    fn write<W: Write>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
+        for rendered in &mut batch.rendered {
+            for loose in rendered.carry.drain(..) {
+                merger.push(loose);
+            }
+            for hole in rendered.holes.drain(..) {
+                // a segment whose carry rows were read early is met twice
+                if !holes.contains(&hole) {
+                    self.tell(merger, &hole);
+                    holes.push(hole);
+                }
+            }
+        }
+        for rendered in &batch.rendered {
+            merger.part(&rendered.own)?;
+        }
+        merger.flush_below(batch.frontier)
+    }
+
+    fn tell<W: Write>(&self, merger: &mut Merger<W>, hole: &Hole) {
+        let line = self.form.hole(hole);
+        if hole.rows == 0 {
+            complain(&format!("segment {}: {}; its calls are listed without what that block holds", hole.segment, hole.why));
+        } else if !line.is_empty() {
+            merger.push(Loose { key: hole.first, tie: (hole.segment, 0), line });
+        }
+    }
+
+    fn render_one(&self, job: Job) -> Rendered {
+        let mut rendered = Rendered::default();
+        let context = self.context;
+        let mut picked = Vec::new();
+        let wanted = |dict: &_, core: &_| {
+            let filter = context.scope.segment(dict);
+            picked = self.rows(core, job).filter(|row| filter.core(core, *row)).collect();
+            !picked.is_empty()
+        };
+        let Some(base) = Base::read(context.tape, job.at, &mut rendered.holes, wanted) else { return rendered };
+        let filter = context.scope.segment(&base.dict);
+        let mut keyed: Vec<(u64, u32)> =
+            picked.into_iter().filter(|row| filter.time(&base.time, *row)).map(|row| (self.key(&base, row), row as u32)).collect();
+        if keyed.is_empty() {
+            return rendered;
+        }
+        // rows are in order of end: nearly sorted, which the stable sort is quick at
+        keyed.sort_by_key(|(key, _)| *key);
+        let segment = base.load(&context.book, &mut rendered.holes);
+        self.lines(&segment, &keyed, &mut rendered);
+        rendered
+    }
+
+    /// The rows of a segment that `job` is about, apart from filters.
+    fn rows<'c>(&self, core: &'c systape_format::model::Core, job: Job) -> impl Iterator<Item = usize> + use<'c> {
+        let from = if job.carry { 0 } else { core.carry_rows };
+        let to = if job.own { core.call.len() } else { core.carry_rows };
+        let children = self.context.config.clone_child;
+        (from..to).filter(move |row| children || core.state[*row] != CallState::CloneChild)
+    }
+
+    fn key(&self, base: &Base<'_>, row: usize) -> u64 {
+        match self.sort {
+            Sort::Start => base.time.start[row],
+            Sort::End => base.time.start[row].saturating_add(base.core.dur[row]),
+        }
+    }
+
+    fn lines(&self, segment: &Loaded, keyed: &[(u64, u32)], rendered: &mut Rendered) {
+        let mut lines = self.form.segment(segment);
+        rendered.own.bytes.reserve(keyed.len() * 128);
+        rendered.own.marks.reserve(keyed.len());
+        let mut left = self.context.config.max_events;
+        for (key, row) in keyed {
+            if self.sort == Sort::Start && (*row as usize) < segment.core.carry_rows {
+                let mut line = Vec::with_capacity(160);
+                lines.row(&mut line, *row as usize);
+                rendered.carry.push(Loose { key: *key, tie: (segment.number, *row), line });
+            } else if left > 0 {
+                lines.row(&mut rendered.own.bytes, *row as usize);
+                rendered.own.end_line(*key);
+                left -= 1;
+            }
+        }
+    }
+}
+
+fn batch_size() -> usize {
+    rayon::current_num_threads().clamp(1, BATCH)
+}

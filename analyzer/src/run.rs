@@ -1,0 +1,98 @@
+//! One run: resolve, open, report, exit status.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use systape_format::reader::Tape;
+
+use crate::args::Args;
+use crate::config::{self, Config, Report};
+use crate::{generate, output, reports};
+
+/// The question could not be answered.
+const FAILED: u8 = 1;
+/// The command line was wrong.
+const USAGE: u8 = 2;
+/// Answered, but something that touches the answer was lost, and `--fail-on-loss` was given.
+const LOSS: u8 = 3;
+
+/// What a report has to say beyond what it printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Something that touches the answer is missing.
+    pub lost: bool,
+    /// The report's own answer is no: a tape that does not check.
+    pub bad: bool,
+}
+
+/// Does what `args` say; messages go to stderr.
+pub fn run(args: &Args) -> ExitCode {
+    if let Some(what) = args.generate {
+        let result = output::stdout().and_then(|mut out| generate::generate(what, &mut out).and_then(|()| out.flush()));
+        return status(result.map(|()| Verdict::default()).map_err(Into::into), false);
+    }
+    let config = match Config::resolve(args) {
+        Ok(config) => config,
+        Err(error) => {
+            complain(&format!("{error:#} (see 'analyze --help')"));
+            return ExitCode::from(USAGE);
+        }
+    };
+    for note in config.filters.selection.notes() {
+        complain(note);
+    }
+    status(answer(&config), config.fail_on_loss)
+}
+
+/// Tells the user something that is not part of the answer; that stderr is closed is no reason to fail.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "analyze: {text}");
+}
+
+fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
+    match result {
+        Ok(verdict) if verdict.bad => ExitCode::from(FAILED),
+        Ok(verdict) if verdict.lost && fail_on_loss => ExitCode::from(LOSS),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn answer(config: &Config) -> Result<Verdict> {
+    let tape = open(&config.file)?;
+    match config.report {
+        Report::Calls => reports::calls::run(config, &tape),
+        Report::Info => reports::info::run(config, &tape),
+        Report::Check => reports::check::run(config, &tape),
+    }
+}
+
+/// Opens the tape, or says in one line what is at `file` instead.
+fn open(file: &Path) -> Result<Tape> {
+    let metadata = match std::fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(file)),
+        Err(error) => return Err(error).with_context(|| format!("cannot open {}", file.display())),
+    };
+    if metadata.is_dir() {
+        bail!("{} is a directory, not a tape", file.display());
+    }
+    Tape::open(file).with_context(|| file.display().to_string())
+}
+
+fn missing(file: &Path) -> anyhow::Error {
+    let name = file.display();
+    if let Some(report) = config::nearest_report(file) {
+        anyhow!("{name}: no such file; did you mean the report '{report}'?")
+    } else if file == Path::new(config::DEFAULT_TAPE) {
+        anyhow!("{name}: no such file; record one with 'record -- COMMAND', or name a tape: 'analyze FILE'")
+    } else {
+        anyhow!("{name}: no such file")
+    }
+}

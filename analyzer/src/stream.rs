@@ -1,0 +1,215 @@
+//! Lines of many segments, merged by start with memory that does not grow with the tape.
+//!
+//! Calls are stored by end. A segment's own rows began inside its window, so sorted they follow those of the segment before;
+//! its *carry* rows began earlier, perhaps hours, and belong between the lines of earlier segments. The index knows
+//! the least start among a segment's carry rows: when the output gets there, that segment's carry rows alone are read ([`CarryPlan`])
+//! and wait in a heap for their turn ([`Merger`]).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+
+/// Lines in order of their keys (start or end time), all in one buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// The lines.
+    pub bytes: Vec<u8>,
+    /// Key of each line and where it ends in `bytes`; keys ascend.
+    pub marks: Vec<(u64, usize)>,
+}
+
+impl Part {
+    /// Ends the line just written to `bytes`.
+    #[inline]
+    pub fn end_line(&mut self, key: u64) {
+        self.marks.push((key, self.bytes.len()));
+    }
+}
+
+/// A line that waits for its place: key, then a tie-breaker, then the text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loose {
+    /// Start (or end) time.
+    pub key: u64,
+    /// Which of several with one key comes first: (segment, row).
+    pub tie: (u32, u32),
+    /// The line.
+    pub line: Vec<u8>,
+}
+
+/// Puts loose lines between those of parts and counts what it prints.
+#[derive(Debug)]
+pub struct Merger<W> {
+    out: W,
+    waiting: BinaryHeap<Reverse<Loose>>,
+    left: u64,
+}
+
+impl<W: Write> Merger<W> {
+    /// Prints to `out`, at most `limit` lines.
+    pub fn new(out: W, limit: u64) -> Self {
+        Self { out, waiting: BinaryHeap::new(), left: limit }
+    }
+
+    /// Lines that may still be printed.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Adds a line for later: it is printed before the first line of a part that has a greater key.
+    pub fn push(&mut self, loose: Loose) {
+        self.waiting.push(Reverse(loose));
+    }
+
+    /// Prints the next part and what belongs before and between its lines. Parts must come in order of their keys.
+    pub fn part(&mut self, part: &Part) -> io::Result<()> {
+        let (mut line, mut from) = (0, 0);
+        while line < part.marks.len() && self.left > 0 {
+            let until = match self.waiting.peek() {
+                // a loose line goes before lines of the same key: it was stored later but belongs to an older call
+                Some(Reverse(loose)) => line + part.marks[line..].partition_point(|(key, _)| *key < loose.key),
+                None => part.marks.len(),
+            };
+            let until = until.min(line.saturating_add(usize::try_from(self.left).unwrap_or(usize::MAX)));
+            if until > line {
+                let to = part.marks[until - 1].1;
+                self.out.write_all(&part.bytes[from..to])?;
+                self.left -= (until - line) as u64;
+                (line, from) = (until, to);
+            }
+            if line < part.marks.len() && self.left > 0 {
+                self.pop()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the loose lines whose key is below `key`.
+    pub fn flush_below(&mut self, key: u64) -> io::Result<()> {
+        while self.left > 0 && self.waiting.peek().is_some_and(|Reverse(loose)| loose.key < key) {
+            self.pop()?;
+        }
+        Ok(())
+    }
+
+    /// Prints what still waits.
+    pub fn finish(&mut self) -> io::Result<()> {
+        while self.left > 0 && !self.waiting.is_empty() {
+            self.pop()?;
+        }
+        self.out.flush()
+    }
+
+    fn pop(&mut self) -> io::Result<()> {
+        if let Some(Reverse(loose)) = self.waiting.pop() {
+            self.out.write_all(&loose.line)?;
+            self.left -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// Which segments' carry rows must be read before the output passes a time.
+#[derive(Clone, Debug)]
+pub struct CarryPlan {
+    /// (least start of its carry rows, segment), descending: the next one is last.
+    pending: Vec<(u64, usize)>,
+}
+
+impl CarryPlan {
+    /// `segments`: (position, least start of its carry rows) of those that have any.
+    pub fn new(segments: impl IntoIterator<Item = (usize, u64)>) -> Self {
+        let mut pending: Vec<_> = segments.into_iter().map(|(at, start)| (start, at)).collect();
+        pending.sort_unstable_by(|a, b| b.cmp(a));
+        Self { pending }
+    }
+
+    /// The segments with carry rows that began before `frontier`, each given once.
+    pub fn due(&mut self, frontier: u64) -> Vec<usize> {
+        let mut due = Vec::new();
+        while let Some((start, at)) = self.pending.last().copied() {
+            if start >= frontier {
+                break;
+            }
+            self.pending.pop();
+            due.push(at);
+        }
+        due.sort_unstable();
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Calls (start, end) cut into windows of `width` by end, as a recorder stores them.
+    fn windows(calls: &[(u64, u64)], width: u64) -> Vec<(u64, Vec<(u64, u64)>, Vec<(u64, u64)>)> {
+        let last = calls.iter().map(|c| c.1).max().unwrap_or(0);
+        let mut all = Vec::new();
+        for from in (0..=last).step_by(width as usize) {
+            let inside: Vec<_> = calls.iter().copied().filter(|c| (from..from + width).contains(&c.1)).collect();
+            let (carry, own) = inside.into_iter().partition(|c| c.0 < from);
+            all.push((from, carry, own));
+        }
+        all
+    }
+
+    fn line(call: (u64, u64)) -> Vec<u8> {
+        format!("{} {}\n", call.0, call.1).into_bytes()
+    }
+
+    /// The way the listing drives merger and plan, `batch` segments at a time.
+    fn stream(calls: &[(u64, u64)], width: u64, batch: usize, limit: u64) -> String {
+        let segments = windows(calls, width);
+        let carries = segments.iter().enumerate().filter_map(|(i, s)| Some((i, s.1.iter().map(|c| c.0).min()?)));
+        let mut plan = CarryPlan::new(carries);
+        let mut merger = Merger::new(Vec::new(), limit);
+        for first in (0..segments.len()).step_by(batch) {
+            let next = (first + batch).min(segments.len());
+            let frontier = segments.get(next).map_or(u64::MAX, |s| s.0);
+            for at in plan.due(frontier) {
+                for (row, call) in segments[at].1.iter().enumerate() {
+                    merger.push(Loose { key: call.0, tie: (at as u32, row as u32), line: line(*call) });
+                }
+            }
+            for (_, _, own) in &segments[first..next] {
+                let mut own = own.clone();
+                own.sort_by_key(|c| c.0);
+                let mut part = Part::default();
+                for call in own {
+                    part.bytes.extend(line(call));
+                    part.end_line(call.0);
+                }
+                merger.part(&part).unwrap();
+            }
+            merger.flush_below(frontier).unwrap();
+        }
+        merger.finish().unwrap();
+        String::from_utf8(merger.out).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn same_as_sorting_everything(
+            calls in prop::collection::vec((0_u64..2000, 0_u64..900), 0..120),
+            width in 1_u64..300, batch in 1_usize..5, limit in 0_u64..150,
+        ) {
+            let calls: Vec<_> = calls.into_iter().map(|(start, dur)| (start, start + dur)).collect();
+            let starts = |text: &str| text.lines().map(|l| l.split(' ').next().unwrap().parse::<u64>().unwrap()).collect::<Vec<_>>();
+            let got = stream(&calls, width, batch, u64::MAX);
+            let mut naive: Vec<u64> = calls.iter().map(|c| c.0).collect();
+            naive.sort_unstable();
+            prop_assert_eq!(starts(&got), naive);
+            let mut lines: Vec<_> = got.lines().map(str::to_owned).collect();
+            let cut = stream(&calls, width, batch, limit);
+            prop_assert!(got.starts_with(&cut));
+            prop_assert_eq!(cut.lines().count() as u64, limit.min(calls.len() as u64));
+            lines.sort();
+            let mut expected: Vec<_> = calls.iter().map(|c| format!("{} {}", c.0, c.1)).collect();
+            expected.sort();
+            prop_assert_eq!(lines, expected);
+        }
+    }
+}

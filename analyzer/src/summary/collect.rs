@@ -1,0 +1,212 @@
+//! From segments to [`Stats`] per group and call. Each thread adds up the segments it takes; the sums are merged at the end, in
+//! any order. Memory grows with the number of (group, call) pairs, not with events.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustc_hash::FxHashMap;
+use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Task, Time};
+use systape_format::reader::Tape;
+
+use super::stats::Stats;
+use crate::args::SummaryMode;
+use crate::calls::CallBook;
+use crate::filter::{Pick, Scope, SegmentFilter};
+use crate::load;
+use crate::loss::Hole;
+
+/// Identifies a group: a thread, a process, a cgroup, or everything (0).
+pub type GroupKey = u64;
+
+/// Marks keys of tasks without a unique id: their numbers may be reused, which then cannot be told.
+const BY_NUMBER: u64 = 1 << 63;
+
+/// What a group is called; of several names the newest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// (leader of its process, segment, entry): the greatest wins.
+    rank: (bool, u32, u32),
+    /// The task it was taken from.
+    pub task: Task,
+}
+
+/// Sums so far.
+#[derive(Debug, Default)]
+pub struct Sums {
+    /// Position in `stats` of each group and call.
+    index: FxHashMap<(GroupKey, Call), u32>,
+    /// One for each (group, call).
+    pub stats: Vec<((GroupKey, Call), Stats)>,
+    /// A task of each group.
+    pub labels: FxHashMap<GroupKey, Label>,
+    /// What could not be read.
+    pub holes: Vec<Hole>,
+}
+
+/// Where the sum of a (task, call) of a segment is, as far as it was looked up.
+const NOT_YET: u32 = u32::MAX;
+/// Calls that do not pass.
+const LEFT_OUT: u32 = u32::MAX - 1;
+/// Tables of (task, call) larger than this are not made; a hash is asked for every row instead.
+const TABLE_LIMIT: usize = 1 << 20;
+
+/// Adds up the calls of `segments` that `scope` lets through.
+pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode, segments: &[usize]) -> Sums {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut sums = Sums::default();
+        while let Some(at) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
+            sums.segment(tape, scope, book, mode, *at);
+        }
+        sums
+    };
+    // a pool costs more than a few segments are worth
+    if segments.len() <= 2 {
+        return work();
+    }
+    let mut parts = rayon::broadcast(|_| work()).into_iter();
+    let mut all = parts.next().unwrap_or_default();
+    for part in parts {
+        all.merge(part);
+    }
+    all
+}
+
+/// The group of `task`.
+fn group_key(task: &Task, mode: SummaryMode) -> GroupKey {
+    match mode {
+        SummaryMode::Total => 0,
+        SummaryMode::Cgroup => task.cgroup_id,
+        SummaryMode::Thread if task.utid == 0 => BY_NUMBER | u64::from(task.tid),
+        SummaryMode::Thread => u64::from(task.utid),
+        SummaryMode::Process if task.upid == 0 => BY_NUMBER | u64::from(task.pid),
+        SummaryMode::Process => u64::from(task.upid),
+    }
+}
+
+impl Sums {
+    fn segment(&mut self, tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode, at: usize) {
+        let segment = tape.segment(at);
+        let read = || -> Result<_, systape_format::Error> {
+            let dict = segment.dict()?;
+            let core = segment.core(&dict)?;
+            let time = if needs_time(scope, segment.info()) { Some(segment.time(&dict, &core)?) } else { None };
+            Ok((dict, core, time))
+        };
+        let (dict, core, time) = match read() {
+            Ok(read) => read,
+            Err(error) => return self.holes.push(load::hole(&segment, segment.info().rows, &error)),
+        };
+        let filter = scope.segment(&dict);
+        let groups: Vec<GroupKey> = dict.tasks.iter().map(|task| group_key(task, mode)).collect();
+        let rows = Rows { dict: &dict, core: &core, time: time.as_ref(), filter: &filter, groups: &groups, valued: scope.valued() };
+        let mut seen = vec![false; dict.tasks.len()];
+        self.rows(&rows, book, &mut seen);
+        for (entry, task) in dict.tasks.iter().enumerate().filter(|(entry, _)| seen[*entry]) {
+            self.label(groups[entry], task, mode, (segment.info().segment, entry as u32));
+        }
+    }
+
+    fn rows(&mut self, rows: &Rows<'_>, book: &CallBook<'_>, seen: &mut [bool]) {
+        let calls = rows.dict.calls.len();
+        let size = rows.dict.tasks.len().saturating_mul(calls);
+        let mut table = vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }];
+        let exits: Vec<bool> = rows.dict.calls.iter().map(|call| book.get(*call).is_exit).collect();
+        let Core { call, task, dur, errno, state, unselected, .. } = rows.core;
+        for row in 0..call.len() {
+            let (t, c) = (task[row] as usize, call[row] as usize);
+            let slot = match table.get(t * calls + c) {
+                Some(slot) if *slot != NOT_YET => *slot,
+                known => {
+                    let place = known.is_some();
+                    let slot = self.slot(rows, t, c, seen);
+                    if place {
+                        table[t * calls + c] = slot;
+                    }
+                    slot
+                }
+            };
+            if slot == LEFT_OUT || (!unselected.is_empty() && rows.drops_unselected(row)) || (rows.checked() && !rows.passes(row)) {
+                continue;
+            }
+            let stats = &mut self.stats[slot as usize].1;
+            if state[row] == CallState::Complete && errno[row] == 0 {
+                stats.add_ok(dur[row]);
+            } else if state[row] != CallState::CloneChild {
+                stats.add(state[row], dur[row], errno[row], exits[c]);
+            }
+        }
+    }
+
+    /// The place of the sum of task `t` and call `c` of a segment.
+    fn slot(&mut self, rows: &Rows<'_>, t: usize, c: usize, seen: &mut [bool]) -> u32 {
+        if !rows.filter.tasks[t] || rows.filter.calls[c] == Pick::No {
+            return LEFT_OUT;
+        }
+        seen[t] = true;
+        self.place((rows.groups[t], rows.dict.calls[c]))
+    }
+
+    fn place(&mut self, key: (GroupKey, Call)) -> u32 {
+        let stats = &mut self.stats;
+        *self.index.entry(key).or_insert_with(|| {
+            stats.push((key, Stats::default()));
+            stats.len() as u32 - 1
+        })
+    }
+
+    fn label(&mut self, group: GroupKey, task: &Task, mode: SummaryMode, place: (u32, u32)) {
+        // a process is called what its leader is; a group of many has no name to choose
+        let leads = mode != SummaryMode::Process || task.tid == task.pid;
+        let rank = (leads, place.0, place.1);
+        let label = self.labels.entry(group).or_insert_with(|| Label { rank, task: task.clone() });
+        if label.rank < rank {
+            *label = Label { rank, task: task.clone() };
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (key, stats) in other.stats {
+            let at = self.place(key) as usize;
+            self.stats[at].1.merge(&stats);
+        }
+        for (group, label) in other.labels {
+            let mine = self.labels.entry(group).or_insert_with(|| label.clone());
+            if mine.rank < label.rank {
+                *mine = label;
+            }
+        }
+        self.holes.extend(other.holes);
+    }
+}
+
+/// Whether some rows of the segment may lie outside `--time`, or CPUs matter: only then are times read.
+fn needs_time(scope: &Scope<'_>, info: &SegmentInfo) -> bool {
+    let inside = scope.from <= info.start_min && info.end_max < scope.to;
+    scope.filters().cpus.is_some() || (scope.timed() && !inside)
+}
+
+/// A segment's columns and what is asked of them.
+struct Rows<'a> {
+    dict: &'a Dict,
+    core: &'a Core,
+    time: Option<&'a Time>,
+    filter: &'a SegmentFilter<'a>,
+    groups: &'a [GroupKey],
+    /// `--duration` or `--failure` look at each row.
+    valued: bool,
+}
+
+impl Rows<'_> {
+    fn checked(&self) -> bool {
+        self.valued || self.time.is_some()
+    }
+
+    fn passes(&self, row: usize) -> bool {
+        self.filter.value(self.core, row) && self.time.is_none_or(|time| self.filter.time(time, row))
+    }
+
+    /// Rows that `record -e` kept for fd tracking only do not count unless `-e` names them.
+    fn drops_unselected(&self, row: usize) -> bool {
+        self.core.unselected[row] && self.filter.calls[self.core.call[row] as usize] != Pick::Always
+    }
+}

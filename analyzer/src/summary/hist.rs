@@ -1,0 +1,134 @@
+//! A histogram of durations for quantiles: 16 buckets an octave, so a quantile is off by at most 1/32 (3.1 %).
+//!
+//! Values below 16 have a bucket each. Only the range of buckets that occur is stored, so a key with one call costs one
+//! counter and a busy one a few hundred; adding histograms up in any order gives the same result.
+
+/// Sub-buckets of an octave, as a power of two.
+const SUB_BITS: u32 = 4;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// The largest relative error of [`Histogram::quantile`]: half a bucket.
+pub const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
+
+/// Counts of values by size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Bucket of `counts[0]`.
+    first: usize,
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// Counts `value` once.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        let bucket = bucket(value);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count += 1,
+            None => *self.slot(bucket) += 1,
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (at, count) in other.counts.iter().enumerate().filter(|(_, count)| **count != 0) {
+            *self.slot(other.first + at) += count;
+        }
+    }
+
+    /// The counter of `bucket`, made if need be.
+    #[cold]
+    fn slot(&mut self, bucket: usize) -> &mut u64 {
+        if self.counts.is_empty() {
+            self.first = bucket;
+        }
+        if bucket < self.first {
+            let more = self.first - bucket;
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = bucket;
+        }
+        let at = bucket - self.first;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        &mut self.counts[at]
+    }
+
+    /// The value below which `permille` of 1000 values lie (nearest rank), the middle of its bucket; None without values.
+    pub fn quantile(&self, permille: u64) -> Option<u64> {
+        let total: u64 = self.counts.iter().sum();
+        let rank = (u128::from(total) * u128::from(permille)).div_ceil(1000).max(1);
+        let mut seen = 0;
+        for (at, count) in self.counts.iter().enumerate() {
+            seen += u128::from(*count);
+            if seen >= rank {
+                return Some(middle(self.first + at));
+            }
+        }
+        None
+    }
+}
+
+/// The bucket `value` falls into; 0 to 975.
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < SUB {
+        return value as usize;
+    }
+    let octave = 63 - value.leading_zeros() - SUB_BITS;
+    (u64::from(octave) * SUB + (value >> octave)) as usize
+}
+
+/// The middle of bucket `index`.
+fn middle(index: usize) -> u64 {
+    let index = index as u64;
+    if index < SUB {
+        return index;
+    }
+    let octave = index / SUB - 1;
+    let low = (index % SUB + SUB) << octave;
+    low + (1 << octave) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_bucket_is_narrow_and_order_is_kept(a: u64, shift in 0_u32..64) {
+            let value = a >> shift;
+            let back = middle(bucket(value));
+            prop_assert!(back.abs_diff(value) as f64 <= value as f64 * QUANTILE_ERROR + 0.5, "{} {}", value, back);
+            prop_assert!(bucket(value) <= bucket(value.saturating_add(1)));
+        }
+
+        #[test]
+        fn quantiles_agree_with_sorting_and_merging_is_adding(mut values in prop::collection::vec(0_u64..5_000_000, 1..300), cut in 0_usize..300) {
+            let (mut whole, mut left, mut right) = (Histogram::default(), Histogram::default(), Histogram::default());
+            for (i, v) in values.iter().enumerate() {
+                whole.add(*v);
+                if i < cut { left.add(*v) } else { right.add(*v) }
+            }
+            right.merge(&left);
+            values.sort_unstable();
+            for permille in [500, 990] {
+                let exact = values[((values.len() as u64 * permille).div_ceil(1000) - 1) as usize];
+                let got = whole.quantile(permille).unwrap();
+                prop_assert!(got.abs_diff(exact) as f64 <= exact as f64 * QUANTILE_ERROR + 0.5);
+                prop_assert_eq!(right.quantile(permille), Some(got));
+            }
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let mut h = Histogram::default();
+        assert_eq!(h.quantile(500), None);
+        h.add(u64::MAX);
+        h.add(0);
+        assert_eq!(h.quantile(500), Some(0));
+        assert!(h.quantile(990).unwrap() > u64::MAX / 32 * 31);
+    }
+}

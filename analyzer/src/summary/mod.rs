@@ -1,0 +1,6 @@
+//! Adding up calls: histograms and statistics that do not depend on the order of events.
+
+pub mod collect;
+pub mod hist;
+pub mod stats;
+pub mod table;

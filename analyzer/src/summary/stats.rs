@@ -1,0 +1,179 @@
+//! What a summary adds up for one key: order-free, exact apart from the quantiles.
+
+use systape_format::model::CallState;
+
+use super::hist::Histogram;
+
+/// Calls of one key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// All calls, those without a known duration too.
+    pub calls: u64,
+    /// Calls that returned an error; restarts are none, the caller never sees them.
+    pub errors: u64,
+    /// Calls with an exact duration: what `sum`, `min`, `max` and the quantiles are about.
+    pub timed: u64,
+    /// Calls of which only a lower bound of the duration is known.
+    pub open: u64,
+    /// Sum of the lower bounds, ns.
+    pub open_sum: u128,
+    /// Longest lower bound, ns.
+    pub open_max: u64,
+    /// Sum of the exact durations, ns.
+    pub sum: u128,
+    /// Sum of their squares; stops at the largest u128.
+    pub squares: u128,
+    /// Shortest, ns; meaningless while `timed` is 0.
+    pub min: u64,
+    /// Longest, ns.
+    pub max: u64,
+    /// Their sizes.
+    pub hist: Histogram,
+    /// (errno, how often), by errno.
+    pub errnos: Vec<(u16, u64)>,
+}
+
+/// Whether a call with this `state` and `errno` failed in the caller's eyes.
+pub fn failed(state: CallState, errno: u16) -> bool {
+    errno != 0 && !systape_abi::is_restart(errno) && state.returned()
+}
+
+impl Stats {
+    /// Counts a call that ran from enter to return, without an error.
+    #[inline]
+    pub fn add_ok(&mut self, dur: u64) {
+        self.calls += 1;
+        self.add_time(dur);
+    }
+
+    /// Counts any call. `timeless`: exit and exit_group, which never return: their duration means nothing.
+    pub fn add(&mut self, state: CallState, dur: u64, errno: u16, timeless: bool) {
+        self.calls += 1;
+        if failed(state, errno) {
+            self.errors += 1;
+            self.add_errno(errno, 1);
+        }
+        match state {
+            CallState::Complete => self.add_time(dur),
+            CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore if !timeless => {
+                self.open += 1;
+                self.open_sum += u128::from(dur);
+                self.open_max = self.open_max.max(dur);
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn add_time(&mut self, dur: u64) {
+        self.min = if self.timed == 0 { dur } else { self.min.min(dur) };
+        self.max = self.max.max(dur);
+        self.timed += 1;
+        self.sum += u128::from(dur);
+        self.squares = self.squares.saturating_add(u128::from(dur) * u128::from(dur));
+        self.hist.add(dur);
+    }
+
+    fn add_errno(&mut self, errno: u16, count: u64) {
+        match self.errnos.binary_search_by_key(&errno, |(code, _)| *code) {
+            Ok(at) => self.errnos[at].1 += count,
+            Err(at) => self.errnos.insert(at, (errno, count)),
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.timed > 0 {
+            self.min = if self.timed == 0 { other.min } else { self.min.min(other.min) };
+        }
+        self.max = self.max.max(other.max);
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.timed += other.timed;
+        self.open += other.open;
+        self.open_sum += other.open_sum;
+        self.open_max = self.open_max.max(other.open_max);
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.hist.merge(&other.hist);
+        for (errno, count) in &other.errnos {
+            self.add_errno(*errno, *count);
+        }
+    }
+
+    /// Time in all of these calls, ns: exact unless `open` is not 0, then at least this.
+    pub fn total(&self) -> u128 {
+        self.sum + self.open_sum
+    }
+
+    /// Average of the exact durations, ns; None when there are none.
+    pub fn avg(&self) -> Option<u64> {
+        (self.timed > 0).then(|| u64::try_from(self.sum / u128::from(self.timed)).unwrap_or(u64::MAX))
+    }
+
+    /// Standard deviation of the average in percent of it, as perf's `stddev_stats` has it (tools/perf/util/stat.c: `variance / n`).
+    pub fn stddev_percent(&self) -> f64 {
+        if self.timed < 2 || self.sum == 0 {
+            return 0.0;
+        }
+        let n = self.timed as f64;
+        let mean = self.sum as f64 / n;
+        let variance = ((self.squares as f64 - mean * self.sum as f64) / (n - 1.0)).max(0.0);
+        100.0 * (variance / n).sqrt() / mean
+    }
+
+    /// A quantile of the exact durations, ns, kept inside [min, max]; None when there are none.
+    pub fn quantile(&self, permille: u64) -> Option<u64> {
+        self.hist.quantile(permille).map(|q| q.clamp(self.min, self.max))
+    }
+
+    /// Events as perf counts them: an enter and an exit each.
+    pub fn events(&self) -> u64 {
+        self.calls + self.timed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_kept_apart() {
+        let mut s = Stats::default();
+        s.add(CallState::Complete, 10, 0, false);
+        s.add(CallState::Complete, 30, 2, false);
+        s.add(CallState::Complete, 20, 512, false);
+        s.add(CallState::InFlight, 500, 0, false);
+        s.add(CallState::Killed, 5, 4, false);
+        s.add(CallState::NoReturn, 7, 0, true);
+        s.add(CallState::Denied, 0, 1, false);
+        assert_eq!((s.calls, s.errors, s.timed, s.open), (7, 2, 3, 2));
+        assert_eq!((s.sum, s.open_sum, s.min, s.max, s.open_max), (60, 505, 10, 30, 500));
+        assert_eq!(s.errnos, [(1, 1), (2, 1)]);
+        assert_eq!((s.avg(), s.total()), (Some(20), 565));
+    }
+
+    #[test]
+    fn deviation_as_perf_computes_it() {
+        let mut s = Stats::default();
+        assert_eq!(s.stddev_percent(), 0.0);
+        for dur in [2, 4, 4, 4, 5, 5, 7, 9] {
+            s.add_ok(dur);
+        }
+        // variance 32/7, of the mean 32/56, mean 5
+        assert!((s.stddev_percent() - 100.0 * (32.0_f64 / 56.0).sqrt() / 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn merging_is_order_free() {
+        let (mut a, mut b) = (Stats::default(), Stats::default());
+        a.add(CallState::Complete, 100, 0, false);
+        b.add(CallState::Complete, 50, 11, false);
+        b.add(CallState::BeganBefore, 900, 0, false);
+        let (mut ab, mut ba) = (a.clone(), b.clone());
+        ab.merge(&b);
+        ba.merge(&a);
+        assert_eq!((ab.calls, ab.min, ab.max, ab.total()), (3, 50, 100, 1050));
+        assert_eq!((ba.quantile(500), ba.errnos.clone()), (ab.quantile(500), ab.errnos.clone()));
+    }
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Copies of user memory: strings and socket addresses of a call's arguments.
+ * Read at enter, because the memory may be gone or changed at exit; a page
+ * that is not resident then is read at exit, when the kernel has touched it.
+ */
+#ifndef __SYSTAPE_CAPTURE_H
+#define __SYSTAPE_CAPTURE_H
+
+#define SOCKADDR_MAX 128
+
+/* Where a call's captured bytes stand: in the task's state, or in a slot when they are long. */
+static __always_inline struct slot *state_slot(struct task_state *st)
+{
+	u32 index = st->slot - 1;
+
+	if (!st->slot)
+		return NULL;
+	return bpf_map_lookup_elem(&slots, &index);
+}
+
+/* Moves what was captured so far into a slot. */
+static __always_inline struct slot *into_slot(struct task_state *st)
+{
+	struct slot *s = state_slot(st);
+	u32 index;
+
+	if (s)
+		return s;
+	s = slot_get(&index);
+	if (!s)
+		return NULL;
+	st->slot = index + 1;
+	__builtin_memcpy(s->data, st->data, sizeof(st->data));
+	return s;
+}
+
+static __always_inline void set_capture(struct task_state *st, u32 n, u8 arg, u8 status, u16 len, u32 full)
+{
+	struct wire_capture *c;
+
+	if (n >= MAX_CAPTURES)
+		return;
+	c = &st->rec.cap[n];
+	c->arg = arg;
+	c->status = status;
+	c->len = len;
+	c->full = full;
+	st->rec.captures = n + 1;
+	st->data_len += len;
+}
+
+/* One string; a long one moves the call's bytes into a slot. */
+static __always_inline void capture_string(struct task_state *st, u8 arg, u64 addr, bool late)
+{
+	u32 n = st->rec.captures, off = st->data_len, limit = string_limit;
+	struct slot *s;
+	long len;
+
+	if (!addr) /* a null pointer is a value, not a string */
+		return;
+	if (limit > STRING_MAX)
+		limit = STRING_MAX;
+	if (!st->slot && off <= sizeof(st->data) - INLINE_MAX) {
+		len = bpf_probe_read_user_str(&st->data[off], INLINE_MAX, (void *)addr);
+		if (len < 0) {
+			set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, 0);
+			return;
+		}
+		if (len < INLINE_MAX && len - 1 <= limit) {
+			set_capture(st, n, arg, late ? BYTES_LATE : BYTES_WHOLE, len ? len - 1 : 0, len ? len - 1 : 0);
+			return;
+		}
+	}
+	s = into_slot(st);
+	if (!s) {
+		set_capture(st, n, arg, BYTES_NO_BUFFER, 0, 0);
+		return;
+	}
+	off &= SLOT_DATA_MASK;
+	/* one byte beyond the limit tells "exactly as long" from "longer" */
+	len = bpf_probe_read_user_str(&s->data[off], limit + 2, (void *)addr);
+	if (len < 0) {
+		set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, 0);
+		return;
+	}
+	if (len > limit + 1)
+		set_capture(st, n, arg, late ? BYTES_LATE_TRUNCATED : BYTES_TRUNCATED, limit, 0);
+	else
+		set_capture(st, n, arg, late ? BYTES_LATE : BYTES_WHOLE, len ? len - 1 : 0, len ? len - 1 : 0);
+}
+
+/* `len` bytes at addr, at most SOCKADDR_MAX. */
+static __always_inline void capture_bytes(struct task_state *st, u8 arg, u64 addr, u64 want, bool late)
+{
+	u32 n = st->rec.captures, off = st->data_len;
+	u32 len = want > SOCKADDR_MAX ? SOCKADDR_MAX : want;
+	u8 whole = late ? BYTES_LATE : BYTES_WHOLE;
+	u8 part = late ? BYTES_LATE_TRUNCATED : BYTES_TRUNCATED;
+	struct slot *s;
+	long err;
+
+	if (!addr || !len)
+		return;
+	if (!st->slot && off <= sizeof(st->data) - INLINE_MAX) {
+		err = bpf_probe_read_user(&st->data[off], len, (void *)addr);
+	} else {
+		s = into_slot(st);
+		if (!s) {
+			set_capture(st, n, arg, BYTES_NO_BUFFER, 0, 0);
+			return;
+		}
+		off &= SLOT_DATA_MASK;
+		err = bpf_probe_read_user(&s->data[off], len, (void *)addr);
+	}
+	if (err)
+		set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, want);
+	else
+		set_capture(st, n, arg, len < want ? part : whole, len, want);
+}
+
+/* Reads a small integer argument's target: socklen_t. */
+static __always_inline u32 user_u32(u64 addr)
+{
+	u32 v = 0;
+
+	if (addr)
+		bpf_probe_read_user(&v, sizeof(v), (void *)addr);
+	return v;
+}
+
+/* Argument i of the call; a constant-size chain because a variable index into the record is refused on old kernels. */
+static __always_inline u64 arg_of(const struct task_state *st, u8 i)
+{
+	switch (i) {
+	case 0: return st->rec.args[0];
+	case 1: return st->rec.args[1];
+	case 2: return st->rec.args[2];
+	case 3: return st->rec.args[3];
+	case 4: return st->rec.args[4];
+	case 5: return st->rec.args[5];
+	}
+	return 0;
+}
+
+static __always_inline void capture_at_enter(struct task_state *st, const struct sc_desc *d)
+{
+	for (int i = 0; i < 3; i++) {
+		u8 arg = d->cap_arg[i];
+
+		if (d->cap_kind[i] == CAP_STRING)
+			capture_string(st, arg, arg_of(st, arg), false);
+		else if (d->cap_kind[i] == CAP_SOCKADDR_IN)
+			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), false);
+	}
+}
+
+/* True when something must be read again because its page was absent at enter. */
+static __always_inline bool capture_missed(const struct task_state *st)
+{
+	for (int i = 0; i < CAPTURES_AT_ENTER; i++)
+		if (i < st->rec.captures && st->rec.cap[i].status == BYTES_NOT_RESIDENT)
+			return true;
+	return false;
+}
+
+/* Everything again, at exit: what was read at enter is in the same memory, and marked late all the same. */
+static __always_inline void capture_again(struct task_state *st, const struct sc_desc *d)
+{
+	st->rec.captures = 0;
+	st->data_len = 0;
+	for (int i = 0; i < 3; i++) {
+		u8 arg = d->cap_arg[i];
+
+		if (d->cap_kind[i] == CAP_STRING)
+			capture_string(st, arg, arg_of(st, arg), true);
+		else if (d->cap_kind[i] == CAP_SOCKADDR_IN)
+			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), true);
+	}
+	if (capture_missed(st))
+		count_drop(DROP_STRING_FAULT);
+}
+
+static __always_inline void capture_at_exit(struct task_state *st, const struct sc_desc *d)
+{
+	for (int i = 0; i < 3; i++) {
+		u8 arg = d->cap_arg[i];
+
+		if (d->cap_kind[i] == CAP_SOCKADDR_OUT)
+			capture_bytes(st, arg, arg_of(st, arg), user_u32(arg_of(st, d->cap_len_arg)), false);
+		else if (d->cap_kind[i] == CAP_PAIR)
+			capture_bytes(st, arg, arg_of(st, arg), 8, false);
+	}
+}
+
+#endif

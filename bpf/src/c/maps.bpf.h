@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Options (fixed before load), switches (changed while running) and maps. */
+#ifndef __SYSTAPE_MAPS_H
+#define __SYSTAPE_MAPS_H
+
+/* From the running kernel's BTF; the verifier removes what they switch off. */
+const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
+const volatile bool has_ia32 = true;
+
+/* From the command line. A task is recorded when every filter that is set agrees. */
+const volatile bool target_marked = false; /* pids, tids, a command: marked, then inherited */
+const volatile bool filter_uid = false;
+const volatile u32 target_uid = 0;
+const volatile bool filter_comm = false;
+const volatile char target_comm[COMM_LEN] = {};
+const volatile bool filter_cgroup = false;
+const volatile bool filter_cpu = false;
+const volatile bool inherit = true;
+const volatile u32 own_tgid = 0;
+const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
+const volatile u32 ring_mask = 0; /* bulk rings - 1 */
+
+#define WINDOW_CLOSED 0
+#define WINDOW_OPEN 1
+#define WINDOW_DRAINING 2 /* no new calls; open ones are still recorded */
+u32 window = WINDOW_CLOSED;
+u64 window_open_ts = 0;
+u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
+
+#define STRING_MAX 4096
+#define INLINE_MAX 256
+#define CAPTURES_AT_ENTER 3
+
+/*
+ * One per task of the target. The record of the call in progress is built in
+ * place: its strings follow it directly, so it goes out in one piece.
+ */
+struct task_state {
+	u8 matched; /* 0 not decided yet, MATCHED, NOT_MATCHED */
+	u8 in_call;
+	u8 armed; /* the command before its execve */
+	u8 fresh; /* made by fork, has not returned from it yet */
+	u8 began_before; /* the iterator saw it in a call when the recording began */
+	u8 pad[3];
+	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
+	u32 data_len;
+	u64 pad2;
+	struct wire_syscall rec;
+	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
+};
+#define MATCHED 1
+#define NOT_MATCHED 2
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} task_states SEC(".maps");
+
+/* For kernels without task storage; user space sets the size to 0 use otherwise. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct task_state);
+} task_states_by_tid SEC(".maps");
+
+/* A zeroed state to insert: too big for the stack. Never written. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct task_state);
+} zero_state SEC(".maps");
+
+/* Room for a record with long strings, argv or a walked path. */
+#define SLOT_DATA_MASK 0x7fff
+#define SLOT_DATA (SLOT_DATA_MASK + 1)
+struct slot {
+	union {
+		struct wire_syscall rec;
+		struct wire_exec exec;
+	};
+	u8 data[SLOT_DATA + STRING_MAX + 8];
+};
+
+#define SLOTS 256
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+/* Indices of free slots. Programs may be preempted, so no slot belongs to a CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, SLOTS);
+	__type(value, u32);
+} free_slots SEC(".maps");
+
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+#define MAX_RINGS 64
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_RINGS);
+	__type(key, u32);
+	__array(values, struct ring);
+} bulk_rings SEC(".maps");
+
+struct ring state_ring SEC(".maps");
+struct ring process_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SC_MAX);
+	__type(key, u32);
+	__type(value, struct sc_desc);
+} calls_64 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SC_MAX);
+	__type(key, u32);
+	__type(value, struct sc_desc);
+} calls_32 SEC(".maps");
+
+/* [epoch][cause]; user space flips the epoch, waits, reads and zeroes the old half. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * DROP_CAUSES);
+	__type(key, u32);
+	__type(value, struct drop_count);
+} drops SEC(".maps");
+
+/* Processes that lost a state record: pid -> time of the first loss. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u64);
+} lost_state_pids SEC(".maps");
+u64 lost_state_unknown = 0; /* time of a loss that did not fit there */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32); /* TARGET_ bits */
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} target_cgroup SEC(".maps");
+
+/* CPUs of -C, one byte each. */
+#define MAX_CPUS 4096
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_CPUS);
+	__type(key, u32);
+	__type(value, u8);
+} target_cpus SEC(".maps");
+
+/* So that the skeleton has the types. */
+struct {
+	struct wire_syscall a;
+	struct wire_closing b;
+	struct wire_task c;
+	struct wire_fork d;
+	struct wire_exec e;
+	struct wire_exit f;
+	struct wire_snap g;
+	struct sc_desc h;
+	struct drop_count i;
+} wire_types SEC(".data.types");
+
+#endif

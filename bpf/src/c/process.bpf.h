@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Family "process": fork, exec, exit, new names. */
+#ifndef __SYSTAPE_PROCESS_H
+#define __SYSTAPE_PROCESS_H
+
+#define ARGV_MAX 16383 /* a mask */
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct task_state *st, *cst;
+	struct wire_fork f = {};
+	u16 flags = 0;
+	bool thread;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	st = recorded_current();
+	if (!st || st->armed || !passes_filters())
+		return 0;
+	thread = BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid);
+	if (thread)
+		flags |= FORK_THREAD;
+	if (BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files))
+		flags |= FORK_SHARES_FILES;
+	if (BPF_CORE_READ(parent, fs) == BPF_CORE_READ(child, fs))
+		flags |= FORK_SHARES_FS;
+	if (!target_marked || inherit || thread) {
+		cst = state_of(child, true);
+		if (cst) {
+			init_state(cst, child);
+			cst->fresh = 1;
+		} else {
+			count_drop(DROP_NO_TASK);
+		}
+	}
+	fill_task(&f.child, child, WIRE_FORK, flags);
+	f.parent = st->rec.id;
+	send_process(&f, sizeof(f));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+{
+	unsigned long arg_start, arg_end;
+	struct task_state *st;
+	struct slot *s;
+	u32 index, len, off;
+	long n;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	st = recorded_current();
+	if (!st && !has_task_storage && BPF_CORE_READ(task, pid) != old_pid)
+		st = state_by_tid(old_pid, false);
+	if (!st || st->matched != MATCHED || !passes_filters())
+		return 0;
+	s = slot_get(&index);
+	if (!s) {
+		/* without argv rather than not at all */
+		fill_ident(&st->rec.id, task);
+		send_task(task, TASK_RENAME);
+		return 0;
+	}
+	/* a thread that execs takes over the leader's ids and start; the record of the call in progress keeps the old ones */
+	__builtin_memset(&s->exec, 0, sizeof(s->exec));
+	fill_task(&s->exec.task, task, WIRE_EXEC, 0);
+	s->exec.old_tid = old_pid;
+	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, BPF_CORE_READ(bprm, filename));
+	off = n > 0 ? n - 1 : 0;
+	off &= STRING_MAX - 1;
+	s->exec.path_len = off;
+	arg_start = BPF_CORE_READ(task, mm, arg_start);
+	arg_end = BPF_CORE_READ(task, mm, arg_end);
+	s->exec.argv_full = arg_end - arg_start;
+	len = s->exec.argv_full > ARGV_MAX ? ARGV_MAX : s->exec.argv_full;
+	len &= ARGV_MAX;
+	if (len && bpf_probe_read_user(&s->data[off], len, (void *)arg_start)) {
+		len = 0;
+		s->exec.argv_status = BYTES_NOT_RESIDENT;
+	} else {
+		s->exec.argv_status = len < s->exec.argv_full ? BYTES_TRUNCATED : BYTES_WHOLE;
+	}
+	s->exec.argv_len = len;
+	send_process(s, sizeof(struct wire_exec) + ((off + len) & SLOT_DATA_MASK));
+	slot_put(index);
+	fill_ident(&st->rec.id, task);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	const struct sc_desc *d;
+	struct task_state *st;
+	struct wire_exit e = {};
+
+	if (window == WINDOW_CLOSED)
+		return 0;
+	st = current_state(false);
+	if (!st || st->matched != MATCHED || st->armed)
+		goto out;
+	if (st->in_call) {
+		/* exit, exit_group, or a call the task never came back from */
+		st->in_call = 0;
+		st->rec.state = CALL_NO_RETURN;
+		st->rec.end = bpf_ktime_get_ns();
+		st->rec.ret = 0;
+		d = desc_of(st->rec.abi, st->rec.nr);
+		if (d)
+			send_record(st, d);
+	} else if (st->slot) {
+		slot_put(st->slot - 1);
+		st->slot = 0;
+	}
+	if (!passes_filters())
+		goto out;
+	e.hdr.kind = WIRE_EXIT;
+	e.hdr.cpu = bpf_get_smp_processor_id();
+	e.id = st->rec.id;
+	e.ts = bpf_ktime_get_ns();
+	e.exit_code = BPF_CORE_READ(task, exit_code);
+	e.group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	send_process(&e, sizeof(e));
+out:
+	if (!has_task_storage) {
+		u32 tid = (u32)bpf_get_current_pid_tgid();
+
+		bpf_map_delete_elem(&task_states_by_tid, &tid);
+	}
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
+{
+	struct wire_task t = {};
+	struct task_state *st;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	st = state_of(task, false);
+	if (!st || st->matched != MATCHED || st->armed)
+		return 0;
+	fill_task(&t, task, WIRE_TASK, TASK_RENAME);
+	/* the task still has its old name here */
+	__builtin_memset(t.comm, 0, sizeof(t.comm));
+	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), comm);
+	send_process(&t, sizeof(t));
+	return 0;
+}
+
+#endif

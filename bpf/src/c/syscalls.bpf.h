@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Family "syscall": enter keeps start and arguments, exit sends one record. */
+#ifndef __SYSTAPE_SYSCALLS_H
+#define __SYSTAPE_SYSCALLS_H
+
+#define TS_COMPAT 2		  /* arch/x86/include/asm/thread_info.h */
+#define X32_BIT 0x40000000	  /* __X32_SYSCALL_BIT */
+#define SIGNAL_GROUP_EXIT 4	  /* include/linux/sched/signal.h */
+#define SIGKILL_BIT (1UL << (9 - 1))
+#define MAX_ERRNO 4095
+#define ERESTARTSYS 512
+#define ERESTART_RESTARTBLOCK 516
+#define EINTR 4
+#define NR_NONE 0xffffffff
+
+static __always_inline u8 abi_of(struct task_struct *task, long id)
+{
+#if defined(__TARGET_ARCH_x86)
+	if (has_ia32 && BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+		return ABI_I386;
+	if (id & X32_BIT)
+		return ABI_X32;
+#endif
+	return ABI_X86_64;
+}
+
+static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
+{
+	u32 key = nr & ~X32_BIT;
+
+	/* calls beyond the table are recorded, with six arguments and nothing captured: entry SC_MAX - 1 */
+	if (key >= SC_MAX)
+		key = SC_MAX - 1;
+	if (abi == ABI_I386)
+		return bpf_map_lookup_elem(&calls_32, &key);
+	return bpf_map_lookup_elem(&calls_64, &key);
+}
+
+static __always_inline void read_args(u64 *args, struct pt_regs *regs, u8 abi)
+{
+	if (abi == ABI_I386) {
+		args[0] = (u32)regs->bx;
+		args[1] = (u32)regs->cx;
+		args[2] = (u32)regs->dx;
+		args[3] = (u32)regs->si;
+		args[4] = (u32)regs->di;
+		args[5] = (u32)regs->bp;
+		return;
+	}
+	args[0] = regs->di;
+	args[1] = regs->si;
+	args[2] = regs->dx;
+	args[3] = regs->r10;
+	args[4] = regs->r8;
+	args[5] = regs->r9;
+}
+
+static __always_inline void begin_call(struct task_state *st, struct pt_regs *regs, u8 abi, u32 nr)
+{
+	st->rec.nr = nr;
+	st->rec.abi = abi;
+	st->rec.captures = 0;
+	st->data_len = 0;
+	read_args(st->rec.args, regs, abi);
+}
+
+/* include/uapi/asm-generic/ioctls.h, linux/fcntl.h, linux/net.h */
+#define FIONCLEX 0x5450
+#define FIOCLEX 0x5451
+#define F_DUPFD 0
+#define F_SETFD 2
+#define F_DUPFD_CLOEXEC 1030
+#define SYS_SOCKET 1
+#define SYS_ACCEPT 5
+#define SYS_ACCEPT4 18
+
+/* Of a call whose flags hold for some arguments only: is it kept for fd tracking? */
+static __always_inline bool keeps_state(const struct sc_desc *d, u32 arg0, u32 arg1)
+{
+	if (!(d->flags & SC_STATE))
+		return false;
+	if (d->only_if == IF_CLOEXEC_IOCTL)
+		return arg1 == FIOCLEX || arg1 == FIONCLEX;
+	if (d->only_if == IF_DUP_FCNTL)
+		return arg1 == F_DUPFD || arg1 == F_DUPFD_CLOEXEC || arg1 == F_SETFD;
+	return true;
+}
+
+static __always_inline bool makes_fd(const struct sc_desc *d, u32 arg0, u32 arg1)
+{
+	if (!(d->flags & (SC_NEW_FD | SC_FD_PAIR | SC_CWD)))
+		return false;
+	if (d->only_if == IF_DUP_FCNTL)
+		return arg1 == F_DUPFD || arg1 == F_DUPFD_CLOEXEC;
+	if (d->only_if == IF_SOCKET_CALL)
+		return arg0 == SYS_SOCKET || arg0 == SYS_ACCEPT || arg0 == SYS_ACCEPT4;
+	return true;
+}
+
+static __always_inline void send_closing(struct task_state *st)
+{
+	struct wire_closing c = {};
+
+	c.hdr.kind = WIRE_CLOSING;
+	c.hdr.cpu = bpf_get_smp_processor_id();
+	c.id = st->rec.id;
+	c.ts = bpf_ktime_get_ns();
+	c.args[0] = st->rec.args[0];
+	c.args[1] = st->rec.args[1];
+	c.args[2] = st->rec.args[2];
+	c.nr = st->rec.nr;
+	c.abi = st->rec.abi;
+	send_state(&c, sizeof(c), c.id.pid);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	const struct sc_desc *d;
+	struct task_state *st;
+	u8 abi;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	st = recorded_current();
+	if (!st)
+		return 0;
+	abi = abi_of(current_task(), id);
+	d = desc_of(abi, id);
+	if (!d)
+		return 0;
+	if (st->armed) {
+		if (!(d->flags & SC_EXEC))
+			return 0;
+		st->armed = 0;
+	}
+	st->fresh = 0;
+	st->began_before = 0;
+	if (!(d->flags & (SC_SELECTED | SC_STATE)) || !passes_filters())
+		return 0;
+	begin_call(st, regs, abi, id);
+	if (!(d->flags & SC_SELECTED) && !keeps_state(d, st->rec.args[0], st->rec.args[1]))
+		return 0;
+	if (d->cap_kind[0])
+		capture_at_enter(st, d);
+	if (d->flags & SC_CLOSING)
+		send_closing(st);
+	st->in_call = 1;
+	st->rec.start = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Killed while it slept in the call: the value in ret is never seen by anybody. */
+static __always_inline bool being_killed(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT ||
+	       BPF_CORE_READ(task, pending.signal.sig[0]) & SIGKILL_BIT;
+}
+
+static __always_inline bool interrupted(long ret)
+{
+	return (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK) || ret == -EINTR;
+}
+
+static __always_inline void send_record(struct task_state *st, const struct sc_desc *d)
+{
+	u64 len = sizeof(st->rec) + st->data_len;
+	bool state = keeps_state(d, st->rec.args[0], st->rec.args[1]);
+	struct slot *s = state_slot(st);
+
+	st->rec.hdr.cpu = bpf_get_smp_processor_id();
+	st->rec.hdr.flags = d->flags & SC_SELECTED ? 0 : WIRE_UNSELECTED;
+	if (s) {
+		s->rec = st->rec;
+		if (len > sizeof(s->rec) + SLOT_DATA)
+			len = sizeof(s->rec) + SLOT_DATA;
+		if (state)
+			send_state(s, len, st->rec.id.pid);
+		else
+			send_call(s, len);
+		slot_put(st->slot - 1);
+		st->slot = 0;
+		return;
+	}
+	if (len > sizeof(st->rec) + sizeof(st->data))
+		len = sizeof(st->rec) + sizeof(st->data);
+	if (state)
+		send_state(&st->rec, len, st->rec.id.pid);
+	else
+		send_call(&st->rec, len);
+}
+
+/* An exit whose enter was not seen. */
+static __always_inline bool begin_without_enter(struct task_state *st, struct pt_regs *regs, struct task_struct *task,
+						u64 end, long ret)
+{
+	long id = regs->orig_ax;
+	u8 abi;
+
+	if (id < 0) /* ptrace or seccomp took the number away: nothing to name */
+		return false;
+	abi = abi_of(task, id);
+	if (st->fresh) {
+		st->rec.state = CALL_CLONE_CHILD;
+		st->rec.start = end;
+	} else if (st->began_before) {
+		st->rec.state = CALL_BEGAN_BEFORE;
+		st->rec.start = window_open_ts;
+	} else if (st->rec.end || st->rec.start) {
+		/* it has been recorded before, so the window was open at its enter */
+		st->rec.state = CALL_DENIED;
+		st->rec.start = end;
+	} else {
+		st->rec.state = CALL_LOST_ENTER;
+		st->rec.start = end;
+	}
+	st->fresh = 0;
+	st->began_before = 0;
+	begin_call(st, regs, abi, id);
+	return true;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	u64 end = bpf_ktime_get_ns();
+	const struct sc_desc *d;
+	struct task_struct *task;
+	struct task_state *st;
+
+	if (window == WINDOW_CLOSED)
+		return 0;
+	st = window == WINDOW_OPEN ? recorded_current() : current_state(false);
+	if (!st || st->armed || st->matched != MATCHED)
+		return 0;
+	task = current_task();
+	if (st->in_call) {
+		st->in_call = 0;
+		st->rec.state = CALL_COMPLETE;
+	} else {
+		if (window != WINDOW_OPEN || !passes_filters() || !begin_without_enter(st, regs, task, end, ret)) {
+			st->fresh = 0;
+			return 0;
+		}
+		/* the filters of -e were not asked yet */
+		d = desc_of(st->rec.abi, st->rec.nr);
+		if (!d || !(d->flags & (SC_SELECTED | SC_STATE)))
+			return 0;
+	}
+	d = desc_of(st->rec.abi, st->rec.nr);
+	if (!d)
+		return 0;
+	st->rec.end = end;
+	st->rec.ret = ret;
+	if (interrupted(ret) && being_killed(task))
+		st->rec.state = CALL_KILLED;
+	if (d->cap_kind[0]) {
+		if (capture_missed(st) || (st->rec.state != CALL_COMPLETE && !(d->flags & SC_EXEC)))
+			capture_again(st, d);
+		if (ret >= 0)
+			capture_at_exit(st, d);
+	}
+	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
+		add_names(st, d);
+	send_record(st, d);
+	if (d->flags & SC_CRED && !ret)
+		send_task(task, TASK_CRED);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * All of systape's programs in one object: the families share maps and helpers.
+ * A new family is a new file included here.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire.h"
+#include "maps.bpf.h"
+#include "emit.bpf.h"
+#include "task.bpf.h"
+#include "capture.bpf.h"
+#include "path.bpf.h"
+#include "syscalls.bpf.h"
+#include "process.bpf.h"
+#include "snapshot.bpf.h"
+
+/* The helpers used (task storage, probe reads) are GPL-only in the kernel. */
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

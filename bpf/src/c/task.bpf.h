@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Who a task is, whether it is recorded, and the state it carries from enter to exit. */
+#ifndef __SYSTAPE_TASK_H
+#define __SYSTAPE_TASK_H
+
+static __always_inline struct task_struct *current_task(void)
+{
+	/* 5.10 has no bpf_get_current_task_btf; a plain pointer does for probe reads. */
+	if (has_task_storage)
+		return bpf_get_current_task_btf();
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+static __always_inline struct task_state *state_by_tid(u32 tid, bool create)
+{
+	struct task_state *st = bpf_map_lookup_elem(&task_states_by_tid, &tid);
+	u32 zero = 0;
+	void *init;
+
+	if (st || !create)
+		return st;
+	init = bpf_map_lookup_elem(&zero_state, &zero);
+	if (!init)
+		return NULL;
+	bpf_map_update_elem(&task_states_by_tid, &tid, init, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&task_states_by_tid, &tid);
+}
+
+static __always_inline struct task_state *current_state(bool create)
+{
+	if (has_task_storage)
+		return bpf_task_storage_get(&task_states, bpf_get_current_task_btf(), NULL,
+					    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	return state_by_tid((u32)bpf_get_current_pid_tgid(), create);
+}
+
+/* For a task that a tracepoint or the iterator gave (a trusted pointer). */
+static __always_inline struct task_state *state_of(struct task_struct *task, bool create)
+{
+	if (has_task_storage)
+		return bpf_task_storage_get(&task_states, task, NULL,
+					    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	return state_by_tid(BPF_CORE_READ(task, pid), create);
+}
+
+static __always_inline void fill_ident(struct wire_ident *id, struct task_struct *task)
+{
+	id->tid = BPF_CORE_READ(task, pid);
+	id->pid = BPF_CORE_READ(task, tgid);
+	id->start = BPF_CORE_READ(task, start_time);
+	id->leader_start = BPF_CORE_READ(task, group_leader, start_time);
+}
+
+static __always_inline void fill_task(struct wire_task *t, struct task_struct *task, u16 kind, u16 flags)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid up = {};
+	u32 level;
+
+	t->hdr.kind = kind;
+	t->hdr.flags = flags;
+	t->hdr.cpu = bpf_get_smp_processor_id();
+	fill_ident(&t->id, task);
+	t->ts = bpf_ktime_get_ns();
+	t->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	t->ppid = BPF_CORE_READ(task, real_parent, tgid);
+	t->uid = BPF_CORE_READ(task, real_cred, uid.val);
+	BPF_CORE_READ_STR_INTO(&t->comm, task, comm);
+	t->ns_tid = 0;
+	t->ns_pid = 0;
+	if (pid) {
+		level = BPF_CORE_READ(pid, level);
+		bpf_core_read(&up, sizeof(up), &pid->numbers[level]);
+		t->ns_tid = up.nr;
+	}
+	pid = BPF_CORE_READ(task, group_leader, thread_pid);
+	if (pid) {
+		level = BPF_CORE_READ(pid, level);
+		bpf_core_read(&up, sizeof(up), &pid->numbers[level]);
+		t->ns_pid = up.nr;
+	}
+}
+
+static __always_inline void send_task(struct task_struct *task, u16 reason)
+{
+	struct wire_task t = {};
+
+	fill_task(&t, task, WIRE_TASK, reason);
+	send_process(&t, sizeof(t));
+}
+
+static __always_inline bool comm_is_target(const char *comm)
+{
+	for (int i = 0; i < COMM_LEN; i++) {
+		if (comm[i] != target_comm[i])
+			return false;
+		if (!comm[i])
+			break;
+	}
+	return true;
+}
+
+/* Filters whose answer may change from call to call, for the current task. */
+static __always_inline bool passes_filters(void)
+{
+	if (filter_uid && (u32)bpf_get_current_uid_gid() != target_uid)
+		return false;
+	if (filter_cgroup && bpf_current_task_under_cgroup(&target_cgroup, 0) != 1)
+		return false;
+	if (filter_comm) {
+		char comm[COMM_LEN] = {};
+
+		bpf_get_current_comm(comm, sizeof(comm));
+		if (!comm_is_target(comm))
+			return false;
+	}
+	if (filter_cpu) {
+		u32 cpu = bpf_get_smp_processor_id();
+		u8 *on = bpf_map_lookup_elem(&target_cpus, &cpu);
+
+		if (!on || !*on)
+			return false;
+	}
+	return true;
+}
+
+static __always_inline void init_state(struct task_state *st, struct task_struct *task)
+{
+	fill_ident(&st->rec.id, task);
+	st->rec.hdr.kind = WIRE_SYSCALL;
+	st->matched = st->rec.id.pid == own_tgid ? NOT_MATCHED : MATCHED;
+}
+
+/*
+ * The current task's state if it is recorded. With marked targets only marked
+ * tasks have one; else every task gets one at its first call.
+ */
+static __always_inline struct task_state *recorded_current(void)
+{
+	struct task_state *st;
+	struct task_struct *task;
+
+	st = current_state(!target_marked);
+	if (!st) {
+		if (!target_marked)
+			count_drop(DROP_NO_TASK);
+		return NULL;
+	}
+	if (!st->matched) {
+		task = current_task();
+		init_state(st, task);
+		if (st->matched == MATCHED)
+			send_task(task, TASK_SEEN);
+	}
+	if (st->matched != MATCHED) {
+		count_drop(DROP_OWN);
+		return NULL;
+	}
+	return st;
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Wire records: what crosses a ring (or an iterator) to the recorder. Not the
+ * tape's format. Fixed-width fields, padding spelled out, every byte written:
+ * records are files in the end, and stale kernel memory in a file is a leak.
+ * Rust gets these types from the skeleton; lib.rs asserts their sizes.
+ */
+#ifndef __SYSTAPE_WIRE_H
+#define __SYSTAPE_WIRE_H
+
+#define COMM_LEN 16
+#define MAX_ARGS 6
+#define MAX_CAPTURES 4
+
+enum wire_kind {
+	WIRE_SYSCALL = 1,
+	WIRE_CLOSING = 2, /* a call that closes fds was entered */
+	WIRE_TASK = 3,	  /* identity of a task: first seen, renamed, new uid */
+	WIRE_FORK = 4,
+	WIRE_EXEC = 5,
+	WIRE_EXIT = 6,
+};
+
+/* = CallState of the tape */
+enum call_state {
+	CALL_COMPLETE = 1,
+	CALL_IN_FLIGHT = 2,
+	CALL_KILLED = 3,
+	CALL_NO_RETURN = 4,
+	CALL_BEGAN_BEFORE = 5,
+	CALL_CLONE_CHILD = 6,
+	CALL_DENIED = 7,
+	CALL_LOST_ENTER = 8,
+};
+
+/* = ByteStatus of the tape */
+enum byte_status {
+	BYTES_WHOLE = 1,
+	BYTES_TRUNCATED = 2,
+	BYTES_NOT_RESIDENT = 3,
+	BYTES_LATE = 4,
+	BYTES_LATE_TRUNCATED = 5,
+	BYTES_NO_BUFFER = 6,
+};
+
+enum wire_abi { ABI_X86_64 = 1, ABI_I386 = 2, ABI_X32 = 3 };
+
+/* `arg` of a capture that is not an argument but a name the kernel gave */
+#define CAPTURE_NAME0 8 /* of the returned fd, the first of a pair, or the cwd */
+#define CAPTURE_NAME1 9 /* the second of a pair */
+
+/* First byte of a captured name */
+enum name_kind {
+	NAME_PATH = 'P', /* components from the leaf up, each ending in NUL */
+	NAME_DELETED = 'D',
+	NAME_PIPE = 'p', /* then 8 bytes of inode number */
+	NAME_SOCKET = 's',
+	NAME_ANON = 'a', /* then the name with NUL */
+	NAME_UNKNOWN = '?',
+};
+
+struct wire_hdr {
+	u16 kind;
+	u16 flags;
+	u32 cpu;
+};
+
+/* Thread and process; ids get reused, start times tell the uses apart. */
+struct wire_ident {
+	u64 start; /* CLOCK_MONOTONIC ns */
+	u64 leader_start;
+	u32 tid;
+	u32 pid;
+};
+
+struct wire_capture {
+	u8 arg;
+	u8 status;
+	u16 len; /* bytes in the record's data, one after the other */
+	u32 full; /* bytes the value had, 0 = not known */
+};
+
+struct wire_syscall {
+	struct wire_hdr hdr; /* flags: WIRE_UNSELECTED */
+	struct wire_ident id;
+	u64 start;
+	u64 end;
+	s64 ret;
+	u64 args[MAX_ARGS];
+	u32 nr;
+	u8 abi;
+	u8 state;
+	u8 captures;
+	u8 pad;
+	struct wire_capture cap[MAX_CAPTURES];
+	/* data follows */
+};
+
+#define WIRE_UNSELECTED 1
+
+struct wire_closing {
+	struct wire_hdr hdr;
+	struct wire_ident id;
+	u64 ts;
+	u64 args[3];
+	u32 nr;
+	u8 abi;
+	u8 pad[3];
+};
+
+enum task_reason { TASK_SEEN = 1, TASK_RENAME = 2, TASK_CRED = 3 };
+
+struct wire_task {
+	struct wire_hdr hdr; /* flags: enum task_reason */
+	struct wire_ident id;
+	u64 ts;
+	u64 cgroup_id;
+	u32 ppid;
+	u32 uid;
+	u32 ns_tid;
+	u32 ns_pid;
+	char comm[COMM_LEN];
+};
+
+#define FORK_THREAD 1
+#define FORK_SHARES_FILES 2
+#define FORK_SHARES_FS 4
+
+struct wire_fork {
+	struct wire_task child; /* hdr.kind = WIRE_FORK, hdr.flags = FORK_* */
+	struct wire_ident parent;
+};
+
+struct wire_exec {
+	struct wire_task task; /* hdr.kind = WIRE_EXEC */
+	u32 old_tid;
+	u16 path_len; /* in data, first */
+	u16 argv_len; /* in data, second */
+	u32 argv_full;
+	u8 argv_status;
+	u8 pad[51]; /* as long as wire_syscall: both share a scratch slot, data follows */
+};
+_Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
+
+struct wire_exit {
+	struct wire_hdr hdr;
+	struct wire_ident id;
+	u64 ts;
+	u32 exit_code;
+	u32 group_dead;
+};
+
+/* What the task iterator writes for every task. */
+struct wire_snap {
+	struct wire_task task;
+	u64 call_start;	    /* recorded call: its start; 0 = began before */
+	u64 args[MAX_ARGS]; /* of that call */
+	u32 nr;		    /* SNAP_NO_CALL = not in a syscall, or not known */
+	u8 abi;
+	u8 state; /* letter of ps(1) */
+	u8 kthread;
+	u8 matched;
+};
+
+#define SNAP_NO_CALL 0xffffffff
+
+/* Why something is missing; index into the drops map. = GapCause where it has one. */
+enum drop_cause {
+	DROP_BULK = 0,	  /* bulk ring full */
+	DROP_STATE,	  /* state ring full */
+	DROP_PROC,	  /* process ring and bulk ring full */
+	DROP_NO_TASK,	  /* per-task state could not be made */
+	DROP_NO_SCRATCH,  /* scratch pool empty: strings missing */
+	DROP_STRING_FAULT,/* user memory absent at enter and exit */
+	DROP_OWN,	  /* calls of the recorder itself */
+	DROP_CAUSES,
+};
+
+struct drop_count {
+	u64 count;
+	u64 first;
+	u64 last;
+};
+
+/* What the programs must know of a syscall; one per (abi, nr). */
+enum sc_flags {
+	SC_SELECTED = 1,
+	SC_STATE = 2,	/* changes fds, cwd, identity: kept whatever was selected */
+	SC_CLOSING = 4,	/* closes fds: send a record at enter as well */
+	SC_NEW_FD = 8,	/* the return value is a new fd */
+	SC_FD_PAIR = 16,/* argument pair_arg points to two new fds */
+	SC_CWD = 32,	/* changes the working directory */
+	SC_CRED = 64,
+	SC_EXEC = 128,
+};
+
+enum capture_kind { CAP_NONE = 0, CAP_STRING, CAP_SOCKADDR_IN, CAP_SOCKADDR_OUT, CAP_PAIR };
+
+struct sc_desc {
+	u8 flags;
+	u8 cap_kind[3];
+	u8 cap_arg[3];
+	u8 cap_len_arg; /* of the sockaddr */
+	u8 args;	/* how many the call has */
+	u8 only_if;	/* enum sc_condition: when the fd flags hold */
+	u8 pad[6];
+};
+
+/* Calls that change fds for some values of an argument only. */
+enum sc_condition {
+	IF_ALWAYS = 0,
+	IF_CLOEXEC_IOCTL, /* ioctl: FIOCLEX, FIONCLEX */
+	IF_DUP_FCNTL,	  /* fcntl: F_DUPFD, F_DUPFD_CLOEXEC; F_SETFD changes state without a new fd */
+	IF_SOCKET_CALL,	  /* i386 socketcall: SYS_SOCKET, SYS_ACCEPT, SYS_ACCEPT4 */
+};
+
+#define SC_MAX 512 /* numbers per abi in the table */
+
+/* bits of a target entry */
+#define TARGET_PID 1
+#define TARGET_TID 2
+#define TARGET_ARMED 4 /* starts at its next execve */
+
+#endif

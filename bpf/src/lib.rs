@@ -1,0 +1,106 @@
+//! systape's BPF programs, compiled to a skeleton, and the wire records they send.
+//!
+//! The only crate that needs clang. C sources are in `src/c`, one file per family of events; [`wire`] checks and copies
+//! the records that come out of rings and iterators. Which programs to load, for whom, and what becomes of the records
+//! is the recorder's business.
+
+mod skeleton {
+    #![allow(clippy::all, missing_docs, unused_qualifications, dead_code, non_camel_case_types, non_snake_case)]
+    #![allow(clippy::undocumented_unsafe_blocks, clippy::use_self, clippy::wildcard_imports, clippy::uninlined_format_args)]
+    include!(concat!(env!("OUT_DIR"), "/systape.skel.rs"));
+}
+
+pub mod wire;
+
+pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
+/// Types of the C side as the skeleton gives them.
+pub use skeleton::types;
+
+/// Slots of the per-ABI tables of calls; numbers from here on share the last one.
+pub const SC_MAX: u32 = 512;
+/// Most bulk rings the programs can address; a power of two.
+pub const MAX_RINGS: u32 = 64;
+/// Scratch slots for long strings.
+pub const SLOTS: u32 = 256;
+/// Longest string the programs can keep.
+pub const STRING_MAX: u32 = 4096;
+/// Highest CPU number of `-C`.
+pub const MAX_CPUS: u32 = 4096;
+
+/// What the programs do with a call: bits of `sc_desc.flags` (wire.h).
+pub mod call_flags {
+    /// The user asked for it.
+    pub const SELECTED: u8 = 1;
+    /// It changes fds, cwd or identity: kept whatever was selected.
+    pub const STATE: u8 = 2;
+    /// It closes fds: a record at enter as well.
+    pub const CLOSING: u8 = 4;
+    /// It returns a new fd.
+    pub const NEW_FD: u8 = 8;
+    /// It fills an int[2] with new fds.
+    pub const FD_PAIR: u8 = 16;
+    /// It changes the working directory.
+    pub const CWD: u8 = 32;
+    /// It changes the task's uid.
+    pub const CRED: u8 = 64;
+    /// It becomes another program.
+    pub const EXEC: u8 = 128;
+}
+
+/// What to copy for an argument: `sc_desc.cap_kind` (wire.h).
+pub mod capture_kind {
+    /// A NUL-terminated string.
+    pub const STRING: u8 = 1;
+    /// A socket address, its length in another argument.
+    pub const SOCKADDR_IN: u8 = 2;
+    /// A socket address filled at exit, its length behind another argument.
+    pub const SOCKADDR_OUT: u8 = 3;
+    /// int[2], filled at exit.
+    pub const PAIR: u8 = 4;
+}
+
+/// When the fd flags of a call hold: `sc_desc.only_if` (wire.h).
+pub mod condition {
+    /// ioctl: FIOCLEX and FIONCLEX.
+    pub const CLOEXEC_IOCTL: u8 = 1;
+    /// fcntl: F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD.
+    pub const DUP_FCNTL: u8 = 2;
+    /// i386 socketcall: the calls that return a socket.
+    pub const SOCKET_CALL: u8 = 3;
+}
+
+/// Bits of an entry of the targets map (wire.h).
+pub mod target_bits {
+    /// Every thread of this process.
+    pub const PID: u32 = 1;
+    /// This thread.
+    pub const TID: u32 = 2;
+    /// Recorded from its next execve on.
+    pub const ARMED: u32 = 4;
+}
+
+/// Index into the drops map (wire.h, enum drop_cause).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Drop {
+    /// Bulk ring full.
+    Bulk = 0,
+    /// State ring full.
+    State = 1,
+    /// Process ring and bulk ring full.
+    Process = 2,
+    /// Per-task state could not be made.
+    NoTask = 3,
+    /// Scratch pool empty.
+    NoScratch = 4,
+    /// User memory absent at enter and exit.
+    StringFault = 5,
+    /// Calls of the recorder itself.
+    Own = 6,
+}
+
+impl Drop {
+    /// All causes, in map order.
+    pub const ALL: [Self; 7] =
+        [Self::Bulk, Self::State, Self::Process, Self::NoTask, Self::NoScratch, Self::StringFault, Self::Own];
+}

@@ -1,0 +1,227 @@
+//! Wire records: checked for kind and length, then copied out of the ring's bytes.
+//!
+//! The layouts are those of `src/c/wire.h`, by way of the skeleton; nothing here is stored in a tape.
+
+use std::mem::size_of;
+
+use crate::skeleton::types;
+
+pub use types::{
+    drop_count as DropCount, sc_desc as CallDesc, wire_capture as Capture, wire_closing as Closing, wire_exec as Exec,
+    wire_exit as Exit, wire_fork as Fork, wire_ident as Ident, wire_snap as Snap, wire_syscall as Syscall,
+    wire_task as Task,
+};
+
+/// `Capture::arg` of the name of a returned fd, the first of a pair, or the cwd.
+pub const CAPTURE_NAME0: u8 = 8;
+/// `Capture::arg` of the name of the second fd of a pair.
+pub const CAPTURE_NAME1: u8 = 9;
+/// `Snap::nr` of a task that is in no call, or in one that is not known.
+pub const SNAP_NO_CALL: u32 = u32::MAX;
+/// `hdr.flags` of a syscall the user did not select.
+pub const UNSELECTED: u16 = 1;
+/// `hdr.flags` of a [`Task`] record: its comm changed.
+pub const TASK_RENAME: u16 = 2;
+/// `hdr.flags` of a [`Task`] record: its uid changed.
+pub const TASK_CRED: u16 = 3;
+
+const KIND_SYSCALL: u16 = 1;
+const KIND_CLOSING: u16 = 2;
+const KIND_TASK: u16 = 3;
+const KIND_FORK: u16 = 4;
+const KIND_EXEC: u16 = 5;
+const KIND_EXIT: u16 = 6;
+
+// The C side and this side must agree on every byte.
+const _: () = assert!(size_of::<Syscall>() == 144);
+const _: () = assert!(size_of::<Exec>() == 144);
+const _: () = assert!(size_of::<Closing>() == 72);
+const _: () = assert!(size_of::<Task>() == 80);
+const _: () = assert!(size_of::<Fork>() == 104);
+const _: () = assert!(size_of::<Exit>() == 48);
+const _: () = assert!(size_of::<Snap>() == 144);
+const _: () = assert!(size_of::<CallDesc>() == 16);
+const _: () = assert!(size_of::<DropCount>() == 24);
+
+/// A record of a ring.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// A call that ended, with its captured bytes.
+    Syscall(Syscall, &'a [u8]),
+    /// A call that closes fds was entered.
+    Closing(Closing),
+    /// Who a task is.
+    Task(Task),
+    /// A task was made.
+    Fork(Fork),
+    /// A process became another program: the record, the path, the NUL-separated arguments.
+    Exec(Exec, &'a [u8], &'a [u8]),
+    /// A task ended.
+    Exit(Exit),
+}
+
+/// Bytes that are no record: the kind, the length found and the least length of that kind (0: unknown kind).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRecord {
+    /// Kind read, 0 when there were too few bytes for one.
+    pub kind: u16,
+    /// Bytes there were.
+    pub len: usize,
+    /// Bytes that kind needs at least.
+    pub needed: usize,
+}
+
+/// Copies a plain record off the front of `bytes`.
+fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
+    let needed = size_of::<T>();
+    if bytes.len() < needed {
+        return Err(BadRecord { kind, len: bytes.len(), needed });
+    }
+    // SAFETY: T is one of the skeleton's repr(C) records, made of integers only, so any bytes are a value of it; there
+    // are at least size_of::<T>() of them, and read_unaligned asks for no alignment.
+    let value = unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
+    Ok((value, &bytes[needed..]))
+}
+
+/// Reads one record.
+///
+/// # Errors
+/// [`BadRecord`] when the kind is unknown or the bytes are too few for what the record says of itself.
+pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
+    let kind = kind(bytes);
+    Ok(match kind {
+        KIND_SYSCALL => {
+            let (r, data) = copy::<Syscall>(bytes, kind)?;
+            let needed: usize = captures(&r).map(|c| usize::from(c.len)).sum();
+            if data.len() < needed {
+                return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Syscall>() + needed });
+            }
+            Record::Syscall(r, data)
+        }
+        KIND_CLOSING => Record::Closing(copy(bytes, kind)?.0),
+        KIND_TASK => Record::Task(copy(bytes, kind)?.0),
+        KIND_FORK => Record::Fork(copy(bytes, kind)?.0),
+        KIND_EXEC => {
+            let (r, data) = copy::<Exec>(bytes, kind)?;
+            let (path, argv) = (usize::from(r.path_len), usize::from(r.argv_len));
+            if data.len() < path + argv {
+                return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Exec>() + path + argv });
+            }
+            Record::Exec(r, &data[..path], &data[path..path + argv])
+        }
+        KIND_EXIT => Record::Exit(copy(bytes, kind)?.0),
+        _ => return Err(BadRecord { kind, len: bytes.len(), needed: 0 }),
+    })
+}
+
+/// Time by which a record is ordered: end of a call, else when it happened. None for bytes that are no record.
+pub fn time(bytes: &[u8]) -> Option<u64> {
+    let at = match kind(bytes) {
+        KIND_SYSCALL => 40,
+        KIND_CLOSING | KIND_TASK | KIND_FORK | KIND_EXEC | KIND_EXIT => 32,
+        _ => return None,
+    };
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)
+}
+
+/// The records of an iterator's output, and how many bytes at its end are less than one.
+pub fn snaps(bytes: &[u8]) -> (Vec<Snap>, usize) {
+    let mut rest = bytes;
+    let mut all = Vec::with_capacity(bytes.len() / size_of::<Snap>());
+    while let Ok((snap, tail)) = copy::<Snap>(rest, KIND_TASK) {
+        all.push(snap);
+        rest = tail;
+    }
+    (all, rest.len())
+}
+
+/// The captures of a call that are in use.
+pub fn captures(r: &Syscall) -> impl Iterator<Item = &Capture> {
+    r.cap.iter().take(usize::from(r.captures))
+}
+
+/// A comm without its NULs.
+pub fn comm(raw: &[i8; 16]) -> Vec<u8> {
+    raw.iter().take_while(|&&c| c != 0).map(|&c| c.cast_unsigned()).collect()
+}
+
+fn kind(bytes: &[u8]) -> u16 {
+    bytes.first_chunk::<2>().map_or(0, |b| u16::from_ne_bytes(*b))
+}
+
+/// Turns a captured name (path.bpf.h) into what /proc/PID/fd would show; None when the kernel side could not tell.
+pub fn name(raw: &[u8]) -> Option<Vec<u8>> {
+    let (&kind, rest) = raw.split_first()?;
+    match kind {
+        b'P' | b'D' => {
+            let mut out = Vec::with_capacity(rest.len() + 10);
+            for part in rest.strip_suffix(&[0]).unwrap_or(rest).rsplit(|&b| b == 0) {
+                out.push(b'/');
+                out.extend_from_slice(part);
+            }
+            if kind == b'D' {
+                out.extend_from_slice(b" (deleted)");
+            }
+            Some(out)
+        }
+        b'p' | b's' => {
+            let ino = u64::from_ne_bytes(rest.first_chunk::<8>().copied()?);
+            Some(format!("{}:[{ino}]", if kind == b'p' { "pipe" } else { "socket" }).into_bytes())
+        }
+        b'a' => {
+            let text = rest.strip_suffix(&[0]).unwrap_or(rest);
+            Some([b"anon_inode:", text].concat())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_proc() {
+        assert_eq!(name(b"Pfile\0dir\0usr\0").unwrap(), b"/usr/dir/file");
+        assert_eq!(name(b"P").unwrap(), b"/");
+        assert_eq!(name(b"Dx\0tmp\0").unwrap(), b"/tmp/x (deleted)");
+        let mut pipe = vec![b'p'];
+        pipe.extend(17u64.to_ne_bytes());
+        assert_eq!(name(&pipe).unwrap(), b"pipe:[17]");
+        assert_eq!(name(b"a[eventfd]\0").unwrap(), b"anon_inode:[eventfd]");
+        assert_eq!(name(b"?"), None);
+        assert_eq!(name(b""), None);
+        assert_eq!(name(b"p12"), None);
+    }
+
+    #[test]
+    fn short_and_unknown_bytes_are_refused() {
+        assert_eq!(parse(&[]).unwrap_err().needed, 0);
+        assert_eq!(parse(&[1, 0, 0]).unwrap_err(), BadRecord { kind: 1, len: 3, needed: 144 });
+        let mut bytes = vec![0u8; 144];
+        bytes[0] = 1;
+        assert!(matches!(parse(&bytes), Ok(Record::Syscall(_, []))));
+        // one capture of 9 bytes that are not there
+        bytes[110] = 1;
+        bytes[112 + 2] = 9;
+        assert_eq!(parse(&bytes).unwrap_err().needed, 153);
+        bytes[0] = 77;
+        assert_eq!(parse(&bytes).unwrap_err().kind, 77);
+    }
+
+    #[test]
+    fn time_is_read_from_where_the_record_has_it() {
+        let mut r = Syscall::default();
+        r.hdr.kind = KIND_SYSCALL;
+        r.end = 0x1122_3344;
+        // SAFETY: a plain record of integers, read as its bytes.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const r).cast::<u8>(), size_of::<Syscall>()) };
+        assert_eq!(time(bytes), Some(0x1122_3344));
+        let mut t = Task::default();
+        t.hdr.kind = KIND_TASK;
+        t.ts = 99;
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const t).cast::<u8>(), size_of::<Task>()) };
+        assert_eq!(time(bytes), Some(99));
+    }
+}

@@ -1,0 +1,168 @@
+//! Bytes per row and ns per row of encoding and decoding, on rows made by code:
+//!
+//!     cargo run --release -p systape-format --example bench_codec [ROWS]
+//!
+//! `dd`: one thread, read and write of one byte in turn. `mixed`: 100 threads, 60 calls, skewed durations, errors,
+//! pointers and paths behind fds. One thread; the best of five runs is printed.
+
+use std::time::Instant;
+
+use systape_format::{
+    BlockKind, Call, CallState, Core, Encoder, End, SegmentBuilder, SegmentData, Session, SyscallRow, Tape, Task, Writer,
+};
+
+/// xorshift: the same rows in each run.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// Mostly near `typical`, sometimes much longer, as durations are.
+    fn dur(&mut self, typical: u64) -> u64 {
+        let tail = if self.below(100) == 0 { 1 << self.below(20) } else { 1 };
+        (typical + self.below(typical / 4 + 1)) * tail
+    }
+}
+
+fn task(i: u32) -> Task {
+    Task { tid: i + 1, pid: i / 4 + 1, comm: format!("worker{i}").into_bytes(), utid: i + 1, upid: i / 4 + 1, ..Task::default() }
+}
+
+/// Segments of `rows` rows; `fill` makes row `n` at time `now`, which it moves on.
+fn segments(rows: usize, mut fill: impl FnMut(&mut SegmentBuilder, &mut u64)) -> Vec<SegmentData> {
+    let (mut now, mut done, mut all) = (1_000_000_000u64, 0, Vec::new());
+    while done < rows {
+        let mut b = SegmentBuilder::new(now);
+        while !b.is_full() && done < rows {
+            fill(&mut b, &mut now);
+            done += 1;
+        }
+        now += 1;
+        all.push(b.finish(now));
+    }
+    all
+}
+
+fn dd(rows: usize) -> Vec<SegmentData> {
+    let mut rng = Rng(7);
+    let mut write = false;
+    segments(rows, move |b, now| {
+        let task = b.intern_task(&task(0));
+        let call = b.intern_call(Call { abi: 1, nr: u32::from(write) });
+        let fd = b.intern_fd_name(if write { b"/dev/null" } else { b"/dev/zero" });
+        let dur = rng.dur(180);
+        *now += dur + 60 + rng.below(20);
+        let args = [u64::from(write), 0x5581_2345_6000, 1, 0, 0, 0];
+        write = !write;
+        b.push_syscall(SyscallRow { end: *now, dur, task, call, ret: 1, args, fd, ..SyscallRow::default() });
+    })
+}
+
+fn mixed(rows: usize) -> Vec<SegmentData> {
+    let mut rng = Rng(9);
+    let mut offsets = [0u64; 100];
+    segments(rows, move |b, now| {
+        // A few threads and calls are most of it.
+        let who = rng.below(10).min(rng.below(10)) * rng.below(11);
+        let nr = rng.below(8) * rng.below(8) + who % 3;
+        let task = b.intern_task(&task(who as u32));
+        let call = b.intern_call(Call { abi: 1, nr: nr as u32 });
+        let dur = rng.dur(200 + nr * 130);
+        *now += rng.dur(400);
+        let failed = rng.below(12) == 0;
+        let fd = match nr % 3 {
+            0 => 0,
+            _ => b.intern_fd_name(format!("/srv/data/file{}", rng.below(40)).as_bytes()),
+        };
+        offsets[who as usize] += 512;
+        let args = [fd.into(), 0x7f00_0000_0000 + (who << 24) + rng.below(16) * 4096, 4096, offsets[who as usize], 0, 0];
+        let errno = if failed { [2, 11, 110][rng.below(3) as usize] } else { 0 };
+        let ret = if failed { 0 } else { [0, 1, 4096, 512][rng.below(4) as usize] };
+        let state = if rng.below(5000) == 0 { CallState::LostEnter } else { CallState::Complete };
+        let (cpu, end) = (rng.below(2) as u32, *now);
+        b.push_syscall(SyscallRow { end, dur, cpu, task, call, ret, errno, state, args, fd, ..SyscallRow::default() });
+    })
+}
+
+fn best<T>(mut f: impl FnMut() -> T) -> (f64, T) {
+    let mut result = None;
+    let mut least = f64::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        let value = f();
+        least = least.min(start.elapsed().as_secs_f64());
+        result = Some(value);
+    }
+    (least * 1e9, result.expect("the loop ran"))
+}
+
+fn run(name: &str, rows: usize, make: fn(usize) -> Vec<SegmentData>) -> Result<(), systape_format::Error> {
+    let n = rows as f64;
+    let (push, _) = best(|| make(rows));
+    let (mut encode, mut bytes) = (f64::MAX, Vec::new());
+    for _ in 0..5 {
+        let data = make(rows);
+        let start = Instant::now();
+        let mut encoder = Encoder::new(3);
+        let mut writer = Writer::create(Vec::new(), [1; 16], &Session::default())?;
+        for segment in data {
+            writer.segment(encoder.segment(segment)?)?;
+        }
+        encode = encode.min(start.elapsed().as_secs_f64() * 1e9);
+        bytes = writer.finish(&End::default())?;
+    }
+    let tape = Tape::from_bytes(bytes)?;
+    let size = tape.len_bytes() as f64;
+    println!("{name}: {rows} rows, {} segments, {:.3} bytes/row", tape.segments().len(), size / n);
+    for kind in BlockKind::OF_SEGMENT {
+        let stored: u64 = (0..tape.segments().len()).map(|i| tape.segment(i).stored_len(kind)).sum();
+        println!("  {:<16} {:.3} bytes/row", kind.name(), stored as f64 / n);
+    }
+    let all = || (0..tape.segments().len()).map(|i| tape.segment(i));
+    let mut core = Core::default();
+    let (scan, total) = best(|| {
+        let mut total = 0u64;
+        for s in all() {
+            let dict = s.dict().expect("own tape");
+            s.core_into(&dict, &mut core).expect("own tape");
+            total += core.dur.iter().sum::<u64>();
+        }
+        total
+    });
+    let (time, _) = best(|| {
+        for s in all() {
+            let dict = s.dict().expect("own tape");
+            s.core_into(&dict, &mut core).expect("own tape");
+            s.time(&dict, &core).expect("own tape");
+        }
+    });
+    let (listing, _) = best(|| {
+        for s in all() {
+            let dict = s.dict().expect("own tape");
+            let core = s.core(&dict).expect("own tape");
+            s.time(&dict, &core).expect("own tape");
+            s.args(&core).expect("own tape");
+            s.fds(&core).expect("own tape");
+        }
+    });
+    println!("  push {:.1} ns/row (making the rows included), encode {:.1}", push / n, encode / n);
+    println!("  decode dict + core {:.2} ns/row = {:.0} M rows/s (sum of dur {total})", scan / n, n / scan * 1e3);
+    println!("  + time {:.2}, + args and fds {:.2} ns/row", time / n, listing / n);
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rows = std::env::args().nth(1).map_or(Ok(1_000_000), |arg| arg.parse())?;
+    run("dd", rows, dd)?;
+    run("mixed", rows, mixed)?;
+    Ok(())
+}

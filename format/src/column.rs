@@ -1,0 +1,291 @@
+//! Columns: one unsigned number per row, stored as narrow as most of them allow.
+//!
+//! An encoder may choose any width; a decoder accepts every one. A value that does not fit the narrow width is an
+//! *exception*: 12 bytes for its row and its value. The choice here minimises bytes before compression.
+//!
+//! Decoding works on whole slices without a branch per row. Values are given back as the type the caller asks for; one
+//! that does not fit it refuses the block.
+
+use crate::error::{Error, Result, capnp_err};
+use crate::trace_capnp::{Transform, column};
+
+/// Bytes an exception takes before compression: u32 row, u64 value.
+const EXCEPTION: usize = 12;
+
+/// Signed to unsigned such that small magnitudes stay small: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+pub(crate) fn zigzag(v: i64) -> u64 {
+    ((v << 1) ^ (v >> 63)) as u64
+}
+
+/// Undoes [`zigzag`].
+pub(crate) fn unzigzag(v: u64) -> i64 {
+    ((v >> 1) as i64) ^ -((v & 1) as i64)
+}
+
+/// How the values of a column are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    Const(u64),
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+/// The layout that takes the fewest bytes, exceptions counted.
+fn choose<T: Copy + Into<u64>>(values: &[T]) -> Layout {
+    let (mut any, mut all) = (0u64, u64::MAX);
+    for &v in values {
+        any |= v.into();
+        all &= v.into();
+    }
+    if values.is_empty() {
+        return Layout::Const(0);
+    }
+    if any == all {
+        return Layout::Const(any);
+    }
+    let n = values.len();
+    let mut over = [0usize; 3];
+    if any > 0xff {
+        for &v in values {
+            let v: u64 = v.into();
+            over[0] += usize::from(v > 0xff);
+            over[1] += usize::from(v > 0xffff);
+            over[2] += usize::from(v > 0xffff_ffff);
+        }
+    }
+    let (base, others) = most_frequent(values);
+    [
+        (EXCEPTION * others, Layout::Const(base)),
+        (n + EXCEPTION * over[0], Layout::U8),
+        (2 * n + EXCEPTION * over[1], Layout::U16),
+        (4 * n + EXCEPTION * over[2], Layout::U32),
+        (8 * n, Layout::U64),
+    ]
+    .into_iter()
+    .min_by_key(|(cost, _)| *cost)
+    .map_or(Layout::U64, |(_, layout)| layout)
+}
+
+/// A value that may be the most frequent one (by majority in a sample), and how many rows have another.
+fn most_frequent<T: Copy + Into<u64>>(values: &[T]) -> (u64, usize) {
+    let step = (values.len() / 61).max(1);
+    let (mut base, mut votes) = (0u64, 0u32);
+    for &v in values.iter().step_by(step) {
+        let v = v.into();
+        match votes {
+            0 => (base, votes) = (v, 1),
+            _ if v == base => votes += 1,
+            _ => votes -= 1,
+        }
+    }
+    (base, values.iter().filter(|&&v| v.into() != base).count())
+}
+
+/// Writes unsigned values.
+pub(crate) fn put<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T]) {
+    col.set_transform(Transform::None);
+    put_values(col, values);
+}
+
+/// Writes signed values, zigzagged only when one is negative.
+pub(crate) fn put_signed(mut col: column::Builder<'_>, values: &[i64]) {
+    if values.iter().any(|&v| v < 0) {
+        col.set_transform(Transform::Zigzag);
+        let folded: Vec<u64> = values.iter().map(|&v| zigzag(v)).collect();
+        put_values(col, &folded);
+    } else {
+        col.set_transform(Transform::None);
+        let plain: Vec<u64> = values.iter().map(|&v| v as u64).collect();
+        put_values(col, &plain);
+    }
+}
+
+/// Fills a primitive list with the low bits of each value, 0 where `limit` is passed.
+macro_rules! fill {
+    ($list:expr, $values:expr, $t:ty) => {{
+        let mut list = $list;
+        let narrow = |v: u64| if v <= u64::from(<$t>::MAX) { v as $t } else { 0 };
+        #[cfg(target_endian = "little")]
+        let done = match list.as_slice() {
+            Some(slots) => {
+                slots.iter_mut().zip($values).for_each(|(slot, &v)| *slot = narrow(v.into()));
+                true
+            }
+            None => false,
+        };
+        #[cfg(not(target_endian = "little"))]
+        let done = false;
+        if !done {
+            for (i, &v) in $values.iter().enumerate() {
+                list.set(i as u32, narrow(v.into()));
+            }
+        }
+        u64::from(<$t>::MAX)
+    }};
+}
+
+fn put_values<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T]) {
+    let n = values.len() as u32;
+    let exceptions: Vec<(u32, u64)> = match choose(values) {
+        Layout::Const(base) => {
+            col.set_const(base);
+            exceptions(values, |v| v != base)
+        }
+        Layout::U8 => {
+            let slots = col.reborrow().init_u8(n);
+            slots.iter_mut().zip(values).for_each(|(slot, &v)| {
+                let v: u64 = v.into();
+                *slot = if v <= 0xff { v as u8 } else { 0 };
+            });
+            exceptions(values, |v| v > 0xff)
+        }
+        Layout::U16 => {
+            let max = fill!(col.reborrow().init_u16(n), values, u16);
+            exceptions(values, |v| v > max)
+        }
+        Layout::U32 => {
+            let max = fill!(col.reborrow().init_u32(n), values, u32);
+            exceptions(values, |v| v > max)
+        }
+        Layout::U64 => {
+            let _ = fill!(col.reborrow().init_u64(n), values, u64);
+            Vec::new()
+        }
+    };
+    if !exceptions.is_empty() {
+        let mut rows = col.reborrow().init_exception_rows(exceptions.len() as u32);
+        for (i, &(row, _)) in exceptions.iter().enumerate() {
+            rows.set(i as u32, row);
+        }
+        let mut list = col.init_exception_values(exceptions.len() as u32);
+        for (i, &(_, value)) in exceptions.iter().enumerate() {
+            list.set(i as u32, value);
+        }
+    }
+}
+
+fn exceptions<T: Copy + Into<u64>>(values: &[T], is: impl Fn(u64) -> bool) -> Vec<(u32, u64)> {
+    values.iter().enumerate().map(|(i, &v)| (i as u32, v.into())).filter(|&(_, v)| is(v)).collect()
+}
+
+/// What a column can be decoded to.
+pub(crate) trait Cell: Copy + Ord + Into<u64> {
+    /// Greatest value.
+    const MAX: u64;
+    /// The low bits.
+    fn cut(v: u64) -> Self;
+}
+
+macro_rules! cell {
+    ($($t:ty)*) => { $(impl Cell for $t {
+        const MAX: u64 = <$t>::MAX as u64;
+        fn cut(v: u64) -> Self { v as $t }
+    })* };
+}
+cell!(u8 u16 u32 u64);
+
+/// Which column of which block: for messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Name {
+    /// Block.
+    pub(crate) block: &'static str,
+    /// Column.
+    pub(crate) column: &'static str,
+}
+
+impl Name {
+    fn invalid(self, why: String) -> Error {
+        Error::invalid(self.block, format!("column {}: {why}", self.column))
+    }
+}
+
+/// Appends `slice` to `out`, refusing values `T` cannot hold.
+fn extend<S: Cell, T: Cell>(name: Name, slice: &[S], n: usize, out: &mut Vec<T>) -> Result<()> {
+    if slice.len() != n {
+        return Err(name.invalid(format!("{} values for {n} rows", slice.len())));
+    }
+    if S::MAX > T::MAX {
+        if let Some(&max) = slice.iter().max().filter(|&&max| max.into() > T::MAX) {
+            return Err(name.invalid(format!("value {} > {}", max.into(), T::MAX)));
+        }
+    }
+    out.extend(slice.iter().map(|&v| T::cut(v.into())));
+    Ok(())
+}
+
+/// Appends a primitive list to `$out`.
+macro_rules! extend_list {
+    ($name:expr, $list:expr, $n:expr, $out:expr) => {{
+        let list = $list.map_err(capnp_err($name.block))?;
+        if list.len() as usize != $n {
+            return Err($name.invalid(format!("{} values for {} rows", list.len(), $n)));
+        }
+        #[cfg(target_endian = "little")]
+        let slice = list.as_slice();
+        #[cfg(not(target_endian = "little"))]
+        let slice = None;
+        match slice {
+            Some(slice) => extend($name, slice, $n, $out)?,
+            // Not contiguous: a list of structs, as a later schema might have it.
+            None => extend($name, &list.iter().collect::<Vec<_>>(), $n, $out)?,
+        }
+    }};
+}
+
+/// Reads `n` unsigned values into `out` (cleared first). False: the column is absent, `out` stays empty.
+pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<bool> {
+    out.clear();
+    let which = col.which().map_err(|e| name.invalid(format!("unknown layout {}", e.0)))?;
+    match which {
+        column::Absent(()) => return Ok(false),
+        column::Const(v) if v > T::MAX => return Err(name.invalid(format!("value {v} > {}", T::MAX))),
+        column::Const(v) => out.resize(n, T::cut(v)),
+        column::U8(data) => extend(name, data.map_err(capnp_err(name.block))?, n, out)?,
+        column::U16(list) => extend_list!(name, list, n, out),
+        column::U32(list) => extend_list!(name, list, n, out),
+        column::U64(list) => extend_list!(name, list, n, out),
+    }
+    get_exceptions(name, col, out)?;
+    match col.get_transform() {
+        Ok(Transform::None) => Ok(true),
+        Ok(Transform::Zigzag) if T::MAX == u64::MAX => {
+            out.iter_mut().for_each(|v| *v = T::cut(unzigzag((*v).into()) as u64));
+            Ok(true)
+        }
+        Ok(Transform::Zigzag) => Err(name.invalid("zigzag in a column without sign".to_owned())),
+        Ok(Transform::Unknown) => Err(name.invalid("transform 0".to_owned())),
+        Err(e) => Err(name.invalid(format!("unknown transform {}", e.0))),
+    }
+}
+
+fn get_exceptions<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
+    if !col.has_exception_rows() && !col.has_exception_values() {
+        return Ok(());
+    }
+    let rows = col.get_exception_rows().map_err(capnp_err(name.block))?;
+    let values = col.get_exception_values().map_err(capnp_err(name.block))?;
+    if rows.len() != values.len() {
+        return Err(name.invalid(format!("{} exception rows, {} values", rows.len(), values.len())));
+    }
+    let mut least = 0;
+    for (row, value) in rows.iter().zip(values.iter()) {
+        let n = out.len();
+        if row < least {
+            return Err(name.invalid(format!("exception row {row} after {least}: not ascending")));
+        }
+        let slot = out.get_mut(row as usize).ok_or_else(|| name.invalid(format!("exception row {row} of {n}")))?;
+        if value > T::MAX {
+            return Err(name.invalid(format!("value {value} > {}", T::MAX)));
+        }
+        *slot = T::cut(value);
+        least = row + 1;
+    }
+    Ok(())
+}
+
+/// As [`get`] for a column that must be there.
+pub(crate) fn need<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<()> {
+    if get(name, col, n, out)? { Ok(()) } else { Err(name.invalid("absent, but every tape must have it".to_owned())) }
+}

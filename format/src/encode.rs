@@ -1,0 +1,223 @@
+//! The CPU-heavy half of writing: sorts a segment's rows, narrows columns, builds messages and compresses them.
+//!
+//! An [`Encoder`] belongs to one worker thread. What it gives back has no numbers yet (chunk, segment, seq): the
+//! [`crate::writer::Writer`] assigns them in the order in which segments arrive there.
+
+use crate::error::{Error, Result};
+use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, MAX_RAW, MAX_ROWS};
+use crate::info::{add_content, from_headers, listed_calls, listed_pids};
+use crate::message::{self, Columns, Values};
+use crate::model::{Checkpoint, FD_FIRST, FD_NONE, SegmentInfo};
+use crate::order::{column_order, row_order};
+use crate::payload::{Block, Packer};
+use crate::segment::SegmentData;
+
+/// Parts a checkpoint may have: bounds what a reader puts together.
+pub(crate) const MAX_PARTS: usize = 32;
+
+/// Turns collected windows into blocks.
+pub struct Encoder {
+    packer: Packer,
+}
+
+/// A segment's blocks, compressed.
+#[derive(Debug)]
+pub struct EncodedSegment {
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) info: SegmentInfo,
+}
+
+impl EncodedSegment {
+    /// Syscall rows.
+    pub fn rows(&self) -> u32 {
+        self.info.rows
+    }
+
+    /// Bytes the blocks will take in the tape, headers included.
+    pub fn stored_bytes(&self) -> u64 {
+        self.blocks.iter().map(|b| b.header.span()).sum()
+    }
+}
+
+/// A checkpoint's blocks, compressed.
+#[derive(Debug)]
+pub struct EncodedCheckpoint {
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl EncodedCheckpoint {
+    /// Bytes the blocks will take in the tape, headers included. A chunk is worth closing at 16 times this.
+    pub fn stored_bytes(&self) -> u64 {
+        self.blocks.iter().map(|b| b.header.span()).sum()
+    }
+}
+
+impl Encoder {
+    /// `level` is zstd's: 3 normally, 1 under pressure.
+    pub fn new(level: i32) -> Self {
+        Self { packer: Packer::new(level) }
+    }
+
+    /// Another level from the next block on.
+    pub fn set_level(&mut self, level: i32) {
+        self.packer.set_level(level);
+    }
+
+    /// Sorts and compresses a window.
+    ///
+    /// Fails when a row points outside the builder's tables (a caller's mistake) or a block would pass 8 MiB (the
+    /// caller did not stop at [`crate::segment::SegmentBuilder::is_full`]).
+    pub fn segment(&mut self, data: SegmentData) -> Result<EncodedSegment> {
+        check(&data)?;
+        let window = (data.window_start, data.window_end);
+        let (columns, ids) = in_row_order(&data);
+        let n = ids.len();
+        let mut blocks = Vec::with_capacity(8);
+
+        let mut dict = self.packer.pack(BlockKind::Dict, &message::write_dict(&data.tasks, &data.calls, window))?;
+        dict.header.rows = data.tasks.len() as u32;
+        (dict.header.start_min, dict.header.end_min, dict.header.end_max) = (window.0, window.0, window.1);
+        blocks.push(dict);
+
+        let end_min = columns.end.iter().min().copied().unwrap_or(0);
+        let end_max = columns.end.iter().max().copied().unwrap_or(0);
+        let start_min = columns.start.iter().min().copied().unwrap_or(0);
+        let mut push = |mut block: Block, rows: usize, carry_rows: usize| {
+            let h = &mut block.header;
+            (h.rows, h.carry_rows) = (rows as u32, carry_rows as u32);
+            (h.end_min, h.end_max, h.start_min) = (end_min, end_max, start_min);
+            blocks.push(block);
+        };
+        if n > 0 {
+            let carry = columns.carry_rows;
+            push(self.packer.pack(BlockKind::SyscallsCore, &message::write_core(&columns))?, n, carry);
+            push(self.packer.pack(BlockKind::SyscallsTime, &message::write_time(&columns, window.0))?, n, carry);
+            let order = column_order(&columns.task, &columns.call);
+            let args = message::write_args(&order, &ids, &data.ret, &data.args);
+            push(self.packer.pack(BlockKind::SyscallsArgs, &args)?, n, carry);
+            let values = values_in_row_order(&data, &ids);
+            if !values.row.is_empty() {
+                let bytes = message::write_bytes(&values);
+                push(self.packer.pack(BlockKind::SyscallsBytes, &bytes)?, values.row.len(), 0);
+            }
+            if data.fd.iter().any(|&fd| fd != FD_NONE) {
+                let fds = message::write_fds(&order, &ids, &data.fd, &data.fd_names);
+                push(self.packer.pack(BlockKind::SyscallsFds, &fds)?, n, carry);
+            }
+        }
+        let mut processes = data.processes.clone();
+        if !processes.is_empty() {
+            processes.sort_by_key(|e| e.ts);
+            let mut block = self.packer.pack(BlockKind::Processes, &message::write_processes(&processes))?;
+            let h = &mut block.header;
+            h.rows = processes.len() as u32;
+            h.end_min = processes.first().map_or(0, |e| e.ts);
+            h.end_max = processes.last().map_or(0, |e| e.ts);
+            h.start_min = h.end_min;
+            blocks.push(block);
+        }
+        if !data.gaps.is_empty() {
+            let mut block = self.packer.pack(BlockKind::Gaps, &message::write_gaps(&data.gaps))?;
+            let h = &mut block.header;
+            h.rows = data.gaps.len() as u32;
+            h.end_min = data.gaps.iter().map(|g| g.first).min().unwrap_or(0);
+            h.end_max = data.gaps.iter().map(|g| g.last).max().unwrap_or(0);
+            h.start_min = h.end_min;
+            blocks.push(block);
+        }
+        let groups = blocks.iter().fold(0, |bits, b| bits | b.header.kind.group_bit());
+        for block in &mut blocks {
+            block.header.groups = groups;
+        }
+        let mut info = from_headers(blocks.iter().map(|b| &b.header));
+        add_content(&mut info, &columns.dur, &columns.errno, listed_calls(&data.calls), listed_pids(&data.tasks, &data.gaps));
+        Ok(EncodedSegment { blocks, info })
+    }
+
+    /// Compresses a checkpoint, in several blocks when it is large.
+    pub fn checkpoint(&mut self, cp: &Checkpoint) -> Result<EncodedCheckpoint> {
+        let parts = message::split_checkpoint(cp);
+        if parts.len() > MAX_PARTS {
+            let what = "cannot write checkpoint: blocks".to_owned();
+            return Err(Error::TooLarge { what, len: parts.len() as u64, limit: MAX_PARTS as u64 });
+        }
+        let mut blocks = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let mut block = self.packer.pack(BlockKind::Checkpoint, &message::write_checkpoint_part(cp, part))?;
+            let h = &mut block.header;
+            h.rows = part.tasks.len() as u32;
+            (h.start_min, h.end_min, h.end_max) = (cp.ts, cp.ts, cp.ts);
+            h.flags = if i > 0 { FLAG_CONTINUED } else { 0 } | if i + 1 < parts.len() { FLAG_CONTINUES } else { 0 };
+            blocks.push(block);
+        }
+        Ok(EncodedCheckpoint { blocks })
+    }
+}
+
+/// What the format cannot hold.
+fn check(data: &SegmentData) -> Result<()> {
+    let n = data.rows();
+    if n > MAX_ROWS as usize {
+        let what = "cannot write segment: rows".to_owned();
+        return Err(Error::TooLarge { what, len: n as u64, limit: u64::from(MAX_ROWS) });
+    }
+    if data.bytes.len() > MAX_RAW as usize {
+        let what = "cannot write segment: captured bytes".to_owned();
+        return Err(Error::TooLarge { what, len: data.bytes.len() as u64, limit: u64::from(MAX_RAW) });
+    }
+    let inside = |what: &str, max: Option<u32>, len: usize| match max {
+        Some(max) if max as usize >= len => {
+            Err(Error::invalid("segment", format!("{what} {max} was not interned: there are {len}")))
+        }
+        _ => Ok(()),
+    };
+    inside("task", data.task.iter().max().copied(), data.tasks.len())?;
+    inside("call", data.call.iter().max().copied(), data.calls.len())?;
+    inside("fd name", data.fd.iter().max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
+    inside("row of a captured value", data.values.iter().map(|v| v.row).max(), n)?;
+    inside("argument of a captured value", data.values.iter().map(|v| u32::from(v.arg & !8)).max(), 6)?;
+    inside("task of an event", data.processes.iter().map(|e| e.task.max(e.parent)).max(), data.tasks.len())
+}
+
+/// Core and time columns in row order, and the insertion id of each row.
+fn in_row_order(d: &SegmentData) -> (Columns, Vec<u32>) {
+    let start: Vec<u64> = d.end.iter().zip(&d.dur).map(|(&end, &dur)| end.saturating_sub(dur)).collect();
+    let (ids, carry_rows) = row_order(&start, &d.end, &d.task, d.window_start);
+    fn pick<T: Copy>(ids: &[u32], column: &[T]) -> Vec<T> {
+        ids.iter().map(|&id| column[id as usize]).collect()
+    }
+    let columns = Columns {
+        carry_rows,
+        start: pick(&ids, &start),
+        end: pick(&ids, &d.end),
+        dur: pick(&ids, &d.dur),
+        cpu: pick(&ids, &d.cpu),
+        task: pick(&ids, &d.task),
+        call: pick(&ids, &d.call),
+        errno: pick(&ids, &d.errno),
+        state: pick(&ids, &d.state),
+    };
+    (columns, ids)
+}
+
+/// Captured values with rows instead of insertion ids, sorted by (row, arg).
+fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> Values {
+    let mut row_of = vec![0u32; ids.len()];
+    for (row, &id) in ids.iter().enumerate() {
+        row_of[id as usize] = row as u32;
+    }
+    let mut order: Vec<(u32, u8, usize)> =
+        d.values.iter().enumerate().map(|(i, v)| (row_of[v.row as usize], v.arg, i)).collect();
+    order.sort_unstable();
+    let mut out = Values { bytes: Vec::with_capacity(d.bytes.len()), ..Values::default() };
+    for (row, arg, i) in order {
+        let v = &d.values[i];
+        out.row.push(row);
+        out.arg.push(arg);
+        out.status.push(v.status as u8);
+        out.len.push(v.len as u32);
+        out.full.push(v.full);
+        out.bytes.extend_from_slice(&d.bytes[v.at..v.at + v.len]);
+    }
+    out
+}

@@ -1,0 +1,56 @@
+//! Reads everything a tape has, for fuzzing and tests. Not part of the API.
+
+use crate::error::Result;
+use crate::model::{Args, Captured, Checkpoint, Core, Dict, Fds, Gap, ProcessEvent, Time};
+use crate::reader::Tape;
+
+/// A segment, group by group; an error in the dict or core is an error of what depends on them.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Contents {
+    pub dict: Result<Dict>,
+    pub core: Option<Result<Core>>,
+    pub time: Option<Result<Time>>,
+    pub args: Option<Result<Args>>,
+    pub fds: Option<Result<Fds>>,
+    pub captured: Option<Result<Vec<Captured>>>,
+    pub processes: Option<Result<Vec<ProcessEvent>>>,
+    pub gaps: Result<Vec<Gap>>,
+}
+
+/// Every group of every segment.
+pub fn read_segments(tape: &Tape) -> Vec<Contents> {
+    (0..tape.segments().len())
+        .map(|i| {
+            let s = tape.segment(i);
+            let dict = s.dict();
+            let known = dict.as_ref().ok();
+            let core = known.map(|d| s.core(d));
+            let rows = core.as_ref().and_then(|c| c.as_ref().ok());
+            Contents {
+                time: known.zip(rows).map(|(d, c)| s.time(d, c)),
+                args: rows.map(|c| s.args(c)),
+                fds: rows.map(|c| s.fds(c)),
+                captured: rows.map(|c| s.captured(c)),
+                processes: known.map(|d| s.processes(d)),
+                gaps: s.gaps(),
+                core,
+                dict,
+            }
+        })
+        .collect()
+}
+
+/// Every checkpoint.
+pub fn read_checkpoints(tape: &Tape) -> Vec<Result<Checkpoint>> {
+    (0..tape.checkpoints()).map(|i| tape.checkpoint(i)).collect()
+}
+
+/// Opens `bytes` and reads all of it in every way there is. Must never panic.
+pub fn exercise(bytes: &[u8]) {
+    let Ok(tape) = Tape::from_bytes(bytes.to_vec()) else { return };
+    read_segments(&tape);
+    read_checkpoints(&tape);
+    tape.blocks();
+    tape.verify(&|_| ());
+}

@@ -1,0 +1,70 @@
+//! What a report needs to know of a segment to skip it: [`SegmentInfo`] from headers alone, or with its content.
+
+use crate::header::{BlockKind, Header};
+use crate::message::{MAX_CALLS, MAX_PIDS, pid_bloom};
+use crate::model::{Call, Gap, RESTART_FIRST, SegmentInfo, Task};
+
+/// What the headers of a segment's blocks tell. Content is "not known"; see [`add_content`].
+pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> SegmentInfo {
+    let mut info = SegmentInfo { max_dur: u64::MAX, failures: u32::MAX, ..SegmentInfo::default() };
+    // (start, least end, greatest end) of everything that has a time.
+    let mut span: Option<(u64, u64, u64)> = None;
+    let mut gaps: Option<(u64, u64, u64)> = None;
+    let union = |span: &mut Option<(u64, u64, u64)>, (start, min, max): (u64, u64, u64)| {
+        let (s, lo, hi) = span.unwrap_or((start, min, max));
+        *span = Some((s.min(start), lo.min(min), hi.max(max)));
+    };
+    for h in headers {
+        (info.segment, info.chunk) = (h.segment, h.chunk);
+        let times = (h.start_min, h.end_min, h.end_max);
+        match h.kind {
+            // Several groups tell the same: whichever is left after damage counts.
+            BlockKind::SyscallsCore | BlockKind::SyscallsTime | BlockKind::SyscallsArgs | BlockKind::SyscallsFds => {
+                (info.rows, info.carry_rows) = (h.rows, h.carry_rows);
+                info.carry_start_min = if h.carry_rows > 0 { h.start_min } else { 0 };
+                union(&mut span, times);
+            }
+            BlockKind::SyscallsBytes | BlockKind::Processes => union(&mut span, times),
+            BlockKind::Gaps => union(&mut gaps, times),
+            _ => {}
+        }
+    }
+    if let Some(gaps) = gaps {
+        // A gap has no start of its own: it must not hold back a listing by start.
+        let start = span.map_or(gaps.0, |span| span.0);
+        union(&mut span, (start, gaps.1, gaps.2));
+    }
+    (info.start_min, info.end_min, info.end_max) = span.unwrap_or((0, 0, 0));
+    info
+}
+
+/// Pids as an index entry has them: listed, or in a filter.
+pub(crate) type Pids = (Option<Vec<u32>>, Option<Box<[u8; 256]>>);
+
+/// Adds what only the content tells.
+pub(crate) fn add_content(info: &mut SegmentInfo, dur: &[u64], errno: &[u16], calls: Option<Vec<Call>>, pids: Pids) {
+    info.max_dur = dur.iter().max().copied().unwrap_or(0);
+    info.failures = errno.iter().filter(|&&e| e != 0 && e < RESTART_FIRST).count() as u32;
+    info.calls = if info.rows == 0 { Some(Vec::new()) } else { calls };
+    (info.pids, info.pid_bloom) = pids;
+}
+
+/// Calls as an index entry lists them; None = too many, or a number its packing cannot hold.
+pub(crate) fn listed_calls(calls: &[Call]) -> Option<Vec<Call>> {
+    let mut calls = calls.to_vec();
+    calls.sort_unstable();
+    (calls.len() <= MAX_CALLS && calls.iter().all(|c| c.nr < 1 << 24)).then_some(calls)
+}
+
+/// Distinct pids of tasks and gaps as an index entry has them: listed when few, else in a filter.
+pub(crate) fn listed_pids(tasks: &[Task], gaps: &[Gap]) -> Pids {
+    let of_gaps = gaps.iter().map(|g| g.pid).filter(|&pid| pid != 0);
+    let mut pids: Vec<u32> = tasks.iter().map(|t| t.pid).chain(of_gaps).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    match pids.len() {
+        0 => (None, None),
+        n if n <= MAX_PIDS => (Some(pids), None),
+        _ => (None, Some(pid_bloom(&pids))),
+    }
+}

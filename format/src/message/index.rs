@@ -1,0 +1,203 @@
+//! The index: what is where, and what of it a report can skip.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result, capnp_err};
+use crate::header::{BlockKind, Header};
+use crate::model::{Call, SegmentInfo};
+use crate::payload::{Message, Place, list_len, new_message, plain_len};
+use crate::trace_capnp as schema;
+use capnp::message::{Builder, HeapAllocator};
+
+const INDEX: &str = "index";
+
+/// Calls an entry lists; a segment with more has none listed ("not known").
+pub(crate) const MAX_CALLS: usize = 112;
+/// Pids an entry lists; a segment with more has a Bloom filter.
+pub(crate) const MAX_PIDS: usize = 64;
+
+/// A segment of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IndexEntry {
+    pub(crate) info: SegmentInfo,
+    pub(crate) blocks: Vec<Place>,
+}
+
+/// Bits of a pid in the filter: four 11-bit pieces of the hash of its 4 little-endian bytes.
+fn bloom_bits(pid: u32) -> impl Iterator<Item = (usize, u8)> {
+    let hash = xxh3_64(&pid.to_le_bytes());
+    (0..4).map(move |i| {
+        let bit = (hash >> (11 * i)) as usize & 2047;
+        (bit / 8, 1 << (bit % 8))
+    })
+}
+
+/// The filter of `pids`.
+pub(crate) fn pid_bloom(pids: &[u32]) -> Box<[u8; 256]> {
+    let mut bloom = Box::new([0u8; 256]);
+    for (byte, mask) in pids.iter().flat_map(|&pid| bloom_bits(pid)) {
+        bloom[byte] |= mask;
+    }
+    bloom
+}
+
+/// Whether the filter may hold `pid`. No means no.
+pub(crate) fn pid_in_bloom(bloom: &[u8; 256], pid: u32) -> bool {
+    bloom_bits(pid).all(|(byte, mask)| bloom[byte] & mask != 0)
+}
+
+/// Bytes of an entry in a message, from above.
+pub(crate) fn entry_bytes(e: &IndexEntry) -> usize {
+    let calls = e.info.calls.as_ref().map_or(0, Vec::len) * 4;
+    let pids = e.info.pids.as_ref().map_or(0, Vec::len) * 4;
+    120 + e.blocks.len() * 24 + calls + pids + if e.info.pid_bloom.is_some() { 256 } else { 0 }
+}
+
+fn write_place(mut b: schema::block_ref::Builder<'_>, place: &Place) {
+    b.set_kind(place.kind.raw());
+    b.set_offset(place.offset);
+    b.set_stored_len(place.stored_len);
+    b.set_raw_len(place.raw_len);
+    b.set_chunk(place.chunk);
+}
+
+fn read_place(r: schema::block_ref::Reader<'_>) -> Place {
+    Place {
+        kind: BlockKind::from_raw(r.get_kind()),
+        offset: r.get_offset(),
+        stored_len: r.get_stored_len(),
+        raw_len: r.get_raw_len(),
+        chunk: r.get_chunk(),
+    }
+}
+
+/// The message of a part of the index.
+pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place]) -> Builder<HeapAllocator> {
+    let bytes = entries.iter().map(entry_bytes).sum::<usize>() + checkpoints.len() * 24;
+    let mut message = new_message(bytes + 256);
+    let mut b = message.init_root::<schema::index::Builder<'_>>();
+    let mut list = b.reborrow().init_segments(entries.len() as u32);
+    for (i, IndexEntry { info, blocks }) in entries.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_segment(info.segment);
+        b.set_chunk(info.chunk);
+        let mut places = b.reborrow().init_blocks(blocks.len() as u32);
+        for (i, place) in blocks.iter().enumerate() {
+            write_place(places.reborrow().get(i as u32), place);
+        }
+        b.set_rows(info.rows);
+        b.set_carry_rows(info.carry_rows);
+        b.set_carry_start_min(info.carry_start_min);
+        b.set_start_min(info.start_min);
+        b.set_end_min(info.end_min);
+        b.set_end_max(info.end_max);
+        b.set_max_dur(info.max_dur);
+        let calls = info.calls.as_deref().unwrap_or_default();
+        let mut list = b.reborrow().init_calls(calls.len() as u32);
+        for (i, call) in calls.iter().enumerate() {
+            list.set(i as u32, u32::from(call.abi) << 24 | call.nr);
+        }
+        let pids = info.pids.as_deref().unwrap_or_default();
+        let mut list = b.reborrow().init_pids(pids.len() as u32);
+        for (i, &pid) in pids.iter().enumerate() {
+            list.set(i as u32, pid);
+        }
+        if let Some(bloom) = &info.pid_bloom {
+            b.set_pid_bloom(&bloom[..]);
+        }
+        b.set_failures(info.failures);
+    }
+    let mut list = b.init_checkpoints(checkpoints.len() as u32);
+    for (i, place) in checkpoints.iter().enumerate() {
+        write_place(list.reborrow().get(i as u32), place);
+    }
+    message
+}
+
+/// Adds what a block of the index holds to `entries` and `checkpoints`.
+pub(crate) fn read_index(
+    header: &Header,
+    message: &Message<'_>,
+    entries: &mut Vec<IndexEntry>,
+    checkpoints: &mut Vec<Place>,
+) -> Result<()> {
+    let err = capnp_err(INDEX);
+    let r = message.get_root::<schema::index::Reader<'_>>().map_err(&err)?;
+    let list = r.get_segments().map_err(&err)?;
+    list_len::<schema::segment_entry::Builder<'_>>(INDEX, "segments", list.len(), header)?;
+    for r in list {
+        let (segment, rows) = (r.get_segment(), r.get_rows());
+        let too_many = |what: &str, n: u32, limit: usize| {
+            let why = format!("segment {segment} lists {n} {what} > limit {limit}");
+            if n as usize > limit { Err(Error::invalid(INDEX, why)) } else { Ok(()) }
+        };
+        let blocks = r.get_blocks().map_err(&err)?;
+        too_many("blocks", blocks.len(), 64)?;
+        let calls = r.get_calls().map_err(&err)?;
+        too_many("calls", calls.len(), MAX_CALLS)?;
+        let pids = r.get_pids().map_err(&err)?;
+        too_many("pids", pids.len(), MAX_PIDS)?;
+        let bloom = r.get_pid_bloom().map_err(&err)?;
+        let pid_bloom = match bloom.len() {
+            0 => None,
+            _ => match <[u8; 256]>::try_from(bloom) {
+                Ok(bloom) => Some(Box::new(bloom)),
+                Err(_) => {
+                    let why = format!("segment {segment} has a filter of {} bytes, not 256", bloom.len());
+                    return Err(Error::invalid(INDEX, why));
+                }
+            },
+        };
+        let calls: Vec<Call> =
+            calls.iter().map(|raw| Call { abi: (raw >> 24) as u8, nr: raw & 0x00ff_ffff }).collect();
+        let info = SegmentInfo {
+            segment,
+            chunk: r.get_chunk(),
+            rows,
+            carry_rows: r.get_carry_rows(),
+            carry_start_min: r.get_carry_start_min(),
+            start_min: r.get_start_min(),
+            end_min: r.get_end_min(),
+            end_max: r.get_end_max(),
+            max_dur: r.get_max_dur(),
+            calls: (rows == 0 || !calls.is_empty()).then_some(calls),
+            pids: pid_bloom.is_none().then(|| pids.iter().collect::<Vec<_>>()).filter(|p| !p.is_empty()),
+            pid_bloom,
+            failures: r.get_failures(),
+        };
+        entries.push(IndexEntry { info, blocks: blocks.iter().map(read_place).collect() });
+    }
+    let list = r.get_checkpoints().map_err(&err)?;
+    plain_len(INDEX, "checkpoints", list.len(), 24, header)?;
+    checkpoints.extend(list.iter().map(read_place));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filter_has_no_false_no() {
+        let pids: Vec<u32> = (1..200).map(|i| i * 37).collect();
+        let bloom = pid_bloom(&pids);
+        assert!(pids.iter().all(|&pid| pid_in_bloom(&bloom, pid)));
+        let wrong = (100_000..101_000).filter(|&pid| pid_in_bloom(&bloom, pid)).count();
+        assert!(wrong < 100, "{wrong} of 1000 strangers");
+    }
+
+    #[test]
+    fn a_full_entry_is_within_1_kib() {
+        let place = Place { kind: BlockKind::Dict, offset: 0, stored_len: 0, raw_len: 0, chunk: 0 };
+        let info = SegmentInfo {
+            calls: Some(vec![Call::default(); MAX_CALLS]),
+            pids: Some(vec![0; MAX_PIDS]),
+            ..SegmentInfo::default()
+        };
+        let entry = IndexEntry { info, blocks: vec![place; BlockKind::OF_SEGMENT.len()] };
+        assert!(entry_bytes(&entry) <= 1024, "{}", entry_bytes(&entry));
+        let one = capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone()], &[]));
+        let two = capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[]));
+        assert!((two - one) * 8 <= entry_bytes(&entry), "{} > {}", (two - one) * 8, entry_bytes(&entry));
+    }
+}

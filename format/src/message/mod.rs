@@ -1,0 +1,54 @@
+//! Between the plain values of [`crate::model`] and Cap'n Proto messages, one file per group of messages.
+//!
+//! Reading checks every "must" of schemas/trace.capnp that concerns one message alone. Lists are never trusted for an
+//! allocation: [`crate::payload::list_len`] bounds them by the message's size first.
+
+mod checkpoint;
+mod dict;
+mod events;
+mod index;
+mod session;
+mod syscalls;
+
+pub(crate) use checkpoint::{read_checkpoint_part, split_checkpoint, write_checkpoint_part};
+pub(crate) use dict::{read_dict, task_bytes, write_dict};
+pub(crate) use events::{read_gaps, read_processes, write_gaps, write_processes};
+pub(crate) use index::{
+    IndexEntry, MAX_CALLS, MAX_PIDS, entry_bytes, pid_bloom, pid_in_bloom, read_index, write_index,
+};
+pub(crate) use session::{read_end, read_session, write_end, write_session};
+pub(crate) use syscalls::{
+    Columns, Values, read_args, read_bytes, read_core, read_fds, read_time, write_args, write_bytes, write_core,
+    write_fds, write_time,
+};
+
+use crate::error::{Result, capnp_err};
+use crate::model::ClockSample;
+use crate::trace_capnp::clock_sample;
+
+/// Text as a String. Ours is always UTF-8; a tape of someone else's is shown as well as it can be.
+fn text(what: &'static str, r: capnp::Result<capnp::text::Reader<'_>>) -> Result<String> {
+    Ok(String::from_utf8_lossy(r.map_err(capnp_err(what))?.as_bytes()).into_owned())
+}
+
+/// Data as bytes.
+fn data(what: &'static str, r: capnp::Result<capnp::data::Reader<'_>>) -> Result<Vec<u8>> {
+    Ok(r.map_err(capnp_err(what))?.to_vec())
+}
+
+fn write_clock(mut b: clock_sample::Builder<'_>, c: &ClockSample) {
+    b.set_monotonic(c.monotonic);
+    b.set_boottime(c.boottime);
+    b.set_realtime(c.realtime);
+    b.set_width(c.width);
+}
+
+fn read_clock(what: &'static str, r: capnp::Result<clock_sample::Reader<'_>>) -> Result<ClockSample> {
+    let r = r.map_err(capnp_err(what))?;
+    Ok(ClockSample {
+        monotonic: r.get_monotonic(),
+        boottime: r.get_boottime(),
+        realtime: r.get_realtime(),
+        width: r.get_width(),
+    })
+}

@@ -1,0 +1,235 @@
+//! First and last word of a tape: session and end.
+
+use super::{data, read_clock, text, write_clock};
+use crate::error::{Result, capnp_err};
+use crate::header::Header;
+use crate::model::{End, Family, Session, SyscallFormat};
+use crate::payload::{Message, list_len, new_message, plain_len};
+use crate::trace_capnp as schema;
+use capnp::message::{Builder, HeapAllocator};
+
+const SESSION: &str = "session";
+const END: &str = "end";
+
+fn write_arguments(mut list: capnp::struct_list::Builder<'_, schema::argument::Owned>, values: &[Vec<u8>]) {
+    for (i, value) in values.iter().enumerate() {
+        list.reborrow().get(i as u32).set_value(value);
+    }
+}
+
+/// The session message.
+pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
+    let mut message = new_message(64 << 10);
+    let mut b = message.init_root::<schema::session::Builder<'_>>();
+    write_clock(b.reborrow().init_clock(), &s.clock);
+    b.set_boot_id(&s.boot_id);
+    b.set_hostname(&s.hostname);
+    b.set_machine_id_hash(s.machine_id_hash);
+    b.set_utc_offset_seconds(s.utc_offset_seconds);
+    b.set_kernel_release(&s.kernel_release);
+    b.set_kernel_version(&s.kernel_version);
+    b.set_machine(&s.machine);
+    b.set_cpus(s.cpus);
+    b.set_page_size(s.page_size);
+    b.set_tool_version(&s.tool_version);
+    write_arguments(b.reborrow().init_arguments(s.arguments.len() as u32), &s.arguments);
+    b.set_target(&s.target);
+    write_arguments(b.reborrow().init_selection(s.selection.len() as u32), &s.selection);
+    b.set_string_limit(s.string_limit);
+    b.set_window_open(s.window_open);
+    let mut list = b.reborrow().init_syscalls(s.syscalls.len() as u32);
+    for (i, call) in s.syscalls.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_abi(call.abi);
+        b.set_nr(call.nr);
+        b.set_name(&call.name);
+        let mut names = b.reborrow().init_arg_names(call.arg_names.len() as u32);
+        for (i, name) in call.arg_names.iter().enumerate() {
+            names.set(i as u32, name);
+        }
+        let mut types = b.init_arg_types(call.arg_types.len() as u32);
+        for (i, ty) in call.arg_types.iter().enumerate() {
+            types.set(i as u32, ty);
+        }
+    }
+    let mut list = b.reborrow().init_users(s.users.len() as u32);
+    for (i, (uid, name)) in s.users.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_uid(*uid);
+        b.set_name(name);
+    }
+    let mut list = b.reborrow().init_devices(s.devices.len() as u32);
+    for (i, (major, minor, name)) in s.devices.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_major(*major);
+        b.set_minor(*minor);
+        b.set_name(name);
+    }
+    let mut list = b.reborrow().init_cgroups(s.cgroups.len() as u32);
+    for (i, (id, path)) in s.cgroups.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_id(*id);
+        b.set_path(path);
+    }
+    b.set_ring_bytes(s.ring_bytes);
+    write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
+    message
+}
+
+fn read_arguments(
+    header: &Header,
+    name: &str,
+    list: capnp::Result<capnp::struct_list::Reader<'_, schema::argument::Owned>>,
+) -> Result<Vec<Vec<u8>>> {
+    let list = list.map_err(capnp_err(SESSION))?;
+    list_len::<schema::argument::Builder<'_>>(SESSION, name, list.len(), header)?;
+    list.iter().map(|r| data(SESSION, r.get_value())).collect()
+}
+
+fn read_texts(
+    header: &Header,
+    name: &str,
+    list: capnp::Result<capnp::text_list::Reader<'_>>,
+) -> Result<Vec<String>> {
+    let list = list.map_err(capnp_err(SESSION))?;
+    plain_len(SESSION, name, list.len(), 8, header)?;
+    list.iter().map(|t| text(SESSION, t)).collect()
+}
+
+/// The session of a session block.
+pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Session> {
+    let err = capnp_err(SESSION);
+    let r = message.get_root::<schema::session::Reader<'_>>().map_err(&err)?;
+    let mut s = Session {
+        clock: read_clock(SESSION, r.get_clock())?,
+        boot_id: text(SESSION, r.get_boot_id())?,
+        hostname: data(SESSION, r.get_hostname())?,
+        machine_id_hash: r.get_machine_id_hash(),
+        utc_offset_seconds: r.get_utc_offset_seconds(),
+        kernel_release: text(SESSION, r.get_kernel_release())?,
+        kernel_version: text(SESSION, r.get_kernel_version())?,
+        machine: text(SESSION, r.get_machine())?,
+        cpus: r.get_cpus(),
+        page_size: r.get_page_size(),
+        tool_version: text(SESSION, r.get_tool_version())?,
+        arguments: read_arguments(header, "arguments", r.get_arguments())?,
+        target: text(SESSION, r.get_target())?,
+        selection: read_arguments(header, "selection", r.get_selection())?,
+        string_limit: r.get_string_limit(),
+        window_open: r.get_window_open(),
+        ring_bytes: r.get_ring_bytes(),
+        notes: read_arguments(header, "notes", r.get_notes())?,
+        ..Session::default()
+    };
+    let list = r.get_syscalls().map_err(&err)?;
+    list_len::<schema::syscall_format::Builder<'_>>(SESSION, "syscalls", list.len(), header)?;
+    for r in list {
+        s.syscalls.push(SyscallFormat {
+            abi: r.get_abi(),
+            nr: r.get_nr(),
+            name: text(SESSION, r.get_name())?,
+            arg_names: read_texts(header, "argNames", r.get_arg_names())?,
+            arg_types: read_texts(header, "argTypes", r.get_arg_types())?,
+        });
+    }
+    let list = r.get_users().map_err(&err)?;
+    list_len::<schema::user::Builder<'_>>(SESSION, "users", list.len(), header)?;
+    for r in list {
+        s.users.push((r.get_uid(), data(SESSION, r.get_name())?));
+    }
+    let list = r.get_devices().map_err(&err)?;
+    list_len::<schema::device::Builder<'_>>(SESSION, "devices", list.len(), header)?;
+    for r in list {
+        s.devices.push((r.get_major(), r.get_minor(), data(SESSION, r.get_name())?));
+    }
+    let list = r.get_cgroups().map_err(&err)?;
+    list_len::<schema::cgroup::Builder<'_>>(SESSION, "cgroups", list.len(), header)?;
+    for r in list {
+        s.cgroups.push((r.get_id(), data(SESSION, r.get_path())?));
+    }
+    Ok(s)
+}
+
+/// Our number for a family in a message; the two enums have the same values.
+pub(super) fn family(raw: Result<schema::Family, capnp::NotInSchema>) -> Family {
+    match raw {
+        Ok(schema::Family::Syscall) => Family::Syscall,
+        Ok(schema::Family::Process) => Family::Process,
+        Ok(schema::Family::State) => Family::State,
+        Ok(schema::Family::Sched) => Family::Sched,
+        Ok(schema::Family::Block) => Family::Block,
+        Ok(schema::Family::Signal) => Family::Signal,
+        Ok(schema::Family::Net) => Family::Net,
+        Ok(schema::Family::Sample) => Family::Sample,
+        Ok(schema::Family::Stack) => Family::Stack,
+        Ok(schema::Family::Unknown) | Err(_) => Family::Unknown,
+    }
+}
+
+/// See [`family`].
+pub(super) fn family_raw(family: Family) -> schema::Family {
+    match family {
+        Family::Unknown => schema::Family::Unknown,
+        Family::Syscall => schema::Family::Syscall,
+        Family::Process => schema::Family::Process,
+        Family::State => schema::Family::State,
+        Family::Sched => schema::Family::Sched,
+        Family::Block => schema::Family::Block,
+        Family::Signal => schema::Family::Signal,
+        Family::Net => schema::Family::Net,
+        Family::Sample => schema::Family::Sample,
+        Family::Stack => schema::Family::Stack,
+    }
+}
+
+type Counts<'a> = capnp::struct_list::Builder<'a, schema::kind_count::Owned>;
+
+fn write_counts(mut list: Counts<'_>, counts: &[(Family, u64)]) {
+    for (i, &(family, count)) in counts.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_family(family_raw(family));
+        b.set_count(count);
+    }
+}
+
+fn read_counts(
+    header: &Header,
+    name: &str,
+    list: capnp::Result<capnp::struct_list::Reader<'_, schema::kind_count::Owned>>,
+) -> Result<Vec<(Family, u64)>> {
+    let list = list.map_err(capnp_err(END))?;
+    list_len::<schema::kind_count::Builder<'_>>(END, name, list.len(), header)?;
+    Ok(list.iter().map(|r| (family(r.get_family()), r.get_count())).collect())
+}
+
+/// The end message.
+pub(crate) fn write_end(e: &End) -> Builder<HeapAllocator> {
+    let mut message = new_message(1024);
+    let mut b = message.init_root::<schema::end::Builder<'_>>();
+    write_clock(b.reborrow().init_clock(), &e.clock);
+    b.set_window_close(e.window_close);
+    b.set_reason(&e.reason);
+    write_counts(b.reborrow().init_events(e.events.len() as u32), &e.events);
+    write_counts(b.reborrow().init_lost(e.lost.len() as u32), &e.lost);
+    b.set_command_exit(e.command_exit);
+    b.set_self_cpu_ns(e.self_cpu_ns);
+    b.set_self_peak_rss(e.self_peak_rss);
+    b.set_own_calls(e.own_calls);
+    message
+}
+
+/// The end mark of an end block.
+pub(crate) fn read_end(header: &Header, message: &Message<'_>) -> Result<End> {
+    let r = message.get_root::<schema::end::Reader<'_>>().map_err(capnp_err(END))?;
+    Ok(End {
+        clock: read_clock(END, r.get_clock())?,
+        window_close: r.get_window_close(),
+        reason: text(END, r.get_reason())?,
+        events: read_counts(header, "events", r.get_events())?,
+        lost: read_counts(header, "lost", r.get_lost())?,
+        command_exit: r.get_command_exit(),
+        self_cpu_ns: r.get_self_cpu_ns(),
+        self_peak_rss: r.get_self_peak_rss(),
+        own_calls: r.get_own_calls(),
+    })
+}

@@ -1,0 +1,352 @@
+//! The column groups of syscalls.
+//!
+//! Writing takes columns already in row order ([`Columns`]); `args` and `fds` put them in column order themselves.
+//! Reading gives row order back.
+
+use super::data;
+use crate::column::{Name, get, need, put, put_signed};
+use crate::error::{Error, Result, capnp_err};
+use crate::header::{Header, MAX_ROWS};
+use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, Fds, Time};
+use crate::order::column_order;
+use crate::payload::{Message, list_len, new_message};
+use crate::trace_capnp as schema;
+use capnp::message::{Builder, HeapAllocator};
+
+const CORE: &str = "syscalls.core";
+const TIME: &str = "syscalls.time";
+const ARGS: &str = "syscalls.args";
+const FDS: &str = "syscalls.fds";
+const BYTES: &str = "syscalls.bytes";
+
+/// Bit of `state`: kept for fd tracking only.
+const UNSELECTED: u8 = 1 << 4;
+
+/// Rows of a segment in row order.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    pub(crate) carry_rows: usize,
+    pub(crate) start: Vec<u64>,
+    pub(crate) end: Vec<u64>,
+    pub(crate) dur: Vec<u64>,
+    pub(crate) cpu: Vec<u32>,
+    pub(crate) task: Vec<u32>,
+    pub(crate) call: Vec<u32>,
+    pub(crate) errno: Vec<u16>,
+    pub(crate) state: Vec<u8>,
+}
+
+/// Captured values sorted by (row, arg).
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    pub(crate) row: Vec<u32>,
+    pub(crate) arg: Vec<u8>,
+    pub(crate) status: Vec<u8>,
+    pub(crate) len: Vec<u32>,
+    pub(crate) full: Vec<u64>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The core message.
+pub(crate) fn write_core(c: &Columns) -> Builder<HeapAllocator> {
+    let mut message = new_message(c.dur.len() * 16 + 512);
+    let mut b = message.init_root::<schema::syscalls_core::Builder<'_>>();
+    b.set_rows(c.dur.len() as u32);
+    b.set_carry_rows(c.carry_rows as u32);
+    put(b.reborrow().init_call(), &c.call);
+    put(b.reborrow().init_task(), &c.task);
+    put(b.reborrow().init_dur(), &c.dur);
+    put(b.reborrow().init_errno(), &c.errno);
+    put(b.init_state(), &c.state);
+    message
+}
+
+/// Rows a group's block claims to have, within the limit.
+fn rows_of(what: &'static str, rows: u32) -> Result<usize> {
+    if rows > MAX_ROWS {
+        return Err(Error::TooLarge { what: format!("{what} block: rows"), len: u64::from(rows), limit: u64::from(MAX_ROWS) });
+    }
+    Ok(rows as usize)
+}
+
+/// Refuses indices that do not point into a table.
+fn in_range(what: &'static str, column: &str, values: &[u32], len: usize) -> Result<()> {
+    match values.iter().max() {
+        Some(&max) if max as usize >= len => {
+            Err(Error::invalid(what, format!("{column} {max} where the dict has {len}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What each value of `state` stands for; None = refuse.
+fn states() -> [Option<CallState>; 32] {
+    std::array::from_fn(|raw| CallState::from_raw(raw as u8 & 15))
+}
+
+/// The core columns of a segment with this dict, into `out`, whose buffers are used again.
+pub(crate) fn read_core(header: &Header, message: &Message<'_>, dict: &Dict, out: &mut Core) -> Result<()> {
+    let err = capnp_err(CORE);
+    let r = message.get_root::<schema::syscalls_core::Reader<'_>>().map_err(&err)?;
+    let n = rows_of(CORE, r.get_rows())?;
+    let name = |column| Name { block: CORE, column };
+    if r.get_carry_rows() > r.get_rows() {
+        return Err(Error::invalid(CORE, format!("{} carry rows of {n}", r.get_carry_rows())));
+    }
+    if (r.get_rows(), r.get_carry_rows()) != (header.rows, header.carry_rows) {
+        let why = format!(
+            "{n} rows, {} carry rows; its header says {}, {}",
+            r.get_carry_rows(), header.rows, header.carry_rows
+        );
+        return Err(Error::invalid(CORE, why));
+    }
+    out.carry_rows = r.get_carry_rows() as usize;
+    need(name("call"), r.get_call().map_err(&err)?, n, &mut out.call)?;
+    in_range(CORE, "call", &out.call, dict.calls.len())?;
+    need(name("task"), r.get_task().map_err(&err)?, n, &mut out.task)?;
+    in_range(CORE, "task", &out.task, dict.tasks.len())?;
+    need(name("dur"), r.get_dur().map_err(&err)?, n, &mut out.dur)?;
+    need(name("errno"), r.get_errno().map_err(&err)?, n, &mut out.errno)?;
+    let mut raw: Vec<u8> = Vec::new();
+    need(name("state"), r.get_state().map_err(&err)?, n, &mut raw)?;
+    out.state.clear();
+    out.unselected.clear();
+    if raw.iter().all(|&s| s == CallState::Complete as u8) {
+        out.state.resize(n, CallState::Complete);
+        return Ok(());
+    }
+    let table = states();
+    for &s in &raw {
+        let Some(state) = table.get(usize::from(s)).copied().flatten() else {
+            return Err(Error::invalid(CORE, format!("unknown state {s:#x}")));
+        };
+        out.state.push(state);
+    }
+    if raw.iter().any(|&s| s & UNSELECTED != 0) {
+        out.unselected.extend(raw.iter().map(|&s| s & UNSELECTED != 0));
+    }
+    Ok(())
+}
+
+/// Differences to the value before; the first to `base`. `values` must ascend from `base`.
+fn deltas(values: &[u64], base: u64) -> Vec<u64> {
+    let mut before = base;
+    values.iter().map(|&v| v.wrapping_sub(std::mem::replace(&mut before, v))).collect()
+}
+
+/// The time message.
+pub(crate) fn write_time(c: &Columns, window_start: u64) -> Builder<HeapAllocator> {
+    let mut message = new_message(c.end.len() * 8 + 512);
+    let mut b = message.init_root::<schema::syscalls_time::Builder<'_>>();
+    put(b.reborrow().init_end_delta(), &deltas(&c.end[c.carry_rows..], window_start));
+    let carry0 = if c.carry_rows > 0 { c.start[0] } else { 0 };
+    b.set_carry_start0(carry0);
+    put(b.reborrow().init_carry_start_delta(), &deltas(&c.start[..c.carry_rows], carry0));
+    put(b.init_cpu(), &c.cpu);
+    message
+}
+
+/// Running sums from `base`; None when one passes 2^64 - 1.
+fn sums(values: &mut [u64], base: u64) -> Option<()> {
+    let mut sum = base;
+    let mut over = false;
+    for v in values {
+        let passed;
+        (sum, passed) = sum.overflowing_add(*v);
+        over |= passed;
+        *v = sum;
+    }
+    (!over).then_some(())
+}
+
+/// Starts and CPUs of the rows of `core`.
+pub(crate) fn read_time(header: &Header, message: &Message<'_>, dict: &Dict, core: &Core) -> Result<Time> {
+    let err = capnp_err(TIME);
+    let n = core.dur.len();
+    same_rows(TIME, header, core)?;
+    let r = message.get_root::<schema::syscalls_time::Reader<'_>>().map_err(&err)?;
+    let name = |column| Name { block: TIME, column };
+    let carry = core.carry_rows.min(n);
+    let overflow = |what: &str| Error::invalid(TIME, format!("{what} passes 2^64 - 1"));
+    let mut start = Vec::new();
+    need(name("carryStartDelta"), r.get_carry_start_delta().map_err(&err)?, carry, &mut start)?;
+    sums(&mut start, r.get_carry_start0()).ok_or_else(|| overflow("a carry row's start"))?;
+    if start.iter().zip(&core.dur).any(|(&start, &dur)| start.checked_add(dur).is_none()) {
+        return Err(overflow("a carry row's end"));
+    }
+    let mut end = Vec::new();
+    need(name("endDelta"), r.get_end_delta().map_err(&err)?, n - carry, &mut end)?;
+    sums(&mut end, dict.window_start).ok_or_else(|| overflow("an end"))?;
+    start.extend(end.iter().zip(&core.dur[carry..]).map(|(&end, &dur): (&u64, &u64)| end.saturating_sub(dur)));
+    let mut cpu = Vec::new();
+    get(name("cpu"), r.get_cpu().map_err(&err)?, n, &mut cpu)?;
+    Ok(Time { start, cpu })
+}
+
+/// Refuses a group whose header has another number of rows than core.
+fn same_rows(what: &'static str, header: &Header, core: &Core) -> Result<()> {
+    let n = core.dur.len();
+    if core.task.len() != n || core.call.len() != n {
+        return Err(Error::invalid(what, format!("core has {n} durations, {} tasks, {} calls", core.task.len(), core.call.len())));
+    }
+    if (header.rows as usize, header.carry_rows as usize) != (n, core.carry_rows) {
+        let why = format!(
+            "{} rows, {} carry rows where syscalls.core has {n}, {}",
+            header.rows, header.carry_rows, core.carry_rows
+        );
+        return Err(Error::invalid(what, why));
+    }
+    Ok(())
+}
+
+/// The args message. `order` is the column order; `ret` and `args` are by insertion id, `ids` the ids in row order.
+pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 6]]) -> Builder<HeapAllocator> {
+    let n = order.len();
+    let mut message = new_message(n * 32 + 1024);
+    let mut b = message.init_root::<schema::syscalls_args::Builder<'_>>();
+    let order: Vec<u32> = order.iter().map(|&row| ids[row as usize]).collect();
+    let ret: Vec<i64> = order.iter().map(|&id| ret[id as usize]).collect();
+    put_signed(b.reborrow().init_ret(), &ret);
+    let mut list = b.init_args(6);
+    let mut column = vec![0u64; n];
+    for k in 0..6 {
+        for (slot, &id) in column.iter_mut().zip(&order) {
+            *slot = args[id as usize][k];
+        }
+        put(list.reborrow().get(k as u32), &column);
+    }
+    message
+}
+
+/// Return values and arguments of the rows of `core`.
+pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core) -> Result<Args> {
+    let err = capnp_err(ARGS);
+    let n = core.dur.len();
+    same_rows(ARGS, header, core)?;
+    let r = message.get_root::<schema::syscalls_args::Reader<'_>>().map_err(&err)?;
+    let order = column_order(&core.task, &core.call);
+    let mut column: Vec<u64> = Vec::new();
+    let mut out = Args::default();
+    if get(Name { block: ARGS, column: "ret" }, r.get_ret().map_err(&err)?, n, &mut column)? {
+        out.ret = vec![0; n];
+        for (&row, &v) in order.iter().zip(&column) {
+            out.ret[row as usize] = v as i64;
+        }
+    }
+    let list = r.get_args().map_err(&err)?;
+    if list.len() > 6 {
+        return Err(Error::invalid(ARGS, format!("{} arguments > limit 6", list.len())));
+    }
+    if list.is_empty() {
+        return Ok(out);
+    }
+    out.args = vec![[0; 6]; n];
+    for (k, col) in list.iter().enumerate() {
+        need(Name { block: ARGS, column: "args" }, col, n, &mut column)?;
+        for (&row, &v) in order.iter().zip(&column) {
+            out.args[row as usize][k] = v;
+        }
+    }
+    Ok(out)
+}
+
+/// The fds message; see [`write_args`] for `order` and `ids`.
+pub(crate) fn write_fds(order: &[u32], ids: &[u32], fd: &[u32], names: &[Vec<u8>]) -> Builder<HeapAllocator> {
+    let bytes: usize = names.iter().map(|name| 16 + name.len()).sum();
+    let mut message = new_message(order.len() * 4 + bytes + 512);
+    let mut b = message.init_root::<schema::syscalls_fds::Builder<'_>>();
+    let column: Vec<u32> = order.iter().map(|&row| fd[ids[row as usize] as usize]).collect();
+    put(b.reborrow().init_fd(), &column);
+    let mut list = b.init_names(names.len() as u32);
+    for (i, name) in names.iter().enumerate() {
+        list.reborrow().get(i as u32).set_name(name);
+    }
+    message
+}
+
+/// What fd arguments stand for, for the rows of `core`.
+pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core) -> Result<Fds> {
+    let err = capnp_err(FDS);
+    let n = core.dur.len();
+    same_rows(FDS, header, core)?;
+    let r = message.get_root::<schema::syscalls_fds::Reader<'_>>().map_err(&err)?;
+    let list = r.get_names().map_err(&err)?;
+    list_len::<schema::fd_name::Builder<'_>>(FDS, "names", list.len(), header)?;
+    let names = list.iter().map(|r| data(FDS, r.get_name())).collect::<Result<Vec<_>>>()?;
+    let mut column: Vec<u32> = Vec::new();
+    if !get(Name { block: FDS, column: "fd" }, r.get_fd().map_err(&err)?, n, &mut column)? {
+        return Ok(Fds { fd: Vec::new(), names });
+    }
+    let limit = names.len() + FD_FIRST as usize;
+    if let Some(&max) = column.iter().max().filter(|&&max| max as usize >= limit) {
+        return Err(Error::invalid(FDS, format!("fd {max} where there are {} names", names.len())));
+    }
+    let mut fd = vec![0; n];
+    for (&row, &v) in column_order(&core.task, &core.call).iter().zip(&column) {
+        fd[row as usize] = v;
+    }
+    Ok(Fds { fd, names })
+}
+
+/// The bytes message.
+pub(crate) fn write_bytes(v: &Values) -> Builder<HeapAllocator> {
+    let mut message = new_message(v.row.len() * 24 + v.bytes.len() + 512);
+    let mut b = message.init_root::<schema::syscalls_bytes::Builder<'_>>();
+    b.set_n(v.row.len() as u32);
+    let mut before = 0;
+    let rows: Vec<u32> = v.row.iter().map(|&row| row.wrapping_sub(std::mem::replace(&mut before, row))).collect();
+    put(b.reborrow().init_row(), &rows);
+    put(b.reborrow().init_arg(), &v.arg);
+    put(b.reborrow().init_status(), &v.status);
+    put(b.reborrow().init_len(), &v.len);
+    put(b.reborrow().init_full(), &v.full);
+    b.set_bytes(&v.bytes);
+    message
+}
+
+/// Captured values of a segment whose core has `rows` rows.
+pub(crate) fn read_bytes(header: &Header, message: &Message<'_>, rows: usize) -> Result<Vec<Captured>> {
+    let err = capnp_err(BYTES);
+    let r = message.get_root::<schema::syscalls_bytes::Reader<'_>>().map_err(&err)?;
+    if r.get_n() != header.rows {
+        return Err(Error::invalid(BYTES, format!("{} values, its header says {}", r.get_n(), header.rows)));
+    }
+    // At most 16 values a row: 8 places, two of them taken by the bit.
+    let n = rows_of(BYTES, r.get_n())?;
+    let name = |column| Name { block: BYTES, column };
+    let (mut row, mut len) = (Vec::<u32>::new(), Vec::<u32>::new());
+    let (mut arg, mut status, mut full) = (Vec::<u8>::new(), Vec::<u8>::new(), Vec::<u64>::new());
+    need(name("row"), r.get_row().map_err(&err)?, n, &mut row)?;
+    need(name("arg"), r.get_arg().map_err(&err)?, n, &mut arg)?;
+    need(name("status"), r.get_status().map_err(&err)?, n, &mut status)?;
+    need(name("len"), r.get_len().map_err(&err)?, n, &mut len)?;
+    need(name("full"), r.get_full().map_err(&err)?, n, &mut full)?;
+    let bytes = r.get_bytes().map_err(&err)?;
+    let mut rest: &[u8] = bytes;
+    let mut out: Vec<Captured> = Vec::with_capacity(n);
+    let mut at = 0u64;
+    for i in 0..n {
+        let bad = |why: String| Error::invalid(BYTES, format!("value {i}: {why}"));
+        at += u64::from(row[i]);
+        if at >= rows as u64 {
+            return Err(bad(format!("row {at} of {rows}")));
+        }
+        if arg[i] & !8 > 5 {
+            return Err(bad(format!("argument {}", arg[i])));
+        }
+        let status = ByteStatus::from_raw(status[i]).ok_or_else(|| bad(format!("unknown status {}", status[i])))?;
+        let (value, tail) = rest
+            .split_at_checked(len[i] as usize)
+            .ok_or_else(|| bad(format!("{} bytes where {} are left of {}", len[i], rest.len(), bytes.len())))?;
+        rest = tail;
+        let value = Captured { row: at as u32, arg: arg[i], status, full: full[i], bytes: value.to_vec() };
+        if out.last().is_some_and(|last| (last.row, last.arg) > (value.row, value.arg)) {
+            return Err(bad("not sorted by (row, arg)".to_owned()));
+        }
+        out.push(value);
+    }
+    if !rest.is_empty() {
+        return Err(Error::invalid(BYTES, format!("{} bytes belong to no value", rest.len())));
+    }
+    Ok(out)
+}

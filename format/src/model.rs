@@ -1,0 +1,575 @@
+//! The plain values a tape holds: what [`crate::writer`] takes and [`crate::reader`] gives back.
+//!
+//! Nothing here knows about blocks, columns or Cap'n Proto. Times are nanoseconds of the recorded machine's
+//! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
+
+/// `uid` of a task whose user is not known.
+pub const UID_UNKNOWN: u32 = u32::MAX;
+/// `Gap::cpu` of a gap that is not tied to one CPU.
+pub const CPU_NONE: u32 = u32::MAX;
+/// Errno values from here to [`RESTART_LAST`] are restarts: the kernel repeats or interrupts the call, the caller never sees them.
+pub const RESTART_FIRST: u16 = 512;
+/// See [`RESTART_FIRST`].
+pub const RESTART_LAST: u16 = 516;
+
+/// Three clocks read together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockSample {
+    /// CLOCK_MONOTONIC, ns.
+    pub monotonic: u64,
+    /// CLOCK_BOOTTIME, ns.
+    pub boottime: u64,
+    /// CLOCK_REALTIME, ns since 1970.
+    pub realtime: u64,
+    /// ns between the first and the last read: the sample's uncertainty.
+    pub width: u64,
+}
+
+/// What a tape says of itself: the first block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Session {
+    /// Clocks at the start.
+    pub clock: ClockSample,
+    /// /proc/sys/kernel/random/boot_id.
+    pub boot_id: String,
+    /// Host name; bytes as the kernel has them.
+    pub hostname: Vec<u8>,
+    /// xxh3 of /etc/machine-id; 0 when not known.
+    pub machine_id_hash: u64,
+    /// Offset of local time from UTC at the start.
+    pub utc_offset_seconds: i32,
+    /// uname -r.
+    pub kernel_release: String,
+    /// uname -v.
+    pub kernel_version: String,
+    /// uname -m.
+    pub machine: String,
+    /// Possible CPUs.
+    pub cpus: u32,
+    /// Bytes in a page.
+    pub page_size: u32,
+    /// Version of `record`.
+    pub tool_version: String,
+    /// `record`'s own command line.
+    pub arguments: Vec<Vec<u8>>,
+    /// What was recorded, in words.
+    pub target: String,
+    /// The `-e` expressions; empty = everything.
+    pub selection: Vec<Vec<u8>>,
+    /// Bytes kept of a path or string.
+    pub string_limit: u32,
+    /// Start of the recording: `ts_ns` in reports counts from here.
+    pub window_open: u64,
+    /// Names of calls and arguments from the recording kernel; empty when it had none to give.
+    pub syscalls: Vec<SyscallFormat>,
+    /// uid → name.
+    pub users: Vec<(u32, Vec<u8>)>,
+    /// (major, minor, name).
+    pub devices: Vec<(u32, u32, Vec<u8>)>,
+    /// cgroup v2 id → path.
+    pub cgroups: Vec<(u64, Vec<u8>)>,
+    /// Memory of all rings together.
+    pub ring_bytes: u64,
+    /// What this recording could not do, and why.
+    pub notes: Vec<Vec<u8>>,
+}
+
+/// Name and arguments of one syscall as the recording kernel's tracefs gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyscallFormat {
+    /// ABI, see systape-abi (1 = x86_64).
+    pub abi: u8,
+    /// Number.
+    pub nr: u32,
+    /// Name, e.g. `openat`.
+    pub name: String,
+    /// Argument names, e.g. `dfd`.
+    pub arg_names: Vec<String>,
+    /// C types, e.g. `const char *`.
+    pub arg_types: Vec<String>,
+}
+
+/// A thread, as a segment's or checkpoint's task table has it. One thread has several entries when its comm, exe, uid
+/// or cgroup changed; `utid` tells it is the same one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// Thread id (kernel pid).
+    pub tid: u32,
+    /// Process id (kernel tgid).
+    pub pid: u32,
+    /// Thread's start; 0 = not known.
+    pub start_ns: u64,
+    /// Process's start; 0 = not known.
+    pub leader_start_ns: u64,
+    /// Name of the thread, up to 15 bytes.
+    pub comm: Vec<u8>,
+    /// Executable; empty = not known.
+    pub exe: Vec<u8>,
+    /// Real uid; [`UID_UNKNOWN`] = not known.
+    pub uid: u32,
+    /// cgroup v2 id; 0 = not known.
+    pub cgroup_id: u64,
+    /// Thread, unique in the tape, from 1.
+    pub utid: u32,
+    /// Process, unique in the tape, from 1.
+    pub upid: u32,
+    /// tid in the task's own pid namespace; 0 = not known.
+    pub ns_tid: u32,
+    /// pid in the task's own pid namespace; 0 = not known.
+    pub ns_pid: u32,
+    /// Parent process; 0 = none or not known.
+    pub ppid: u32,
+}
+
+/// Number of a syscall with the ABI it belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Call {
+    /// ABI, see systape-abi.
+    pub abi: u8,
+    /// Number in that ABI.
+    pub nr: u32,
+}
+
+/// How a call began and ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum CallState {
+    /// Entered and returned inside the recording.
+    #[default]
+    Complete = 1,
+    /// Still open when the recording ended: `dur` is a lower bound, no return value.
+    InFlight = 2,
+    /// The task was killed inside it: no return value.
+    Killed = 3,
+    /// exit, exit_group, and calls open at the task's exit.
+    NoReturn = 4,
+    /// Ended in the recording, began before it: `dur` is a lower bound.
+    BeganBefore = 5,
+    /// The child's side of fork or clone: an exit without an enter, nobody called it.
+    CloneChild = 6,
+    /// Refused by seccomp or ptrace before it was entered: no duration.
+    Denied = 7,
+    /// Its enter was not seen: no duration.
+    LostEnter = 8,
+}
+
+impl CallState {
+    /// The state a tape's number stands for; None for one this version does not know.
+    pub fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Complete,
+            2 => Self::InFlight,
+            3 => Self::Killed,
+            4 => Self::NoReturn,
+            5 => Self::BeganBefore,
+            6 => Self::CloneChild,
+            7 => Self::Denied,
+            8 => Self::LostEnter,
+            _ => return None,
+        })
+    }
+
+    /// Whether the call came back with a return value.
+    pub fn returned(self) -> bool {
+        matches!(self, Self::Complete | Self::BeganBefore | Self::CloneChild | Self::Denied | Self::LostEnter)
+    }
+
+    /// Whether `dur` is the call's whole duration.
+    pub fn exact_dur(self) -> bool {
+        self == Self::Complete
+    }
+}
+
+/// Why captured bytes are as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ByteStatus {
+    /// All of it.
+    Whole = 1,
+    /// Stored bytes are the head of a longer value.
+    Truncated = 2,
+    /// The page was absent at enter and at exit.
+    NotResident = 3,
+    /// All of it, but read at exit.
+    Late = 4,
+    /// The head of it, read at exit.
+    LateTruncated = 5,
+    /// The recorder's scratch pool was exhausted.
+    NoBuffer = 6,
+    /// Taken out on purpose.
+    Redacted = 7,
+}
+
+impl ByteStatus {
+    /// The status a tape's number stands for; None for one this version does not know.
+    pub fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Whole,
+            2 => Self::Truncated,
+            3 => Self::NotResident,
+            4 => Self::Late,
+            5 => Self::LateTruncated,
+            6 => Self::NoBuffer,
+            7 => Self::Redacted,
+            _ => return None,
+        })
+    }
+
+    /// Whether the stored bytes are the whole value.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::Whole | Self::Late)
+    }
+
+    /// Whether there are bytes at all.
+    pub fn has_bytes(self) -> bool {
+        matches!(self, Self::Whole | Self::Late | Self::Truncated | Self::LateTruncated)
+    }
+}
+
+/// `fd` column value: the call has no fd argument, or a negative one.
+pub const FD_NONE: u32 = 0;
+/// `fd` column value: what the fd stands for is not known.
+pub const FD_UNKNOWN: u32 = 1;
+/// `fd` column value `i + FD_FIRST` stands for `fd_names[i]`.
+pub const FD_FIRST: u32 = 2;
+
+/// One captured value of user memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// Row of the segment.
+    pub row: u32,
+    /// Argument 0..5; bit 3 set: the second captured value of that argument.
+    pub arg: u8,
+    /// Why it is as it is.
+    pub status: ByteStatus,
+    /// Bytes the value really had; 0 = not known.
+    pub full: u64,
+    /// The bytes stored, without a terminating NUL for strings.
+    pub bytes: Vec<u8>,
+}
+
+/// What a [`ProcessEvent`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ProcessKind {
+    /// A task was made.
+    Fork = 1,
+    /// A process became another program.
+    Exec = 2,
+    /// A task ended.
+    Exit = 3,
+    /// A task changed its comm.
+    Rename = 4,
+    /// A task changed its uid.
+    Cred = 5,
+}
+
+/// `ProcessEvent::flags` of a fork: a thread of the same process.
+pub const FORK_THREAD: u32 = 1;
+/// `ProcessEvent::flags` of a fork: both use one fd table.
+pub const FORK_SHARES_FILES: u32 = 2;
+/// `ProcessEvent::flags` of a fork: both use one cwd and root.
+pub const FORK_SHARES_FS: u32 = 4;
+
+/// One event of process life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessEvent {
+    /// When.
+    pub ts: u64,
+    /// What.
+    pub kind: ProcessKind,
+    /// Index into the segment's tasks: whom it is about (fork: the child).
+    pub task: u32,
+    /// Fork: index of the task that forked; else as `task`.
+    pub parent: u32,
+    /// Fork: FORK_ bits.
+    pub flags: u32,
+    /// Exit: the kernel's exit_code (status in bits 8..15, signal in 0..6, 0x80 core dumped).
+    pub exit_code: u32,
+    /// Exit: the last thread of its process.
+    pub group_dead: bool,
+    /// Exec: path as given to exec.
+    pub path: Vec<u8>,
+    /// Exec: arguments, NUL-separated, without the last NUL.
+    pub argv: Vec<u8>,
+    /// Exec: bytes the arguments really had; 0 = not known.
+    pub argv_full: u64,
+    /// Exec: why `argv` is as it is.
+    pub argv_status: ByteStatus,
+    /// Exec by a thread other than the leader: its tid before, else 0.
+    pub old_tid: u32,
+    /// Rename: the new name.
+    pub comm: Vec<u8>,
+}
+
+/// Why events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum GapCause {
+    /// A cause this version does not know.
+    Unknown = 0,
+    /// Ring buffer full.
+    RingFull = 1,
+    /// Per-task state could not be made.
+    StateFailed = 2,
+    /// No scratch buffer for strings.
+    ScratchExhausted = 3,
+    /// The kernel skipped the program.
+    Skipped = 4,
+    /// The recorder's own queue was full.
+    QueueFull = 5,
+    /// Calls of the recorder itself, left out on purpose.
+    OwnTraffic = 6,
+    /// User memory was not resident at enter nor at exit.
+    StringFault = 7,
+    /// Writing failed.
+    DiskError = 8,
+    /// A wire record the recorder could not read.
+    BadRecord = 9,
+    /// Arrived after its segment was closed; stored in a later one.
+    LateRecord = 10,
+}
+
+/// Kinds of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Family {
+    Unknown = 0,
+    Syscall = 1,
+    Process = 2,
+    State = 3,
+    Sched = 4,
+    Block = 5,
+    Signal = 6,
+    Net = 7,
+    Sample = 8,
+    Stack = 9,
+}
+
+/// Events that are missing, or were left out: how many, of what, when and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Why.
+    pub cause: GapCause,
+    /// Of what.
+    pub family: Family,
+    /// Where; [`CPU_NONE`] = not tied to one.
+    pub cpu: u32,
+    /// How many; 0 = not known, so every total it touches is "at least".
+    pub count: u64,
+    /// Time of the first.
+    pub first: u64,
+    /// Time of the last.
+    pub last: u64,
+    /// Whose; 0 = not known.
+    pub pid: u32,
+}
+
+/// A fd of a [`FdTable`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fd {
+    /// Number.
+    pub fd: i32,
+    /// Path, or `pipe:[17]`, `socket:[17]`, `anon_inode:[eventfd]` as /proc/PID/fd shows it.
+    pub path: Vec<u8>,
+    /// Closed by exec.
+    pub cloexec: bool,
+}
+
+/// A process's open files and cwd at a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FdTable {
+    /// The process.
+    pub upid: u32,
+    /// Whether every open fd is listed.
+    pub complete: bool,
+    /// Current directory; empty = not known.
+    pub cwd: Vec<u8>,
+    /// Open fds in ascending order.
+    pub fds: Vec<Fd>,
+}
+
+/// A call that is open at a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// The thread.
+    pub utid: u32,
+    /// The call.
+    pub call: Call,
+    /// When it began; 0 = before the recording.
+    pub start: u64,
+    /// Its arguments.
+    pub args: Vec<u64>,
+    /// Letter of ps(1); 0 = not known.
+    pub task_state: u8,
+}
+
+/// Everything known at one instant: the head of a chunk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checkpoint {
+    /// The instant.
+    pub ts: u64,
+    /// Clocks then.
+    pub clock: ClockSample,
+    /// Tasks alive.
+    pub tasks: Vec<Task>,
+    /// Open files.
+    pub fd_tables: Vec<FdTable>,
+    /// Open calls.
+    pub in_flight: Vec<InFlight>,
+    /// "snapshot" (read from the system) or "tracked".
+    pub source: String,
+}
+
+/// How a recording ended: the last block of a clean tape.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct End {
+    /// Clocks at the end.
+    pub clock: ClockSample,
+    /// End of the recording.
+    pub window_close: u64,
+    /// Why it ended.
+    pub reason: String,
+    /// Events stored, by kind.
+    pub events: Vec<(Family, u64)>,
+    /// Events lost, by kind.
+    pub lost: Vec<(Family, u64)>,
+    /// Wait status of the command; -1 = there was none.
+    pub command_exit: i32,
+    /// The recorder's own CPU time, ns.
+    pub self_cpu_ns: u64,
+    /// The recorder's own peak memory, bytes.
+    pub self_peak_rss: u64,
+    /// Syscalls of the recorder itself, not recorded.
+    pub own_calls: u64,
+}
+
+/// The task and call tables of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dict {
+    /// Tasks, in order of first use.
+    pub tasks: Vec<Task>,
+    /// Distinct calls, in order of first use.
+    pub calls: Vec<Call>,
+    /// The segment holds calls that ended in [window_start, window_end), late records excepted.
+    pub window_start: u64,
+    /// See `window_start`.
+    pub window_end: u64,
+}
+
+/// One call with everything known of it: what the recorder hands to a [`crate::segment::SegmentBuilder`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyscallRow {
+    /// When it returned (or, without a return, when that was noticed).
+    pub end: u64,
+    /// Duration, ns; a lower bound unless `state` is complete.
+    pub dur: u64,
+    /// CPU of its exit.
+    pub cpu: u32,
+    /// Index into the segment's tasks.
+    pub task: u32,
+    /// Index into the segment's calls.
+    pub call: u32,
+    /// Return value; 0 when `errno` is not 0 or there was none.
+    pub ret: i64,
+    /// 0 = ok; else the errno, or a restart.
+    pub errno: u16,
+    /// How it began and ended.
+    pub state: CallState,
+    /// Kept for fd tracking only: record's `-e` did not select it.
+    pub unselected: bool,
+    /// Arguments; those the call does not have are 0.
+    pub args: [u64; 6],
+    /// [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
+    pub fd: u32,
+}
+
+/// Columns of a segment that a summary needs. All of one length, the segment's rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Core {
+    /// Rows that began before the segment's window; they come first, sorted by start. The rest is sorted by end.
+    pub carry_rows: usize,
+    /// Index into [`Dict::calls`].
+    pub call: Vec<u32>,
+    /// Index into [`Dict::tasks`].
+    pub task: Vec<u32>,
+    /// ns.
+    pub dur: Vec<u64>,
+    /// 0 = ok.
+    pub errno: Vec<u16>,
+    /// [`CallState`] of each row; None never occurs in a block that was read: an unknown state refuses the block.
+    pub state: Vec<CallState>,
+    /// Rows kept for fd tracking only. Empty = none.
+    pub unselected: Vec<bool>,
+}
+
+/// When and where each row ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Time {
+    /// Start of the call.
+    pub start: Vec<u64>,
+    /// CPU of its exit; empty = not recorded.
+    pub cpu: Vec<u32>,
+}
+
+/// Return values and arguments in row order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Args {
+    /// See [`SyscallRow::ret`].
+    pub ret: Vec<i64>,
+    /// See [`SyscallRow::args`].
+    pub args: Vec<[u64; 6]>,
+}
+
+/// What the fd argument of each row stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fds {
+    /// [`FD_NONE`], [`FD_UNKNOWN`], or `FD_FIRST + index into names`.
+    pub fd: Vec<u32>,
+    /// Paths.
+    pub names: Vec<Vec<u8>>,
+}
+
+/// What the index knows of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Number of the segment, from 0.
+    pub segment: u32,
+    /// Number of its chunk.
+    pub chunk: u32,
+    /// Rows of syscalls.
+    pub rows: u32,
+    /// See [`Core::carry_rows`].
+    pub carry_rows: u32,
+    /// Least start among carry rows; 0 = there are none.
+    pub carry_start_min: u64,
+    /// Least start of a call, or ts of a process event if that is less; of a segment of gaps alone, their least `first`.
+    pub start_min: u64,
+    /// Least end of a call, ts of a process event, or `first` of a gap.
+    pub end_min: u64,
+    /// Greatest end of a call, ts of a process event, or `last` of a gap.
+    pub end_max: u64,
+    /// Longest call; u64::MAX = not known (recovered without index).
+    pub max_dur: u64,
+    /// Distinct calls, ascending; None = not known.
+    pub calls: Option<Vec<Call>>,
+    /// Distinct pids of its tasks and gaps, ascending; None = not known or too many to list.
+    pub pids: Option<Vec<u32>>,
+    /// Bloom filter of the pids when there are more than 64; see [`Self::may_contain_pid`].
+    pub pid_bloom: Option<Box<[u8; 256]>>,
+    /// Rows with an errno below [`RESTART_FIRST`], 0 excepted; u32::MAX = not known.
+    pub failures: u32,
+}
+
+impl SegmentInfo {
+    /// Whether the segment may hold anything of process `pid`. False is certain; true is not. Gaps that name no process
+    /// concern every one and are not counted here.
+    pub fn may_contain_pid(&self, pid: u32) -> bool {
+        match (&self.pids, &self.pid_bloom) {
+            (Some(pids), _) => pids.contains(&pid),
+            (None, Some(bloom)) => crate::message::pid_in_bloom(bloom, pid),
+            (None, None) => true,
+        }
+    }
+}

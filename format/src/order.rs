@@ -1,0 +1,87 @@
+//! The two orders of rows in a segment.
+//!
+//! *Row order*: rows that began before the segment's window ("carry") first, by (start, task); then the rest by end.
+//! *Column order* of arguments: by (task, call, row), in which neighbours resemble each other; the reader rebuilds it
+//! from the core group.
+
+/// Insertion ids in row order, and how many of them are carry rows.
+///
+/// `starts` and `ends` have one value per insertion id; so has `tasks`. Rows equal in their key keep insertion order.
+pub(crate) fn row_order(starts: &[u64], ends: &[u64], tasks: &[u32], window_start: u64) -> (Vec<u32>, usize) {
+    let mut carry: Vec<(u64, u32, u32)> = Vec::new();
+    let mut rest: Vec<(u64, u32)> = Vec::with_capacity(ends.len());
+    for (id, ((&start, &end), &task)) in starts.iter().zip(ends).zip(tasks).enumerate() {
+        if start < window_start {
+            carry.push((start, task, id as u32));
+        } else {
+            rest.push((end, id as u32));
+        }
+    }
+    carry.sort_unstable();
+    // Rings are in time order each, so there are long ascending runs: the stable sort finds them.
+    rest.sort_by_key(|&(end, _)| end);
+    let ids = carry.iter().map(|&(_, _, id)| id).chain(rest.iter().map(|&(_, id)| id)).collect();
+    (ids, carry.len())
+}
+
+/// Rows in column order: position `i` of an argument column belongs to row `result[i]`.
+pub(crate) fn column_order(task: &[u32], call: &[u32]) -> Vec<u32> {
+    let n = task.len().min(call.len());
+    let rows: Vec<u32> = (0..n as u32).collect();
+    let bound = |keys: &[u32]| keys.iter().max().map_or(0, |&max| max as usize + 1);
+    // Two stable counting passes, the lesser key first. Keys are indices into short tables when they come from a tape;
+    // a caller's own may be anything.
+    if bound(task).max(bound(call)) > (1 << 20) + n {
+        let mut rows = rows;
+        rows.sort_by_key(|&row| (task.get(row as usize).copied(), call.get(row as usize).copied()));
+        return rows;
+    }
+    let rows = counting_pass(&rows, &call[..n], bound(call));
+    counting_pass(&rows, &task[..n], bound(task))
+}
+
+/// `rows` stably sorted by `keys[row]`; each key is below `bound`.
+fn counting_pass(rows: &[u32], keys: &[u32], bound: usize) -> Vec<u32> {
+    if bound <= 1 {
+        return rows.to_vec();
+    }
+    let mut next = vec![0u32; bound];
+    for &key in keys {
+        next[key as usize] += 1;
+    }
+    let mut sum = 0;
+    for slot in &mut next {
+        sum += std::mem::replace(slot, sum);
+    }
+    let mut out = vec![0u32; rows.len()];
+    for &row in rows {
+        let slot = &mut next[keys[row as usize] as usize];
+        out[*slot as usize] = row;
+        *slot += 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carry_rows_come_first_by_start() {
+        let starts = [50, 5, 120, 5, 100];
+        let ends = [130, 140, 125, 150, 125];
+        let tasks = [0, 2, 0, 1, 0];
+        let (ids, carry) = row_order(&starts, &ends, &tasks, 100);
+        assert_eq!(carry, 3);
+        assert_eq!(ids, [3, 1, 0, 2, 4], "equal starts by task, equal ends by insertion");
+    }
+
+    #[test]
+    fn column_order_is_a_stable_sort() {
+        let task = [1, 0, 1, 0, 1];
+        let call = [0, 1, 0, 0, 2];
+        assert_eq!(column_order(&task, &call), [3, 1, 0, 2, 4]);
+        assert_eq!(column_order(&[u32::MAX, 7], &[0, u32::MAX]), [1, 0], "keys no tape can have");
+        assert_eq!(column_order(&[], &[]), [0u32; 0]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Between a Cap'n Proto message and a block's payload: one zstd frame with a content size, hashed as stored.
+//!
+//! Every length is checked before memory is taken: `raw_len` of the header (at most [`MAX_RAW`]) must be what the zstd
+//! frame announces, and the message may not make the reader walk more than a small multiple of it.
+
+use std::cell::RefCell;
+
+use capnp::Word;
+use capnp::message::{Builder, HeapAllocator, Reader, ReaderOptions};
+use capnp::serialize::BufferSegments;
+use capnp::traits::HasStructSize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result, capnp_err};
+use crate::header::{BlockKind, HEADER_LEN, Header, MAX_RAW, MAX_STORED};
+use crate::source::Source;
+
+/// A decoded message and how many words it has, for bounding list lengths.
+pub(crate) type Message<'a> = Reader<BufferSegments<&'a [u8]>>;
+
+/// Levels of nesting a message may have; the schema needs 6.
+const NESTING: i32 = 12;
+/// How often the reader may walk over a message. Each part is read once or twice; more means that pointers share
+/// targets to make a small message look large.
+const TRAVERSALS: usize = 4;
+/// Buffers larger than this are not kept from one block to the next.
+const KEEP: usize = 4 << 20;
+
+/// A block ready to be written: the writer fills in tape, chunk, segment, seq and groups.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) header: Header,
+    pub(crate) stored: Vec<u8>,
+}
+
+/// Makes payloads; owns the zstd context, so keep one per thread.
+pub(crate) struct Packer {
+    zstd: zstd::bulk::Compressor<'static>,
+    raw: Vec<u8>,
+}
+
+/// An empty message with room for `bytes`, so that it becomes one Cap'n Proto segment.
+pub(crate) fn new_message(bytes: usize) -> Builder<HeapAllocator> {
+    let words = (bytes / 8 + 64).min(MAX_RAW as usize / 8 + 64);
+    Builder::new(HeapAllocator::new().first_segment_words(words as u32))
+}
+
+impl Packer {
+    /// `level` is zstd's (1 to 9 make sense; 3 is the default).
+    pub(crate) fn new(level: i32) -> Self {
+        let mut packer = Self { zstd: zstd::bulk::Compressor::default(), raw: Vec::new() };
+        packer.set_level(level);
+        packer
+    }
+
+    /// Another level from the next block on.
+    pub(crate) fn set_level(&mut self, level: i32) {
+        // Levels above 19 have windows larger than a block can use; below -50 nothing is compressed. The parameter is
+        // only refused outside zstd's own bounds, which are wider.
+        let _ = self.zstd.set_compression_level(level.clamp(-50, 19));
+    }
+
+    /// The block of `kind` with `message` in it.
+    pub(crate) fn pack(&mut self, kind: BlockKind, message: &Builder<HeapAllocator>) -> Result<Block> {
+        let bytes = capnp::serialize::compute_serialized_size_in_words(message) * 8;
+        if bytes > MAX_RAW as usize {
+            let what = format!("cannot write {} block", kind.name());
+            return Err(Error::TooLarge { what, len: bytes as u64, limit: u64::from(MAX_RAW) });
+        }
+        self.raw.clear();
+        self.raw.reserve(bytes);
+        capnp::serialize::write_message(&mut self.raw, message).map_err(capnp_err(kind.name()))?;
+        let raw = std::mem::take(&mut self.raw);
+        let block = self.pack_raw(kind, &raw);
+        self.raw = if raw.capacity() > KEEP { Vec::new() } else { raw };
+        block
+    }
+
+    /// The block of `kind` with a serialized message in it.
+    pub(crate) fn pack_raw(&mut self, kind: BlockKind, raw: &[u8]) -> Result<Block> {
+        let stored = self.zstd.compress(raw).map_err(|e| Error::Zstd { what: "compress", why: e.to_string() })?;
+        let mut header = Header::new(kind, [0; 16]);
+        header.raw_len = raw.len() as u32;
+        header.stored_len = stored.len() as u32;
+        header.hash = xxh3_64(&stored);
+        Ok(Block { header, stored })
+    }
+}
+
+/// Buffers and zstd context of one reading thread.
+struct Scratch {
+    zstd: zstd::bulk::Decompressor<'static>,
+    stored: Vec<u8>,
+    raw: Vec<Word>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
+}
+
+/// Where a block should be and what it should be, from the index or from an earlier look at its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) kind: BlockKind,
+    pub(crate) offset: u64,
+    pub(crate) stored_len: u32,
+    pub(crate) raw_len: u32,
+    pub(crate) chunk: u32,
+}
+
+impl Place {
+    /// Where a block whose header was read is.
+    pub(crate) fn of(offset: u64, header: &Header) -> Self {
+        let Header { kind, stored_len, raw_len, chunk, .. } = *header;
+        Self { kind, offset, stored_len, raw_len, chunk }
+    }
+
+    /// First byte after the block, padding not counted.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(HEADER_LEN as u64).saturating_add(u64::from(self.stored_len))
+    }
+
+    /// What is wrong with `header` when it should be that of this place in tape `tape_id` and segment `segment`.
+    pub(crate) fn mismatch(&self, header: &Header, tape_id: &[u8; 16], segment: u32) -> Option<String> {
+        let differs = |what: &str, found: u64, expected: u64| {
+            (found != expected).then(|| format!("{what} is {found} where the index says {expected}"))
+        };
+        if header.tape_id != *tape_id {
+            return Some("it belongs to another tape".to_owned());
+        }
+        differs("kind", u64::from(header.kind.raw()), u64::from(self.kind.raw()))
+            .or_else(|| differs("segment", u64::from(header.segment), u64::from(segment)))
+            .or_else(|| differs("chunk", u64::from(header.chunk), u64::from(self.chunk)))
+            .or_else(|| differs("stored length", u64::from(header.stored_len), u64::from(self.stored_len)))
+            .or_else(|| differs("raw length", u64::from(header.raw_len), u64::from(self.raw_len)))
+    }
+}
+
+/// Reads, checks and decodes the block at `place`, then hands its header and message to `f`.
+pub(crate) fn read<R>(
+    source: &Source,
+    place: &Place,
+    tape_id: &[u8; 16],
+    segment: u32,
+    f: impl FnOnce(&Header, &Message<'_>) -> Result<R>,
+) -> Result<R> {
+    // Taken out of the cell, not borrowed: `f` could read another block.
+    let mut scratch = match SCRATCH.with(|cell| cell.borrow_mut().take()) {
+        Some(scratch) => scratch,
+        None => Scratch { zstd: zstd::bulk::Decompressor::default(), stored: Vec::new(), raw: Vec::new() },
+    };
+    let result = read_with(&mut scratch, source, place, tape_id, segment, f);
+    if scratch.stored.capacity() + scratch.raw.capacity() * 8 <= KEEP {
+        SCRATCH.with(|cell| *cell.borrow_mut() = Some(scratch));
+    }
+    result
+}
+
+fn read_with<R>(
+    scratch: &mut Scratch,
+    source: &Source,
+    place: &Place,
+    tape_id: &[u8; 16],
+    segment: u32,
+    f: impl FnOnce(&Header, &Message<'_>) -> Result<R>,
+) -> Result<R> {
+    let what = place.kind.name();
+    check_lengths(place)?;
+    scratch.stored.resize(HEADER_LEN + place.stored_len as usize, 0);
+    source.read_exact_at(&mut scratch.stored, place.offset, what)?;
+    let bad = |why: String| Error::BadHeader { offset: place.offset, why };
+    let (head, stored) = scratch.stored.split_first_chunk::<HEADER_LEN>().ok_or_else(|| bad("too short".to_owned()))?;
+    let header = Header::parse(head).map_err(|e| bad(e.to_string()))?;
+    if let Some(why) = place.mismatch(&header, tape_id, segment) {
+        return Err(bad(why));
+    }
+    if header.unknown_incompat() != 0 {
+        return Err(Error::UnsupportedIncompat { what, bits: header.unknown_incompat() });
+    }
+    let found = xxh3_64(stored);
+    if found != header.hash {
+        return Err(Error::BadHash { offset: place.offset, expected: header.hash, found });
+    }
+    decompress(&mut scratch.zstd, stored, &mut scratch.raw, header.raw_len)?;
+    let mut words = Word::words_to_bytes(&scratch.raw);
+    let options = ReaderOptions {
+        traversal_limit_in_words: Some(scratch.raw.len() * TRAVERSALS + 1024),
+        nesting_limit: NESTING,
+    };
+    let message = capnp::serialize::read_message_from_flat_slice(&mut words, options).map_err(capnp_err(what))?;
+    f(&header, &message)
+}
+
+/// Lengths a reader will allocate for.
+fn check_lengths(place: &Place) -> Result<()> {
+    let what = place.kind.name();
+    let limit = |name: &str, len: u32, limit: u32| {
+        let what = format!("cannot read {what} block at offset {:#x}: {name}", place.offset);
+        if len > limit { Err(Error::TooLarge { what, len: u64::from(len), limit: u64::from(limit) }) } else { Ok(()) }
+    };
+    limit("raw", place.raw_len, MAX_RAW)?;
+    limit("stored", place.stored_len, MAX_STORED)?;
+    if place.raw_len == 0 || !place.raw_len.is_multiple_of(8) {
+        return Err(Error::invalid(what, format!("raw length {} is not a whole number of words", place.raw_len)));
+    }
+    Ok(())
+}
+
+/// Decompresses exactly one frame of exactly `raw_len` bytes into `raw`.
+fn decompress(
+    zstd: &mut zstd::bulk::Decompressor<'static>,
+    stored: &[u8],
+    raw: &mut Vec<Word>,
+    raw_len: u32,
+) -> Result<()> {
+    let fail = |why: String| Error::Zstd { what: "decompress", why };
+    match zstd::zstd_safe::get_frame_content_size(stored) {
+        Ok(Some(size)) if size == u64::from(raw_len) => {}
+        Ok(Some(size)) => return Err(fail(format!("the frame holds {size} bytes, the header says {raw_len}"))),
+        Ok(None) => return Err(fail("the frame does not say its size".to_owned())),
+        Err(_) => return Err(fail("not a zstd frame".to_owned())),
+    }
+    let frame = zstd::zstd_safe::find_frame_compressed_size(stored)
+        .map_err(|code| fail(zstd::zstd_safe::get_error_name(code).to_owned()))?;
+    if frame != stored.len() {
+        return Err(fail(format!("the frame is {frame} bytes long, the block {}", stored.len())));
+    }
+    // The output is bounded by the buffer, not by what the frame claims. Old content is overwritten: a frame that
+    // gives fewer bytes is refused below.
+    raw.resize(raw_len as usize / 8, capnp::word(0, 0, 0, 0, 0, 0, 0, 0));
+    let got = zstd.decompress_to_buffer(stored, Word::words_to_bytes_mut(raw)).map_err(|e| fail(e.to_string()))?;
+    if got != raw_len as usize {
+        return Err(fail(format!("{got} bytes came out, the header says {raw_len}")));
+    }
+    Ok(())
+}
+
+/// `len` of a list of structs `B`, refused when a message of this size cannot hold it.
+///
+/// A list may claim structs without fields, which take no room: its length alone says nothing about memory. Ours are
+/// never smaller than version 1.0 has them.
+pub(crate) fn list_len<B: HasStructSize>(what: &'static str, name: &str, len: u32, header: &Header) -> Result<usize> {
+    let words = u32::from(B::STRUCT_SIZE.data) + u32::from(B::STRUCT_SIZE.pointers);
+    plain_len(what, name, len, words * 8, header)
+}
+
+/// As [`list_len`] for elements of `bytes` bytes.
+pub(crate) fn plain_len(what: &'static str, name: &str, len: u32, bytes: u32, header: &Header) -> Result<usize> {
+    if u64::from(len) * u64::from(bytes) > u64::from(header.raw_len) {
+        let why = format!("{name} has {len} entries, more than {} bytes can hold", header.raw_len);
+        return Err(Error::invalid(what, why));
+    }
+    Ok(len as usize)
+}

@@ -1,0 +1,234 @@
+//! Opens a tape and gives its segments; recovers what is whole from a damaged or unfinished one.
+//!
+//! A tape that ended cleanly is opened by its footer and index. Without them, or when they do not agree with the
+//! blocks' headers, the headers are walked instead: same answers, but some fields of [`SegmentInfo`] are not known.
+//! Nothing is decoded until it is asked for. Reads are by pread, and a [`Tape`] may be used from many threads.
+
+mod open;
+mod segment;
+
+use std::path::Path;
+
+use crate::encode::MAX_PARTS;
+use crate::error::{Error, Result};
+use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, HEADER_LEN, NO_SEGMENT};
+use crate::message;
+use crate::model::{Checkpoint, End, SegmentInfo, Session};
+use crate::payload::{self, Place};
+use crate::scan::scan;
+use crate::source::Source;
+
+pub(crate) use open::{by_headers, same_header_part};
+pub use segment::Segment;
+
+/// Something wrong with a tape that does not stop it from being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where, from the file's first byte.
+    pub offset: u64,
+    /// What, in words, with the values that disagree.
+    pub text: String,
+}
+
+/// A block as its header describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// What it holds.
+    pub kind: BlockKind,
+    /// Of its header, from the file's first byte.
+    pub offset: u64,
+    /// Bytes of payload in the file; the header's 128 and padding come on top.
+    pub stored_len: u32,
+    /// Bytes of payload when decompressed.
+    pub raw_len: u32,
+    /// Number of its segment; None for a block that belongs to none.
+    pub segment: Option<u32>,
+    /// Number of its chunk.
+    pub chunk: u32,
+    /// Number of the block.
+    pub seq: u64,
+    /// Least start.
+    pub start_min: u64,
+    /// Least end.
+    pub end_min: u64,
+    /// Greatest end.
+    pub end_max: u64,
+    /// Events in it (dict and checkpoint: tasks).
+    pub rows: u32,
+    /// Features a reader must know.
+    pub incompat: u64,
+}
+
+/// Where a segment's blocks are.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    pub(crate) places: Vec<Place>,
+    /// Kinds the segment was written with, as header's `groups`.
+    pub(crate) groups: u64,
+}
+
+/// An opened tape.
+#[derive(Debug)]
+pub struct Tape {
+    pub(crate) source: Source,
+    pub(crate) len: u64,
+    /// Offset of the first header that was whole.
+    pub(crate) first: u64,
+    pub(crate) tape_id: [u8; 16],
+    pub(crate) version: (u16, u16),
+    pub(crate) session: Session,
+    pub(crate) session_whole: bool,
+    pub(crate) segments: Vec<SegmentInfo>,
+    /// As long as `segments`.
+    pub(crate) blocks: Vec<Blocks>,
+    /// (chunk, parts), by chunk.
+    pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
+    pub(crate) end: Option<End>,
+    pub(crate) complete_until: u64,
+    pub(crate) from_index: bool,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Tape {
+    /// Opens a tape, however it ended. Fails only when there is nothing to read: not a tape, empty, written by a later
+    /// systape, or the file system refuses.
+    pub fn open(path: &Path) -> Result<Self> {
+        let (source, len) = Source::open(path)?;
+        open::open(source, len)
+    }
+
+    /// As [`Self::open`] for a tape in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let len = bytes.len() as u64;
+        open::open(Source::Bytes(bytes), len)
+    }
+
+    /// What the tape says of itself. When the session block is damaged ([`Self::session_is_whole`]) most of it is
+    /// default, but the clock and the start of the window come from the first checkpoint if there is one.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Whether the session block could be read.
+    pub fn session_is_whole(&self) -> bool {
+        self.session_whole
+    }
+
+    /// The segments by number. Numbers may have holes in a damaged tape.
+    pub fn segments(&self) -> &[SegmentInfo] {
+        &self.segments
+    }
+
+    /// How the recording ended; None: abnormally (killed, disk full, power cut), or the tape was cut.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Damage seen while opening. Not all there is: [`Self::verify`] reads everything.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Whether the segments come from the index: then max_dur, calls and pids of each are known.
+    pub fn has_index(&self) -> bool {
+        self.from_index
+    }
+
+    /// The time up to which nothing is missing for want of being written: end of the recording, or of the last whole
+    /// segment's window.
+    pub fn complete_until(&self) -> u64 {
+        self.complete_until
+    }
+
+    /// The segment at position `i` of [`Self::segments`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no such segment, as indexing a slice does.
+    pub fn segment(&self, i: usize) -> Segment<'_> {
+        Segment::new(self, &self.segments[i], &self.blocks[i])
+    }
+
+    /// Chunks whose head was found.
+    pub fn checkpoints(&self) -> usize {
+        self.checkpoints.len()
+    }
+
+    /// Number of the chunk whose head is checkpoint `i`; equal to `i` unless a checkpoint is missing.
+    pub fn checkpoint_chunk(&self, i: usize) -> Option<u32> {
+        self.checkpoints.get(i).map(|&(chunk, _)| chunk)
+    }
+
+    /// The `i`-th checkpoint, of all its parts.
+    pub fn checkpoint(&self, i: usize) -> Result<Checkpoint> {
+        let what = BlockKind::Checkpoint.name();
+        let (chunk, parts) = self
+            .checkpoints
+            .get(i)
+            .ok_or(Error::Missing { what, segment: u32::try_from(i).unwrap_or(u32::MAX) })?;
+        let missing = || Error::Missing { what, segment: *chunk };
+        if parts.len() > MAX_PARTS {
+            let what = format!("cannot read checkpoint of chunk {chunk}: blocks");
+            return Err(Error::TooLarge { what, len: parts.len() as u64, limit: MAX_PARTS as u64 });
+        }
+        let mut cp = Checkpoint::default();
+        let mut next_seq = None;
+        for (i, place) in parts.iter().enumerate() {
+            payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, |header, message| {
+                let first = header.flags & FLAG_CONTINUED == 0;
+                let last = header.flags & FLAG_CONTINUES == 0;
+                if first != (i == 0) || last != (i + 1 == parts.len()) || next_seq.is_some_and(|s| s != header.seq) {
+                    return Err(missing());
+                }
+                next_seq = header.seq.checked_add(1);
+                message::read_checkpoint_part(header, message, first, &mut cp)
+            })?;
+        }
+        Ok(cp)
+    }
+
+    /// Length of the file when it was opened.
+    pub fn len_bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// The tape's random id.
+    pub fn tape_id(&self) -> [u8; 16] {
+        self.tape_id
+    }
+
+    /// (major, minor) of the format, from the first block.
+    pub fn version(&self) -> (u16, u16) {
+        self.version
+    }
+
+    /// Every whole block of the tape in file order, by walking the headers. Empty when the file cannot be read any more.
+    pub fn blocks(&self) -> Vec<BlockInfo> {
+        let blocks = scan(&self.source, self.len, self.first, &self.tape_id).map(|s| s.blocks).unwrap_or_default();
+        let info = |(offset, h): (u64, crate::header::Header)| BlockInfo {
+            kind: h.kind,
+            offset,
+            stored_len: h.stored_len,
+            raw_len: h.raw_len,
+            segment: (h.segment != NO_SEGMENT).then_some(h.segment),
+            chunk: h.chunk,
+            seq: h.seq,
+            start_min: h.start_min,
+            end_min: h.end_min,
+            end_max: h.end_max,
+            rows: h.rows,
+            incompat: h.features_incompat,
+        };
+        blocks.into_iter().map(info).collect()
+    }
+
+    /// Reads everything and checks every rule of the format: hashes, orders, ranges, numbers, index, clean end.
+    ///
+    /// `progress` is called now and then with the bytes done, out of [`Self::len_bytes`].
+    pub fn verify(&self, progress: &dyn Fn(u64)) -> Vec<Finding> {
+        crate::verify::verify(self, progress)
+    }
+}
+
+/// Bytes of a block without its payload, for callers that add up sizes.
+pub const BLOCK_OVERHEAD: u64 = HEADER_LEN as u64;

@@ -1,0 +1,127 @@
+//! One segment: decodes a column group when asked.
+
+use super::{Blocks, Tape};
+use crate::error::{Error, Result};
+use crate::header::{BlockKind, Header};
+use crate::message;
+use crate::model::{Args, Captured, Core, Dict, Fds, Gap, ProcessEvent, SegmentInfo, Time};
+use crate::payload::{self, Message};
+
+/// A segment of a tape.
+///
+/// Each getter reads one block. A group that was not written gives an empty value ("not recorded"); one that was
+/// written but is damaged, missing or of a later format gives an error: the caller counts a hole and goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    tape: &'a Tape,
+    info: &'a SegmentInfo,
+    blocks: &'a Blocks,
+}
+
+impl<'a> Segment<'a> {
+    pub(super) fn new(tape: &'a Tape, info: &'a SegmentInfo, blocks: &'a Blocks) -> Self {
+        Self { tape, info, blocks }
+    }
+
+    /// What the index, or the headers, know of it.
+    pub fn info(&self) -> &'a SegmentInfo {
+        self.info
+    }
+
+    /// Whether the segment was written with this group; it may be damaged now.
+    pub fn has(&self, kind: BlockKind) -> bool {
+        self.blocks.groups & kind.group_bit() != 0 || self.blocks.places.iter().any(|p| p.kind == kind)
+    }
+
+    /// Bytes the group's block takes in the tape without header; 0 when there is none.
+    pub fn stored_len(&self, kind: BlockKind) -> u64 {
+        self.blocks.places.iter().filter(|p| p.kind == kind).map(|p| u64::from(p.stored_len)).sum()
+    }
+
+    /// The kinds that were written but are not in the file.
+    pub fn missing(&self) -> Vec<BlockKind> {
+        let here = |kind| self.blocks.places.iter().any(|p| p.kind == kind);
+        BlockKind::OF_SEGMENT.into_iter().filter(|&kind| self.has(kind) && !here(kind)).collect()
+    }
+
+    fn read<R>(&self, kind: BlockKind, f: impl FnOnce(&Header, &Message<'_>) -> Result<R>) -> Result<Option<R>> {
+        match self.blocks.places.iter().find(|p| p.kind == kind) {
+            Some(place) => {
+                payload::read(&self.tape.source, place, &self.tape.tape_id, self.info.segment, f).map(Some)
+            }
+            None if self.has(kind) => Err(self.lost(kind)),
+            None => Ok(None),
+        }
+    }
+
+    fn lost(&self, kind: BlockKind) -> Error {
+        Error::Missing { what: kind.name(), segment: self.info.segment }
+    }
+
+    /// Task and call tables. Every segment has them.
+    pub fn dict(&self) -> Result<Dict> {
+        self.read(BlockKind::Dict, message::read_dict)?.ok_or_else(|| self.lost(BlockKind::Dict))
+    }
+
+    /// What a summary needs of the calls; `task` and `call` are inside `dict`'s tables.
+    pub fn core(&self, dict: &Dict) -> Result<Core> {
+        let mut core = Core::default();
+        self.core_into(dict, &mut core)?;
+        Ok(core)
+    }
+
+    /// As [`Self::core`], using the buffers of `core` again: worth it when many segments are scanned. After an error
+    /// its content means nothing.
+    pub fn core_into(&self, dict: &Dict, core: &mut Core) -> Result<()> {
+        let read = self.read(BlockKind::SyscallsCore, |header, message| {
+            message::read_core(header, message, dict, core)
+        })?;
+        if read.is_none() {
+            *core = Core::default();
+        }
+        Ok(())
+    }
+
+    /// Starts and CPUs of the rows of `core`. A call's end is start + dur.
+    pub fn time(&self, dict: &Dict, core: &Core) -> Result<Time> {
+        let read = self.read(BlockKind::SyscallsTime, |header, message| {
+            message::read_time(header, message, dict, core)
+        })?;
+        match read {
+            Some(time) => Ok(time),
+            None if core.dur.is_empty() => Ok(Time::default()),
+            None => Err(self.lost(BlockKind::SyscallsTime)),
+        }
+    }
+
+    /// Return values and arguments of the rows of `core`; empty = not recorded.
+    pub fn args(&self, core: &Core) -> Result<Args> {
+        let read = self.read(BlockKind::SyscallsArgs, |header, message| message::read_args(header, message, core))?;
+        Ok(read.unwrap_or_default())
+    }
+
+    /// What fd arguments stand for; empty = not recorded, or no call of the segment has one.
+    pub fn fds(&self, core: &Core) -> Result<Fds> {
+        let read = self.read(BlockKind::SyscallsFds, |header, message| message::read_fds(header, message, core))?;
+        Ok(read.unwrap_or_default())
+    }
+
+    /// Captured user memory, sorted by (row, arg).
+    pub fn captured(&self, core: &Core) -> Result<Vec<Captured>> {
+        let rows = core.dur.len();
+        let read = self.read(BlockKind::SyscallsBytes, |header, message| message::read_bytes(header, message, rows))?;
+        Ok(read.unwrap_or_default())
+    }
+
+    /// Events of process life, sorted by ts; `task` and `parent` are inside `dict`'s tasks.
+    pub fn processes(&self, dict: &Dict) -> Result<Vec<ProcessEvent>> {
+        let tasks = dict.tasks.len();
+        let read = self.read(BlockKind::Processes, |header, message| message::read_processes(header, message, tasks))?;
+        Ok(read.unwrap_or_default())
+    }
+
+    /// What is missing and why.
+    pub fn gaps(&self) -> Result<Vec<Gap>> {
+        Ok(self.read(BlockKind::Gaps, message::read_gaps)?.unwrap_or_default())
+    }
+}

@@ -1,0 +1,262 @@
+//! Collects what happened in one window of time until it is worth a segment.
+//!
+//! Pushing is cheap (a few vectors); sorting, narrowing and compressing are left to [`crate::encode::Encoder`], which
+//! may run on another thread. Rows may come in any order of time: rings are drained one after the other.
+
+use std::collections::HashMap;
+
+use crate::model::{ByteStatus, Call, FD_FIRST, Gap, ProcessEvent, SyscallRow, Task};
+
+/// Rows at which a segment is full.
+pub const FULL_ROWS: usize = 64 << 10;
+/// Estimated bytes of one block at which a segment is full: half of what a block may have.
+pub const FULL_BYTES: usize = 4 << 20;
+/// A captured value, argv or path longer than this is cut and marked truncated: no single value can fill a block.
+pub const MAX_VALUE: usize = 1 << 20;
+/// ABIs and numbers below these are looked up in a table, the rest in a map.
+const TABLE: (u8, u32) = (8, 1024);
+
+/// A captured value waiting for its row's place.
+#[derive(Debug)]
+pub(crate) struct PendingValue {
+    pub(crate) row: u32,
+    pub(crate) arg: u8,
+    pub(crate) status: ByteStatus,
+    pub(crate) full: u64,
+    /// Range in `SegmentData::bytes`.
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+}
+
+/// Everything pushed to a [`SegmentBuilder`], ready to be encoded on any thread.
+#[derive(Debug, Default)]
+pub struct SegmentData {
+    pub(crate) window_start: u64,
+    pub(crate) window_end: u64,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) fd_names: Vec<Vec<u8>>,
+    pub(crate) end: Vec<u64>,
+    pub(crate) dur: Vec<u64>,
+    pub(crate) cpu: Vec<u32>,
+    pub(crate) task: Vec<u32>,
+    pub(crate) call: Vec<u32>,
+    pub(crate) ret: Vec<i64>,
+    pub(crate) errno: Vec<u16>,
+    /// Low 4 bits: state; bit 4: unselected.
+    pub(crate) state: Vec<u8>,
+    pub(crate) args: Vec<[u64; 6]>,
+    pub(crate) fd: Vec<u32>,
+    pub(crate) values: Vec<PendingValue>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) processes: Vec<ProcessEvent>,
+    pub(crate) gaps: Vec<Gap>,
+}
+
+impl SegmentData {
+    /// Syscall rows.
+    pub fn rows(&self) -> usize {
+        self.end.len()
+    }
+}
+
+/// Collects one window.
+#[derive(Debug)]
+pub struct SegmentBuilder {
+    data: SegmentData,
+    task_ids: HashMap<Task, u32>,
+    call_table: Vec<u32>,
+    call_ids: HashMap<Call, u32>,
+    fd_ids: HashMap<Vec<u8>, u32>,
+    dict_bytes: usize,
+    fd_bytes: usize,
+    process_bytes: usize,
+}
+
+impl SegmentBuilder {
+    /// A builder for what ends at `window_start` or later.
+    pub fn new(window_start: u64) -> Self {
+        Self {
+            data: SegmentData { window_start, ..SegmentData::default() },
+            task_ids: HashMap::new(),
+            call_table: vec![0; usize::from(TABLE.0) * TABLE.1 as usize],
+            call_ids: HashMap::new(),
+            fd_ids: HashMap::new(),
+            dict_bytes: 0,
+            fd_bytes: 0,
+            process_bytes: 0,
+        }
+    }
+
+    /// Index of `t` in this segment's tasks. Tasks are equal when every field is: a changed comm makes a new entry.
+    pub fn intern_task(&mut self, t: &Task) -> u32 {
+        if let Some(&id) = self.task_ids.get(t) {
+            return id;
+        }
+        let id = self.data.tasks.len() as u32;
+        self.data.tasks.push(t.clone());
+        self.task_ids.insert(t.clone(), id);
+        self.dict_bytes += crate::message::task_bytes(t);
+        id
+    }
+
+    /// Index of `c` in this segment's calls.
+    pub fn intern_call(&mut self, c: Call) -> u32 {
+        let calls = &mut self.data.calls;
+        let mut add = || {
+            calls.push(c);
+            calls.len() as u32 - 1
+        };
+        if c.abi < TABLE.0 && c.nr < TABLE.1 {
+            // 0 = not seen, else the index + 1.
+            let slot = &mut self.call_table[usize::from(c.abi) * TABLE.1 as usize + c.nr as usize];
+            if *slot == 0 {
+                *slot = add() + 1;
+            }
+            return *slot - 1;
+        }
+        *self.call_ids.entry(c).or_insert_with(add)
+    }
+
+    /// Value for [`SyscallRow::fd`] that stands for `name`.
+    pub fn intern_fd_name(&mut self, name: &[u8]) -> u32 {
+        if let Some(&id) = self.fd_ids.get(name) {
+            return id;
+        }
+        let id = self.data.fd_names.len() as u32 + FD_FIRST;
+        self.data.fd_names.push(name.to_vec());
+        self.fd_ids.insert(name.to_vec(), id);
+        self.fd_bytes += 16 + name.len();
+        id
+    }
+
+    /// Adds a call; its `task`, `call` and `fd` are what this builder's intern functions gave. Returns its insertion id,
+    /// which [`Self::push_captured`] takes.
+    pub fn push_syscall(&mut self, row: SyscallRow) -> u32 {
+        let d = &mut self.data;
+        let id = d.end.len() as u32;
+        d.end.push(row.end);
+        d.dur.push(row.dur);
+        d.cpu.push(row.cpu);
+        d.task.push(row.task);
+        d.call.push(row.call);
+        d.ret.push(row.ret);
+        d.errno.push(row.errno);
+        d.state.push(row.state as u8 | u8::from(row.unselected) << 4);
+        d.args.push(row.args);
+        d.fd.push(row.fd);
+        id
+    }
+
+    /// Adds captured user memory of the call with insertion id `row`; `arg` is 0..5, bit 3 set for the argument's
+    /// second value. `full` is the length the value really had, 0 when that is not known.
+    pub fn push_captured(&mut self, row: u32, arg: u8, status: ByteStatus, full: u64, bytes: &[u8]) {
+        let (bytes, status, full) = cut(bytes, status, full);
+        let (at, len) = (self.data.bytes.len(), bytes.len());
+        self.data.bytes.extend_from_slice(bytes);
+        self.data.values.push(PendingValue { row, arg, status, full, at, len });
+    }
+
+    /// Adds an event of process life; its `task` and `parent` are what [`Self::intern_task`] gave.
+    pub fn push_process(&mut self, mut ev: ProcessEvent) {
+        let (argv, status, full) = cut(&ev.argv, ev.argv_status, ev.argv_full);
+        if argv.len() < ev.argv.len() {
+            (ev.argv_status, ev.argv_full) = (status, full);
+            ev.argv.truncate(MAX_VALUE);
+        }
+        ev.path.truncate(MAX_VALUE);
+        ev.comm.truncate(MAX_VALUE);
+        self.process_bytes += 128 + ev.path.len() + ev.argv.len() + ev.comm.len();
+        self.data.processes.push(ev);
+    }
+
+    /// Adds a loss.
+    pub fn push_gap(&mut self, gap: Gap) {
+        self.data.gaps.push(gap);
+    }
+
+    /// Syscall rows so far.
+    pub fn rows(&self) -> usize {
+        self.data.rows()
+    }
+
+    /// Estimate, from above, of the largest block's bytes before compression.
+    pub fn raw_bytes(&self) -> usize {
+        let d = &self.data;
+        let args = d.end.len() * 56;
+        let fds = d.end.len() * 4 + self.fd_bytes;
+        let bytes = d.values.len() * 24 + d.bytes.len();
+        let gaps = d.gaps.len() * 48;
+        let dict = self.dict_bytes + d.calls.len() * 8;
+        [args, fds, bytes, gaps, dict, self.process_bytes].into_iter().max().unwrap_or(0)
+    }
+
+    /// Whether nothing was pushed. Interned tasks, calls and names alone are nothing.
+    pub fn is_empty(&self) -> bool {
+        self.data.end.is_empty() && self.data.processes.is_empty() && self.data.gaps.is_empty()
+    }
+
+    /// Whether it is time to [`Self::finish`]. Ask after each push: a segment that goes on past this may become too large
+    /// for a block, which [`crate::encode::Encoder::segment`] refuses.
+    pub fn is_full(&self) -> bool {
+        self.rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES
+    }
+
+    /// Closes the window: what ends at `window_end` or later belongs to the next segment.
+    pub fn finish(self, window_end: u64) -> SegmentData {
+        SegmentData { window_end, ..self.data }
+    }
+}
+
+/// Cuts a value to [`MAX_VALUE`] and says so in its status.
+fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) {
+    let Some(head) = bytes.get(..MAX_VALUE).filter(|_| bytes.len() > MAX_VALUE) else {
+        return (bytes, status, full);
+    };
+    let status = match status {
+        ByteStatus::Whole => ByteStatus::Truncated,
+        ByteStatus::Late => ByteStatus::LateTruncated,
+        other => other,
+    };
+    (head, status, full.max(bytes.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interning_gives_each_value_one_number() {
+        let mut b = SegmentBuilder::new(0);
+        let (x, far) = (Call { abi: 1, nr: 0 }, Call { abi: 200, nr: u32::MAX });
+        assert_eq!((b.intern_call(x), b.intern_call(far), b.intern_call(x), b.intern_call(far)), (0, 1, 0, 1));
+        let t = Task { tid: 1, comm: b"dd".to_vec(), ..Task::default() };
+        let renamed = Task { comm: b"cp".to_vec(), ..t.clone() };
+        assert_eq!((b.intern_task(&t), b.intern_task(&renamed), b.intern_task(&t)), (0, 1, 0));
+        assert_eq!((b.intern_fd_name(b"/a"), b.intern_fd_name(b"\xff"), b.intern_fd_name(b"/a")), (2, 3, 2));
+        assert!(b.is_empty(), "names alone are nothing");
+    }
+
+    #[test]
+    fn fills_by_rows_and_by_bytes() {
+        let mut b = SegmentBuilder::new(0);
+        for _ in 0..FULL_ROWS - 1 {
+            b.push_syscall(SyscallRow::default());
+        }
+        assert!(!b.is_full());
+        b.push_syscall(SyscallRow::default());
+        assert!(b.is_full());
+
+        let mut b = SegmentBuilder::new(0);
+        let row = b.push_syscall(SyscallRow::default());
+        for arg in 0..4 {
+            assert!(!b.is_full());
+            b.push_captured(row, arg, ByteStatus::Whole, 0, &vec![7; 2 << 20]);
+        }
+        assert!(b.is_full());
+        let data = b.finish(1);
+        assert_eq!(data.values[0].status, ByteStatus::Truncated);
+        assert_eq!(data.values[0].full, 2 << 20);
+        assert_eq!(data.values[0].len, MAX_VALUE);
+    }
+}

@@ -1,0 +1,63 @@
+//! Where a tape's bytes come from: a file read by pread, or a buffer in memory (tests, fuzzing).
+//!
+//! No mmap: a file that someone truncates while it is read gives an error here, where a mapping would give SIGBUS.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Bytes of a tape.
+#[derive(Debug)]
+pub(crate) enum Source {
+    File(File),
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a file; also returns its length now. Later growth or truncation by others is no concern of the length.
+    pub(crate) fn open(path: &Path) -> Result<(Self, u64)> {
+        let what = || format!("open {}", path.display());
+        let file = File::open(path).map_err(|e| Error::io(what(), e))?;
+        let meta = file.metadata().map_err(|e| Error::io(what(), e))?;
+        if !meta.is_file() {
+            let e = std::io::Error::new(std::io::ErrorKind::InvalidInput, "a tape must be a regular file (save it first)");
+            return Err(Error::io(what(), e));
+        }
+        Ok((Self::File(file), meta.len()))
+    }
+
+    /// Fills `buf` from `offset` on as far as there are bytes; returns how many there were.
+    pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        match self {
+            Self::File(file) => {
+                let mut done = 0;
+                while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+                    match file.read_at(rest, offset.saturating_add(done as u64)) {
+                        Ok(0) => break,
+                        Ok(n) => done += n,
+                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(e) => return Err(Error::io(format!("read {} bytes at offset {offset:#x}", buf.len()), e)),
+                    }
+                }
+                Ok(done)
+            }
+            Self::Bytes(bytes) => {
+                let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)).unwrap_or(&[]);
+                let n = rest.len().min(buf.len());
+                buf[..n].copy_from_slice(&rest[..n]);
+                Ok(n)
+            }
+        }
+    }
+
+    /// Fills all of `buf`, or says that the tape ends too early for `what`.
+    pub(crate) fn read_exact_at(&self, buf: &mut [u8], offset: u64, what: &str) -> Result<()> {
+        let n = self.read_at(buf, offset)?;
+        if n < buf.len() {
+            return Err(Error::Truncated { what: what.to_owned(), offset, wanted: buf.len() as u64, available: n as u64 });
+        }
+        Ok(())
+    }
+}

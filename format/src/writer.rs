@@ -1,0 +1,202 @@
+//! Appends blocks to a tape: numbers them, writes headers, keeps the index until the end.
+//!
+//! Only `Write` is needed, so a tape may go into a pipe. The index takes at most about 1 KiB of memory per segment.
+//! When a write fails (disk full), that block is lost and the error returned; later calls go on behind the torn block,
+//! and a reader finds what is whole. Flushing and syncing are the caller's.
+
+use std::io::{ErrorKind, Write};
+
+use crate::encode::{EncodedCheckpoint, EncodedSegment};
+use crate::error::{Error, Result};
+use crate::footer::Footer;
+use crate::header::{ALIGN, BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, NO_SEGMENT};
+use crate::message::{self, IndexEntry};
+use crate::model::{End, Session};
+use crate::payload::{Block, Packer, Place};
+
+/// Estimated bytes at which the next block of the index begins.
+const INDEX_PART: usize = 4 << 20;
+
+/// Level for session, index and end: written once, so a little more care.
+const LEVEL: i32 = 6;
+
+/// A tape being written.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    tape_id: [u8; 16],
+    /// Bytes accepted by `out`.
+    bytes: u64,
+    seq: u64,
+    chunk: u32,
+    /// Whether the present chunk has anything in it.
+    chunk_begun: bool,
+    segments: u32,
+    entries: Vec<IndexEntry>,
+    checkpoints: Vec<Place>,
+    buf: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a tape with its session. `tape_id` must be random: it tells this tape's blocks from any other's.
+    ///
+    /// Fails with [`Error::TooLarge`] when the session does not fit a block (8 MiB); leave out users or cgroups then.
+    pub fn create(w: W, tape_id: [u8; 16], session: &Session) -> Result<Self> {
+        let mut block = Packer::new(LEVEL).pack(BlockKind::Session, &message::write_session(session))?;
+        let h = &mut block.header;
+        (h.start_min, h.end_min, h.end_max) = (session.window_open, session.window_open, session.window_open);
+        let mut writer = Self {
+            out: w,
+            tape_id,
+            bytes: 0,
+            seq: 0,
+            chunk: 0,
+            chunk_begun: false,
+            segments: 0,
+            entries: Vec::new(),
+            checkpoints: Vec::new(),
+            buf: Vec::new(),
+        };
+        writer.append(vec![block], NO_SEGMENT)?;
+        Ok(writer)
+    }
+
+    /// Writes a checkpoint: the head of a new chunk.
+    pub fn checkpoint(&mut self, cp: EncodedCheckpoint) -> Result<()> {
+        if self.chunk_begun {
+            self.chunk = self.chunk.saturating_add(1);
+        }
+        self.chunk_begun = true;
+        let mut places = self.append(cp.blocks, NO_SEGMENT)?;
+        self.checkpoints.append(&mut places);
+        Ok(())
+    }
+
+    /// Writes a segment. Segments are numbered in the order of these calls, which must be that of their windows.
+    pub fn segment(&mut self, seg: EncodedSegment) -> Result<()> {
+        let EncodedSegment { blocks, mut info } = seg;
+        (info.segment, info.chunk) = (self.segments, self.chunk);
+        self.chunk_begun = true;
+        self.segments = self.segments.saturating_add(1);
+        let blocks = self.append(blocks, info.segment)?;
+        self.entries.push(IndexEntry { info, blocks });
+        Ok(())
+    }
+
+    /// Writes index, end mark and footer; gives the output back, not flushed.
+    pub fn finish(mut self, end: &End) -> Result<W> {
+        let mut packer = Packer::new(LEVEL);
+        let mut index = Vec::new();
+        let mut rest = self.entries.as_slice();
+        // A checkpoint's reference is small and chunks are few: those of up to 100,000 go in front, in the first block
+        // with room.
+        let mut checkpoints = self.checkpoints.as_slice();
+        loop {
+            let mut bytes = 0;
+            let fit = rest.iter().take_while(|e| {
+                bytes += message::entry_bytes(e);
+                bytes <= INDEX_PART
+            });
+            let (entries, later) = rest.split_at(fit.count());
+            let (places, later_places) = checkpoints.split_at(checkpoints.len().min(INDEX_PART / 2 / 24));
+            index.push(packer.pack(BlockKind::Index, &message::write_index(entries, places))?);
+            (rest, checkpoints) = (later, later_places);
+            if rest.is_empty() && checkpoints.is_empty() {
+                break;
+            }
+        }
+        let blocks = index.len();
+        for (i, block) in index.iter_mut().enumerate() {
+            block.header.flags =
+                if i > 0 { FLAG_CONTINUED } else { 0 } | if i + 1 < blocks { FLAG_CONTINUES } else { 0 };
+        }
+        let index = self.append(index, NO_SEGMENT)?;
+        let mut mark = packer.pack(BlockKind::End, &message::write_end(end))?;
+        let h = &mut mark.header;
+        (h.start_min, h.end_min, h.end_max) = (end.window_close, end.window_close, end.window_close);
+        let mark = self.append(vec![mark], NO_SEGMENT)?;
+        let at = |places: &[Place]| places.first().map_or(0, |p| p.offset);
+        let footer = Footer {
+            tape_id: self.tape_id,
+            index_offset: at(&index),
+            end_offset: at(&mark),
+            footer_offset: self.bytes,
+            index_blocks: index.len() as u32,
+        };
+        self.buf.clear();
+        self.buf.extend_from_slice(&footer.to_bytes());
+        self.write_buf()?;
+        Ok(self.out)
+    }
+
+    /// Numbers and writes blocks in one go; says where they are.
+    fn append(&mut self, blocks: Vec<Block>, segment: u32) -> Result<Vec<Place>> {
+        self.buf.clear();
+        // After a torn write: blocks start at multiples of 8 again.
+        let start = self.bytes.next_multiple_of(ALIGN);
+        self.buf.resize((start - self.bytes) as usize, 0);
+        let mut places = Vec::with_capacity(blocks.len());
+        for Block { mut header, stored } in blocks {
+            header.tape_id = self.tape_id;
+            header.chunk = self.chunk;
+            header.segment = segment;
+            header.seq = self.seq;
+            self.seq += 1;
+            places.push(Place::of(self.bytes + self.buf.len() as u64, &header));
+            self.buf.extend_from_slice(&header.to_bytes());
+            self.buf.extend_from_slice(&stored);
+            let padded = (self.bytes + self.buf.len() as u64).next_multiple_of(ALIGN) - self.bytes;
+            self.buf.resize(padded as usize, 0);
+        }
+        self.write_buf()?;
+        Ok(places)
+    }
+
+    /// Writes `buf`, counting every byte that was accepted even when the rest is not.
+    fn write_buf(&mut self) -> Result<()> {
+        let mut rest = self.buf.as_slice();
+        let fail = |at: u64, left: usize, e| Error::io(format!("write {left} bytes at offset {at:#x} of the tape"), e);
+        while !rest.is_empty() {
+            match self.out.write(rest) {
+                Ok(0) => return Err(fail(self.bytes, rest.len(), ErrorKind::WriteZero.into())),
+                Ok(n) => {
+                    self.bytes += n as u64;
+                    rest = rest.get(n..).unwrap_or_default();
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(fail(self.bytes, rest.len(), e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Flushes the output.
+    pub fn flush(&mut self) -> Result<()> {
+        self.out.flush().map_err(|e| Error::io("flush the tape", e))
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Segments numbered so far, torn ones included.
+    pub fn segments(&self) -> u32 {
+        self.segments
+    }
+
+    /// Number of the present chunk.
+    pub fn chunk(&self) -> u32 {
+        self.chunk
+    }
+
+    /// The output, e.g. to sync it.
+    pub fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// The output. Writing to it directly damages the tape.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+}

@@ -1,0 +1,314 @@
+//! Tapes made by code, and what reading them must give.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use systape_format::exercise::{Contents, read_segments};
+use systape_format::header::HEADER_LEN;
+use systape_format::{
+    ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
+    InFlight, ProcessEvent, ProcessKind, SegmentBuilder, SegmentData, Session, SyscallFormat, SyscallRow, Tape, Task,
+    Writer,
+};
+
+pub const ID: [u8; 16] = *b"tape of a test 1";
+
+pub fn clock(t: u64) -> ClockSample {
+    ClockSample { monotonic: t, boottime: t.wrapping_add(1), realtime: t.wrapping_add(2), width: 3 }
+}
+
+pub fn session() -> Session {
+    Session {
+        clock: clock(5),
+        boot_id: "b007".to_owned(),
+        hostname: b"node\xff7".to_vec(),
+        machine_id_hash: 17,
+        utc_offset_seconds: -3600,
+        kernel_release: "6.18.0".to_owned(),
+        kernel_version: "#1".to_owned(),
+        machine: "x86_64".to_owned(),
+        cpus: 2,
+        page_size: 4096,
+        tool_version: "0.1.0".to_owned(),
+        arguments: vec![b"record".to_vec(), b"-a\xfe".to_vec()],
+        target: "system-wide".to_owned(),
+        selection: vec![b"!close".to_vec()],
+        string_limit: 256,
+        window_open: 900,
+        syscalls: vec![SyscallFormat {
+            abi: 1,
+            nr: 0,
+            name: "read".to_owned(),
+            arg_names: vec!["fd".to_owned(), "buf".to_owned()],
+            arg_types: vec!["unsigned int".to_owned(), "char *".to_owned()],
+        }],
+        users: vec![(0, b"root".to_vec())],
+        devices: vec![(8, 1, b"sda1".to_vec())],
+        cgroups: vec![(1, b"/".to_vec())],
+        ring_bytes: 1 << 20,
+        notes: vec![b"no kallsyms".to_vec()],
+    }
+}
+
+pub fn task(i: u32) -> Task {
+    Task {
+        tid: 100 + i,
+        pid: 100 + i / 2,
+        start_ns: 7 * u64::from(i),
+        leader_start_ns: 7,
+        comm: format!("worker{i}").into_bytes(),
+        exe: b"/usr/bin/w\xf0rk".to_vec(),
+        uid: 1000,
+        cgroup_id: 1,
+        utid: i + 1,
+        upid: i / 2 + 1,
+        ns_tid: 0,
+        ns_pid: 0,
+        ppid: 1,
+    }
+}
+
+pub fn checkpoint(ts: u64) -> Checkpoint {
+    Checkpoint {
+        ts,
+        clock: clock(ts),
+        tasks: (0..3).map(task).collect(),
+        fd_tables: vec![FdTable {
+            upid: 1,
+            complete: true,
+            cwd: b"/root".to_vec(),
+            fds: vec![
+                Fd { fd: 0, path: b"/dev/null".to_vec(), cloexec: false },
+                Fd { fd: 3, path: b"pipe:[17]".to_vec(), cloexec: true },
+            ],
+        }],
+        in_flight: vec![InFlight { utid: 2, call: Call { abi: 1, nr: 7 }, start: 3, args: vec![1, 2], task_state: b'S' }],
+        source: "snapshot".to_owned(),
+    }
+}
+
+pub fn end(t: u64) -> End {
+    End {
+        clock: clock(t),
+        window_close: t,
+        reason: "command exited".to_owned(),
+        events: vec![(Family::Syscall, 12)],
+        lost: vec![(Family::Process, 1)],
+        command_exit: -1,
+        self_cpu_ns: 5,
+        self_peak_rss: 6,
+        own_calls: 7,
+    }
+}
+
+/// What goes into a segment; task, call and fd are indices.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    pub start: u64,
+    pub end: u64,
+    pub tasks: Vec<Task>,
+    pub calls: Vec<Call>,
+    pub names: Vec<Vec<u8>>,
+    pub rows: Vec<SyscallRow>,
+    /// `row` is the position in `rows`.
+    pub captured: Vec<Captured>,
+    pub processes: Vec<ProcessEvent>,
+    pub gaps: Vec<Gap>,
+}
+
+impl Window {
+    pub fn data(&self) -> SegmentData {
+        let mut b = SegmentBuilder::new(self.start);
+        for t in &self.tasks {
+            b.intern_task(t);
+        }
+        for &c in &self.calls {
+            b.intern_call(c);
+        }
+        for n in &self.names {
+            b.intern_fd_name(n);
+        }
+        for (i, row) in self.rows.iter().enumerate() {
+            assert_eq!(b.push_syscall(row.clone()), i as u32);
+        }
+        for c in &self.captured {
+            b.push_captured(c.row, c.arg, c.status, c.full, &c.bytes);
+        }
+        for e in &self.processes {
+            b.push_process(e.clone());
+        }
+        for &g in &self.gaps {
+            b.push_gap(g);
+        }
+        b.finish(self.end)
+    }
+
+    /// Positions in `rows` in the order the tape must have, and how many are carry rows.
+    pub fn order(&self) -> (Vec<usize>, usize) {
+        let start = |i: &usize| self.rows[*i].end.saturating_sub(self.rows[*i].dur);
+        let (mut carry, mut rest): (Vec<usize>, Vec<usize>) =
+            (0..self.rows.len()).partition(|i| start(i) < self.start);
+        carry.sort_by_key(|i| (start(i), self.rows[*i].task));
+        rest.sort_by_key(|i| self.rows[*i].end);
+        let n = carry.len();
+        carry.append(&mut rest);
+        (carry, n)
+    }
+}
+
+/// Segment `i` of the sample: 4 rows of two tasks, one that began before the window, everything in it.
+pub fn window(i: u64) -> Window {
+    let start = 1000 * (i + 1);
+    let row = |end: u64, dur: u64, task: u32| SyscallRow {
+        end: start + end,
+        dur,
+        cpu: task,
+        task,
+        call: task % 2,
+        ret: -(i as i64),
+        args: [3, end, 0, 0, 0, u64::MAX],
+        fd: 2 + task,
+        ..SyscallRow::default()
+    };
+    let event = ProcessEvent {
+        ts: start + 50,
+        kind: ProcessKind::Exec,
+        task: 1,
+        parent: 1,
+        flags: 0,
+        exit_code: 0,
+        group_dead: false,
+        path: b"/bin/ls".to_vec(),
+        argv: b"ls\0-l".to_vec(),
+        argv_full: 0,
+        argv_status: ByteStatus::Whole,
+        old_tid: 0,
+        comm: Vec::new(),
+    };
+    Window {
+        start,
+        end: start + 1000,
+        tasks: (0..2).map(task).collect(),
+        calls: vec![Call { abi: 1, nr: 0 }, Call { abi: 1, nr: 1 }],
+        names: vec![b"/etc/passwd".to_vec(), b"/tmp/\xff".to_vec()],
+        rows: vec![
+            SyscallRow { errno: 2, ret: 0, ..row(10, 5, 1) },
+            row(300, 20, 0),
+            SyscallRow { state: CallState::Killed, unselected: true, ..row(200, 400, 1) },
+            row(250, 1, 1),
+        ],
+        captured: vec![
+            Captured { row: 1, arg: 1, status: ByteStatus::Whole, full: 0, bytes: b"hello".to_vec() },
+            Captured { row: 0, arg: 9, status: ByteStatus::Truncated, full: 99, bytes: b"\0\xff".to_vec() },
+            Captured { row: 0, arg: 1, status: ByteStatus::NotResident, full: 0, bytes: Vec::new() },
+        ],
+        processes: vec![event],
+        gaps: vec![Gap {
+            cause: GapCause::RingFull,
+            family: Family::Syscall,
+            cpu: 1,
+            count: 5,
+            first: start + 1,
+            last: start + 9,
+            pid: 0,
+        }],
+    }
+}
+
+pub fn encode(windows: &[Window]) -> Vec<u8> {
+    tape(ID, windows)
+}
+
+/// A tape with a checkpoint before the first and the third window.
+pub fn tape(id: [u8; 16], windows: &[Window]) -> Vec<u8> {
+    let mut encoder = Encoder::new(3);
+    let mut writer = Writer::create(Vec::new(), id, &session()).unwrap();
+    for (i, w) in windows.iter().enumerate() {
+        if i % 2 == 0 {
+            writer.checkpoint(encoder.checkpoint(&checkpoint(w.start)).unwrap()).unwrap();
+        }
+        writer.segment(encoder.segment(w.data()).unwrap()).unwrap();
+    }
+    let close = windows.last().map_or(1000, |w| w.end);
+    writer.finish(&end(close)).unwrap()
+}
+
+pub fn sample() -> Vec<u8> {
+    encode(&[window(0), window(1), window(2)])
+}
+
+/// Each group of a segment as text: equal text, equal content.
+pub fn groups(c: &Contents) -> Vec<(&'static str, bool, String)> {
+    fn show<T: std::fmt::Debug, E: std::fmt::Debug>(r: Option<&Result<T, E>>) -> (bool, String) {
+        (r.is_some_and(Result::is_ok), format!("{r:?}"))
+    }
+    let all = [
+        ("dict", show(Some(&c.dict))),
+        ("syscalls.core", show(c.core.as_ref())),
+        ("syscalls.time", show(c.time.as_ref())),
+        ("syscalls.args", show(c.args.as_ref())),
+        ("syscalls.fds", show(c.fds.as_ref())),
+        ("syscalls.bytes", show(c.captured.as_ref())),
+        ("processes", show(c.processes.as_ref())),
+        ("gaps", show(Some(&c.gaps))),
+    ];
+    all.into_iter().map(|(name, (ok, text))| (name, ok, text)).collect()
+}
+
+/// What a whole tape gives: (segment, group, text).
+pub struct Truth(Vec<(u32, &'static str, String)>);
+
+impl Truth {
+    pub fn of(bytes: &[u8]) -> Self {
+        let tape = Tape::from_bytes(bytes.to_vec()).unwrap();
+        let mut all = Vec::new();
+        for (info, contents) in tape.segments().iter().zip(read_segments(&tape)) {
+            for (name, ok, text) in groups(&contents) {
+                assert!(ok, "{name}: {text}");
+                all.push((info.segment, name, text));
+            }
+        }
+        Self(all)
+    }
+
+    /// Checks that `tape` gives nothing that differs, and says how many groups it gives.
+    pub fn check(&self, tape: &Tape, context: &str) -> usize {
+        let mut good = 0;
+        for (info, contents) in tape.segments().iter().zip(read_segments(tape)) {
+            for (name, ok, text) in groups(&contents) {
+                let truth = self.0.iter().find(|t| (t.0, t.1) == (info.segment, name));
+                let truth = &truth.unwrap_or_else(|| panic!("{context}: segment {} from nowhere", info.segment)).2;
+                assert!(!ok || *truth == text, "{context}: {name} of segment {}: {text}, not {truth}", info.segment);
+                good += usize::from(ok);
+            }
+        }
+        good
+    }
+}
+
+/// Offsets of blocks and their ends without padding.
+pub fn block_spans(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let tape = Tape::from_bytes(bytes.to_vec()).unwrap();
+    let span = |b: systape_format::BlockInfo| (b.offset as usize, b.offset as usize + HEADER_LEN + b.stored_len as usize);
+    tape.blocks().into_iter().map(span).collect()
+}
+
+/// Makes the CRC of the header at `at` right again.
+pub fn fix_crc(bytes: &mut [u8], at: usize) {
+    let crc = crc32c::crc32c(&bytes[at..at + 124]);
+    bytes[at + 124..at + 128].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// A small generator: tests must repeat.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}

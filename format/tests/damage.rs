@@ -1,0 +1,231 @@
+//! Whatever happens to the bytes: what is whole is read, nothing wrong is, and damage is told.
+
+mod common;
+
+use common::{ID, Rng, Truth, block_spans, fix_crc, sample, tape, window};
+use systape_format::exercise::exercise;
+use systape_format::{BlockKind, Error, Tape};
+
+#[test]
+fn cut_anywhere_keeps_every_whole_block() {
+    let whole = sample();
+    let truth = Truth::of(&whole);
+    let spans = block_spans(&whole);
+    let kinds: Vec<_> = Tape::from_bytes(whole.clone()).unwrap().blocks();
+    let mut rng = Rng(42);
+    let mut cuts: Vec<usize> = spans.iter().flat_map(|&(from, to)| [from, to]).collect();
+    cuts.extend((0..200).map(|_| rng.below(whole.len())));
+    cuts.extend(whole.len() - 70..whole.len());
+    for cut in cuts {
+        let tape = match Tape::from_bytes(whole[..cut].to_vec()) {
+            Ok(tape) => tape,
+            Err(e) => {
+                assert!(cut < spans[0].0 + 128, "cut at {cut}: {e}");
+                continue;
+            }
+        };
+        let whole_blocks = spans.iter().filter(|&&(_, to)| to <= cut).count();
+        assert_eq!(tape.blocks().len(), whole_blocks, "cut at {cut}");
+        assert_eq!(tape.session_is_whole(), whole_blocks > 0);
+        let of_segments: Vec<_> = kinds[..whole_blocks].iter().filter(|b| b.segment.is_some()).collect();
+        let good = truth.check(&tape, &format!("cut at {cut}"));
+        assert_eq!(good, of_segments.len(), "cut at {cut}: groups read");
+        let ended = whole_blocks == spans.len();
+        assert_eq!(tape.end().is_some(), ended, "cut at {cut}");
+        assert_ne!(tape.verify(&|_| ()), [], "cut at {cut}: not told");
+        let whole_segments = of_segments.iter().filter(|b| b.kind == BlockKind::Gaps).count() as u64;
+        let until = match (ended, whole_segments) {
+            (true, _) => 4000,
+            (false, 0) => 0,
+            (false, n) => 1000 * (n + 1),
+        };
+        assert_eq!(tape.complete_until(), until, "cut at {cut}");
+        // The same followed by zeros, as after a power cut.
+        let mut zeros = whole[..cut].to_vec();
+        zeros.resize(cut + 5000, 0);
+        let tape = Tape::from_bytes(zeros).unwrap();
+        assert_eq!(truth.check(&tape, "zeros"), good, "cut at {cut} with zeros");
+        assert_ne!(tape.verify(&|_| ()), []);
+    }
+}
+
+#[test]
+fn without_index_the_times_are_the_same() {
+    let whole = sample();
+    let with = Tape::from_bytes(whole.clone()).unwrap();
+    let index = with.blocks().iter().find(|b| b.kind == BlockKind::Index).unwrap().offset as usize;
+    let without = Tape::from_bytes(whole[..index].to_vec()).unwrap();
+    assert!(with.has_index() && !without.has_index());
+    assert_eq!(without.findings(), [], "cut between blocks: only the end mark is missing");
+    for (a, b) in with.segments().iter().zip(without.segments()) {
+        assert_eq!((a.rows, a.carry_rows, a.carry_start_min), (b.rows, b.carry_rows, b.carry_start_min));
+        assert_eq!((a.start_min, a.end_min, a.end_max), (b.start_min, b.end_min, b.end_max));
+        assert_eq!((b.max_dur, b.failures), (u64::MAX, u32::MAX));
+        assert!(b.calls.is_none() && b.may_contain_pid(1));
+    }
+    // Only the footer is missing: the index is still found, and used.
+    let tape = Tape::from_bytes(whole[..whole.len() - 1].to_vec()).unwrap();
+    assert_eq!(tape.segments(), with.segments());
+    assert!(tape.has_index() && tape.end().is_some());
+}
+
+#[test]
+fn every_flipped_byte_is_told_and_nothing_wrong_is_read() {
+    let whole = common::encode(&[window(0), window(1)]);
+    let truth = Truth::of(&whole);
+    let mut rng = Rng(7);
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << rng.below(8);
+        let tape = Tape::from_bytes(bytes).unwrap_or_else(|e| panic!("byte {at}: {e}"));
+        let good = truth.check(&tape, &format!("byte {at}"));
+        // One block is lost at most; without the dict or core, what depends on it.
+        assert!(good >= 16 - 8, "byte {at}: only {good} groups left");
+        assert_ne!(tape.verify(&|_| ()), [], "byte {at} flipped, not told");
+    }
+}
+
+#[test]
+fn blocks_lost_doubled_and_swapped() {
+    let whole = sample();
+    let truth = Truth::of(&whole);
+    let spans = block_spans(&whole);
+    let infos = Tape::from_bytes(whole.clone()).unwrap().blocks();
+    let start = |i: usize| spans.get(i).map_or(whole.len(), |s| s.0);
+    let piece = |i: usize| &whole[start(i)..start(i + 1)];
+    for i in 1..spans.len() - 1 {
+        let lost = [&whole[..start(i)], &whole[start(i + 1)..]].concat();
+        let tape = Tape::from_bytes(lost).unwrap();
+        let good = truth.check(&tape, &format!("block {i} lost"));
+        let dependents = match infos[i].kind {
+            BlockKind::Dict => 7,
+            BlockKind::SyscallsCore => 5,
+            _ => usize::from(infos[i].segment.is_some()),
+        };
+        assert_eq!(good, 24 - dependents, "block {i} ({}) lost", infos[i].kind.name());
+        assert_ne!(tape.findings(), [], "block {i} lost: not told on opening");
+
+        let doubled = [&whole[..start(i + 1)], piece(i), &whole[start(i + 1)..]].concat();
+        let tape = Tape::from_bytes(doubled).unwrap();
+        assert_eq!(truth.check(&tape, &format!("block {i} doubled")), 24);
+        assert_ne!(tape.findings(), [], "block {i} doubled: not told on opening");
+    }
+    for i in 1..spans.len() - 2 {
+        let swapped = [&whole[..start(i)], piece(i + 1), piece(i), &whole[start(i + 2)..]].concat();
+        let tape = Tape::from_bytes(swapped).unwrap();
+        assert_eq!(truth.check(&tape, &format!("blocks {i} swapped")), 24);
+        assert_ne!(tape.verify(&|_| ()), [], "blocks {i} swapped: not told");
+    }
+}
+
+#[test]
+fn two_tapes_in_one_file() {
+    let (a, b) = (sample(), tape(*b"another tape 123", &[window(5)]));
+    let truth = Truth::of(&a);
+    let both = Tape::from_bytes([&a[..], &b].concat()).unwrap();
+    assert_eq!(truth.check(&both, "a + b"), 24);
+    assert!(both.end().is_some() && both.has_index());
+    assert!(both.findings()[0].text.contains("follow the end"), "{:?}", both.findings());
+    // The first one has no end.
+    let spans = block_spans(&a);
+    let cut = spans[spans.len() - 2].0;
+    let both = Tape::from_bytes([&a[..cut], &b].concat()).unwrap();
+    assert_eq!(truth.check(&both, "cut a + b"), 24);
+    assert!(both.end().is_none());
+    assert!(both.findings()[0].text.contains("another tape"), "{:?}", both.findings());
+    // The first one is torn in a block: nothing of the second may be taken for it.
+    let both = Tape::from_bytes([&a[..cut - 10], &b].concat()).unwrap();
+    assert!(truth.check(&both, "torn a + b") >= 23);
+    assert!(both.end().is_none());
+}
+
+#[test]
+fn junk_in_the_middle_is_stepped_over() {
+    let whole = sample();
+    let truth = Truth::of(&whole);
+    for &(at, _) in &block_spans(&whole)[1..] {
+        for junk in [1, 8, 127, 70_000] {
+            let bytes = [&whole[..at], &vec![0x8f; junk], &whole[at..]].concat();
+            let tape = Tape::from_bytes(bytes).unwrap();
+            assert_eq!(truth.check(&tape, "junk"), 24, "{junk} bytes at {at}");
+            assert!(tape.end().is_some());
+            assert_ne!(tape.findings(), []);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_tape_is_told_apart() {
+    assert!(matches!(Tape::from_bytes(Vec::new()), Err(Error::Empty)));
+    for bytes in [&b"x"[..], b"#!/bin/sh\necho", &[0; 300], &[0xff; 70_000]] {
+        assert!(matches!(Tape::from_bytes(bytes.to_vec()), Err(Error::NotATape { .. })));
+    }
+    let mut newer = sample();
+    newer[8] = 2;
+    fix_crc(&mut newer, 0);
+    assert!(matches!(Tape::from_bytes(newer), Err(Error::NewerMajor { found: 2, known: 1 })));
+    let mut minor = sample();
+    minor[10] = 9;
+    fix_crc(&mut minor, 0);
+    assert_eq!(Tape::from_bytes(minor).unwrap().version(), (1, 9));
+}
+
+#[test]
+fn a_lost_session_does_not_lose_the_rest() {
+    let mut bytes = sample();
+    bytes[130] ^= 1;
+    let tape = Tape::from_bytes(bytes).unwrap();
+    assert!(!tape.session_is_whole());
+    assert_eq!(tape.session().window_open, 1000, "from the first checkpoint");
+    assert_eq!(Truth::of(&sample()).check(&tape, "no session"), 24);
+}
+
+#[test]
+fn features_and_kinds_of_the_future() {
+    let whole = sample();
+    let truth = Truth::of(&whole);
+    let infos = Tape::from_bytes(whole.clone()).unwrap().blocks();
+    let core = infos.iter().find(|b| b.kind == BlockKind::SyscallsCore).unwrap().offset as usize;
+    // An incompat bit makes a hole of the block.
+    let mut bytes = whole.clone();
+    bytes[core + 97] = 1;
+    fix_crc(&mut bytes, core);
+    let tape = Tape::from_bytes(bytes).unwrap();
+    assert_eq!(truth.check(&tape, "incompat"), 24 - 5);
+    let dict = tape.segment(0).dict().unwrap();
+    assert!(matches!(tape.segment(0).core(&dict), Err(Error::UnsupportedIncompat { bits: 256, .. })));
+    // A compat bit and unknown flags do not.
+    let mut bytes = whole.clone();
+    bytes[core + 105] = 1;
+    bytes[core + 15] = 0x80;
+    fix_crc(&mut bytes, core);
+    assert_eq!(truth.check(&Tape::from_bytes(bytes).unwrap(), "compat"), 24);
+    // An incompat bit of the session concerns the whole tape.
+    let mut bytes = whole.clone();
+    bytes[96] = 1;
+    fix_crc(&mut bytes, 0);
+    assert!(matches!(Tape::from_bytes(bytes), Err(Error::UnsupportedIncompat { bits: 1, .. })));
+    // A kind nobody knows is stepped over: here the gaps of segment 0 become kind 77.
+    let gaps = infos.iter().find(|b| b.kind == BlockKind::Gaps).unwrap().offset as usize;
+    let mut bytes = whole;
+    bytes[gaps + 12] = 77;
+    fix_crc(&mut bytes, gaps);
+    let tape = Tape::from_bytes(bytes).unwrap();
+    assert_eq!(truth.check(&tape, "kind 77"), 23, "and its absence is an error, not an empty list");
+    assert_eq!(tape.tape_id(), ID);
+}
+
+#[test]
+fn random_bytes_behind_a_magic() {
+    let mut rng = Rng(99);
+    let whole = sample();
+    for _ in 0..300 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + rng.below(20) {
+            let at = rng.below(bytes.len());
+            bytes[at] = rng.next() as u8;
+        }
+        bytes.truncate(1 + rng.below(bytes.len()));
+        exercise(&bytes);
+    }
+}

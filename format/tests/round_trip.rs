@@ -1,0 +1,421 @@
+//! What goes in comes out, whatever the values.
+
+mod common;
+
+use common::{ID, Window, checkpoint, clock, encode, end, sample, session, tape, task, window};
+use proptest::prelude::*;
+use systape_format::exercise::read_segments;
+use systape_format::{
+    ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap, GapCause,
+    InFlight, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow, Tape, Task, Writer,
+};
+
+fn check(windows: &[Window]) {
+    let bytes = encode(windows);
+    let tape = Tape::from_bytes(bytes).unwrap();
+    assert_eq!(tape.findings(), []);
+    assert!(tape.has_index());
+    assert_eq!(tape.session(), &session());
+    assert_eq!(tape.end(), Some(&end(windows.last().map_or(1000, |w| w.end))));
+    assert_eq!(tape.segments().len(), windows.len());
+    // Windows drawn at random overlap, and a call cannot last longer than the clock runs.
+    if let [w] = windows {
+        if w.rows.iter().all(|r| r.dur <= r.end) {
+            assert_eq!(tape.verify(&|_| ()), []);
+        }
+    }
+    for (i, (w, got)) in windows.iter().zip(read_segments(&tape)).enumerate() {
+        let (order, carry_rows) = w.order();
+        let dict = got.dict.unwrap();
+        assert_eq!((&dict.tasks, &dict.calls), (&w.tasks, &w.calls));
+        assert_eq!((dict.window_start, dict.window_end), (w.start, w.end));
+        let pick = |f: &dyn Fn(&SyscallRow) -> u64| order.iter().map(|&i| f(&w.rows[i])).collect::<Vec<u64>>();
+        let wide = |v: &[u32]| v.iter().map(|&v| u64::from(v)).collect::<Vec<_>>();
+        let core = got.core.unwrap().unwrap();
+        assert_eq!(core.carry_rows, carry_rows);
+        assert_eq!(core.dur, pick(&|r| r.dur));
+        assert_eq!(wide(&core.task), pick(&|r| r.task.into()));
+        assert_eq!(wide(&core.call), pick(&|r| r.call.into()));
+        assert_eq!(core.errno.iter().map(|&e| u64::from(e)).collect::<Vec<_>>(), pick(&|r| r.errno.into()));
+        assert_eq!(core.state.iter().map(|&s| s as u64).collect::<Vec<_>>(), pick(&|r| r.state as u64));
+        let unselected = pick(&|r| r.unselected.into());
+        if core.unselected.is_empty() {
+            assert!(unselected.iter().all(|&u| u == 0));
+        } else {
+            assert_eq!(core.unselected.iter().map(|&u| u64::from(u)).collect::<Vec<_>>(), unselected);
+        }
+        let time = got.time.unwrap().unwrap();
+        assert_eq!(time.start, pick(&|r| r.end.saturating_sub(r.dur)));
+        assert_eq!(wide(&time.cpu), pick(&|r| r.cpu.into()));
+        let args = got.args.unwrap().unwrap();
+        assert_eq!(args.ret, order.iter().map(|&i| w.rows[i].ret).collect::<Vec<_>>());
+        assert_eq!(args.args, order.iter().map(|&i| w.rows[i].args).collect::<Vec<_>>());
+        let fds = got.fds.unwrap().unwrap();
+        if fds.fd.is_empty() {
+            assert!(w.rows.iter().all(|r| r.fd == 0));
+        } else {
+            assert_eq!((wide(&fds.fd), &fds.names), (pick(&|r| r.fd.into()), &w.names));
+        }
+        let mut captured = w.captured.clone();
+        for c in &mut captured {
+            c.row = order.iter().position(|&i| i == c.row as usize).unwrap() as u32;
+        }
+        captured.sort_by_key(|c| (c.row, c.arg));
+        assert_eq!(got.captured.unwrap().unwrap(), captured);
+        let mut processes = w.processes.clone();
+        processes.sort_by_key(|e| e.ts);
+        assert_eq!(got.processes.unwrap().unwrap(), processes);
+        assert_eq!(got.gaps.unwrap(), w.gaps);
+        let info = &tape.segments()[i];
+        assert_eq!(info.rows as usize, w.rows.len());
+        assert_eq!(info.max_dur, w.rows.iter().map(|r| r.dur).max().unwrap_or(0));
+        assert_eq!(info.failures as usize, w.rows.iter().filter(|r| r.errno != 0 && r.errno < 512).count());
+        assert!(w.tasks.iter().all(|t| info.may_contain_pid(t.pid)));
+    }
+}
+
+/// Small numbers, powers of two and their neighbours, anything.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0..300u64,
+        2 => (0..64u32, -1..=1i64).prop_map(|(bit, d)| (1u64 << bit).wrapping_add_signed(d)),
+        1 => Just(u64::MAX),
+        1 => any::<u64>(),
+    ]
+}
+
+prop_compose! {
+    fn row(tasks: u32, calls: u32, names: u32)(
+        end in prop_oneof![3 => 5000..6000u64, 1 => number()],
+        dur in number(),
+        cpu in prop_oneof![0..4u32, any::<u32>()],
+        task in 0..tasks,
+        call in 0..calls,
+        ret in number(),
+        errno in prop_oneof![3 => Just(0u16), 1 => 1..600u16, 1 => any::<u16>()],
+        state in 1..9u8,
+        unselected in any::<bool>(),
+        args in prop::array::uniform6(number()),
+        fd in 0..names + 2,
+    ) -> SyscallRow {
+        let state = CallState::from_raw(state).unwrap();
+        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, fd }
+    }
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..20)
+}
+
+prop_compose! {
+    fn any_task(i: u32)(
+        tid in any::<u32>(), pid in any::<u32>(), start_ns in number(), comm in bytes(), exe in bytes(),
+        uid in any::<u32>(), cgroup_id in number(),
+    ) -> Task {
+        Task { tid, pid, start_ns, leader_start_ns: start_ns, comm, exe, uid, cgroup_id, utid: i, upid: i, ns_tid: 1, ns_pid: 2, ppid: 3 }
+    }
+}
+
+prop_compose! {
+    fn event(tasks: u32)(
+        ts in number(), kind in 1..6u8, task in 0..tasks, parent in 0..tasks, flags in any::<u32>(),
+        path in bytes(), argv in bytes(), status in 1..8u8, group_dead in any::<bool>(), comm in bytes(),
+    ) -> ProcessEvent {
+        let kind = match kind {
+            1 => ProcessKind::Fork,
+            2 => ProcessKind::Exec,
+            3 => ProcessKind::Exit,
+            4 => ProcessKind::Rename,
+            _ => ProcessKind::Cred,
+        };
+        ProcessEvent {
+            ts, kind, task, parent, flags, exit_code: flags, group_dead, path, argv, argv_full: ts,
+            argv_status: ByteStatus::from_raw(status).unwrap(), old_tid: flags, comm,
+        }
+    }
+}
+
+prop_compose! {
+    fn any_window()(
+        n_tasks in prop_oneof![1..4u32, 60..80u32],
+        n_calls in 1..130u32,
+        n_names in 0..3u32,
+        start in prop_oneof![Just(0u64), Just(5000), number()],
+    )(
+        tasks in (0..n_tasks).map(any_task).collect::<Vec<_>>(),
+        rows in prop::collection::vec(row(n_tasks, n_calls, n_names), 0..80),
+        values in prop::collection::vec((any::<prop::sample::Index>(), 0..6u8, any::<bool>(), 1..8u8, number(), bytes()), 0..20),
+        processes in prop::collection::vec(event(n_tasks), 0..4),
+        gap_counts in prop::collection::vec(number(), 0..3),
+        n_calls in Just(n_calls),
+        n_names in Just(n_names),
+        start in Just(start),
+    ) -> Window {
+        let mut captured: Vec<Captured> = values
+            .into_iter()
+            .filter(|_| !rows.is_empty())
+            .map(|(row, arg, second, status, full, bytes)| Captured {
+                row: row.index(rows.len()) as u32,
+                arg: arg | u8::from(second) << 3,
+                status: ByteStatus::from_raw(status).unwrap(),
+                full,
+                bytes,
+            })
+            .collect();
+        // Two values of one argument keep no order of their own.
+        captured.sort_by_key(|c| (c.row, c.arg));
+        captured.dedup_by_key(|c| (c.row, c.arg));
+        let gap = |count| Gap { cause: GapCause::Skipped, family: Family::Sched, cpu: u32::MAX, count, first: 1, last: count, pid: 9 };
+        Window {
+            start,
+            end: u64::MAX,
+            tasks,
+            calls: (0..n_calls).map(|i| Call { abi: (i % 3) as u8, nr: i * 77777 }).collect(),
+            names: (0..n_names).map(|i| vec![0xff, i as u8]).collect(),
+            rows,
+            captured,
+            processes,
+            gaps: gap_counts.into_iter().map(gap).collect(),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_windows(windows in prop::collection::vec(any_window(), 0..3)) {
+        check(&windows);
+    }
+}
+
+#[test]
+fn sample_is_whole() {
+    check(&[window(0), window(1), window(2)]);
+    let tape = Tape::from_bytes(sample()).unwrap();
+    assert_eq!(tape.verify(&|_| ()), []);
+    assert_eq!(tape.checkpoints(), 2);
+    assert_eq!(tape.checkpoint(0).unwrap(), checkpoint(1000));
+    assert_eq!(tape.checkpoint(1).unwrap(), checkpoint(3000));
+    assert!(matches!(tape.checkpoint(2), Err(Error::Missing { .. })));
+    assert_eq!(tape.tape_id(), ID);
+    assert_eq!(tape.version(), (1, 0));
+    assert_eq!(tape.complete_until(), 4000);
+    assert_eq!(tape.len_bytes(), sample().len() as u64);
+}
+
+#[test]
+fn empty_tape() {
+    check(&[]);
+    let tape = Tape::from_bytes(encode(&[])).unwrap();
+    assert_eq!(tape.verify(&|_| ()), []);
+    assert_eq!((tape.segments(), tape.checkpoints()), (&[][..], 0));
+}
+
+#[test]
+fn extremes() {
+    let row = |end, dur| SyscallRow { end, dur, ..SyscallRow::default() };
+    check(&[Window {
+        start: 10,
+        end: u64::MAX,
+        tasks: vec![Task::default()],
+        calls: vec![Call { abi: 255, nr: u32::MAX }],
+        rows: vec![
+            row(u64::MAX, 0),
+            row(u64::MAX, u64::MAX),
+            row(0, u64::MAX),
+            row(0, 0),
+            SyscallRow { ret: i64::MIN, errno: u16::MAX, cpu: u32::MAX, args: [u64::MAX; 6], ..row(20, 1) },
+            SyscallRow { ret: i64::MAX, ..row(20, 1) },
+            SyscallRow { ret: -1, fd: 1, ..row(20, 0) },
+        ],
+        ..Window::default()
+    }]);
+}
+
+#[test]
+fn a_segment_of_gaps_alone_has_times() {
+    let gap = window(0).gaps[0];
+    let w = Window { start: 1000, end: 2000, gaps: vec![gap], ..Window::default() };
+    check(std::slice::from_ref(&w));
+    let tape = Tape::from_bytes(encode(&[w])).unwrap();
+    assert_eq!(tape.verify(&|_| ()), []);
+    let info = &tape.segments()[0];
+    assert_eq!((info.start_min, info.end_min, info.end_max), (1001, 1001, 1009));
+    assert_eq!(info.calls, Some(vec![]));
+    assert!(info.may_contain_pid(1), "gaps of no process concern all");
+}
+
+#[test]
+fn many_pids_are_in_a_filter() {
+    let tasks: Vec<Task> = (0..200).map(|i| Task { pid: 5000 + i, ..task(i) }).collect();
+    let w = Window { tasks, ..window(0) };
+    let tape = Tape::from_bytes(encode(&[w])).unwrap();
+    let info = &tape.segments()[0];
+    assert_eq!(info.pids, None);
+    assert!((5000..5200).all(|pid| info.may_contain_pid(pid)));
+    assert!((6000..7000).any(|pid| !info.may_contain_pid(pid)));
+    assert_eq!(tape.verify(&|_| ()), []);
+}
+
+#[test]
+fn a_full_segment_has_64_ki_rows() {
+    let mut b = SegmentBuilder::new(0);
+    b.intern_task(&Task::default());
+    b.intern_call(Call::default());
+    let mut n = 0u64;
+    while !b.is_full() {
+        b.push_syscall(SyscallRow { end: n * 100, dur: n % 50, ret: -(n as i64), args: [n; 6], ..SyscallRow::default() });
+        n += 1;
+    }
+    assert_eq!(n, 65536);
+    let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+    writer.segment(Encoder::new(1).segment(b.finish(n * 100)).unwrap()).unwrap();
+    let tape = Tape::from_bytes(writer.finish(&End::default()).unwrap()).unwrap();
+    assert_eq!(tape.verify(&|_| ()), []);
+    assert_eq!(tape.segments()[0].rows, 65536);
+}
+
+#[test]
+fn a_large_checkpoint_takes_several_blocks() {
+    let fds = |n: i32| (0..n).map(|fd| Fd { fd, path: format!("/srv/data/{fd}").into_bytes(), cloexec: fd % 2 == 0 }).collect();
+    let cp = Checkpoint {
+        ts: 5,
+        clock: clock(5),
+        tasks: (0..30_000).map(task).collect(),
+        fd_tables: (0..4).map(|i| FdTable { upid: i, complete: true, cwd: b"/".to_vec(), fds: fds(50_000) }).collect(),
+        in_flight: (0..40_000).map(|i| InFlight { utid: i, args: vec![1; 6], ..InFlight::default() }).collect(),
+        source: "tracked".to_owned(),
+    };
+    let mut encoder = Encoder::new(1);
+    let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+    for _ in 0..2 {
+        writer.checkpoint(encoder.checkpoint(&cp).unwrap()).unwrap();
+        writer.segment(encoder.segment(window(0).data()).unwrap()).unwrap();
+    }
+    let bytes = writer.finish(&End::default()).unwrap();
+    let tape = Tape::from_bytes(bytes.clone()).unwrap();
+    let parts = tape.blocks().iter().filter(|b| b.kind == systape_format::BlockKind::Checkpoint).count();
+    assert!(parts >= 6, "{parts}");
+    assert_eq!(tape.checkpoints(), 2);
+    assert!(tape.checkpoint(1).unwrap() == cp);
+    // Without the index, and with the last part of the second checkpoint gone.
+    let last = tape.blocks().iter().rfind(|b| b.kind == systape_format::BlockKind::Checkpoint).unwrap().offset;
+    let tape = Tape::from_bytes(bytes[..last as usize].to_vec()).unwrap();
+    assert!(tape.checkpoint(0).unwrap() == cp);
+    assert!(matches!(tape.checkpoint(1), Err(Error::Missing { segment: 1, .. })));
+}
+
+#[test]
+fn a_long_recording_has_several_index_blocks() {
+    let mut encoder = Encoder::new(1);
+    let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+    let tasks: Vec<Task> = (0..200).map(task).collect();
+    let n = 9000;
+    for i in 0..n {
+        let w = Window {
+            start: i * 10,
+            end: i * 10 + 10,
+            tasks: if i % 100 == 0 { tasks.clone() } else { vec![task(i as u32)] },
+            calls: (0..112).map(|nr| Call { abi: 1, nr }).collect(),
+            rows: vec![SyscallRow { end: i * 10 + 5, ..SyscallRow::default() }],
+            ..Window::default()
+        };
+        writer.segment(encoder.segment(w.data()).unwrap()).unwrap();
+    }
+    let bytes = writer.finish(&end(n * 10)).unwrap();
+    let tape = Tape::from_bytes(bytes).unwrap();
+    let index = tape.blocks().iter().filter(|b| b.kind == systape_format::BlockKind::Index).count();
+    assert!(index > 1, "{index}");
+    assert_eq!(tape.segments().len() as u64, n);
+    assert_eq!(tape.findings(), []);
+    assert!(tape.has_index());
+    assert_eq!(tape.segments()[8999].segment, 8999);
+}
+
+#[test]
+fn a_session_that_fits_no_block_is_refused() {
+    let session = Session { users: (0..200_000).map(|i| (i, vec![b'u'; 40])).collect(), ..session() };
+    let e = Writer::create(Vec::new(), ID, &session).unwrap_err();
+    assert!(matches!(e, Error::TooLarge { limit: 8388608, .. }), "{e}");
+}
+
+#[test]
+fn a_row_outside_the_tables_is_refused() {
+    let mut b = SegmentBuilder::new(0);
+    b.push_syscall(SyscallRow::default());
+    let e = Encoder::new(1).segment(b.finish(1)).unwrap_err();
+    assert!(e.to_string().contains("task 0 was not interned"), "{e}");
+}
+
+/// Takes `room` bytes and then fails, once.
+struct Full {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl std::io::Write for Full {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        if self.room == 0 {
+            self.room = usize::MAX;
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let n = buf.len().min(self.room);
+        self.room -= n;
+        self.bytes.extend_from_slice(&buf[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn goes_on_after_a_full_disk() {
+    let whole = sample();
+    let mut kept = Vec::new();
+    for room in (1000..whole.len() - 1500).step_by(37) {
+        let mut encoder = Encoder::new(3);
+        let mut writer = Writer::create(Full { bytes: Vec::new(), room }, ID, &session()).unwrap();
+        let mut failed = Vec::new();
+        for i in 0..3 {
+            if i % 2 == 0 {
+                failed.push(writer.checkpoint(encoder.checkpoint(&checkpoint(1000 * (i + 1))).unwrap()).is_err());
+            }
+            failed.push(writer.segment(encoder.segment(window(i).data()).unwrap()).is_err());
+        }
+        assert_eq!(failed.iter().filter(|&&f| f).count(), 1, "room {room}");
+        let bytes = writer.finish(&end(4000)).unwrap().bytes;
+        let tape = Tape::from_bytes(bytes).unwrap();
+        assert!(tape.end().is_some());
+        assert_ne!(tape.verify(&|_| ()), [], "room {room}: a hole that is not told");
+        let segments = failed.len() - 2 - usize::from(failed[1] || failed[2] || failed[4]);
+        assert!(tape.segments().len() >= segments, "room {room}: {} segments", tape.segments().len());
+        kept.push(common::Truth::of(&whole).check(&tape, "full disk"));
+    }
+    assert!(kept.iter().any(|&k| k == 24) && kept.iter().any(|&k| k < 24), "{kept:?}");
+}
+
+#[test]
+fn opens_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tape");
+    std::fs::write(&path, sample()).unwrap();
+    let tape = Tape::open(&path).unwrap();
+    assert_eq!(common::Truth::of(&sample()).check(&tape, "file"), 24);
+    // Someone truncates it while it is open: errors, no crash.
+    std::fs::write(&path, &sample()[..500]).unwrap();
+    let e = tape.segment(2).dict().unwrap_err();
+    assert!(matches!(e, Error::Truncated { .. }), "{e}");
+    assert_ne!(tape.verify(&|_| ()), []);
+    std::fs::write(&path, b"").unwrap();
+    assert!(matches!(Tape::open(&path), Err(Error::Empty)));
+    assert!(matches!(Tape::open(dir.path()), Err(Error::Io { .. })));
+    assert!(Tape::open(&dir.path().join("none")).unwrap_err().to_string().contains("none"));
+}
+
+#[test]
+fn two_ids_differ() {
+    assert_ne!(tape([1; 16], &[]), tape([2; 16], &[]));
+}

@@ -1,0 +1,171 @@
+//! What was typed on `record`'s command line; [`crate::config`] says what it means.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Parser, ValueHint};
+
+const EXAMPLES: &str = "\
+Examples:
+  record -- make -j2              run a command, record it and its children
+  record -p 4711 --for 10s        a running process, for ten seconds
+  record -a -e file,'!close'      file syscalls of the whole machine, until Ctrl-C
+  record -o slow.tape -G /system.slice/nginx.service --max-size 1G
+
+Then: analyze [FILE]   (see analyze --help)
+
+A tape carries paths, program arguments and host names. It is made readable for its owner only.";
+
+/// Records syscalls and process life of a command, a process or the whole system into a tape.
+#[derive(Parser, Debug)]
+#[command(name = "record", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
+pub struct Args {
+    /// Tape to write; an existing one is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = "trace.tape", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// Record these processes (all their threads, and their children)
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
+
+    /// Record these threads (and their children)
+    #[arg(short, long, value_name = "TID", value_delimiter = ',')]
+    pub tid: Vec<u32>,
+
+    /// Record what this user runs
+    #[arg(short, long, value_name = "USER")]
+    pub uid: Option<String>,
+
+    /// Record threads of this name (as ps -o comm shows it, up to 15 bytes)
+    #[arg(long, value_name = "NAME")]
+    pub comm: Option<OsString>,
+
+    /// Record a cgroup (v2) and those below it: path under its mount point, or an absolute path
+    #[arg(short = 'G', long, value_name = "CGROUP")]
+    pub cgroup: Option<PathBuf>,
+
+    /// Record the whole system (the default without a target)
+    #[arg(short, long)]
+    pub all: bool,
+
+    /// Only these CPUs, e.g. 0,2-3
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
+    pub cpus: Option<String>,
+
+    /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it
+    #[arg(short = 'e', long = "event", alias = "expr", value_name = "EXPR", allow_hyphen_values = true)]
+    pub events: Vec<String>,
+
+    /// Do not follow children
+    #[arg(long)]
+    pub no_inherit: bool,
+
+    /// Size of each ring for syscalls: a bare number is pages, or with a suffix bytes (64k, 8M)
+    #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
+    pub ring: Option<String>,
+
+    /// Wait this long before recording starts: milliseconds, or with a unit
+    #[arg(short = 'D', long, value_name = "MS", value_parser = parse_delay)]
+    pub delay: Option<Duration>,
+
+    /// Longest part kept of a path or string, in bytes
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub string_size: u32,
+
+    /// End the recording after this long, e.g. 30s, 5m
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    pub limit_time: Option<Duration>,
+
+    /// End the recording when the tape has this size, e.g. 1G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub max_size: Option<u64>,
+
+    /// End the command as well when --for or --max-size is reached
+    #[arg(long)]
+    pub kill: bool,
+
+    /// Close a segment of the tape at least this often
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub flush: Duration,
+
+    /// Print man page or shell completions (man, bash, zsh, fish) and exit
+    #[arg(long, value_name = "WHAT", hide = true)]
+    pub generate: Option<String>,
+
+    /// The command to run and record
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// A length of time with a unit: `30s`, `1.5m`, `200ms`; a bare number is seconds.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    time_with_default(text, "s")
+}
+
+/// As [`parse_time`], a bare number is milliseconds, as perf's -D has it.
+pub fn parse_delay(text: &str) -> Result<Duration, String> {
+    time_with_default(text, "ms")
+}
+
+fn time_with_default(text: &str, bare: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| format!("'{text}' is not a time; write 30s, 200ms or 5m"))?;
+    let scale = match if unit.is_empty() { bare } else { unit } {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return Err(format!("'{unit}' is not a unit of time; use us, ms, s, m, h or d")),
+    };
+    Duration::try_from_secs_f64(number * scale).map_err(|e| format!("'{text}': {e}"))
+}
+
+/// A size with a suffix: `64k`, `8M`, `1GiB`; a bare number is bytes.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| format!("'{text}' is not a size; write 64k, 8M or 1G"))?;
+    let scale = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 1.0,
+        "k" => 1024.0,
+        "m" => 1024.0 * 1024.0,
+        "g" => 1024.0 * 1024.0 * 1024.0,
+        "t" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(format!("'{unit}' is not a unit of size; use k, M, G or T")),
+    };
+    let bytes = number * scale;
+    if bytes.is_finite() && bytes < 9e18 { Ok(bytes as u64) } else { Err(format!("'{text}' is too large")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_carry_units() {
+        assert_eq!(parse_time("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse_time("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_time("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(parse_delay("200"), Ok(Duration::from_millis(200)));
+        assert!(parse_time("5 fortnights").is_err());
+        assert!(parse_time("").is_err());
+        assert!(parse_time("1e30h").is_err());
+        assert_eq!(parse_size("64k"), Ok(65536));
+        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_size("17"), Ok(17));
+        assert!(parse_size("x").is_err());
+        assert!(parse_size("99999999999T").is_err());
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,298 @@
+//! What the command line means on this machine: names looked up, sizes rounded, contradictions refused.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use systape_abi::Selection;
+
+use crate::args::{Args, parse_size};
+
+/// Ring for syscalls, each.
+const DEFAULT_RING: u64 = 8 << 20;
+const MAX_RING: u64 = 1 << 30;
+
+/// A command that could be found, ready for execve.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// File to execute.
+    pub path: CString,
+    /// argv.
+    pub argv: Vec<CString>,
+}
+
+/// Why the command cannot be run, with the exit status env(1) would give.
+#[derive(Debug)]
+pub struct CommandError {
+    /// 126 found but not executable, 127 not found.
+    pub status: u8,
+    /// What to tell the user.
+    pub message: String,
+}
+
+/// Everything `record` needs to know, resolved.
+#[derive(Debug)]
+pub struct Config {
+    /// Tape.
+    pub output: PathBuf,
+    /// Processes to record.
+    pub pids: Vec<u32>,
+    /// Threads to record.
+    pub tids: Vec<u32>,
+    /// User to record.
+    pub uid: Option<u32>,
+    /// Comm to record.
+    pub comm: Option<Vec<u8>>,
+    /// cgroup directory to record.
+    pub cgroup: Option<PathBuf>,
+    /// CPUs to record; None = all.
+    pub cpus: Option<Vec<u32>>,
+    /// Calls to record.
+    pub selection: Selection,
+    /// The -e expressions as typed.
+    pub selection_text: Vec<String>,
+    /// Follow children.
+    pub inherit: bool,
+    /// Bytes of each bulk ring.
+    pub ring_bytes: u32,
+    /// Wait before the start.
+    pub delay: Option<Duration>,
+    /// Bytes kept of a string.
+    pub string_limit: u32,
+    /// End after.
+    pub limit_time: Option<Duration>,
+    /// End at this size.
+    pub max_size: Option<u64>,
+    /// End the command with the recording.
+    pub kill: bool,
+    /// Longest life of a segment.
+    pub flush: Duration,
+    /// Command line of the command; empty = none.
+    pub command: Vec<OsString>,
+}
+
+impl Config {
+    /// Resolves `args`.
+    pub fn new(args: Args) -> Result<Self> {
+        let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
+        if !args.command.is_empty() && !(args.pid.is_empty() && args.tid.is_empty()) {
+            bail!("a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a");
+        }
+        if args.all && !(args.pid.is_empty() && args.tid.is_empty() && args.command.is_empty()) {
+            bail!("-a records the whole system: leave out -a or the other target");
+        }
+        for &pid in &args.pid {
+            if !Path::new(&format!("/proc/{pid}")).exists() {
+                bail!("-p {pid}: there is no such process");
+            }
+        }
+        for &tid in &args.tid {
+            if !Path::new(&format!("/proc/{tid}")).exists() {
+                bail!("-t {tid}: there is no such thread");
+            }
+        }
+        let comm = args.comm.map(OsString::into_vec);
+        if let Some(name) = &comm
+            && (name.is_empty() || name.len() > 15)
+        {
+            bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
+        }
+        Ok(Self {
+            pids: args.pid,
+            tids: args.tid,
+            uid: args.uid.as_deref().map(resolve_user).transpose()?,
+            comm,
+            cgroup: args.cgroup.as_deref().map(resolve_cgroup).transpose()?,
+            cpus: args.cpus.as_deref().map(parse_cpus).transpose()?,
+            selection,
+            selection_text: args.events,
+            inherit: !args.no_inherit,
+            ring_bytes: args.ring.as_deref().map_or(Ok(DEFAULT_RING as u32), ring_size)?,
+            delay: args.delay,
+            string_limit: args.string_size,
+            limit_time: args.limit_time,
+            max_size: args.max_size,
+            kill: args.kill,
+            flush: args.flush.max(Duration::from_millis(10)),
+            command: args.command,
+            output: args.output,
+        })
+    }
+
+    /// Whether tasks are marked at the start and inherit the mark, rather than asked at each call.
+    pub fn marks_tasks(&self) -> bool {
+        !self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty()
+    }
+
+    /// The target in words, for the tape and for messages.
+    pub fn target_text(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.command.is_empty() {
+            let words: Vec<_> = self.command.iter().map(|w| w.to_string_lossy()).collect();
+            parts.push(format!("command {}", words.join(" ")));
+        }
+        let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        if !self.pids.is_empty() {
+            parts.push(format!("pid {}", list(&self.pids)));
+        }
+        if !self.tids.is_empty() {
+            parts.push(format!("tid {}", list(&self.tids)));
+        }
+        if let Some(uid) = self.uid {
+            parts.push(format!("uid {uid}"));
+        }
+        if let Some(comm) = &self.comm {
+            parts.push(format!("comm {}", String::from_utf8_lossy(comm)));
+        }
+        if let Some(cgroup) = &self.cgroup {
+            parts.push(format!("cgroup {}", cgroup.display()));
+        }
+        if parts.is_empty() { "system-wide".into() } else { parts.join(", ") }
+    }
+}
+
+/// Size of a ring: a bare number is pages, as perf's -m; rounded up to a power of two.
+fn ring_size(text: &str) -> Result<u32> {
+    let bytes = match text.parse::<u64>() {
+        Ok(pages) => pages.saturating_mul(page_size()),
+        Err(_) => parse_size(text).map_err(|e| anyhow::anyhow!("-m: {e}"))?,
+    };
+    if bytes == 0 || bytes > MAX_RING {
+        bail!("-m {text}: a ring has between one page and 1 GiB");
+    }
+    Ok(bytes.next_power_of_two().max(page_size()) as u32)
+}
+
+/// Bytes in a page.
+pub fn page_size() -> u64 {
+    // SAFETY: sysconf takes a constant and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).unwrap_or(4096)
+}
+
+fn resolve_user(text: &str) -> Result<u32> {
+    if let Ok(uid) = text.parse() {
+        return Ok(uid);
+    }
+    users()
+        .into_iter()
+        .find(|(_, name)| name == text.as_bytes())
+        .map(|(uid, _)| uid)
+        .with_context(|| format!("-u {text}: there is no such user in /etc/passwd; give the number"))
+}
+
+/// uid and name of every line of /etc/passwd; empty when it cannot be read.
+pub fn users() -> Vec<(u32, Vec<u8>)> {
+    let text = fs::read("/etc/passwd").unwrap_or_default();
+    text.split(|&b| b == b'\n')
+        .filter_map(|line| {
+            let mut fields = line.split(|&b| b == b':');
+            let name = fields.next()?;
+            let uid = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+            Some((uid, name.to_vec()))
+        })
+        .collect()
+}
+
+/// Mount point of the cgroup v2 hierarchy; None when there is none.
+pub fn cgroup2_mount() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let dir = fields.nth(1)?;
+        (fields.next()? == "cgroup2").then(|| PathBuf::from(dir))
+    })
+}
+
+fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
+    let mount = cgroup2_mount().context("-G: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")?;
+    let under = mount.join(path.strip_prefix("/").unwrap_or(path));
+    for candidate in [path.to_path_buf(), under.clone()] {
+        if candidate.join("cgroup.procs").exists() && candidate.starts_with(&mount) {
+            return Ok(candidate);
+        }
+    }
+    let siblings: Vec<String> = fs::read_dir(under.parent().unwrap_or(&mount))
+        .or_else(|_| fs::read_dir(&mount))
+        .map(|dir| dir.flatten().filter(|e| e.path().is_dir()).map(|e| e.file_name().to_string_lossy().into()).collect())
+        .unwrap_or_default();
+    let known = if siblings.is_empty() { "there are none".into() } else { format!("there are: {}", siblings.join(", ")) };
+    bail!("-G {}: no such cgroup below {}; {known}", path.display(), mount.display())
+}
+
+fn parse_cpus(text: &str) -> Result<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let parse = |s: &str| s.trim().parse::<u32>().with_context(|| format!("-C {text}: '{s}' is not a CPU number"));
+        let (first, last) = (parse(first)?, parse(last)?);
+        if first > last || last >= systape_bpf::MAX_CPUS {
+            bail!("-C {text}: '{part}' is not a range of CPUs below {}", systape_bpf::MAX_CPUS);
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}
+
+/// Finds the command as execvp would, so that a command that cannot run is known before anything is attached.
+pub fn find_command(words: &[OsString]) -> Result<Command, CommandError> {
+    let name = &words[0];
+    let fail = |status, what: &str| Err(CommandError { status, message: format!("{}: {what}", name.display()) });
+    let c_string = |s: &OsStr| CString::new(s.as_bytes()).ok();
+    let Some(argv) = words.iter().map(|w| c_string(w)).collect::<Option<Vec<_>>>() else {
+        return fail(127, "an argument holds a NUL byte");
+    };
+    let mut denied = false;
+    let candidates: Vec<PathBuf> = if name.as_bytes().contains(&b'/') {
+        vec![PathBuf::from(name)]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        std::env::split_paths(&path).map(|dir| dir.join(name)).collect()
+    };
+    for file in candidates {
+        let Ok(meta) = fs::metadata(&file) else { continue };
+        if meta.is_file() && meta.permissions().mode() & 0o111 != 0 {
+            return match c_string(file.as_os_str()) {
+                Some(path) => Ok(Command { path, argv }),
+                None => fail(127, "its path holds a NUL byte"),
+            };
+        }
+        denied = true;
+    }
+    if denied { fail(126, "found, but not an executable file") } else { fail(127, "command not found") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ring_sizes() {
+        assert_eq!(ring_size("64k").unwrap(), 65536);
+        assert_eq!(u64::from(ring_size("16").unwrap()), 16 * page_size());
+        assert_eq!(ring_size("5M").unwrap(), 8 << 20);
+        assert!(ring_size("0").is_err());
+        assert!(ring_size("4G").is_err());
+        assert!(ring_size("x").is_err());
+    }
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpus("0,2-4").unwrap(), [0, 2, 3, 4]);
+        assert!(parse_cpus("4-2").is_err());
+        assert!(parse_cpus("a").is_err());
+        assert!(parse_cpus("0-4294967295").is_err());
+    }
+
+    #[test]
+    fn commands_are_found_or_say_why_not() {
+        let words = |w: &str| vec![OsString::from(w)];
+        assert!(find_command(&words("sh")).is_ok());
+        assert_eq!(find_command(&words("no-such-command-here")).unwrap_err().status, 127);
+        assert_eq!(find_command(&words("/etc/passwd")).unwrap_err().status, 126);
+    }
+}

@@ -1,0 +1,129 @@
+//! Empties the rings: one thread, all rings, every few milliseconds, in batches over a bounded channel.
+//!
+//! When what comes after is too slow the channel fills, this thread waits, the rings fill, and the BPF side counts what
+//! does not fit: there is no queue without a bound and no second place where events are dropped.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use crossbeam_channel::Sender;
+use libbpf_rs::RingBufferBuilder;
+use systape_bpf::wire::Snap;
+
+use crate::clock;
+use crate::load::{DropDelta, Programs};
+use crate::order::Batch;
+
+/// Size at which a batch is passed on.
+const BATCH: usize = 256 << 10;
+/// Time between two passes while there is much to do, and while there is not.
+const BUSY: Duration = Duration::from_millis(1);
+const IDLE: Duration = Duration::from_millis(5);
+/// A record may be sent this long after it read its clock before it counts as late: the task was preempted in between.
+const SLACK_NS: u64 = 20_000_000;
+
+/// What the drain tells the encoder.
+#[derive(Debug)]
+pub enum Drained {
+    /// Records.
+    Batch(Batch),
+    /// Every record of a time before `watermark` was sent, as far as anybody can tell.
+    Pass {
+        /// See there.
+        watermark: u64,
+        /// What was lost since the last pass.
+        drops: Vec<DropDelta>,
+        /// Processes that lost a state record.
+        lost_state: Vec<(u32, u64)>,
+    },
+    /// The window was closed at this time, and these calls were open then.
+    Closed {
+        /// When.
+        ts: u64,
+        /// Every task.
+        snaps: Vec<Snap>,
+    },
+}
+
+/// How the drain is told to stop, and what it tells about itself.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set to end the recording.
+    pub stop: AtomicBool,
+    /// Bytes read from the rings.
+    pub bytes: AtomicU64,
+    /// Events lost so far.
+    pub lost: AtomicU64,
+}
+
+/// Reads the rings until told to stop, then closes the window and reads the rest. The programs are detached at the end.
+///
+/// # Errors
+/// When the rings cannot be read at all; the channel being closed ends the drain without an error.
+pub fn run(mut programs: Programs, control: &Control, out: &Sender<Drained>) -> Result<()> {
+    let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
+    let pass_bytes = RefCell::new(0u64);
+    let rings = {
+        let mut builder = RingBufferBuilder::new();
+        for ring in programs.rings() {
+            builder.add(ring, |record| {
+                let mut batch = batch.borrow_mut();
+                batch.push(record);
+                *pass_bytes.borrow_mut() += record.len() as u64;
+                if batch.len() >= BATCH {
+                    let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+                    // a closed channel shows at the next pass
+                    out.send(Drained::Batch(full)).ok();
+                }
+                0
+            })?;
+        }
+        builder.build().context("cannot read the rings")?
+    };
+    let walker = programs.walker()?;
+    let pass = |programs: &mut Programs, slack: u64| -> Result<Option<u64>> {
+        let started = clock::monotonic();
+        // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
+        rings.consume().context("cannot read the rings")?;
+        let rest = std::mem::take(&mut *batch.borrow_mut());
+        if !rest.is_empty() && out.send(Drained::Batch(rest)).is_err() {
+            return Ok(None);
+        }
+        let drops = programs.take_drops()?;
+        let lost_state = programs.take_lost_state();
+        let lost: u64 = drops.iter().filter(|d| d.is_loss()).map(|d| d.count.count).sum();
+        control.lost.fetch_add(lost, Ordering::Relaxed);
+        let watermark = started.saturating_sub(slack);
+        if out.send(Drained::Pass { watermark, drops, lost_state }).is_err() {
+            return Ok(None);
+        }
+        let read = std::mem::take(&mut *pass_bytes.borrow_mut());
+        control.bytes.fetch_add(read, Ordering::Relaxed);
+        Ok(Some(read))
+    };
+
+    while !control.stop.load(Ordering::Acquire) {
+        let Some(read) = pass(&mut programs, SLACK_NS)? else { return Ok(()) };
+        thread::sleep(if read > programs.ring_bytes() / 64 { BUSY } else { IDLE });
+    }
+    programs.close_window();
+    let ts = clock::monotonic();
+    let snaps = walker.walk().unwrap_or_default();
+    // Programs that had passed the window check when it closed need a moment to send.
+    for _ in 0..3 {
+        if pass(&mut programs, SLACK_NS)?.is_none() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    if out.send(Drained::Closed { ts, snaps }).is_err() {
+        return Ok(());
+    }
+    // The last two halves of the drop counters, and all records whatever their time.
+    pass(&mut programs, SLACK_NS)?;
+    pass(&mut programs, 0)?;
+    Ok(())
+}

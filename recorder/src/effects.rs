@@ -1,0 +1,304 @@
+//! What a call that returned did to its process's fds, from plain values: the call, its arguments, its result and the
+//! names the kernel side took.
+
+use std::rc::Rc;
+
+use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
+
+use crate::fds::Name;
+use crate::tasks::{TaskId, Tasks};
+
+const O_CLOEXEC: u64 = 0x80000;
+const F_DUPFD: u64 = 0;
+const F_SETFD: u64 = 2;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+const FD_CLOEXEC: u64 = 1;
+const FIONCLEX: u64 = 0x5450;
+const FIOCLEX: u64 = 0x5451;
+const CLONE_FILES: u64 = 0x400;
+const CLOSE_RANGE_UNSHARE: u64 = 2;
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
+
+/// What the encoder must know of a call, looked up once.
+#[derive(Clone, Copy, Debug)]
+pub struct CallInfo {
+    /// The first argument that is an fd.
+    pub fd_arg: Option<usize>,
+    /// What it does to fds.
+    pub effect: Effect,
+    desc: Option<&'static SyscallDesc>,
+    /// Arguments it has.
+    pub args: usize,
+    /// The argument with argv, of an exec.
+    pub argv_arg: Option<u8>,
+    /// Where the flag that closes the new fd at exec is.
+    cloexec: Cloexec,
+    io_uring_setup: bool,
+    /// Its number in the segment being built: (segment, index).
+    pub interned: (u32, u32),
+}
+
+/// How to tell whether a new fd is closed by exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cloexec {
+    Never,
+    Always,
+    /// This bit of that argument.
+    Bit(usize, u64),
+    /// O_CLOEXEC in the open_how that argument 2 points to.
+    OpenHow,
+}
+
+impl CallInfo {
+    /// Of call `nr` of an ABI as the wire has it.
+    pub fn new(abi: u8, nr: u32) -> Self {
+        let abi = Abi::from_raw(abi);
+        let desc = describe(abi, nr);
+        let args = desc.map_or(&[][..], |d| d.args);
+        let position = |want: fn(&ArgKind) -> bool| args.iter().position(|a| want(&a.kind));
+        let name = display_name(abi, nr);
+        Self {
+            fd_arg: position(|k| matches!(k, ArgKind::Fd)).or_else(|| position(|k| matches!(k, ArgKind::DirFd))),
+            desc,
+            effect: desc.map_or(Effect::None, |d| d.effect),
+            args: if desc.is_some() { args.len() } else { 6 },
+            argv_arg: position(|k| matches!(k, ArgKind::Argv)).map(|i| i as u8),
+            cloexec: cloexec_of(&name),
+            io_uring_setup: name == "io_uring_setup",
+            interned: (u32::MAX, 0),
+        }
+    }
+}
+
+/// A call this list does not have is taken to close its fd at exec: unknown afterwards, never wrong.
+fn cloexec_of(name: &str) -> Cloexec {
+    match name {
+        "creat" | "dup" | "dup2" | "epoll_create" | "eventfd" | "signalfd" | "inotify_init" | "accept" | "pipe" => Cloexec::Never,
+        "open" | "eventfd2" | "timerfd_create" | "pipe2" | "mq_open" | "socket" | "socketpair" => Cloexec::Bit(1, O_CLOEXEC),
+        "openat" | "open_tree" | "open_by_handle_at" | "dup3" => Cloexec::Bit(2, O_CLOEXEC),
+        "openat2" => Cloexec::OpenHow,
+        "accept4" | "signalfd4" => Cloexec::Bit(3, O_CLOEXEC),
+        "epoll_create1" | "inotify_init1" | "userfaultfd" | "memfd_secret" => Cloexec::Bit(0, O_CLOEXEC),
+        "memfd_create" | "fsopen" | "fsmount" => Cloexec::Bit(1, 1),
+        "fanotify_init" => Cloexec::Bit(0, 1),
+        "fspick" => Cloexec::Bit(2, 1),
+        "perf_event_open" => Cloexec::Bit(4, 8),
+        _ => Cloexec::Always,
+    }
+}
+
+/// A call that returned.
+#[derive(Debug)]
+pub struct Returned<'a> {
+    /// Time of the return.
+    pub end: u64,
+    /// Return value, not negative.
+    pub ret: i64,
+    /// Arguments.
+    pub args: &'a [u64; 6],
+    /// Name of the new fd (or the first of two, or the cwd), if the kernel could tell.
+    pub name0: Option<Vec<u8>>,
+    /// Name of the second of two.
+    pub name1: Option<Vec<u8>>,
+    /// The two fds of a pair.
+    pub pair: Option<[i32; 2]>,
+    /// What `open_how` held.
+    pub open_how_flags: Option<u64>,
+}
+
+/// A call that closes fds was entered at `ts`.
+pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
+    let fd = |i: usize| args[i] as i32;
+    let target = match effect {
+        Effect::Close => fd(0),
+        // dup2(3, 3) does nothing
+        Effect::Dup2 | Effect::Dup3 if fd(0) != fd(1) => fd(1),
+        Effect::CloseRange => {
+            if args[2] & CLOSE_RANGE_UNSHARE != 0 {
+                tasks.unshare_files(task);
+            }
+            let (first, last) = (args[0] as u32, args[1] as u32);
+            if args[2] & CLOSE_RANGE_CLOEXEC != 0 {
+                tasks.files_mut(task).set_cloexec_range(first, last);
+            } else {
+                tasks.files_mut(task).close_range(ts, first, last);
+            }
+            return;
+        }
+        _ => return,
+    };
+    let closing = tasks.files(task).at(ts, target).cloned();
+    if effect == Effect::Close {
+        tasks.get_mut(task).closing = closing;
+    }
+    tasks.files_mut(task).close(ts, target);
+}
+
+/// A call succeeded.
+pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_>) {
+    match info.effect {
+        Effect::MaybeFd if !info.desc.is_some_and(|d| d.returns_fd(r.args)) => {}
+        Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 | Effect::SocketCall => {
+            new_fd(tasks, task, info, r);
+        }
+        Effect::NewFdPair => {
+            let Some([first, second]) = r.pair else { return };
+            let cloexec = is_cloexec(info, &r);
+            set(tasks, task, r.end, first, r.name0, cloexec);
+            set(tasks, task, r.end, second, r.name1, cloexec);
+        }
+        Effect::Fcntl => match r.args[1] {
+            F_DUPFD | F_DUPFD_CLOEXEC => {
+                let cloexec = r.args[1] == F_DUPFD_CLOEXEC;
+                set(tasks, task, r.end, r.ret as i32, r.name0, cloexec);
+            }
+            F_SETFD => tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[2] & FD_CLOEXEC != 0),
+            _ => {}
+        },
+        Effect::Ioctl if matches!(r.args[1], FIOCLEX | FIONCLEX) => {
+            tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[1] == FIOCLEX);
+        }
+        Effect::Unshare if r.args[0] & CLONE_FILES != 0 => tasks.unshare_files(task),
+        Effect::Chdir | Effect::Fchdir => tasks.set_cwd(task, r.name0.map(Name::new)),
+        _ => {}
+    }
+}
+
+fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_>) {
+    // i386 socketcall: only socket, accept and accept4 have a name, others return no fd
+    if info.effect == Effect::SocketCall && !matches!(r.args[0], 1 | 5 | 18) {
+        return;
+    }
+    if matches!(info.effect, Effect::Dup2 | Effect::Dup3) && r.args[0] as i32 == r.args[1] as i32 {
+        return;
+    }
+    let cloexec = is_cloexec(info, &r);
+    if info.io_uring_setup {
+        tasks.files_mut(task).make_opaque(r.end);
+    }
+    set(tasks, task, r.end, r.ret as i32, r.name0, cloexec);
+}
+
+fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Vec<u8>>, cloexec: bool) {
+    let files = tasks.files_mut(task);
+    match name {
+        Some(name) => files.set(ts, fd, Name::new(name), cloexec),
+        None => files.close(ts, fd),
+    }
+}
+
+fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
+    match info.cloexec {
+        Cloexec::Never => false,
+        Cloexec::Always => true,
+        Cloexec::Bit(arg, bit) => r.args[arg] & bit != 0,
+        Cloexec::OpenHow => r.open_how_flags.is_none_or(|f| f & O_CLOEXEC != 0),
+    }
+}
+
+/// What an fd argument of a call stood for when the call was entered.
+pub fn resolve(tasks: &mut Tasks, task: TaskId, info: &CallInfo, start: u64, fd: i32) -> Option<Rc<Name>> {
+    if info.effect == Effect::Close {
+        return tasks.get_mut(task).closing.take();
+    }
+    tasks.files(task).at(start, fd).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systape_bpf::wire::{Ident, Task};
+
+    fn call(name: &str) -> CallInfo {
+        CallInfo::new(1, systape_abi::number(Abi::X86_64, name).unwrap())
+    }
+
+    fn setup() -> (Tasks, TaskId) {
+        let mut tasks = Tasks::default();
+        let id = Ident { tid: 7, pid: 7, start: 1, leader_start: 1 };
+        let task = tasks.learn(&Task { id, ..Task::default() });
+        (tasks, task)
+    }
+
+    fn ok<'a>(end: u64, ret: i64, args: &'a [u64; 6], name: &str) -> Returned<'a> {
+        Returned { end, ret, args, name0: Some(name.into()), name1: None, pair: None, open_how_flags: None }
+    }
+
+    fn at(tasks: &Tasks, task: TaskId, ts: u64, fd: i32) -> Option<String> {
+        tasks.files(task).at(ts, fd).map(|n| String::from_utf8_lossy(&n.bytes).into_owned())
+    }
+
+    #[test]
+    fn open_then_close_by_name() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/a"));
+        assert_eq!(at(&tasks, task, 10, 3).unwrap(), "/a");
+        entered(&mut tasks, task, Effect::Close, 20, &[3, 0, 0]);
+        assert_eq!(at(&tasks, task, 21, 3), None);
+        // the row of close itself still knows what it closed
+        assert_eq!(resolve(&mut tasks, task, &call("close"), 22, 3).unwrap().bytes, b"/a");
+        assert!(resolve(&mut tasks, task, &call("close"), 30, 3).is_none());
+    }
+
+    #[test]
+    fn a_new_fd_without_a_name_replaces_what_was_there() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
+        let nameless = Returned { name0: None, ..ok(20, 3, &[0; 6], "") };
+        returned(&mut tasks, task, &call("openat"), nameless);
+        assert_eq!(at(&tasks, task, 21, 3), None);
+    }
+
+    #[test]
+    fn dup2_onto_itself_changes_nothing() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
+        entered(&mut tasks, task, Effect::Dup2, 20, &[3, 3, 0]);
+        assert_eq!(at(&tasks, task, 21, 3).unwrap(), "/a");
+    }
+
+    #[test]
+    fn exec_closes_what_is_marked() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/c"));
+        returned(&mut tasks, task, &call("openat"), ok(10, 4, &[0; 6], "/k"));
+        returned(&mut tasks, task, &call("fcntl"), ok(11, 0, &[4, F_SETFD, 0, 0, 0, 0], ""));
+        returned(&mut tasks, task, &call("dup"), ok(12, 5, &[3, 0, 0, 0, 0, 0], "/c"));
+        let how = Returned { open_how_flags: Some(0), ..ok(13, 6, &[0; 6], "/h") };
+        returned(&mut tasks, task, &call("openat2"), how);
+        tasks.files_mut(task).exec(20);
+        let open: Vec<_> = tasks.files(task).open().iter().map(|(fd, ..)| *fd).collect();
+        assert_eq!(open, [4, 5, 6]);
+    }
+
+    #[test]
+    fn close_range_closes_marks_or_unshares() {
+        let (mut tasks, task) = setup();
+        for fd in 3..8 {
+            returned(&mut tasks, task, &call("openat"), ok(10, fd, &[0; 6], "/a"));
+        }
+        entered(&mut tasks, task, Effect::CloseRange, 20, &[5, u64::from(u32::MAX), 0]);
+        assert!(at(&tasks, task, 21, 4).is_some() && at(&tasks, task, 21, 5).is_none());
+        entered(&mut tasks, task, Effect::CloseRange, 22, &[3, 3, CLOSE_RANGE_CLOEXEC]);
+        assert!(at(&tasks, task, 23, 3).is_some());
+        tasks.files_mut(task).exec(24);
+        assert!(at(&tasks, task, 25, 3).is_none() && at(&tasks, task, 25, 4).is_some());
+    }
+
+    #[test]
+    fn io_uring_makes_the_table_unknown() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("io_uring_setup"), ok(20, 4, &[0; 6], "anon_inode:[io_uring]"));
+        assert_eq!(at(&tasks, task, 15, 3).unwrap(), "/a");
+        assert_eq!(at(&tasks, task, 21, 3), None);
+    }
+
+    #[test]
+    fn pairs() {
+        let (mut tasks, task) = setup();
+        let pair = Returned { name1: Some(b"pipe:[9]".into()), pair: Some([3, 4]), ..ok(10, 0, &[0; 6], "pipe:[9]") };
+        returned(&mut tasks, task, &call("pipe2"), pair);
+        assert_eq!(at(&tasks, task, 11, 4).unwrap(), "pipe:[9]");
+    }
+}

@@ -1,0 +1,27 @@
+//! `record`: from BPF rings to a tape.
+//!
+//! The way of an event: the BPF side (systape-bpf) sends a wire record → [`drain`] copies it out of its ring → [`order`]
+//! puts the records of all rings in time order → [`encode`] follows tasks ([`tasks`]) and fds ([`fds`], [`effects`]) and
+//! fills a segment → compressor threads → writer thread ([`pipeline`]). [`run`] is the whole of a recording; the rest
+//! prepares it.
+
+pub mod args;
+pub mod calls;
+pub mod clock;
+pub mod config;
+pub mod drain;
+pub mod effects;
+pub mod encode;
+pub mod fds;
+pub mod load;
+pub mod order;
+pub mod output;
+pub mod pipeline;
+pub mod progress;
+pub mod rights;
+pub mod run;
+pub mod session;
+pub mod snapshot;
+pub mod stage;
+pub mod target;
+pub mod tasks;

@@ -1,0 +1,341 @@
+//! Opens, sizes, loads and attaches the BPF programs, and gives access to their switches and counters.
+//!
+//! What the kernel has is decided by trying (task storage), never by version. Failing to load is explained in terms of
+//! what the user lacks: a capability, BTF, or a kernel feature.
+
+use std::fs;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr;
+
+use anyhow::{Context, Result, bail};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
+use systape_abi::Abi;
+use systape_bpf::wire::{CallDesc, DropCount, Snap};
+use systape_bpf::{Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire};
+
+use crate::calls;
+use crate::config::Config;
+
+const STATE_RING: u32 = 8 << 20;
+/// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
+const PROCESS_RING: u32 = 4 << 20;
+/// All bulk rings together, when the machine has many CPUs.
+const BULK_BUDGET: u32 = 256 << 20;
+
+const WINDOW_OPEN: u32 = 1;
+const WINDOW_DRAINING: u32 = 2;
+
+/// The loaded programs. Dropping it detaches them.
+pub struct Programs {
+    skel: SystapeSkel<'static>,
+    bulk: Vec<MapHandle>,
+    ring_bytes: u64,
+    epoch: u32,
+}
+
+/// Counters of one cause on one CPU, since they were last taken.
+#[derive(Clone, Copy, Debug)]
+pub struct DropDelta {
+    /// Why.
+    pub cause: Drop,
+    /// Where.
+    pub cpu: u32,
+    /// How many, first and last time.
+    pub count: DropCount,
+}
+
+impl DropDelta {
+    /// Whether events are missing, rather than left out on purpose or stored without some of their bytes.
+    pub fn is_loss(&self) -> bool {
+        matches!(self.cause, Drop::Bulk | Drop::State | Drop::Process | Drop::NoTask)
+    }
+}
+
+impl Programs {
+    /// Loads the programs for `config` and attaches them; the window stays closed.
+    pub fn load(config: &Config) -> Result<Self> {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
+        let first = match Self::try_load(config, true) {
+            Ok(programs) => return Ok(programs),
+            Err(e) => e,
+        };
+        // 5.10 refuses task storage in tracing programs: a table by thread id does there
+        match Self::try_load(config, false) {
+            Ok(programs) => Ok(programs),
+            Err(_) => Err(explain(first)),
+        }
+    }
+
+    fn try_load(config: &Config, task_storage: bool) -> Result<Self> {
+        MESSAGES.lock().map(|mut m| m.clear()).ok();
+        // The skeleton borrows this for its whole life, which is the process's.
+        let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
+        let rings = ring_count()?;
+        set_options(&mut open, config, task_storage, rings)?;
+        let skel = open.load().context("the kernel refused the BPF programs")?;
+        let mut programs = Self { skel, bulk: Vec::new(), ring_bytes: 0, epoch: 0 };
+        programs.make_rings(rings, config.ring_bytes.min((BULK_BUDGET / rings).max(1 << 20)))?;
+        programs.fill_tables(config)?;
+        programs.skel.attach().context("cannot attach the BPF programs")?;
+        Ok(programs)
+    }
+
+    fn make_rings(&mut self, rings: u32, bytes: u32) -> Result<()> {
+        for index in 0..rings {
+            let opts = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+                sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as u64,
+                ..Default::default()
+            };
+            let ring = MapHandle::create(MapType::RingBuf, Some("systape_bulk"), 0, 0, bytes, &opts)
+                .with_context(|| format!("cannot make ring {index} of {bytes} bytes; try a smaller -m"))?;
+            let fd = ring.as_fd().as_raw_fd();
+            self.skel.maps.bulk_rings.update(&index.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
+            self.bulk.push(ring);
+        }
+        self.ring_bytes = u64::from(rings) * u64::from(bytes) + u64::from(STATE_RING) + u64::from(PROCESS_RING);
+        Ok(())
+    }
+
+    fn fill_tables(&mut self, config: &Config) -> Result<()> {
+        let maps = &self.skel.maps;
+        for slot in 0..SLOTS {
+            maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_slots")?;
+        }
+        for (map, abi) in [(&maps.calls_64, Abi::X86_64), (&maps.calls_32, Abi::I386)] {
+            for (nr, desc) in calls::table(abi, &config.selection).iter().enumerate() {
+                map.update(&(nr as u32).to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
+            }
+        }
+        for &cpu in config.cpus.iter().flatten() {
+            maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
+        }
+        if let Some(dir) = &config.cgroup {
+            let dir = fs::File::open(dir).with_context(|| format!("-G: cannot open {}", dir.display()))?;
+            let fd = dir.as_raw_fd();
+            maps.target_cgroup.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).context("target_cgroup")?;
+        }
+        for &pid in &config.pids {
+            self.add_target(pid, target_bits::PID)?;
+        }
+        for &tid in &config.tids {
+            self.add_target(tid, target_bits::TID)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a process or thread a target of the next [`Self::mark_tasks`].
+    pub fn add_target(&self, id: u32, bits: u32) -> Result<()> {
+        self.skel.maps.targets.update(&id.to_ne_bytes(), &bits.to_ne_bytes(), MapFlags::ANY).context("targets")
+    }
+
+    /// Bytes of all rings.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring_bytes
+    }
+
+    /// The rings, in the order they should be read: state and process records are rare and must not wait.
+    pub fn rings(&self) -> Vec<&dyn MapCore> {
+        let mut all: Vec<&dyn MapCore> = vec![&self.skel.maps.process_ring, &self.skel.maps.state_ring];
+        all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));
+        all
+    }
+
+    /// Starts the recording; the time given is the first one events may have.
+    pub fn open_window(&mut self) -> u64 {
+        let now = crate::clock::monotonic();
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: bss is the map's memory, mapped for as long as the skeleton lives; volatile because the programs
+            // read it at the same time.
+            unsafe {
+                ptr::write_volatile(&raw mut bss.window_open_ts, now);
+                ptr::write_volatile(&raw mut bss.window, WINDOW_OPEN);
+            }
+        }
+        now
+    }
+
+    /// No new calls from here on; those that are open are still recorded when they end.
+    pub fn close_window(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in open_window.
+            unsafe { ptr::write_volatile(&raw mut bss.window, WINDOW_DRAINING) };
+        }
+    }
+
+    /// Walks all tasks, marks the targets among them, and tells what every task is doing.
+    pub fn mark_tasks(&mut self) -> Result<Vec<Snap>> {
+        self.set_marking(true);
+        let snaps = self.walker()?.walk();
+        self.set_marking(false);
+        snaps
+    }
+
+    fn set_marking(&mut self, on: bool) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in open_window.
+            unsafe { ptr::write_volatile(&raw mut bss.snapshot_marks, on) };
+        }
+    }
+
+    /// Something that walks tasks on its own, from any thread.
+    pub fn walker(&self) -> Result<Walker> {
+        let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
+        Ok(Walker { link: link.as_fd().try_clone_to_owned()? })
+    }
+
+    /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
+    /// none of them can still be writing it.
+    pub fn take_drops(&mut self) -> Result<Vec<DropDelta>> {
+        let old = self.epoch ^ 1;
+        let mut deltas = Vec::new();
+        let zero = vec![vec![0u8; size_of::<DropCount>()]; libbpf_rs::num_possible_cpus()?];
+        for cause in Drop::ALL {
+            let key = (old * Drop::ALL.len() as u32 + cause as u32).to_ne_bytes();
+            let Some(values) = self.skel.maps.drops.lookup_percpu(&key, MapFlags::ANY)? else { continue };
+            let counts: Vec<DropCount> = values.iter().filter_map(|v| drop_count(v)).collect();
+            if counts.iter().all(|c| c.count == 0) {
+                continue;
+            }
+            self.skel.maps.drops.update_percpu(&key, &zero, MapFlags::ANY)?;
+            let lost = counts.into_iter().enumerate().filter(|(_, c)| c.count > 0);
+            deltas.extend(lost.map(|(cpu, count)| DropDelta { cause, cpu: cpu as u32, count }));
+        }
+        self.epoch = old;
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in open_window.
+            unsafe { ptr::write_volatile(&raw mut bss.drop_epoch, old) };
+        }
+        Ok(deltas)
+    }
+
+    /// Processes that lost a state record, with the time of the first loss; pid 0 = any process.
+    pub fn take_lost_state(&mut self) -> Vec<(u32, u64)> {
+        let map = &self.skel.maps.lost_state_pids;
+        let mut lost: Vec<(u32, u64)> = Vec::new();
+        for key in map.keys().collect::<Vec<_>>() {
+            let first = map.lookup(&key, MapFlags::ANY).ok().flatten().and_then(|v| v.first_chunk::<8>().copied());
+            // deleted before the process is looked at again: a loss after this makes a new entry
+            map.delete(&key).ok();
+            if let (Some(pid), Some(first)) = (key.first_chunk::<4>(), first) {
+                lost.push((u32::from_ne_bytes(*pid), u64::from_ne_bytes(first)));
+            }
+        }
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in open_window.
+            let first = unsafe { ptr::read_volatile(&raw const bss.lost_state_unknown) };
+            if first != 0 {
+                // SAFETY: as in open_window.
+                unsafe { ptr::write_volatile(&raw mut bss.lost_state_unknown, 0) };
+                lost.push((0, first));
+            }
+        }
+        lost
+    }
+}
+
+/// Walks all tasks of the machine.
+#[derive(Debug)]
+pub struct Walker {
+    link: OwnedFd,
+}
+
+impl Walker {
+    /// One record per task.
+    pub fn walk(&self) -> Result<Vec<Snap>> {
+        use std::io::Read;
+        // SAFETY: the descriptor is an iterator link, which is what Iter expects to be given one of; it is owned by self.
+        let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(self.link.as_raw_fd()) };
+        if fd < 0 {
+            bail!("cannot walk the tasks: {}", std::io::Error::from_raw_os_error(-fd));
+        }
+        // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
+        let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).context("cannot walk the tasks")?;
+        Ok(wire::snaps(&bytes).0)
+    }
+}
+
+fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool, rings: u32) -> Result<()> {
+    if task_storage {
+        open.maps.task_states_by_tid.set_autocreate(false)?;
+        open.maps.zero_state.set_autocreate(false)?;
+    } else {
+        open.maps.task_states.set_autocreate(false)?;
+    }
+    if config.cgroup.is_none() {
+        open.maps.target_cgroup.set_autocreate(false)?;
+    }
+    open.maps.state_ring.set_max_entries(STATE_RING)?;
+    open.maps.process_ring.set_max_entries(PROCESS_RING)?;
+    let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
+    options.has_task_storage = task_storage;
+    options.has_ia32 = true;
+    options.target_marked = config.marks_tasks();
+    options.inherit = config.inherit;
+    options.own_tgid = std::process::id();
+    options.string_limit = config.string_limit;
+    options.ring_mask = rings - 1;
+    if let Some(uid) = config.uid {
+        options.filter_uid = true;
+        options.target_uid = uid;
+    }
+    if let Some(comm) = &config.comm {
+        options.filter_comm = true;
+        for (to, from) in options.target_comm.iter_mut().zip(comm) {
+            *to = from.cast_signed();
+        }
+    }
+    options.filter_cgroup = config.cgroup.is_some();
+    options.filter_cpu = config.cpus.is_some();
+    Ok(())
+}
+
+/// Bulk rings: one per possible CPU, as a power of two.
+fn ring_count() -> Result<u32> {
+    let cpus = libbpf_rs::num_possible_cpus().context("cannot tell how many CPUs there are")? as u32;
+    Ok(cpus.next_power_of_two().clamp(1, MAX_RINGS))
+}
+
+fn desc_bytes(desc: &CallDesc) -> &[u8] {
+    // SAFETY: a repr(C) struct of bytes without padding, read as its bytes.
+    unsafe { std::slice::from_raw_parts(ptr::from_ref(desc).cast::<u8>(), size_of::<CallDesc>()) }
+}
+
+fn drop_count(value: &[u8]) -> Option<DropCount> {
+    let field = |i: usize| value.get(i * 8..i * 8 + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
+    Some(DropCount { count: field(0)?, first: field(1)?, last: field(2)? })
+}
+
+/// What libbpf said last, for the message when loading fails.
+static MESSAGES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+fn keep_message(_: PrintLevel, text: String) {
+    if let Ok(mut messages) = MESSAGES.lock()
+        && messages.len() < 200
+    {
+        messages.push(text);
+    }
+}
+
+/// Adds what the user can do about it.
+fn explain(error: anyhow::Error) -> anyhow::Error {
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
+    }
+    let missing = crate::rights::missing();
+    if !missing.is_empty() {
+        return anyhow::anyhow!(
+            "record needs {}; run it as root (sudo record ...), or once: sudo setcap {}+ep $(command -v record)",
+            missing.join(" and "),
+            missing.join(",").to_lowercase()
+        );
+    }
+    let said = MESSAGES.lock().map(|m| m.join("")).unwrap_or_default();
+    let tail: String = said.lines().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+    error.context(format!("the kernel's last words:\n{tail}\nloading failed"))
+}
+

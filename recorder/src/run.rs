@@ -1,0 +1,257 @@
+//! One recording from start to end.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use indicatif::{HumanBytes, HumanCount};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use systape_bpf::target_bits;
+use systape_format::model::{End, Family};
+
+use crate::config::{Command, CommandError, Config, find_command};
+use crate::encode::{Settings, Start};
+use crate::load::Programs;
+use crate::pipeline::{Pipeline, Sink};
+use crate::progress::Line;
+use crate::stage::Encoded;
+use crate::target::{Child, exit_status};
+use crate::{clock, output, session, snapshot};
+
+/// How often limits and the end of processes are looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    CommandExited,
+    TargetsGone,
+    Interrupted,
+    Time,
+    Size,
+    WriteFailed,
+}
+
+impl Reason {
+    fn text(self) -> &'static str {
+        match self {
+            Self::CommandExited => "command exited",
+            Self::TargetsGone => "recorded processes exited",
+            Self::Interrupted => "interrupted",
+            Self::Time => "--for reached",
+            Self::Size => "--max-size reached",
+            Self::WriteFailed => "writing failed",
+        }
+    }
+}
+
+/// Records; gives the exit status.
+///
+/// # Errors
+/// Whatever kept it from recording; exit status 125.
+pub fn record(config: &Config) -> Result<u8> {
+    let command: Option<Command> = match (!config.command.is_empty()).then(|| find_command(&config.command)) {
+        Some(Err(CommandError { status, message })) => {
+            eprintln!("record: {message}");
+            return Ok(status);
+        }
+        found => found.and_then(Result::ok),
+    };
+    // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
+    let signals = Signals::new().context("cannot catch signals")?;
+    let mut programs = Programs::load(config)?;
+    let mut child = command.as_ref().map(Child::spawn).transpose()?;
+    if let Some(child) = &child {
+        programs.add_target(child.pid(), target_bits::PID | target_bits::ARMED)?;
+    }
+    let sink = output::open(&config.output)?;
+    if let Some(delay) = config.delay.filter(|_| child.is_none()) {
+        std::thread::sleep(delay);
+    }
+    let mut about = session::collect(config);
+    about.ring_bytes = programs.ring_bytes();
+    about.window_open = programs.open_window();
+    let snaps = programs.mark_tasks()?;
+    let started = Instant::now();
+    let settings =
+        Settings { selection: config.selection.clone(), window_open: about.window_open, flush: config.flush };
+    let pipeline = Pipeline::start(programs, sink, tape_id(about.window_open), &about, settings)?;
+    pipeline.begin(read_start(config, snaps));
+    if let Some(child) = &mut child {
+        child.go();
+    }
+
+    let mut line = Line::new(child.is_some());
+    let reason = wait(config, &pipeline, &signals, child.as_mut(), started, &mut line);
+    line.clear();
+    let command_exit = child.as_mut().and_then(Child::ended);
+    let control = std::sync::Arc::clone(&pipeline.control);
+    let (encoded, bytes, sink) = pipeline.finish(|encoded| end(encoded, reason, command_exit))?;
+    if let Sink::File(file) = &sink {
+        file.sync_data().ok();
+    }
+    let lost: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
+    last_line(config, &encoded, bytes, started.elapsed(), lost);
+    drop(control);
+    Ok(child.map_or(0, |child| finish_command(config, child, &signals)))
+}
+
+/// Reads what is open in the processes to record.
+fn read_start(config: &Config, snaps: Vec<systape_bpf::wire::Snap>) -> Start {
+    let mut pids: Vec<u32> = snaps.iter().filter(|s| s.matched != 0).map(|s| s.task.id.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let mut processes: Vec<_> = pids.iter().map(|&pid| snapshot::process(pid)).collect();
+    // executables of the others too: they may be somebody's parent
+    let others = snaps.iter().filter(|s| s.kthread == 0 && s.task.id.tid == s.task.id.pid).map(|s| s.task.id.pid);
+    let others: Vec<u32> = others.filter(|pid| pids.binary_search(pid).is_err()).collect();
+    if !config.marks_tasks() || others.len() < 4096 {
+        processes.extend(others.into_iter().map(|pid| snapshot::Process {
+            pid,
+            from: 0,
+            to: 0,
+            exe: snapshot::exe(pid),
+            cwd: None,
+            fds: None,
+        }));
+    }
+    Start { snaps, processes, done: clock::monotonic() }
+}
+
+fn wait(
+    config: &Config,
+    pipeline: &Pipeline,
+    signals: &Signals,
+    mut child: Option<&mut Child>,
+    started: Instant,
+    line: &mut Line,
+) -> Reason {
+    loop {
+        let left = config.limit_time.map(|limit| limit.saturating_sub(started.elapsed()));
+        if signals.wait(left.map_or(TICK, |left| left.min(TICK))) {
+            return Reason::Interrupted;
+        }
+        if left.is_some_and(|left| left.is_zero()) {
+            return Reason::Time;
+        }
+        if child.as_mut().is_some_and(|c| c.ended().is_some()) {
+            return Reason::CommandExited;
+        }
+        if pipeline.progress.failed.load(Ordering::Acquire) {
+            return Reason::WriteFailed;
+        }
+        let size = pipeline.progress.bytes.load(Ordering::Relaxed);
+        if config.max_size.is_some_and(|max| size >= max) {
+            return Reason::Size;
+        }
+        let ids = config.pids.iter().chain(&config.tids);
+        if child.is_none() && config.marks_tasks() && ids.clone().all(|id| !is_alive(*id)) {
+            return Reason::TargetsGone;
+        }
+        line.update(&pipeline.progress, &pipeline.control);
+    }
+}
+
+fn is_alive(id: u32) -> bool {
+    Path::new(&format!("/proc/{id}")).exists()
+}
+
+fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
+    End {
+        clock: clock::sample(),
+        window_close: encoded.window_close,
+        reason: reason.text().into(),
+        events: vec![(Family::Syscall, encoded.totals.calls), (Family::Process, encoded.totals.processes)],
+        lost: encoded.lost.clone(),
+        command_exit: command_exit.unwrap_or(-1),
+        self_cpu_ns: clock::self_cpu(),
+        self_peak_rss: peak_rss(),
+        own_calls: encoded.own_calls,
+    }
+}
+
+/// Peak memory of this process, bytes.
+fn peak_rss() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: usage is a valid rusage to write to, and zeroed bytes are a value of it.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_maxrss.unsigned_abs() * 1024
+}
+
+fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration, lost: u64) {
+    let events = encoded.totals.calls + encoded.totals.processes;
+    let lost = if lost == 0 { "0 lost".into() } else { format!("{} LOST (see analyze info)", HumanCount(lost)) };
+    eprintln!(
+        "record: {} events, {}, {:.2} s, {lost} -> {}",
+        HumanCount(events),
+        HumanBytes(bytes),
+        took.as_secs_f64(),
+        config.output.display()
+    );
+}
+
+/// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.
+fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
+    if child.ended().is_none() && config.kill {
+        child.signal(libc::SIGTERM);
+        let patience = Instant::now();
+        while child.ended().is_none() && patience.elapsed() < Duration::from_secs(5) {
+            signals.wait(TICK);
+        }
+        if child.ended().is_none() {
+            child.signal(libc::SIGKILL);
+        }
+    }
+    child.wait_end().map_or(0, exit_status)
+}
+
+/// A number no other tape has: time, process and the kernel's random bytes.
+fn tape_id(seed: u64) -> [u8; 16] {
+    let mut id = [0; 16];
+    let random = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut id));
+    if random.is_err() {
+        let (time, pid) = (clock::sample().realtime ^ seed, u64::from(std::process::id()));
+        id[..8].copy_from_slice(&time.to_le_bytes());
+        id[8..].copy_from_slice(&pid.to_le_bytes());
+    }
+    id
+}
+
+/// Signals as something to wait for.
+struct Signals {
+    end: UnixStream,
+    child: UnixStream,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let (end, end_writer) = UnixStream::pair()?;
+        let (child, child_writer) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::low_level::pipe::register(signal, end_writer.try_clone()?)?;
+        }
+        signal_hook::low_level::pipe::register(SIGCHLD, child_writer)?;
+        end.set_nonblocking(true)?;
+        child.set_nonblocking(true)?;
+        Ok(Self { end, child })
+    }
+
+    /// Waits until a signal comes or the time is over; true when it was one that ends the recording.
+    fn wait(&self, time: Duration) -> bool {
+        let mut fds = [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: fds is a valid array of two pollfd.
+        unsafe { libc::poll(fds.as_mut_ptr(), 2, ms) };
+        let mut sink = [0; 64];
+        let mut readable = |mut s: &UnixStream| s.read(&mut sink).is_ok_and(|n| n > 0);
+        readable(&self.child);
+        readable(&self.end)
+    }
+}

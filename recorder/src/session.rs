@@ -1,0 +1,176 @@
+//! What a tape says of the machine and the recording: names of calls, users, devices and cgroups, clocks.
+
+use std::ffi::CStr;
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use systape_abi::Abi;
+use systape_format::model::{Session, SyscallFormat};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::config::{self, Config};
+use crate::{clock, rights, snapshot};
+
+/// Collects everything but the start of the window and the rings' size.
+pub fn collect(config: &Config) -> Session {
+    let uname = Uname::read();
+    let mut notes = rights::notes();
+    let syscalls = syscall_formats();
+    if syscalls.is_empty() {
+        notes.push(
+            "the kernel's names of calls and arguments could not be read (mount -t tracefs nodev /sys/kernel/tracing): the built-in ones are used".into(),
+        );
+    }
+    let cgroups = config::cgroup2_mount().map(|mount| snapshot::cgroups(&mount)).unwrap_or_default();
+    Session {
+        clock: clock::sample(),
+        boot_id: read_line("/proc/sys/kernel/random/boot_id"),
+        hostname: uname.nodename,
+        machine_id_hash: fs::read("/etc/machine-id").map_or(0, |id| xxh3_64(id.trim_ascii())),
+        utc_offset_seconds: utc_offset(),
+        kernel_release: uname.release,
+        kernel_version: uname.version,
+        machine: uname.machine,
+        cpus: libbpf_rs::num_possible_cpus().unwrap_or(1) as u32,
+        page_size: config::page_size() as u32,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        arguments: std::env::args_os().map(OsStringExt::into_vec).collect(),
+        target: config.target_text(),
+        selection: config.selection_text.iter().map(|s| s.clone().into_bytes()).collect(),
+        string_limit: config.string_limit,
+        window_open: 0,
+        syscalls,
+        users: config::users(),
+        devices: devices(),
+        cgroups,
+        ring_bytes: 0,
+        notes: notes.into_iter().map(String::into_bytes).collect(),
+    }
+}
+
+fn read_line(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().into()
+}
+
+struct Uname {
+    nodename: Vec<u8>,
+    release: String,
+    version: String,
+    machine: String,
+}
+
+impl Uname {
+    fn read() -> Self {
+        let mut raw = MaybeUninit::<libc::utsname>::zeroed();
+        // SAFETY: raw is a valid utsname to write to; zeroed bytes are a value of it too, should the call fail.
+        let raw = unsafe {
+            libc::uname(raw.as_mut_ptr());
+            raw.assume_init()
+        };
+        let bytes = |field: &[libc::c_char]| -> Vec<u8> {
+            // SAFETY: the kernel ends every field with a NUL, and a zeroed one is empty.
+            unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes().to_vec()
+        };
+        let text = |field: &[libc::c_char]| String::from_utf8_lossy(&bytes(field)).into_owned();
+        Self {
+            nodename: bytes(&raw.nodename),
+            release: text(&raw.release),
+            version: text(&raw.version),
+            machine: text(&raw.machine),
+        }
+    }
+}
+
+/// Seconds local time is ahead of UTC now.
+fn utc_offset() -> i32 {
+    let now = (clock::sample().realtime / 1_000_000_000) as libc::time_t;
+    let mut local = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are valid; localtime_r fills local or leaves it zeroed.
+    let local = unsafe {
+        libc::localtime_r(&raw const now, local.as_mut_ptr());
+        local.assume_init()
+    };
+    i32::try_from(local.tm_gmtoff).unwrap_or(0)
+}
+
+/// major, minor and name of every block device.
+fn devices() -> Vec<(u32, u32, Vec<u8>)> {
+    let text = fs::read_to_string("/proc/partitions").unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            let major = fields.next()?.parse().ok()?;
+            let minor = fields.next()?.parse().ok()?;
+            Some((major, minor, fields.nth(1)?.as_bytes().to_vec()))
+        })
+        .collect()
+}
+
+/// Where tracefs may be.
+fn tracefs() -> Option<PathBuf> {
+    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter().map(|d| Path::new(d).join("events/syscalls")).find(|d| d.exists())
+}
+
+/// Names and arguments of every call as the running kernel gives them; empty without tracefs.
+fn syscall_formats() -> Vec<SyscallFormat> {
+    let Some(list) = tracefs().and_then(|dir| fs::read_dir(dir).ok()) else { return Vec::new() };
+    let mut formats: Vec<SyscallFormat> = list
+        .flatten()
+        .filter_map(|entry| {
+            let file_name = entry.file_name();
+            let kernel_name = file_name.to_str()?.strip_prefix("sys_enter_")?;
+            let name = table_name(kernel_name);
+            let nr = systape_abi::number(Abi::X86_64, name)?;
+            let text = fs::read_to_string(entry.path().join("format")).ok()?;
+            let (arg_names, arg_types) = parse_format(&text);
+            Some(SyscallFormat { abi: Abi::X86_64 as u8, nr, name: name.into(), arg_names, arg_types })
+        })
+        .collect();
+    formats.sort_unstable_by_key(|f| f.nr);
+    formats
+}
+
+/// tracefs has the names of the functions; a few differ from the syscall table's.
+fn table_name(kernel_name: &str) -> &str {
+    match kernel_name {
+        "newstat" => "stat",
+        "newlstat" => "lstat",
+        "newfstat" => "fstat",
+        "newuname" => "uname",
+        "sendfile64" => "sendfile",
+        "umount" => "umount2",
+        "fadvise64" => "fadvise64",
+        other => other,
+    }
+}
+
+/// Argument names and C types of a `format` file, after the fields every event has.
+fn parse_format(text: &str) -> (Vec<String>, Vec<String>) {
+    let fields = text.lines().filter_map(|line| line.trim().strip_prefix("field:"));
+    let declared = fields.filter_map(|field| field.split(';').next());
+    declared
+        .filter(|d| !d.contains("common_") && !d.contains("__syscall_nr"))
+        .filter_map(|d| {
+            let at = d.rfind([' ', '*'])? + 1;
+            Some((d[at..].to_owned(), d[..at].trim_end().to_owned()))
+        })
+        .unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_parsed() {
+        let text = "name: sys_enter_openat\nID: 1\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+                    \tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n\
+                    \tfield:int dfd;\toffset:16;\tsize:8;\tsigned:0;\n\
+                    \tfield:const char * filename;\toffset:24;\tsize:8;\tsigned:0;\n\nprint fmt: \"dfd: 0x%08lx\"\n";
+        let (names, types) = parse_format(text);
+        assert_eq!(names, ["dfd", "filename"]);
+        assert_eq!(types, ["int", "const char *"]);
+    }
+}

@@ -1,0 +1,174 @@
+//! The encoder's thread: feeds [`Encoder`] with what the drain sends, turns drop counters into gaps, begins chunks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::{Receiver, Sender};
+use systape_bpf::Drop;
+use systape_bpf::wire::Snap;
+use systape_format::model::{Family, GapCause};
+
+use crate::clock;
+use crate::drain::Drained;
+use crate::encode::{Encoder, Piece, Settings, Start, Totals};
+use crate::load::{DropDelta, Walker};
+use crate::pipeline::Progress;
+
+/// A chunk ends at this many stored bytes ...
+const CHUNK_BYTES: u64 = 32 << 20;
+/// ... and not before it holds this many times its checkpoint, or after this time.
+const CHUNK_CHECKPOINTS: u64 = 16;
+const CHUNK_NS: u64 = 60_000_000_000;
+
+/// What the encoder knows at the end.
+#[derive(Clone, Debug, Default)]
+pub struct Encoded {
+    /// Stored.
+    pub totals: Totals,
+    /// Lost, by family.
+    pub lost: Vec<(Family, u64)>,
+    /// Calls of the recorder itself.
+    pub own_calls: u64,
+    /// End of the recording.
+    pub window_close: u64,
+}
+
+/// See the module.
+pub struct Stage {
+    encoder: Encoder,
+    walker: Walker,
+    out: Sender<(u64, Piece)>,
+    next: u64,
+    progress: Arc<Progress>,
+    encoded: Encoded,
+    last_pass: u64,
+    chunk_ts: u64,
+    chunk_from: u64,
+    checkpoint_bytes: u64,
+}
+
+impl Stage {
+    /// A stage that has seen nothing.
+    pub fn new(settings: Settings, walker: Walker, out: Sender<(u64, Piece)>, progress: Arc<Progress>) -> Self {
+        let window_open = settings.window_open;
+        Self {
+            encoder: Encoder::new(settings),
+            walker,
+            out,
+            next: 0,
+            progress,
+            encoded: Encoded::default(),
+            last_pass: window_open,
+            chunk_ts: window_open,
+            chunk_from: 0,
+            checkpoint_bytes: 0,
+        }
+    }
+
+    /// Runs until the drain is done. Nothing is encoded before the state at the start is known, and nothing of the time
+    /// in which it was read before all of that time is here.
+    pub fn run(mut self, start: &Receiver<Start>, drained: &Receiver<Drained>) -> Encoded {
+        let Ok(start) = start.recv() else { return self.encoded };
+        let mut waiting = Some(start);
+        let mut held = Vec::new();
+        let mut open_calls: Option<Vec<Snap>> = None;
+        for message in drained {
+            match message {
+                Drained::Batch(batch) => self.encoder.add(batch),
+                Drained::Pass { watermark, drops, lost_state } => {
+                    held.push((drops, lost_state));
+                    if let Some(start) = waiting.take_if(|s| watermark > s.done) {
+                        self.encoder.begin(start);
+                    }
+                    if waiting.is_none() {
+                        for (drops, lost_state) in held.drain(..) {
+                            self.losses(&drops, &lost_state);
+                        }
+                        self.pass(watermark);
+                    }
+                }
+                Drained::Closed { ts, snaps } => {
+                    self.encoder.closing(ts);
+                    self.encoded.window_close = ts;
+                    open_calls = Some(snaps);
+                }
+            }
+        }
+        if let Some(start) = waiting.take() {
+            self.encoder.begin(start);
+        }
+        for (drops, lost_state) in held {
+            self.losses(&drops, &lost_state);
+        }
+        self.encoder.advance(u64::MAX);
+        self.encoder.in_flight(&open_calls.unwrap_or_default());
+        self.encoder.close_segment(clock::monotonic());
+        self.send();
+        self.encoded.totals = self.encoder.totals();
+        self.encoded
+    }
+
+    fn pass(&mut self, watermark: u64) {
+        self.encoder.advance(watermark);
+        self.last_pass = watermark;
+        let written = self.progress.bytes.load(Ordering::Relaxed);
+        let in_chunk = written.saturating_sub(self.chunk_from);
+        let enough = in_chunk >= CHUNK_BYTES.max(CHUNK_CHECKPOINTS * self.checkpoint_bytes);
+        if enough || (in_chunk > 0 && watermark.saturating_sub(self.chunk_ts) >= CHUNK_NS) {
+            // a walk that fails leaves the calls in flight out of one checkpoint, nothing else
+            let snaps = self.walker.walk().unwrap_or_default();
+            self.encoder.new_chunk(watermark, &snaps);
+            self.chunk_ts = watermark;
+            self.chunk_from = written;
+        }
+        self.send();
+        let totals = self.encoder.totals();
+        self.progress.events.store(totals.calls + totals.processes, Ordering::Relaxed);
+    }
+
+    fn send(&mut self) {
+        for piece in self.encoder.take_pieces() {
+            if let Piece::Checkpoint(cp) = &piece {
+                // stored size is not known here; this is of its order
+                let fds: usize = cp.fd_tables.iter().map(|t| t.fds.len()).sum();
+                self.checkpoint_bytes = 16 * (cp.tasks.len() + fds) as u64;
+            }
+            // the compressors are gone only when writing failed, which the main thread sees
+            self.out.send((self.next, piece)).ok();
+            self.next += 1;
+        }
+    }
+
+    fn losses(&mut self, drops: &[DropDelta], lost_state: &[(u32, u64)]) {
+        for delta in drops {
+            let count = delta.count;
+            let Some((cause, family)) = meaning(delta.cause) else {
+                self.encoded.own_calls += count.count;
+                continue;
+            };
+            if delta.is_loss() {
+                match self.encoded.lost.iter_mut().find(|(f, _)| *f == family) {
+                    Some((_, n)) => *n += count.count,
+                    None => self.encoded.lost.push((family, count.count)),
+                }
+            }
+            self.encoder.gap(cause, family, delta.cpu, count.count, count.first, count.last, 0);
+        }
+        for &(pid, first) in lost_state {
+            self.encoder.lost_state(pid, first);
+        }
+    }
+}
+
+/// What a counter of the BPF side means in a tape; None for the recorder's own calls, which are only counted.
+fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
+    Some(match cause {
+        Drop::Bulk => (GapCause::RingFull, Family::Syscall),
+        Drop::State => (GapCause::RingFull, Family::State),
+        Drop::Process => (GapCause::RingFull, Family::Process),
+        Drop::NoTask => (GapCause::StateFailed, Family::Syscall),
+        Drop::NoScratch => (GapCause::ScratchExhausted, Family::Syscall),
+        Drop::StringFault => (GapCause::StringFault, Family::Syscall),
+        Drop::Own => return None,
+    })
+}

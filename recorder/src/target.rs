@@ -1,0 +1,138 @@
+//! The command that is recorded: made before the probes are attached, started once they are.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+
+use anyhow::{Context, Result};
+
+use crate::config::Command;
+
+/// Exit status of the child when its execve fails.
+const EXEC_FAILED: i32 = 126;
+
+/// A child that waits for [`Child::go`] before it becomes the command.
+#[derive(Debug)]
+pub struct Child {
+    pid: libc::pid_t,
+    gate: Option<OwnedFd>,
+    status: Option<i32>,
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: fds is a valid int[2].
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: pipe2 succeeded, so both are new descriptors that nobody else owns.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+impl Child {
+    /// Forks. Must be called before any thread is started: the child runs on until its execve.
+    ///
+    /// # Errors
+    /// When no process or pipe can be made.
+    pub fn spawn(command: &Command) -> Result<Self> {
+        // everything that allocates happens before the fork
+        let mut argv: Vec<*const libc::c_char> = command.argv.iter().map(|a| a.as_ptr()).collect();
+        argv.push(ptr::null());
+        let env: Vec<CString> = std::env::vars_os()
+            .filter_map(|(k, v)| CString::new([k.as_bytes(), b"=", v.as_bytes()].concat()).ok())
+            .collect();
+        let mut envp: Vec<*const libc::c_char> = env.iter().map(|e| e.as_ptr()).collect();
+        envp.push(ptr::null());
+        let (wait, gate) = pipe().context("cannot make a pipe")?;
+        // SAFETY: this process has one thread, so the child may go on; it calls only async-signal-safe functions.
+        let pid = unsafe { libc::fork() };
+        if pid < 0 {
+            return Err(io::Error::last_os_error()).context("cannot fork");
+        }
+        if pid == 0 {
+            drop(gate);
+            become_command(&wait, &command.path, &argv, &envp);
+        }
+        Ok(Self { pid, gate: Some(gate), status: None })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid.cast_unsigned()
+    }
+
+    /// Lets it become the command.
+    pub fn go(&mut self) {
+        let Some(gate) = self.gate.take() else { return };
+        // SAFETY: one byte from a valid buffer to a descriptor that is open.
+        unsafe { libc::write(gate.as_raw_fd(), b"g".as_ptr().cast(), 1) };
+    }
+
+    /// Wait status once it has ended; does not wait.
+    pub fn ended(&mut self) -> Option<i32> {
+        self.wait(libc::WNOHANG)
+    }
+
+    /// Waits for its end.
+    pub fn wait_end(&mut self) -> Option<i32> {
+        self.wait(0)
+    }
+
+    fn wait(&mut self, flags: i32) -> Option<i32> {
+        if self.status.is_none() {
+            let mut status = 0;
+            // SAFETY: status is a valid int; pid is our child and not reaped yet.
+            if unsafe { libc::waitpid(self.pid, &raw mut status, flags) } == self.pid {
+                self.status = Some(status);
+            }
+        }
+        self.status
+    }
+
+    /// Sends a signal to it.
+    pub fn signal(&self, signal: i32) {
+        if self.status.is_none() {
+            // SAFETY: pid is our child and not reaped yet, so the number is not reused.
+            unsafe { libc::kill(self.pid, signal) };
+        }
+    }
+}
+
+/// Dropped before it was let go, the child ends by itself: its end of the pipe reads nothing.
+fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], envp: &[*const libc::c_char]) -> ! {
+    let mut byte = 0u8;
+    // SAFETY: one byte into a valid buffer; execve gets NUL-terminated arrays of NUL-terminated strings that live until
+    // it returns; _exit does not return.
+    unsafe {
+        if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
+            libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
+            let message = b"record: cannot execute the command\n";
+            libc::write(2, message.as_ptr().cast(), message.len());
+        }
+        libc::_exit(EXEC_FAILED)
+    }
+}
+
+/// Exit status a shell would give for a wait status.
+pub fn exit_status(wait_status: i32) -> u8 {
+    if libc::WIFSIGNALED(wait_status) {
+        128u8.wrapping_add(libc::WTERMSIG(wait_status) as u8)
+    } else {
+        libc::WEXITSTATUS(wait_status) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exit_status;
+
+    #[test]
+    fn statuses_are_the_shells() {
+        assert_eq!(exit_status(0), 0);
+        assert_eq!(exit_status(3 << 8), 3);
+        assert_eq!(exit_status(9), 137);
+        assert_eq!(exit_status(11 | 0x80), 139);
+    }
+}

@@ -1,0 +1,382 @@
+//! Who is who: threads and processes seen so far, by (id, start time), with their names and file tables.
+//!
+//! Plain values in, plain values out; events must come in time order. Ids get reused: an entry is found by id *and*
+//! start time, and a dead one is kept a little while for records that come late.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use systape_bpf::wire::{Ident, Task as WireTask, comm as comm_of};
+use systape_format::model::{Task, UID_UNKNOWN};
+
+use crate::fds::{FdTable, Name};
+
+/// How long a dead task is remembered.
+const KEEP_DEAD_NS: u64 = 2_000_000_000;
+
+/// Index of a task in [`Tasks`].
+pub type TaskId = u32;
+
+/// Arguments an exec got, for the exec call's own record.
+#[derive(Clone, Debug)]
+pub struct Argv {
+    /// NUL-separated.
+    pub bytes: Vec<u8>,
+    /// ByteStatus as the wire has it.
+    pub status: u8,
+    /// Bytes there were.
+    pub full: u64,
+}
+
+/// A thread.
+#[derive(Debug)]
+pub struct Entry {
+    /// As the tape has it.
+    pub task: Task,
+    /// Its number in the segment being built: (segment, index).
+    pub interned: (u32, u32),
+    /// Its table of files.
+    pub files: u32,
+    /// Its current directory; None = not known.
+    pub cwd: Option<Rc<Name>>,
+    /// Set between an exec and the return of the exec call.
+    pub argv: Option<Argv>,
+    /// Between the enter and the return of a call that closes an fd: what it stood for.
+    pub closing: Option<Rc<Name>>,
+    alive: bool,
+}
+
+/// All tasks.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    by_ident: FxHashMap<(u32, u64), TaskId>,
+    processes: FxHashMap<(u32, u64), u32>,
+    tables: Vec<Option<(FdTable, u32)>>,
+    free_tables: Vec<u32>,
+    dead: VecDeque<(u64, TaskId)>,
+    last: Option<((u32, u64), TaskId)>,
+    next_utid: u32,
+    next_upid: u32,
+}
+
+impl Tasks {
+    /// The task of a record, if it is known.
+    pub fn find(&mut self, id: &Ident) -> Option<TaskId> {
+        let key = (id.tid, id.start);
+        if let Some((last, task)) = self.last
+            && last == key
+        {
+            return Some(task);
+        }
+        let task = *self.by_ident.get(&key)?;
+        self.last = Some((key, task));
+        Some(task)
+    }
+
+    /// The task of a record; a new one with nothing known but its ids when it was not seen before.
+    pub fn find_or_add(&mut self, id: &Ident) -> TaskId {
+        match self.find(id) {
+            Some(task) => task,
+            None => self.add(Task {
+                tid: id.tid,
+                pid: id.pid,
+                start_ns: id.start,
+                leader_start_ns: id.leader_start,
+                uid: UID_UNKNOWN,
+                ..Task::default()
+            }),
+        }
+    }
+
+    /// A task from the snapshot or from a record of its own; what is known already stays when the new word has less.
+    pub fn learn(&mut self, wire: &WireTask) -> TaskId {
+        let id = self.find_or_add(&wire.id);
+        let entry = self.get_mut(id);
+        let exe = std::mem::take(&mut entry.task.exe);
+        entry.task = Task {
+            comm: comm_of(&wire.comm),
+            exe,
+            uid: wire.uid,
+            cgroup_id: wire.cgroup_id,
+            ns_tid: wire.ns_tid,
+            ns_pid: wire.ns_pid,
+            ppid: wire.ppid,
+            ..entry.task.clone()
+        };
+        entry.interned = (u32::MAX, 0);
+        id
+    }
+
+    /// A task made by `parent`; files and cwd are shared or copied as the flags of the fork say.
+    pub fn fork(&mut self, child: &WireTask, parent: TaskId, shares_files: bool, same_process: bool, shares_fs: bool) -> TaskId {
+        let (exe, files, cwd) = {
+            let p = self.get(parent);
+            // a cwd shared with another process can change there unseen
+            let cwd = if shares_fs && !same_process { None } else { p.cwd.clone() };
+            (p.task.exe.clone(), p.files, cwd)
+        };
+        let id = self.learn(child);
+        let table = if shares_files {
+            self.share_table(files);
+            files
+        } else {
+            let copy = self.table(files).fork();
+            self.new_table(copy)
+        };
+        let old = std::mem::replace(&mut self.get_mut(id).files, table);
+        self.drop_table(old);
+        let entry = self.get_mut(id);
+        entry.task.exe = exe;
+        entry.cwd = cwd;
+        id
+    }
+
+    /// Gives the task a table of files of its own, a copy of the one it shared.
+    pub fn unshare_files(&mut self, id: TaskId) {
+        let old = self.get(id).files;
+        if self.tables[old as usize].as_ref().is_some_and(|(_, users)| *users > 1) {
+            let copy = self.table(old).fork();
+            self.get_mut(id).files = self.new_table(copy);
+            self.drop_table(old);
+        }
+    }
+
+    /// The process's current directory changed; threads share it.
+    pub fn set_cwd(&mut self, id: TaskId, cwd: Option<Rc<Name>>) {
+        let task = &self.get(id).task;
+        let leader = self.by_ident.get(&(task.pid, task.leader_start_ns)).copied().unwrap_or(id);
+        self.get_mut(leader).cwd.clone_from(&cwd);
+        self.get_mut(id).cwd = cwd;
+    }
+
+    /// The task ended at `ts`.
+    pub fn exit(&mut self, id: TaskId, ts: u64) {
+        let entry = self.get_mut(id);
+        if std::mem::replace(&mut entry.alive, false) {
+            self.dead.push_back((ts, id));
+        }
+    }
+
+    /// Forgets tasks that have been dead for a while before `ts`.
+    pub fn sweep(&mut self, ts: u64) {
+        while self.dead.front().is_some_and(|(died, _)| died + KEEP_DEAD_NS < ts) {
+            let Some((_, id)) = self.dead.pop_front() else { return };
+            if let Some(entry) = self.entries[id as usize].take() {
+                let key = (entry.task.tid, entry.task.start_ns);
+                // a thread that execs may have taken over the leader's ids: then they are its own now
+                if self.by_ident.get(&key) == Some(&id) {
+                    self.by_ident.remove(&key);
+                    if entry.task.tid == entry.task.pid {
+                        self.processes.remove(&(entry.task.pid, entry.task.leader_start_ns));
+                    }
+                }
+                self.drop_table(entry.files);
+                self.free.push(id);
+                self.last = None;
+            }
+        }
+    }
+
+    /// A thread that execs takes over its leader's ids.
+    pub fn rename_ident(&mut self, id: TaskId, to: &Ident) {
+        let old = (self.get(id).task.tid, self.get(id).task.start_ns);
+        if old == (to.tid, to.start) {
+            return;
+        }
+        // the leader's own entry gives way; its exit is reported under the old ids of the thread
+        if let Some(leader) = self.by_ident.get(&(to.tid, to.start)).copied() {
+            let task = self.get(leader).task.clone();
+            let entry = self.get_mut(id);
+            entry.task.utid = task.utid;
+            entry.task.ns_tid = task.ns_tid;
+            self.exit(leader, 0);
+        }
+        self.by_ident.remove(&old);
+        self.by_ident.insert((to.tid, to.start), id);
+        let entry = self.get_mut(id);
+        entry.task.tid = to.tid;
+        entry.task.start_ns = to.start;
+        entry.interned = (u32::MAX, 0);
+        self.last = None;
+    }
+
+    /// The task; `id` comes from this table and is not swept while records of it are being encoded.
+    pub fn get(&self, id: TaskId) -> &Entry {
+        self.entries[id as usize].as_ref().expect("a task id is used only until the next sweep")
+    }
+
+    /// See [`Self::get`].
+    pub fn get_mut(&mut self, id: TaskId) -> &mut Entry {
+        self.entries[id as usize].as_mut().expect("a task id is used only until the next sweep")
+    }
+
+    /// The files of a task.
+    pub fn files(&self, id: TaskId) -> &FdTable {
+        self.table(self.get(id).files)
+    }
+
+    /// See [`Self::files`].
+    pub fn files_mut(&mut self, id: TaskId) -> &mut FdTable {
+        let table = self.get(id).files;
+        &mut self.tables[table as usize].as_mut().expect("a live task holds its table").0
+    }
+
+    /// Tasks alive, of every process.
+    pub fn alive(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
+        let all = self.entries.iter().enumerate();
+        all.filter_map(|(i, e)| e.as_ref().filter(|e| e.alive).map(|e| (i as TaskId, e)))
+    }
+
+    fn table(&self, table: u32) -> &FdTable {
+        &self.tables[table as usize].as_ref().expect("a live task holds its table").0
+    }
+
+    fn add(&mut self, mut task: Task) -> TaskId {
+        self.next_utid += 1;
+        task.utid = self.next_utid;
+        task.upid = match self.processes.get(&(task.pid, task.leader_start_ns)) {
+            Some(&upid) => upid,
+            None => {
+                self.next_upid += 1;
+                self.processes.insert((task.pid, task.leader_start_ns), self.next_upid);
+                self.next_upid
+            }
+        };
+        let key = (task.tid, task.start_ns);
+        // a thread nobody told about belongs to its process's table
+        let leader = self.by_ident.get(&(task.pid, task.leader_start_ns)).copied();
+        let files = match leader {
+            Some(leader) => {
+                let table = self.get(leader).files;
+                self.share_table(table);
+                table
+            }
+            None => self.new_table(FdTable::default()),
+        };
+        let cwd = leader.and_then(|l| self.get(l).cwd.clone());
+        let exe = leader.map(|l| self.get(l).task.exe.clone()).unwrap_or_default();
+        task.exe = exe;
+        let entry = Entry { task, interned: (u32::MAX, 0), files, cwd, argv: None, closing: None, alive: true };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.entries[id as usize] = Some(entry);
+                id
+            }
+            None => {
+                self.entries.push(Some(entry));
+                (self.entries.len() - 1) as TaskId
+            }
+        };
+        self.by_ident.insert(key, id);
+        self.last = None;
+        id
+    }
+
+    fn new_table(&mut self, table: FdTable) -> u32 {
+        match self.free_tables.pop() {
+            Some(i) => {
+                self.tables[i as usize] = Some((table, 1));
+                i
+            }
+            None => {
+                self.tables.push(Some((table, 1)));
+                (self.tables.len() - 1) as u32
+            }
+        }
+    }
+
+    fn share_table(&mut self, table: u32) {
+        if let Some((_, users)) = &mut self.tables[table as usize] {
+            *users += 1;
+        }
+    }
+
+    fn drop_table(&mut self, table: u32) {
+        let slot = &mut self.tables[table as usize];
+        if let Some((_, users)) = slot {
+            *users -= 1;
+            if *users == 0 {
+                *slot = None;
+                self.free_tables.push(table);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire(tid: u32, pid: u32, start: u64, comm: &str) -> WireTask {
+        let mut w = WireTask { id: Ident { tid, pid, start, leader_start: if tid == pid { start } else { 1 } }, ..WireTask::default() };
+        for (to, from) in w.comm.iter_mut().zip(comm.bytes()) {
+            *to = from.cast_signed();
+        }
+        w
+    }
+
+    #[test]
+    fn ids_are_told_apart_by_their_start() {
+        let mut tasks = Tasks::default();
+        let a = tasks.learn(&wire(7, 7, 100, "a"));
+        let b = tasks.learn(&wire(7, 7, 200, "b"));
+        assert_ne!(a, b);
+        assert_ne!(tasks.get(a).task.upid, tasks.get(b).task.upid);
+        assert_eq!(tasks.find(&wire(7, 7, 100, "").id), Some(a));
+        assert_eq!(tasks.get(a).task.comm, b"a");
+    }
+
+    #[test]
+    fn threads_share_files_and_processes_copy_them() {
+        let mut tasks = Tasks::default();
+        let main = tasks.learn(&wire(7, 7, 1, "main"));
+        tasks.files_mut(main).set(5, 3, Name::new(b"/a".into()), false);
+        let thread = tasks.fork(&wire(8, 7, 10, "main"), main, true, true, true);
+        let child = tasks.fork(&wire(9, 9, 11, "main"), main, false, false, false);
+        tasks.files_mut(thread).close(20, 3);
+        assert!(tasks.files(main).at(21, 3).is_none());
+        assert_eq!(tasks.files(child).at(21, 3).unwrap().bytes, b"/a");
+        assert_eq!(tasks.get(main).task.upid, tasks.get(thread).task.upid);
+        assert_ne!(tasks.get(main).task.upid, tasks.get(child).task.upid);
+        tasks.unshare_files(thread);
+        tasks.files_mut(thread).set(30, 9, Name::new(b"/t".into()), false);
+        assert!(tasks.files(main).at(31, 9).is_none());
+    }
+
+    #[test]
+    fn the_dead_are_kept_a_while_and_then_forgotten() {
+        let mut tasks = Tasks::default();
+        let a = tasks.learn(&wire(7, 7, 100, "a"));
+        tasks.exit(a, 1_000);
+        tasks.sweep(1_000_000);
+        assert_eq!(tasks.find(&wire(7, 7, 100, "").id), Some(a));
+        tasks.sweep(1_000 + KEEP_DEAD_NS + 1);
+        assert_eq!(tasks.find(&wire(7, 7, 100, "").id), None);
+        let b = tasks.learn(&wire(9, 9, 5, "b"));
+        assert_eq!(tasks.get(b).task.utid, 2, "numbers are not reused");
+    }
+
+    #[test]
+    fn a_thread_that_execs_becomes_the_leader() {
+        let mut tasks = Tasks::default();
+        let main = tasks.learn(&wire(7, 7, 1, "main"));
+        let thread = tasks.fork(&wire(8, 7, 10, "main"), main, true, true, true);
+        let utid = tasks.get(main).task.utid;
+        tasks.rename_ident(thread, &wire(7, 7, 1, "").id);
+        assert_eq!(tasks.find(&wire(7, 7, 1, "").id), Some(thread));
+        assert_eq!((tasks.get(thread).task.tid, tasks.get(thread).task.utid), (7, utid));
+    }
+
+    #[test]
+    fn a_thread_nobody_announced_joins_its_process() {
+        let mut tasks = Tasks::default();
+        let main = tasks.learn(&wire(7, 7, 1, "main"));
+        tasks.files_mut(main).set(5, 3, Name::new(b"/a".into()), false);
+        let thread = tasks.find_or_add(&wire(8, 7, 10, "").id);
+        assert_eq!(tasks.files(thread).at(6, 3).unwrap().bytes, b"/a");
+        assert_eq!(tasks.get(thread).task.uid, UID_UNKNOWN);
+    }
+}

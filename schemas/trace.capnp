@@ -1,0 +1,337 @@
+# The messages inside a tape. One block of a tape = one zstd frame = one of the root structs below; which one is
+# told by the block's kind (see docs/tape-format.md for the block header).
+#
+# Rules
+# - Add fields with the next number, never renumber, never reuse. An absent field must read as "not recorded".
+# - A change to the meaning of a row needs a bit in the block header's features_incompat (schemas/CHANGES.md).
+# - Kernel values (nr, signo, errno, flags, modes) are raw integers. Only our own kinds are enums: `unknown @0`,
+#   append-only.
+# - Bytes that the kernel does not promise to be UTF-8 are Data.
+# - Every text or bytes field carries its class in $class(...); redaction works by class, and a test fails on a field
+#   without one. Classes: path, string, comm, address, host, user, command, none.
+# - Times are nanoseconds of CLOCK_MONOTONIC of the recorded machine unless the name says otherwise.
+# - "must" is checked by the reader; a block that breaks a must is refused as a whole and counted as a hole.
+
+@0xd5b8a7f3c1e90264;
+
+annotation class @0xb7d1c4a09e35f821 (field) :Text;
+
+using Ns = UInt64;          # CLOCK_MONOTONIC
+using TaskIdx = UInt32;     # index into the segment's Dict.tasks
+using Errno = UInt16;       # 0 = ok; 1..4095 an error; 512..516 a restart the caller never sees
+
+# ---------------------------------------------------------------- columns
+
+struct Column {
+  # n unsigned values, one per row, narrowed to the smallest width that holds most of them; the rows that do not fit
+  # are in `exceptions`. n is given by the group, not by the column; a list of any other length is refused.
+  union {
+    absent @0 :Void;            # not recorded: prints as unknown, never as 0
+    const @1 :UInt64;           # every row has this value
+    u8 @2 :Data $class("none"); # one byte a row
+    u16 @3 :List(UInt16);
+    u32 @4 :List(UInt32);
+    u64 @5 :List(UInt64);
+  }
+  transform @6 :Transform;
+  exceptionRows @7 :List(UInt32);     # strictly ascending, must be < n
+  exceptionValues @8 :List(UInt64);   # as long as exceptionRows; replaces the narrow value before the transform
+}
+
+enum Transform {
+  unknown @0;        # must not occur: the block is refused
+  none @1;
+  zigzag @2;         # value = (v >> 1) ^ -(v & 1), a signed 64-bit number
+}
+
+# ---------------------------------------------------------------- session (first block of a tape)
+
+struct Session {
+  clock @0 :ClockSample;
+  bootId @1 :Text $class("host");
+  hostname @2 :Data $class("host");
+  machineIdHash @3 :UInt64;           # xxh3 of /etc/machine-id, 0 = not known
+  utcOffsetSeconds @4 :Int32;
+  kernelRelease @5 :Text $class("none");
+  kernelVersion @6 :Text $class("none");
+  machine @7 :Text $class("none");     # uname -m
+  cpus @8 :UInt32;                     # possible CPUs
+  pageSize @9 :UInt32;
+  toolVersion @10 :Text $class("none");
+  arguments @11 :List(Argument);       # record's own command line
+  target @12 :Text $class("command");  # in words: "system-wide", "command dd ...", "pid 17"
+  selection @13 :List(Argument);       # the -e expressions, empty = everything
+  stringLimit @14 :UInt32;             # bytes kept of a path or string
+  windowOpen @15 :Ns;                  # events before this were not taken; ts_ns in reports counts from here
+  syscalls @16 :List(SyscallFormat);   # from the kernel's tracefs formats; empty when tracefs was absent
+  users @17 :List(User);
+  devices @18 :List(Device);
+  cgroups @19 :List(Cgroup);
+  ringBytes @20 :UInt64;               # all rings together
+  notes @21 :List(Argument);           # what this recording could not do and why (capability, kernel feature)
+}
+
+struct Argument { value @0 :Data $class("command"); }
+
+struct ClockSample {
+  monotonic @0 :Ns;
+  boottime @1 :UInt64;
+  realtime @2 :UInt64;       # ns since 1970
+  width @3 :UInt64;          # ns between the first and the last of the three reads: the sample's uncertainty
+}
+
+struct SyscallFormat {
+  abi @0 :UInt8;
+  nr @1 :UInt32;
+  name @2 :Text $class("none");
+  argNames @3 :List(Text) $class("none");
+  argTypes @4 :List(Text) $class("none");
+}
+
+struct User { uid @0 :UInt32; name @1 :Data $class("user"); }
+struct Device { major @0 :UInt32; minor @1 :UInt32; name @2 :Data $class("none"); }
+struct Cgroup { id @0 :UInt64; path @1 :Data $class("path"); }
+
+# ---------------------------------------------------------------- dict (first block of a segment)
+
+struct Dict {
+  tasks @0 :List(Task);      # must not be longer than the segment has rows, plus 65536
+  calls @1 :List(Call);      # the distinct syscalls of the segment
+  windowStart @2 :Ns;        # the segment holds calls that ended in [windowStart, windowEnd); late records excepted
+  windowEnd @3 :Ns;
+}
+
+struct Task {
+  tid @0 :UInt32;
+  pid @1 :UInt32;
+  startNs @2 :UInt64;        # thread's start, CLOCK_MONOTONIC; 0 = not known
+  leaderStartNs @3 :UInt64;  # process's start; 0 = not known
+  comm @4 :Data $class("comm");
+  exe @5 :Data $class("path");       # empty = not known
+  uid @6 :UInt32;            # 0xffffffff = not known
+  cgroupId @7 :UInt64;       # cgroup v2 id; 0 = not known
+  utid @8 :UInt32;           # unique in the tape, from 1
+  upid @9 :UInt32;
+  nsTid @10 :UInt32;         # tid in the task's own pid namespace; 0 = not known
+  nsPid @11 :UInt32;
+  ppid @12 :UInt32;          # 0 = none or not known
+}
+
+struct Call { abi @0 :UInt8; nr @1 :UInt32; }
+
+# ---------------------------------------------------------------- syscalls, column groups
+#
+# Row order: the first `carryRows` rows began before the segment's window and are sorted by (start, task); the rest are
+# sorted by end. Every group of a segment has the same number of rows.
+
+struct SyscallsCore {
+  # What a summary needs.
+  rows @0 :UInt32;
+  carryRows @1 :UInt32;      # must be <= rows
+  call @2 :Column;           # index into Dict.calls, must be < its length
+  task @3 :Column;           # TaskIdx, must be < length of Dict.tasks
+  dur @4 :Column;            # ns; a lower bound unless state = complete
+  errno @5 :Column;          # Errno
+  state @6 :Column;          # low 4 bits: CallState; bit 4: kept for fd tracking only, the -e of record did not select it
+}
+
+enum CallState {
+  unknown @0;
+  complete @1;
+  inFlight @2;      # still open when the recording ended: dur is a lower bound, no return value
+  killed @3;        # the task was killed inside the call: no return value
+  noReturn @4;      # exit, exit_group, and calls open at the task's exit
+  beganBefore @5;   # ended in the recording, began before it: dur is a lower bound
+  cloneChild @6;    # the child's side of fork/clone: an exit without an enter, nobody called it
+  denied @7;        # seccomp or ptrace refused it before it was entered: no duration
+  lostEnter @8;     # its enter was not seen (state map full): no duration, arguments as at exit
+}
+
+struct SyscallsTime {
+  # end of row r (r >= carryRows) = windowStart + sum of endDelta up to r. Never negative: a row that ended before the
+  # window (a late record) also began before it and is a carry row. Its start is end - dur, 0 when dur > end.
+  # start of row r (r < carryRows) = carryStart0 + sum of carryStartDelta up to r; its end is start + dur.
+  # No sum may pass 2^64 - 1.
+  endDelta @0 :Column;           # rows - carryRows values
+  carryStart0 @1 :Ns;
+  carryStartDelta @2 :Column;    # carryRows values, the first is 0
+  cpu @3 :Column;                # rows values: the CPU that ran the call's exit
+}
+
+struct SyscallsArgs {
+  # Columns are in the order of (task, call, row): rebuild it from core with a stable sort.
+  ret @0 :Column;          # zigzag; 0 when errno != 0 or there is no return value
+  args @1 :List(Column);   # up to 6, all `rows` long; an argument the call does not have is 0
+}
+
+struct SyscallsFds {
+  # The path behind fd arguments, resolved at the call's enter time. Same row order as args.
+  # 0 = the call has no fd argument or it is negative; 1 = unknown; i + 2 = names[i]
+  fd @0 :Column;
+  names @1 :List(FdName);
+}
+
+struct FdName { name @0 :Data $class("path"); }
+
+struct SyscallsBytes {
+  # Captured user memory, sorted by (row, arg).
+  n @0 :UInt32;
+  row @1 :Column;          # delta from the previous value's row
+  arg @2 :Column;          # 0..5; bit 3 set: second captured value of that argument
+  status @3 :Column;       # ByteStatus
+  len @4 :Column;          # bytes stored
+  full @5 :Column;         # bytes the value really had; 0 = not known
+  bytes @6 :Data $class("string");    # all values one after the other, must be sum(len) long
+}
+
+enum ByteStatus {
+  unknown @0;
+  whole @1;
+  truncated @2;      # stored len of full
+  notResident @3;    # the page was absent at enter and at exit
+  late @4;           # whole, but read at exit
+  lateTruncated @5;
+  noBuffer @6;       # the recorder's scratch pool was exhausted
+  redacted @7;
+}
+
+# ---------------------------------------------------------------- process life
+
+struct Processes {
+  events @0 :List(ProcessEvent);     # sorted by ts
+}
+
+struct ProcessEvent {
+  ts @0 :Ns;
+  kind @1 :ProcessKind;
+  task @2 :TaskIdx;            # the task it is about (fork: the child)
+  parent @3 :TaskIdx;          # fork: the task that forked; else = task
+  flags @4 :UInt32;            # fork: 1 thread, 2 shares files, 4 shares fs
+  exitCode @5 :UInt32;         # exit: the kernel's exit_code (status in bits 8..15, signal in 0..6, 0x80 core)
+  groupDead @6 :Bool;          # exit: the last thread of its process
+  path @7 :Data $class("path");        # exec: as given to exec
+  argv @8 :Data $class("command");     # exec: NUL-separated
+  argvFull @9 :UInt64;         # bytes argv really had
+  argvStatus @10 :ByteStatus;
+  oldTid @11 :UInt32;          # exec by a thread other than the leader: its tid before
+  comm @12 :Data $class("comm");       # rename: the new name
+}
+
+enum ProcessKind {
+  unknown @0;
+  fork @1;
+  exec @2;
+  exit @3;
+  rename @4;
+  cred @5;       # uid changed
+}
+
+# ---------------------------------------------------------------- checkpoint (head of a chunk)
+
+struct Checkpoint {
+  # Everything known at `ts`; chunks can be read without what came before them. May be several blocks (parts): lists go
+  # on where those of the part before ended, a table whose upid equals the last one's goes on too; ts, clock and source
+  # are those of the first part.
+  ts @0 :Ns;
+  clock @1 :ClockSample;
+  tasks @2 :List(Task);
+  fdTables @3 :List(FdTable);
+  inFlight @4 :List(InFlight);
+  source @5 :Text $class("none");      # "snapshot" (read from the system) or "tracked"
+}
+
+struct FdTable {
+  upid @0 :UInt32;
+  complete @1 :Bool;           # false: fds not listed may exist
+  cwd @2 :Data $class("path");         # empty = not known
+  fds @3 :List(Fd);
+}
+
+struct Fd { fd @0 :Int32; path @1 :Data $class("path"); cloexec @2 :Bool; }
+
+struct InFlight {
+  utid @0 :UInt32;
+  call @1 :Call;
+  start @2 :Ns;                # a lower bound of the duration follows from it; 0 = before the recording
+  args @3 :List(UInt64);
+  taskState @4 :UInt8;         # letter of ps(1): R S D T Z X I; 0 = not known
+}
+
+# ---------------------------------------------------------------- loss
+
+struct Gaps {
+  gaps @0 :List(Gap);
+}
+
+struct Gap {
+  cause @0 :GapCause;
+  family @1 :Family;
+  cpu @2 :UInt32;            # 0xffffffff = not tied to one
+  count @3 :UInt64;          # 0 = how many is not known: every total it touches is "at least"
+  first @4 :Ns;
+  last @5 :Ns;
+  pid @6 :UInt32;            # 0 = not known
+}
+
+enum GapCause {
+  unknown @0;
+  ringFull @1;
+  stateFailed @2;      # per-task state could not be made: the call's exit had no enter
+  scratchExhausted @3; # strings could not be taken
+  skipped @4;          # the kernel skipped the program (recursion)
+  queueFull @5;        # the recorder's own queue was full
+  ownTraffic @6;       # calls of the recorder itself, left out on purpose
+  stringFault @7;      # user memory was not resident at enter nor at exit
+  diskError @8;
+  badRecord @9;        # a wire record the recorder could not read
+  lateRecord @10;      # arrived after its segment was closed: stored in a later one
+}
+
+enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; }
+
+# ---------------------------------------------------------------- index and end
+
+struct Index {
+  # May be several blocks; lists go on where those of the block before ended.
+  segments @0 :List(SegmentEntry);     # by segment number, ascending
+  checkpoints @1 :List(BlockRef);      # by offset; a checkpoint of several parts has an entry for each
+}
+
+struct BlockRef {
+  kind @0 :UInt16;
+  offset @1 :UInt64;       # from the tape's first byte
+  storedLen @2 :UInt32;
+  rawLen @3 :UInt32;
+  chunk @4 :UInt32;
+}
+
+struct SegmentEntry {
+  segment @0 :UInt32;
+  chunk @1 :UInt32;
+  blocks @2 :List(BlockRef);
+  rows @3 :UInt32;
+  carryRows @4 :UInt32;
+  carryStartMin @5 :Ns;    # 0 = no carry rows
+  startMin @6 :Ns;
+  endMin @7 :Ns;
+  endMax @8 :Ns;
+  maxDur @9 :UInt64;
+  calls @10 :List(UInt32);   # abi << 24 | nr, ascending; at most 112. Empty although rows > 0 = not known
+  pids @11 :List(UInt32);    # ascending, of every task and gap of the segment; at most 64
+  pidBloom @12 :Data $class("none");   # 256 bytes when there are more than 64 pids, else empty (docs/tape-format.md)
+  failures @13 :UInt32;    # rows with an errno below 512
+}
+
+struct End {
+  clock @0 :ClockSample;
+  windowClose @1 :Ns;
+  reason @2 :Text $class("none");      # "command exited", "interrupted", "--for reached", ...
+  events @3 :List(KindCount);          # stored
+  lost @4 :List(KindCount);
+  commandExit @5 :Int32;               # wait status of the command; -1 = there was none
+  selfCpuNs @6 :UInt64;                # the recorder's own CPU time
+  selfPeakRss @7 :UInt64;
+  ownCalls @8 :UInt64;                 # syscalls of the recorder itself, not recorded
+}
+
+struct KindCount { family @0 :Family; count @1 :UInt64; }
