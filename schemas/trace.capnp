@@ -148,14 +148,25 @@ enum CallState {
 }
 
 struct SyscallsTime {
-  # end of row r (r >= carryRows) = windowStart + sum of endDelta up to r. Never negative: a row that ended before the
-  # window (a late record) also began before it and is a carry row. Its start is end - dur, 0 when dur > end.
+  # Rows r >= carryRows are sorted by end. Going through them with e = windowStart at first:
+  #   endFrom = previousEnd:         e += endDelta[r]            (unsigned; ends ascend, so it is never negative)
+  #   endFrom = previousEndToStart:  e += endDelta[r] + dur[r]   (signed: start minus the previous end; the sum must not
+  #                                  be negative)
+  # then e is the end of row r; its start is end - dur, 0 when dur > end. A row that ended before the window (a late
+  # record) also began before it and is a carry row.
   # start of row r (r < carryRows) = carryStart0 + sum of carryStartDelta up to r; its end is start + dur.
   # No sum may pass 2^64 - 1.
   endDelta @0 :Column;           # rows - carryRows values
   carryStart0 @1 :Ns;
   carryStartDelta @2 :Column;    # carryRows values, the first is 0
   cpu @3 :Column;                # rows values: the CPU that ran the call's exit
+  endFrom @4 :EndFrom;
+}
+
+enum EndFrom {
+  unknown @0;              # must not occur
+  previousEnd @1;
+  previousEndToStart @2;   # of use when one task makes most calls: what lies between them varies less than they do
 }
 
 struct SyscallsArgs {

@@ -8,7 +8,9 @@ use std::io::{BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
 use systape_abi::{Abi, number};
-use systape_format::model::{ByteStatus, Call, CallState, Checkpoint, ClockSample, End, FD_NONE, FD_UNKNOWN, Family, Session, SyscallRow, Task};
+use systape_format::model::{
+    ByteStatus, Call, CallState, Checkpoint, ClockSample, End, FD_NONE, FD_UNKNOWN, Family, Session, SyscallRow, Task,
+};
 use systape_format::{Encoder, SegmentBuilder, Writer};
 
 const START: u64 = 1_000_000_000_000;
@@ -41,7 +43,12 @@ fn main() -> Result<()> {
     };
     let mut writer = Writer::create(BufWriter::new(File::create(path)?), [7; 16], &session)?;
     let mut encoder = Encoder::new(3);
-    writer.checkpoint(encoder.checkpoint(&Checkpoint { ts: START, clock, source: "snapshot".into(), ..Checkpoint::default() })?)?;
+    writer.checkpoint(encoder.checkpoint(&Checkpoint {
+        ts: START,
+        clock,
+        source: "snapshot".into(),
+        ..Checkpoint::default()
+    })?)?;
     let mut tape = Tape { numbers: Numbers(88_172_645_463_325_252), now: START, mixed, open: vec![START; 16] };
     let mut left = rows;
     while left > 0 {
@@ -55,7 +62,13 @@ fn main() -> Result<()> {
         writer.segment(encoder.segment(builder.finish(tape.now))?)?;
         left -= count;
     }
-    let end = End { clock: ClockSample { monotonic: tape.now, realtime: clock.realtime + tape.now - START, ..clock }, window_close: tape.now, reason: "command exited".into(), events: vec![(Family::Syscall, rows)], ..End::default() };
+    let end = End {
+        clock: ClockSample { monotonic: tape.now, realtime: clock.realtime + tape.now - START, ..clock },
+        window_close: tape.now,
+        reason: "command exited".into(),
+        events: vec![(Family::Syscall, rows)],
+        ..End::default()
+    };
     writer.finish(&end)?.flush()?;
     Ok(())
 }
@@ -76,7 +89,17 @@ impl Tape {
     fn task(&self, thread: u32) -> Task {
         let (tid, pid) = if self.mixed { (4000 + thread, 4000 + thread / 4 * 4) } else { (4000, 4000) };
         let comm = if self.mixed { format!("worker-{}", thread / 4) } else { "dd".into() };
-        Task { tid, pid, utid: thread + 1, upid: thread / 4 + 1, start_ns: 1, leader_start_ns: 1, comm: comm.into_bytes(), uid: 1000, ..Task::default() }
+        Task {
+            tid,
+            pid,
+            utid: thread + 1,
+            upid: thread / 4 + 1,
+            start_ns: 1,
+            leader_start_ns: 1,
+            comm: comm.into_bytes(),
+            uid: 1000,
+            ..Task::default()
+        }
     }
 
     fn dd(&mut self, builder: &mut SegmentBuilder) {
@@ -86,7 +109,17 @@ impl Tape {
         let (task, call) = (builder.intern_task(&self.task(0)), builder.intern_call(call(name)));
         let fd = builder.intern_fd_name(if name == "read" { b"/dev/zero" } else { b"/dev/null" });
         let args = [u64::from(name == "write"), 0x55fa_d126_3000, 1, 0, 0, 0];
-        builder.push_syscall(SyscallRow { end: self.now, dur, task, call, ret: 1, args, fd, state: CallState::Complete, ..SyscallRow::default() });
+        builder.push_syscall(SyscallRow {
+            end: self.now,
+            dur,
+            task,
+            call,
+            ret: 1,
+            args,
+            fd,
+            state: CallState::Complete,
+            ..SyscallRow::default()
+        });
     }
 
     fn mixed(&mut self, builder: &mut SegmentBuilder) {
@@ -105,11 +138,25 @@ impl Tape {
             3 => ("futex", [0x7f34_dd50_9478, 128, 2, 0, 0, 0], FD_NONE, 0, 0),
             4 => ("mmap", [0, 8192, 3, 0x22, 0xffff_ffff, 0], FD_NONE, 0x7f34_dd54_9000, 0),
             5 => ("close", [3, 0, 0, 0, 0, 0], FD_UNKNOWN, 0, 0),
-            6 | 7 => ("read", [5, 0x55fa_d126_3500, 8192, 0, 0, 0], builder.intern_fd_name(b"/staging/big_file"), 8192, 0),
+            6 | 7 => {
+                ("read", [5, 0x55fa_d126_3500, 8192, 0, 0, 0], builder.intern_fd_name(b"/staging/big_file"), 8192, 0)
+            }
             _ => ("write", [1, 0x55fa_d126_3500, 79, 0, 0, 0], builder.intern_fd_name(b"/var/log/SchedLog"), 79, 0),
         };
         let call = builder.intern_call(call(name));
-        let row = SyscallRow { end: self.now, dur, cpu: thread as u32 % 4, task, call, ret, errno, args, fd, state: CallState::Complete, ..SyscallRow::default() };
+        let row = SyscallRow {
+            end: self.now,
+            dur,
+            cpu: thread as u32 % 4,
+            task,
+            call,
+            ret,
+            errno,
+            args,
+            fd,
+            state: CallState::Complete,
+            ..SyscallRow::default()
+        };
         let id = builder.push_syscall(row);
         if name == "openat" {
             let path = format!("/usr/lib/python3/dist-packages/module{}.py", self.numbers.below(500));

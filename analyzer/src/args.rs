@@ -44,7 +44,15 @@ pub struct Args {
     pub duration: Option<String>,
 
     /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up
-    #[arg(short = 'e', long = "event", alias = "expr", alias = "trace", value_name = "EXPR", allow_hyphen_values = true, help_heading = "Filters")]
+    #[arg(
+        short = 'e',
+        long = "event",
+        alias = "expr",
+        alias = "trace",
+        value_name = "EXPR",
+        allow_hyphen_values = true,
+        help_heading = "Filters"
+    )]
     pub events: Vec<String>,
 
     /// Only calls that failed

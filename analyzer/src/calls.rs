@@ -42,6 +42,8 @@ pub struct CallInfo {
     pub is_exit: bool,
     /// fork, clone, wait: a pid it returns is worth a name.
     pub returns_pid: bool,
+    /// fork, vfork, clone: that pid is a new one.
+    pub makes_task: bool,
     /// execve and execveat: their arguments are in the tape's process records when they succeed.
     pub is_exec: bool,
 }
@@ -87,6 +89,7 @@ impl<'a> CallBook<'a> {
             fd_arg: args.iter().position(|a| matches!(a.kind, ArgKind::Fd | ArgKind::DirFd)),
             is_exit: effect == Effect::Exit,
             returns_pid: desc.is_some_and(|d| d.ret == RetKind::Pid),
+            makes_task: effect == Effect::Clone,
             is_exec: effect == Effect::Exec,
             name: name.into_owned(),
             args,
@@ -157,8 +160,20 @@ mod tests {
     #[test]
     fn names_come_from_the_recording_kernel_first() {
         let tape = session(vec![
-            SyscallFormat { abi: 1, nr: 0, name: "read".into(), arg_names: vec!["filedes".into(), "to".into(), "n".into()], arg_types: vec![] },
-            SyscallFormat { abi: 1, nr: 9000, name: "new\x1bcall".into(), arg_names: vec!["fd".into(), "p".into()], arg_types: vec!["int".into(), "char *".into()] },
+            SyscallFormat {
+                abi: 1,
+                nr: 0,
+                name: "read".into(),
+                arg_names: vec!["filedes".into(), "to".into(), "n".into()],
+                arg_types: vec![],
+            },
+            SyscallFormat {
+                abi: 1,
+                nr: 9000,
+                name: "new\x1bcall".into(),
+                arg_names: vec!["fd".into(), "p".into()],
+                arg_types: vec!["int".into(), "char *".into()],
+            },
         ]);
         let book = CallBook::new(&tape);
         let read = book.get(Call { abi: 1, nr: 0 });

@@ -39,8 +39,12 @@ impl Clock {
         let real = i128::from(real);
         let first = self.samples.first()?;
         for pair in self.samples.windows(2) {
-            let (m0, r0, m1, r1) =
-                (i128::from(pair[0].monotonic), i128::from(pair[0].realtime), i128::from(pair[1].monotonic), i128::from(pair[1].realtime));
+            let (m0, r0, m1, r1) = (
+                i128::from(pair[0].monotonic),
+                i128::from(pair[0].realtime),
+                i128::from(pair[1].monotonic),
+                i128::from(pair[1].realtime),
+            );
             if (r0..r1).contains(&real) {
                 return u64::try_from(m0 + (real - r0) * (m1 - m0) / (r1 - r0)).ok();
             }
@@ -172,7 +176,15 @@ mod tests {
         assert_eq!(rfc3339(951_782_400_000_000_000), "2000-02-29T00:00:00.000000000Z");
         assert_eq!(parse_rfc3339("2026-11-21T05:48:19.5Z"), Some(1_795_240_099_500_000_000));
         assert_eq!(parse_rfc3339("2026-11-21T06:48:19.5+01:00"), Some(1_795_240_099_500_000_000));
-        for text in ["2026-02-30T00:00:00Z", "2026-1-1T00:00:00Z", "2026-01-01", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00+1", "T", "99999-01-01T00:00:00Z"] {
+        for text in [
+            "2026-02-30T00:00:00Z",
+            "2026-1-1T00:00:00Z",
+            "2026-01-01",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:00:00+1",
+            "T",
+            "99999-01-01T00:00:00Z",
+        ] {
             assert_eq!(parse_rfc3339(text), None, "{text}");
         }
     }

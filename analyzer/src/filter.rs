@@ -10,9 +10,9 @@ use systape_abi::{Abi, Selection};
 use systape_format::model::{CallState, Core, Dict, SegmentInfo, Session, Task, Time};
 
 use crate::clock::Clock;
+use crate::glob;
 use crate::summary::stats::failed;
 use crate::timespec::Edge;
-use crate::glob;
 
 /// What was asked for; empty lists and None let everything pass.
 #[derive(Debug)]
@@ -62,10 +62,14 @@ impl<'a> Scope<'a> {
             let length = u128::from(end.saturating_sub(session.window_open));
             Ok(match edge {
                 Edge::Offset(ns) => session.window_open.saturating_add(ns),
-                Edge::Part(millionths) => session.window_open + (length * u128::from(millionths) / 1_000_000) as u64,
+                Edge::Part(millionths) => {
+                    session.window_open.saturating_add((length * u128::from(millionths) / 1_000_000) as u64)
+                }
                 Edge::Real(ns) => match clock.monotonic(ns) {
                     Some(ts) => ts,
-                    None => bail!("--time: this tape has no clock sample, so real times cannot be placed on it; use seconds"),
+                    None => bail!(
+                        "--time: this tape has no clock sample, so real times cannot be placed on it; use seconds"
+                    ),
                 },
             })
         };
@@ -103,10 +107,15 @@ impl<'a> Scope<'a> {
         if f.longer_than.is_some_and(|ns| info.max_dur < ns) || (f.failure && info.failures == 0) {
             return false;
         }
-        if f.selects && info.calls.as_ref().is_some_and(|calls| !calls.iter().any(|c| f.selection.contains(Abi::from_raw(c.abi), c.nr))) {
+        if f.selects
+            && info
+                .calls
+                .as_ref()
+                .is_some_and(|calls| !calls.iter().any(|c| f.selection.contains(Abi::from_raw(c.abi), c.nr)))
+        {
             return false;
         }
-        f.pids.is_empty() || info.pids.as_ref().is_none_or(|pids| pids.iter().any(|p| f.pids.contains(p)))
+        f.pids.is_empty() || f.pids.iter().any(|pid| info.may_contain_pid(*pid))
     }
 
     /// Whether `task` passes.
@@ -184,7 +193,9 @@ impl SegmentFilter<'_> {
         if let Some(ns) = f.longer_than {
             let passes = match state {
                 CallState::Complete => core.dur[row] > ns,
-                CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => core.dur[row] >= ns,
+                CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => {
+                    core.dur[row] >= ns
+                }
                 CallState::CloneChild | CallState::Denied | CallState::LostEnter => false,
             };
             if !passes {
@@ -200,7 +211,12 @@ impl SegmentFilter<'_> {
         let start = time.start[row];
         start >= self.scope.from
             && start < self.scope.to
-            && self.scope.filters.cpus.as_ref().is_none_or(|cpus| time.cpu.get(row).is_some_and(|cpu| cpus.binary_search(cpu).is_ok()))
+            && self
+                .scope
+                .filters
+                .cpus
+                .as_ref()
+                .is_none_or(|cpus| time.cpu.get(row).is_some_and(|cpu| cpus.binary_search(cpu).is_ok()))
     }
 }
 
@@ -234,7 +250,8 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
         let before = ids.len();
         for (id, path) in &session.cgroups {
             let path = path.strip_prefix(b"/").unwrap_or(path);
-            let below = path.strip_prefix(wanted).is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest[0] == b'/');
+            let below =
+                path.strip_prefix(wanted).is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest[0] == b'/');
             if below || glob::matches(wanted, path) {
                 ids.insert(*id);
             }
@@ -244,4 +261,80 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
         }
     }
     Ok(Some(ids))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filters() -> Filters {
+        Filters {
+            longer_than: None,
+            selection: Selection::all(),
+            selects: false,
+            failure: false,
+            pids: vec![],
+            tids: vec![],
+            users: vec![],
+            comms: vec![],
+            cpus: None,
+            cgroups: vec![],
+            time: (None, None),
+        }
+    }
+
+    /// One row of each state, 10 ms long.
+    fn core() -> (Dict, Core) {
+        let state: Vec<_> = (1..=8).filter_map(CallState::from_raw).collect();
+        let n = state.len();
+        let core =
+            Core { call: vec![0; n], task: vec![0; n], dur: vec![10; n], errno: vec![2; n], state, ..Core::default() };
+        (Dict { tasks: vec![Task::default()], calls: vec![Default::default()], ..Dict::default() }, core)
+    }
+
+    #[test]
+    fn a_lower_bound_passes_when_it_reaches_the_limit() {
+        let (dict, core) = core();
+        let passing = |longer_than| {
+            let filters = Filters { longer_than: Some(longer_than), ..filters() };
+            let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
+            let filter = scope.segment(&dict);
+            (0..8).filter(|row| filter.core(&core, *row)).map(|row| core.state[row]).collect::<Vec<_>>()
+        };
+        let bounds = [CallState::InFlight, CallState::Killed, CallState::NoReturn, CallState::BeganBefore];
+        assert_eq!(passing(9), [&[CallState::Complete], &bounds[..]].concat());
+        assert_eq!(passing(10), bounds);
+        assert_eq!(passing(11), []);
+    }
+
+    #[test]
+    fn only_returned_errors_are_failures() {
+        let (dict, mut core) = core();
+        let filters = Filters { failure: true, ..filters() };
+        let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
+        let failing = |core: &Core| (0..8).filter(|row| scope.segment(&dict).core(core, *row)).count();
+        assert_eq!(failing(&core), 5, "in flight, killed and no-return have no result");
+        core.errno.fill(512);
+        assert_eq!(failing(&core), 0, "a restart is no failure");
+    }
+
+    #[test]
+    fn times_are_placed_on_the_tape() {
+        let session = Session { window_open: 1_000, ..Session::default() };
+        let place = |text: &str| {
+            let filters = Filters { time: crate::timespec::range(text).unwrap(), ..filters() };
+            let clock = || {
+                Clock::new([systape_format::model::ClockSample {
+                    monotonic: 1_000,
+                    realtime: 5_000_000_000,
+                    ..Default::default()
+                }])
+            };
+            Scope::new(&filters, &session, 3_000, clock).map(|scope| (scope.from, scope.to))
+        };
+        assert_eq!(place("500ns,1us").unwrap(), (1_500, 2_000));
+        assert_eq!(place("25%,50%").unwrap(), (1_500, 2_000));
+        assert_eq!(place("0%,100%").unwrap(), (1_000, u64::MAX));
+        assert_eq!(place(",1970-01-01T00:00:05.000000007Z").unwrap(), (0, 1_007));
+    }
 }

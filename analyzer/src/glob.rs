@@ -40,8 +40,16 @@ mod tests {
     #[test]
     fn patterns() {
         for (pattern, text, expected) in [
-            ("", "", true), ("*", "", true), ("a*b*c", "axxbyyc", true), ("a*b*c", "axxbyy", false), ("?", "", false), ("??", "ab", true),
-            ("*.so", "libc.so", true), ("a", "b", false), ("a*a", "a", false), ("***", "x", true),
+            ("", "", true),
+            ("*", "", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("?", "", false),
+            ("??", "ab", true),
+            ("*.so", "libc.so", true),
+            ("a", "b", false),
+            ("a*a", "a", false),
+            ("***", "x", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
         }

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::header::BlockKind;
-use systape_format::model::{Args, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, ProcessEvent, ProcessKind, Task, Time};
+use systape_format::model::{
+    Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, ProcessEvent, ProcessKind, Task, Time,
+};
 use systape_format::reader::{Segment, Tape};
 
 use crate::calls::{CallBook, CallInfo};
@@ -69,7 +71,12 @@ pub struct Base<'a> {
 impl<'a> Base<'a> {
     /// Reads that part of segment `at`; None when it cannot be read, which is a hole of all its calls, or when no row passes `wanted`
     /// judging by tasks, calls, durations and errors: then nothing more is read.
-    pub fn read(tape: &'a Tape, at: usize, holes: &mut Vec<Hole>, wanted: impl FnOnce(&Dict, &Core) -> bool) -> Option<Self> {
+    pub fn read(
+        tape: &'a Tape,
+        at: usize,
+        holes: &mut Vec<Hole>,
+        wanted: impl FnOnce(&Dict, &Core) -> bool,
+    ) -> Option<Self> {
         let segment = tape.segment(at);
         let read = || -> Result<Option<(Dict, Core, Time)>, systape_format::Error> {
             let dict = segment.dict()?;
@@ -101,8 +108,99 @@ impl<'a> Base<'a> {
         let processes = if wants_argv { detail.or_default(segment.processes(&dict)) } else { Vec::new() };
         let by_tid = if calls.iter().any(|c| c.returns_pid) { by_tid(&dict.tasks) } else { FxHashMap::default() };
         let first = first_of_row(&captured, core.call.len());
-        Loaded { number: segment.info().segment, dict, core, time, args, fds, calls, captured, first, processes, by_tid }
+        Loaded {
+            number: segment.info().segment,
+            dict,
+            core,
+            time,
+            args,
+            fds,
+            calls,
+            captured,
+            first,
+            processes,
+            by_tid,
+        }
     }
+}
+
+/// The calls that were open when a recording ended abnormally, as a segment of their own. A clean end writes them as rows; after
+/// kill -9 the last checkpoint is all that tells of a hung call. A thread that ended a call after the checkpoint is not in it any more.
+#[derive(Debug)]
+pub struct OpenCalls {
+    /// Tasks and calls.
+    pub dict: Dict,
+    /// All in flight; durations up to the checkpoint, when each was seen to be open.
+    pub core: Core,
+    /// Starts; CPUs are not known.
+    pub time: Time,
+    args: Args,
+}
+
+impl OpenCalls {
+    /// Those of `tape`; None when it ended cleanly or there are none.
+    pub fn read(tape: &Tape) -> Option<Self> {
+        if tape.end().is_some() {
+            return None;
+        }
+        let last = tape.checkpoints().checked_sub(1)?;
+        let checkpoint = tape.checkpoint(last).ok()?;
+        let ended = ended_since(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
+        let mut open =
+            Self { dict: Dict::default(), core: Core::default(), time: Time::default(), args: Args::default() };
+        for call in checkpoint.in_flight.iter().filter(|call| !ended.contains(&call.utid)) {
+            let Some(task) = checkpoint.tasks.iter().find(|task| task.utid == call.utid) else { continue };
+            let start = if call.start == 0 { tape.session().window_open } else { call.start };
+            open.core.task.push(open.dict.tasks.len() as u32);
+            open.core.call.push(open.dict.calls.len() as u32);
+            open.core.dur.push(checkpoint.ts.saturating_sub(start));
+            open.core.errno.push(0);
+            open.core.state.push(CallState::InFlight);
+            open.time.start.push(start);
+            let mut args = [0; 6];
+            args.iter_mut().zip(&call.args).for_each(|(to, from)| *to = *from);
+            open.args.args.push(args);
+            open.dict.tasks.push(task.clone());
+            open.dict.calls.push(call.call);
+        }
+        (!open.core.call.is_empty()).then_some(open)
+    }
+
+    /// As a segment to print; what their descriptors stood for is not known.
+    pub fn load(self, book: &CallBook<'_>) -> Loaded {
+        let Self { dict, core, time, args } = self;
+        let calls = dict.calls.iter().map(|call| book.get(*call)).collect();
+        Loaded {
+            number: u32::MAX,
+            dict,
+            core,
+            time,
+            args,
+            fds: Fds::default(),
+            calls,
+            captured: Vec::new(),
+            first: Vec::new(),
+            processes: Vec::new(),
+            by_tid: FxHashMap::default(),
+        }
+    }
+}
+
+/// Threads (utid) with a call that ended after `ts`, in the chunks from `chunk` on.
+fn ended_since(tape: &Tape, chunk: u32, ts: u64) -> FxHashSet<u32> {
+    let mut ended = FxHashSet::default();
+    for at in (0..tape.segments().len()).filter(|at| tape.segments()[*at].chunk >= chunk) {
+        let segment = tape.segment(at);
+        let Ok(dict) = segment.dict() else { continue };
+        let Ok(core) = segment.core(&dict) else { continue };
+        let Ok(time) = segment.time(&dict, &core) else { continue };
+        for (row, task) in core.task.iter().enumerate() {
+            if time.start[row].saturating_add(core.dur[row]) > ts {
+                ended.insert(dict.tasks[*task as usize].utid);
+            }
+        }
+    }
+    ended
 }
 
 /// Turns errors of groups a line can do without into holes.
@@ -175,7 +273,9 @@ impl Loaded {
     pub fn fd_path(&self, row: usize) -> FdPath<'_> {
         match self.fds.fd.get(row).copied() {
             Some(FD_NONE) => FdPath::None,
-            Some(fd) if fd >= FD_FIRST => self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name)),
+            Some(fd) if fd >= FD_FIRST => {
+                self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name))
+            }
             _ => FdPath::Unknown,
         }
     }
@@ -190,7 +290,9 @@ impl Loaded {
     pub fn exec(&self, row: usize) -> Option<&ProcessEvent> {
         let (start, task) = (self.time.start[row], self.task(row));
         let end = start.saturating_add(self.core.dur[row]);
-        let same = |e: &&ProcessEvent| self.dict.tasks.get(e.task as usize).is_some_and(|t| t.pid == task.pid && t.upid == task.upid);
+        let same = |e: &&ProcessEvent| {
+            self.dict.tasks.get(e.task as usize).is_some_and(|t| t.pid == task.pid && t.upid == task.upid)
+        };
         self.processes.iter().find(|e| e.kind == ProcessKind::Exec && (start..=end).contains(&e.ts) && same(e))
     }
 }

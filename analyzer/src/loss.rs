@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
 use systape_format::header::BlockKind;
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
 use systape_format::reader::{Finding, Tape};
 
 use crate::filter::Scope;
@@ -49,14 +49,22 @@ impl Loss {
             // without any block of calls left not even their number is known, and no report would come by
             if info.rows == 0 && segment.missing().contains(&BlockKind::SyscallsCore) {
                 let why = "its blocks are missing".to_owned();
-                loss.holes.push(Hole { segment: info.segment, rows: u32::MAX, first: info.start_min, last: info.end_max, why });
+                loss.holes.push(Hole {
+                    segment: info.segment,
+                    rows: u32::MAX,
+                    first: info.start_min,
+                    last: info.end_max,
+                    why,
+                });
             }
             if !segment.has(BlockKind::Gaps) {
                 continue;
             }
             match segment.gaps() {
                 Ok(gaps) => loss.gaps.extend(gaps.into_iter().filter(|gap| touches(gap, scope))),
-                Err(error) => loss.findings.push(format!("segment {}: what it lost is not known: {error}", info.segment)),
+                Err(error) => {
+                    loss.findings.push(format!("segment {}: what it lost is not known: {error}", info.segment))
+                }
             }
         }
         loss.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
@@ -78,7 +86,10 @@ impl Loss {
 
     /// Whether every call the answer is about was there to be counted.
     pub fn complete(&self) -> bool {
-        self.gaps.is_empty() && self.findings.is_empty() && self.cut.is_none() && self.holes.iter().all(|hole| hole.rows == 0)
+        self.gaps.is_empty()
+            && self.findings.is_empty()
+            && self.cut.is_none()
+            && self.holes.iter().all(|hole| hole.rows == 0)
     }
 
     /// Lines for the head of a summary or the end of a listing: one for each thing missing, at most `limit` of them and a count of the rest.
@@ -114,7 +125,10 @@ fn is_syscall(family: Family) -> bool {
 /// Whether calls are missing by `gap`, and ones that `scope` asks for.
 fn touches(gap: &Gap, scope: &Scope<'_>) -> bool {
     let f = scope.filters();
-    let loses = !matches!(gap.cause, GapCause::OwnTraffic | GapCause::StringFault | GapCause::ScratchExhausted | GapCause::LateRecord);
+    let loses = !matches!(
+        gap.cause,
+        GapCause::OwnTraffic | GapCause::StringFault | GapCause::ScratchExhausted | GapCause::LateRecord
+    );
     let when = gap.last == 0 || (gap.last >= scope.from && gap.first < scope.to);
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
     let cpu = match (&f.cpus, gap.cause) {
@@ -196,7 +210,12 @@ pub fn gap_text(gap: &Gap, session: &Session) -> String {
 /// `LOST up to 900 syscall events, 1.204–1.219 s: …`.
 pub fn hole_text(hole: &Hole, session: &Session) -> String {
     let number = if hole.rows == u32::MAX { "an unknown number of".to_owned() } else { format!("up to {}", hole.rows) };
-    format!("LOST {number} syscall events, {}: segment {} cannot be read: {}", span(hole.first, hole.last, session), hole.segment, hole.why)
+    format!(
+        "LOST {number} syscall events, {}: segment {} cannot be read: {}",
+        span(hole.first, hole.last, session),
+        hole.segment,
+        hole.why
+    )
 }
 
 /// What an abnormal end means for every total.
@@ -237,7 +256,10 @@ mod tests {
         };
         assert_eq!(gap_text(&gap, &session), "LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full");
         gap = Gap { count: 0, cpu: CPU_NONE, pid: 7, last: 0, ..gap };
-        assert_eq!(gap_text(&gap, &session), "LOST an unknown number of syscall events of pid 7, at an unknown time: ring buffer full");
+        assert_eq!(
+            gap_text(&gap, &session),
+            "LOST an unknown number of syscall events of pid 7, at an unknown time: ring buffer full"
+        );
         assert_eq!(seconds(999_000_000, &session), "-0.001");
     }
 }

@@ -144,8 +144,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Calls (start, end) cut into windows of `width` by end, as a recorder stores them.
-    fn windows(calls: &[(u64, u64)], width: u64) -> Vec<(u64, Vec<(u64, u64)>, Vec<(u64, u64)>)> {
+    /// (start, end).
+    type Span = (u64, u64);
+
+    /// Calls cut into windows of `width` by end, as a recorder stores them: (start of the window, carry rows, own rows).
+    fn windows(calls: &[Span], width: u64) -> Vec<(u64, Vec<Span>, Vec<Span>)> {
         let last = calls.iter().map(|c| c.1).max().unwrap_or(0);
         let mut all = Vec::new();
         for from in (0..=last).step_by(width as usize) {
@@ -156,12 +159,12 @@ mod tests {
         all
     }
 
-    fn line(call: (u64, u64)) -> Vec<u8> {
+    fn line(call: Span) -> Vec<u8> {
         format!("{} {}\n", call.0, call.1).into_bytes()
     }
 
     /// The way the listing drives merger and plan, `batch` segments at a time.
-    fn stream(calls: &[(u64, u64)], width: u64, batch: usize, limit: u64) -> String {
+    fn stream(calls: &[Span], width: u64, batch: usize, limit: u64) -> String {
         let segments = windows(calls, width);
         let carries = segments.iter().enumerate().filter_map(|(i, s)| Some((i, s.1.iter().map(|c| c.0).min()?)));
         let mut plan = CarryPlan::new(carries);

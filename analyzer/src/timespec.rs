@@ -7,8 +7,15 @@ use anyhow::{Context, Result, anyhow, bail};
 /// ns in a second.
 pub const SECOND: u64 = 1_000_000_000;
 
-const UNITS: [(&str, u64); 7] =
-    [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3600 * SECOND)];
+const UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", SECOND),
+    ("m", 60 * SECOND),
+    ("h", 3600 * SECOND),
+];
 
 /// One end of a `--time` range, not yet placed on a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +42,11 @@ pub fn duration(text: &str, bare: u64) -> Result<u64> {
     let (number, unit) = text.split_at(digits);
     let scale = match unit.trim() {
         "" => bare,
-        unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns).with_context(|| {
-            format!("'{text}' is not a time: unknown unit '{unit}' (ns, us, ms, s, m, h)")
-        })?,
+        unit => UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .map(|(_, ns)| *ns)
+            .with_context(|| format!("'{text}' is not a time: unknown unit '{unit}' (ns, us, ms, s, m, h)"))?,
     };
     scaled(number, scale).ok_or_else(|| anyhow!("'{text}' is not a time (examples: 10, 2.5ms, 300us, 1s)"))
 }
@@ -116,12 +125,15 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, ns) in [("10", 10_000_000), ("2.5", 2_500_000), ("0.001", 1_000), (".5", 500_000), ("3us", 3_000), ("3µs", 3_000)] {
+        for (text, ns) in
+            [("10", 10_000_000), ("2.5", 2_500_000), ("0.001", 1_000), (".5", 500_000), ("3us", 3_000), ("3µs", 3_000)]
+        {
             assert_eq!(duration(text, 1_000_000).unwrap(), ns, "{text}");
         }
         assert_eq!(duration("1m", 1).unwrap(), 60 * SECOND);
         assert_eq!(duration("1.204", SECOND).unwrap(), 1_204_000_000);
-        for text in ["", ".", "-1", "1e3", "ten", "5 parsecs", "99999999999999999999", "18446744073709551615s", "1.2.3"] {
+        for text in ["", ".", "-1", "1e3", "ten", "5 parsecs", "99999999999999999999", "18446744073709551615s", "1.2.3"]
+        {
             assert!(duration(text, 1_000_000).is_err(), "{text}");
         }
     }

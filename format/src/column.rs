@@ -83,6 +83,29 @@ fn most_frequent<T: Copy + Into<u64>>(values: &[T]) -> (u64, usize) {
     (base, values.iter().filter(|&&v| v.into() != base).count())
 }
 
+/// Roughly how many bits an entropy coder needs for values, neighbours not considered.
+pub(crate) fn bits(values: impl Iterator<Item = u64>) -> f64 {
+    // Small values each count for themselves, large ones by their length and the 4 bits after the leading one; the
+    // bits below those cost what they are.
+    const SMALL: u64 = 1024;
+    let mut counts = vec![0u32; SMALL as usize + 64 * 16];
+    let (mut n, mut low_bits) = (0u32, 0u64);
+    for v in values {
+        let bucket = if v < SMALL {
+            v
+        } else {
+            let shift = u64::from(v.ilog2()) - 4;
+            low_bits += shift;
+            SMALL + shift * 16 + (v >> shift & 15)
+        };
+        counts[bucket as usize] += 1;
+        n += 1;
+    }
+    let code: f64 =
+        counts.iter().filter(|&&c| c > 0).map(|&c| f64::from(c) * (f64::from(n) / f64::from(c)).log2()).sum();
+    code + low_bits as f64
+}
+
 /// Writes unsigned values.
 pub(crate) fn put<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T]) {
     col.set_transform(Transform::None);
@@ -206,10 +229,10 @@ fn extend<S: Cell, T: Cell>(name: Name, slice: &[S], n: usize, out: &mut Vec<T>)
     if slice.len() != n {
         return Err(name.invalid(format!("{} values for {n} rows", slice.len())));
     }
-    if S::MAX > T::MAX {
-        if let Some(&max) = slice.iter().max().filter(|&&max| max.into() > T::MAX) {
-            return Err(name.invalid(format!("value {} > {}", max.into(), T::MAX)));
-        }
+    if S::MAX > T::MAX
+        && let Some(&max) = slice.iter().max().filter(|&&max| max.into() > T::MAX)
+    {
+        return Err(name.invalid(format!("value {} > {}", max.into(), T::MAX)));
     }
     out.extend(slice.iter().map(|&v| T::cut(v.into())));
     Ok(())
@@ -288,4 +311,111 @@ fn get_exceptions<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -
 /// As [`get`] for a column that must be there.
 pub(crate) fn need<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<()> {
     if get(name, col, n, out)? { Ok(()) } else { Err(name.invalid("absent, but every tape must have it".to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::new_message;
+
+    fn with_column<R>(write: impl FnOnce(column::Builder<'_>), read: impl FnOnce(column::Reader<'_>) -> R) -> R {
+        let mut message = new_message(1 << 16);
+        write(message.init_root());
+        read(message.get_root_as_reader().unwrap())
+    }
+
+    const NAME: Name = Name { block: "test", column: "c" };
+
+    fn round_trip(values: &[u64]) {
+        let got = with_column(
+            |col| put(col, values),
+            |col| {
+                let mut out = vec![7u64];
+                assert!(get(NAME, col, values.len(), &mut out).unwrap());
+                out
+            },
+        );
+        assert_eq!(got, values);
+        let signed: Vec<i64> = values.iter().map(|&v| v as i64).collect();
+        let got = with_column(
+            |col| put_signed(col, &signed),
+            |col| {
+                let mut out: Vec<u64> = Vec::new();
+                get(NAME, col, values.len(), &mut out).map(|_| out).unwrap()
+            },
+        );
+        assert_eq!(got, values, "signed");
+    }
+
+    #[test]
+    fn layouts_are_the_smallest() {
+        let few =
+            |n: usize, odd: u64| (0..n).map(|i| if i % 100 == 3 { odd } else { i as u64 % 7 }).collect::<Vec<_>>();
+        assert_eq!(choose::<u64>(&[]), Layout::Const(0));
+        assert_eq!(choose(&[9u64; 1000]), Layout::Const(9));
+        assert_eq!(choose(&few(1000, 3)), Layout::U8);
+        assert_eq!(choose(&few(1000, 300)), Layout::U8, "10 exceptions cost less than a second byte");
+        assert_eq!(choose(&few(1000, u64::MAX)), Layout::U8);
+        assert_eq!(choose(&(0..1000u64).map(|i| i * 60).collect::<Vec<_>>()), Layout::U16);
+        assert_eq!(choose(&(0..1000u64).map(|i| i << 20).collect::<Vec<_>>()), Layout::U32);
+        assert_eq!(choose(&(0..1000u64).map(|i| i << 50).collect::<Vec<_>>()), Layout::U64);
+        let mostly: Vec<u64> = (0..1000).map(|i| if i % 100 == 0 { i } else { 5 }).collect();
+        assert_eq!(choose(&mostly), Layout::Const(5));
+    }
+
+    #[test]
+    fn values_survive_every_layout() {
+        for shift in [0, 8, 16, 32, 50] {
+            for odd in [0, 255, 256, 65536, u64::MAX, 1 << 63] {
+                let values: Vec<u64> = (0..500).map(|i| if i % 50 == 1 { odd } else { (i % 200) << shift }).collect();
+                round_trip(&values);
+            }
+        }
+        round_trip(&[]);
+        round_trip(&[u64::MAX]);
+    }
+
+    #[test]
+    fn zigzag_folds_all_of_i64() {
+        for v in [0, -1, 1, i64::MIN, i64::MAX] {
+            assert_eq!(unzigzag(zigzag(v)), v);
+        }
+        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let read = |write: &dyn Fn(column::Builder<'_>), n| {
+            with_column(
+                |col| write(col),
+                |col| {
+                    let mut out: Vec<u16> = Vec::new();
+                    get(NAME, col, n, &mut out).map(|there| there.then_some(out)).map_err(|e| e.to_string())
+                },
+            )
+        };
+        assert_eq!(read(&|_| (), 3), Ok(None), "absent");
+        let says = |got: Result<Option<Vec<u16>>, String>, what: &str| {
+            let e = got.unwrap_err();
+            assert!(e.contains(what), "{e}");
+        };
+        says(read(&|col| put(col, &[1u32, 2, 3]), 4), "3 values for 4 rows");
+        says(read(&|col| put(col, &[1u32, 70000, 3, 90000]), 4), "value 90000 > 65535");
+        says(read(&|col| put(col, &[70000u32; 4]), 4), "value 70000 > 65535");
+        says(read(&|mut col| col.set_const(1), 4), "transform 0");
+        says(read(&|col| put_signed(col, &[-1, 1]), 2), "zigzag in a column without sign");
+        let exceptions = |rows: &'static [u32], values: &'static [u64]| {
+            move |mut col: column::Builder<'_>| {
+                col.set_transform(Transform::None);
+                col.set_const(1);
+                col.set_exception_rows(rows).unwrap();
+                col.set_exception_values(values).unwrap();
+            }
+        };
+        assert_eq!(read(&exceptions(&[0, 2], &[5, 6]), 3), Ok(Some(vec![5, 1, 6])));
+        says(read(&exceptions(&[0, 2], &[5]), 3), "2 exception rows, 1 values");
+        says(read(&exceptions(&[2, 2], &[5, 5]), 3), "not ascending");
+        says(read(&exceptions(&[3], &[5]), 3), "exception row 3 of 3");
+        says(read(&exceptions(&[1], &[1 << 40]), 3), "value 1099511627776 > 65535");
+    }
 }

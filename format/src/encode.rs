@@ -67,7 +67,7 @@ impl Encoder {
     ///
     /// Fails when a row points outside the builder's tables (a caller's mistake) or a block would pass 8 MiB (the
     /// caller did not stop at [`crate::segment::SegmentBuilder::is_full`]).
-    pub fn segment(&mut self, data: SegmentData) -> Result<EncodedSegment> {
+    pub fn segment(&mut self, mut data: SegmentData) -> Result<EncodedSegment> {
         check(&data)?;
         let window = (data.window_start, data.window_end);
         let (columns, ids) = in_row_order(&data);
@@ -105,7 +105,7 @@ impl Encoder {
                 push(self.packer.pack(BlockKind::SyscallsFds, &fds)?, n, carry);
             }
         }
-        let mut processes = data.processes.clone();
+        let mut processes = std::mem::take(&mut data.processes);
         if !processes.is_empty() {
             processes.sort_by_key(|e| e.ts);
             let mut block = self.packer.pack(BlockKind::Processes, &message::write_processes(&processes))?;
@@ -130,7 +130,13 @@ impl Encoder {
             block.header.groups = groups;
         }
         let mut info = from_headers(blocks.iter().map(|b| &b.header));
-        add_content(&mut info, &columns.dur, &columns.errno, listed_calls(&data.calls), listed_pids(&data.tasks, &data.gaps));
+        add_content(
+            &mut info,
+            &columns.dur,
+            &columns.errno,
+            listed_calls(&data.calls),
+            listed_pids(&data.tasks, &data.gaps),
+        );
         Ok(EncodedSegment { blocks, info })
     }
 

@@ -46,7 +46,9 @@ pub enum Error {
         why: String,
     },
     /// The payload is not what was written.
-    #[error("block at offset {offset:#x} is damaged: hash of its payload is {found:#018x}, its header says {expected:#018x}; try 'analyze check'")]
+    #[error(
+        "block at offset {offset:#x} is damaged: hash of its payload is {found:#018x}, its header says {expected:#018x}; try 'analyze check'"
+    )]
     BadHash {
         /// Of the block, from the tape's first byte.
         offset: u64,
@@ -66,7 +68,9 @@ pub enum Error {
         limit: u64,
     },
     /// The file ends before something it should hold.
-    #[error("the tape ends too early: {what} needs {wanted} bytes at offset {offset:#x}, the file has {available}; it was truncated, perhaps while being read")]
+    #[error(
+        "the tape ends too early: {what} needs {wanted} bytes at offset {offset:#x}, the file has {available}; it was truncated, perhaps while being read"
+    )]
     Truncated {
         /// What was to be read.
         what: String,

@@ -12,7 +12,7 @@
 //! | 60 | 4 | CRC32C of bytes 0..60 |
 //!
 //! Little-endian. It is no block: it has no payload and no number. A reader that does not find it in the last 64 bytes
-//! walks the headers ([`crate::scan`]); one that meets it on that walk knows that the tape ends there.
+//! walks the headers; one that meets it on that walk knows that the tape ends there.
 
 /// First bytes of the footer.
 pub const FOOTER_MAGIC: [u8; 8] = *b"\x8fendtape";
@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn round_trip_and_offsets() {
-        let footer = Footer { tape_id: [7; 16], index_offset: 128, end_offset: 256, footer_offset: 400, index_blocks: 3 };
+        let footer =
+            Footer { tape_id: [7; 16], index_offset: 128, end_offset: 256, footer_offset: 400, index_blocks: 3 };
         let b = footer.to_bytes();
         assert_eq!(b[24], 128);
         assert_eq!(b[32..34], [0, 1]);

@@ -10,13 +10,13 @@
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
 //! group at a time. `docs/tape-format.md` says what every byte means.
 
+mod column;
 pub mod encode;
 pub mod error;
 #[doc(hidden)]
 pub mod exercise;
 pub mod footer;
 pub mod header;
-mod column;
 mod info;
 mod message;
 pub mod model;

@@ -183,10 +183,8 @@ fn read_with<R>(
     }
     decompress(&mut scratch.zstd, stored, &mut scratch.raw, header.raw_len)?;
     let mut words = Word::words_to_bytes(&scratch.raw);
-    let options = ReaderOptions {
-        traversal_limit_in_words: Some(scratch.raw.len() * TRAVERSALS + 1024),
-        nesting_limit: NESTING,
-    };
+    let options =
+        ReaderOptions { traversal_limit_in_words: Some(scratch.raw.len() * TRAVERSALS + 1024), nesting_limit: NESTING };
     let message = capnp::serialize::read_message_from_flat_slice(&mut words, options).map_err(capnp_err(what))?;
     f(&header, &message)
 }

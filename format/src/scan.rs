@@ -105,7 +105,10 @@ pub(crate) fn scan(source: &Source, len: u64, start: u64, tape_id: &[u8; 16]) ->
                 }
                 let text = format!(
                     "{} block {} is torn: it needs {} bytes, the file has {}",
-                    header.kind.name(), header.seq, end - pos, len - pos
+                    header.kind.name(),
+                    header.seq,
+                    end - pos,
+                    len - pos
                 );
                 out.findings.push(pos, text);
                 last_seq = Some(header.seq);
@@ -128,10 +131,11 @@ pub(crate) fn scan(source: &Source, len: u64, start: u64, tape_id: &[u8; 16]) ->
 fn look(source: &Source, pos: u64, len: u64, tape_id: &[u8; 16]) -> Result<At> {
     let mut bytes = [0u8; HEADER_LEN];
     let n = source.read_at(&mut bytes, pos)?;
-    if let Some(footer) = bytes.first_chunk::<FOOTER_LEN>().and_then(|b| Footer::parse(b, pos)) {
-        if n >= FOOTER_LEN && footer.tape_id == *tape_id {
-            return Ok(At::Footer(footer));
-        }
+    if let Some(footer) = bytes.first_chunk::<FOOTER_LEN>().and_then(|b| Footer::parse(b, pos))
+        && n >= FOOTER_LEN
+        && footer.tape_id == *tape_id
+    {
+        return Ok(At::Footer(footer));
     }
     let left = len - pos;
     if n < HEADER_LEN {
@@ -178,10 +182,11 @@ pub(crate) fn find_header(
         for at in candidates(bytes) {
             let header = bytes.get(at..).and_then(|b| b.first_chunk::<HEADER_LEN>()).map(Header::parse);
             let offset = base + at as u64;
-            if let Some(Ok(header)) = header {
-                if offset < to && accept(offset, &header) {
-                    return Ok(Some(offset));
-                }
+            if let Some(Ok(header)) = header
+                && offset < to
+                && accept(offset, &header)
+            {
+                return Ok(Some(offset));
             }
         }
         if n < window.len() {

@@ -22,7 +22,8 @@ impl Source {
         let file = File::open(path).map_err(|e| Error::io(what(), e))?;
         let meta = file.metadata().map_err(|e| Error::io(what(), e))?;
         if !meta.is_file() {
-            let e = std::io::Error::new(std::io::ErrorKind::InvalidInput, "a tape must be a regular file (save it first)");
+            let e =
+                std::io::Error::new(std::io::ErrorKind::InvalidInput, "a tape must be a regular file (save it first)");
             return Err(Error::io(what(), e));
         }
         Ok((Self::File(file), meta.len()))
@@ -56,7 +57,12 @@ impl Source {
     pub(crate) fn read_exact_at(&self, buf: &mut [u8], offset: u64, what: &str) -> Result<()> {
         let n = self.read_at(buf, offset)?;
         if n < buf.len() {
-            return Err(Error::Truncated { what: what.to_owned(), offset, wanted: buf.len() as u64, available: n as u64 });
+            return Err(Error::Truncated {
+                what: what.to_owned(),
+                offset,
+                wanted: buf.len() as u64,
+                available: n as u64,
+            });
         }
         Ok(())
     }

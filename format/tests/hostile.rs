@@ -28,7 +28,9 @@ fn with_payload(whole: &[u8], i: usize, stored: &[u8], raw_len: u32) -> Vec<u8> 
     // The footer: where index and end mark are now.
     let moved = out.len() as i64 - whole.len() as i64;
     let footer = out.len() - FOOTER_LEN;
-    for (field, before) in [(24, spans[spans.len() - 2].0), (32, spans[spans.len() - 1].0), (40, whole.len() - FOOTER_LEN)] {
+    for (field, before) in
+        [(24, spans[spans.len() - 2].0), (32, spans[spans.len() - 1].0), (40, whole.len() - FOOTER_LEN)]
+    {
         let now = if before > from { before as i64 + moved } else { before as i64 };
         put(&mut out, footer + field, &(now as u64).to_le_bytes());
     }
@@ -65,8 +67,10 @@ fn the_forge_itself_is_sound() {
 
 #[test]
 fn messages_with_flipped_bytes_never_panic() {
+    // SYSTAPE_FUZZ_ROUNDS=5000 for a night of it.
+    let rounds = std::env::var("SYSTAPE_FUZZ_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(40u64);
     let whole = sample();
-    let mut rng = Rng(2024);
+    let mut rng = Rng(2024 + rounds);
     for i in 0..kinds(&whole).len() {
         let raw = raw_of(&whole, i);
         // Every word once with something nasty in it, then a few at random.
@@ -76,7 +80,7 @@ fn messages_with_flipped_bytes_never_panic() {
             put(&mut bad, word * 8, &nasty.to_le_bytes());
             exercise(&with_raw(&whole, i, &bad));
         }
-        for _ in 0..40 {
+        for _ in 0..rounds {
             let mut bad = raw.clone();
             for _ in 0..1 + rng.below(4) {
                 let at = rng.below(bad.len());

@@ -80,6 +80,8 @@ pub struct Encoder {
     builder: SegmentBuilder,
     segment: u32,
     window_start: u64,
+    /// Time of the latest record so far.
+    latest: u64,
     first_row: Option<u64>,
     rereads: Vec<Reread>,
     /// Calls that ended after the recording did: not in flight.
@@ -101,6 +103,7 @@ impl Encoder {
             builder: SegmentBuilder::new(window_start),
             segment: 0,
             window_start,
+            latest: window_start,
             first_row: None,
             rereads: Vec::new(),
             ended: HashSet::new(),
@@ -117,7 +120,10 @@ impl Encoder {
 
     /// Takes in the state at the start. Every record up to `start.done` must have been added.
     pub fn begin(&mut self, start: Start) {
-        for snap in &start.snaps {
+        // leaders first: threads find their process's table of files through them, and ids wrap around
+        let is_thread = |snap: &&Snap| snap.task.id.tid != snap.task.id.pid;
+        let (threads, leaders): (Vec<&Snap>, Vec<&Snap>) = start.snaps.iter().partition(is_thread);
+        for snap in leaders.into_iter().chain(threads) {
             self.tasks.learn(&snap.task);
         }
         let touched = self.touched_fds(start.done.saturating_add(1));
@@ -168,15 +174,17 @@ impl Encoder {
         files.set_complete();
     }
 
-    /// Encodes every record before `watermark`.
+    /// Encodes every record before `watermark`; u64::MAX stands for all there are.
     pub fn advance(&mut self, watermark: u64) {
         for pending in self.order.take(watermark) {
+            self.latest = self.latest.max(pending.ts);
             self.record(&pending);
             if self.builder.is_full() {
                 // a later record may carry the same time: it belongs to this window's end all the same
                 self.close_segment(pending.ts.saturating_add(1));
             }
         }
+        let watermark = if watermark == u64::MAX { self.latest.saturating_add(1) } else { watermark };
         let bad = self.order.take_bad();
         if bad > 0 {
             self.gap(GapCause::BadRecord, Family::Unknown, CPU_NONE, bad, self.window_start, watermark, 0);

@@ -9,25 +9,31 @@ use systape_recorder::run;
 
 /// `record` itself failed, as env(1) and timeout(1) have it.
 const FAILED: u8 = 125;
+/// The command line cannot be followed.
+const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(what) = &args.generate {
         return generate(what);
     }
-    let status = Config::new(args).and_then(|config| {
-        for note in config.selection.notes() {
-            eprintln!("record: {note}");
-        }
-        run::record(&config)
-    });
-    match status {
-        Ok(status) => ExitCode::from(status),
-        Err(e) => {
-            eprintln!("record: {e:#}");
-            ExitCode::from(FAILED)
-        }
+    let config = match Config::new(args) {
+        Ok(config) => config,
+        Err(e) => return fail(USAGE, &e),
+    };
+    for note in config.selection.notes() {
+        eprintln!("record: {note}");
     }
+    match run::record(&config) {
+        Ok(status) => ExitCode::from(status),
+        // with a command, 1 would look like the command's own status
+        Err(e) => fail(if config.command.is_empty() { 1 } else { FAILED }, &e),
+    }
+}
+
+fn fail(status: u8, error: &anyhow::Error) -> ExitCode {
+    eprintln!("record: {error:#}");
+    ExitCode::from(status)
 }
 
 /// Man page or completions on standard output.

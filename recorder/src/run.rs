@@ -200,7 +200,7 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration, los
 /// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.
 fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
     if child.ended().is_none() && config.kill {
-        child.signal(libc::SIGTERM);
+        child.signal(SIGTERM);
         let patience = Instant::now();
         while child.ended().is_none() && patience.elapsed() < Duration::from_secs(5) {
             signals.wait(TICK);

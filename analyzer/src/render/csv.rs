@@ -12,7 +12,8 @@ use crate::load::Loaded;
 use crate::loss::Hole;
 
 /// Names of the columns.
-const HEADER: &str = "ts_ns,time,dur_ns,cpu,pid,tid,upid,utid,comm,uid,cgroup,abi,host,syscall,args,ret,errno,errno_code,incomplete\n";
+const HEADER: &str =
+    "ts_ns,time,dur_ns,cpu,pid,tid,upid,utid,comm,uid,cgroup,abi,host,syscall,args,ret,errno,errno_code,incomplete\n";
 
 /// Arguments as CSV shows them: all of them, with full names.
 const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
@@ -129,7 +130,11 @@ impl CsvLines<'_> {
     fn result(&self, out: &mut Vec<u8>, row: usize) {
         let outcome = row::outcome(self.segment, row);
         match outcome {
-            Outcome::Ret(ret) if row::wide_ret(self.segment.call(row)) && ret >= 0 && !self.segment.call(row).name.ends_with("seek") => {
+            Outcome::Ret(ret)
+                if row::wide_ret(self.segment.call(row))
+                    && ret >= 0
+                    && !self.segment.call(row).name.ends_with("seek") =>
+            {
                 num::hex(out, ret as u64);
             }
             Outcome::Ret(ret) => num::signed(out, ret),

@@ -65,7 +65,13 @@ impl LineFormat for Json<'_> {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        let since = |ts: u64| if gap.last == 0 { serde_json::Value::Null } else { (ts.wrapping_sub(self.session.window_open) as i64).into() };
+        let since = |ts: u64| {
+            if gap.last == 0 {
+                serde_json::Value::Null
+            } else {
+                (ts.wrapping_sub(self.session.window_open) as i64).into()
+            }
+        };
         let cpu = if gap.cpu == CPU_NONE { serde_json::Value::Null } else { gap.cpu.into() };
         let pid = if gap.pid == 0 { serde_json::Value::Null } else { gap.pid.into() };
         let count = if gap.count == 0 { serde_json::Value::Null } else { gap.count.into() };
@@ -78,8 +84,9 @@ impl LineFormat for Json<'_> {
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
         let since = |ts: u64| ts.wrapping_sub(self.session.window_open) as i64;
+        let lost = if hole.rows == u32::MAX { serde_json::Value::Null } else { hole.rows.into() };
         let line = serde_json::json!({
-            "lost": hole.rows, "family": "syscall", "cause": "unreadable", "segment": hole.segment, "why": hole.why,
+            "lost": lost, "family": "syscall", "cause": "unreadable", "segment": hole.segment, "why": hole.why,
             "ts_ns": since(hole.first), "until_ns": since(hole.last),
         });
         format!("{line}\n").into_bytes()
@@ -88,7 +95,9 @@ impl LineFormat for Json<'_> {
 
 /// `,"pid":…,…,"cgroup":…` of a thread.
 fn task_part(task: &Task, session: &Session) -> Vec<u8> {
-    let mut part = format!(",\"pid\":{},\"tid\":{},\"upid\":{},\"utid\":{},\"comm\":", task.pid, task.tid, task.upid, task.utid).into_bytes();
+    let mut part =
+        format!(",\"pid\":{},\"tid\":{},\"upid\":{},\"utid\":{},\"comm\":", task.pid, task.tid, task.upid, task.utid)
+            .into_bytes();
     string(&mut part, &task.comm);
     part.extend_from_slice(b",\"uid\":");
     if task.uid == UID_UNKNOWN {
@@ -165,7 +174,13 @@ impl JsonLines<'_> {
             out.extend_from_slice(arg.name.as_bytes());
             out.extend_from_slice(b"\":");
             if let (ArgKind::Argv, Some(event)) = (arg.kind, exec) {
-                let value = Captured { row: row as u32, arg: at as u8, status: event.argv_status, full: event.argv_full, bytes: event.argv.clone() };
+                let value = Captured {
+                    row: row as u32,
+                    arg: at as u8,
+                    status: event.argv_status,
+                    full: event.argv_full,
+                    bytes: event.argv.clone(),
+                };
                 self.captured(out, call, at, &value, args[at]);
                 continue;
             }
@@ -196,7 +211,10 @@ impl JsonLines<'_> {
             value::scalar(out, &mut self.scratch, call, at, args, FlagStyle::FULL);
             return out.extend_from_slice(b"\"}");
         }
-        let number = matches!(kind, ArgKind::Int | ArgKind::UInt | ArgKind::Pid | ArgKind::Uid | ArgKind::Gid | ArgKind::TimeoutMs);
+        let number = matches!(
+            kind,
+            ArgKind::Int | ArgKind::UInt | ArgKind::Pid | ArgKind::Uid | ArgKind::Gid | ArgKind::TimeoutMs
+        );
         if !number {
             out.push(b'"');
         }
@@ -247,7 +265,9 @@ impl JsonLines<'_> {
         if value.status.has_bytes() {
             self.text.clear();
             match kind {
-                ArgKind::Path | ArgKind::Str | ArgKind::BufIn { .. } | ArgKind::BufOut => self.text.extend_from_slice(&value.bytes),
+                ArgKind::Path | ArgKind::Str | ArgKind::BufIn { .. } | ArgKind::BufOut => {
+                    self.text.extend_from_slice(&value.bytes)
+                }
                 _ => {
                     value::captured(&mut self.text, &mut self.scratch, call.abi, kind, value, FlagStyle::FULL);
                 }

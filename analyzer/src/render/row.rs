@@ -42,7 +42,9 @@ pub fn duration(segment: &Loaded, row: usize) -> Duration {
     match segment.core.state[row] {
         CallState::Complete => Duration::Exact(dur),
         CallState::NoReturn if segment.call(row).is_exit => Duration::Unknown,
-        CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => Duration::AtLeast(dur),
+        CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => {
+            Duration::AtLeast(dur)
+        }
         CallState::CloneChild | CallState::Denied | CallState::LostEnter => Duration::Unknown,
     }
 }
@@ -60,9 +62,14 @@ pub fn outcome(segment: &Loaded, row: usize) -> Outcome {
     }
 }
 
-/// Whether the start of `row` is when the call really began; otherwise it began at that time or before.
-pub fn start_known(state: CallState) -> bool {
-    !matches!(state, CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild)
+/// Whether the start of a call is when it really began; otherwise it began at that time or before.
+pub fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
+    match state {
+        CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild => false,
+        // open from before the recording until its end
+        CallState::InFlight => start > window_open,
+        _ => true,
+    }
 }
 
 /// `incomplete` in JSON and CSV.
@@ -78,13 +85,18 @@ pub fn incomplete(state: CallState) -> Option<&'static str> {
     }
 }
 
-/// The name that goes with a returned pid, if this segment knows it.
-pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, ret: i64) -> Option<&'a [u8]> {
+/// The name that goes with the pid `row` returned, if this segment knows it: of a new child the name it began with, else its newest.
+pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64) -> Option<&'a [u8]> {
     if !call.returns_pid || ret <= 0 {
         return None;
     }
-    let waits = call.name.starts_with("wait");
-    segment.comm_of(u32::try_from(ret).ok()?, !waits)
+    let tid = u32::try_from(ret).ok()?;
+    let own = segment.task(row);
+    if own.tid == tid {
+        // gettid and its like: the name the caller had then
+        return Some(&own.comm);
+    }
+    segment.comm_of(tid, call.makes_task)
 }
 
 /// Whether the return value may not fit 53 bits: addresses and offsets.

@@ -71,7 +71,15 @@ impl LineFormat for Text<'_> {
         let tasks = segment.dict.tasks.iter().map(name).collect();
         let open = segment.calls.iter().map(|call| format!("{}(", call.name).into_bytes()).collect();
         let base = if self.look.absolute { 0 } else { self.session.window_open };
-        Box::new(TextLines { look: self.look, base, segment, tasks, open, scratch })
+        Box::new(TextLines {
+            look: self.look,
+            base,
+            window_open: self.session.window_open,
+            segment,
+            tasks,
+            open,
+            scratch,
+        })
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
@@ -86,6 +94,7 @@ impl LineFormat for Text<'_> {
 struct TextLines<'a> {
     look: Look,
     base: u64,
+    window_open: u64,
     segment: &'a Loaded,
     /// `comm/tid ` of each task.
     tasks: Vec<Vec<u8>>,
@@ -122,7 +131,7 @@ fn columns(text: &[u8]) -> usize {
 impl TextLines<'_> {
     fn time(&self, out: &mut Vec<u8>, row: usize) {
         let start = self.segment.time.start[row];
-        if !row::start_known(self.segment.core.state[row]) {
+        if !row::start_known(self.segment.core.state[row], start, self.window_open) {
             out.extend_from_slice(b"         ? ");
             return;
         }
@@ -157,7 +166,7 @@ impl TextLines<'_> {
 
     fn outcome(&mut self, out: &mut Vec<u8>, call: &CallInfo, row: usize) {
         match row::outcome(self.segment, row) {
-            Outcome::Ret(ret) => self.ret(out, call, ret),
+            Outcome::Ret(ret) => self.ret(out, call, row, ret),
             Outcome::Errno(errno) => {
                 out.extend_from_slice(b"-1 ");
                 errno_words(out, errno);
@@ -173,19 +182,27 @@ impl TextLines<'_> {
         }
     }
 
-    fn ret(&mut self, out: &mut Vec<u8>, call: &CallInfo, ret: i64) {
+    fn ret(&mut self, out: &mut Vec<u8>, call: &CallInfo, row: usize, ret: i64) {
         match call.ret {
             RetKind::Ptr | RetKind::Hex => num::hex(out, ret as u64),
             RetKind::Timeout if ret == 0 => out.extend_from_slice(b"0 (Timeout)"),
             RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
             _ => num::signed(out, ret),
         }
-        if let Some(comm) = row::child_comm(self.segment, call, ret) {
+        if let Some(comm) = row::child_comm(self.segment, call, row, ret) {
             out.extend_from_slice(b" (");
             self.scratch.escaped(out, comm);
             out.push(b')');
         }
     }
+}
+
+/// MAP_ANONYMOUS, the same on x86 and arm64.
+const MAP_ANONYMOUS: u64 = 0x20;
+
+/// Whether the kernel does not look at argument `at`: perf leaves out descriptor and offset of an anonymous mapping.
+fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
+    at >= 4 && call.name.starts_with("mmap") && args[3] & MAP_ANONYMOUS != 0
 }
 
 /// Appends `fd: 3</path>, buf: 0x7ffc, count: 79`.
@@ -202,8 +219,9 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
     let exec = if call.is_exec && segment.core.errno[row] == 0 { segment.exec(row) } else { None };
     let mut first = true;
     for (at, arg) in call.args.iter().enumerate() {
-        let zero = value::narrow(arg.kind, args[at]) == 0;
-        if matches!(arg.kind, ArgKind::HighHalf) || (zero && !look.show_zeros && !value::shows_zero(arg.kind)) {
+        let empty =
+            || (value::narrow(arg.kind, args[at]) == 0 && !value::shows_zero(arg.kind)) || ignored(call, at, args);
+        if matches!(arg.kind, ArgKind::HighHalf) || (!look.show_zeros && empty()) {
             continue;
         }
         if !std::mem::take(&mut first) {
@@ -216,6 +234,11 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
         }
         let bytes = captured.iter().find(|c| usize::from(c.arg) == at);
         if bytes.is_some_and(|c| value::captured(out, scratch, call.abi, arg.kind, c, look.style)) {
+            continue;
+        }
+        if at == 5 && call.name == "mmap" {
+            // an offset, but perf prints this one in hex
+            num::hex(out, args[at]);
             continue;
         }
         value::scalar(out, scratch, call, at, args, look.style);

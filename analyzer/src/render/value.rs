@@ -1,8 +1,8 @@
 //! One argument of a call as text: what listing, CSV and the text half of JSON share.
 
+use rustc_hash::FxHashMap;
 use systape_abi::{Abi, ArgKind, FlagSet, FlagStyle, How};
 use systape_format::model::{ByteStatus, Captured};
-use rustc_hash::FxHashMap;
 
 use super::num;
 use crate::calls::CallInfo;
@@ -71,12 +71,21 @@ pub fn flag_set(call: &CallInfo, at: usize, args: &[u64; 6]) -> Option<&'static 
 /// The bits of register `raw` the kernel reads for an argument of `kind`, sign-extended where it is signed.
 pub fn narrow(kind: ArgKind, raw: u64) -> u64 {
     match kind {
-        ArgKind::Int | ArgKind::Fd | ArgKind::DirFd | ArgKind::Pid | ArgKind::TimeoutMs | ArgKind::Signal | ArgKind::ClockId => {
-            i64::from(raw as u32 as i32) as u64
-        }
-        ArgKind::UInt | ArgKind::Mode | ArgKind::Dev | ArgKind::Uid | ArgKind::Gid | ArgKind::LowHalf | ArgKind::HighHalf | ArgKind::SockOpt { .. } => {
-            raw & 0xffff_ffff
-        }
+        ArgKind::Int
+        | ArgKind::Fd
+        | ArgKind::DirFd
+        | ArgKind::Pid
+        | ArgKind::TimeoutMs
+        | ArgKind::Signal
+        | ArgKind::ClockId => i64::from(raw as u32 as i32) as u64,
+        ArgKind::UInt
+        | ArgKind::Mode
+        | ArgKind::Dev
+        | ArgKind::Uid
+        | ArgKind::Gid
+        | ArgKind::LowHalf
+        | ArgKind::HighHalf
+        | ArgKind::SockOpt { .. } => raw & 0xffff_ffff,
         ArgKind::Flags(set) if !set.wide => raw & 0xffff_ffff,
         _ => raw,
     }
@@ -108,8 +117,16 @@ pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usi
         return scratch.flags(out, set, value, style);
     }
     match kind {
-        ArgKind::DirFd if value as i32 == AT_FDCWD => out.extend_from_slice(if style.prefix { b"AT_FDCWD" } else { b"CWD" }),
-        ArgKind::Int | ArgKind::Fd | ArgKind::DirFd | ArgKind::Pid | ArgKind::TimeoutMs | ArgKind::Long | ArgKind::Offset => {
+        ArgKind::DirFd if value as i32 == AT_FDCWD => {
+            out.extend_from_slice(if style.prefix { b"AT_FDCWD" } else { b"CWD" })
+        }
+        ArgKind::Int
+        | ArgKind::Fd
+        | ArgKind::DirFd
+        | ArgKind::Pid
+        | ArgKind::TimeoutMs
+        | ArgKind::Long
+        | ArgKind::Offset => {
             num::signed(out, value as i64);
         }
         ArgKind::UInt | ArgKind::ULong | ArgKind::Size | ArgKind::SockOpt { .. } => num::unsigned(out, value),
@@ -128,7 +145,14 @@ pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usi
 }
 
 /// Appends what was captured behind argument `at`; false when there is nothing to show and the pointer must do.
-pub fn captured(out: &mut Vec<u8>, scratch: &mut Scratch, abi: Abi, kind: ArgKind, value: &Captured, style: FlagStyle) -> bool {
+pub fn captured(
+    out: &mut Vec<u8>,
+    scratch: &mut Scratch,
+    abi: Abi,
+    kind: ArgKind,
+    value: &Captured,
+    style: FlagStyle,
+) -> bool {
     if value.status == ByteStatus::Redacted {
         out.extend_from_slice(b"<redacted>");
         return true;
@@ -138,7 +162,9 @@ pub fn captured(out: &mut Vec<u8>, scratch: &mut Scratch, abi: Abi, kind: ArgKin
     }
     let (bytes, whole) = (value.bytes.as_slice(), value.status.is_whole());
     match kind {
-        ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } => out.extend_from_slice(systape_abi::sockaddr_text(bytes).as_bytes()),
+        ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } => {
+            out.extend_from_slice(systape_abi::sockaddr_text(bytes).as_bytes())
+        }
         ArgKind::OpenHow { .. } => out.extend_from_slice(systape_abi::open_how_text(abi, bytes, style).as_bytes()),
         ArgKind::FdPair => return fd_pair(out, bytes),
         ArgKind::Argv | ArgKind::Envp => argv(out, scratch, bytes, whole),
@@ -181,7 +207,10 @@ fn fd_pair(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
 
 /// `{ .tv_sec: 1, .tv_nsec: 0 }` as perf prints it.
 fn seconds(out: &mut Vec<u8>, bytes: &[u8], part: &str) -> bool {
-    let (Some(whole), Some(rest)) = (bytes.first_chunk::<8>(), bytes.get(8..).and_then(|b| b.first_chunk::<8>())) else { return false };
+    let (Some(whole), Some(rest)) = (bytes.first_chunk::<8>(), bytes.get(8..).and_then(|b| b.first_chunk::<8>()))
+    else {
+        return false;
+    };
     out.extend_from_slice(b"{ .tv_sec: ");
     num::signed(out, i64::from_le_bytes(*whole));
     out.extend_from_slice(b", .tv_");

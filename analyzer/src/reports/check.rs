@@ -70,14 +70,18 @@ fn text(out: &mut BufWriter<File>, name: &str, tape: &Tape, found: &[Finding], g
         let until = loss::seconds(tape.complete_until(), tape.session());
         line(out, &format!("  the recording ended abnormally; it is complete until {until} s"))?;
     }
-    line(out, "What is whole can be analyzed: reports read around the holes and say \"at least\" where one touches them.")?;
+    line(
+        out,
+        "What is whole can be analyzed: reports read around the holes and say \"at least\" where one touches them.",
+    )?;
     line(out, "If the tape was copied, compare it with the original; 'analyze info' shows which times it covers.")?;
     Ok(())
 }
 
 /// A bar on a terminal; nothing elsewhere.
 fn progress(len: u64) -> ProgressBar {
-    let target = if stderr().is_terminal() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+    let target =
+        if stderr().is_terminal() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(len), target);
     if let Ok(style) = ProgressStyle::with_template("checking {bar:40} {bytes}/{total_bytes}") {
         bar.set_style(style);

@@ -66,7 +66,8 @@ impl<'a> Facts<'a> {
     fn gather(tape: &'a Tape) -> Self {
         let mut bytes = BTreeMap::new();
         for block in tape.blocks() {
-            *bytes.entry(block.kind.name()).or_insert(0) += u64::from(block.stored_len) + systape_format::reader::BLOCK_OVERHEAD;
+            *bytes.entry(block.kind.name()).or_insert(0) +=
+                u64::from(block.stored_len) + systape_format::reader::BLOCK_OVERHEAD;
         }
         let mut gaps: BTreeMap<(GapCause, Family), u64> = BTreeMap::new();
         let mut unknown: Vec<Family> = Vec::new();
@@ -105,13 +106,18 @@ impl<'a> Facts<'a> {
                 events.insert("syscall", rows);
             }
         }
-        lost.retain(|family, count| *count > 0 || gaps.iter().any(|((cause, f), _)| is_loss(*cause) && family_name(*f) == *family));
+        lost.retain(|family, count| {
+            *count > 0 || gaps.iter().any(|((cause, f), _)| is_loss(*cause) && family_name(*f) == *family)
+        });
         let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
         Self { tape, clock: super::clock(tape), events, lost, bytes, gaps, unreadable, until }
     }
 
     fn complete(&self) -> bool {
-        self.tape.end().is_some() && self.lost.is_empty() && self.tape.findings().is_empty() && self.unreadable.is_empty()
+        self.tape.end().is_some()
+            && self.lost.is_empty()
+            && self.tape.findings().is_empty()
+            && self.unreadable.is_empty()
     }
 
     fn duration(&self) -> u64 {
@@ -123,7 +129,8 @@ impl<'a> Facts<'a> {
         let time = |ts: u64| self.clock.real(ts).map_or(Value::Null, |real| clock::rfc3339(real).into());
         let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
         let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| text(word)).collect::<Vec<_>>());
-        let bytes: Map<String, Value> = self.bytes.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
+        let bytes: Map<String, Value> =
+            self.bytes.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
         let gap = |((cause, family), count): (&(GapCause, Family), &u64)| json!({"cause": cause_name(*cause), "family": family_name(*family), "count": count});
         let end = self.tape.end();
         let (major, minor) = self.tape.version();
@@ -207,10 +214,14 @@ impl<'a> Facts<'a> {
         lines.add("command", &printable(&session.arguments.join(&b' ')));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         lines.add("host", &printable(&session.hostname));
-        let kernel = format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
+        let kernel =
+            format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
         lines.add("kernel", &printable(kernel.as_bytes()));
         let (major, minor) = self.tape.version();
-        lines.add("written by", &printable(format!("record {}, format {major}.{minor}", session.tool_version).as_bytes()));
+        lines.add(
+            "written by",
+            &printable(format!("record {}, format {major}.{minor}", session.tool_version).as_bytes()),
+        );
         lines.add("events", &counts(&self.events));
         let lost = if self.lost.is_empty() { "nothing".to_owned() } else { lost_counts(&self.lost) };
         lines.add("lost", &lost);
@@ -218,7 +229,10 @@ impl<'a> Facts<'a> {
             lines.add("", &format!("{count} {}: {}", family_name(*family), cause_text(*cause)));
         }
         let chunks = self.tape.checkpoints();
-        lines.add("segments", &format!("{} in {chunks} chunk{}", self.tape.segments().len(), if chunks == 1 { "" } else { "s" }));
+        lines.add(
+            "segments",
+            &format!("{} in {chunks} chunk{}", self.tape.segments().len(), if chunks == 1 { "" } else { "s" }),
+        );
         lines.add("bytes", &format!("{} in the file: {}", self.tape.len_bytes(), counts(&self.bytes)));
         lines.add("inside", &self.classes().join(", "));
         for note in &session.notes {
@@ -226,7 +240,11 @@ impl<'a> Facts<'a> {
         }
         if let Some(end) = self.tape.end() {
             let cpu = end.self_cpu_ns / 1_000_000;
-            let own = format!("{} calls (not recorded), {cpu} ms of CPU, {} MiB at most", end.own_calls, end.self_peak_rss >> 20);
+            let own = format!(
+                "{} calls (not recorded), {cpu} ms of CPU, {} MiB at most",
+                end.own_calls,
+                end.self_peak_rss >> 20
+            );
             lines.add("recorder", &own);
         }
         lines.0
@@ -236,7 +254,10 @@ impl<'a> Facts<'a> {
         match self.tape.end() {
             None => format!("ended abnormally, complete until {} s", seconds(self.until, self.tape.session())),
             Some(end) if self.complete() => format!("complete ({})", printable(end.reason.as_bytes())),
-            Some(end) => format!("ended cleanly ({}), events are missing: totals are \"at least\"", printable(end.reason.as_bytes())),
+            Some(end) => format!(
+                "ended cleanly ({}), events are missing: totals are \"at least\"",
+                printable(end.reason.as_bytes())
+            ),
         }
     }
 
@@ -245,7 +266,12 @@ impl<'a> Facts<'a> {
         match self.clock.samples() {
             0 => "no sample: real times are not known".to_owned(),
             1 => "one sample of real time".to_owned(),
-            count => format!("{count} samples of real time, largest step {}{}.{:03} ms", if step < 0 { "-" } else { "" }, step.unsigned_abs() / 1_000_000, step.unsigned_abs() / 1000 % 1000),
+            count => format!(
+                "{count} samples of real time, largest step {}{}.{:03} ms",
+                if step < 0 { "-" } else { "" },
+                step.unsigned_abs() / 1_000_000,
+                step.unsigned_abs() / 1000 % 1000
+            ),
         }
     }
 }
@@ -289,7 +315,9 @@ fn counts(map: &BTreeMap<&'static str, u64>) -> String {
 }
 
 fn lost_counts(map: &BTreeMap<&'static str, u64>) -> String {
-    let text = |(kind, count): (&&str, &u64)| if *count == 0 { format!("an unknown number of {kind}") } else { format!("{count} {kind}") };
+    let text = |(kind, count): (&&str, &u64)| {
+        if *count == 0 { format!("an unknown number of {kind}") } else { format!("{count} {kind}") }
+    };
     map.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 

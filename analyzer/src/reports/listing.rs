@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use rayon::prelude::*;
@@ -12,12 +13,12 @@ use systape_format::model::CallState;
 
 use super::{Context, clock};
 use crate::args::{Format, Sort};
-use crate::load::{Base, Loaded};
+use crate::load::{Base, Loaded, OpenCalls};
 use crate::loss::Hole;
+use crate::render::LineFormat;
 use crate::render::csv::Csv;
 use crate::render::json::Json;
 use crate::render::text::Text;
-use crate::render::LineFormat;
 use crate::run::complain;
 use crate::stream::{CarryPlan, Loose, Merger, Part};
 
@@ -35,7 +36,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let sort = order(context);
     out.write_all(&form.header())?;
     let mut holes = Vec::new();
-    Listing { context, form: &*form, sort }.run(out, &mut holes)?;
+    Listing { context, form: &*form, sort, spare: Mutex::default() }.run(out, &mut holes)?;
     context.loss.holes.extend(holes);
     Ok(())
 }
@@ -85,16 +86,22 @@ struct Listing<'a, 'b> {
     context: &'a Context<'b>,
     form: &'a dyn LineFormat,
     sort: Sort,
+    /// Buffers of parts that were written: fresh ones would cost a page fault every 4 KiB.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Listing<'_, '_> {
     fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
         let segments = self.context.candidates();
         let infos = self.context.tape.segments();
-        let carries = segments.iter().filter(|at| infos[**at].carry_rows > 0).filter_map(|at| Some((*at, carry_start(&infos[*at])?)));
+        let carries = segments
+            .iter()
+            .filter(|at| infos[**at].carry_rows > 0)
+            .filter_map(|at| Some((*at, carry_start(&infos[*at])?)));
         let mut plan = CarryPlan::new(carries.filter(|_| self.sort == Sort::Start));
         let mut merger = Merger::new(out, self.context.config.max_events);
         self.gaps(&mut merger);
+        self.open_calls(&mut merger);
         let mut next = 0;
         // few lines wanted: begin with one segment, and read more only when that was not enough
         let mut size = if self.context.config.max_events == u64::MAX { batch_size() } else { 1 };
@@ -127,13 +134,43 @@ impl Listing<'_, '_> {
         }
     }
 
+    /// Calls that were open when a recording ended abnormally come from its last checkpoint, not from a segment.
+    fn open_calls<W: Write>(&self, merger: &mut Merger<W>) {
+        let context = self.context;
+        let Some(open) = OpenCalls::read(context.tape) else { return };
+        let filter = context.scope.segment(&open.dict);
+        let passes = |row: &usize| filter.core(&open.core, *row) && filter.time(&open.time, *row);
+        let rows: Vec<usize> = (0..open.core.call.len()).filter(passes).collect();
+        let segment = open.load(&context.book);
+        let mut lines = self.form.segment(&segment);
+        for row in rows {
+            let dur = if self.sort == Sort::End { segment.core.dur[row] } else { 0 };
+            let mut line = Vec::new();
+            lines.row(&mut line, row);
+            merger.push(Loose {
+                key: segment.time.start[row].saturating_add(dur),
+                tie: (segment.number, row as u32),
+                line,
+            });
+        }
+    }
+
     /// What to render for a batch, and its frontier: the segments themselves, and carry rows of later ones that belong before it.
     fn jobs(&self, batch: &[usize], after: Option<&usize>, plan: &mut CarryPlan) -> (Vec<Job>, u64) {
         // a dict that cannot be read makes a hole when its turn comes; until then the least end of its rows must do
-        let window = |at: usize| self.context.tape.segment(at).dict().map_or_else(|_| self.context.tape.segments()[at].end_min, |dict| dict.window_start);
+        let window = |at: usize| {
+            self.context
+                .tape
+                .segment(at)
+                .dict()
+                .map_or_else(|_| self.context.tape.segments()[at].end_min, |dict| dict.window_start)
+        };
         let frontier = after.map_or(u64::MAX, |at| window(*at));
         let due = plan.due(frontier);
-        let mut jobs: Vec<Job> = batch.iter().map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at) }).collect();
+        let mut jobs: Vec<Job> = batch
+            .iter()
+            .map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at) })
+            .collect();
         jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job { at: *at, own: false, carry: true }));
         (jobs, frontier)
     }
@@ -155,8 +192,11 @@ impl Listing<'_, '_> {
                 }
             }
         }
-        for rendered in &batch.rendered {
+        for rendered in batch.rendered {
             merger.part(&rendered.own)?;
+            if rendered.own.bytes.capacity() > 0 {
+                self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(rendered.own.bytes);
+            }
         }
         merger.flush_below(batch.frontier)
     }
@@ -164,7 +204,10 @@ impl Listing<'_, '_> {
     fn tell<W: Write>(&self, merger: &mut Merger<W>, hole: &Hole) {
         let line = self.form.hole(hole);
         if hole.rows == 0 {
-            complain(&format!("segment {}: {}; its calls are listed without what that block holds", hole.segment, hole.why));
+            complain(&format!(
+                "segment {}: {}; its calls are listed without what that block holds",
+                hole.segment, hole.why
+            ));
         } else if !line.is_empty() {
             merger.push(Loose { key: hole.first, tie: (hole.segment, 0), line });
         }
@@ -181,8 +224,11 @@ impl Listing<'_, '_> {
         };
         let Some(base) = Base::read(context.tape, job.at, &mut rendered.holes, wanted) else { return rendered };
         let filter = context.scope.segment(&base.dict);
-        let mut keyed: Vec<(u64, u32)> =
-            picked.into_iter().filter(|row| filter.time(&base.time, *row)).map(|row| (self.key(&base, row), row as u32)).collect();
+        let mut keyed: Vec<(u64, u32)> = picked
+            .into_iter()
+            .filter(|row| filter.time(&base.time, *row))
+            .map(|row| (self.key(&base, row), row as u32))
+            .collect();
         if keyed.is_empty() {
             return rendered;
         }
@@ -210,6 +256,10 @@ impl Listing<'_, '_> {
 
     fn lines(&self, segment: &Loaded, keyed: &[(u64, u32)], rendered: &mut Rendered) {
         let mut lines = self.form.segment(segment);
+        if let Some(mut buffer) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            buffer.clear();
+            rendered.own.bytes = buffer;
+        }
         rendered.own.bytes.reserve(keyed.len() * 128);
         rendered.own.marks.reserve(keyed.len());
         let mut left = self.context.config.max_events;

@@ -49,7 +49,13 @@ impl<'a> Context<'a> {
 
 /// The tape's clock: its session, its checkpoints and its end. Reads every checkpoint, so only for those who need real time.
 pub fn clock(tape: &Tape) -> Clock {
-    let checkpoints = (0..tape.checkpoints()).filter_map(|at| tape.checkpoint(at).ok()).map(|checkpoint| checkpoint.clock);
+    let checkpoints =
+        (0..tape.checkpoints()).filter_map(|at| tape.checkpoint(at).ok()).map(|checkpoint| checkpoint.clock);
     let ends = tape.end().map(|end| end.clock);
-    Clock::new(std::iter::once(tape.session().clock).chain(checkpoints).chain(ends).filter(|sample: &ClockSample| sample.monotonic != 0))
+    Clock::new(
+        std::iter::once(tape.session().clock)
+            .chain(checkpoints)
+            .chain(ends)
+            .filter(|sample: &ClockSample| sample.monotonic != 0),
+    )
 }

@@ -13,10 +13,10 @@ use crate::args::{Format, SummaryMode};
 use crate::calls::CallInfo;
 use crate::output::line;
 use crate::render::{csv, num};
+use crate::summary::collect;
 use crate::summary::hist::QUANTILE_ERROR;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group};
-use crate::summary::collect;
 
 /// How many lines tell of losses before the rest is only counted.
 const LOSS_LINES: usize = 12;
@@ -128,7 +128,12 @@ fn columns(out: &mut Vec<u8>, widths: Widths) {
         "   syscall            calls  errors  total       min       avg       max       stddev  {:>a$} {:>b$}\n\
          \x20                                    (msec)    (msec)    (msec)    (msec)        (%)  {:>a$} {:>b$}\n\
          \x20  --------------- --------  ------ -------- --------- --------- ---------     ------  {} {}\n",
-        "p50", "p99", "(msec)", "(msec)", "-".repeat(a), "-".repeat(b)
+        "p50",
+        "p99",
+        "(msec)",
+        "(msec)",
+        "-".repeat(a),
+        "-".repeat(b)
     );
     out.extend_from_slice(text.as_bytes());
 }
@@ -144,7 +149,7 @@ fn row(out: &mut Vec<u8>, call: &CallInfo, stats: &Stats, widths: Widths) {
     }
     out.push(b' ');
     // an open call may already be longer than every finished one
-    let longest = if stats.timed > 0 || stats.open > 0 { Some(stats.max.max(stats.open_max)) } else { None };
+    let longest = if stats.timed > 0 || stats.open_max > 0 { Some(stats.max.max(stats.open_max)) } else { None };
     optional(out, longest, 9, if stats.open_max > stats.max { "≥" } else { "" });
     out.extend_from_slice(format!(" {:9.2}%  ", stats.stddev_percent()).as_bytes());
     optional(out, stats.quantile(500), widths.p50, "");
@@ -175,7 +180,9 @@ fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
             let path = crate::render::cgroup_path(context.tape.session(), task.cgroup_id);
             vec![("cgroup", path.map(String::from_utf8_lossy).map_or(Value::Null, Value::from))]
         }
-        SummaryMode::Process => vec![("pid", task.pid.into()), ("upid", task.upid.into()), ("comm", comm()), ("uid", uid())],
+        SummaryMode::Process => {
+            vec![("pid", task.pid.into()), ("upid", task.upid.into()), ("comm", comm()), ("uid", uid())]
+        }
         SummaryMode::Thread => vec![
             ("pid", task.pid.into()),
             ("tid", task.tid.into()),
@@ -218,7 +225,8 @@ fn json(context: &Context<'_>, out: &mut impl Write, groups: &[Group]) -> io::Re
             let fields = keys(context, group).into_iter().chain(measures(call, stats, complete));
             let mut object: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
             if context.config.errnos {
-                let errnos: Map<String, Value> = stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
+                let errnos: Map<String, Value> =
+                    stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
                 object.insert("errnos".to_owned(), Value::Object(errnos));
             }
             line(out, &Value::Object(object).to_string())?;
@@ -236,7 +244,8 @@ fn comma(context: &Context<'_>, out: &mut impl Write, groups: &[Group]) -> io::R
             let mut fields: Vec<_> = keys(context, group);
             fields.extend(measures(call, stats, complete));
             if context.config.errnos {
-                let errnos: Vec<String> = stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
+                let errnos: Vec<String> =
+                    stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
                 fields.push(("errnos", errnos.join(" ").into()));
             }
             if !std::mem::replace(&mut header, true) {

@@ -11,7 +11,7 @@ use super::stats::Stats;
 use crate::args::SummaryMode;
 use crate::calls::CallBook;
 use crate::filter::{Pick, Scope, SegmentFilter};
-use crate::load;
+use crate::load::{self, OpenCalls};
 use crate::loss::Hole;
 
 /// Identifies a group: a thread, a process, a cgroup, or everything (0).
@@ -60,11 +60,11 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: Summar
         sums
     };
     // a pool costs more than a few segments are worth
-    if segments.len() <= 2 {
-        return work();
+    let parts = if segments.len() <= 2 { vec![work()] } else { rayon::broadcast(|_| work()) };
+    let mut all = Sums::default();
+    if let Some(open) = OpenCalls::read(tape) {
+        all.add((u32::MAX, mode), &open.dict, &open.core, Some(&open.time), scope, book);
     }
-    let mut parts = rayon::broadcast(|_| work()).into_iter();
-    let mut all = parts.next().unwrap_or_default();
     for part in parts {
         all.merge(part);
     }
@@ -96,13 +96,26 @@ impl Sums {
             Ok(read) => read,
             Err(error) => return self.holes.push(load::hole(&segment, segment.info().rows, &error)),
         };
-        let filter = scope.segment(&dict);
+        self.add((segment.info().segment, mode), &dict, &core, time.as_ref(), scope, book);
+    }
+
+    /// Adds the rows of one segment.
+    fn add(
+        &mut self,
+        (number, mode): (u32, SummaryMode),
+        dict: &Dict,
+        core: &Core,
+        time: Option<&Time>,
+        scope: &Scope<'_>,
+        book: &CallBook<'_>,
+    ) {
+        let filter = scope.segment(dict);
         let groups: Vec<GroupKey> = dict.tasks.iter().map(|task| group_key(task, mode)).collect();
-        let rows = Rows { dict: &dict, core: &core, time: time.as_ref(), filter: &filter, groups: &groups, valued: scope.valued() };
+        let rows = Rows { dict, core, time, filter: &filter, groups: &groups, valued: scope.valued() };
         let mut seen = vec![false; dict.tasks.len()];
         self.rows(&rows, book, &mut seen);
         for (entry, task) in dict.tasks.iter().enumerate().filter(|(entry, _)| seen[*entry]) {
-            self.label(groups[entry], task, mode, (segment.info().segment, entry as u32));
+            self.label(groups[entry], task, mode, (number, entry as u32));
         }
     }
 
@@ -125,7 +138,10 @@ impl Sums {
                     slot
                 }
             };
-            if slot == LEFT_OUT || (!unselected.is_empty() && rows.drops_unselected(row)) || (rows.checked() && !rows.passes(row)) {
+            if slot == LEFT_OUT
+                || (!unselected.is_empty() && rows.drops_unselected(row))
+                || (rows.checked() && !rows.passes(row))
+            {
                 continue;
             }
             let stats = &mut self.stats[slot as usize].1;

@@ -60,6 +60,8 @@ impl Stats {
                 self.open_sum += u128::from(dur);
                 self.open_max = self.open_max.max(dur);
             }
+            // it took some time, and nothing is known of it
+            CallState::LostEnter => self.open += 1,
             _ => {}
         }
     }

@@ -42,7 +42,11 @@ pub fn groups(sums: Sums, book: &CallBook<'_>) -> (Vec<Group>, u64) {
     let mut groups: Vec<Group> = by_key.into_values().collect();
     for group in &mut groups {
         group.rows.sort_by(|(a_call, a), (b_call, b)| {
-            (Reverse(a.total()), Reverse(a.calls), &a_call.long_name).cmp(&(Reverse(b.total()), Reverse(b.calls), &b_call.long_name))
+            (Reverse(a.total()), Reverse(a.calls), &a_call.long_name).cmp(&(
+                Reverse(b.total()),
+                Reverse(b.calls),
+                &b_call.long_name,
+            ))
         });
     }
     groups.sort_by_key(|group| (group.events, group.key));

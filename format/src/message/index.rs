@@ -148,8 +148,7 @@ pub(crate) fn read_index(
                 }
             },
         };
-        let calls: Vec<Call> =
-            calls.iter().map(|raw| Call { abi: (raw >> 24) as u8, nr: raw & 0x00ff_ffff }).collect();
+        let calls: Vec<Call> = calls.iter().map(|raw| Call { abi: (raw >> 24) as u8, nr: raw & 0x00ff_ffff }).collect();
         let info = SegmentInfo {
             segment,
             chunk: r.get_chunk(),
@@ -196,8 +195,9 @@ mod tests {
         };
         let entry = IndexEntry { info, blocks: vec![place; BlockKind::OF_SEGMENT.len()] };
         assert!(entry_bytes(&entry) <= 1024, "{}", entry_bytes(&entry));
-        let one = capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone()], &[]));
-        let two = capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[]));
+        let one = capnp::serialize::compute_serialized_size_in_words(&write_index(std::slice::from_ref(&entry), &[]));
+        let two =
+            capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[]));
         assert!((two - one) * 8 <= entry_bytes(&entry), "{} > {}", (two - one) * 8, entry_bytes(&entry));
     }
 }

@@ -86,11 +86,7 @@ fn read_arguments(
     list.iter().map(|r| data(SESSION, r.get_value())).collect()
 }
 
-fn read_texts(
-    header: &Header,
-    name: &str,
-    list: capnp::Result<capnp::text_list::Reader<'_>>,
-) -> Result<Vec<String>> {
+fn read_texts(header: &Header, name: &str, list: capnp::Result<capnp::text_list::Reader<'_>>) -> Result<Vec<String>> {
     let list = list.map_err(capnp_err(SESSION))?;
     plain_len(SESSION, name, list.len(), 8, header)?;
     list.iter().map(|t| text(SESSION, t)).collect()

@@ -4,13 +4,13 @@
 //! Reading gives row order back.
 
 use super::data;
-use crate::column::{Name, get, need, put, put_signed};
+use crate::column::{Name, bits, get, need, put, put_signed, zigzag};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
 use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, Fds, Time};
 use crate::order::column_order;
 use crate::payload::{Message, list_len, new_message};
-use crate::trace_capnp as schema;
+use crate::trace_capnp::{self as schema, EndFrom};
 use capnp::message::{Builder, HeapAllocator};
 
 const CORE: &str = "syscalls.core";
@@ -64,7 +64,11 @@ pub(crate) fn write_core(c: &Columns) -> Builder<HeapAllocator> {
 /// Rows a group's block claims to have, within the limit.
 fn rows_of(what: &'static str, rows: u32) -> Result<usize> {
     if rows > MAX_ROWS {
-        return Err(Error::TooLarge { what: format!("{what} block: rows"), len: u64::from(rows), limit: u64::from(MAX_ROWS) });
+        return Err(Error::TooLarge {
+            what: format!("{what} block: rows"),
+            len: u64::from(rows),
+            limit: u64::from(MAX_ROWS),
+        });
     }
     Ok(rows as usize)
 }
@@ -96,7 +100,9 @@ pub(crate) fn read_core(header: &Header, message: &Message<'_>, dict: &Dict, out
     if (r.get_rows(), r.get_carry_rows()) != (header.rows, header.carry_rows) {
         let why = format!(
             "{n} rows, {} carry rows; its header says {}, {}",
-            r.get_carry_rows(), header.rows, header.carry_rows
+            r.get_carry_rows(),
+            header.rows,
+            header.carry_rows
         );
         return Err(Error::invalid(CORE, why));
     }
@@ -138,12 +144,46 @@ fn deltas(values: &[u64], base: u64) -> Vec<u64> {
 pub(crate) fn write_time(c: &Columns, window_start: u64) -> Builder<HeapAllocator> {
     let mut message = new_message(c.end.len() * 8 + 512);
     let mut b = message.init_root::<schema::syscalls_time::Builder<'_>>();
-    put(b.reborrow().init_end_delta(), &deltas(&c.end[c.carry_rows..], window_start));
+    let (end, dur) = (&c.end[c.carry_rows..], &c.dur[c.carry_rows..]);
+    let plain = deltas(end, window_start);
+    match to_start(&plain, dur).filter(|gaps| bits(gaps.iter().map(|&v| zigzag(v))) < bits(plain.iter().copied())) {
+        Some(gaps) => {
+            b.set_end_from(EndFrom::PreviousEndToStart);
+            put_signed(b.reborrow().init_end_delta(), &gaps);
+        }
+        None => {
+            b.set_end_from(EndFrom::PreviousEnd);
+            put(b.reborrow().init_end_delta(), &plain);
+        }
+    }
     let carry0 = if c.carry_rows > 0 { c.start[0] } else { 0 };
     b.set_carry_start0(carry0);
     put(b.reborrow().init_carry_start_delta(), &deltas(&c.start[..c.carry_rows], carry0));
     put(b.init_cpu(), &c.cpu);
     message
+}
+
+/// Starts minus the previous ends; None when one does not fit.
+fn to_start(deltas: &[u64], dur: &[u64]) -> Option<Vec<i64>> {
+    let fits = |&v: &u64| v <= i64::MAX as u64;
+    (deltas.iter().all(fits) && dur.iter().all(fits))
+        .then(|| deltas.iter().zip(dur).map(|(&delta, &dur)| delta as i64 - dur as i64).collect())
+}
+
+/// The ends of rows, from `base`, in place of their deltas; None when one is not in range.
+fn ends(deltas: &mut [u64], dur: &[u64], from: EndFrom, base: u64) -> Option<()> {
+    if from == EndFrom::PreviousEndToStart {
+        let mut bad = false;
+        for (delta, &dur) in deltas.iter_mut().zip(dur) {
+            let (step, out) = dur.overflowing_add_signed(*delta as i64);
+            bad |= out;
+            *delta = step;
+        }
+        if bad {
+            return None;
+        }
+    }
+    sums(deltas, base)
 }
 
 /// Running sums from `base`; None when one passes 2^64 - 1.
@@ -176,7 +216,12 @@ pub(crate) fn read_time(header: &Header, message: &Message<'_>, dict: &Dict, cor
     }
     let mut end = Vec::new();
     need(name("endDelta"), r.get_end_delta().map_err(&err)?, n - carry, &mut end)?;
-    sums(&mut end, dict.window_start).ok_or_else(|| overflow("an end"))?;
+    let from = match r.get_end_from() {
+        Ok(from @ (EndFrom::PreviousEnd | EndFrom::PreviousEndToStart)) => from,
+        Ok(EndFrom::Unknown) => return Err(Error::invalid(TIME, "endFrom 0")),
+        Err(e) => return Err(Error::invalid(TIME, format!("unknown endFrom {}", e.0))),
+    };
+    ends(&mut end, &core.dur[carry..], from, dict.window_start).ok_or_else(|| overflow("an end"))?;
     start.extend(end.iter().zip(&core.dur[carry..]).map(|(&end, &dur): (&u64, &u64)| end.saturating_sub(dur)));
     let mut cpu = Vec::new();
     get(name("cpu"), r.get_cpu().map_err(&err)?, n, &mut cpu)?;
@@ -187,7 +232,10 @@ pub(crate) fn read_time(header: &Header, message: &Message<'_>, dict: &Dict, cor
 fn same_rows(what: &'static str, header: &Header, core: &Core) -> Result<()> {
     let n = core.dur.len();
     if core.task.len() != n || core.call.len() != n {
-        return Err(Error::invalid(what, format!("core has {n} durations, {} tasks, {} calls", core.task.len(), core.call.len())));
+        return Err(Error::invalid(
+            what,
+            format!("core has {n} durations, {} tasks, {} calls", core.task.len(), core.call.len()),
+        ));
     }
     if (header.rows as usize, header.carry_rows as usize) != (n, core.carry_rows) {
         let why = format!(
@@ -209,11 +257,11 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
     put_signed(b.reborrow().init_ret(), &ret);
     let mut list = b.init_args(6);
     let mut column = vec![0u64; n];
-    for k in 0..6 {
+    for k in 0..list.len() {
         for (slot, &id) in column.iter_mut().zip(&order) {
-            *slot = args[id as usize][k];
+            *slot = args[id as usize][k as usize];
         }
-        put(list.reborrow().get(k as u32), &column);
+        put(list.reborrow().get(k), &column);
     }
     message
 }

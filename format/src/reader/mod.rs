@@ -162,10 +162,8 @@ impl Tape {
     /// The `i`-th checkpoint, of all its parts.
     pub fn checkpoint(&self, i: usize) -> Result<Checkpoint> {
         let what = BlockKind::Checkpoint.name();
-        let (chunk, parts) = self
-            .checkpoints
-            .get(i)
-            .ok_or(Error::Missing { what, segment: u32::try_from(i).unwrap_or(u32::MAX) })?;
+        let (chunk, parts) =
+            self.checkpoints.get(i).ok_or(Error::Missing { what, segment: u32::try_from(i).unwrap_or(u32::MAX) })?;
         let missing = || Error::Missing { what, segment: *chunk };
         if parts.len() > MAX_PARTS {
             let what = format!("cannot read checkpoint of chunk {chunk}: blocks");

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Blocks, Tape};
 use crate::error::{Error, Result};
 use crate::footer::{FOOTER_LEN, Footer};
-use crate::header::{
-    ALIGN, BlockKind, HEADER_LEN, Header, HeaderError, MAJOR, MAX_RAW, MAX_STORED, NO_SEGMENT,
-};
+use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header, HeaderError, MAJOR, MAX_RAW, MAX_STORED, NO_SEGMENT};
 use crate::info::from_headers;
 use crate::message::{self, IndexEntry};
 use crate::model::{End, SegmentInfo, Session};
@@ -68,10 +66,10 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         from_index,
         findings: Vec::new(),
     };
-    if !tape.session_whole {
-        if let Ok(cp) = tape.checkpoint(0) {
-            (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);
-        }
+    if !tape.session_whole
+        && let Ok(cp) = tape.checkpoint(0)
+    {
+        (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);
     }
     tape.findings = findings.into_vec();
     Ok(tape)
@@ -172,11 +170,7 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
 
 /// All entries of the index, their places checked: inside the tape, one after the other. That also bounds how many
 /// there can be, whatever the blocks claim.
-fn read_entries(
-    source: &Source,
-    tape_id: &[u8; 16],
-    index: &[Place],
-) -> Result<(Vec<IndexEntry>, Vec<Place>), String> {
+fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<(Vec<IndexEntry>, Vec<Place>), String> {
     let limit = index.first().map_or(0, |p| p.offset);
     let (mut entries, mut checkpoints) = (Vec::new(), Vec::new());
     let (mut entry_end, mut checkpoint_end) = (0, 0);
@@ -357,7 +351,10 @@ fn add_index(source: &Source, tape_id: &[u8; 16], index: &[Place], layout: &mut 
             }
             Some(entry) => {
                 let number = entry.info.segment;
-                findings.push(at, format!("the index disagrees with the blocks of segment {number} and is not used for it"));
+                findings.push(
+                    at,
+                    format!("the index disagrees with the blocks of segment {number} and is not used for it"),
+                );
             }
             None => {}
         }

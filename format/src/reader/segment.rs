@@ -46,9 +46,7 @@ impl<'a> Segment<'a> {
 
     fn read<R>(&self, kind: BlockKind, f: impl FnOnce(&Header, &Message<'_>) -> Result<R>) -> Result<Option<R>> {
         match self.blocks.places.iter().find(|p| p.kind == kind) {
-            Some(place) => {
-                payload::read(&self.tape.source, place, &self.tape.tape_id, self.info.segment, f).map(Some)
-            }
+            Some(place) => payload::read(&self.tape.source, place, &self.tape.tape_id, self.info.segment, f).map(Some),
             None if self.has(kind) => Err(self.lost(kind)),
             None => Ok(None),
         }
@@ -73,9 +71,8 @@ impl<'a> Segment<'a> {
     /// As [`Self::core`], using the buffers of `core` again: worth it when many segments are scanned. After an error
     /// its content means nothing.
     pub fn core_into(&self, dict: &Dict, core: &mut Core) -> Result<()> {
-        let read = self.read(BlockKind::SyscallsCore, |header, message| {
-            message::read_core(header, message, dict, core)
-        })?;
+        let read =
+            self.read(BlockKind::SyscallsCore, |header, message| message::read_core(header, message, dict, core))?;
         if read.is_none() {
             *core = Core::default();
         }
@@ -84,9 +81,8 @@ impl<'a> Segment<'a> {
 
     /// Starts and CPUs of the rows of `core`. A call's end is start + dur.
     pub fn time(&self, dict: &Dict, core: &Core) -> Result<Time> {
-        let read = self.read(BlockKind::SyscallsTime, |header, message| {
-            message::read_time(header, message, dict, core)
-        })?;
+        let read =
+            self.read(BlockKind::SyscallsTime, |header, message| message::read_time(header, message, dict, core))?;
         match read {
             Some(time) => Ok(time),
             None if core.dur.is_empty() => Ok(Time::default()),
@@ -116,7 +112,8 @@ impl<'a> Segment<'a> {
     /// Events of process life, sorted by ts; `task` and `parent` are inside `dict`'s tasks.
     pub fn processes(&self, dict: &Dict) -> Result<Vec<ProcessEvent>> {
         let tasks = dict.tasks.len();
-        let read = self.read(BlockKind::Processes, |header, message| message::read_processes(header, message, tasks))?;
+        let read =
+            self.read(BlockKind::Processes, |header, message| message::read_processes(header, message, tasks))?;
         Ok(read.unwrap_or_default())
     }
 

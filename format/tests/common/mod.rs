@@ -80,7 +80,13 @@ pub fn checkpoint(ts: u64) -> Checkpoint {
                 Fd { fd: 3, path: b"pipe:[17]".to_vec(), cloexec: true },
             ],
         }],
-        in_flight: vec![InFlight { utid: 2, call: Call { abi: 1, nr: 7 }, start: 3, args: vec![1, 2], task_state: b'S' }],
+        in_flight: vec![InFlight {
+            utid: 2,
+            call: Call { abi: 1, nr: 7 },
+            start: 3,
+            args: vec![1, 2],
+            task_state: b'S',
+        }],
         source: "snapshot".to_owned(),
     }
 }
@@ -144,8 +150,7 @@ impl Window {
     /// Positions in `rows` in the order the tape must have, and how many are carry rows.
     pub fn order(&self) -> (Vec<usize>, usize) {
         let start = |i: &usize| self.rows[*i].end.saturating_sub(self.rows[*i].dur);
-        let (mut carry, mut rest): (Vec<usize>, Vec<usize>) =
-            (0..self.rows.len()).partition(|i| start(i) < self.start);
+        let (mut carry, mut rest): (Vec<usize>, Vec<usize>) = (0..self.rows.len()).partition(|i| start(i) < self.start);
         carry.sort_by_key(|i| (start(i), self.rows[*i].task));
         rest.sort_by_key(|i| self.rows[*i].end);
         let n = carry.len();
@@ -287,7 +292,8 @@ impl Truth {
 /// Offsets of blocks and their ends without padding.
 pub fn block_spans(bytes: &[u8]) -> Vec<(usize, usize)> {
     let tape = Tape::from_bytes(bytes.to_vec()).unwrap();
-    let span = |b: systape_format::BlockInfo| (b.offset as usize, b.offset as usize + HEADER_LEN + b.stored_len as usize);
+    let span =
+        |b: systape_format::BlockInfo| (b.offset as usize, b.offset as usize + HEADER_LEN + b.stored_len as usize);
     tape.blocks().into_iter().map(span).collect()
 }
 

@@ -1,0 +1,70 @@
+# Everyday commands. `make demo` and `make test` need nothing but cargo and git on Debian 12: they install the rest
+# (scripts/setup.sh). Everything uses cargo's release profile, so that dependencies are compiled once.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CARGO   ?= cargo
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+BIN     := $(TARGET)/release
+
+SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test lint deny bench man install uninstall clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: ## install what is missing, build, record a program, print answers
+	@scripts/demo.sh
+
+build: ## record and analyze, in target/release
+	@scripts/setup.sh build
+	$(CARGO) build --release -p systape-recorder -p systape-analyzer
+
+test: ## install what is missing, run every test (BPF tests need root or sudo)
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+lint: ## formatting, clippy, shell syntax, generated code, licences of dependencies
+	@scripts/setup.sh test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
+	$(CARGO) test -q --release --workspace --test schema
+	@$(MAKE) --no-print-directory deny
+
+deny: ## licences, advisories and sources of dependencies (cargo-deny)
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
+	else echo "deny: SKIPPED: cargo-deny is not installed (cargo install --locked cargo-deny)" >&2; fi
+
+bench: ## cost of recording and speed of reading, beside perf's; a few minutes, on a quiet machine
+	@scripts/setup.sh build
+	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
+	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench; else sudo $(BIN)/bench; fi
+
+man: build ## man pages and completions, in target/share
+	mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \
+		$(TARGET)/share/zsh/site-functions $(TARGET)/share/fish/vendor_completions.d
+	$(BIN)/record --generate man > $(TARGET)/share/man/man1/record.1
+	$(BIN)/analyze --generate man > $(TARGET)/share/man/man1/analyze.1
+	$(BIN)/record --generate bash > $(TARGET)/share/bash-completion/completions/record
+	$(BIN)/analyze --generate completions-bash > $(TARGET)/share/bash-completion/completions/analyze
+	$(BIN)/record --generate zsh > $(TARGET)/share/zsh/site-functions/_record
+	$(BIN)/analyze --generate completions-zsh > $(TARGET)/share/zsh/site-functions/_analyze
+	$(BIN)/record --generate fish > $(TARGET)/share/fish/vendor_completions.d/record.fish
+	$(BIN)/analyze --generate completions-fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
+
+install: man ## into PREFIX (/usr/local); DESTDIR is honoured
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -s -m 755 $(BIN)/record $(BIN)/analyze $(DESTDIR)$(PREFIX)/bin
+	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
+
+uninstall: ## what install put there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/record bin/analyze share/man/man1/record.1 share/man/man1/analyze.1 \
+		share/bash-completion/completions/record share/bash-completion/completions/analyze \
+		share/zsh/site-functions/_record share/zsh/site-functions/_analyze \
+		share/fish/vendor_completions.d/record.fish share/fish/vendor_completions.d/analyze.fish)
+
+clean: ## everything that was built
+	$(CARGO) clean

@@ -1,0 +1,161 @@
+//! Every filter on the sample tape, in listing and summary alike; and the shape of JSON.
+
+mod common;
+
+use common::{Place, Row, Tape};
+
+/// The calls a listing with these options has.
+fn names(place: &Place, words: &str) -> Vec<String> {
+    let got = place.analyze(&format!("--format json {words} sample.tape"));
+    assert_eq!(got.status, 0, "{words}: {}", got.err);
+    got.json().iter().map(|row| row["syscall"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn filters_agree_in_listing_and_summary() {
+    let place = Place::with_sample();
+    for (words, expected) in [
+        ("--duration 0.5", "wait4 futex nanosleep read"),
+        ("--duration 500us -e !futex", "wait4 nanosleep read"),
+        ("--duration 8", "futex"),
+        ("--failure", "openat openat connect sys_4511 ptrace"),
+        ("-e network,kill", "connect kill"),
+        ("-e file,!openat", "execve"),
+        ("-p 102", "execve read"),
+        ("-t 101", "read wait4 futex"),
+        ("-u eva -e read", "read read"),
+        ("-u 0", "execve read"),
+        ("--comm=oth*", "execve read"),
+        ("--comm=app,oth? -e execve", ""),
+        ("-G /user.slice -e kill,execve", "kill"),
+        ("-C 2", "execve read"),
+        ("--time 800us,1ms", "execve kill sys_4511 nanosleep"),
+        ("--time 50%,", "exit_group"),
+        ("--time 2026-11-21T05:48:19.0018Z,2026-11-21T05:48:19.0020Z", "ptrace read write"),
+        ("--time ,11us", "read openat"),
+        ("-e =dup2", "dup2"),
+        ("-e sys_4511", "sys_4511"),
+    ] {
+        let listed = names(&place, words);
+        assert_eq!(listed.join(" "), expected, "{words}");
+        let summary = place.analyze(&format!("-s --summary-mode total --format json {words} sample.tape")).json();
+        let counted: u64 = summary.iter().map(|row| row["calls"].as_u64().unwrap()).sum();
+        assert_eq!(counted, listed.len() as u64, "{words}");
+    }
+    assert_eq!(names(&place, "").len(), 21);
+    assert_eq!(names(&place, "--clone-child").len(), 22);
+    assert_eq!(names(&place, "--max-events 3").len(), 3);
+    assert_eq!(names(&place, "--max-events 0").len(), 0);
+}
+
+#[test]
+fn both_orders_hold_the_same_calls() {
+    let place = Place::with_sample();
+    let rows = |words: &str| place.analyze(&format!("--format json {words} sample.tape")).json();
+    let starts: Vec<i64> = rows("").iter().map(|row| row["ts_ns"].as_i64().unwrap()).collect();
+    assert!(starts.is_sorted(), "{starts:?}");
+    let ended = rows("--sort end");
+    let ends: Vec<i64> =
+        ended.iter().map(|row| row["ts_ns"].as_i64().unwrap() + row["dur_ns"].as_i64().unwrap_or(0)).collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    let sorted = |words: &str| {
+        let mut lines: Vec<_> = place.analyze(&format!("{words} sample.tape")).out.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(""), sorted("--sort end"));
+}
+
+#[test]
+fn json_has_the_documented_fields_and_types() {
+    let place = Place::with_sample();
+    let rows = place.analyze("--format json sample.tape").json();
+    let fields = [
+        "abi",
+        "args",
+        "cgroup",
+        "comm",
+        "cpu",
+        "dur_ns",
+        "errno",
+        "errno_code",
+        "host",
+        "incomplete",
+        "pid",
+        "ret",
+        "syscall",
+        "tid",
+        "time",
+        "ts_ns",
+        "uid",
+        "upid",
+        "utid",
+    ];
+    for row in &rows {
+        let mut names: Vec<_> = row.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, fields);
+    }
+    let of = |name: &str| rows.iter().find(|row| row["syscall"] == name).unwrap();
+    assert_eq!(of("mmap")["ret"], "0x7f34dd549000");
+    assert_eq!(of("mmap")["args"]["len"], "8192");
+    assert_eq!(of("close")["args"]["fd"], serde_json::json!({"fd": 3, "path": "/etc/ld.so.conf"}));
+    assert_eq!(of("openat")["args"]["flags"], serde_json::json!({"value": 0o2_000_000, "text": "O_RDONLY|O_CLOEXEC"}));
+    assert_eq!(of("execve")["args"]["argv"], serde_json::json!(["ls", "-l", "a b"]));
+    assert_eq!(of("pipe2")["args"]["fildes"], serde_json::json!([3, 4]));
+    assert_eq!((&of("futex")["incomplete"], &of("futex")["ret"]), (&"in-flight".into(), &serde_json::Value::Null));
+    assert_eq!((&of("ptrace")["errno"], &of("ptrace")["dur_ns"]), (&"EPERM".into(), &serde_json::Value::Null));
+    assert_eq!(of("sys_4511")["args"]["arg2"], "0xff");
+}
+
+#[test]
+fn a_summary_equals_adding_up_the_listing() {
+    let place = Place::new();
+    let mut tape = Tape::create(&place.path("sample.tape"));
+    for segment in 0..12_u64 {
+        let rows: Vec<_> = (0..300)
+            .map(|i| {
+                let name = ["read", "write", "close"][(i % 3) as usize];
+                let errno = if i % 7 == 0 { 11 } else { 0 };
+                Row {
+                    tid: 100 + (i % 4) as u32,
+                    name,
+                    start: segment * 3_000 + i * 5,
+                    dur: i * i % 997,
+                    errno,
+                    ..Row::default()
+                }
+            })
+            .collect();
+        tape.segment((segment + 1) * 3_000, &rows, &[]);
+    }
+    tape.finish();
+    for words in ["", "-e read", "--time 7ms,20ms", "-C 1,2", "--duration 0.3", "--failure"] {
+        let listed = place.analyze(&format!("--format json {words} sample.tape")).json();
+        for row in place.analyze(&format!("-s --format json {words} sample.tape")).json() {
+            let mine: Vec<_> =
+                listed.iter().filter(|call| call["tid"] == row["tid"] && call["syscall"] == row["syscall"]).collect();
+            let mut durs: Vec<u64> = mine.iter().map(|call| call["dur_ns"].as_u64().unwrap()).collect();
+            durs.sort_unstable();
+            let number = |name: &str| row[name].as_u64().unwrap();
+            assert_eq!(number("calls"), mine.len() as u64, "{words}");
+            assert_eq!(number("errors"), mine.iter().filter(|call| !call["errno"].is_null()).count() as u64);
+            assert_eq!(
+                (number("total_ns"), number("min_ns"), number("max_ns")),
+                (durs.iter().sum(), durs[0], durs[durs.len() - 1])
+            );
+            assert_eq!(number("avg_ns"), durs.iter().sum::<u64>() / durs.len() as u64);
+            let exact = durs[(durs.len() * 99).div_ceil(100) - 1];
+            assert!(
+                number("p99_ns").abs_diff(exact) as f64 <= exact as f64 * row["quantile_error"].as_f64().unwrap() + 1.0
+            );
+        }
+        let counted: u64 = place
+            .analyze(&format!("-s --format json {words} sample.tape"))
+            .json()
+            .iter()
+            .map(|row| row["calls"].as_u64().unwrap())
+            .sum();
+        assert_eq!(counted, listed.len() as u64, "{words}");
+    }
+}

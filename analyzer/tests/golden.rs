@@ -1,0 +1,51 @@
+//! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
+//! sample tape of `common`. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::Place;
+
+#[test]
+fn goldens() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/analyzer");
+    let place = Place::with_sample();
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for entry in fs::read_dir(&dir).unwrap() {
+        let command = entry.unwrap().path();
+        if command.extension().is_none_or(|extension| extension != "cmd") {
+            continue;
+        }
+        count += 1;
+        let words = fs::read_to_string(&command).unwrap();
+        let got = place.analyze(words.trim());
+        assert_eq!((got.status, got.err.as_str()), (0, ""), "{}", command.display());
+        let expected = command.with_extension("txt");
+        let out = without_sizes(&got.out);
+        if update {
+            fs::write(&expected, &out).unwrap();
+        } else if fs::read_to_string(&expected).unwrap_or_default() != out {
+            wrong.push(format!("{}: analyze {}\n{out}", expected.display(), words.trim()));
+        }
+    }
+    assert!(count >= 10, "goldens are missing in {}", dir.display());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// How many bytes a tape takes changes with zstd and with every improvement of the format: `info` and `check` without them.
+fn without_sizes(text: &str) -> String {
+    let mut kept = String::new();
+    let mut sizes = false;
+    for line in text.lines() {
+        sizes = line.starts_with("bytes ") || (sizes && line.starts_with(' '));
+        if !sizes {
+            kept.push_str(line.split(" segments, ").next().unwrap_or(line));
+            kept.push('\n');
+        }
+    }
+    kept
+}

@@ -1,0 +1,235 @@
+//! One clear line and the right exit status for everything that can be wrong with what was typed or named.
+
+mod common;
+
+use std::fs;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use common::{Place, Row, Tape, gap};
+
+fn fails(place: &Place, words: &str, status: i32, parts: &[&str]) {
+    let got = place.analyze(words);
+    assert_eq!(got.status, status, "{words}: {}", got.err);
+    assert!(got.out.is_empty(), "{words}: {}", got.out);
+    assert_eq!(got.err.lines().count(), 1, "{words}: {}", got.err);
+    for part in parts {
+        assert!(got.err.contains(part), "{words}: '{part}' is not in: {}", got.err);
+    }
+}
+
+#[test]
+fn what_is_no_tape_is_told_in_one_line() {
+    let place = Place::with_sample();
+    fs::write(
+        place.path("text"),
+        "hello, I am no tape, not even nearly one, and I go on for a while to be longer than a header is".repeat(9),
+    )
+    .unwrap();
+    fs::write(place.path("empty"), "").unwrap();
+    fs::create_dir(place.path("dir")).unwrap();
+    fails(&place, "text", 1, &["text", "not a tape"]);
+    fails(&place, "empty", 1, &["empty"]);
+    fails(&place, "dir", 1, &["dir is a directory, not a tape"]);
+    fails(&place, "", 1, &["trace.tape: no such file", "record --"]);
+    fails(&place, "absent.tape", 1, &["absent.tape: no such file"]);
+    fails(&place, "inof", 1, &["did you mean the report 'info'?"]);
+    fails(&place, "check text", 1, &["not a tape"]);
+}
+
+#[test]
+fn a_newer_major_version_is_refused() {
+    let place = Place::with_sample();
+    let mut bytes = fs::read(place.path("sample.tape")).unwrap();
+    // major is at offset 8 of the first header, its CRC32C at 124 (docs/tape-format.md)
+    bytes[8] = 99;
+    let crc = crc32c(&bytes[..124]);
+    bytes[124..128].copy_from_slice(&crc.to_le_bytes());
+    fs::write(place.path("newer"), bytes).unwrap();
+    fails(&place, "newer", 1, &["newer", "99"]);
+}
+
+/// CRC32C, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
+    })
+}
+
+#[test]
+fn bad_usage_is_2() {
+    let place = Place::with_sample();
+    fails(&place, "-e opennat sample.tape", 2, &["opennat", "openat"]);
+    fails(&place, "-e sched:* sample.tape", 2, &["sched"]);
+    fails(&place, "--duration fast sample.tape", 2, &["--duration", "fast"]);
+    fails(&place, "--time 1,2,3 sample.tape", 2, &["--time"]);
+    fails(&place, "-C x sample.tape", 2, &["-C"]);
+    fails(&place, "sample.tape other.tape", 2, &["two tapes"]);
+    fails(&place, "-sS sample.tape", 2, &["-s", "-S"]);
+    assert_eq!(place.analyze("--no-such-option").status, 2);
+    fails(&place, "-u nobody-here sample.tape", 1, &["nobody-here", "eva"]);
+    fails(&place, "-G /nowhere sample.tape", 1, &["nowhere"]);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let place = Place::new();
+    let mut tape = Tape::create(&place.path("trace.tape"));
+    for segment in 0..20 {
+        let rows: Vec<_> = (0..2_000)
+            .map(|i| Row {
+                tid: 100,
+                name: "close",
+                start: segment * 4_000 + i * 2,
+                dur: 1,
+                args: [3, 0, 0, 0, 0, 0],
+                ..Row::default()
+            })
+            .collect();
+        tape.segment((segment + 1) * 4_000, &rows, &[gap()]);
+    }
+    tape.finish();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("analyze"))
+        .args(["--fail-on-loss", "trace.tape"])
+        .current_dir(place.path("."))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut some = [0; 100];
+    out.read_exact(&mut some).unwrap();
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[test]
+fn help_version_and_generated_text() {
+    let place = Place::new();
+    let help = place.analyze("--help");
+    assert_eq!(help.status, 0);
+    assert!(help.out.contains("Examples:") && help.out.contains("--duration"));
+    assert!(help.out.lines().all(|line| line.chars().count() <= 100), "{}", help.out);
+    assert!(place.analyze("--version").out.starts_with("analyze 0."));
+    assert!(place.analyze("--generate man").out.contains(".TH analyze"));
+    assert!(place.analyze("--generate completions-bash").out.contains("complete -F"));
+}
+
+#[test]
+fn an_abnormal_end_is_said_and_open_calls_survive() {
+    let place = Place::new();
+    let mut tape = Tape::create(&place.path("trace.tape"));
+    tape.segment(
+        1_000,
+        &[Row { tid: 100, name: "close", start: 5, dur: 1, args: [3, 0, 0, 0, 0, 0], ..Row::default() }],
+        &[],
+    );
+    // both threads are in a call at 1 ms; 100 gets out of it
+    tape.checkpoint(&[(100, "read", 900, 7), (101, "futex", 200, 0x7f00)]);
+    tape.segment(
+        2_000,
+        &[Row { tid: 100, name: "read", start: 900, dur: 500, args: [7, 0, 0, 0, 0, 0], ..Row::default() }],
+        &[],
+    );
+    tape.abandon();
+    let listing = place.analyze("");
+    assert_eq!(listing.status, 0);
+    assert!(listing.err.contains("ended abnormally: complete until 0.002 s"), "{}", listing.err);
+    let lines: Vec<_> = listing.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", listing.out);
+    assert!(lines[1].contains("(≥0.800 ms): app/101 futex(") && lines[1].ends_with("= ? in flight"), "{}", lines[1]);
+    assert_eq!(place.analyze("--fail-on-loss").status, 3);
+    assert_eq!(place.analyze("--fail-on-loss --time 0,1500us").status, 0);
+    let summary = place.analyze("-s");
+    assert!(summary.out.contains("at least") && summary.out.contains("complete until 0.002 s"), "{}", summary.out);
+    assert!(summary.out.contains("futex                  1"), "{}", summary.out);
+    let info = place.analyze("info");
+    assert!(info.out.contains("ended abnormally, complete until 0.002 s"), "{}", info.out);
+    assert!(info.out.contains("2 syscall"), "{}", info.out);
+    let check = place.analyze("check");
+    assert_eq!(check.status, 1);
+    assert!(check.out.contains("usable"), "{}", check.out);
+}
+
+#[test]
+fn losses_reach_every_answer_they_touch() {
+    let place = Place::new();
+    let mut tape = Tape::create(&place.path("trace.tape"));
+    let row = |start| Row { tid: 100, name: "close", start, dur: 1, args: [3, 0, 0, 0, 0, 0], ..Row::default() };
+    tape.segment(3_000, &[row(1_000), row(2_900)], &[gap(), common::strings()]);
+    tape.segment(9_000, &[row(5_000)], &[]);
+    tape.finish();
+    let listing = place.analyze("");
+    let lines: Vec<_> = listing.out.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (4, "LOST 47 syscall events on cpu 1, 0.002–0.003 s: ring buffer full"));
+    assert_eq!(listing.err, "");
+    let summary = place.analyze("-s").out;
+    assert!(summary.contains("LOST 47") && summary.contains("at least 6 events"), "{summary}");
+    for (words, status) in [
+        ("", 3),
+        ("-s", 3),
+        ("info", 3),
+        ("--time 4ms,", 0),
+        ("-C 0", 0),
+        ("-C 1", 3),
+        ("--time ,2.2ms", 3),
+        ("-s --time 4ms,", 0),
+    ] {
+        assert_eq!(place.analyze(&format!("{words} --fail-on-loss")).status, status, "{words}");
+        assert_eq!(place.analyze(words).status, 0, "{words}");
+    }
+    let json = place.analyze("--format json").json();
+    assert_eq!(
+        (&json[1]["lost"], &json[1]["cause"], &json[1]["cpu"], &json[1]["ts_ns"]),
+        (&47.into(), &"ring-full".into(), &1.into(), &2_000_000.into())
+    );
+    assert!(place.analyze("-s --format json").json().iter().all(|row| row["complete"] == false));
+    assert!(place.analyze("-s --format json --time 4ms,").json().iter().all(|row| row["complete"] == true));
+    assert!(place.analyze("--format csv").err.contains("LOST 47"));
+    let info = place.analyze("info --format json").json();
+    assert_eq!((&info[0]["complete"], &info[0]["lost"]["syscall"]), (&false.into(), &47.into()));
+}
+
+#[test]
+fn a_damaged_block_costs_what_it_holds() {
+    let place = Place::with_sample();
+    let bytes = fs::read(place.path("sample.tape")).unwrap();
+    let tape = systape_format::Tape::open(&place.path("sample.tape")).unwrap();
+    let clean = place.analyze("sample.tape").out.lines().count();
+    for block in tape.blocks().iter().filter(|block| block.segment == Some(1)) {
+        let mut damaged = bytes.clone();
+        damaged[block.offset as usize + 140] ^= 0xff;
+        fs::write(place.path("damaged"), damaged).unwrap();
+        let got = place.analyze("damaged");
+        assert_eq!(got.status, 0, "{:?}: {}", block.kind, got.err);
+        let told = got.out.contains("LOST up to 5 syscall events") || got.err.contains("segment 1");
+        assert!(told, "{:?}: {} {}", block.kind, got.out, got.err);
+        assert!(got.out.lines().count() >= clean - 5 && got.out.lines().count() <= clean + 1);
+        assert_eq!(place.analyze("check damaged").status, 1);
+    }
+}
+
+#[test]
+fn random_damage_never_panics() {
+    let place = Place::with_sample();
+    let bytes = fs::read(place.path("sample.tape")).unwrap();
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..60 {
+        let mut damaged = bytes.clone();
+        for _ in 0..=round % 4 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (seed >> 33) as usize % damaged.len();
+            damaged[at] = (seed >> 20) as u8;
+        }
+        if round % 3 == 0 {
+            damaged.truncate((seed >> 30) as usize % bytes.len());
+        }
+        fs::write(place.path("damaged"), &damaged).unwrap();
+        for words in ["damaged", "-s damaged", "--format json --sort end damaged", "info damaged"] {
+            let got = place.analyze(words);
+            assert!(matches!(got.status, 0 | 1), "{words}, round {round}: {got:?}");
+            assert!(!got.err.contains("panicked"), "{words}, round {round}: {}", got.err);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Installs what is missing to build (setup.sh build) or to build and test (setup.sh test); does nothing when all is there.
+# Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
+set -euo pipefail
+
+wanted=${1:-build}
+rust_minor=88 # 1.88: rust-version in Cargo.toml
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$@"; exit 1; }
+
+missing=()
+# need PACKAGE TEST...: PACKAGE is missing when the test fails
+need() {
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+runs() { "$1" --version; }
+
+need gcc runs cc
+need libc6-dev test -e /usr/include/stdio.h
+need make runs make
+need pkg-config runs pkg-config
+need clang runs clang
+need libelf-dev test -e /usr/include/libelf.h
+need zlib1g-dev test -e /usr/include/zlib.h
+need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+if [ "$wanted" = test ]; then
+    # the suite compares with strace and records these programs
+    need strace strace -V
+    need git runs git
+    need python3 command -v python3
+    need tar runs tar
+    need findutils command -v find
+    need attr command -v setfattr
+    need util-linux command -v unshare
+    need procps command -v ps
+    # the slow file system of a test
+    need fuse3 command -v fusermount3
+    need libfuse3-dev test -e /usr/include/fuse3/fuse.h
+    # proves that the committed Cap'n Proto code is current
+    need capnproto command -v capnp
+fi
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    if command -v sudo >/dev/null; then
+        as_root=(sudo)
+        [ -t 0 ] || as_root=(sudo -n) # nobody there to ask for a password
+    fi
+fi
+can_be_root() { [ "$(id -u)" = 0 ] || [ ${#as_root[@]} -gt 0 ]; }
+
+if [ ${#missing[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null ||
+        die "missing: ${missing[*]} (Debian's names); install them with this system's package manager, see docs/install.md"
+    can_be_root || die "missing: ${missing[*]}; not root and no sudo: have root run  apt-get install -y ${missing[*]}"
+    say "installing ${missing[*]}"
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
+    "${apt[@]}" update >&2 || say "apt-get update failed; trying with the package lists there are"
+    "${apt[@]}" install --no-install-recommends "${missing[@]}" >&2 ||
+        die "apt-get could not install: ${missing[*]}"
+fi
+
+command -v cargo >/dev/null || die "cargo is missing; install Rust 1.$rust_minor or newer: https://rustup.rs"
+found=$(cargo --version | sed -n 's/^cargo 1\.\([0-9]*\)\..*/\1/p')
+if [ -n "$found" ] && [ "$found" -lt "$rust_minor" ]; then
+    die "$(cargo --version) is too old (Debian's own is); Rust 1.$rust_minor or newer is needed: https://rustup.rs"
+fi
+
+# The kernel's own names of syscalls and arguments are read here. Without them the built-in ones are used.
+if [ "$(uname -s)" = Linux ] && ! [ -d /sys/kernel/tracing/events/syscalls ] && can_be_root; then
+    "${as_root[@]}" mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null ||
+        say "tracefs cannot be mounted on /sys/kernel/tracing: built-in names of arguments are used"
+fi

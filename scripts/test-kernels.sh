@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Boots Debian's cloud kernels under qemu, records a workload there with one static `record`, carries the tape out over
+# the serial console and checks its reports with the host's `analyze`.
+#
+#   scripts/test-kernels.sh RECORD ANALYZE [RELEASE...]
+#
+# RECORD must be static (make static). RELEASE: bullseye (5.10), bookworm (6.1), trixie (6.12); default all three.
+# Kernels are fetched once into target/kernels by apt, from a private copy of this machine's own sources.
+set -euo pipefail
+record=$(realpath "$1"); analyze=$(realpath "$2"); shift 2
+releases=${*:-bullseye bookworm trixie}
+cd "$(dirname "$0")/.."
+cache=$PWD/target/kernels
+mkdir -p "$cache"
+calls=10007 # a prime: dd makes this many reads and writes
+
+kernel_of() { # release -> prints the path of its vmlinuz, fetching it if needed
+  local release=$1 series pkg dir=$cache/$1
+  case $release in
+    bullseye) series=5.10.0 ;;
+    bookworm) series=6.1.0 ;;
+    trixie) series=6.12 ;;
+    *) echo "unknown release $release" >&2; return 2 ;;
+  esac
+  if ! ls "$dir"/boot/vmlinuz-* >/dev/null 2>&1; then
+    mkdir -p "$dir"/{lists/partial,parts,cache/archives/partial}
+    sed -E "s/bookworm|bullseye|trixie/$release/g" /etc/apt/sources.list.d/debian.sources >"$dir/parts/debian.sources"
+    local opts=(-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$dir/parts"
+      -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache")
+    apt-get "${opts[@]}" update -qq >&2
+    pkg=$(apt-cache "${opts[@]}" search "^linux-image-$series" | awk '{print $1}' |
+      grep -E -- '-cloud-amd64$' | sort -V | tail -1)
+    (cd "$dir" && apt-get "${opts[@]}" download "$pkg" >&2 2>/dev/null && dpkg -x ./*.deb . && rm ./*.deb)
+  fi
+  ls "$dir"/boot/vmlinuz-* | tail -1
+}
+
+make_initramfs() { # -> path
+  local root
+  root=$(mktemp -d)
+  mkdir -p "$root"/{bin,proc,sys,dev,tmp,etc}
+  cp "$(command -v busybox)" "$root/bin/busybox"
+  cp "$record" "$root/bin/record"
+  strip "$root/bin/record"
+  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true; do ln -s busybox "$root/bin/$tool"; done
+  echo 'root:x:0:0::/:/bin/sh' >"$root/etc/passwd"
+  cat >"$root/init" <<INIT
+#!/bin/sh
+export PATH=/bin
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev 2>/dev/null
+mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
+echo SYSTAPE-BOOTED
+cat /etc/passwd >/tmp/file; exec 3</tmp/file
+(sleep 1; exec sleep 30) & sleeper=\$!
+record -o /tmp/dd.tape -- dd if=/dev/zero of=/dev/null bs=1 count=$calls; echo SYSTAPE-STATUS \$?
+record -o /tmp/sh.tape -- sh -c 'cat /tmp/file >/dev/null; cat /no/such/file; ln -s /tmp/file /tmp/link; cat /tmp/link >/dev/null; exit 7'; echo SYSTAPE-STATUS \$?
+for tape in dd sh; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
+poweroff -f
+INIT
+  chmod +x "$root/init"
+  (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$cache/initramfs.gz"
+  rm -rf "$root"
+  echo "$cache/initramfs.gz"
+}
+
+failed=0
+check() { # what, expected, seen
+  if [ "$2" = "$3" ]; then echo "ok   $release: $1"; else echo "FAIL $release: $1: expected '$2', seen '$3'"; failed=1; fi
+}
+count_of() { "$analyze" "$1" --summary --summary-mode total --format json | sed -nE "s/.*\"syscall\":\"$2\".*/&/p" | grep -oE '"calls":[0-9]+' | cut -d: -f2; }
+
+initramfs=$(make_initramfs)
+for release in $releases; do
+  kernel=$(kernel_of "$release")
+  out=$(mktemp -d)
+  # a boot that dies before init's marker is qemu's, not ours: tried again
+  for _ in 1 2 3 4; do
+    timeout 180 qemu-system-x86_64 -cpu qemu64,-cx16 -m 1G -smp 2 -nographic -no-reboot -kernel "$kernel" \
+      -initrd "$initramfs" -append "console=ttyS0 panic=-1 quiet" </dev/null >"$out/console" 2>&1 || true
+    if grep -q SYSTAPE-BOOTED "$out/console"; then break; fi
+  done
+  tr -d '\r' <"$out/console" >"$out/log"
+  for tape in dd sh; do
+    sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
+  done
+  check "status of the commands" "0 7" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
+  check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"
+  check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
+  check "dd: nothing lost" "0" "$(grep -c ' LOST' "$out/log" || true)"
+  listing=$("$analyze" "$out/sh.tape" 2>/dev/null || true)
+  check "sh: exec by name" "1" "$(grep -cE 'execve\(filename: "/bin/sh", argv: \["sh", "-c"' <<<"$listing")"
+  check "sh: failed open by path" "1" "$(grep -cE 'open(at)?\(.*"/no/such/file".* = -1 ENOENT' <<<"$listing")"
+  check "sh: a symlink shows its target" "yes" "$(grep -qE 'open(at)?\(.*"/tmp/link"' <<<"$listing" && grep -qE 'read\(fd: 3</tmp/file>' <<<"$listing" && echo yes)"
+  check "sh: exit status" "1" "$(grep -cE 'exit_group\(error_code: 7\)' <<<"$listing")"
+  if [ "$failed" != 0 ]; then grep -v '^[A-Za-z0-9+/=]\{60,\}$' "$out/log" | tail -40; echo "console and tapes are in $out"; else rm -rf "$out"; fi
+done
+exit $failed

@@ -1,0 +1,1 @@
+-s --errno-summary --summary-mode process --format json sample.tape
