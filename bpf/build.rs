@@ -16,7 +16,9 @@ fn main() {
         .clang_args([format!("-D__TARGET_ARCH_{arch}"), "-Wall".into(), "-Werror".into(), "-Isrc/c".into()])
         .build_and_generate(&out)
         .unwrap_or_else(|e| {
-            eprintln!("systape-bpf: clang (14 or newer), libelf-dev and zlib1g-dev are needed to build the BPF programs");
+            eprintln!(
+                "systape-bpf: clang (14 or newer), libelf-dev and zlib1g-dev are needed to build the BPF programs"
+            );
             panic!("{e:#}")
         });
     println!("cargo:rerun-if-changed=src/c");

@@ -87,22 +87,10 @@ const USER: &[Row] = &[
     (79, "ELIBACC", "Can not access a needed shared library"),
     (80, "ELIBBAD", "Accessing a corrupted shared library"),
     (81, "ELIBSCN", ".lib section in a.out corrupted"),
-    (
-        82,
-        "ELIBMAX",
-        "Attempting to link in too many shared libraries",
-    ),
+    (82, "ELIBMAX", "Attempting to link in too many shared libraries"),
     (83, "ELIBEXEC", "Cannot exec a shared library directly"),
-    (
-        84,
-        "EILSEQ",
-        "Invalid or incomplete multibyte or wide character",
-    ),
-    (
-        85,
-        "ERESTART",
-        "Interrupted system call should be restarted",
-    ),
+    (84, "EILSEQ", "Invalid or incomplete multibyte or wide character"),
+    (85, "ERESTART", "Interrupted system call should be restarted"),
     (86, "ESTRPIPE", "Streams pipe error"),
     (87, "EUSERS", "Too many users"),
     (88, "ENOTSOCK", "Socket operation on non-socket"),
@@ -114,11 +102,7 @@ const USER: &[Row] = &[
     (94, "ESOCKTNOSUPPORT", "Socket type not supported"),
     (95, "EOPNOTSUPP", "Operation not supported"),
     (96, "EPFNOSUPPORT", "Protocol family not supported"),
-    (
-        97,
-        "EAFNOSUPPORT",
-        "Address family not supported by protocol",
-    ),
+    (97, "EAFNOSUPPORT", "Address family not supported by protocol"),
     (98, "EADDRINUSE", "Address already in use"),
     (99, "EADDRNOTAVAIL", "Cannot assign requested address"),
     (100, "ENETDOWN", "Network is down"),
@@ -129,11 +113,7 @@ const USER: &[Row] = &[
     (105, "ENOBUFS", "No buffer space available"),
     (106, "EISCONN", "Transport endpoint is already connected"),
     (107, "ENOTCONN", "Transport endpoint is not connected"),
-    (
-        108,
-        "ESHUTDOWN",
-        "Cannot send after transport endpoint shutdown",
-    ),
+    (108, "ESHUTDOWN", "Cannot send after transport endpoint shutdown"),
     (109, "ETOOMANYREFS", "Too many references: cannot splice"),
     (110, "ETIMEDOUT", "Connection timed out"),
     (111, "ECONNREFUSED", "Connection refused"),
@@ -179,11 +159,7 @@ const KERNEL: &[Row] = &[
     (525, "ETOOSMALL", "Buffer or request is too small"),
     (526, "ESERVERFAULT", "An untranslatable error occurred"),
     (527, "EBADTYPE", "Type not supported by server"),
-    (
-        528,
-        "EJUKEBOX",
-        "Request initiated, but will not complete before timeout",
-    ),
+    (528, "EJUKEBOX", "Request initiated, but will not complete before timeout"),
     (529, "EIOCBQUEUED", "iocb queued, will get completion event"),
     (530, "ERECALLCONFLICT", "Conflict with recalled state"),
     (531, "ENOGRACE", "NFS file lock reclaim refused"),
@@ -192,10 +168,7 @@ const KERNEL: &[Row] = &[
 fn find(code: u16) -> Option<&'static Row> {
     // 41 and 58 are holes, so the position is only nearly the code
     let table = if code < 512 { USER } else { KERNEL };
-    table
-        .binary_search_by_key(&code, |row| row.0)
-        .ok()
-        .map(|at| &table[at])
+    table.binary_search_by_key(&code, |row| row.0).ok().map(|at| &table[at])
 }
 
 /// The symbol of error `code`, e.g. `ENOENT` for 2 and `ERESTARTSYS` for 512; `None` for 0 and unassigned codes.
@@ -238,18 +211,9 @@ mod tests {
 
     #[test]
     fn names_agree_with_the_uapi_header() {
-        assert_eq!(
-            errno_name(linux_raw_sys::errno::ECONNREFUSED as u16),
-            Some("ECONNREFUSED")
-        );
-        assert_eq!(
-            errno_name(linux_raw_sys::errno::EHWPOISON as u16),
-            Some("EHWPOISON")
-        );
-        assert_eq!(
-            errno_name(linux_raw_sys::errno::EDEADLOCK as u16),
-            Some("EDEADLK")
-        );
+        assert_eq!(errno_name(linux_raw_sys::errno::ECONNREFUSED as u16), Some("ECONNREFUSED"));
+        assert_eq!(errno_name(linux_raw_sys::errno::EHWPOISON as u16), Some("EHWPOISON"));
+        assert_eq!(errno_name(linux_raw_sys::errno::EDEADLOCK as u16), Some("EDEADLK"));
     }
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

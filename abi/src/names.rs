@@ -38,10 +38,7 @@ struct Table {
 
 impl Table {
     fn new(entries: impl Iterator<Item = (u32, &'static str)>) -> Self {
-        let mut table = Self {
-            names: Vec::new(),
-            numbers: HashMap::new(),
-        };
+        let mut table = Self { names: Vec::new(), numbers: HashMap::new() };
         for (nr, name) in entries {
             let index = nr as usize;
             if table.names.len() <= index {
@@ -70,8 +67,7 @@ fn x86_64_entries() -> impl Iterator<Item = (u32, &'static str)> {
 }
 
 fn x32_entries() -> impl Iterator<Item = (u32, &'static str)> {
-    let common =
-        x86_64_entries().filter(|(_, name)| !X32_NAMES.contains(name) && !NOT_X32.contains(name));
+    let common = x86_64_entries().filter(|(_, name)| !X32_NAMES.contains(name) && !NOT_X32.contains(name));
     common.chain(X32_ONLY.zip(X32_NAMES))
 }
 
@@ -80,16 +76,7 @@ fn aarch64_entries() -> impl Iterator<Item = (u32, &'static str)> {
         // the time64 calls are for 32-bit ABIs only (include/uapi/asm-generic/unistd.h, `__BITS_PER_LONG == 32`)
         .filter(|(nr, _)| !(403..=423).contains(nr))
         // named __NR_newfstatat by the same header on 64-bit ABIs
-        .map(|(nr, name)| {
-            (
-                nr,
-                if name == "fstatat" {
-                    "newfstatat"
-                } else {
-                    name
-                },
-            )
-        })
+        .map(|(nr, name)| (nr, if name == "fstatat" { "newfstatat" } else { name }))
 }
 
 /// The table of `abi`, without the x32 bit in its numbers.
@@ -142,10 +129,7 @@ pub fn display_name(abi: Abi, nr: u32) -> Cow<'static, str> {
 /// Every call of `abi` in order of number; empty for [`Abi::Unknown`].
 pub fn all(abi: Abi) -> impl Iterator<Item = (u32, &'static str)> {
     let names: &[Option<&'static str>] = table(abi).map_or(&[], |table| &table.names);
-    names
-        .iter()
-        .enumerate()
-        .filter_map(move |(nr, name)| Some((with_bit(abi, nr as u32), (*name)?)))
+    names.iter().enumerate().filter_map(move |(nr, name)| Some((with_bit(abi, nr as u32), (*name)?)))
 }
 
 #[cfg(test)]
@@ -168,13 +152,9 @@ mod tests {
 
     #[test]
     fn newest_calls_are_known() {
-        for (nr, text) in [
-            (335, "uretprobe"),
-            (336, "uprobe"),
-            (453, "map_shadow_stack"),
-            (462, "mseal"),
-            (469, "file_setattr"),
-        ] {
+        for (nr, text) in
+            [(335, "uretprobe"), (336, "uprobe"), (453, "map_shadow_stack"), (462, "mseal"), (469, "file_setattr")]
+        {
             assert_eq!(name(Abi::X86_64, nr), Some(text));
         }
         assert_eq!(name(Abi::I386, 469), Some("file_setattr"));
@@ -187,11 +167,7 @@ mod tests {
         assert_eq!(number(Abi::X32, "read"), Some(X32_BIT));
         assert_eq!(number(Abi::X32, "ioctl"), Some(X32_BIT | 514));
         assert_eq!(name(Abi::X32, X32_BIT | 520), Some("execve"));
-        assert_eq!(
-            name(Abi::X32, X32_BIT | 59),
-            None,
-            "59 is execve of the 64-bit ABI only"
-        );
+        assert_eq!(name(Abi::X32, X32_BIT | 59), None, "59 is execve of the 64-bit ABI only");
         assert_eq!(name(Abi::X86_64, 520), None);
     }
 

@@ -42,17 +42,9 @@ pub fn signal_number(name: &str) -> Option<u32> {
     let signo = if let Some(digits) = short.strip_prefix("RT_") {
         FIRST_RT.checked_add(number(digits)?)?
     } else if let Some(plus) = short.strip_prefix("RTMIN") {
-        34_u32.checked_add(if plus.is_empty() {
-            0
-        } else {
-            number(plus.strip_prefix('+')?)?
-        })?
+        34_u32.checked_add(if plus.is_empty() { 0 } else { number(plus.strip_prefix('+')?)? })?
     } else if let Some(minus) = short.strip_prefix("RTMAX") {
-        LAST.checked_sub(if minus.is_empty() {
-            0
-        } else {
-            number(minus.strip_prefix('-')?)?
-        })?
+        LAST.checked_sub(if minus.is_empty() { 0 } else { number(minus.strip_prefix('-')?)? })?
     } else {
         number(name)?
     };
@@ -61,10 +53,7 @@ pub fn signal_number(name: &str) -> Option<u32> {
 
 /// Plain digits; `u32::from_str` would also take a sign.
 fn number(digits: &str) -> Option<u32> {
-    digits
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| digits.parse().ok())?
+    digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
 #[cfg(test)]
@@ -86,18 +75,7 @@ mod tests {
         }
         assert_eq!(signal_number("RTMIN"), Some(34));
         assert_eq!(signal_number("SIGRTMAX-1"), Some(63));
-        for text in [
-            "",
-            "SIG",
-            "0",
-            "65",
-            "+9",
-            "-9",
-            "RTMIN-1",
-            "RT_99999999999",
-            "RT_4294967295",
-            "KILLED",
-        ] {
+        for text in ["", "SIG", "0", "65", "+9", "-9", "RTMIN-1", "RT_99999999999", "RT_4294967295", "KILLED"] {
             assert_eq!(signal_number(text), None, "{text:?}");
         }
     }

@@ -35,9 +35,7 @@ pub fn sockaddr_text(bytes: &[u8]) -> String {
         AF_VSOCK => Some(vsock(rest).unwrap_or_else(unknown)),
         _ => hex(rest),
     };
-    let name = FAMILY
-        .name(u64::from(family))
-        .map_or_else(|| format!("AF_{family}"), str::to_owned);
+    let name = FAMILY.name(u64::from(family)).map_or_else(|| format!("AF_{family}"), str::to_owned);
     match detail {
         Some(detail) => format!("{{{name}, {detail}}}"),
         None => format!("{{{name}}}"),
@@ -86,11 +84,7 @@ fn inet6(rest: &[u8]) -> Option<String> {
 fn netlink(rest: &[u8]) -> Option<String> {
     let pid = u32::from_le_bytes(*take(rest, 2)?);
     let groups = u32::from_le_bytes(*take(rest, 6)?);
-    Some(if groups == 0 {
-        format!("pid {pid}, groups 0")
-    } else {
-        format!("pid {pid}, groups {groups:#x}")
-    })
+    Some(if groups == 0 { format!("pid {pid}, groups 0") } else { format!("pid {pid}, groups {groups:#x}") })
 }
 
 /// `sll_protocol` big-endian, `sll_ifindex` (include/uapi/linux/if_packet.h).
@@ -176,11 +170,7 @@ fn is_unsafe(c: char) -> bool {
 
 /// File permissions in octal with a leading zero: `0644`, `0` for none, file type bits included if set (`0100644`).
 pub fn mode_text(mode: u32) -> String {
-    if mode == 0 {
-        "0".to_owned()
-    } else {
-        format!("0{mode:o}")
-    }
+    if mode == 0 { "0".to_owned() } else { format!("0{mode:o}") }
 }
 
 /// A device as `major:minor`, from the 32 bits the kernel passes to and from programs (`new_encode_dev`, include/linux/kdev_t.h)
@@ -209,21 +199,14 @@ pub fn open_how_text(abi: Abi, bytes: &[u8], style: FlagStyle) -> String {
         return "{?}".to_owned();
     };
     let mut out = String::from("{flags: ");
-    let set = if abi == Abi::Aarch64 {
-        &OPEN_ARM64
-    } else {
-        &OPEN
-    };
+    let set = if abi == Abi::Aarch64 { &OPEN_ARM64 } else { &OPEN };
     set.write_text(flags, style, &mut out);
     if mode != 0 {
         let _ = write!(out, ", mode: 0{mode:o}");
     }
     if resolve != 0 {
-        let mut names: Vec<String> = RESOLVE
-            .iter()
-            .filter(|(bit, _)| resolve & bit != 0)
-            .map(|(_, name)| (*name).to_owned())
-            .collect();
+        let mut names: Vec<String> =
+            RESOLVE.iter().filter(|(bit, _)| resolve & bit != 0).map(|(_, name)| (*name).to_owned()).collect();
         let rest = RESOLVE.iter().fold(resolve, |rest, (bit, _)| rest & !bit);
         if rest != 0 {
             names.push(format!("{rest:#x}"));
@@ -246,10 +229,7 @@ mod tests {
 
     #[test]
     fn inet_addresses() {
-        assert_eq!(
-            sockaddr_text(b"\x02\0\0\x50\x7f\0\0\x01\0\0\0\0\0\0\0\0"),
-            "{AF_INET, 127.0.0.1:80}"
-        );
+        assert_eq!(sockaddr_text(b"\x02\0\0\x50\x7f\0\0\x01\0\0\0\0\0\0\0\0"), "{AF_INET, 127.0.0.1:80}");
         let mut v6 = vec![10, 0, 0x01, 0xbb, 0, 0, 0, 0];
         v6.extend(Ipv6Addr::LOCALHOST.octets());
         assert_eq!(sockaddr_text(&v6), "{AF_INET6, [::1]:443}");
@@ -259,34 +239,19 @@ mod tests {
 
     #[test]
     fn unix_addresses() {
-        assert_eq!(
-            sockaddr_text(b"\x01\0/run/x.sock\0junk"),
-            "{AF_UNIX, /run/x.sock}"
-        );
+        assert_eq!(sockaddr_text(b"\x01\0/run/x.sock\0junk"), "{AF_UNIX, /run/x.sock}");
         assert_eq!(sockaddr_text(b"\x01\0\0name"), "{AF_UNIX, @name}");
         assert_eq!(sockaddr_text(b"\x01\0\0a\0b"), r"{AF_UNIX, @a\x00b}");
         assert_eq!(sockaddr_text(b"\x01\0"), "{AF_UNIX}");
         assert_eq!(sockaddr_text(b"\x01\0\0\0\0"), "{AF_UNIX}");
-        assert_eq!(
-            sockaddr_text(b"\x01\0/a\x1b]0;x\x07"),
-            r"{AF_UNIX, /a\x1b]0;x\x07}"
-        );
+        assert_eq!(sockaddr_text(b"\x01\0/a\x1b]0;x\x07"), r"{AF_UNIX, /a\x1b]0;x\x07}");
     }
 
     #[test]
     fn other_families() {
-        assert_eq!(
-            sockaddr_text(&[16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-            "{AF_NETLINK, pid 0, groups 0}"
-        );
-        assert_eq!(
-            sockaddr_text(&[16, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0]),
-            "{AF_NETLINK, pid 7, groups 0x3}"
-        );
-        assert_eq!(
-            sockaddr_text(&[40, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0]),
-            "{AF_VSOCK, cid 2, port 4}"
-        );
+        assert_eq!(sockaddr_text(&[16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), "{AF_NETLINK, pid 0, groups 0}");
+        assert_eq!(sockaddr_text(&[16, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0]), "{AF_NETLINK, pid 7, groups 0x3}");
+        assert_eq!(sockaddr_text(&[40, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0]), "{AF_VSOCK, cid 2, port 4}");
         assert_eq!(sockaddr_text(&[200, 0, 1, 2]), "{AF_200, 0x0102}");
         assert_eq!(sockaddr_text(&[0, 0]), "{AF_UNSPEC}");
     }
@@ -307,10 +272,7 @@ mod tests {
         assert_eq!(escaped(b"\0\x7f"), r"\x00\x7f");
         assert_eq!(escaped("\u{202e}".as_bytes()), r"\xe2\x80\xae");
         assert_eq!(escaped("\u{9b}".as_bytes()), r"\xc2\x9b");
-        assert_eq!(
-            escaped("\u{feff}\u{e0041}".as_bytes()),
-            r"\xef\xbb\xbf\xf3\xa0\x81\x81"
-        );
+        assert_eq!(escaped("\u{feff}\u{e0041}".as_bytes()), r"\xef\xbb\xbf\xf3\xa0\x81\x81");
         assert_eq!(escaped(b"\xe6\x97"), r"\xe6\x97");
     }
 
@@ -341,17 +303,11 @@ mod tests {
 
     #[test]
     fn open_how() {
-        let how: Vec<u8> = [0o2000000_u64, 0, 8]
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect();
+        let how: Vec<u8> = [0o2000000_u64, 0, 8].iter().flat_map(|v| v.to_le_bytes()).collect();
         assert_eq!(
             open_how_text(Abi::X86_64, &how, FlagStyle::FULL),
             "{flags: O_RDONLY|O_CLOEXEC, resolve: RESOLVE_BENEATH}"
         );
-        assert_eq!(
-            open_how_text(Abi::X86_64, &how[..20], FlagStyle::FULL),
-            "{?}"
-        );
+        assert_eq!(open_how_text(Abi::X86_64, &how[..20], FlagStyle::FULL), "{?}");
     }
 }

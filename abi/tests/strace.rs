@@ -29,39 +29,22 @@ os.wait()
 #[test]
 fn flags_have_the_names_strace_gives_them() {
     let run = Command::new("strace")
-        .args([
-            "-f",
-            "-X",
-            "verbose",
-            "-e",
-            &format!("trace={CALLS}"),
-            "python3",
-            "-c",
-            PROGRAM,
-        ])
+        .args(["-f", "-X", "verbose", "-e", &format!("trace={CALLS}"), "python3", "-c", PROGRAM])
         .env("LC_ALL", "C")
         .env_remove("LD_LIBRARY_PATH")
         .output();
     let output = match run {
-        Ok(output) if output.status.success() => {
-            String::from_utf8_lossy(&output.stderr).into_owned()
-        }
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stderr).into_owned(),
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr);
-            return eprintln!(
-                "SKIPPED: strace or its program failed: {}",
-                text.lines().last().unwrap_or_default()
-            );
+            return eprintln!("SKIPPED: strace or its program failed: {}", text.lines().last().unwrap_or_default());
         }
         Err(error) => return eprintln!("SKIPPED: cannot run strace: {error}"),
     };
     let mut compared = BTreeSet::new();
     let mut wrong = BTreeSet::new();
     for line in output.lines() {
-        let line = line
-            .strip_prefix("[pid")
-            .and_then(|rest| rest.split_once("] "))
-            .map_or(line, |(_, call)| call);
+        let line = line.strip_prefix("[pid").and_then(|rest| rest.split_once("] ")).map_or(line, |(_, call)| call);
         let Some((name, arguments)) = line.split_once('(') else {
             continue;
         };
@@ -71,32 +54,18 @@ fn flags_have_the_names_strace_gives_them() {
         // what follows a brace or an equals sign is inside a structure, or the result
         let arguments = arguments.split(['{', '=']).next().unwrap_or(arguments);
         // their other comments are on values we do not name: a mask, the argument of a command
-        let named = if ["fcntl", "futex", "rt_sigprocmask"].contains(&name) {
-            1
-        } else {
-            6
-        };
+        let named = if ["fcntl", "futex", "rt_sigprocmask"].contains(&name) { 1 } else { 6 };
         for (value, theirs) in pairs(arguments).take(named) {
             let texts = our_texts(desc, value);
-            let theirs = if name == "futex" {
-                split_private(theirs)
-            } else {
-                theirs.to_owned()
-            };
+            let theirs = if name == "futex" { split_private(theirs) } else { theirs.to_owned() };
             if !texts.iter().any(|ours| parts(ours) == parts(&theirs)) {
-                wrong.insert(format!(
-                    "{name}: {value:#x} is {theirs} to strace, {texts:?} to us"
-                ));
+                wrong.insert(format!("{name}: {value:#x} is {theirs} to strace, {texts:?} to us"));
             }
             compared.insert((name.to_owned(), value));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(
-        compared.len() > 20,
-        "only {} values compared",
-        compared.len()
-    );
+    assert!(compared.len() > 20, "only {} values compared", compared.len());
 }
 
 /// strace joins an operation of futex and its most usual flag into one name: `FUTEX_WAIT_PRIVATE`.
@@ -130,10 +99,7 @@ fn parse(number: &str) -> Option<u64> {
     number
         .strip_prefix('0')
         .filter(|rest| !rest.is_empty())
-        .map_or_else(
-            || number.parse().ok(),
-            |octal| u64::from_str_radix(octal, 8).ok(),
-        )
+        .map_or_else(|| number.parse().ok(), |octal| u64::from_str_radix(octal, 8).ok())
 }
 
 /// The texts `value` has as each of the arguments with names; strace does not say which it is.
@@ -141,9 +107,7 @@ fn our_texts(desc: &SyscallDesc, value: u64) -> Vec<String> {
     let text = |kind: &ArgKind| match kind {
         ArgKind::Flags(set) => Some(set.text(value, FlagStyle::FULL)),
         ArgKind::DirFd if value as i32 == systape_abi::AT_FDCWD => Some("AT_FDCWD".to_owned()),
-        ArgKind::SockProto { .. } => {
-            systape_abi::protocol_flags(2).map(|set| set.text(value, FlagStyle::FULL))
-        }
+        ArgKind::SockProto { .. } => systape_abi::protocol_flags(2).map(|set| set.text(value, FlagStyle::FULL)),
         _ => None,
     };
     desc.args.iter().filter_map(|arg| text(&arg.kind)).collect()

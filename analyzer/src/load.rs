@@ -130,7 +130,7 @@ impl<'a> Base<'a> {
 pub struct OpenCalls {
     /// Tasks and calls.
     pub dict: Dict,
-    /// All in flight; durations up to the checkpoint, when each was seen to be open.
+    /// All in flight; durations up to the last time each is known to have been open.
     pub core: Core,
     /// Starts; CPUs are not known.
     pub time: Time,
@@ -145,15 +145,17 @@ impl OpenCalls {
         }
         let last = tape.checkpoints().checked_sub(1)?;
         let checkpoint = tape.checkpoint(last).ok()?;
-        let ended = ended_since(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
+        let since = Since::read(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
+        // they were still open when the last whole segment ended, if nothing of that time is missing
+        let until = if since.unsure { checkpoint.ts } else { tape.complete_until().max(checkpoint.ts) };
         let mut open =
             Self { dict: Dict::default(), core: Core::default(), time: Time::default(), args: Args::default() };
-        for call in checkpoint.in_flight.iter().filter(|call| !ended.contains(&call.utid)) {
+        for call in checkpoint.in_flight.iter().filter(|call| !since.ended.contains(&call.utid)) {
             let Some(task) = checkpoint.tasks.iter().find(|task| task.utid == call.utid) else { continue };
             let start = if call.start == 0 { tape.session().window_open } else { call.start };
             open.core.task.push(open.dict.tasks.len() as u32);
             open.core.call.push(open.dict.calls.len() as u32);
-            open.core.dur.push(checkpoint.ts.saturating_sub(start));
+            open.core.dur.push(until.saturating_sub(start));
             open.core.errno.push(0);
             open.core.state.push(CallState::InFlight);
             open.time.start.push(start);
@@ -186,21 +188,37 @@ impl OpenCalls {
     }
 }
 
-/// Threads (utid) with a call that ended after `ts`, in the chunks from `chunk` on.
-fn ended_since(tape: &Tape, chunk: u32, ts: u64) -> FxHashSet<u32> {
-    let mut ended = FxHashSet::default();
-    for at in (0..tape.segments().len()).filter(|at| tape.segments()[*at].chunk >= chunk) {
-        let segment = tape.segment(at);
-        let Ok(dict) = segment.dict() else { continue };
-        let Ok(core) = segment.core(&dict) else { continue };
-        let Ok(time) = segment.time(&dict, &core) else { continue };
+/// What the segments after a checkpoint say of the calls that were open then.
+#[derive(Debug, Default)]
+struct Since {
+    /// Threads (utid) with a call that ended later: they got out of the one that was open.
+    ended: FxHashSet<u32>,
+    /// Something is missing: a thread that is not in `ended` may have got out all the same.
+    unsure: bool,
+}
+
+impl Since {
+    /// Reads the chunks from `chunk` on.
+    fn read(tape: &Tape, chunk: u32, ts: u64) -> Self {
+        let mut since = Self { unsure: !tape.findings().is_empty(), ..Self::default() };
+        for at in (0..tape.segments().len()).filter(|at| tape.segments()[*at].chunk >= chunk) {
+            since.unsure |= since.segment(&tape.segment(at), ts).is_err();
+        }
+        since
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>, ts: u64) -> Result<(), systape_format::Error> {
+        self.unsure |= segment.gaps()?.iter().any(crate::loss::loses_calls);
+        let dict = segment.dict()?;
+        let core = segment.core(&dict)?;
+        let time = segment.time(&dict, &core)?;
         for (row, task) in core.task.iter().enumerate() {
             if time.start[row].saturating_add(core.dur[row]) > ts {
-                ended.insert(dict.tasks[*task as usize].utid);
+                self.ended.insert(dict.tasks[*task as usize].utid);
             }
         }
+        Ok(())
     }
-    ended
 }
 
 /// Turns errors of groups a line can do without into holes.

@@ -122,13 +122,20 @@ fn is_syscall(family: Family) -> bool {
     matches!(family, Family::Syscall | Family::State | Family::Unknown)
 }
 
+/// Whether `gap` means that events that were asked for are missing.
+pub fn is_loss(cause: GapCause) -> bool {
+    use GapCause::{LateRecord, OwnTraffic, ScratchExhausted, StringFault};
+    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord)
+}
+
+/// Whether calls are missing by `gap`.
+pub fn loses_calls(gap: &Gap) -> bool {
+    is_loss(gap.cause) && is_syscall(gap.family)
+}
+
 /// Whether calls are missing by `gap`, and ones that `scope` asks for.
 fn touches(gap: &Gap, scope: &Scope<'_>) -> bool {
     let f = scope.filters();
-    let loses = !matches!(
-        gap.cause,
-        GapCause::OwnTraffic | GapCause::StringFault | GapCause::ScratchExhausted | GapCause::LateRecord
-    );
     let when = gap.last == 0 || (gap.last >= scope.from && gap.first < scope.to);
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
     let cpu = match (&f.cpus, gap.cause) {
@@ -136,7 +143,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>) -> bool {
         _ => true,
     };
     let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
-    loses && is_syscall(gap.family) && when && cpu && pid
+    loses_calls(gap) && when && cpu && pid
 }
 
 /// Why, in a few words.

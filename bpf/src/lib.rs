@@ -6,15 +6,20 @@
 
 mod skeleton {
     #![allow(clippy::all, missing_docs, unused_qualifications, dead_code, non_camel_case_types, non_snake_case)]
-    #![allow(clippy::undocumented_unsafe_blocks, clippy::use_self, clippy::wildcard_imports, clippy::uninlined_format_args)]
+    #![allow(
+        clippy::undocumented_unsafe_blocks,
+        clippy::use_self,
+        clippy::wildcard_imports,
+        clippy::uninlined_format_args
+    )]
     include!(concat!(env!("OUT_DIR"), "/systape.skel.rs"));
 }
 
 pub mod wire;
 
-pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 /// Types of the C side as the skeleton gives them.
 pub use skeleton::types;
+pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 
 /// Slots of the per-ABI tables of calls; numbers from here on share the last one.
 pub const SC_MAX: u32 = 512;
@@ -57,6 +62,8 @@ pub mod capture_kind {
     pub const SOCKADDR_OUT: u8 = 3;
     /// int[2], filled at exit.
     pub const PAIR: u8 = 4;
+    /// Pointers to strings.
+    pub const ARGV: u8 = 5;
 }
 
 /// When the fd flags of a call hold: `sc_desc.only_if` (wire.h).

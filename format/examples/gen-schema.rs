@@ -2,6 +2,8 @@
 //!
 //!     cargo run -p systape-format --example gen-schema
 //!
+//! Run it right after changing the schema, before code uses what is new: the example is built with the crate.
+//!
 //! Needs the C++ `capnp` compiler (Debian: `apt install capnproto`). The output is committed, so that building this
 //! crate needs nothing but cargo; the test `generated_code_is_current` fails when it was forgotten.
 

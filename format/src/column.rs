@@ -386,13 +386,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let read = |write: &dyn Fn(column::Builder<'_>), n| {
-            with_column(
-                |col| write(col),
-                |col| {
-                    let mut out: Vec<u16> = Vec::new();
-                    get(NAME, col, n, &mut out).map(|there| there.then_some(out)).map_err(|e| e.to_string())
-                },
-            )
+            with_column(write, |col| {
+                let mut out: Vec<u16> = Vec::new();
+                get(NAME, col, n, &mut out).map(|there| there.then_some(out)).map_err(|e| e.to_string())
+            })
         };
         assert_eq!(read(&|_| (), 3), Ok(None), "absent");
         let says = |got: Result<Option<Vec<u16>>, String>, what: &str| {

@@ -39,6 +39,7 @@ fn capture_of(kind: ArgKind) -> Option<(u8, Option<u8>)> {
         }
         ArgKind::SockaddrOut { len_ptr_arg } => (cap::SOCKADDR_OUT, Some(len_ptr_arg)),
         ArgKind::FdPair => (cap::PAIR, None),
+        ArgKind::Argv => (cap::ARGV, None),
         _ => return None,
     })
 }

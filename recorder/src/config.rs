@@ -80,7 +80,9 @@ impl Config {
     pub fn new(args: Args) -> Result<Self> {
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
         if !args.command.is_empty() && !(args.pid.is_empty() && args.tid.is_empty()) {
-            bail!("a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a");
+            bail!(
+                "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a"
+            );
         }
         if args.all && !(args.pid.is_empty() && args.tid.is_empty() && args.command.is_empty()) {
             bail!("-a records the whole system: leave out -a or the other target");
@@ -209,7 +211,8 @@ pub fn cgroup2_mount() -> Option<PathBuf> {
 }
 
 fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
-    let mount = cgroup2_mount().context("-G: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")?;
+    let mount =
+        cgroup2_mount().context("-G: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")?;
     let under = mount.join(path.strip_prefix("/").unwrap_or(path));
     for candidate in [path.to_path_buf(), under.clone()] {
         if candidate.join("cgroup.procs").exists() && candidate.starts_with(&mount) {
@@ -218,9 +221,12 @@ fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
     }
     let siblings: Vec<String> = fs::read_dir(under.parent().unwrap_or(&mount))
         .or_else(|_| fs::read_dir(&mount))
-        .map(|dir| dir.flatten().filter(|e| e.path().is_dir()).map(|e| e.file_name().to_string_lossy().into()).collect())
+        .map(|dir| {
+            dir.flatten().filter(|e| e.path().is_dir()).map(|e| e.file_name().to_string_lossy().into()).collect()
+        })
         .unwrap_or_default();
-    let known = if siblings.is_empty() { "there are none".into() } else { format!("there are: {}", siblings.join(", ")) };
+    let known =
+        if siblings.is_empty() { "there are none".into() } else { format!("there are: {}", siblings.join(", ")) };
     bail!("-G {}: no such cgroup below {}; {known}", path.display(), mount.display())
 }
 

@@ -73,8 +73,12 @@ impl CallInfo {
 /// A call this list does not have is taken to close its fd at exec: unknown afterwards, never wrong.
 fn cloexec_of(name: &str) -> Cloexec {
     match name {
-        "creat" | "dup" | "dup2" | "epoll_create" | "eventfd" | "signalfd" | "inotify_init" | "accept" | "pipe" => Cloexec::Never,
-        "open" | "eventfd2" | "timerfd_create" | "pipe2" | "mq_open" | "socket" | "socketpair" => Cloexec::Bit(1, O_CLOEXEC),
+        "creat" | "dup" | "dup2" | "epoll_create" | "eventfd" | "signalfd" | "inotify_init" | "accept" | "pipe" => {
+            Cloexec::Never
+        }
+        "open" | "eventfd2" | "timerfd_create" | "pipe2" | "mq_open" | "socket" | "socketpair" => {
+            Cloexec::Bit(1, O_CLOEXEC)
+        }
         "openat" | "open_tree" | "open_by_handle_at" | "dup3" => Cloexec::Bit(2, O_CLOEXEC),
         "openat2" => Cloexec::OpenHow,
         "accept4" | "signalfd4" => Cloexec::Bit(3, O_CLOEXEC),

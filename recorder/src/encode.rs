@@ -20,7 +20,7 @@ use crate::effects::{self, CallInfo, Returned};
 use crate::fds::Name;
 use crate::order::{Batch, Order, Pending};
 use crate::snapshot;
-use crate::tasks::{Argv, TaskId, Tasks};
+use crate::tasks::{Execed, TaskId, Tasks};
 
 const EBADF: u16 = 9;
 
@@ -283,10 +283,12 @@ impl Encoder {
                 if info.effect != Effect::None {
                     self.touch(s.id.pid, [s.ret as i32, -1]);
                 }
-                effects::returned(&mut self.tasks, task, &info, Returned { end: s.end, ret: s.ret, args: &s.args, ..effects });
-            }
-            if info.effect == Effect::Exec {
-                self.exec_argv(row, task, &info);
+                effects::returned(
+                    &mut self.tasks,
+                    task,
+                    &info,
+                    Returned { end: s.end, ret: s.ret, args: &s.args, ..effects },
+                );
             }
         }
     }
@@ -306,9 +308,25 @@ impl Encoder {
     }
 
     /// Stores what was captured of a call's arguments; gives back what the kernel side said of new fds.
-    fn captured<'a>(&mut self, row: u32, _task: TaskId, info: &CallInfo, s: &'a Syscall, data: &[u8]) -> Option<Returned<'a>> {
-        let mut known =
-            Returned { end: s.end, ret: s.ret, args: &s.args, name0: None, name1: None, pair: None, open_how_flags: None };
+    fn captured<'a>(
+        &mut self,
+        row: u32,
+        task: TaskId,
+        info: &CallInfo,
+        s: &'a Syscall,
+        data: &[u8],
+    ) -> Option<Returned<'a>> {
+        let mut known = Returned {
+            end: s.end,
+            ret: s.ret,
+            args: &s.args,
+            name0: None,
+            name1: None,
+            pair: None,
+            open_how_flags: None,
+        };
+        let execed = if info.effect == Effect::Exec { self.tasks.get_mut(task).execed.take() } else { None };
+        let execed = execed.filter(|_| s.ret == 0);
         let mut at = 0;
         for capture in captures(s) {
             let bytes = data.get(at..at + usize::from(capture.len))?;
@@ -318,6 +336,11 @@ impl Encoder {
                 CAPTURE_NAME1 => known.name1 = wire::name(bytes),
                 arg => {
                     let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
+                    if let Some(execed) = execed.as_ref().filter(|_| !status.has_bytes())
+                        && self.captured_exec(row, arg, info, execed)
+                    {
+                        continue;
+                    }
                     self.builder.push_captured(row, arg, status, u64::from(capture.full), bytes);
                     if info.effect == Effect::NewFdPair {
                         known.pair = pair_of(bytes);
@@ -330,11 +353,15 @@ impl Encoder {
         Some(known)
     }
 
-    fn exec_argv(&mut self, row: u32, task: TaskId, info: &CallInfo) {
-        if let (Some(argv), Some(arg)) = (self.tasks.get_mut(task).argv.take(), info.argv_arg) {
-            let status = ByteStatus::from_raw(argv.status).unwrap_or(ByteStatus::NotResident);
-            self.builder.push_captured(row, arg, status, argv.full, &argv.bytes);
+    /// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the exec that succeeded.
+    fn captured_exec(&mut self, row: u32, arg: u8, info: &CallInfo, execed: &Execed) -> bool {
+        if Some(arg) != info.argv_arg {
+            self.builder.push_captured(row, arg, ByteStatus::Late, execed.path.len() as u64, &execed.path);
+            return true;
         }
+        let (Some(argv), Some(status)) = (&execed.argv, ByteStatus::from_raw(execed.argv_status)) else { return false };
+        self.builder.push_captured(row, arg, status, execed.argv_full, argv);
+        true
     }
 
     fn process_event(&mut self, ev: ProcessEvent) {
@@ -412,7 +439,12 @@ impl Encoder {
         let exe = self.absolute(id, path);
         let entry = self.tasks.get_mut(id);
         entry.task.exe = exe;
-        entry.argv = Some(Argv { bytes: argv.to_vec(), status: e.argv_status, full: u64::from(e.argv_full) });
+        entry.execed = Some(Execed {
+            path: path.to_vec(),
+            argv: (e.interpreted == 0).then(|| argv.to_vec()),
+            argv_status: e.argv_status,
+            argv_full: u64::from(e.argv_full),
+        });
         entry.interned = (u32::MAX, 0);
         let mut ev = self.event(ProcessKind::Exec, ts, id);
         ev.path = path.to_vec();
@@ -467,12 +499,8 @@ impl Encoder {
 
     /// State records of `pid` (0: of anybody) were lost from `first` on.
     pub fn lost_state(&mut self, pid: u32, first: u64) {
-        let hit: Vec<(TaskId, u32)> = self
-            .tasks
-            .alive()
-            .filter(|(_, e)| pid == 0 || e.task.pid == pid)
-            .map(|(id, e)| (id, e.task.pid))
-            .collect();
+        let hit: Vec<(TaskId, u32)> =
+            self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid).map(|(id, e)| (id, e.task.pid)).collect();
         for (id, pid) in hit {
             self.tasks.files_mut(id).forget(first);
             self.reread(pid);
@@ -553,7 +581,8 @@ impl Encoder {
             if (open.is_empty() && entry.cwd.is_none()) || !seen_tables.insert((entry.task.upid, entry.files)) {
                 continue;
             }
-            let fds = open.into_iter().map(|(fd, path, cloexec)| Fd { fd, path: path.bytes.clone(), cloexec }).collect();
+            let fds =
+                open.into_iter().map(|(fd, path, cloexec)| Fd { fd, path: path.bytes.clone(), cloexec }).collect();
             let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
             cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
         }
@@ -610,4 +639,3 @@ fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
     let (a, b) = bytes.split_first_chunk::<4>()?;
     Some([i32::from_ne_bytes(*a), i32::from_ne_bytes(*b.first_chunk::<4>()?)])
 }
-

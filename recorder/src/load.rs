@@ -115,7 +115,9 @@ impl Programs {
         if let Some(dir) = &config.cgroup {
             let dir = fs::File::open(dir).with_context(|| format!("-G: cannot open {}", dir.display()))?;
             let fd = dir.as_raw_fd();
-            maps.target_cgroup.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).context("target_cgroup")?;
+            maps.target_cgroup
+                .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+                .context("target_cgroup")?;
         }
         for &pid in &config.pids {
             self.add_target(pid, target_bits::PID)?;
@@ -273,7 +275,6 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     open.maps.process_ring.set_max_entries(PROCESS_RING)?;
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
     options.has_task_storage = task_storage;
-    options.has_ia32 = true;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
     options.own_tgid = std::process::id();
@@ -338,4 +339,3 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     let tail: String = said.lines().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
     error.context(format!("the kernel's last words:\n{tail}\nloading failed"))
 }
-

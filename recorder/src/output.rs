@@ -22,8 +22,9 @@ pub fn open(path: &Path) -> Result<Sink> {
         Ok(meta) if !meta.is_file() => bail!("-o {}: is not a plain file and is left alone", path.display()),
         Ok(_) => {
             let old = old_name(path);
-            fs::rename(path, &old)
-                .with_context(|| format!("-o {}: cannot keep the existing tape as {}", path.display(), old.display()))?;
+            fs::rename(path, &old).with_context(|| {
+                format!("-o {}: cannot keep the existing tape as {}", path.display(), old.display())
+            })?;
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e).with_context(|| format!("-o {}: cannot look at it", path.display())),

@@ -84,7 +84,13 @@ impl Pipeline {
     ///
     /// # Errors
     /// When the tape cannot be written or a thread cannot be made.
-    pub fn start(programs: Programs, sink: Sink, tape_id: [u8; 16], session: &Session, settings: Settings) -> Result<Self> {
+    pub fn start(
+        programs: Programs,
+        sink: Sink,
+        tape_id: [u8; 16],
+        session: &Session,
+        settings: Settings,
+    ) -> Result<Self> {
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress::default());
         let writer = Writer::create(sink, tape_id, session).context("cannot write the tape")?;
@@ -100,9 +106,7 @@ impl Pipeline {
         };
         let encode = {
             let progress = Arc::clone(&progress);
-            spawn("encode", move || {
-                Stage::new(settings, walker, piece_tx, progress).run(&start_rx, &batch_rx)
-            })?
+            spawn("encode", move || Stage::new(settings, walker, piece_tx, progress).run(&start_rx, &batch_rx))?
         };
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
         let compress = (0..workers)

@@ -25,7 +25,11 @@ pub fn missing() -> Vec<&'static str> {
     if has(set, CAP_SYS_ADMIN) {
         return Vec::new();
     }
-    [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")].into_iter().filter(|(c, _)| !has(set, *c)).map(|(_, n)| n).collect()
+    [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")]
+        .into_iter()
+        .filter(|(c, _)| !has(set, *c))
+        .map(|(_, n)| n)
+        .collect()
 }
 
 /// What is missing in the tape for lack of a capability, one line each.

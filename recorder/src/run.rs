@@ -245,7 +245,8 @@ impl Signals {
 
     /// Waits until a signal comes or the time is over; true when it was one that ends the recording.
     fn wait(&self, time: Duration) -> bool {
-        let mut fds = [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        let mut fds =
+            [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });
         let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: fds is a valid array of two pollfd.
         unsafe { libc::poll(fds.as_mut_ptr(), 2, ms) };

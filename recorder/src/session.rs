@@ -110,7 +110,10 @@ fn devices() -> Vec<(u32, u32, Vec<u8>)> {
 
 /// Where tracefs may be.
 fn tracefs() -> Option<PathBuf> {
-    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter().map(|d| Path::new(d).join("events/syscalls")).find(|d| d.exists())
+    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .iter()
+        .map(|d| Path::new(d).join("events/syscalls"))
+        .find(|d| d.exists())
 }
 
 /// Names and arguments of every call as the running kernel gives them; empty without tracefs.

@@ -18,15 +18,17 @@ const KEEP_DEAD_NS: u64 = 2_000_000_000;
 /// Index of a task in [`Tasks`].
 pub type TaskId = u32;
 
-/// Arguments an exec got, for the exec call's own record.
+/// What an exec that succeeded was given, for the exec call's own record when its memory was not resident at enter.
 #[derive(Clone, Debug)]
-pub struct Argv {
-    /// NUL-separated.
-    pub bytes: Vec<u8>,
-    /// ByteStatus as the wire has it.
-    pub status: u8,
-    /// Bytes there were.
-    pub full: u64,
+pub struct Execed {
+    /// Path as given.
+    pub path: Vec<u8>,
+    /// argv, NUL-separated; None for scripts: the new program sees its interpreter's.
+    pub argv: Option<Vec<u8>>,
+    /// ByteStatus of argv as the wire has it.
+    pub argv_status: u8,
+    /// Bytes argv really had.
+    pub argv_full: u64,
 }
 
 /// A thread.
@@ -41,7 +43,7 @@ pub struct Entry {
     /// Its current directory; None = not known.
     pub cwd: Option<Rc<Name>>,
     /// Set between an exec and the return of the exec call.
-    pub argv: Option<Argv>,
+    pub execed: Option<Execed>,
     /// Between the enter and the return of a call that closes an fd: what it stood for.
     pub closing: Option<Rc<Name>>,
     alive: bool,
@@ -111,7 +113,14 @@ impl Tasks {
     }
 
     /// A task made by `parent`; files and cwd are shared or copied as the flags of the fork say.
-    pub fn fork(&mut self, child: &WireTask, parent: TaskId, shares_files: bool, same_process: bool, shares_fs: bool) -> TaskId {
+    pub fn fork(
+        &mut self,
+        child: &WireTask,
+        parent: TaskId,
+        shares_files: bool,
+        same_process: bool,
+        shares_fs: bool,
+    ) -> TaskId {
         let (exe, files, cwd) = {
             let p = self.get(parent);
             // a cwd shared with another process can change there unseen
@@ -259,7 +268,7 @@ impl Tasks {
         let cwd = leader.and_then(|l| self.get(l).cwd.clone());
         let exe = leader.map(|l| self.get(l).task.exe.clone()).unwrap_or_default();
         task.exe = exe;
-        let entry = Entry { task, interned: (u32::MAX, 0), files, cwd, argv: None, closing: None, alive: true };
+        let entry = Entry { task, interned: (u32::MAX, 0), files, cwd, execed: None, closing: None, alive: true };
         let id = match self.free.pop() {
             Some(id) => {
                 self.entries[id as usize] = Some(entry);
@@ -311,7 +320,10 @@ mod tests {
     use super::*;
 
     fn wire(tid: u32, pid: u32, start: u64, comm: &str) -> WireTask {
-        let mut w = WireTask { id: Ident { tid, pid, start, leader_start: if tid == pid { start } else { 1 } }, ..WireTask::default() };
+        let mut w = WireTask {
+            id: Ident { tid, pid, start, leader_start: if tid == pid { start } else { 1 } },
+            ..WireTask::default()
+        };
         for (to, from) in w.comm.iter_mut().zip(comm.bytes()) {
             *to = from.cast_signed();
         }

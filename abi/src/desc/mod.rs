@@ -316,12 +316,7 @@ type ByName = HashMap<&'static str, &'static SyscallDesc>;
 
 /// Descriptions by name, those of later tables replacing those of earlier ones.
 fn by_name<'a>(tables: impl IntoIterator<Item = &'a &'static [SyscallDesc]>) -> ByName {
-    tables
-        .into_iter()
-        .copied()
-        .flatten()
-        .map(|desc| (desc.name, desc))
-        .collect()
+    tables.into_iter().copied().flatten().map(|desc| (desc.name, desc)).collect()
 }
 
 /// Descriptions of one ABI, indexed by number (without the x32 bit).
@@ -357,8 +352,7 @@ pub fn describe(abi: Abi, nr: u32) -> Option<&'static SyscallDesc> {
 
 /// What the call `name` means on 64-bit x86, or on the ABI that has it if x86-64 does not.
 pub fn describe_name(name: &str) -> Option<&'static SyscallDesc> {
-    static ALL: LazyLock<ByName> =
-        LazyLock::new(|| by_name([aarch64::CALLS, i386::CALLS].iter().chain(&COMMON)));
+    static ALL: LazyLock<ByName> = LazyLock::new(|| by_name([aarch64::CALLS, i386::CALLS].iter().chain(&COMMON)));
     ALL.get(name).copied()
 }
 
@@ -388,10 +382,7 @@ pub(crate) enum Group {
 
 /// Every description of every ABI, an overridden one included.
 pub(crate) fn every() -> impl Iterator<Item = &'static SyscallDesc> {
-    COMMON
-        .into_iter()
-        .chain([i386::CALLS, aarch64::CALLS])
-        .flatten()
+    COMMON.into_iter().chain([i386::CALLS, aarch64::CALLS]).flatten()
 }
 
 #[cfg(test)]
@@ -412,10 +403,7 @@ mod tests {
             for (nr, name) in names::all(abi) {
                 match describe(abi, nr) {
                     Some(desc) => assert_eq!(desc.name, name, "{abi} {nr}"),
-                    None => assert!(
-                        NOT_IMPLEMENTED.contains(&name),
-                        "{abi} {nr} {name} has no description"
-                    ),
+                    None => assert!(NOT_IMPLEMENTED.contains(&name), "{abi} {nr} {name} has no description"),
                 }
             }
         }
@@ -435,11 +423,7 @@ mod tests {
                     ArgKind::SockProto { family_arg } => family_arg,
                     _ => continue,
                 };
-                assert!(
-                    usize::from(other) < desc.args.len() && usize::from(other) != at,
-                    "{}",
-                    desc.name
-                );
+                assert!(usize::from(other) < desc.args.len() && usize::from(other) != at, "{}", desc.name);
             }
         }
     }
@@ -459,22 +443,12 @@ mod tests {
                 Effect::NewFd => assert_eq!(desc.ret, RetKind::Fd, "{}", desc.name),
                 Effect::MaybeFd => assert_eq!(desc.ret, RetKind::Int, "{}", desc.name),
                 Effect::NewFdPair => {
-                    assert!(
-                        desc.args
-                            .iter()
-                            .any(|arg| matches!(arg.kind, ArgKind::FdPair)),
-                        "{}",
-                        desc.name
-                    );
+                    assert!(desc.args.iter().any(|arg| matches!(arg.kind, ArgKind::FdPair)), "{}", desc.name);
                 }
                 Effect::Close | Effect::Dup | Effect::Dup2 | Effect::Dup3 | Effect::Fcntl => {
                     assert!(matches!(desc.args[0].kind, ArgKind::Fd), "{}", desc.name);
                 }
-                Effect::None => assert!(
-                    desc.ret != RetKind::Fd,
-                    "{} returns a descriptor",
-                    desc.name
-                ),
+                Effect::None => assert!(desc.ret != RetKind::Fd, "{} returns a descriptor", desc.name),
                 _ => {}
             }
         }
@@ -491,32 +465,17 @@ mod tests {
         assert!(returns("fcntl", &[3, 1030]) && !returns("fcntl", &[3, 1]));
         assert!(returns("bpf", &[5]) && !returns("bpf", &[2]));
         assert!(returns("seccomp", &[1, 8]) && !returns("seccomp", &[1, 0]));
-        assert!(
-            returns("landlock_create_ruleset", &[1, 8, 0])
-                && !returns("landlock_create_ruleset", &[0, 0, 1])
-        );
+        assert!(returns("landlock_create_ruleset", &[1, 8, 0]) && !returns("landlock_create_ruleset", &[0, 0, 1]));
     }
 
     #[test]
     fn abis_differ_where_the_kernel_does() {
-        let arg = |abi, name, at: usize| {
-            describe(abi, names::number(abi, name).unwrap())
-                .unwrap()
-                .args[at]
-                .name
-        };
+        let arg = |abi, name, at: usize| describe(abi, names::number(abi, name).unwrap()).unwrap().args[at].name;
         assert_eq!(arg(Abi::X86_64, "clone", 3), "child_tidptr");
         assert_eq!(arg(Abi::I386, "clone", 3), "tls");
         assert_eq!(arg(Abi::Aarch64, "clone", 3), "tls");
-        assert_eq!(
-            describe(Abi::I386, 90).unwrap().args.len(),
-            1,
-            "old mmap takes a pointer to its arguments"
-        );
-        assert_eq!(
-            describe_name("socketcall").unwrap().effect,
-            Effect::SocketCall
-        );
+        assert_eq!(describe(Abi::I386, 90).unwrap().args.len(), 1, "old mmap takes a pointer to its arguments");
+        assert_eq!(describe_name("socketcall").unwrap().effect, Effect::SocketCall);
         assert_eq!(describe_name("openat").unwrap().args[1].name, "filename");
         assert!(describe_name("openatt").is_none());
     }

@@ -1,9 +1,7 @@
 //! Calls on mounted file systems.
 
 use super::calls;
-use crate::flags::{
-    AT, FSCONFIG, FSMOUNT, FSOPEN, FSPICK, MOUNT, MOUNT_ATTR, MOVE_MOUNT, OPEN_TREE, SWAPON, UMOUNT,
-};
+use crate::flags::{AT, FSCONFIG, FSMOUNT, FSOPEN, FSPICK, MOUNT, MOUNT_ATTR, MOVE_MOUNT, OPEN_TREE, SWAPON, UMOUNT};
 
 calls! {
     ustat(dev: Dev, ubuf: Ptr) -> Int;

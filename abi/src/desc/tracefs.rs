@@ -20,9 +20,7 @@ fn table_name(function: &str) -> &str {
 
 /// The names of the arguments in a `format` file: `\tfield:int dfd;\toffset:16;…`, after the common fields and `__syscall_nr`.
 fn argument_names(format: &str) -> Vec<&str> {
-    let fields = format
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("field:")?.split(';').next());
+    let fields = format.lines().filter_map(|line| line.trim().strip_prefix("field:")?.split(';').next());
     let names = fields.filter_map(|field| field.rsplit([' ', '*']).next());
     // newer kernels append `__data_loc` fields such as `__filename_val` with the contents of strings
     names
@@ -52,19 +50,12 @@ fn arguments_are_those_of_the_running_kernel() {
         let format = fs::read_to_string(root.join(&file).join("format")).unwrap();
         let theirs = argument_names(&format);
         let Some(desc) = describe_name(table_name(function)) else {
-            wrong.push(format!(
-                "{function}({}) is not described",
-                theirs.join(", ")
-            ));
+            wrong.push(format!("{function}({}) is not described", theirs.join(", ")));
             continue;
         };
         let ours: Vec<&str> = desc.args.iter().map(|arg| arg.name).collect();
         if ours != theirs {
-            wrong.push(format!(
-                "{function}: kernel ({}), table ({})",
-                theirs.join(", "),
-                ours.join(", ")
-            ));
+            wrong.push(format!("{function}: kernel ({}), table ({})", theirs.join(", "), ours.join(", ")));
         }
         seen += 1;
     }

@@ -16,17 +16,8 @@ impl FlagSet {
     /// assert_eq!(set.text(0o2000001, FlagStyle::FULL), "O_WRONLY|O_CLOEXEC");
     /// ```
     pub fn write_text(&self, value: u64, style: FlagStyle, out: &mut String) {
-        let value = if self.wide {
-            value
-        } else {
-            value & 0xffff_ffff
-        };
-        let mut list = List {
-            set: self,
-            style,
-            out,
-            empty: true,
-        };
+        let value = if self.wide { value } else { value & 0xffff_ffff };
+        let mut list = List { set: self, style, out, empty: true };
         match self.how {
             How::Bits => list.bits(value, 0),
             How::Enum => list.one(value),
@@ -59,10 +50,7 @@ impl FlagSet {
 
     /// The entry of exactly `value`, with its prefix.
     pub fn name(&self, value: u64) -> Option<&'static str> {
-        self.bits
-            .iter()
-            .find(|(v, _)| *v == value)
-            .map(|(_, name)| *name)
+        self.bits.iter().find(|(v, _)| *v == value).map(|(_, name)| *name)
     }
 }
 
@@ -83,11 +71,7 @@ impl List<'_> {
     }
 
     fn named(&mut self, name: &str) {
-        let short = if self.style.prefix {
-            name
-        } else {
-            name.strip_prefix(self.set.prefix).unwrap_or(name)
-        };
+        let short = if self.style.prefix { name } else { name.strip_prefix(self.set.prefix).unwrap_or(name) };
         self.item(short);
     }
 
@@ -126,11 +110,7 @@ impl List<'_> {
 
     /// A value without a name: small ones and negative ones read best in decimal.
     fn number(&mut self, value: u64) {
-        let signed = if self.set.wide {
-            value as i64
-        } else {
-            i64::from(value as u32 as i32)
-        };
+        let signed = if self.set.wide { value as i64 } else { i64::from(value as u32 as i32) };
         if (-4095..4096).contains(&signed) {
             self.item(&signed.to_string());
         } else {
@@ -145,12 +125,7 @@ impl List<'_> {
             return self.hex(value);
         }
         let low = value & mask;
-        let name = self
-            .set
-            .bits
-            .iter()
-            .find(|(v, _)| v & !mask == 0 && *v == low)
-            .map(|(_, name)| *name);
+        let name = self.set.bits.iter().find(|(v, _)| v & !mask == 0 && *v == low).map(|(_, name)| *name);
         match name {
             Some(name) => self.named(name),
             None if low != 0 => self.hex(low),
@@ -173,10 +148,7 @@ impl List<'_> {
         let (size, kind, number) = (value >> 16 & 0x3fff, value >> 8 & 0xff, value & 0xff);
         self.empty = false;
         // writing to a String cannot fail
-        let _ = write!(
-            self.out,
-            "_IOC({direction}, {kind:#x}, {number:#x}, {size:#x})"
-        );
+        let _ = write!(self.out, "_IOC({direction}, {kind:#x}, {number:#x}, {size:#x})");
     }
 }
 
@@ -192,24 +164,12 @@ mod tests {
         set.text(value, FlagStyle::PERF)
     }
 
-    #[allow(
-        unused_qualifications,
-        reason = "the lint takes the ALL of one file for that of all"
-    )]
+    #[allow(unused_qualifications, reason = "the lint takes the ALL of one file for that of all")]
     fn every_set() -> impl Iterator<Item = (&'static str, &'static FlagSet)> {
-        [
-            files::ALL,
-            mounts::ALL,
-            memory::ALL,
-            process::ALL,
-            time::ALL,
-            net::ALL,
-            misc::ALL,
-            ioctls::ALL,
-        ]
-        .into_iter()
-        .flatten()
-        .copied()
+        [files::ALL, mounts::ALL, memory::ALL, process::ALL, time::ALL, net::ALL, misc::ALL, ioctls::ALL]
+            .into_iter()
+            .flatten()
+            .copied()
     }
 
     #[test]
@@ -229,11 +189,7 @@ mod tests {
     #[test]
     fn garbage_above_an_int_is_ignored() {
         assert_eq!(full(&OPEN, 0xdead_0000_0000_0001), "O_WRONLY");
-        assert_eq!(
-            full(&PROT, 0x1_0000_0001),
-            "PROT_READ|0x100000000",
-            "prot is an unsigned long"
-        );
+        assert_eq!(full(&PROT, 0x1_0000_0001), "PROT_READ|0x100000000", "prot is an unsigned long");
     }
 
     #[test]
@@ -253,10 +209,7 @@ mod tests {
         assert_eq!(full(&MMAP, 3), "MAP_SHARED_VALIDATE");
         assert_eq!(full(&SOCK, 0o2000001), "SOCK_STREAM|SOCK_CLOEXEC");
         assert_eq!(full(&FUTEX, 128), "FUTEX_WAIT|FUTEX_PRIVATE_FLAG");
-        assert_eq!(
-            perf(&FUTEX, 0x189),
-            "WAIT_BITSET|PRIVATE_FLAG|CLOCK_REALTIME"
-        );
+        assert_eq!(perf(&FUTEX, 0x189), "WAIT_BITSET|PRIVATE_FLAG|CLOCK_REALTIME");
         assert_eq!(full(&PERSONALITY, 0xffff_ffff), "0xffffffff");
         assert_eq!(full(&PERSONALITY, 0x40000), "PER_LINUX|ADDR_NO_RANDOMIZE");
         assert_eq!(full(&SCHED, 0x4000_0001), "SCHED_FIFO|SCHED_RESET_ON_FORK");
@@ -264,10 +217,7 @@ mod tests {
 
     #[test]
     fn clone_names_its_signal() {
-        assert_eq!(
-            perf(&CLONE, 0x0120_0011),
-            "CHILD_CLEARTID|CHILD_SETTID|SIGCHLD"
-        );
+        assert_eq!(perf(&CLONE, 0x0120_0011), "CHILD_CLEARTID|CHILD_SETTID|SIGCHLD");
         assert_eq!(full(&CLONE, 17), "SIGCHLD");
         assert_eq!(full(&CLONE, 0x4111), "CLONE_VM|CLONE_VFORK|SIGCHLD");
     }
@@ -287,10 +237,7 @@ mod tests {
         assert_eq!(full(&IOCTL, 0x5401), "TCGETS");
         assert_eq!(full(&IOCTL, 0x5413), "TIOCGWINSZ");
         assert_eq!(full(&IOCTL, 0x5451), "FIOCLEX");
-        assert_eq!(
-            full(&IOCTL, 0xc004_e530),
-            "_IOC(_IOC_READ|_IOC_WRITE, 0xe5, 0x30, 0x4)"
-        );
+        assert_eq!(full(&IOCTL, 0xc004_e530), "_IOC(_IOC_READ|_IOC_WRITE, 0xe5, 0x30, 0x4)");
     }
 
     /// A number that a negative Rust constant widened to, or a name listed after its parts, would make an entry unreachable.
@@ -298,16 +245,10 @@ mod tests {
     fn every_entry_is_reachable_and_has_its_prefix() {
         for (set_name, set) in every_set() {
             for &(value, name) in set.bits {
-                assert!(
-                    set.wide || value <= u64::from(u32::MAX),
-                    "{set_name}: {name} = {value:#x}"
-                );
+                assert!(set.wide || value <= u64::from(u32::MAX), "{set_name}: {name} = {value:#x}");
                 let text = full(set, value);
                 let first = set.name(value).unwrap();
-                assert!(
-                    text.split('|').any(|item| item == first),
-                    "{set_name}: {name} is printed as {text}"
-                );
+                assert!(text.split('|').any(|item| item == first), "{set_name}: {name} is printed as {text}");
             }
         }
     }

@@ -66,8 +66,7 @@ const LIBC: &[(&str, &[&str])] = &[
 
 /// The calls libc makes for the function `name`, other than the one of that name; empty for most names.
 pub(super) fn made_by_libc(name: &str) -> &'static [&'static str] {
-    LIBC.binary_search_by_key(&name, |(known, _)| known)
-        .map_or(&[], |at| LIBC[at].1)
+    LIBC.binary_search_by_key(&name, |(known, _)| known).map_or(&[], |at| LIBC[at].1)
 }
 
 /// Names [`made_by_libc`] knows.
@@ -89,9 +88,7 @@ pub(super) fn later_widths(name: &str) -> impl Iterator<Item = &'static str> + u
     };
     super::NAMES.iter().copied().filter(move |candidate| {
         *candidate == odd
-            || candidate
-                .strip_prefix(name)
-                .is_some_and(|suffix| matches!(suffix, "32" | "64" | "_time64"))
+            || candidate.strip_prefix(name).is_some_and(|suffix| matches!(suffix, "32" | "64" | "_time64"))
     })
 }
 

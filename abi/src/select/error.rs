@@ -33,9 +33,7 @@ pub enum SelectError {
         expr: String,
     },
     /// A colon without a family before it or an event after it.
-    #[error(
-        "'{term}' in -e is neither a syscall nor an event; write family:event, such as sched:*"
-    )]
+    #[error("'{term}' in -e is neither a syscall nor an event; write family:event, such as sched:*")]
     Event {
         /// The term as typed.
         term: String,
@@ -51,26 +49,15 @@ pub enum SelectError {
 }
 
 fn did_you_mean(near: &[&str]) -> String {
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!("; did you mean {}?", near.join(", "))
-    }
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }
 
 impl SelectError {
     pub(super) fn unknown(name: &str) -> Self {
         // `=recv` names no call, but it is known what the user is after
         let meant = aliases::made_by_libc(name);
-        let near = if meant.is_empty() {
-            nearest(name)
-        } else {
-            meant.to_vec()
-        };
-        Self::Unknown {
-            name: name.to_owned(),
-            near,
-        }
+        let near = if meant.is_empty() { nearest(name) } else { meant.to_vec() };
+        Self::Unknown { name: name.to_owned(), near }
     }
 }
 
@@ -79,9 +66,7 @@ pub(super) fn not_supported(term: &str) -> Option<&'static str> {
     if term.starts_with('/') {
         return Some("there are no regular expressions; use a glob such as epoll*");
     }
-    let (qualifier, _) = term
-        .split_once('=')
-        .filter(|(before, _)| !before.is_empty())?;
+    let (qualifier, _) = term.split_once('=').filter(|(before, _)| !before.is_empty())?;
     Some(match qualifier {
         "trace" | "t" => "write trace= once, in front of the list",
         "signal" | "signals" | "s" => "signals are events; write signal:*",
@@ -98,11 +83,7 @@ fn nearest(name: &str) -> Vec<&'static str> {
         return Vec::new();
     }
     let limit = (lower.len() / 2).clamp(1, 3);
-    let candidates = NAMES
-        .iter()
-        .copied()
-        .chain(aliases::names())
-        .chain(groups::GROUPS);
+    let candidates = NAMES.iter().copied().chain(aliases::names()).chain(groups::GROUPS);
     let mut near: Vec<(usize, &'static str)> = candidates
         .map(|known| (distance(lower.as_bytes(), known.as_bytes()), known))
         .filter(|(d, _)| *d <= limit)

@@ -6,8 +6,8 @@ use crate::{ArgKind, Effect, RetKind, SyscallDesc};
 
 /// Every group, for messages.
 pub(super) const GROUPS: [&str; 14] = [
-    "clock", "creds", "desc", "file", "fstat", "ipc", "lstat", "memory", "net", "network",
-    "process", "pure", "signal", "stat",
+    "clock", "creds", "desc", "file", "fstat", "ipc", "lstat", "memory", "net", "network", "process", "pure", "signal",
+    "stat",
 ];
 
 /// The members of group `name` of all ABIs, by name; `None` if there is no such group.
@@ -17,21 +17,9 @@ pub(super) fn members(name: &str) -> Option<impl Iterator<Item = &'static str>> 
         "creds" => creds,
         "desc" => descriptor,
         "file" => file,
-        "fstat" => |d| {
-            status(d)
-                && !matches!(
-                    d.name,
-                    "stat" | "stat64" | "oldstat" | "lstat" | "lstat64" | "oldlstat"
-                )
-        },
+        "fstat" => |d| status(d) && !matches!(d.name, "stat" | "stat64" | "oldstat" | "lstat" | "lstat64" | "oldlstat"),
         "ipc" => |d| d.name == "ipc" || table(Group::Ipc, d),
-        "lstat" => |d| {
-            status(d)
-                && !matches!(
-                    d.name,
-                    "stat" | "stat64" | "oldstat" | "fstat" | "fstat64" | "oldfstat"
-                )
-        },
+        "lstat" => |d| status(d) && !matches!(d.name, "stat" | "stat64" | "oldstat" | "fstat" | "fstat64" | "oldfstat"),
         "memory" => memory,
         "net" | "network" => |d| d.name == "socketcall" || table(Group::Network, d),
         "process" => process,
@@ -40,29 +28,17 @@ pub(super) fn members(name: &str) -> Option<impl Iterator<Item = &'static str>> 
         "stat" => status,
         _ => return None,
     };
-    Some(
-        every()
-            .filter(move |desc| belongs(desc))
-            .map(|desc| desc.name),
-    )
+    Some(every().filter(move |desc| belongs(desc)).map(|desc| desc.name))
 }
 
 /// The group meant by a word without `%`. `stat`, `lstat` and `fstat` are calls.
 pub(super) fn bare_members(name: &str) -> Option<impl Iterator<Item = &'static str>> {
-    if matches!(name, "stat" | "lstat" | "fstat") {
-        None
-    } else {
-        members(name)
-    }
+    if matches!(name, "stat" | "lstat" | "fstat") { None } else { members(name) }
 }
 
 /// Whether the call, or the one it is a later width of, is in the table of `group`.
 fn table(group: Group, desc: &SyscallDesc) -> bool {
-    in_table(group, desc.name)
-        || desc
-            .name
-            .strip_suffix("_time64")
-            .is_some_and(|name| in_table(group, name))
+    in_table(group, desc.name) || desc.name.strip_suffix("_time64").is_some_and(|name| in_table(group, name))
 }
 
 fn any_arg(desc: &SyscallDesc, test: fn(&ArgKind) -> bool) -> bool {
@@ -90,34 +66,24 @@ fn descriptor(desc: &SyscallDesc) -> bool {
             | "close_range"
             | "socketcall"
     );
-    any_arg(desc, |kind| {
-        matches!(kind, ArgKind::Fd | ArgKind::DirFd | ArgKind::FdPair)
-    }) || desc.ret == RetKind::Fd
+    any_arg(desc, |kind| matches!(kind, ArgKind::Fd | ArgKind::DirFd | ArgKind::FdPair))
+        || desc.ret == RetKind::Fd
         || in_memory
 }
 
 fn memory(desc: &SyscallDesc) -> bool {
     // cachestat looks at the page cache of a file, not at anyone's memory
-    desc.name != "cachestat"
-        && (in_table(Group::Memory, desc.name) || matches!(desc.name, "mmap2" | "shmat" | "shmdt"))
+    desc.name != "cachestat" && (in_table(Group::Memory, desc.name) || matches!(desc.name, "mmap2" | "shmat" | "shmdt"))
 }
 
 /// Beginning, ending, waiting for, and signalling processes.
 fn process(desc: &SyscallDesc) -> bool {
-    matches!(
-        desc.effect,
-        Effect::Clone | Effect::Exec | Effect::Exit | Effect::Unshare
-    ) || matches!(
-        desc.name,
-        "wait4"
-            | "waitid"
-            | "waitpid"
-            | "kill"
-            | "tkill"
-            | "tgkill"
-            | "pidfd_open"
-            | "pidfd_send_signal"
-    ) || matches!(desc.name, "rt_sigqueueinfo" | "rt_tgsigqueueinfo")
+    matches!(desc.effect, Effect::Clone | Effect::Exec | Effect::Exit | Effect::Unshare)
+        || matches!(
+            desc.name,
+            "wait4" | "waitid" | "waitpid" | "kill" | "tkill" | "tgkill" | "pidfd_open" | "pidfd_send_signal"
+        )
+        || matches!(desc.name, "rt_sigqueueinfo" | "rt_tgsigqueueinfo")
 }
 
 fn signal(desc: &SyscallDesc) -> bool {
@@ -154,17 +120,9 @@ fn creds(desc: &SyscallDesc) -> bool {
 
 /// Reading and setting clocks.
 fn clock(desc: &SyscallDesc) -> bool {
-    let set_or_read = [
-        "clock_gettime",
-        "clock_settime",
-        "clock_getres",
-        "clock_adjtime",
-    ];
+    let set_or_read = ["clock_gettime", "clock_settime", "clock_getres", "clock_adjtime"];
     set_or_read.iter().any(|name| desc.name.starts_with(name))
-        || matches!(
-            desc.name,
-            "gettimeofday" | "settimeofday" | "time" | "stime" | "adjtimex"
-        )
+        || matches!(desc.name, "gettimeofday" | "settimeofday" | "time" | "stime" | "adjtimex")
 }
 
 /// Calls on the status of files.

@@ -51,13 +51,8 @@ pub struct EventTerm {
 }
 
 /// Names of every ABI, each once.
-static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
-    Abi::KNOWN
-        .into_iter()
-        .flat_map(names::all)
-        .map(|(_, name)| name)
-        .collect()
-});
+static NAMES: LazyLock<BTreeSet<&'static str>> =
+    LazyLock::new(|| Abi::KNOWN.into_iter().flat_map(names::all).map(|(_, name)| name).collect());
 
 impl Selection {
     /// Every syscall, unknown ones included.
@@ -112,10 +107,7 @@ impl Selection {
 
     fn add_list(&mut self, expr: &str) -> Result<(), SelectError> {
         let list = expr.trim();
-        let list = list
-            .strip_prefix("trace=")
-            .or_else(|| list.strip_prefix("t="))
-            .unwrap_or(list);
+        let list = list.strip_prefix("trace=").or_else(|| list.strip_prefix("t=")).unwrap_or(list);
         let (all_negated, list) = match list.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, list),
@@ -128,9 +120,7 @@ impl Selection {
                 None => (all_negated, term),
             };
             if term.is_empty() {
-                return Err(SelectError::Empty {
-                    expr: expr.to_owned(),
-                });
+                return Err(SelectError::Empty { expr: expr.to_owned() });
             }
             self.add_term(term, negated)?;
         }
@@ -141,24 +131,13 @@ impl Selection {
         self.has_positive |= !negated;
         if let Some((family, event)) = term.split_once(':') {
             if family.is_empty() || event.is_empty() {
-                return Err(SelectError::Event {
-                    term: term.to_owned(),
-                });
+                return Err(SelectError::Event { term: term.to_owned() });
             }
-            self.events.push(EventTerm {
-                negated,
-                family: family.to_owned(),
-                event: event.to_owned(),
-            });
+            self.events.push(EventTerm { negated, family: family.to_owned(), event: event.to_owned() });
             return Ok(());
         }
         let (set, note) = resolve(term, negated)?;
-        if negated {
-            &mut self.negative
-        } else {
-            &mut self.positive
-        }
-        .merge(&set);
+        if negated { &mut self.negative } else { &mut self.positive }.merge(&set);
         if let Some(note) = note
             && !self.notes.contains(&note)
         {
@@ -184,18 +163,13 @@ fn resolve(term: &str, negated: bool) -> Result<(NrSet, Option<String>), SelectE
 
 fn resolve_known(term: &str, negated: bool) -> Result<(NrSet, Option<String>), SelectError> {
     if let Some(reason) = error::not_supported(term) {
-        return Err(SelectError::Unsupported {
-            term: term.to_owned(),
-            reason,
-        });
+        return Err(SelectError::Unsupported { term: term.to_owned(), reason });
     }
     let (whole, abis) = split_abi(term);
     let mut set = NrSet::default();
     if let Some(group) = whole.strip_prefix('%') {
         let group = group.trim_start_matches('%');
-        let members = groups::members(group).ok_or_else(|| SelectError::Group {
-            name: group.to_owned(),
-        })?;
+        let members = groups::members(group).ok_or_else(|| SelectError::Group { name: group.to_owned() })?;
         set.insert_names(members, abis);
         return Ok((set, None));
     }
@@ -211,20 +185,8 @@ fn resolve_known(term: &str, negated: bool) -> Result<(NrSet, Option<String>), S
         return Ok((set, None));
     }
     if whole.contains(['*', '?', '[']) {
-        set.insert_names(
-            NAMES
-                .iter()
-                .copied()
-                .filter(|name| glob_matches(whole, name)),
-            abis,
-        );
-        return if set.is_empty() {
-            Err(SelectError::Nothing {
-                glob: whole.to_owned(),
-            })
-        } else {
-            Ok((set, None))
-        };
+        set.insert_names(NAMES.iter().copied().filter(|name| glob_matches(whole, name)), abis);
+        return if set.is_empty() { Err(SelectError::Nothing { glob: whole.to_owned() }) } else { Ok((set, None)) };
     }
     if let Some(members) = groups::bare_members(whole) {
         set.insert_names(members, abis);
@@ -255,9 +217,7 @@ fn split_abi(term: &str) -> (&str, &'static [Abi]) {
 
 /// Adds the call `name`, or the number N of `sys_N`.
 fn add_exact(name: &str, abis: &'static [Abi], set: &mut NrSet) -> Result<(), SelectError> {
-    let number = name
-        .strip_prefix("sys_")
-        .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    let number = name.strip_prefix("sys_").filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
     if let Some(nr) = number.and_then(|digits| digits.parse().ok()) {
         set.insert_number(nr);
         return Ok(());
@@ -275,10 +235,7 @@ fn alias_note(name: &str, others: &[&str], exists: bool, negated: bool) -> Optio
     if others.is_empty() {
         return None;
     }
-    let (verb, others) = (
-        if negated { "excludes" } else { "selects" },
-        others.join(", "),
-    );
+    let (verb, others) = (if negated { "excludes" } else { "selects" }, others.join(", "));
     Some(if exists {
         format!("{name} also {verb} {others} (write ={name} for {name} alone)")
     } else {
@@ -321,10 +278,7 @@ fn one_char(glob: &[char], c: char) -> Option<usize> {
             // a `]` right after the opening one is a member, as in the shell; without a closing one `[` is itself
             let negated = glob.get(1) == Some(&'!');
             let start = if negated { 2 } else { 1 };
-            let Some(len) = glob
-                .get(start + 1..)
-                .and_then(|rest| rest.iter().position(|&c| c == ']'))
-                .map(|at| at + 1)
+            let Some(len) = glob.get(start + 1..).and_then(|rest| rest.iter().position(|&c| c == ']')).map(|at| at + 1)
             else {
                 return (c == '[').then_some(1);
             };

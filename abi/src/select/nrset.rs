@@ -27,28 +27,16 @@ impl NrSet {
             return true;
         }
         let index = names::index(abi, nr);
-        let known = row.is_some_and(|row| {
-            index < BITS && self.known[row][index / 64] & (1 << (index % 64)) != 0
-        });
-        known
-            || self
-                .numbers
-                .iter()
-                .any(|&number| names::index(abi, number) == index)
+        let known = row.is_some_and(|row| index < BITS && self.known[row][index / 64] & (1 << (index % 64)) != 0);
+        known || self.numbers.iter().any(|&number| names::index(abi, number) == index)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.known.iter().flatten().all(|&word| word == 0)
-            && self.numbers.is_empty()
-            && self.whole == [false; 5]
+        self.known.iter().flatten().all(|&word| word == 0) && self.numbers.is_empty() && self.whole == [false; 5]
     }
 
     /// Adds the calls `names` in those of `abis` that have them.
-    pub(super) fn insert_names<'a>(
-        &mut self,
-        names: impl IntoIterator<Item = &'a str>,
-        abis: &[Abi],
-    ) {
+    pub(super) fn insert_names<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, abis: &[Abi]) {
         for name in names {
             for &abi in abis {
                 if let (Some(row), Some(nr)) = (row(abi), names::number(abi, name)) {
@@ -75,12 +63,7 @@ impl NrSet {
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self
-            .known
-            .iter_mut()
-            .flatten()
-            .zip(other.known.iter().flatten())
-        {
+        for (mine, theirs) in self.known.iter_mut().flatten().zip(other.known.iter().flatten()) {
             *mine |= theirs;
         }
         self.numbers.extend(&other.numbers);
@@ -97,10 +80,7 @@ mod tests {
     #[test]
     fn every_number_of_every_table_has_a_bit() {
         for abi in Abi::KNOWN {
-            assert!(
-                names::all(abi).all(|(nr, _)| names::index(abi, nr) < BITS),
-                "{abi}"
-            );
+            assert!(names::all(abi).all(|(nr, _)| names::index(abi, nr) < BITS), "{abi}");
         }
     }
 }

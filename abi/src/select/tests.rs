@@ -16,10 +16,7 @@ fn has(selection: &Selection, name: &str) -> bool {
 /// Names selected of x86-64.
 fn selected(exprs: &[&str]) -> Vec<&'static str> {
     let selection = parse(exprs);
-    names::all(Abi::X86_64)
-        .filter(|(nr, _)| selection.contains(Abi::X86_64, *nr))
-        .map(|(_, name)| name)
-        .collect()
+    names::all(Abi::X86_64).filter(|(nr, _)| selection.contains(Abi::X86_64, *nr)).map(|(_, name)| name).collect()
 }
 
 fn error(expr: &str) -> String {
@@ -43,10 +40,7 @@ fn union_of_positive_terms_minus_negative_ones() {
     assert_eq!(selected(&["read,write"]), ["read", "write"]);
     assert_eq!(selected(&["read", "write"]), ["read", "write"]);
     assert_eq!(selected(&["read,!read,write"]), ["write"]);
-    assert_eq!(
-        selected(&["!read"]).len(),
-        names::all(Abi::X86_64).count() - 1
-    );
+    assert_eq!(selected(&["!read"]).len(), names::all(Abi::X86_64).count() - 1);
 }
 
 #[test]
@@ -75,11 +69,7 @@ fn strace_spellings() {
 fn globs() {
     assert_eq!(selected(&["epoll_pwait*"]), ["epoll_pwait", "epoll_pwait2"]);
     assert_eq!(selected(&["dup?"]), ["dup2", "dup3"]);
-    assert_eq!(
-        selected(&["?up3*"]),
-        ["dup3"],
-        "not an optional up3*, which is nothing"
-    );
+    assert_eq!(selected(&["?up3*"]), ["dup3"], "not an optional up3*, which is nothing");
     assert_eq!(selected(&["dup[!2]"]), ["dup3"]);
     assert_eq!(selected(&["dup[1-2]"]), ["dup2"]);
     assert_eq!(error("nosuch*"), "no syscall matches 'nosuch*' in -e");
@@ -94,21 +84,12 @@ fn globs() {
 #[test]
 fn names_stand_for_what_libc_calls() {
     assert_eq!(selected(&["stat"]), ["stat", "newfstatat", "statx"]);
-    assert_eq!(
-        parse(&["stat"]).notes(),
-        ["stat also selects newfstatat, statx (write =stat for stat alone)"]
-    );
-    assert_eq!(
-        parse(&["!open"]).notes(),
-        ["open also excludes openat (write =open for open alone)"]
-    );
+    assert_eq!(parse(&["stat"]).notes(), ["stat also selects newfstatat, statx (write =stat for stat alone)"]);
+    assert_eq!(parse(&["!open"]).notes(), ["open also excludes openat (write =open for open alone)"]);
     assert_eq!(selected(&["=stat"]), ["stat"]);
     assert!(parse(&["=stat"]).notes().is_empty() && parse(&["newfstatat"]).notes().is_empty());
     assert_eq!(selected(&["recv"]), ["recvfrom"]);
-    assert_eq!(
-        parse(&["recv,recv"]).notes(),
-        ["recv selects recvfrom, the calls libc makes for it"]
-    );
+    assert_eq!(parse(&["recv,recv"]).notes(), ["recv selects recvfrom, the calls libc makes for it"]);
     assert_eq!(selected(&["!stat", "statx,read"]), ["read"]);
     assert!(parse(&["getuid"]).contains(Abi::I386, number(Abi::I386, "getuid32").unwrap()));
     assert!(parse(&["poll"]).contains(Abi::I386, number(Abi::I386, "ppoll_time64").unwrap()));
@@ -119,17 +100,10 @@ fn groups_with_and_without_percent() {
     for group in groups::GROUPS {
         assert!(!selected(&[&format!("%{group}")]).is_empty(), "{group}");
         if !group.ends_with("stat") {
-            assert_eq!(
-                selected(&[&format!("%{group}")]),
-                selected(&[group]),
-                "{group}"
-            );
+            assert_eq!(selected(&[&format!("%{group}")]), selected(&[group]), "{group}");
         }
     }
-    assert_eq!(
-        selected(&["%%stat"]),
-        ["stat", "fstat", "lstat", "newfstatat", "statx"]
-    );
+    assert_eq!(selected(&["%%stat"]), ["stat", "fstat", "lstat", "newfstatat", "statx"]);
     assert_eq!(selected(&["net"]), selected(&["network"]));
 }
 
@@ -138,17 +112,7 @@ fn groups_hold_what_strace_users_expect() {
     let cases: [(&str, &[&str], &[&str]); 9] = [
         (
             "file",
-            &[
-                "open",
-                "openat",
-                "stat",
-                "execve",
-                "mount",
-                "getcwd",
-                "inotify_add_watch",
-                "symlinkat",
-                "statx",
-            ],
+            &["open", "openat", "stat", "execve", "mount", "getcwd", "inotify_add_watch", "symlinkat", "statx"],
             &["read", "memfd_create", "mq_open"],
         ),
         (
@@ -167,43 +131,13 @@ fn groups_hold_what_strace_users_expect() {
             ],
             &["stat", "getpid", "brk"],
         ),
-        (
-            "process",
-            &["clone3", "execve", "exit_group", "wait4", "kill", "vfork"],
-            &["getpid", "read"],
-        ),
-        (
-            "network",
-            &["socket", "connect", "recvmmsg", "shutdown", "setsockopt"],
-            &["read", "poll"],
-        ),
-        (
-            "signal",
-            &[
-                "kill",
-                "rt_sigaction",
-                "rt_sigprocmask",
-                "signalfd4",
-                "pause",
-            ],
-            &["read", "wait4"],
-        ),
-        (
-            "memory",
-            &["mmap", "brk", "munmap", "madvise", "mprotect", "mseal"],
-            &["read", "cachestat"],
-        ),
+        ("process", &["clone3", "execve", "exit_group", "wait4", "kill", "vfork"], &["getpid", "read"]),
+        ("network", &["socket", "connect", "recvmmsg", "shutdown", "setsockopt"], &["read", "poll"]),
+        ("signal", &["kill", "rt_sigaction", "rt_sigprocmask", "signalfd4", "pause"], &["read", "wait4"]),
+        ("memory", &["mmap", "brk", "munmap", "madvise", "mprotect", "mseal"], &["read", "cachestat"]),
         ("ipc", &["shmget", "semop", "msgrcv", "shmat"], &["pipe"]),
-        (
-            "creds",
-            &["getuid", "setresgid", "capset", "getgroups"],
-            &["getpid"],
-        ),
-        (
-            "clock",
-            &["clock_gettime", "gettimeofday", "adjtimex"],
-            &["clock_nanosleep", "nanosleep"],
-        ),
+        ("creds", &["getuid", "setresgid", "capset", "getgroups"], &["getpid"]),
+        ("clock", &["clock_gettime", "gettimeofday", "adjtimex"], &["clock_nanosleep", "nanosleep"]),
     ];
     for (group, members, others) in cases {
         let selection = parse(&[group]);
@@ -218,23 +152,15 @@ fn groups_hold_what_strace_users_expect() {
 
 #[test]
 fn a_group_with_the_name_of_a_call_contains_the_call() {
-    let (signal, ipc) = (
-        number(Abi::I386, "signal").unwrap(),
-        number(Abi::I386, "ipc").unwrap(),
-    );
-    assert!(
-        parse(&["signal"]).contains(Abi::I386, signal) && parse(&["ipc"]).contains(Abi::I386, ipc)
-    );
+    let (signal, ipc) = (number(Abi::I386, "signal").unwrap(), number(Abi::I386, "ipc").unwrap());
+    assert!(parse(&["signal"]).contains(Abi::I386, signal) && parse(&["ipc"]).contains(Abi::I386, ipc));
     let exact = parse(&["=signal"]);
     assert!(exact.contains(Abi::I386, signal) && !has(&exact, "kill"));
 }
 
 #[test]
 fn numbers_without_a_name() {
-    assert!(
-        !parse(&["read"]).contains(Abi::X86_64, 9999)
-            && parse(&["!read"]).contains(Abi::X86_64, 9999)
-    );
+    assert!(!parse(&["read"]).contains(Abi::X86_64, 9999) && parse(&["!read"]).contains(Abi::X86_64, 9999));
     let named = parse(&["sys_9999,sys_600"]);
     assert!(
         named.contains(Abi::X86_64, 9999)
@@ -247,20 +173,11 @@ fn numbers_without_a_name() {
 #[test]
 fn events_are_kept_and_count_as_positive() {
     let selection = parse(&["sched:*,read", "!signal:signal_generate"]);
-    let terms: Vec<_> = selection
-        .other_events()
-        .iter()
-        .map(|t| (t.negated, t.family.as_str(), t.event.as_str()))
-        .collect();
-    assert_eq!(
-        terms,
-        [(false, "sched", "*"), (true, "signal", "signal_generate")]
-    );
+    let terms: Vec<_> =
+        selection.other_events().iter().map(|t| (t.negated, t.family.as_str(), t.event.as_str())).collect();
+    assert_eq!(terms, [(false, "sched", "*"), (true, "signal", "signal_generate")]);
     assert!(has(&selection, "read") && !has(&selection, "write"));
-    assert!(
-        selected(&["sched:*"]).is_empty(),
-        "perf trace -e 'sched:*' prints no syscalls"
-    );
+    assert!(selected(&["sched:*"]).is_empty(), "perf trace -e 'sched:*' prints no syscalls");
     assert!(has(&parse(&["!sched:*"]), "read"));
 }
 
@@ -268,24 +185,15 @@ fn events_are_kept_and_count_as_positive() {
 fn every_abi_is_meant() {
     let selection = parse(&["read"]);
     for abi in Abi::KNOWN {
-        assert!(
-            selection.positively_names(abi, number(abi, "read").unwrap()),
-            "{abi}"
-        );
+        assert!(selection.positively_names(abi, number(abi, "read").unwrap()), "{abi}");
     }
     assert!(!selection.contains(Abi::Unknown, 0));
 }
 
 #[test]
 fn errors_say_what_to_write() {
-    assert_eq!(
-        error("opennat"),
-        "unknown syscall 'opennat' in -e; did you mean openat, openat2, open?"
-    );
-    assert_eq!(
-        error("=recv"),
-        "unknown syscall 'recv' in -e; did you mean recvfrom?"
-    );
+    assert_eq!(error("opennat"), "unknown syscall 'opennat' in -e; did you mean openat, openat2, open?");
+    assert_eq!(error("=recv"), "unknown syscall 'recv' in -e; did you mean recvfrom?");
     assert!(error("%fiel").starts_with("unknown group '%fiel' in -e; groups are clock, creds,"));
     for empty in ["", ",", "read,", "!", "read,!", "trace="] {
         assert_eq!(error(empty), format!("empty term in -e '{empty}'"));

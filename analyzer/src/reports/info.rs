@@ -12,7 +12,7 @@ use systape_format::reader::Tape;
 use crate::args::Format;
 use crate::clock::{self, Clock};
 use crate::config::Config;
-use crate::loss::{cause_name, cause_text, family_name, finding_text, seconds};
+use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, seconds};
 use crate::output::{self, line};
 use crate::render::csv;
 use crate::run::Verdict;
@@ -303,11 +303,6 @@ impl Lines {
             self.0.push(line);
         }
     }
-}
-
-/// Whether `cause` means events are missing that were asked for.
-fn is_loss(cause: GapCause) -> bool {
-    !matches!(cause, GapCause::OwnTraffic | GapCause::StringFault | GapCause::ScratchExhausted | GapCause::LateRecord)
 }
 
 fn counts(map: &BTreeMap<&'static str, u64>) -> String {

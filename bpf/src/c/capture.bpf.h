@@ -143,6 +143,53 @@ static __always_inline u64 arg_of(const struct task_state *st, u8 i)
 	return 0;
 }
 
+#define ARGV_WORDS 64
+#define ARGV_BYTES 0x3fff
+
+/* argv as the caller gives it to exec, NUL-separated. What the new program sees differs for scripts. */
+static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool late)
+{
+	u32 n = st->rec.captures, off = st->data_len & SLOT_DATA_MASK, end = off;
+	u32 word = st->rec.abi == ABI_I386 ? 4 : 8;
+	u8 status = late ? BYTES_LATE_TRUNCATED : BYTES_TRUNCATED;
+	struct slot *s;
+
+	if (!addr)
+		return 0;
+	s = into_slot(st);
+	if (!s) {
+		set_capture(st, n, arg, BYTES_NO_BUFFER, 0, 0);
+		return 0;
+	}
+	for (int i = 0; i < ARGV_WORDS; i++) {
+		u64 ptr = 0;
+		long len;
+
+		if (bpf_probe_read_user(&ptr, word, (void *)addr + i * word)) {
+			status = BYTES_NOT_RESIDENT;
+			break;
+		}
+		if (!ptr) {
+			status = late ? BYTES_LATE : BYTES_WHOLE;
+			break;
+		}
+		if (end - off > ARGV_BYTES - STRING_MAX)
+			break;
+		end &= SLOT_DATA_MASK;
+		len = bpf_probe_read_user_str(&s->data[end], STRING_MAX, (void *)ptr);
+		if (len < 0) {
+			status = BYTES_NOT_RESIDENT;
+			break;
+		}
+		end += len;
+	}
+	if (status == BYTES_NOT_RESIDENT)
+		end = off;
+	/* the last NUL ends nothing */
+	set_capture(st, n, arg, status, end > off ? end - off - 1 : 0, 0);
+	return 0;
+}
+
 static __always_inline void capture_at_enter(struct task_state *st, const struct sc_desc *d)
 {
 	for (int i = 0; i < 3; i++) {
@@ -152,6 +199,8 @@ static __always_inline void capture_at_enter(struct task_state *st, const struct
 			capture_string(st, arg, arg_of(st, arg), false);
 		else if (d->cap_kind[i] == CAP_SOCKADDR_IN)
 			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), false);
+		else if (d->cap_kind[i] == CAP_ARGV)
+			capture_argv(st, arg, arg_of(st, arg), false);
 	}
 }
 
@@ -176,6 +225,8 @@ static __always_inline void capture_again(struct task_state *st, const struct sc
 			capture_string(st, arg, arg_of(st, arg), true);
 		else if (d->cap_kind[i] == CAP_SOCKADDR_IN)
 			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), true);
+		else if (d->cap_kind[i] == CAP_ARGV)
+			capture_argv(st, arg, arg_of(st, arg), true);
 	}
 	if (capture_missed(st))
 		count_drop(DROP_STRING_FAULT);

@@ -200,6 +200,7 @@ struct task_struct___old {
 
 struct linux_binprm {
 	const char *filename;
+	const char *interp;
 };
 
 struct seq_file;

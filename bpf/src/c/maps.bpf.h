@@ -5,7 +5,6 @@
 
 /* From the running kernel's BTF; the verifier removes what they switch off. */
 const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
-const volatile bool has_ia32 = true;
 
 /* From the command line. A task is recorded when every filter that is set agrees. */
 const volatile bool target_marked = false; /* pids, tids, a command: marked, then inherited */

@@ -67,6 +67,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	__builtin_memset(&s->exec, 0, sizeof(s->exec));
 	fill_task(&s->exec.task, task, WIRE_EXEC, 0);
 	s->exec.old_tid = old_pid;
+	s->exec.interpreted = BPF_CORE_READ(bprm, interp) != BPF_CORE_READ(bprm, filename);
 	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, BPF_CORE_READ(bprm, filename));
 	off = n > 0 ? n - 1 : 0;
 	off &= STRING_MAX - 1;

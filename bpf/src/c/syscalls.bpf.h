@@ -13,15 +13,28 @@
 #define EINTR 4
 #define NR_NONE 0xffffffff
 
-static __always_inline u8 abi_of(struct task_struct *task, long id)
+static __always_inline u8 abi_from(u32 status, long id)
 {
 #if defined(__TARGET_ARCH_x86)
-	if (has_ia32 && BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+	if (status & TS_COMPAT)
 		return ABI_I386;
 	if (id & X32_BIT)
 		return ABI_X32;
 #endif
 	return ABI_X86_64;
+}
+
+static __always_inline u8 abi_of(struct task_struct *task, long id)
+{
+	return abi_from(BPF_CORE_READ(task, thread_info.status), id);
+}
+
+/* Of the current task: on the path of every call, so without a probe read where the kernel allows it. */
+static __always_inline u8 current_abi(long id)
+{
+	if (has_task_storage)
+		return abi_from(bpf_get_current_task_btf()->thread_info.status, id);
+	return abi_of(current_task(), id);
 }
 
 static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
@@ -125,7 +138,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	st = recorded_current();
 	if (!st)
 		return 0;
-	abi = abi_of(current_task(), id);
+	abi = current_abi(id);
 	d = desc_of(abi, id);
 	if (!d)
 		return 0;
@@ -227,6 +240,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	const struct sc_desc *d;
 	struct task_struct *task;
 	struct task_state *st;
+	bool without_enter;
 
 	if (window == WINDOW_CLOSED)
 		return 0;
@@ -234,6 +248,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (!st || st->armed || st->matched != MATCHED)
 		return 0;
 	task = current_task();
+	without_enter = !st->in_call;
 	if (st->in_call) {
 		st->in_call = 0;
 		st->rec.state = CALL_COMPLETE;
@@ -255,7 +270,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (interrupted(ret) && being_killed(task))
 		st->rec.state = CALL_KILLED;
 	if (d->cap_kind[0]) {
-		if (capture_missed(st) || (st->rec.state != CALL_COMPLETE && !(d->flags & SC_EXEC)))
+		/* after an exec that succeeded the addresses are those of another program */
+		if (!(d->flags & SC_EXEC && ret >= 0) && (capture_missed(st) || without_enter))
 			capture_again(st, d);
 		if (ret >= 0)
 			capture_at_exit(st, d);

@@ -138,7 +138,8 @@ struct wire_exec {
 	u16 argv_len; /* in data, second */
 	u32 argv_full;
 	u8 argv_status;
-	u8 pad[51]; /* as long as wire_syscall: both share a scratch slot, data follows */
+	u8 interpreted; /* a script: argv is the interpreter's, not what exec was given */
+	u8 pad[50]; /* as long as wire_syscall: both share a scratch slot, data follows */
 };
 _Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
 
@@ -194,7 +195,14 @@ enum sc_flags {
 	SC_EXEC = 128,
 };
 
-enum capture_kind { CAP_NONE = 0, CAP_STRING, CAP_SOCKADDR_IN, CAP_SOCKADDR_OUT, CAP_PAIR };
+enum capture_kind {
+	CAP_NONE = 0,
+	CAP_STRING,
+	CAP_SOCKADDR_IN,
+	CAP_SOCKADDR_OUT,
+	CAP_PAIR,
+	CAP_ARGV,
+};
 
 struct sc_desc {
 	u8 flags;

@@ -1,0 +1,332 @@
+//! A test's directory, the programs it runs in it, and the lock that keeps recordings from disturbing each other.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::Call;
+
+/// No program of a test takes longer; one that does is killed and fails the test.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A directory of its own for one test; with it, for tests that record, the lock all of them share.
+pub struct Lab {
+    dir: tempfile::TempDir,
+    _lock: Option<File>,
+}
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub struct Run {
+    /// What it was, for messages.
+    pub what: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All of its standard output.
+    pub stdout: Vec<u8>,
+    /// All of its standard error.
+    pub stderr: String,
+}
+
+impl Run {
+    /// Exit status; a signal fails the test.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("{}: {}\n{}", self.what, self.status, self.stderr))
+    }
+
+    /// Fails the test unless it exited with `code`.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "{}\nstdout: {}\nstderr: {}", self.what, self.text(), self.stderr);
+        self
+    }
+
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard output, one JSON value a line.
+    #[track_caller]
+    pub fn json(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{}: {e} in: {line}", self.what));
+        self.text().lines().map(parse).collect()
+    }
+}
+
+impl Lab {
+    /// For a test that records. `None`: not root, and said so.
+    #[must_use]
+    pub fn with_bpf() -> Option<Self> {
+        // SAFETY: geteuid has no preconditions.
+        if unsafe { libc::geteuid() } != 0 {
+            let name = std::thread::current().name().unwrap_or("?").to_owned();
+            assert!(
+                std::env::var_os("SYSTAPE_REQUIRE_BPF").is_none_or(|v| v != "1"),
+                "{name}: SYSTAPE_REQUIRE_BPF=1, but not root"
+            );
+            // not eprintln!: the test harness hides what passing tests print with it
+            writeln!(std::io::stderr(), "SKIPPED: needs root: {name}").ok();
+            return None;
+        }
+        let path = std::env::temp_dir().join("systape-e2e.lock");
+        let lock = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        // SAFETY: the descriptor is open as long as `lock` lives.
+        let taken = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) };
+        assert_eq!(taken, 0, "{}: {}", path.display(), std::io::Error::last_os_error());
+        Some(Self { _lock: Some(lock), ..Self::plain() })
+    }
+
+    /// For a test that does not record.
+    #[must_use]
+    pub fn plain() -> Self {
+        let dir = tempfile::Builder::new().prefix("systape-e2e-").tempdir().expect("temporary directory");
+        // other users run programs in it
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(dir.path(), open).expect("chmod");
+        Self { dir, _lock: None }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A file in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The same as text.
+    pub fn file(&self, name: &str) -> String {
+        self.path(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// A program to be run in the directory, with nothing on standard input.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.dir()).stdin(Stdio::null());
+        command
+    }
+
+    /// Compiles `workloads/NAME.c` to NAME in the directory; `flags` come last.
+    #[track_caller]
+    pub fn cc(&self, name: &str, flags: &[&str]) -> String {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads").join(format!("{name}.c"));
+        let target = self.file(name);
+        let mut cc = self.command("cc");
+        cc.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", &target]).arg(source).args(flags);
+        run(&mut cc).expect(0);
+        target
+    }
+
+    /// `record -o TAPE OPTIONS -- COMMAND`, to its end.
+    #[track_caller]
+    pub fn record(&self, tape: &str, options: &[&str], command: &[&str]) -> Run {
+        run(self.record_command(tape, options, command))
+    }
+
+    /// The same, not yet run.
+    pub fn record_command(&self, tape: &str, options: &[&str], command: &[&str]) -> Command {
+        let mut record = self.command(binary("record"));
+        record.args(["-o", tape]).args(options);
+        if !command.is_empty() {
+            record.arg("--").args(command);
+        }
+        record
+    }
+
+    /// Starts `record` without a command, and returns once it records.
+    #[track_caller]
+    pub fn attach(&self, tape: &str, options: &[&str]) -> Background {
+        let mut record = Background::start(&mut self.record_command(tape, options, &[]));
+        let (path, deadline) = (self.path(tape), Instant::now() + Duration::from_secs(20));
+        // its first bytes are written when everything is attached and counts
+        while fs::metadata(&path).map_or(0, |m| m.len()) == 0 {
+            if let Some(run) = record.ended() {
+                panic!("record ended early: {run:?}");
+            }
+            assert!(Instant::now() < deadline, "record does not begin");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        record
+    }
+
+    /// `analyze ARGUMENTS`.
+    #[track_caller]
+    pub fn analyze(&self, arguments: &[&str]) -> Run {
+        run(self.command(binary("analyze")).args(arguments))
+    }
+
+    /// Calls of a tape that `filters` select, in order of start. Lines of lost events fail the test.
+    #[track_caller]
+    pub fn calls(&self, tape: &str, filters: &[&str]) -> Vec<Call> {
+        let run = self.analyze(&[&[tape, "--format", "json"], filters].concat()).expect(0);
+        assert_eq!(run.stderr, "", "analyze {tape} {filters:?}");
+        let lines = run.json();
+        for line in &lines {
+            assert!(line.get("lost").is_none(), "{tape}: {line}");
+        }
+        lines.into_iter().map(Call).collect()
+    }
+
+    /// The one object of `analyze info`.
+    #[track_caller]
+    pub fn info(&self, tape: &str) -> Value {
+        self.analyze(&["info", tape, "--format", "json"]).expect(0).json().pop().expect("info prints an object")
+    }
+
+    /// Fails unless nothing was lost, the recording ended as it should and `analyze check` finds the tape good.
+    #[track_caller]
+    pub fn assert_whole(&self, tape: &str) {
+        let info = self.info(tape);
+        assert_eq!(info["lost"], serde_json::json!({}), "{tape}: {info}");
+        assert_eq!(info["gaps"], serde_json::json!([]), "{tape}: {info}");
+        assert_eq!((&info["complete"], &info["clean_end"]), (&true.into(), &true.into()), "{tape}: {info}");
+        let check = self.analyze(&["check", tape, "--format", "json"]).expect(0).json();
+        assert_eq!(check[0]["grade"], "good", "{tape}: {check:?}");
+        assert_eq!(check[0]["findings"], serde_json::json!([]), "{tape}: {check:?}");
+    }
+
+    /// Waits until `condition` holds; fails after 20 seconds.
+    #[track_caller]
+    pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !condition() {
+            assert!(Instant::now() < deadline, "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a file of the directory exists and is not empty; gives its text.
+    #[track_caller]
+    pub fn until_file(&self, name: &str) -> String {
+        self.until(name, || fs::metadata(self.path(name)).is_ok_and(|m| m.len() > 0));
+        fs::read_to_string(self.path(name)).expect(name)
+    }
+}
+
+/// Where `record` or `analyze` is.
+///
+/// # Panics
+/// When it has not been built.
+#[must_use]
+pub fn binary(name: &str) -> PathBuf {
+    let dir = std::env::var_os("SYSTAPE_BIN_DIR").map_or_else(
+        || {
+            let test = std::env::current_exe().expect("path of the test");
+            // target/PROFILE/deps/TEST-HASH
+            test.ancestors().nth(2).expect("target directory").to_owned()
+        },
+        PathBuf::from,
+    );
+    let path = dir.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: build it first (cargo build -p systape-recorder -p systape-analyzer, with --release when the tests \
+         run so), or set SYSTAPE_BIN_DIR",
+        path.display()
+    );
+    path
+}
+
+/// Runs a program to its end.
+#[track_caller]
+pub fn run(command: impl std::borrow::BorrowMut<Command>) -> Run {
+    Background::start(command).wait()
+}
+
+/// A running program; killed when the test is over or fails.
+pub struct Background {
+    what: String,
+    child: Child,
+    stdout: File,
+    stderr: File,
+    ended: bool,
+}
+
+impl Background {
+    /// Starts it. Output goes to files, so that nothing blocks on a pipe, unless the command says otherwise.
+    #[track_caller]
+    pub fn start(mut command: impl std::borrow::BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
+        let [stdout, stderr] = [(); 2].map(|()| tempfile::tempfile().expect("temporary file"));
+        command.stdout(stdout.try_clone().expect("dup")).stderr(stderr.try_clone().expect("dup"));
+        let what = format!("{command:?}");
+        let child = command.spawn().unwrap_or_else(|e| panic!("{what}: {e}"));
+        Self { what, child, stdout, stderr, ended: false }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("pid")
+    }
+
+    /// The same as text.
+    pub fn pid_text(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Sends it a signal.
+    #[track_caller]
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: kill has no memory effects here; the child has not been waited for, so the pid is its.
+        let sent = unsafe { libc::kill(self.pid(), signal) };
+        assert_eq!(sent, 0, "{}: {}", self.what, std::io::Error::last_os_error());
+    }
+
+    /// What it did, if it has ended.
+    pub fn ended(&mut self) -> Option<Run> {
+        let status = self.child.try_wait().expect("wait")?;
+        self.ended = true;
+        let [stdout, stderr] = [&mut self.stdout, &mut self.stderr].map(|file| {
+            let mut bytes = Vec::new();
+            file.rewind().expect("seek");
+            file.read_to_end(&mut bytes).expect("read");
+            bytes
+        });
+        Some(Run { what: self.what.clone(), status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() })
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(mut self) -> Run {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(run) = self.ended() {
+                return run;
+            }
+            assert!(Instant::now() < deadline, "{}: still runs after {PATIENCE:?}", self.what);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Sends it a signal and waits for its end.
+    #[track_caller]
+    pub fn stop(self, signal: i32) -> Run {
+        self.signal(signal);
+        self.wait()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
+/// The signal a process was killed by, if one.
+#[must_use]
+pub fn killed_by(run: &Run) -> Option<i32> {
+    run.status.signal()
+}
