@@ -18,9 +18,10 @@ help: ## this list
 demo: ## install what is missing, build, record a program, print answers
 	@scripts/demo.sh
 
-build: ## record and analyze, in target/release
+build: ## record and analyze in target/release, their man pages and completions in target/share
 	@scripts/setup.sh build
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer
+	@$(MAKE) --no-print-directory man
 
 test: ## install what is missing, run every test (BPF tests need root or sudo)
 	@scripts/setup.sh test
@@ -34,28 +35,32 @@ lint: ## formatting, clippy, shell syntax, generated code, licences of dependenc
 	$(CARGO) test -q --release --workspace --test schema
 	@$(MAKE) --no-print-directory deny
 
-deny: ## licences, advisories and sources of dependencies (cargo-deny)
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
-	else echo "deny: SKIPPED: cargo-deny is not installed (cargo install --locked cargo-deny)" >&2; fi
+deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is installed)
+	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
+		echo "deny: SKIPPED: cargo-deny is not installed (cargo install --locked cargo-deny)" >&2; exit 0; fi; \
+	$(CARGO) deny check bans licenses sources || exit 1; \
+	if $(CARGO) deny fetch db >/dev/null 2>&1; then $(CARGO) deny check advisories; \
+	else echo "deny: SKIPPED advisories: the database cannot be fetched" >&2; fi
 
 bench: ## cost of recording and speed of reading, beside perf's; a few minutes, on a quiet machine
 	@scripts/setup.sh build
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench; else sudo $(BIN)/bench; fi
 
-man: build ## man pages and completions, in target/share
-	mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \
+man: ## man pages and completions of what was built, in target/share
+	@mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \
 		$(TARGET)/share/zsh/site-functions $(TARGET)/share/fish/vendor_completions.d
-	$(BIN)/record --generate man > $(TARGET)/share/man/man1/record.1
-	$(BIN)/analyze --generate man > $(TARGET)/share/man/man1/analyze.1
-	$(BIN)/record --generate bash > $(TARGET)/share/bash-completion/completions/record
-	$(BIN)/analyze --generate completions-bash > $(TARGET)/share/bash-completion/completions/analyze
-	$(BIN)/record --generate zsh > $(TARGET)/share/zsh/site-functions/_record
-	$(BIN)/analyze --generate completions-zsh > $(TARGET)/share/zsh/site-functions/_analyze
-	$(BIN)/record --generate fish > $(TARGET)/share/fish/vendor_completions.d/record.fish
-	$(BIN)/analyze --generate completions-fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
+	@$(BIN)/record --generate man > $(TARGET)/share/man/man1/record.1
+	@$(BIN)/analyze --generate man > $(TARGET)/share/man/man1/analyze.1
+	@$(BIN)/record --generate bash > $(TARGET)/share/bash-completion/completions/record
+	@$(BIN)/analyze --generate completions-bash > $(TARGET)/share/bash-completion/completions/analyze
+	@$(BIN)/record --generate zsh > $(TARGET)/share/zsh/site-functions/_record
+	@$(BIN)/analyze --generate completions-zsh > $(TARGET)/share/zsh/site-functions/_analyze
+	@$(BIN)/record --generate fish > $(TARGET)/share/fish/vendor_completions.d/record.fish
+	@$(BIN)/analyze --generate completions-fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
 
-install: man ## into PREFIX (/usr/local); DESTDIR is honoured
+install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoured
+	@test -e $(TARGET)/share/man/man1/record.1 || { echo "install: nothing is built yet: make build" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -s -m 755 $(BIN)/record $(BIN)/analyze $(DESTDIR)$(PREFIX)/bin
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;

@@ -178,8 +178,9 @@ struct SyscallsArgs {
 struct SyscallsFds {
   # The path behind fd arguments, resolved at the call's enter time. Same row order as args.
   # 0 = the call has no fd argument or it is negative; 1 = unknown; i + 2 = names[i]
-  fd @0 :Column;
+  fd @0 :Column;           # of the first fd argument
   names @1 :List(FdName);
+  fd2 @2 :Column;          # of the second one (sendfile, renameat, ...); absent = no row has one
 }
 
 struct FdName { name @0 :Data $class("path"); }

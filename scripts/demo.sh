@@ -6,11 +6,9 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build
 cargo build --release -p systape-recorder -p systape-analyzer
 bin=${CARGO_TARGET_DIR:-target}/release
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-tape=$dir/demo.tape
-
 root=()
+dir=$(mktemp -d)
+trap '"${root[@]}" rm -rf "$dir"' EXIT
 if [ "$(id -u)" != 0 ]; then
     if ! command -v sudo >/dev/null; then
         echo "demo: built, but recording needs root (or CAP_BPF and CAP_PERFMON) and there is no sudo." >&2
@@ -20,8 +18,8 @@ if [ "$(id -u)" != 0 ]; then
     root=(sudo)
 fi
 
-width=100
-if [ -t 1 ]; then width=$(tput cols 2>/dev/null || echo 100); fi
+width=130
+if [ -t 1 ]; then width=$(tput cols 2>/dev/null || echo 130); fi
 # show COMMAND LINES: the command as typed and the head of what it prints, cut to the terminal
 show() {
     printf '\n$ %s\n' "$1"
@@ -30,14 +28,14 @@ show() {
 PATH=$(cd "$bin" && pwd):$PATH
 cd "$dir"
 
-program="find /etc -name '*.conf' -newer /etc/hostname -exec head -c 64 {} +"
-printf '\n$ %srecord -o demo.tape -- %s > /dev/null\n' "${root:+sudo }" "$program"
-# head complains about files it may not read: part of the demo
-"${root[@]}" "$(command -v record)" -o "$tape" -- sh -c "$program" >/dev/null || [ $? -lt 125 ]
-"${root[@]}" chown "$(id -u)" "$tape"
+printf '\n$ %srecord -o demo.tape -- tar -C / -czf etc.tgz etc\n' "${root:+sudo }"
+# tar ends with 1 when a file changed while it was read
+"${root[@]}" "$(command -v record)" -o demo.tape -- tar -C / -czf etc.tgz etc || [ $? -lt 125 ]
+"${root[@]}" chown "$(id -u)" demo.tape
 
-show "analyze demo.tape" 12
-show "analyze demo.tape -e file --failure" 8
-show "analyze demo.tape --summary --summary-mode process" 24
+show "analyze demo.tape -e execve,exit_group" 8     # what ran
+show "analyze demo.tape --duration 1" 8             # what took longer than 1 ms
+show "analyze demo.tape -e file --failure" 6        # what failed
+show "analyze demo.tape --summary --summary-mode total" 16
 show "analyze info demo.tape" 40
 show "analyze check demo.tape" 4

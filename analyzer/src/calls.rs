@@ -36,16 +36,14 @@ pub struct CallInfo {
     pub args: Vec<ArgInfo>,
     /// What its return value is; None for an unknown call.
     pub ret: RetKind,
-    /// Index of the argument the tape's `fd` column speaks of: the first descriptor.
-    pub fd_arg: Option<usize>,
+    /// The arguments the tape's `fd` and `fd2` columns speak of.
+    pub fd_args: [Option<usize>; 2],
     /// exit and exit_group: they never return, so their duration means nothing.
     pub is_exit: bool,
     /// fork, clone, wait: a pid it returns is worth a name.
     pub returns_pid: bool,
     /// fork, vfork, clone: that pid is a new one.
     pub makes_task: bool,
-    /// execve and execveat: their arguments are in the tape's process records when they succeed.
-    pub is_exec: bool,
 }
 
 /// The calls of a tape, made on first use.
@@ -86,11 +84,10 @@ impl<'a> CallBook<'a> {
             abi,
             long_name,
             ret: desc.map_or(RetKind::Int, |d| d.ret),
-            fd_arg: args.iter().position(|a| matches!(a.kind, ArgKind::Fd | ArgKind::DirFd)),
+            fd_args: desc.map_or([None; 2], |d| d.fd_args()),
             is_exit: effect == Effect::Exit,
             returns_pid: desc.is_some_and(|d| d.ret == RetKind::Pid),
             makes_task: effect == Effect::Clone,
-            is_exec: effect == Effect::Exec,
             name: name.into_owned(),
             args,
         }

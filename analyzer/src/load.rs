@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_format::header::BlockKind;
 use systape_format::model::{
-    Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, ProcessEvent, ProcessKind, Task, Time,
+    Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Task, Time,
 };
 use systape_format::reader::{Segment, Tape};
 
@@ -45,7 +44,6 @@ pub struct Loaded {
     captured: Vec<Captured>,
     /// Row r's captured values are `captured[first[r]..first[r + 1]]`; empty without any.
     first: Vec<u32>,
-    processes: Vec<ProcessEvent>,
     /// tid → index of its first and last entry in `dict.tasks`.
     by_tid: FxHashMap<u32, (u32, u32)>,
 }
@@ -104,23 +102,9 @@ impl<'a> Base<'a> {
         let fds = detail.or_default(segment.fds(&core));
         let captured = detail.or_default(segment.captured(&core));
         let calls: Vec<_> = dict.calls.iter().map(|call| book.get(*call)).collect();
-        let wants_argv = calls.iter().any(|c| c.is_exec) && segment.has(BlockKind::Processes);
-        let processes = if wants_argv { detail.or_default(segment.processes(&dict)) } else { Vec::new() };
         let by_tid = if calls.iter().any(|c| c.returns_pid) { by_tid(&dict.tasks) } else { FxHashMap::default() };
         let first = first_of_row(&captured, core.call.len());
-        Loaded {
-            number: segment.info().segment,
-            dict,
-            core,
-            time,
-            args,
-            fds,
-            calls,
-            captured,
-            first,
-            processes,
-            by_tid,
-        }
+        Loaded { number: segment.info().segment, dict, core, time, args, fds, calls, captured, first, by_tid }
     }
 }
 
@@ -182,7 +166,6 @@ impl OpenCalls {
             calls,
             captured: Vec::new(),
             first: Vec::new(),
-            processes: Vec::new(),
             by_tid: FxHashMap::default(),
         }
     }
@@ -286,10 +269,15 @@ impl Loaded {
         }
     }
 
-    /// What the descriptor of `row` stands for.
+    /// What the descriptor in argument `at` of `row` stands for.
     #[inline]
-    pub fn fd_path(&self, row: usize) -> FdPath<'_> {
-        match self.fds.fd.get(row).copied() {
+    pub fn fd_path(&self, row: usize, at: usize) -> FdPath<'_> {
+        let column = match self.call(row).fd_args {
+            [Some(first), _] if first == at => self.fds.fd.get(row),
+            [_, Some(second)] if second == at => self.fds.fd2.get(row),
+            _ => None,
+        };
+        match column.copied() {
             Some(FD_NONE) => FdPath::None,
             Some(fd) if fd >= FD_FIRST => {
                 self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name))
@@ -302,15 +290,5 @@ impl Loaded {
     pub fn comm_of(&self, tid: u32, first: bool) -> Option<&[u8]> {
         let (begin, end) = self.by_tid.get(&tid)?;
         self.dict.tasks.get(if first { *begin } else { *end } as usize).map(|task| task.comm.as_slice())
-    }
-
-    /// The exec record of a successful execve in `row`: it has the arguments as the new program got them.
-    pub fn exec(&self, row: usize) -> Option<&ProcessEvent> {
-        let (start, task) = (self.time.start[row], self.task(row));
-        let end = start.saturating_add(self.core.dur[row]);
-        let same = |e: &&ProcessEvent| {
-            self.dict.tasks.get(e.task as usize).is_some_and(|t| t.pid == task.pid && t.upid == task.upid)
-        };
-        self.processes.iter().find(|e| e.kind == ProcessKind::Exec && (start..=end).contains(&e.ts) && same(e))
     }
 }

@@ -188,7 +188,9 @@ impl Lab {
     pub fn assert_whole(&self, tape: &str) {
         let info = self.info(tape);
         assert_eq!(info["lost"], serde_json::json!({}), "{tape}: {info}");
-        assert_eq!(info["gaps"], serde_json::json!([]), "{tape}: {info}");
+        // a string at an address without memory is no loss
+        let gaps = info["gaps"].as_array().expect("gaps");
+        assert!(gaps.iter().all(|gap| gap["cause"] == "string-fault"), "{tape}: {info}");
         assert_eq!((&info["complete"], &info["clean_end"]), (&true.into(), &true.into()), "{tape}: {info}");
         let check = self.analyze(&["check", tape, "--format", "json"]).expect(0).json();
         assert_eq!(check[0]["grade"], "good", "{tape}: {check:?}");

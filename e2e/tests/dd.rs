@@ -54,8 +54,9 @@ fn every_call_is_listed_once_with_its_arguments() {
     lab.record("t.tape", &[], &[&DD[..], &[&format!("count={FEW}")]].concat()).expect(0);
     lab.assert_whole("t.tape");
     let calls = lab.calls("t.tape", &["-e", "read,write"]);
+    // its report, on descriptor 2, has writes of one byte too
     let (mut reads, mut writes) = (0, 0);
-    for call in calls.iter().filter(|c| c.num("count") == 1) {
+    for call in calls.iter().filter(|c| c.num("count") == 1 && c.num("fd") < 2) {
         let (fd, path, n) = match call.name() {
             "read" => (0, "/dev/zero", &mut reads),
             _ => (1, "/dev/null", &mut writes),

@@ -100,8 +100,8 @@ impl Encoder {
                 let bytes = message::write_bytes(&values);
                 push(self.packer.pack(BlockKind::SyscallsBytes, &bytes)?, values.row.len(), 0);
             }
-            if data.fd.iter().any(|&fd| fd != FD_NONE) {
-                let fds = message::write_fds(&order, &ids, &data.fd, &data.fd_names);
+            if data.fd.iter().chain(&data.fd2).any(|&fd| fd != FD_NONE) {
+                let fds = message::write_fds(&order, &ids, [&data.fd, &data.fd2], &data.fd_names);
                 push(self.packer.pack(BlockKind::SyscallsFds, &fds)?, n, carry);
             }
         }
@@ -179,7 +179,7 @@ fn check(data: &SegmentData) -> Result<()> {
     };
     inside("task", data.task.iter().max().copied(), data.tasks.len())?;
     inside("call", data.call.iter().max().copied(), data.calls.len())?;
-    inside("fd name", data.fd.iter().max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
+    inside("fd name", data.fd.iter().chain(&data.fd2).max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
     inside("row of a captured value", data.values.iter().map(|v| v.row).max(), n)?;
     inside("argument of a captured value", data.values.iter().map(|v| u32::from(v.arg & !8)).max(), 6)?;
     inside("task of an event", data.processes.iter().map(|e| e.task.max(e.parent)).max(), data.tasks.len())

@@ -2,7 +2,7 @@
 
 use crate::header::{BlockKind, Header};
 use crate::message::{MAX_CALLS, MAX_PIDS, pid_bloom};
-use crate::model::{Call, Gap, RESTART_FIRST, SegmentInfo, Task};
+use crate::model::{Call, Gap, SegmentInfo, Task, is_failure};
 
 /// What the headers of a segment's blocks tell. Content is "not known"; see [`add_content`].
 pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> SegmentInfo {
@@ -44,7 +44,7 @@ pub(crate) type Pids = (Option<Vec<u32>>, Option<Box<[u8; 256]>>);
 /// Adds what only the content tells.
 pub(crate) fn add_content(info: &mut SegmentInfo, dur: &[u64], errno: &[u16], calls: Option<Vec<Call>>, pids: Pids) {
     info.max_dur = dur.iter().max().copied().unwrap_or(0);
-    info.failures = errno.iter().filter(|&&e| e != 0 && e < RESTART_FIRST).count() as u32;
+    info.failures = errno.iter().filter(|&&e| is_failure(e)).count() as u32;
     info.calls = if info.rows == 0 { Some(Vec::new()) } else { calls };
     (info.pids, info.pid_bloom) = pids;
 }

@@ -12,6 +12,11 @@ pub const RESTART_FIRST: u16 = 512;
 /// See [`RESTART_FIRST`].
 pub const RESTART_LAST: u16 = 516;
 
+/// Whether an errno is an error: not 0 and not a restart. 515 lies among the restarts and is ENOIOCTLCMD.
+pub fn is_failure(errno: u16) -> bool {
+    errno != 0 && (!(RESTART_FIRST..=RESTART_LAST).contains(&errno) || errno == 515)
+}
+
 /// Three clocks read together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockSample {
@@ -481,8 +486,10 @@ pub struct SyscallRow {
     pub unselected: bool,
     /// Arguments; those the call does not have are 0.
     pub args: [u64; 6],
-    /// [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
+    /// What the first fd argument stands for: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
     pub fd: u32,
+    /// The same for the second one.
+    pub fd2: u32,
 }
 
 /// Columns of a segment that a summary needs. All of one length, the segment's rows.
@@ -527,6 +534,8 @@ pub struct Args {
 pub struct Fds {
     /// [`FD_NONE`], [`FD_UNKNOWN`], or `FD_FIRST + index into names`.
     pub fd: Vec<u32>,
+    /// The same for the second fd argument; empty = no row has one.
+    pub fd2: Vec<u32>,
     /// Paths.
     pub names: Vec<Vec<u8>>,
 }

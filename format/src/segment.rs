@@ -48,6 +48,7 @@ pub struct SegmentData {
     pub(crate) state: Vec<u8>,
     pub(crate) args: Vec<[u64; 6]>,
     pub(crate) fd: Vec<u32>,
+    pub(crate) fd2: Vec<u32>,
     pub(crate) values: Vec<PendingValue>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) processes: Vec<ProcessEvent>,
@@ -158,6 +159,7 @@ impl SegmentBuilder {
         d.state.push(row.state as u8 | u8::from(row.unselected) << 4);
         d.args.push(row.args);
         d.fd.push(row.fd);
+        d.fd2.push(row.fd2);
         id
     }
 
@@ -197,7 +199,7 @@ impl SegmentBuilder {
     pub fn raw_bytes(&self) -> usize {
         let d = &self.data;
         let args = d.end.len() * 56;
-        let fds = d.end.len() * 4 + self.fd_bytes;
+        let fds = d.end.len() * 8 + self.fd_bytes;
         let bytes = d.values.len() * 24 + d.bytes.len();
         let gaps = d.gaps.len() * 48;
         let dict = self.dict_bytes + d.calls.len() * 8;

@@ -52,9 +52,14 @@ fn check(windows: &[Window]) {
         assert_eq!(args.args, order.iter().map(|&i| w.rows[i].args).collect::<Vec<_>>());
         let fds = got.fds.unwrap().unwrap();
         if fds.fd.is_empty() {
-            assert!(w.rows.iter().all(|r| r.fd == 0));
+            assert!(w.rows.iter().all(|r| r.fd == 0 && r.fd2 == 0));
         } else {
             assert_eq!((wide(&fds.fd), &fds.names), (pick(&|r| r.fd.into()), &w.names));
+            if fds.fd2.is_empty() {
+                assert!(w.rows.iter().all(|r| r.fd2 == 0));
+            } else {
+                assert_eq!(wide(&fds.fd2), pick(&|r| r.fd2.into()));
+            }
         }
         let mut captured = w.captured.clone();
         for c in &mut captured {
@@ -97,9 +102,10 @@ prop_compose! {
         unselected in any::<bool>(),
         args in prop::array::uniform6(number()),
         fd in 0..names + 2,
+        fd2 in prop_oneof![3 => Just(0), 1 => 0..names + 2],
     ) -> SyscallRow {
         let state = CallState::from_raw(state).unwrap();
-        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, fd }
+        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, fd, fd2 }
     }
 }
 

@@ -22,8 +22,8 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 /// What the encoder must know of a call, looked up once.
 #[derive(Clone, Copy, Debug)]
 pub struct CallInfo {
-    /// The first argument that is an fd.
-    pub fd_arg: Option<usize>,
+    /// The arguments whose files the tape names.
+    pub fd_args: [Option<usize>; 2],
     /// What it does to fds.
     pub effect: Effect,
     desc: Option<&'static SyscallDesc>,
@@ -58,7 +58,7 @@ impl CallInfo {
         let position = |want: fn(&ArgKind) -> bool| args.iter().position(|a| want(&a.kind));
         let name = display_name(abi, nr);
         Self {
-            fd_arg: position(|k| matches!(k, ArgKind::Fd)).or_else(|| position(|k| matches!(k, ArgKind::DirFd))),
+            fd_args: desc.map_or([None; 2], SyscallDesc::fd_args),
             desc,
             effect: desc.map_or(Effect::None, |d| d.effect),
             args: if desc.is_some() { args.len() } else { 6 },

@@ -257,7 +257,7 @@ impl Encoder {
         if self.close_ts.is_some_and(|closed| s.end >= closed) {
             self.ended.insert((task, s.start));
         }
-        let fd = self.fd_of(task, &info, s, errno);
+        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, &info, s, errno, arg)));
         // arguments the call does not have are whatever the registers held
         let mut args = [0; 6];
         args[..info.args].copy_from_slice(&s.args[..info.args]);
@@ -273,6 +273,7 @@ impl Encoder {
             unselected: s.hdr.flags & wire::UNSELECTED != 0,
             args,
             fd,
+            fd2,
         };
         self.first_row.get_or_insert(s.end);
         self.totals.calls += 1;
@@ -293,8 +294,7 @@ impl Encoder {
         }
     }
 
-    fn fd_of(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, errno: u16) -> u32 {
-        let Some(arg) = info.fd_arg else { return FD_NONE };
+    fn fd_of(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, errno: u16, arg: usize) -> u32 {
         let fd = s.args[arg] as i32;
         if fd < 0 {
             return FD_NONE;

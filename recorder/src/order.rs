@@ -133,9 +133,9 @@ mod tests {
     fn records_come_out_in_time_order_up_to_the_watermark() {
         let mut order = Order::default();
         let mut a = Batch::default();
-        [30, 10, 50].map(|ts| a.push(&closing(ts)));
+        [30, 10, 50].iter().for_each(|&ts| a.push(&closing(ts)));
         let mut b = Batch::default();
-        [20, 40].map(|ts| b.push(&closing(ts)));
+        [20, 40].iter().for_each(|&ts| b.push(&closing(ts)));
         b.push(b"junk");
         order.add(a);
         order.add(b);

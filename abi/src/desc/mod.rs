@@ -41,6 +41,17 @@ pub struct SyscallDesc {
 }
 
 impl SyscallDesc {
+    /// The first two arguments that are descriptors, directories of path arguments included: those whose files a tape names.
+    pub fn fd_args(&self) -> [Option<usize>; 2] {
+        let mut at = self
+            .args
+            .iter()
+            .enumerate()
+            .filter(|(_, a)| matches!(a.kind, ArgKind::Fd | ArgKind::DirFd))
+            .map(|(i, _)| i);
+        [at.next(), at.next()]
+    }
+
     /// Whether the return value of a successful call with these arguments is a descriptor: always for [`RetKind::Fd`], and for the
     /// commands of `fcntl`, `ioctl`, `bpf`, `seccomp` and `landlock_create_ruleset` that are known to return one.
     pub fn returns_fd(&self, args: &[u64; 6]) -> bool {

@@ -160,7 +160,6 @@ impl JsonLines<'_> {
             return out.extend_from_slice(b"null");
         };
         let captured = segment.captured(row);
-        let exec = if call.is_exec && segment.core.errno[row] == 0 { segment.exec(row) } else { None };
         out.push(b'{');
         let mut first = true;
         for (at, arg) in call.args.iter().enumerate() {
@@ -173,17 +172,6 @@ impl JsonLines<'_> {
             out.push(b'"');
             out.extend_from_slice(arg.name.as_bytes());
             out.extend_from_slice(b"\":");
-            if let (ArgKind::Argv, Some(event)) = (arg.kind, exec) {
-                let value = Captured {
-                    row: row as u32,
-                    arg: at as u8,
-                    status: event.argv_status,
-                    full: event.argv_full,
-                    bytes: event.argv.clone(),
-                };
-                self.captured(out, call, at, &value, args[at]);
-                continue;
-            }
             match captured.iter().find(|c| usize::from(c.arg) == at) {
                 Some(value) => self.captured(out, call, at, value, args[at]),
                 None => self.scalar(out, call, at, args, row),
@@ -228,8 +216,8 @@ impl JsonLines<'_> {
         out.extend_from_slice(b"{\"fd\":");
         num::signed(out, fd);
         out.extend_from_slice(b",\"path\":");
-        let path = match self.segment.fd_path(row) {
-            FdPath::Known(path) if call.fd_arg == Some(at) => Some(path),
+        let path = match self.segment.fd_path(row, at) {
+            FdPath::Known(path) => Some(path),
             _ => None,
         };
         optional(out, path);

@@ -216,7 +216,6 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
         return;
     };
     let captured = segment.captured(row);
-    let exec = if call.is_exec && segment.core.errno[row] == 0 { segment.exec(row) } else { None };
     let mut first = true;
     for (at, arg) in call.args.iter().enumerate() {
         let empty =
@@ -228,10 +227,6 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
             out.extend_from_slice(b", ");
         }
         out.extend_from_slice(arg.label.as_bytes());
-        if let (ArgKind::Argv, Some(event)) = (arg.kind, exec) {
-            value::argv(out, scratch, &event.argv, event.argv_status.is_whole());
-            continue;
-        }
         let bytes = captured.iter().find(|c| usize::from(c.arg) == at);
         if bytes.is_some_and(|c| value::captured(out, scratch, call.abi, arg.kind, c, look.style)) {
             continue;
@@ -242,7 +237,7 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
             continue;
         }
         value::scalar(out, scratch, call, at, args, look.style);
-        if let (true, FdPath::Known(path)) = (call.fd_arg == Some(at), segment.fd_path(row)) {
+        if let FdPath::Known(path) = segment.fd_path(row, at) {
             out.push(b'<');
             scratch.escaped(out, path);
             out.push(b'>');

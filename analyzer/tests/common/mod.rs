@@ -209,6 +209,7 @@ fn push(builder: &mut SegmentBuilder, row: &Row<'_>) {
         unselected: row.unselected,
         args: row.args,
         fd,
+        fd2: FD_NONE,
     });
     for (arg, status, full, bytes) in &row.captured {
         builder.push_captured(id, *arg, *status, *full, bytes);
@@ -346,7 +347,7 @@ fn first_segment(whole: ByteStatus) -> Vec<Row<'static>> {
             dur: 150,
             args: [0x6000, 0x6100, 0x6200, 0, 0, 0],
             tid: 102,
-            captured: vec![(0, whole, 7, b"/bin/ls")],
+            captured: vec![(0, whole, 7, b"/bin/ls"), (1, whole, 9, b"ls\0-l\0a b")],
             ..row.clone()
         },
         Row { name: "kill", start: 960, dur: 2, args: [102, 15, 0, 0, 0, 0], ..row.clone() },

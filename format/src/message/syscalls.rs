@@ -7,7 +7,7 @@ use super::data;
 use crate::column::{Name, bits, get, need, put, put_signed, zigzag};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
-use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, Fds, Time};
+use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Time};
 use crate::order::column_order;
 use crate::payload::{Message, list_len, new_message};
 use crate::trace_capnp::{self as schema, EndFrom};
@@ -299,12 +299,16 @@ pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core) -> 
 }
 
 /// The fds message; see [`write_args`] for `order` and `ids`.
-pub(crate) fn write_fds(order: &[u32], ids: &[u32], fd: &[u32], names: &[Vec<u8>]) -> Builder<HeapAllocator> {
+pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &[Vec<u8>]) -> Builder<HeapAllocator> {
     let bytes: usize = names.iter().map(|name| 16 + name.len()).sum();
-    let mut message = new_message(order.len() * 4 + bytes + 512);
+    let mut message = new_message(order.len() * 8 + bytes + 512);
     let mut b = message.init_root::<schema::syscalls_fds::Builder<'_>>();
-    let column: Vec<u32> = order.iter().map(|&row| fd[ids[row as usize] as usize]).collect();
-    put(b.reborrow().init_fd(), &column);
+    let column = |fd: &[u32]| -> Vec<u32> { order.iter().map(|&row| fd[ids[row as usize] as usize]).collect() };
+    put(b.reborrow().init_fd(), &column(fds[0]));
+    let second = column(fds[1]);
+    if second.iter().any(|&fd| fd != FD_NONE) {
+        put(b.reborrow().init_fd2(), &second);
+    }
     let mut list = b.init_names(names.len() as u32);
     for (i, name) in names.iter().enumerate() {
         list.reborrow().get(i as u32).set_name(name);
@@ -321,19 +325,29 @@ pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core) -> R
     let list = r.get_names().map_err(&err)?;
     list_len::<schema::fd_name::Builder<'_>>(FDS, "names", list.len(), header)?;
     let names = list.iter().map(|r| data(FDS, r.get_name())).collect::<Result<Vec<_>>>()?;
-    let mut column: Vec<u32> = Vec::new();
-    if !get(Name { block: FDS, column: "fd" }, r.get_fd().map_err(&err)?, n, &mut column)? {
-        return Ok(Fds { fd: Vec::new(), names });
-    }
+    let order = column_order(&core.task, &core.call);
     let limit = names.len() + FD_FIRST as usize;
-    if let Some(&max) = column.iter().max().filter(|&&max| max as usize >= limit) {
-        return Err(Error::invalid(FDS, format!("fd {max} where there are {} names", names.len())));
+    let row_order = |column: Vec<u32>| -> Result<Vec<u32>> {
+        if let Some(&max) = column.iter().max().filter(|&&max| max as usize >= limit) {
+            return Err(Error::invalid(FDS, format!("fd {max} where there are {} names", names.len())));
+        }
+        let mut rows = vec![FD_NONE; n];
+        for (&row, &v) in order.iter().zip(&column) {
+            rows[row as usize] = v;
+        }
+        Ok(rows)
+    };
+    let mut fds = Fds::default();
+    let mut column = Vec::new();
+    if get(Name { block: FDS, column: "fd" }, r.get_fd().map_err(&err)?, n, &mut column)? {
+        fds.fd = row_order(column)?;
     }
-    let mut fd = vec![0; n];
-    for (&row, &v) in column_order(&core.task, &core.call).iter().zip(&column) {
-        fd[row as usize] = v;
+    let mut column = Vec::new();
+    if get(Name { block: FDS, column: "fd2" }, r.get_fd2().map_err(&err)?, n, &mut column)? {
+        fds.fd2 = row_order(column)?;
     }
-    Ok(Fds { fd, names })
+    fds.names = names;
+    Ok(fds)
 }
 
 /// The bytes message.

@@ -171,6 +171,7 @@ pub fn window(i: u64) -> Window {
         ret: -(i as i64),
         args: [3, end, 0, 0, 0, u64::MAX],
         fd: 2 + task,
+        fd2: if task == 0 { 1 } else { 0 },
         ..SyscallRow::default()
     };
     let event = ProcessEvent {
