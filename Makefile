@@ -10,7 +10,7 @@ BIN     := $(TARGET)/release
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint deny bench man install uninstall clean
+.PHONY: help demo build static test lint deny bench man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -46,6 +46,10 @@ bench: ## cost of recording and speed of reading, beside perf's; a few minutes, 
 	@scripts/setup.sh build
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench; else sudo $(BIN)/bench; fi
+
+static: ## record as one static file that runs on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
+	@scripts/setup.sh build
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-recorder
 
 man: ## man pages and completions of what was built, in target/share
 	@mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \

@@ -57,10 +57,14 @@ if [ ${#missing[@]} -gt 0 ]; then
         die "missing: ${missing[*]} (Debian's names); install them with this system's package manager, see docs/install.md"
     can_be_root || die "missing: ${missing[*]}; not root and no sudo: have root run  apt-get install -y ${missing[*]}"
     say "installing ${missing[*]}"
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
     apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
-    "${apt[@]}" update >&2 || say "apt-get update failed; trying with the package lists there are"
-    "${apt[@]}" install --no-install-recommends "${missing[@]}" >&2 ||
+    "${apt[@]}" update >"$log" 2>&1 || say "apt-get update failed; trying with the package lists there are"
+    "${apt[@]}" install --no-install-recommends "${missing[@]}" >>"$log" 2>&1 || {
+        tail -n 30 "$log" >&2
         die "apt-get could not install: ${missing[*]}"
+    }
 fi
 
 command -v cargo >/dev/null || die "cargo is missing; install Rust 1.$rust_minor or newer: https://rustup.rs"

@@ -6,7 +6,6 @@ cd "$(dirname "$0")/.."
 
 # one profile for build, tests, lint and demo: one set of compiled dependencies
 profile=(--release)
-export RUST_BACKTRACE=${RUST_BACKTRACE:-1}
 if [ -n "${CI:-}" ]; then export SYSTAPE_REQUIRE_BPF=1; fi
 
 # the black-box tests run these

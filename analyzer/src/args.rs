@@ -147,7 +147,26 @@ pub struct Args {
 impl Args {
     /// Reads the command line; prints help or a usage error and ends the process where clap says so.
     pub fn from_env() -> Self {
-        Self::parse()
+        Self::try_parse().unwrap_or_else(|error| {
+            if !error.use_stderr() {
+                error.exit();
+            }
+            // what clap says over several lines, in one
+            let text = error.to_string();
+            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let tip = lines.find_map(hint).unwrap_or_default();
+            crate::run::complain(&format!("{first}{tip} (see 'analyze --help')"));
+            std::process::exit(2)
+        })
+    }
+}
+
+/// What of clap's further lines helps: a tip, or the values an option takes.
+fn hint(line: &str) -> Option<String> {
+    match line.strip_prefix("tip: ") {
+        Some(tip) => Some(format!("; {tip}")),
+        None => line.starts_with("[possible values").then(|| format!(" {line}")),
     }
 }
 

@@ -67,6 +67,9 @@ impl Config {
         let (report, file) = report_and_file(args)?;
         let summary = args.summary || args.with_summary || args.errno_summary;
         let listing = args.with_summary || !summary;
+        if summary && report != Report::Calls {
+            bail!("-s, -S and --errno-summary sum up calls: leave out the name of the report");
+        }
         if args.summary && args.with_summary {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
@@ -112,11 +115,12 @@ fn report_and_file(args: &Args) -> Result<(Report, PathBuf)> {
         (None, [file]) | (Some(file), []) => Ok((report, file.clone())),
         (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
         (None, [first, second, ..]) => {
-            let hint = match nearest_report(first) {
-                Some(name) => format!("; did you mean the report '{name}'?"),
-                None => "; this report reads one".to_owned(),
-            };
-            bail!("two tapes: '{}' and '{}'{hint}", first.display(), second.display())
+            if named.is_some() || first.exists() {
+                bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
+            }
+            let known: Vec<_> = Report::NAMES.iter().map(|(name, _)| *name).collect();
+            let near = nearest_report(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
         }
     }
 }

@@ -5,9 +5,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_format::model::{
-    Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Task, Time,
-};
+use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Task, Time};
 use systape_format::reader::{Segment, Tape};
 
 use crate::calls::{CallBook, CallInfo};

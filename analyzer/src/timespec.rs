@@ -84,6 +84,15 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
     if from.is_none() && to.is_none() {
         bail!("--time '{text}': give FROM,TO, FROM, or ,TO (seconds since the tape's start, 300ms, RFC 3339, N%)");
     }
+    let backwards = match (&from, &to) {
+        (Some(Edge::Part(from)), Some(Edge::Part(to))) => from > to,
+        (Some(Edge::Offset(from)), Some(Edge::Offset(to))) => from > to,
+        (Some(Edge::Real(from)), Some(Edge::Real(to))) => from > to,
+        _ => false,
+    };
+    if backwards {
+        bail!("--time '{text}': it ends before it begins");
+    }
     Ok((from, to))
 }
 

@@ -21,6 +21,9 @@ use crate::tools::Tools;
 const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {
+    // a closed pipe (| head) ends it, as it ends any other program
+    // SAFETY: no handler is installed, only the default restored.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let args: Vec<_> = std::env::args_os().collect();
     let done = match args.get(1).and_then(|a| a.to_str()) {
         Some(timed::COMMAND) => return timed::child(&args[2..]),

@@ -40,6 +40,7 @@ struct Way {
     wall: Samples,
     cpu: Samples,
     added: Samples,
+    added_cpu: Samples,
     lost: Option<u64>,
     bytes: Option<u64>,
 }
@@ -90,19 +91,20 @@ pub fn run(tools: &Tools, load: &Load, dir: &Path, rounds: usize) -> Result<Trac
     for _ in 0..rounds {
         let idle = tape_info(tools, &record_nothing(tools, dir)?)?;
         idle_cpu.push(seconds(&idle["recorder_cpu_ns"]));
-        let mut walls = Vec::new();
+        let mut all: Vec<Took> = Vec::new();
         for w in &mut ways {
             let took = way(tools, load, dir, w.name, &tape, &perf_data)?;
             w.wall.push(took.wall);
             w.cpu.push(took.cpu);
-            walls.push(took.wall);
+            all.push(took);
         }
         info = tape_info(tools, &tape)?;
         calls = info["events"]["syscall"].as_u64().context("info: events.syscall")?;
         cpu.push(seconds(&info["recorder_cpu_ns"]));
         // paired: each against the bare run of its own round
-        for (w, wall) in ways.iter_mut().zip(&walls) {
-            w.added.push((wall - walls[0]) / calls as f64 * 1e9);
+        for (w, took) in ways.iter_mut().zip(&all) {
+            w.added.push((took.wall - all[0].wall) / calls as f64 * 1e9);
+            w.added_cpu.push((took.cpu - all[0].cpu) / calls as f64 * 1e9);
         }
         if let Some(w) = ways.iter_mut().find(|w| w.name == "record") {
             w.lost = Some(w.lost.unwrap_or(0) + sum(&info["lost"]));
@@ -187,6 +189,7 @@ impl Way {
             wall: Samples::default(),
             cpu: Samples::default(),
             added: Samples::default(),
+            added_cpu: Samples::default(),
             lost: None,
             bytes: None,
         }
@@ -195,21 +198,26 @@ impl Way {
 
 fn print(load: &Load, ways: &[Way], calls: u64) {
     println!("\n## {}\n\n`{}`, {calls} syscalls\n", load.name, load.text);
-    let (bare, floor) = (ways[0].wall.median(), ways[1].added.median());
+    let bare = ways[0].wall.median();
+    let (floor, floor_cpu) = (ways[1].added.median(), ways[1].added_cpu.median());
     let rows = ways.iter().enumerate().map(|(i, w)| {
+        let added = |text: String| if i == 0 { "-".to_owned() } else { text };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         vec![
             w.name.to_owned(),
             format!("{:.3}", w.wall),
-            format!("{:.3}", w.cpu),
             format!("{:.2}x", w.wall.median() / bare),
-            if i == 0 { "-".into() } else { format!("{:.0}", w.added) },
-            if i == 0 { "-".into() } else { format!("{:.2}x", w.added.median() / floor) },
+            added(format!("{:.0}", w.added)),
+            added(format!("{:.2}x", w.added.median() / floor)),
+            format!("{:.3}", w.cpu),
+            added(format!("{:.0}", w.added_cpu)),
+            added(format!("{:.2}x", w.added_cpu.median() / floor_cpu)),
             or_dash(w.lost.map(|n| n.to_string())),
             or_dash(w.bytes.map(|b| format!("{:.2}", b as f64 / calls as f64))),
         ]
     });
-    let head = ["", "wall s", "CPU s", "wall/bare", "added ns/call", "added/floor", "lost", "file bytes/call"];
+    let head =
+        ["", "wall s", "/bare", "added ns/call", "/floor", "CPU s", "added ns/call", "/floor", "lost", "bytes/call"];
     table(&head, &rows.collect::<Vec<_>>());
 }
 

@@ -84,6 +84,8 @@ pub mod target_bits {
     pub const TID: u32 = 2;
     /// Recorded from its next execve on.
     pub const ARMED: u32 = 4;
+    /// A process with recorded threads: what the others do to its fds.
+    pub const STATE: u32 = 8;
 }
 
 /// Index into the drops map (wire.h, enum drop_cause).

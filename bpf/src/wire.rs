@@ -8,8 +8,8 @@ use crate::skeleton::types;
 
 pub use types::{
     drop_count as DropCount, sc_desc as CallDesc, wire_capture as Capture, wire_closing as Closing, wire_exec as Exec,
-    wire_exit as Exit, wire_fork as Fork, wire_ident as Ident, wire_snap as Snap, wire_syscall as Syscall,
-    wire_task as Task,
+    wire_exit as Exit, wire_fork as Fork, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
+    wire_syscall as Syscall, wire_task as Task,
 };
 
 /// `Capture::arg` of the name of a returned fd, the first of a pair, or the cwd.
@@ -18,6 +18,10 @@ pub const CAPTURE_NAME0: u8 = 8;
 pub const CAPTURE_NAME1: u8 = 9;
 /// `Snap::nr` of a task that is in no call, or in one that is not known.
 pub const SNAP_NO_CALL: u32 = u32::MAX;
+/// `Snap::matched` of a task whose fds matter and whose call does not.
+pub const SNAP_IDLE: u8 = 3;
+/// `Snap::matched` when uid, comm and cgroup must be asked.
+pub const SNAP_ASK: u8 = 2;
 /// `hdr.flags` of a syscall the user did not select.
 pub const UNSELECTED: u16 = 1;
 /// `hdr.flags` of a [`Task`] record: its comm changed.

@@ -8,6 +8,8 @@
 pub mod blocks;
 pub mod call;
 pub mod lab;
+pub mod more;
+pub mod probes;
 pub mod strace;
 
 pub use call::Call;

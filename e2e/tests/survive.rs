@@ -1,1 +1,290 @@
-//! BEING WRITTEN BY ANOTHER HELPER right now: do not touch this file; go on with the other tests of your list.
+//! What was written can be read. After `kill -9` of the recorder, at a trickle and at full speed, and after SIGABRT and
+//! SIGSEGV, the tape opens, says that it ended abnormally and until when it is complete, has every call until then, and
+//! reaches to within two seconds of the kill; signals that ask for the end get a clean one. A disk that is full ends the
+//! recording, not the command. Cut anywhere, also with zeros behind the cut, a tape still gives every segment that is
+//! whole, and nothing panics.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use systape_e2e::blocks::{Block, HEADER, blocks, rows_within};
+use systape_e2e::more::{FREESTANDING, Mounted, count, monotonic, numbered};
+use systape_e2e::{Background, Call, Lab, lab};
+
+/// How far behind the kill a tape may end.
+const BEHIND: i64 = 2_000_000_000;
+
+/// Starts the workload that numbers its calls, and waits until it does.
+fn start_numbered(lab: &Lab, us: u32) -> Background {
+    let target = lab.cc("target", &[]);
+    let program = Background::start(lab.command(target).args(["numbered", "truth", "9000000", &us.to_string()]));
+    lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8) && numbered(lab, "truth")[0] > 0);
+    program
+}
+
+/// Records a running program and ends the recorder by `signal` after `ms`; gives when that was.
+fn kill_recorder(lab: &Lab, program: &Background, signal: i32, ms: u64) -> i64 {
+    let recorder = lab.attach("t.tape", &["-p", &program.pid_text()]);
+    std::thread::sleep(Duration::from_millis(ms));
+    let killed = monotonic();
+    // Rust's handler takes the first SIGSEGV for a guard page, and returns
+    if signal == libc::SIGSEGV {
+        recorder.signal(signal);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(lab::killed_by(&recorder.stop(signal)), Some(signal));
+    killed
+}
+
+/// The tape says it ended abnormally; gives until when it is complete.
+fn complete_until(lab: &Lab) -> i64 {
+    let info = lab.info("t.tape");
+    assert_eq!((&info["clean_end"], &info["complete"]), (&false.into(), &false.into()), "{info}");
+    let text = lab.analyze(&["info", "t.tape"]).expect(0).text();
+    let run = lab.analyze(&["check", "t.tape", "--format", "json"]).expect(1);
+    let check = &run.json()[0];
+    assert_eq!((&check["clean_end"], &check["grade"]), (&false.into(), &"usable".into()), "{check}");
+    let until = check["complete_until_ns"].as_i64().expect("complete_until_ns");
+    assert_eq!(info["duration_ns"], until, "{info}");
+    let said = format!("ended abnormally, complete until {}.", until / 1_000_000_000);
+    assert!(text.contains(&said), "{said} is not in: {text}");
+    until
+}
+
+/// The numbered calls of a tape; a listing of one that ended abnormally says so.
+fn seeks(lab: &Lab, options: &[&str]) -> Vec<Call> {
+    let run = lab.analyze(&[&["t.tape", "-e", "lseek", "--format", "json"], options].concat()).expect(0);
+    let clean = lab.info("t.tape")["clean_end"] == true;
+    assert!(if clean { run.stderr.is_empty() } else { run.stderr.contains("ended abnormally") }, "{}", run.stderr);
+    let open = |call: &Call| call.incomplete() == Some("in-flight");
+    run.json().into_iter().map(Call).filter(|call| !open(call)).collect()
+}
+
+/// The numbered calls of the tape have no hole, and no call that ended before `until` is missing behind the last; gives
+/// when the last one began.
+fn assert_no_hole(lab: &Lab, truth: &[i64], until: i64) -> i64 {
+    let calls = |options: &[&str]| seeks(lab, options);
+    // up to a million: the first, the last, and how many
+    let tail = format!("{}us,", (until / 1000 - 50_000).max(0));
+    let first = &calls(&["--max-events", "1"])[0];
+    let tail = calls(&["--time", &tail]);
+    let last = tail.last().expect("calls of the last 50 ms");
+    let rows = lab.analyze(&["t.tape", "-s", "-e", "lseek", "--format", "json"]).expect(0).json();
+    assert_eq!(rows[0]["calls"].as_i64(), Some(last.num("offset") - first.num("offset") + 1), "{rows:?}");
+    let word = |i: i64| truth[usize::try_from(i).expect("index")];
+    // the call behind the last one ended before the next began
+    let next = last.ts() + word(last.num("offset") + 2) - word(last.num("offset"));
+    assert!(next >= until, "complete until {until}, but a call that ended before {next} is missing");
+    word(last.num("offset"))
+}
+
+#[test]
+fn killed_at_fifty_calls_a_second() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = start_numbered(&lab, 40_000); // a call and a sleep
+    let killed = kill_recorder(&lab, &program, libc::SIGKILL, 3300);
+    std::thread::sleep(Duration::from_millis(100)); // truth goes on a little
+    let until = complete_until(&lab);
+    // at this rate all of a segment is in the last 50 ms or before
+    let last = seeks(&lab, &[]).last().expect("calls").ts();
+    assert!(last > until - 1_100_000_000, "the last call is at {last} of {until}");
+    let truth = numbered(&lab, "truth");
+    let last = assert_no_hole(&lab, &truth, last.max(until - 1_100_000_000));
+    assert!(killed - last < BEHIND, "the last call is {} ms before the kill", (killed - last) / 1_000_000);
+    drop(program);
+}
+
+#[test]
+fn killed_at_full_speed() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let mut program = start_numbered(&lab, 0);
+    let killed = kill_recorder(&lab, &program, libc::SIGKILL, 700);
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(program.ended().is_none(), "the program did not outlive the recorder");
+    let truth = numbered(&lab, "truth");
+    let last = assert_no_hole(&lab, &truth, complete_until(&lab));
+    assert!(killed - last < BEHIND, "the last call is {} ms before the kill", (killed - last) / 1_000_000);
+    drop(program);
+    // nothing of it is in the way of the next
+    lab.record("u.tape", &[], &[&lab.file("target"), "spin", "997"]).expect(0);
+    lab.assert_whole("u.tape");
+    assert_eq!(count(&lab.calls("u.tape", &["-e", "getppid"]), "getppid"), 997);
+}
+
+#[test]
+fn crashed() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = start_numbered(&lab, 500);
+    for signal in [libc::SIGABRT, libc::SIGSEGV] {
+        let killed = kill_recorder(&lab, &program, signal, 1400);
+        let last = assert_no_hole(&lab, &numbered(&lab, "truth"), complete_until(&lab));
+        assert!(killed - last < BEHIND, "{signal}: the last call is {} ms before it", (killed - last) / 1_000_000);
+    }
+}
+
+#[test]
+fn asked_to_end() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = start_numbered(&lab, 500);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let recorder = lab.attach("t.tape", &["-p", &program.pid_text()]);
+        std::thread::sleep(Duration::from_millis(150));
+        let asked = monotonic();
+        recorder.stop(signal).expect(0);
+        lab.assert_whole("t.tape");
+        let info = lab.info("t.tape");
+        assert_eq!(info["end_reason"], "interrupted", "{info}");
+        // everything until it was asked is there
+        let last = assert_no_hole(&lab, &numbered(&lab, "truth"), info["duration_ns"].as_i64().expect("duration"));
+        assert!(asked - last < 50_000_000, "the last call is {} ms before it was asked", (asked - last) / 1_000_000);
+    }
+    // a command goes on, and its status counts
+    let script = "echo $$ > started; sleep 0.4; touch done; exit 7";
+    let recorder = Background::start(lab.record_command("t.tape", &[], &["sh", "-c", script]));
+    lab.until_file("started");
+    let run = recorder.stop(libc::SIGTERM).expect(7);
+    assert!(lab.path("done").exists(), "{}", run.stderr);
+    lab.assert_whole("t.tape");
+    assert_eq!(lab.info("t.tape")["end_reason"], "interrupted");
+}
+
+#[test]
+fn disk_full() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let flood = lab.cc("flood", &FREESTANDING);
+    let _disk = Mounted::tmpfs(&lab, "disk", "200k");
+    let script = format!("{flood} 1 1500007; echo went on > done; exit 7");
+    let run = lab.record("disk/t.tape", &[], &["sh", "-c", &script]);
+    let said = run.stderr.clone();
+    run.says(125, &["disk/t.tape", "No space left on device"]);
+    // the command was not disturbed, and was waited for
+    assert_eq!(fs::read_to_string(lab.path("done")).ok().as_deref(), Some("went on\n"), "{said}");
+    assert_eq!(fs::metadata(lab.path("disk/t.tape")).expect("tape").len(), 200 << 10);
+    fs::copy(lab.path("disk/t.tape"), lab.path("t.tape")).expect("copy");
+    complete_until(&lab);
+    let rows = lab.analyze(&["t.tape", "-s", "-e", "getppid", "--format", "json"]).expect(0).json();
+    let calls = rows[0]["calls"].as_u64().expect("calls");
+    assert!((65_536..1_500_007).contains(&calls), "{calls} calls in 200 KiB");
+    assert_eq!(
+        lab.analyze(&["t.tape", "--format", "csv", "-e", "getppid"]).expect(0).text().lines().count() as u64,
+        calls + 1
+    );
+
+    // without a command the status is 1
+    let program = start_numbered(&lab, 0);
+    let recorder = lab.attach("disk/t.tape", &["-p", &program.pid_text()]);
+    recorder.wait().says(1, &["No space left on device"]);
+}
+
+/// A tape of many segments of many kinds, of processes that have all ended.
+fn tape_to_cut(lab: &Lab) -> Vec<u8> {
+    let target = lab.cc("target", &[]);
+    let script =
+        format!("{target} numbered truth 300 500; {target} polite 97; {target} spin 20011; ls /etc >/dev/null");
+    lab.record("whole.tape", &["--flush", "10ms"], &["sh", "-c", &script]).expect(0);
+    lab.assert_whole("whole.tape");
+    fs::read(lab.path("whole.tape")).expect("tape")
+}
+
+/// Reads the first `len` bytes of the tape and `zeros` behind them by every report, and checks what they say.
+fn read_cut(lab: &Lab, tape: &[u8], all: &[Block], (len, zeros): (usize, usize)) {
+    let cut = [&tape[..len], &vec![0; zeros]].concat();
+    let (name, what) = (format!("{len}-{zeros}.tape"), format!("{len} bytes and {zeros} zeros"));
+    fs::write(lab.path(&name), cut).expect("write");
+    // Run::code fails on a signal; 101 and 134 are panics
+    let list = lab.analyze(&[&name, "--clone-child", "--format", "json"]);
+    let reports = [
+        &["info", &name, "--format", "json"][..],
+        &["check", &name, "--format", "json"],
+        &[&name, "-s", "--format", "json"],
+    ];
+    let [info, check, summary] = reports.map(|report| lab.analyze(report));
+    fs::remove_file(lab.path(&name)).expect("remove");
+    let (codes, said) = [&list, &info, &check, &summary]
+        .map(|run| (run.code(), run.stderr.clone()))
+        .into_iter()
+        .unzip::<_, _, Vec<_>, Vec<_>>();
+    if len < all[0].end {
+        // not a whole header: no tape; a header: a tape of which nothing is known
+        assert!(codes.iter().all(|code| [0, 1].contains(code)), "{what}: {codes:?} {said:?}");
+        for run in [list, info, check, summary].into_iter().filter(|_| len < HEADER) {
+            run.says(1, &[&name]);
+        }
+        return;
+    }
+    assert!(said.iter().all(|said| !said.contains("until -")), "{what}: {said:?}");
+    let whole_tape = len == tape.len();
+    let info = info.expect(0).json().remove(0);
+    assert_eq!(info["clean_end"], whole_tape, "{what}: {info}");
+    assert_eq!(check.expect(i32::from(!whole_tape)).json()[0]["clean_end"], whole_tape, "{what}");
+    let (whole, present) = rows_within(all, len);
+    let kept = |n: u64, by: &str| {
+        assert!(
+            (whole..=present).contains(&n),
+            "{what}: {n} calls by {by}, {whole} in whole segments, {present} in all"
+        );
+    };
+    let stored = |line: &Value| line.get("lost").is_none() && line["incomplete"] != "in-flight";
+    let lines = list.expect(0).json();
+    kept(lines.iter().filter(|line| stored(line)).count() as u64, "the listing");
+    assert!(lines.iter().all(|line| line["comm"] != "record"), "{what}: record's own: {lines:?}");
+    let children = lines.iter().filter(|line| line["incomplete"] == "clone-child").count() as u64;
+    let calls: u64 = summary.expect(0).json().iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
+    kept(calls + children, "the summary");
+    // a path is right or unknown
+    let polite = |call: &Call| call.name() == "lseek" && !call.0["args"].is_null() && call.num("fd") != -1;
+    for call in lines.into_iter().filter(stored).map(Call).filter(polite) {
+        let truth = lab.file(&format!("made-by-polite/file-{}", call.num("offset")));
+        assert!(call.fd_path("fd").is_none_or(|path| path == truth), "{what}: {call:?}");
+    }
+}
+
+/// Reads all cuts, on two threads.
+fn read_cuts(lab: &Lab, tape: &[u8], all: &[Block], cuts: &[(usize, usize)]) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(&cut) = cuts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    read_cut(lab, tape, all, cut);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn cut_at_every_block() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let tape = tape_to_cut(&lab);
+    let all = blocks(&tape[..tape.len() - 64]); // a footer ends it
+    assert!(all.len() > 50, "only {} blocks", all.len());
+    // every fifth with a page of zeros behind it, as after a power cut
+    let at: Vec<usize> = all.iter().map(|block| block.start).chain([all[all.len() - 1].end, tape.len()]).collect();
+    let cuts = at.iter().enumerate().map(|(i, &len)| (len, if i % 5 == 4 && len < tape.len() { 4096 } else { 0 }));
+    read_cuts(&lab, &tape, &all, &cuts.collect::<Vec<_>>());
+    // what was compared with is what there was
+    let rows = rows_within(&all, tape.len());
+    assert_eq!(rows, (rows.0, rows.0));
+    assert_eq!(lab.calls("whole.tape", &["--clone-child"]).len() as u64, rows.0);
+}
+
+#[test]
+fn cut_anywhere() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let tape = tape_to_cut(&lab);
+    let all = blocks(&tape[..tape.len() - 64]);
+    // splitmix64 from a fixed seed
+    let mut state = 23_u64;
+    let mut random = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) as usize
+    };
+    let cuts: Vec<_> =
+        (0..200).map(|i| (random() % tape.len(), if i % 4 == 3 { random() % 8192 } else { 0 })).collect();
+    read_cuts(&lab, &tape, &all, &cuts);
+}

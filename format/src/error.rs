@@ -10,7 +10,7 @@ use std::io;
 #[non_exhaustive]
 pub enum Error {
     /// The file system said no.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}")]
     Io {
         /// What was tried, e.g. `open trace.tape`.
         what: String,

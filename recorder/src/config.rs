@@ -13,7 +13,7 @@ use systape_abi::Selection;
 use crate::args::{Args, parse_size};
 
 /// Ring for syscalls, each.
-const DEFAULT_RING: u64 = 8 << 20;
+const DEFAULT_RING: u64 = 16 << 20;
 const MAX_RING: u64 = 1 << 30;
 
 /// A command that could be found, ready for execve.
@@ -109,7 +109,7 @@ impl Config {
             uid: args.uid.as_deref().map(resolve_user).transpose()?,
             comm,
             cgroup: args.cgroup.as_deref().map(resolve_cgroup).transpose()?,
-            cpus: args.cpus.as_deref().map(parse_cpus).transpose()?,
+            cpus: args.cpus.as_deref().map(|text| parse_cpus(text, possible_cpus())).transpose()?,
             selection,
             selection_text: args.events,
             inherit: !args.no_inherit,
@@ -230,14 +230,19 @@ fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
     bail!("-G {}: no such cgroup below {}; {known}", path.display(), mount.display())
 }
 
-fn parse_cpus(text: &str) -> Result<Vec<u32>> {
+/// CPUs the kernel may ever have, as far as it says.
+fn possible_cpus() -> u32 {
+    libbpf_rs::num_possible_cpus().map_or(systape_bpf::MAX_CPUS, |n| n as u32)
+}
+
+fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let parse = |s: &str| s.trim().parse::<u32>().with_context(|| format!("-C {text}: '{s}' is not a CPU number"));
         let (first, last) = (parse(first)?, parse(last)?);
-        if first > last || last >= systape_bpf::MAX_CPUS {
-            bail!("-C {text}: '{part}' is not a range of CPUs below {}", systape_bpf::MAX_CPUS);
+        if first > last || last >= possible.min(systape_bpf::MAX_CPUS) {
+            bail!("-C {text}: '{part}': this machine has CPUs 0 to {}", possible - 1);
         }
         cpus.extend(first..=last);
     }
@@ -288,10 +293,10 @@ mod tests {
 
     #[test]
     fn cpu_lists() {
-        assert_eq!(parse_cpus("0,2-4").unwrap(), [0, 2, 3, 4]);
-        assert!(parse_cpus("4-2").is_err());
-        assert!(parse_cpus("a").is_err());
-        assert!(parse_cpus("0-4294967295").is_err());
+        assert_eq!(parse_cpus("0,2-4", 8).unwrap(), [0, 2, 3, 4]);
+        assert!(parse_cpus("4-2", 8).is_err());
+        assert!(parse_cpus("a", 8).is_err());
+        assert!(parse_cpus("0-8", 8).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
 
 use crate::fds::Name;
-use crate::tasks::{TaskId, Tasks};
+use crate::tasks::{Closing, TaskId, Tasks};
 
 const O_CLOEXEC: u64 = 0x80000;
 const F_DUPFD: u64 = 0;
@@ -131,11 +131,18 @@ pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &
         }
         _ => return,
     };
-    let closing = tasks.files(task).at(ts, target).cloned();
-    if effect == Effect::Close {
-        tasks.get_mut(task).closing = closing;
-    }
+    let name = tasks.files(task).at(ts, target).cloned();
+    tasks.get_mut(task).closing = Some(Closing { ts, fd: target, name });
     tasks.files_mut(task).close(ts, target);
+}
+
+/// A call failed. dup2 and dup3 close their target last, so it is open as before; close has closed it all the same.
+pub fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+    if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
+        && let Some(closing) = tasks.get_mut(task).closing.take()
+    {
+        tasks.files_mut(task).undo_close(closing.ts, closing.fd);
+    }
 }
 
 /// A call succeeded.
@@ -203,7 +210,8 @@ fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
 /// What an fd argument of a call stood for when the call was entered.
 pub fn resolve(tasks: &mut Tasks, task: TaskId, info: &CallInfo, start: u64, fd: i32) -> Option<Rc<Name>> {
     if info.effect == Effect::Close {
-        return tasks.get_mut(task).closing.take();
+        let closing = tasks.get_mut(task).closing.take();
+        return closing.filter(|c| c.fd == fd).and_then(|c| c.name);
     }
     tasks.files(task).at(start, fd).cloned()
 }
@@ -259,6 +267,16 @@ mod tests {
         returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
         entered(&mut tasks, task, Effect::Dup2, 20, &[3, 3, 0]);
         assert_eq!(at(&tasks, task, 21, 3).unwrap(), "/a");
+    }
+
+    #[test]
+    fn a_dup2_that_fails_leaves_its_target_open() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
+        entered(&mut tasks, task, Effect::Dup2, 20, &[777, 3, 0]);
+        assert_eq!(at(&tasks, task, 21, 3), None);
+        failed(&mut tasks, task, &call("dup2"));
+        assert_eq!(at(&tasks, task, 30, 3).unwrap(), "/a");
     }
 
     #[test]

@@ -42,6 +42,28 @@ pub struct Settings {
     pub window_open: u64,
     /// Longest life of a segment.
     pub flush: Duration,
+    /// What the BPF side asks at each call, for calls that began before it could.
+    pub filter: TaskFilter,
+}
+
+/// Filters by what a task is; None = not asked.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Real uid.
+    pub uid: Option<u32>,
+    /// Name of the thread.
+    pub comm: Option<Vec<u8>>,
+    /// cgroup v2 ids.
+    pub cgroups: Option<Vec<u64>>,
+}
+
+impl TaskFilter {
+    /// Whether the task passes.
+    pub fn passes(&self, task: &wire::Task) -> bool {
+        self.uid.is_none_or(|uid| uid == task.uid)
+            && self.comm.as_ref().is_none_or(|comm| *comm == wire::comm(&task.comm))
+            && self.cgroups.as_ref().is_none_or(|ids| ids.contains(&task.cgroup_id))
+    }
 }
 
 /// The state at the start.
@@ -127,11 +149,16 @@ impl Encoder {
             self.tasks.learn(&snap.task);
         }
         let touched = self.touched_fds(start.done.saturating_add(1));
+        let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
+        for (id, entry) in self.tasks.alive() {
+            members.entry(entry.task.pid).or_default().push(id);
+        }
         for process in start.processes {
             let none = HashSet::new();
             let skip = touched.get(&process.pid).unwrap_or(&none);
+            let Some(members) = members.get(&process.pid) else { continue };
             // open before the recording, for all that is known: calls that began before it are resolved too
-            self.apply_process(&process, 0, |fd| !skip.contains(&fd));
+            self.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
         }
         let checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
         self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
@@ -155,10 +182,14 @@ impl Encoder {
         touched
     }
 
-    fn apply_process(&mut self, process: &snapshot::Process, since: u64, keep: impl Fn(i32) -> bool) {
-        let members: Vec<TaskId> =
-            self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid).map(|(id, _)| id).collect();
-        for &id in &members {
+    fn apply_process(
+        &mut self,
+        process: &snapshot::Process,
+        members: &[TaskId],
+        since: u64,
+        keep: impl Fn(i32) -> bool,
+    ) {
+        for &id in members {
             let entry = self.tasks.get_mut(id);
             entry.task.exe.clone_from(&process.exe);
             entry.cwd = process.cwd.clone().map(Name::new);
@@ -279,7 +310,9 @@ impl Encoder {
         self.totals.calls += 1;
         let row = self.builder.push_syscall(row);
         let returned = self.captured(row, task, &info, s, data);
-        if errno == 0 && state.returned() {
+        if errno != 0 {
+            effects::failed(&mut self.tasks, task, &info);
+        } else if state.returned() {
             if let Some(effects) = returned {
                 if info.effect != Effect::None {
                     self.touch(s.id.pid, [s.ret as i32, -1]);
@@ -336,7 +369,7 @@ impl Encoder {
                 CAPTURE_NAME1 => known.name1 = wire::name(bytes),
                 arg => {
                     let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
-                    if let Some(execed) = execed.as_ref().filter(|_| !status.has_bytes())
+                    if let Some(execed) = execed.as_ref().filter(|_| !status.is_whole())
                         && self.captured_exec(row, arg, info, execed)
                     {
                         continue;
@@ -493,7 +526,9 @@ impl Encoder {
         self.rereads = waiting;
         for Reread { process, touched } in ready {
             let to = process.to;
-            self.apply_process(&process, to, |fd| !touched.contains(&fd));
+            let all = self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid);
+            let members: Vec<TaskId> = all.map(|(id, _)| id).collect();
+            self.apply_process(&process, &members, to, |fd| !touched.contains(&fd));
         }
     }
 
@@ -537,11 +572,9 @@ impl Encoder {
                 nr: snap.nr,
                 abi: snap.abi,
                 state: CallState::InFlight as u8,
-                hdr: snap.task.hdr,
+                hdr: wire::Header { cpu: snap.task.hdr.cpu, ..wire::Header::default() },
                 ..Syscall::default()
             };
-            let mut s = s;
-            s.hdr.flags = if self.is_selected(snap.abi, snap.nr) { 0 } else { wire::UNSELECTED };
             self.syscall(&s, &[]);
         }
     }
@@ -552,7 +585,13 @@ impl Encoder {
 
     /// The open call of a recorded task.
     fn open_call(&self, snap: &Snap) -> Option<InFlight> {
-        if snap.matched == 0 || snap.nr == wire::SNAP_NO_CALL || !self.is_selected(snap.abi, snap.nr) {
+        if matches!(snap.matched, 0 | wire::SNAP_IDLE)
+            || snap.nr == wire::SNAP_NO_CALL
+            || !self.is_selected(snap.abi, snap.nr)
+        {
+            return None;
+        }
+        if snap.matched == wire::SNAP_ASK && !self.settings.filter.passes(&snap.task) {
             return None;
         }
         Some(InFlight {

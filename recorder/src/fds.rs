@@ -107,6 +107,15 @@ impl FdTable {
         }
     }
 
+    /// A close at `ts` did not happen after all: its call failed.
+    pub fn undo_close(&mut self, ts: u64, fd: i32) {
+        if let Some(last) = self.spans_mut(fd).and_then(|s| s.last_mut())
+            && last.until == ts
+        {
+            last.until = OPEN;
+        }
+    }
+
     /// As [`Self::close`] for first..=last.
     pub fn close_range(&mut self, ts: u64, first: u32, last: u32) {
         self.for_open(|fd, span| {

@@ -27,6 +27,10 @@ const BULK_BUDGET: u32 = 256 << 20;
 const WINDOW_OPEN: u32 = 1;
 const WINDOW_DRAINING: u32 = 2;
 
+const WALK_READ: u32 = 0;
+const WALK_MARK: u32 = 1;
+const WALK_CALLS: u32 = 2;
+
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
     skel: SystapeSkel<'static>,
@@ -123,12 +127,20 @@ impl Programs {
             self.add_target(pid, target_bits::PID)?;
         }
         for &tid in &config.tids {
-            self.add_target(tid, target_bits::TID)?;
+            // a thread's table of files is its process's: what the other threads do to it matters
+            if let Some(pid) = process_of(tid).filter(|pid| *pid != tid && !config.pids.contains(pid)) {
+                let both = if config.tids.contains(&pid) { target_bits::TID } else { 0 };
+                self.add_target(pid, target_bits::STATE | both)?;
+            }
+        }
+        for &tid in config.tids.iter().filter(|tid| !config.pids.contains(tid)) {
+            let leads = process_of(tid) == Some(tid);
+            self.add_target(tid, target_bits::TID | if leads { target_bits::STATE } else { 0 })?;
         }
         Ok(())
     }
 
-    /// Makes a process or thread a target of the next [`Self::mark_tasks`].
+    /// Makes a process or thread a target of [`Self::mark`].
     pub fn add_target(&self, id: u32, bits: u32) -> Result<()> {
         self.skel.maps.targets.update(&id.to_ne_bytes(), &bits.to_ne_bytes(), MapFlags::ANY).context("targets")
     }
@@ -146,7 +158,7 @@ impl Programs {
     }
 
     /// Starts the recording; the time given is the first one events may have.
-    pub fn open_window(&mut self) -> u64 {
+    fn open_window(&mut self) -> u64 {
         let now = crate::clock::monotonic();
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: bss is the map's memory, mapped for as long as the skeleton lives; volatile because the programs
@@ -167,18 +179,29 @@ impl Programs {
         }
     }
 
-    /// Walks all tasks, marks the targets among them, and tells what every task is doing.
-    pub fn mark_tasks(&mut self) -> Result<Vec<Snap>> {
-        self.set_marking(true);
-        let snaps = self.walker()?.walk();
-        self.set_marking(false);
-        snaps
+    /// Marks the tasks to record. What they fork from here on is marked too.
+    pub fn mark(&mut self) -> Result<()> {
+        self.set_walk(WALK_MARK);
+        self.walker()?.walk()?;
+        self.set_walk(WALK_READ);
+        Ok(())
     }
 
-    fn set_marking(&mut self, on: bool) {
+    /// Opens the window, and tells what every task was doing then: the time of the opening, and one record per task.
+    /// Marked before, no call of a target's after the opening is missed.
+    pub fn start(&mut self) -> Result<(u64, Vec<Snap>)> {
+        let walker = self.walker()?;
+        let opened = self.open_window();
+        self.set_walk(WALK_CALLS);
+        let snaps = walker.walk();
+        self.set_walk(WALK_READ);
+        Ok((opened, snaps?))
+    }
+
+    fn set_walk(&mut self, mode: u32) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
-            unsafe { ptr::write_volatile(&raw mut bss.snapshot_marks, on) };
+            unsafe { ptr::write_volatile(&raw mut bss.walk_mode, mode) };
         }
     }
 
@@ -293,6 +316,12 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.filter_cgroup = config.cgroup.is_some();
     options.filter_cpu = config.cpus.is_some();
     Ok(())
+}
+
+/// The process of a thread; None when it is gone.
+fn process_of(tid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 /// Bulk rings: one per possible CPU, as a power of two.

@@ -5,15 +5,17 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use systape_recorder::args::Args;
 use systape_recorder::config::Config;
-use systape_recorder::run;
+use systape_recorder::run::{self, FAILED};
 
-/// `record` itself failed, as env(1) and timeout(1) have it.
-const FAILED: u8 = 125;
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(e) if e.use_stderr() => return usage(&e),
+        Err(e) => e.exit(),
+    };
     if let Some(what) = &args.generate {
         return generate(what);
     }
@@ -28,6 +30,24 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         // with a command, 1 would look like the command's own status
         Err(e) => fail(if config.command.is_empty() { 1 } else { FAILED }, &e),
+    }
+}
+
+/// What clap says over several lines, in one.
+fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let tip = lines.find_map(hint).unwrap_or_default();
+    eprintln!("record: {first}{tip} (see 'record --help')");
+    ExitCode::from(USAGE)
+}
+
+/// What of clap's further lines helps: a tip, or the values an option takes.
+fn hint(line: &str) -> Option<String> {
+    match line.strip_prefix("tip: ") {
+        Some(tip) => Some(format!("; {tip}")),
+        None => line.starts_with("[possible values").then(|| format!(" {line}")),
     }
 }
 

@@ -185,7 +185,7 @@ fn write(mut writer: Writer<Sink>, done: &Receiver<(u64, Compressed)>, progress:
             };
             if let Err(e) = written {
                 progress.failed.store(true, Ordering::Release);
-                return Err(e).context("cannot write the tape; what was written before is readable");
+                return Err(e).context("what was written before is readable");
             }
             next += 1;
             progress.bytes.store(writer.bytes(), Ordering::Relaxed);

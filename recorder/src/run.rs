@@ -14,13 +14,16 @@ use systape_bpf::target_bits;
 use systape_format::model::{End, Family};
 
 use crate::config::{Command, CommandError, Config, find_command};
-use crate::encode::{Settings, Start};
+use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
 use crate::pipeline::{Pipeline, Sink};
 use crate::progress::Line;
 use crate::stage::Encoded;
 use crate::target::{Child, exit_status};
 use crate::{clock, output, session, snapshot};
+
+/// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
+pub const FAILED: u8 = 125;
 
 /// How often limits and the end of processes are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -66,19 +69,33 @@ pub fn record(config: &Config) -> Result<u8> {
     let mut programs = Programs::load(config)?;
     let mut child = command.as_ref().map(Child::spawn).transpose()?;
     if let Some(child) = &child {
-        programs.add_target(child.pid(), target_bits::PID | target_bits::ARMED)?;
+        // with a delay the command runs before the recording begins
+        let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
+        programs.add_target(child.pid(), target_bits::PID | armed)?;
     }
     let sink = output::open(&config.output)?;
-    if let Some(delay) = config.delay.filter(|_| child.is_none()) {
-        std::thread::sleep(delay);
+    programs.mark()?;
+    if let Some(delay) = config.delay {
+        if let Some(child) = &mut child {
+            child.go();
+        }
+        signals.wait(delay);
     }
     let mut about = session::collect(config);
     about.ring_bytes = programs.ring_bytes();
-    about.window_open = programs.open_window();
-    let snaps = programs.mark_tasks()?;
+    let (window_open, snaps) = programs.start()?;
+    about.window_open = window_open;
     let started = Instant::now();
-    let settings =
-        Settings { selection: config.selection.clone(), window_open: about.window_open, flush: config.flush };
+    let settings = Settings {
+        selection: config.selection.clone(),
+        window_open: about.window_open,
+        flush: config.flush,
+        filter: TaskFilter {
+            uid: config.uid,
+            comm: config.comm.clone(),
+            cgroups: config.cgroup.as_deref().map(|dir| snapshot::cgroups(dir).into_iter().map(|(id, _)| id).collect()),
+        },
+    };
     let pipeline = Pipeline::start(programs, sink, tape_id(about.window_open), &about, settings)?;
     pipeline.begin(read_start(config, snaps));
     if let Some(child) = &mut child {
@@ -89,15 +106,26 @@ pub fn record(config: &Config) -> Result<u8> {
     let reason = wait(config, &pipeline, &signals, child.as_mut(), started, &mut line);
     line.clear();
     let command_exit = child.as_mut().and_then(Child::ended);
-    let control = std::sync::Arc::clone(&pipeline.control);
-    let (encoded, bytes, sink) = pipeline.finish(|encoded| end(encoded, reason, command_exit))?;
-    if let Sink::File(file) = &sink {
-        file.sync_data().ok();
+    let finished = pipeline.finish(|encoded| end(encoded, reason, command_exit));
+    match &finished {
+        Ok((encoded, bytes, sink)) => {
+            if let Sink::File(file) = sink {
+                file.sync_data().ok();
+            }
+            last_line(config, encoded, *bytes, started.elapsed());
+        }
+        // the command is not to blame: it goes on, and its end is waited for as after --for
+        Err(e) if child.is_some() => {
+            eprintln!("record: {}: {e:#}; waiting for the command", config.output.display());
+        }
+        Err(_) => {}
     }
-    let lost: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
-    last_line(config, &encoded, bytes, started.elapsed(), lost);
-    drop(control);
-    Ok(child.map_or(0, |child| finish_command(config, child, &signals)))
+    let status = child.map_or(0, |child| finish_command(config, child, &signals));
+    match finished {
+        Ok(_) => Ok(status),
+        Err(_) if !config.command.is_empty() => Ok(FAILED),
+        Err(e) => Err(e.context(config.output.display().to_string())),
+    }
 }
 
 /// Reads what is open in the processes to record.
@@ -185,11 +213,13 @@ fn peak_rss() -> u64 {
     usage.ru_maxrss.unsigned_abs() * 1024
 }
 
-fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration, lost: u64) {
+fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
+    let lost: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
     let events = encoded.totals.calls + encoded.totals.processes;
+    let plural = if events == 1 { "" } else { "s" };
     let lost = if lost == 0 { "0 lost".into() } else { format!("{} LOST (see analyze info)", HumanCount(lost)) };
     eprintln!(
-        "record: {} events, {}, {:.2} s, {lost} -> {}",
+        "record: {} event{plural}, {}, {:.2} s, {lost} -> {}",
         HumanCount(events),
         HumanBytes(bytes),
         took.as_secs_f64(),

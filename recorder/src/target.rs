@@ -107,6 +107,8 @@ fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], 
     // it returns; _exit does not return.
     unsafe {
         if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
+            // Rust ignores SIGPIPE for itself; the command must not inherit that
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
             let message = b"record: cannot execute the command\n";
             libc::write(2, message.as_ptr().cast(), message.len());

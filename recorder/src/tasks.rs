@@ -31,6 +31,17 @@ pub struct Execed {
     pub argv_full: u64,
 }
 
+/// An fd that a call in progress closes.
+#[derive(Clone, Debug)]
+pub struct Closing {
+    /// Enter of the call.
+    pub ts: u64,
+    /// The fd.
+    pub fd: i32,
+    /// What it stood for.
+    pub name: Option<Rc<Name>>,
+}
+
 /// A thread.
 #[derive(Debug)]
 pub struct Entry {
@@ -45,7 +56,7 @@ pub struct Entry {
     /// Set between an exec and the return of the exec call.
     pub execed: Option<Execed>,
     /// Between the enter and the return of a call that closes an fd: what it stood for.
-    pub closing: Option<Rc<Name>>,
+    pub closing: Option<Closing>,
     alive: bool,
 }
 

@@ -187,6 +187,9 @@ impl JsonLines<'_> {
         if matches!(kind, ArgKind::Fd | ArgKind::DirFd) {
             return self.fd(out, call, at, raw as i64, row);
         }
+        if raw == 0 && matches!(kind, ArgKind::Path | ArgKind::Str | ArgKind::Argv | ArgKind::Envp) {
+            return out.extend_from_slice(b"null");
+        }
         let set = value::flag_set(call, at, args);
         if set.is_some() || matches!(kind, ArgKind::Mode | ArgKind::Signal | ArgKind::Dev | ArgKind::SockOpt { .. }) {
             out.extend_from_slice(b"{\"value\":");

@@ -200,9 +200,21 @@ impl TextLines<'_> {
 /// MAP_ANONYMOUS, the same on x86 and arm64.
 const MAP_ANONYMOUS: u64 = 0x20;
 
-/// Whether the kernel does not look at argument `at`: perf leaves out descriptor and offset of an anonymous mapping.
+/// O_CREAT and the bit of O_TMPFILE that is its own, the same on x86 and arm64.
+const MAKES_FILE: u64 = 0o100 | 0o20_000_000;
+/// F_GETFD, F_GETFL, F_GETOWN, F_GETSIG, F_GETLEASE, F_GETPIPE_SZ and F_GET_SEALS take no argument.
+const FCNTL_WITHOUT_ARG: [u64; 7] = [1, 3, 9, 11, 1025, 1032, 1034];
+
+/// Whether the kernel does not look at argument `at`, so that it holds what the register happened to hold: perf leaves
+/// out the mode of an open that makes no file, and descriptor and offset of an anonymous mapping.
 fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
-    at >= 4 && call.name.starts_with("mmap") && args[3] & MAP_ANONYMOUS != 0
+    match (call.name.as_str(), at) {
+        ("open", 2) => args[1] & MAKES_FILE == 0,
+        ("openat", 3) => args[2] & MAKES_FILE == 0,
+        ("fcntl" | "fcntl64", 2) => FCNTL_WITHOUT_ARG.contains(&(args[1] & 0xffff_ffff)),
+        (name, 4..) => name.starts_with("mmap") && args[3] & MAP_ANONYMOUS != 0,
+        _ => false,
+    }
 }
 
 /// Appends `fd: 3</path>, buf: 0x7ffc, count: 79`.

@@ -173,10 +173,16 @@ impl<'a> Facts<'a> {
             "recorder_cpu_ns": end.map(|end| end.self_cpu_ns),
             "recorder_peak_rss": end.map(|end| end.self_peak_rss),
         });
-        match value {
+        let mut object = match value {
             Value::Object(object) => object,
             _ => Map::new(),
+        };
+        if !self.tape.session_is_whole() {
+            for key in OF_SESSION {
+                object.insert(key.to_owned(), Value::Null);
+            }
         }
+        object
     }
 
     /// What a reader of the tape learns about the machine and its users: the classes redaction works by.
@@ -210,20 +216,13 @@ impl<'a> Facts<'a> {
         lines.add("start", &time(session.window_open));
         lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
         lines.add("clock", &self.clock_text());
-        lines.add("recorded", &printable(session.target.as_bytes()));
-        lines.add("command", &printable(&session.arguments.join(&b' ')));
-        lines.add("selection", &printable(&session.selection.join(&b' ')));
-        lines.add("host", &printable(&session.hostname));
-        let kernel =
-            format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
-        lines.add("kernel", &printable(kernel.as_bytes()));
-        let (major, minor) = self.tape.version();
-        lines.add(
-            "written by",
-            &printable(format!("record {}, format {major}.{minor}", session.tool_version).as_bytes()),
-        );
+        self.session_lines(&mut lines);
         lines.add("events", &counts(&self.events));
-        let lost = if self.lost.is_empty() { "nothing".to_owned() } else { lost_counts(&self.lost) };
+        let lost = match (self.lost.is_empty(), self.tape.end()) {
+            (false, _) => lost_counts(&self.lost),
+            (true, Some(_)) => "nothing".to_owned(),
+            (true, None) => "not known: the recording ended abnormally".to_owned(),
+        };
         lines.add("lost", &lost);
         for ((cause, family), count) in &self.gaps {
             lines.add("", &format!("{count} {}: {}", family_name(*family), cause_text(*cause)));
@@ -250,6 +249,26 @@ impl<'a> Facts<'a> {
         lines.0
     }
 
+    /// What the tape says of the machine and the recording; one line when that block is lost.
+    fn session_lines(&self, lines: &mut Lines) {
+        let session = self.tape.session();
+        let (major, minor) = self.tape.version();
+        if !self.tape.session_is_whole() {
+            lines.add("recorded", "not known: the block that says it is damaged");
+            lines.add("written by", &format!("format {major}.{minor}"));
+            return;
+        }
+        lines.add("recorded", &printable(session.target.as_bytes()));
+        lines.add("command", &printable(&session.arguments.join(&b' ')));
+        lines.add("selection", &printable(&session.selection.join(&b' ')));
+        lines.add("host", &printable(&session.hostname));
+        let kernel =
+            format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
+        lines.add("kernel", &printable(kernel.as_bytes()));
+        let writer = format!("record {}, format {major}.{minor}", session.tool_version);
+        lines.add("written by", &printable(writer.as_bytes()));
+    }
+
     fn state(&self) -> String {
         match self.tape.end() {
             None => format!("ended abnormally, complete until {} s", seconds(self.until, self.tape.session())),
@@ -268,13 +287,32 @@ impl<'a> Facts<'a> {
             1 => "one sample of real time".to_owned(),
             count => format!(
                 "{count} samples of real time, largest step {}{}.{:03} ms",
-                if step < 0 { "-" } else { "" },
+                if step <= -1000 { "-" } else { "" },
                 step.unsigned_abs() / 1_000_000,
                 step.unsigned_abs() / 1000 % 1000
             ),
         }
     }
 }
+
+/// What is null when the session block is lost.
+const OF_SESSION: [&str; 15] = [
+    "duration_ns",
+    "start_time",
+    "command",
+    "target",
+    "selection",
+    "hostname",
+    "boot_id",
+    "kernel",
+    "kernel_version",
+    "machine",
+    "cpus",
+    "recorder",
+    "ring_bytes",
+    "string_limit",
+    "notes",
+];
 
 /// `key        value` lines, folded at 100 columns.
 #[derive(Debug, Default)]

@@ -51,47 +51,48 @@ static __always_inline void set_capture(struct task_state *st, u32 n, u8 arg, u8
 }
 
 /* One string; a long one moves the call's bytes into a slot. */
-static __always_inline void capture_string(struct task_state *st, u8 arg, u64 addr, bool late)
+static __noinline int capture_string(struct task_state *st, u8 arg, u64 addr, bool late)
 {
 	u32 n = st->rec.captures, off = st->data_len, limit = string_limit;
 	struct slot *s;
 	long len;
 
 	if (!addr) /* a null pointer is a value, not a string */
-		return;
+		return 0;
 	if (limit > STRING_MAX)
 		limit = STRING_MAX;
 	if (!st->slot && off <= sizeof(st->data) - INLINE_MAX) {
 		len = bpf_probe_read_user_str(&st->data[off], INLINE_MAX, (void *)addr);
 		if (len < 0) {
 			set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, 0);
-			return;
+			return 0;
 		}
 		if (len < INLINE_MAX && len - 1 <= limit) {
 			set_capture(st, n, arg, late ? BYTES_LATE : BYTES_WHOLE, len ? len - 1 : 0, len ? len - 1 : 0);
-			return;
+			return 0;
 		}
 	}
 	s = into_slot(st);
 	if (!s) {
 		set_capture(st, n, arg, BYTES_NO_BUFFER, 0, 0);
-		return;
+		return 0;
 	}
 	off &= SLOT_DATA_MASK;
 	/* one byte beyond the limit tells "exactly as long" from "longer" */
 	len = bpf_probe_read_user_str(&s->data[off], limit + 2, (void *)addr);
 	if (len < 0) {
 		set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, 0);
-		return;
+		return 0;
 	}
 	if (len > limit + 1)
 		set_capture(st, n, arg, late ? BYTES_LATE_TRUNCATED : BYTES_TRUNCATED, limit, 0);
 	else
 		set_capture(st, n, arg, late ? BYTES_LATE : BYTES_WHOLE, len ? len - 1 : 0, len ? len - 1 : 0);
+	return 0;
 }
 
 /* `len` bytes at addr, at most SOCKADDR_MAX. */
-static __always_inline void capture_bytes(struct task_state *st, u8 arg, u64 addr, u64 want, bool late)
+static __noinline int capture_bytes(struct task_state *st, u8 arg, u64 addr, u64 want, bool late)
 {
 	u32 n = st->rec.captures, off = st->data_len;
 	u32 len = want > SOCKADDR_MAX ? SOCKADDR_MAX : want;
@@ -101,14 +102,14 @@ static __always_inline void capture_bytes(struct task_state *st, u8 arg, u64 add
 	long err;
 
 	if (!addr || !len)
-		return;
+		return 0;
 	if (!st->slot && off <= sizeof(st->data) - INLINE_MAX) {
 		err = bpf_probe_read_user(&st->data[off], len, (void *)addr);
 	} else {
 		s = into_slot(st);
 		if (!s) {
 			set_capture(st, n, arg, BYTES_NO_BUFFER, 0, 0);
-			return;
+			return 0;
 		}
 		off &= SLOT_DATA_MASK;
 		err = bpf_probe_read_user(&s->data[off], len, (void *)addr);
@@ -117,6 +118,7 @@ static __always_inline void capture_bytes(struct task_state *st, u8 arg, u64 add
 		set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, want);
 	else
 		set_capture(st, n, arg, len < want ? part : whole, len, want);
+	return 0;
 }
 
 /* Reads a small integer argument's target: socklen_t. */
@@ -129,21 +131,13 @@ static __always_inline u32 user_u32(u64 addr)
 	return v;
 }
 
-/* Argument i of the call; a constant-size chain because a variable index into the record is refused on old kernels. */
+/* Argument i of the call. The mask is for the verifier: 7 still lies inside the record. */
 static __always_inline u64 arg_of(const struct task_state *st, u8 i)
 {
-	switch (i) {
-	case 0: return st->rec.args[0];
-	case 1: return st->rec.args[1];
-	case 2: return st->rec.args[2];
-	case 3: return st->rec.args[3];
-	case 4: return st->rec.args[4];
-	case 5: return st->rec.args[5];
-	}
-	return 0;
+	return *(const u64 *)((const void *)st->rec.args + (i & 7) * sizeof(u64));
 }
 
-#define ARGV_WORDS 64
+#define ARGV_WORDS 32
 #define ARGV_BYTES 0x3fff
 
 /* argv as the caller gives it to exec, NUL-separated. What the new program sees differs for scripts. */
@@ -190,17 +184,21 @@ static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool
 	return 0;
 }
 
-static __always_inline void capture_at_enter(struct task_state *st, const struct sc_desc *d)
+/*
+ * What calls.rs puts where: strings anywhere, bytes in the first two places,
+ * argv in the second. Every place tried costs time in the verifier.
+ */
+static __always_inline void capture_in(struct task_state *st, const struct sc_desc *d, bool late)
 {
 	for (int i = 0; i < 3; i++) {
-		u8 arg = d->cap_arg[i];
+		u8 arg = d->cap_arg[i], kind = d->cap_kind[i];
 
-		if (d->cap_kind[i] == CAP_STRING)
-			capture_string(st, arg, arg_of(st, arg), false);
-		else if (d->cap_kind[i] == CAP_SOCKADDR_IN)
-			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), false);
-		else if (d->cap_kind[i] == CAP_ARGV)
-			capture_argv(st, arg, arg_of(st, arg), false);
+		if (kind == CAP_STRING)
+			capture_string(st, arg, arg_of(st, arg), late);
+		else if (i < 2 && kind == CAP_SOCKADDR_IN)
+			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), late);
+		else if (i == 1 && kind == CAP_ARGV)
+			capture_argv(st, arg, arg_of(st, arg), late);
 	}
 }
 
@@ -218,23 +216,14 @@ static __always_inline void capture_again(struct task_state *st, const struct sc
 {
 	st->rec.captures = 0;
 	st->data_len = 0;
-	for (int i = 0; i < 3; i++) {
-		u8 arg = d->cap_arg[i];
-
-		if (d->cap_kind[i] == CAP_STRING)
-			capture_string(st, arg, arg_of(st, arg), true);
-		else if (d->cap_kind[i] == CAP_SOCKADDR_IN)
-			capture_bytes(st, arg, arg_of(st, arg), (u32)arg_of(st, d->cap_len_arg), true);
-		else if (d->cap_kind[i] == CAP_ARGV)
-			capture_argv(st, arg, arg_of(st, arg), true);
-	}
+	capture_in(st, d, true);
 	if (capture_missed(st))
 		count_drop(DROP_STRING_FAULT);
 }
 
 static __always_inline void capture_at_exit(struct task_state *st, const struct sc_desc *d)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 2; i++) {
 		u8 arg = d->cap_arg[i];
 
 		if (d->cap_kind[i] == CAP_SOCKADDR_OUT)

@@ -6,7 +6,12 @@
 /* From the running kernel's BTF; the verifier removes what they switch off. */
 const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
 
-/* From the command line. A task is recorded when every filter that is set agrees. */
+/*
+ * From the command line. A call is selected when every filter that is set
+ * agrees. Calls that change fds are kept of every task that shares a machine
+ * (with marked targets: a process) with the selected ones: a table of fds that
+ * misses a close is wrong, not incomplete.
+ */
 const volatile bool target_marked = false; /* pids, tids, a command: marked, then inherited */
 const volatile bool filter_uid = false;
 const volatile u32 target_uid = 0;
@@ -35,7 +40,7 @@ u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
  * place: its strings follow it directly, so it goes out in one piece.
  */
 struct task_state {
-	u8 matched; /* 0 not decided yet, MATCHED, NOT_MATCHED */
+	u8 matched; /* 0 not decided yet, or one of below */
 	u8 in_call;
 	u8 armed; /* the command before its execve */
 	u8 fresh; /* made by fork, has not returned from it yet */
@@ -49,6 +54,7 @@ struct task_state {
 };
 #define MATCHED 1
 #define NOT_MATCHED 2
+#define STATE_ONLY 3 /* a thread beside a recorded one: only what changes their fds */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

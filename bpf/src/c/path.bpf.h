@@ -8,7 +8,7 @@
 #ifndef __SYSTAPE_PATH_H
 #define __SYSTAPE_PATH_H
 
-#define MAX_COMPONENTS 64
+#define MAX_COMPONENTS 48
 #define COMPONENT_MAX 256
 #define NAME_SPACE_NEEDED 4096
 
@@ -16,6 +16,9 @@
 #define PIPEFS_MAGIC 0x50495045
 #define SOCKFS_MAGIC 0x534F434B
 #define ANON_INODE_FS_MAGIC 0x09041934
+#define PID_FS_MAGIC 0x50494446
+#define TMPFS_MAGIC 0x01021994
+#define HUGETLBFS_MAGIC 0x958458f6
 
 /* Returns bytes written at data + off. */
 static __always_inline u32 special_name(u8 *data, u32 off, struct dentry *dentry)
@@ -29,6 +32,17 @@ static __always_inline u32 special_name(u8 *data, u32 off, struct dentry *dentry
 		data[off] = magic == PIPEFS_MAGIC ? NAME_PIPE : NAME_SOCKET;
 		bpf_probe_read_kernel(&data[off + 1], 8, &ino);
 		return 9;
+	}
+	if (magic == PID_FS_MAGIC) { /* before 6.9 an anonymous inode of this name */
+		data[off] = NAME_ANON;
+		__builtin_memcpy(&data[off + 1], "[pidfd]", 8);
+		return 9;
+	}
+	if (magic == TMPFS_MAGIC || magic == HUGETLBFS_MAGIC) { /* memfd: simple_dname() */
+		data[off] = NAME_DELETED;
+		n = bpf_probe_read_kernel_str(&data[off + 1], COMPONENT_MAX, BPF_CORE_READ(dentry, d_name.name));
+		if (n > 0)
+			return 1 + (u32)n;
 	}
 	if (magic == ANON_INODE_FS_MAGIC) {
 		data[off] = NAME_ANON;
@@ -86,51 +100,52 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 	return 1;
 }
 
-/* Appends a name to the slot's record. */
-static __always_inline void add_name(struct task_state *st, struct slot *s, u8 which, struct vfsmount *mnt,
-				     struct dentry *dentry)
-{
-	u32 n = st->rec.captures, off = st->data_len & SLOT_DATA_MASK;
-	u32 len = walk_path(s->data, off, mnt, dentry);
-
-	if (len)
-		set_capture(st, n, which, BYTES_WHOLE, len, len);
-}
-
-static __always_inline void add_fd_name(struct task_state *st, struct slot *s, u8 which, s32 fd)
+/* The open file of the current task; NULL when there is none (any more). */
+static __always_inline struct file *file_of(s32 fd)
 {
 	struct fdtable *fdt = BPF_CORE_READ(current_task(), files, fdt);
-	struct file **slot_ptr, *file = NULL;
+	struct file **table, *file = NULL;
 
 	if (fd < 0 || (u32)fd >= BPF_CORE_READ(fdt, max_fds))
-		return;
-	slot_ptr = BPF_CORE_READ(fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), slot_ptr + fd);
-	/* closed by another thread already: no name */
-	if (!file)
-		return;
-	add_name(st, s, which, BPF_CORE_READ(file, f_path.mnt), BPF_CORE_READ(file, f_path.dentry));
+		return NULL;
+	table = BPF_CORE_READ(fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	return file;
 }
 
 /* The names that only the kernel knows, at the exit of a call that succeeded. */
 static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
 {
-	struct slot *s;
-	s32 fds[2] = { -1, -1 };
+	struct slot *s = into_slot(st);
+	s32 fds[2] = { st->rec.ret, -1 };
 
-	s = into_slot(st);
 	if (!s)
 		return;
-	if (d->flags & SC_NEW_FD) {
-		add_fd_name(st, s, CAPTURE_NAME0, st->rec.ret);
-	} else if (d->flags & SC_FD_PAIR) {
+	if (d->flags & SC_FD_PAIR)
 		bpf_probe_read_user(fds, sizeof(fds), (void *)arg_of(st, d->cap_arg[0]));
-		add_fd_name(st, s, CAPTURE_NAME0, fds[0]);
-		add_fd_name(st, s, CAPTURE_NAME1, fds[1]);
-	} else if (d->flags & SC_CWD) {
-		struct fs_struct *fs = BPF_CORE_READ(current_task(), fs);
+	for (int i = 0; i < 2; i++) {
+		struct path path = {};
+		struct file *file;
+		u32 len;
 
-		add_name(st, s, CAPTURE_NAME0, BPF_CORE_READ(fs, pwd.mnt), BPF_CORE_READ(fs, pwd.dentry));
+		if (d->flags & SC_CWD) {
+			struct fs_struct *fs = BPF_CORE_READ(current_task(), fs);
+
+			path.mnt = BPF_CORE_READ(fs, pwd.mnt);
+			path.dentry = BPF_CORE_READ(fs, pwd.dentry);
+		} else {
+			file = file_of(i ? fds[1] : fds[0]);
+			path.mnt = BPF_CORE_READ(file, f_path.mnt);
+			path.dentry = BPF_CORE_READ(file, f_path.dentry);
+		}
+		/* closed by another thread already: no name */
+		if (!path.dentry)
+			return;
+		len = walk_path(s->data, st->data_len & SLOT_DATA_MASK, path.mnt, path.dentry);
+		if (len)
+			set_capture(st, st->rec.captures, CAPTURE_NAME0 + i, BYTES_WHOLE, len, len);
+		if (!(d->flags & SC_FD_PAIR))
+			return;
 	}
 }
 

@@ -13,10 +13,17 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	u16 flags = 0;
 	bool thread;
 
-	if (window != WINDOW_OPEN)
+	if (window == WINDOW_DRAINING)
 		return 0;
+	if (window == WINDOW_CLOSED) {
+		/* marked, but not begun yet: the child tells who it is at its first call */
+		st = current_state(false);
+		if (st && !st->armed && st->matched && (inherit || st->matched == STATE_ONLY))
+			state_of(child, true);
+		return 0;
+	}
 	st = recorded_current();
-	if (!st || st->armed || !passes_filters())
+	if (!st || st->armed)
 		return 0;
 	thread = BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid);
 	if (thread)
@@ -25,10 +32,11 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		flags |= FORK_SHARES_FILES;
 	if (BPF_CORE_READ(parent, fs) == BPF_CORE_READ(child, fs))
 		flags |= FORK_SHARES_FS;
-	if (!target_marked || inherit || thread) {
+	if (!target_marked || thread || (inherit && st->matched == MATCHED)) {
 		cst = state_of(child, true);
 		if (cst) {
 			init_state(cst, child);
+			cst->matched = st->matched;
 			cst->fresh = 1;
 		} else {
 			count_drop(DROP_NO_TASK);
@@ -49,12 +57,16 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	u32 index, len, off;
 	long n;
 
-	if (window != WINDOW_OPEN)
+	if (window != WINDOW_OPEN) {
+		st = window == WINDOW_CLOSED ? current_state(false) : NULL;
+		if (st)
+			fill_ident(&st->rec.id, task);
 		return 0;
+	}
 	st = recorded_current();
 	if (!st && !has_task_storage && BPF_CORE_READ(task, pid) != old_pid)
 		st = state_by_tid(old_pid, false);
-	if (!st || st->matched != MATCHED || !passes_filters())
+	if (!st || st->matched == NOT_MATCHED)
 		return 0;
 	s = slot_get(&index);
 	if (!s) {
@@ -100,7 +112,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (window == WINDOW_CLOSED)
 		return 0;
 	st = current_state(false);
-	if (!st || st->matched != MATCHED || st->armed)
+	if (!st || st->matched == NOT_MATCHED || st->armed)
 		goto out;
 	if (st->in_call) {
 		/* exit, exit_group, or a call the task never came back from */
@@ -115,8 +127,6 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		slot_put(st->slot - 1);
 		st->slot = 0;
 	}
-	if (!passes_filters())
-		goto out;
 	e.hdr.kind = WIRE_EXIT;
 	e.hdr.cpu = bpf_get_smp_processor_id();
 	e.id = st->rec.id;
@@ -142,7 +152,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	if (window != WINDOW_OPEN)
 		return 0;
 	st = state_of(task, false);
-	if (!st || st->matched != MATCHED || st->armed)
+	if (!st || st->matched == NOT_MATCHED || st->armed)
 		return 0;
 	fill_task(&t, task, WIRE_TASK, TASK_RENAME);
 	/* the task still has its old name here */

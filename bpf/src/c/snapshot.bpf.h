@@ -9,7 +9,15 @@
 #define PF_KTHREAD 0x00200000
 #define TASK_RUNNING 0
 
-bool snapshot_marks = false; /* set for the first walk */
+/*
+ * WALK_MARK, before the window opens: makes the states of tasks to record.
+ * WALK_CALLS, after it: sees who is in a call that began before.
+ * WALK_READ: changes nothing.
+ */
+#define WALK_READ 0
+#define WALK_MARK 1
+#define WALK_CALLS 2
+u32 walk_mode = WALK_READ;
 
 static __always_inline u32 task_run_state(struct task_struct *task)
 {
@@ -49,34 +57,50 @@ static __always_inline void read_regs(struct pt_regs *regs, struct task_struct *
 	bpf_probe_read_kernel(regs, sizeof(*regs), stack + 16384 - sizeof(*regs));
 }
 
-static __always_inline bool mark(struct task_struct *task, const struct wire_snap *snap)
+static __always_inline u8 mark(struct task_struct *task, const struct wire_snap *snap)
 {
 	u32 pid = snap->task.id.pid, tid = snap->task.id.tid;
 	struct task_state *st;
 	u32 *by_pid, *by_tid;
-	bool armed = false;
+	bool armed = false, state_only = false;
 
 	if (snap->kthread || pid == own_tgid)
-		return false;
+		return SNAP_NO;
 	if (target_marked) {
 		by_pid = bpf_map_lookup_elem(&targets, &pid);
 		by_tid = bpf_map_lookup_elem(&targets, &tid);
-		if (!(by_pid && *by_pid & TARGET_PID) && !(by_tid && *by_tid & TARGET_TID))
-			return false;
+		if (!(by_pid && *by_pid & TARGET_PID) && !(by_tid && *by_tid & TARGET_TID)) {
+			if (!(by_pid && *by_pid & TARGET_STATE))
+				return SNAP_NO;
+			state_only = true;
+		}
 		armed = by_pid && *by_pid & TARGET_ARMED;
 	}
-	st = state_of(task, true);
+	st = state_of(task, walk_mode == WALK_MARK);
 	if (!st) {
-		count_drop(DROP_NO_TASK);
-		return false;
+		if (walk_mode == WALK_MARK)
+			count_drop(DROP_NO_TASK);
+		return SNAP_NO;
 	}
-	if (!st->matched) {
+	if (!st->matched && walk_mode == WALK_MARK) {
 		init_state(st, task);
+		if (state_only)
+			st->matched = STATE_ONLY;
 		st->armed = armed;
 	}
-	if (!st->in_call && snap->nr != SNAP_NO_CALL && !armed)
+	/* one that was recorded already is in a call whose enter was seen, or in one that is not selected */
+	if (!st->in_call && !st->rec.start && snap->nr != SNAP_NO_CALL && !st->armed)
 		st->began_before = 1;
-	return true;
+	return state_only || st->armed ? SNAP_IDLE : SNAP_ASK;
+}
+
+static __always_inline u8 call_match(const struct task_state *st)
+{
+	if (!st || st->matched != MATCHED || st->armed)
+		return SNAP_NO;
+	if (st->in_call)
+		return st->rec.hdr.flags & WIRE_UNSELECTED ? SNAP_NO : SNAP_YES;
+	return st->began_before ? SNAP_ASK : SNAP_NO;
 }
 
 SEC("iter/task")
@@ -96,7 +120,7 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	snap.kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
 	snap.nr = SNAP_NO_CALL;
 	st = state_of(task, false);
-	if (st && st->matched == MATCHED && st->in_call) {
+	if (st && st->in_call) {
 		snap.call_start = st->rec.start;
 		snap.nr = st->rec.nr;
 		snap.abi = st->rec.abi;
@@ -110,10 +134,10 @@ int walk_tasks(struct bpf_iter__task *ctx)
 			read_args(snap.args, &regs, snap.abi);
 		}
 	}
-	if (snapshot_marks)
+	if (walk_mode != WALK_READ)
 		snap.matched = mark(task, &snap);
 	else
-		snap.matched = st && st->matched == MATCHED && (st->in_call || st->began_before);
+		snap.matched = call_match(st);
 	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
 	return 0;
 }

@@ -110,6 +110,15 @@ static __always_inline bool makes_fd(const struct sc_desc *d, u32 arg0, u32 arg1
 	return true;
 }
 
+/* Is the call that was begun to be recorded, and did the user ask for it? */
+static __always_inline bool choose(struct task_state *st, const struct sc_desc *d)
+{
+	bool selected = d->flags & SC_SELECTED && is_selected(st);
+
+	st->rec.hdr.flags = selected ? 0 : WIRE_UNSELECTED;
+	return selected || keeps_state(d, st->rec.args[0], st->rec.args[1]);
+}
+
 static __always_inline void send_closing(struct task_state *st)
 {
 	struct wire_closing c = {};
@@ -149,13 +158,13 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	}
 	st->fresh = 0;
 	st->began_before = 0;
-	if (!(d->flags & (SC_SELECTED | SC_STATE)) || !passes_filters())
+	if (!(d->flags & (SC_SELECTED | SC_STATE)))
 		return 0;
 	begin_call(st, regs, abi, id);
-	if (!(d->flags & SC_SELECTED) && !keeps_state(d, st->rec.args[0], st->rec.args[1]))
+	if (!choose(st, d))
 		return 0;
 	if (d->cap_kind[0])
-		capture_at_enter(st, d);
+		capture_in(st, d, false);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
 	st->in_call = 1;
@@ -182,7 +191,6 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 	struct slot *s = state_slot(st);
 
 	st->rec.hdr.cpu = bpf_get_smp_processor_id();
-	st->rec.hdr.flags = d->flags & SC_SELECTED ? 0 : WIRE_UNSELECTED;
 	if (s) {
 		s->rec = st->rec;
 		if (len > sizeof(s->rec) + SLOT_DATA)
@@ -245,7 +253,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (window == WINDOW_CLOSED)
 		return 0;
 	st = window == WINDOW_OPEN ? recorded_current() : current_state(false);
-	if (!st || st->armed || st->matched != MATCHED)
+	if (!st || st->armed || st->matched == NOT_MATCHED)
 		return 0;
 	task = current_task();
 	without_enter = !st->in_call;
@@ -253,13 +261,13 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		st->in_call = 0;
 		st->rec.state = CALL_COMPLETE;
 	} else {
-		if (window != WINDOW_OPEN || !passes_filters() || !begin_without_enter(st, regs, task, end, ret)) {
+		if (window != WINDOW_OPEN || !begin_without_enter(st, regs, task, end, ret)) {
 			st->fresh = 0;
 			return 0;
 		}
-		/* the filters of -e were not asked yet */
+		/* nobody asked the filters yet */
 		d = desc_of(st->rec.abi, st->rec.nr);
-		if (!d || !(d->flags & (SC_SELECTED | SC_STATE)))
+		if (!d || !choose(st, d))
 			return 0;
 	}
 	d = desc_of(st->rec.abi, st->rec.nr);

@@ -131,6 +131,12 @@ static __always_inline void init_state(struct task_state *st, struct task_struct
 	st->matched = st->rec.id.pid == own_tgid ? NOT_MATCHED : MATCHED;
 }
 
+/* Whether the user asked for calls of the current task. */
+static __always_inline bool is_selected(const struct task_state *st)
+{
+	return st->matched == MATCHED && passes_filters();
+}
+
 /*
  * The current task's state if it is recorded. With marked targets only marked
  * tasks have one; else every task gets one at its first call.
@@ -149,10 +155,10 @@ static __always_inline struct task_state *recorded_current(void)
 	if (!st->matched) {
 		task = current_task();
 		init_state(st, task);
-		if (st->matched == MATCHED)
+		if (st->matched != NOT_MATCHED)
 			send_task(task, TASK_SEEN);
 	}
-	if (st->matched != MATCHED) {
+	if (st->matched == NOT_MATCHED) {
 		count_drop(DROP_OWN);
 		return NULL;
 	}

@@ -160,7 +160,15 @@ struct wire_snap {
 	u8 abi;
 	u8 state; /* letter of ps(1) */
 	u8 kthread;
-	u8 matched;
+	u8 matched; /* enum snap_match */
+};
+
+/* Is the call of the task one to report? */
+enum snap_match {
+	SNAP_NO = 0,
+	SNAP_YES = 1,
+	SNAP_IDLE = 3, /* its fds are, its call is not: a thread beside recorded ones, the command before its execve */
+	SNAP_ASK = 2, /* if uid, comm and cgroup agree: it began before they could be asked */
 };
 
 #define SNAP_NO_CALL 0xffffffff
@@ -228,5 +236,6 @@ enum sc_condition {
 #define TARGET_PID 1
 #define TARGET_TID 2
 #define TARGET_ARMED 4 /* starts at its next execve */
+#define TARGET_STATE 8 /* a process with recorded threads: the others' fd changes matter */
 
 #endif

@@ -135,9 +135,9 @@ impl Tape {
     }
 
     /// The time up to which nothing is missing for want of being written: end of the recording, or of the last whole
-    /// segment's window.
+    /// segment's window; start of the recording when there is none.
     pub fn complete_until(&self) -> u64 {
-        self.complete_until
+        self.complete_until.max(self.session.window_open)
     }
 
     /// The segment at position `i` of [`Self::segments`].

@@ -1,0 +1,132 @@
+//! What the tests of targets, loss, survival and bad input share.
+
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::lab::Run;
+use crate::{Call, Lab};
+
+/// Flags for programs without libc.
+pub const FREESTANDING: [&str; 3] = ["-nostdlib", "-static", "-fno-stack-protector"];
+/// A user and group that are nobody's.
+pub const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+impl Run {
+    /// Fails the test unless it printed nothing but one line on stderr, its own, with all of `words`, and exited with
+    /// `code`.
+    #[track_caller]
+    pub fn says(self, code: i32, words: &[&str]) -> Self {
+        let run = self.expect(code);
+        let own = run.stderr.starts_with("record: ") || run.stderr.starts_with("analyze: ");
+        assert!(own && run.stderr.ends_with('\n'), "{}\nsaid: {}", run.what, run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}\nsaid: {}", run.what, run.stderr);
+        assert_eq!(run.text(), "", "{}", run.what);
+        let line = run.stderr.trim_end();
+        for word in words {
+            assert!(line.contains(word), "{}\nsaid: {line}\nwithout: {word}", run.what);
+        }
+        // the same words twice are a chain of causes that repeat each other
+        let causes: Vec<&str> = line.split(": ").collect();
+        assert!(causes.windows(2).all(|two| two[0] != two[1]), "{}\nstutters: {line}", run.what);
+        run
+    }
+}
+
+/// Number of calls of that name.
+#[must_use]
+pub fn count(calls: &[Call], name: &str) -> u64 {
+    calls.iter().filter(|c| c.name() == name).count() as u64
+}
+
+/// Sum of the losses that `analyze info` counts, of calls.
+#[must_use]
+pub fn lost_calls(info: &Value) -> u64 {
+    info["lost"]["syscall"].as_u64().unwrap_or(0)
+}
+
+/// CLOCK_MONOTONIC, ns.
+#[must_use]
+pub fn monotonic() -> i64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of a clock.
+///
+/// # Panics
+/// When there is no such clock.
+#[must_use]
+pub fn clock(id: libc::clockid_t) -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: now is a valid timespec to write to.
+    assert_eq!(unsafe { libc::clock_gettime(id, &raw mut now) }, 0);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// Words of the file that the workload `numbered` writes: word 0 counts its calls, word i is when call i was about to
+/// begin.
+///
+/// # Panics
+/// When there is no such file.
+#[must_use]
+pub fn numbered(lab: &Lab, name: &str) -> Vec<i64> {
+    let bytes = std::fs::read(lab.path(name)).expect(name);
+    bytes.chunks_exact(8).map(|w| i64::from_ne_bytes(w.try_into().expect("8 bytes"))).collect()
+}
+
+/// A mounted file system, unmounted when the test is over.
+pub struct Mounted(PathBuf);
+
+impl Mounted {
+    /// A tmpfs of `size`, as mount's option has it, in a new directory.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
+    #[must_use]
+    pub fn tmpfs(lab: &Lab, name: &str, size: &str) -> Self {
+        let dir = lab.path(name);
+        std::fs::create_dir(&dir).expect("mkdir");
+        crate::lab::run(lab.command("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none", name]))
+            .expect(0);
+        Self(dir)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let path = CString::new(self.0.to_str().expect("UTF-8")).expect("no NUL");
+        // SAFETY: path is a NUL-terminated string. Detached: a command of a failed test may still be in it.
+        unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+/// A cgroup (v2), removed when the test is over.
+pub struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// Makes one; `None`: there is no such hierarchy here.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn new(name: &str) -> Option<Self> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
+        let dir = Path::new(mount).join(name);
+        std::fs::create_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        Some(Self(dir))
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn dir(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        std::fs::remove_dir(&self.0).ok();
+    }
+}
