@@ -10,10 +10,10 @@ BIN     := $(TARGET)/release
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test lint deny bench man install uninstall clean
+.PHONY: help demo build static test-kernels test lint deny bench man install uninstall clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: ## install what is missing, build, record a program, print answers
 	@scripts/demo.sh
@@ -49,7 +49,12 @@ bench: ## cost of recording and speed of reading, beside perf's; a few minutes, 
 
 static: ## record as one static file that runs on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
 	@scripts/setup.sh build
-	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-recorder
+	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu $(CARGO) build --release \
+		--target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
+
+test-kernels: build static ## record under Debian's 5.10, 6.1 and 6.12 kernels in qemu (fetches them once, about 90 MB)
+	@scripts/setup.sh kernels
+	scripts/test-kernels.sh $(TARGET)/x86_64-unknown-linux-gnu/release/record $(BIN)/analyze
 
 man: ## man pages and completions of what was built, in target/share
 	@mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing to build (setup.sh build) or to build and test (setup.sh test); does nothing when all is there.
+# Installs what is missing to build (setup.sh build), to build and test (setup.sh test) or to boot other kernels
+# (setup.sh kernels); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -41,6 +42,13 @@ if [ "$wanted" = test ]; then
     need libfuse3-dev test -e /usr/include/fuse3/fuse.h
     # proves that the committed Cap'n Proto code is current
     need capnproto command -v capnp
+fi
+
+if [ "$wanted" = kernels ]; then
+    need qemu-system-x86 runs qemu-system-x86_64
+    need busybox-static test -x /bin/busybox
+    need cpio runs cpio
+    need binutils runs strip
 fi
 
 as_root=()
