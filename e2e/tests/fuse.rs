@@ -71,7 +71,7 @@ fn the_slow_reads_are_found_by_path() {
     let listing = lab.analyze(&["t.tape", "--duration", "10", "-e", "!futex", "-T"]).expect(0);
     assert_eq!(listing.stderr, "");
     let call = format!("read(fd: 3<{}>, buf: 0x", big_file.display());
-    let mut seen = Vec::new();
+    let (mut seen, mut bounds) = (Vec::new(), Vec::new());
     for line in listing.text().lines() {
         assert!(line.contains(&call), "something else: {line}");
         match completed(line) {
@@ -80,7 +80,10 @@ fn the_slow_reads_are_found_by_path() {
                 assert!(rest.contains(", count: 8192)"), "{line}");
                 seen.push((start, dur));
             }
-            None => assert!(line.contains('≥') || line.ends_with("= ? in flight"), "{line}"),
+            None => {
+                let (_, bound) = line.split_once("(≥").unwrap_or_else(|| panic!("{line}"));
+                bounds.push((bound.split_once(" ms): ").expect("ms").0.parse::<f64>().expect("ms"), line.to_owned()));
+            }
         }
     }
     // every read that began and ended in the window, each once, each as long as the program found it
@@ -90,6 +93,14 @@ fn the_slow_reads_are_found_by_path() {
     for (tape, program) in seen.iter().zip(&within) {
         let close = (tape.0 - program.0).abs() < 5.0 && (tape.1 - program.1).abs() < 5.0;
         assert!(close && tape.1 > 19.9, "tape {tape:?}, program {program:?}");
+    }
+    // at the edges, calls in flight: a lower bound that is one. The program is in a read all the time.
+    assert!(!bounds.is_empty() && bounds.len() <= 2, "{bounds:?}");
+    let before = reads.iter().rev().find(|(start, _)| *start < first - 1.0).expect("the read before");
+    for (bound, line) in &bounds {
+        let began_before = line.trim_start().starts_with('?');
+        assert!(*bound > 10.0 && (!began_before || *bound <= before.1 + 1.0), "{line}: it took {} ms", before.1);
+        assert!(line.ends_with(if began_before { " = 8192" } else { "= ? in flight" }), "{line}");
     }
     assert!(last - first > 3000.0 && seen.len() > 10, "the window was not covered: {seen:?}");
     // and the futexes were busy, all in the tape

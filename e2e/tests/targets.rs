@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use systape_e2e::more::{Cgroup, NOBODY, clock, count, monotonic, numbered};
+use systape_e2e::more::{Cgroup, NOBODY, clock, monotonic, numbered};
 use systape_e2e::{Background, Call, Lab, lab, strace};
 
 /// Calls of getppid by thread.
@@ -16,6 +16,12 @@ fn by_tid(calls: &[Call]) -> BTreeMap<i64, u64> {
     let mut counts = BTreeMap::new();
     calls.iter().filter(|c| c.name() == "getppid").for_each(|c| *counts.entry(c.tid()).or_default() += 1);
     counts
+}
+
+/// The same of the workload alone: sh asks once itself.
+fn spun(calls: &[Call]) -> u64 {
+    let ours = |c: &&Call| c.comm() == "target" || c.comm() == "painted";
+    calls.iter().filter(ours).filter(|c| c.name() == "getppid").count() as u64
 }
 
 /// Lines "NUMBER NUMBER" that a workload wrote.
@@ -50,7 +56,7 @@ fn a_process_and_its_children() {
     let family = format!("{wait}; {target} spin 1009 & echo $! 1009; {target} spin 1013 & echo $! 1013; wait");
     let family = script(&lab, &family);
     let stranger = Background::start(lab.command("sh").args(["-c", &format!("{wait}; exec {target} spin 2003")]));
-    let recorder = lab.attach("t.tape", &["-p", &family.pid_text()]);
+    let recorder = lab.attach_anew("t.tape", &["-p", &family.pid_text()]);
     fs::write(lab.path("go"), "").expect("write");
     let pid = i64::from(family.pid());
     family.wait().expect(0);
@@ -79,7 +85,7 @@ fn one_thread_of_three() {
     let Some(lab) = Lab::with_bpf() else { return };
     let (program, threads) = start_threads(&lab, &["1009", "1013", "1019"]);
     let (&tid, &n) = threads.iter().nth(1).expect("second thread");
-    let recorder = lab.attach("t.tape", &["-t", &tid.to_string()]);
+    let recorder = lab.attach_anew("t.tape", &["-t", &tid.to_string()]);
     program.signal(libc::SIGUSR1);
     program.wait().expect(0);
     recorder.wait().expect(0);
@@ -95,7 +101,7 @@ fn every_thread_of_a_process() {
     // threads that are there, attached to
     let counts = ["1009", "1013", "1019", "1021", "1031"];
     let (program, threads) = start_threads(&lab, &counts);
-    let recorder = lab.attach("t.tape", &["-p", &program.pid_text(), "--no-inherit"]);
+    let recorder = lab.attach_anew("t.tape", &["-p", &program.pid_text(), "--no-inherit"]);
     program.signal(libc::SIGUSR1);
     program.wait().expect(0);
     recorder.wait().expect(0);
@@ -118,7 +124,7 @@ fn children_are_left_out_with_no_inherit() {
     let text = format!("{target} spin 1009; exec {target} spin 1013");
     for (options, n) in [(&[][..], 1009 + 1013), (&["--no-inherit"], 1013)] {
         lab.record("t.tape", options, &["sh", "-c", &text]).expect(0);
-        assert_eq!(count(&lab.calls("t.tape", &[]), "getppid"), n, "{options:?}");
+        assert_eq!(spun(&lab.calls("t.tape", &[])), n, "{options:?}");
     }
 }
 
@@ -154,14 +160,12 @@ fn a_user_a_name_a_cpu_a_cgroup() {
         // as a filter of a command, and of the whole machine
         lab.record("t.tape", options, &["sh", "-c", &text]).expect(0);
         let command = lab.calls("t.tape", &[]);
-        assert_eq!(count(&command, "getppid"), n, "{options:?} of a command");
-        let recorder = lab.attach("t.tape", options);
+        assert_eq!(spun(&command), n, "{options:?} of a command");
+        let recorder = lab.attach_anew("t.tape", options);
         script(&lab, &text).wait().expect(0);
         recorder.stop(libc::SIGINT).expect(0);
         let machine = lab.calls("t.tape", &[]);
-        let ours = |c: &&Call| c.comm() == "target" || c.comm() == "painted";
-        let n_machine = machine.iter().filter(ours).filter(|c| c.name() == "getppid").count() as u64;
-        assert_eq!(n_machine, n, "{options:?} of the machine");
+        assert_eq!(spun(&machine), n, "{options:?} of the machine");
         // nobody else, not even by a call that was open all the time
         for call in command.iter().chain(&machine) {
             let fits = match options[0] {
@@ -179,7 +183,7 @@ fn a_user_a_name_a_cpu_a_cgroup() {
 fn the_whole_machine_but_not_the_recorder() {
     let Some(lab) = Lab::with_bpf() else { return };
     let target = lab.cc("target", &[]);
-    let recorder = lab.attach("t.tape", &["-a"]);
+    let recorder = lab.attach_anew("t.tape", &["-a"]);
     let own = i64::from(recorder.pid());
     let programs: Vec<_> =
         ["1009", "1013", "1019"].map(|n| Background::start(lab.command(&target).args(["spin", n]))).into();
@@ -213,7 +217,7 @@ fn selected_calls() {
     assert_eq!((names(&reads), reads.len() as u64), (BTreeSet::from(["read".into()]), truth["read"].0));
     // the opens that were kept without being asked for tell the path
     let path = lab.file("file");
-    assert!(reads.iter().any(|c| c.ret() == Some(10) && c.fd_path("fd") == Some(&path)), "{reads:?}");
+    assert!(reads.iter().any(|c| c.ret() == Some(10) && c.fd_path("fd") == Some(&path)), "{:?}", reads.last());
     let rows = lab.analyze(&["t.tape", "-s", "--summary-mode", "total", "--format", "json"]).expect(0).json();
     assert!(rows.len() == 1 && rows[0]["calls"] == truth["read"].0, "{rows:?}");
     // and can be asked for
@@ -236,7 +240,7 @@ fn a_tape_begins_when_everything_counts() {
     let program = Background::start(lab.command(target).args(["numbered", "truth", "9000000", "0"]));
     lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8) && numbered(&lab, "truth")[0] > 0);
     for target in ["-p", "-t"] {
-        lab.attach("t.tape", &[target, &program.pid_text(), "--for", "50ms"]).wait().expect(0);
+        lab.attach_anew("t.tape", &[target, &program.pid_text(), "--for", "50ms"]).wait().expect(0);
         lab.assert_whole("t.tape");
         let truth = numbered(&lab, "truth");
         // the first of its calls that began in the recording

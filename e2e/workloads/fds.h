@@ -23,23 +23,26 @@ static inline void need(int ok, const char *what)
 	}
 }
 
-// The calling process's /proc/self/fd, opened before a chroot may hide it. After a fork it is the child's own.
+// The calling thread's directory of descriptors, opened before a chroot may hide it. Not /proc/self: a thread can have a
+// table of its own. After a fork it is the child's.
 static inline int proc_fd(void)
 {
-	static int dir = -1, owner;
+	static _Thread_local int dir = -1, owner;
+	int me = syscall(SYS_gettid);
 
-	if (dir < 0 || owner != getpid()) {
-		int fd = open("/proc/self/fd", O_PATH | O_DIRECTORY);
+	if (dir < 0 || owner != me) {
+		int fd = open("/proc/thread-self/fd", O_PATH | O_DIRECTORY);
 
-		need(fd >= 0, "/proc/self/fd");
+		need(fd >= 0, "/proc/thread-self/fd");
 		dir = fcntl(fd, F_DUPFD_CLOEXEC, SIDE + 1);
-		owner = getpid();
+		owner = me;
 		close(fd);
 	}
 	return dir;
 }
 
-// must: the tape has to know the path; may: it may be unknown, but not another. "-": not open, so no path.
+// must: the tape has to know the path; may: it may be unknown, but not another; was=NAME: that of another file of the
+// same directory is as good. "-": not open, so no path.
 static inline void probe(const char *how, int fd)
 {
 	char name[16], path[PATH_MAX], line[PATH_MAX + 64];

@@ -15,25 +15,28 @@
 
 static atomic_uint turn;
 
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t); // the vDSO: no syscall
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 static void *player(void *arg)
 {
 	unsigned me = (uintptr_t)arg;
 
 	for (;;) {
+		// busy, and still no race against the recorder's rings
+		for (uint64_t until = now() + 20000; now() < until;)
+			;
 		while (atomic_load(&turn) != me)
 			syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, 1 - me, NULL, NULL, 0);
 		atomic_store(&turn, 1 - me);
 		syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
 	return NULL;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
 int main(int argc, char **argv)

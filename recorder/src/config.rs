@@ -79,7 +79,7 @@ impl Config {
     /// Resolves `args`.
     pub fn new(args: Args) -> Result<Self> {
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
-        if !args.command.is_empty() && !(args.pid.is_empty() && args.tid.is_empty()) {
+        if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
             bail!(
                 "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a"
             );

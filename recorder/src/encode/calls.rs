@@ -1,0 +1,187 @@
+//! Calls: a wire record becomes a row, its captured bytes, and what it did to fds.
+
+use systape_abi::{Abi, Effect};
+use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
+use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, InFlight, SyscallRow};
+
+use super::Encoder;
+use crate::effects::{self, CallInfo, Returned};
+use crate::tasks::{Execed, TaskId};
+
+const EBADF: u16 = 9;
+
+impl Encoder {
+    pub(super) fn syscall(&mut self, s: &Syscall, data: &[u8]) {
+        let Some(state) = CallState::from_raw(s.state) else { return };
+        let task = self.tasks.find_or_add(&s.id);
+        let info = self.call_info(s.abi, s.nr);
+        let (errno, ret) = split_ret(s.ret, state);
+        if self.close_ts.is_some_and(|closed| s.end >= closed) {
+            self.ended.insert((task, s.start));
+        }
+        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, &info, s, errno, arg)));
+        // arguments the call does not have are whatever the registers held
+        let mut args = [0; 6];
+        args[..info.args].copy_from_slice(&s.args[..info.args]);
+        let row = SyscallRow {
+            end: s.end,
+            dur: s.end.saturating_sub(s.start),
+            cpu: s.hdr.cpu,
+            task: self.interned_task(task),
+            call: self.interned_call(s.abi, s.nr, &info),
+            ret,
+            errno,
+            state,
+            unselected: s.hdr.flags & wire::UNSELECTED != 0,
+            args,
+            fd,
+            fd2,
+        };
+        self.first_row.get_or_insert(s.end);
+        self.totals.calls += 1;
+        let row = self.builder.push_syscall(row);
+        let returned = self.captured(row, task, &info, s, data);
+        if errno != 0 {
+            effects::failed(&mut self.tasks, task, &info);
+        } else if let Some(effects) = returned.filter(|_| state.returned()) {
+            if info.effect != Effect::None {
+                self.touch(s.id.pid, [s.ret as i32, -1]);
+            }
+            let returned = Returned { end: s.end, ret: s.ret, args: &s.args, ..effects };
+            effects::returned(&mut self.tasks, task, &info, returned);
+        }
+    }
+
+    fn fd_of(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, errno: u16, arg: usize) -> u32 {
+        let fd = s.args[arg] as i32;
+        if fd < 0 {
+            return FD_NONE;
+        }
+        let start = if s.state == CallState::BeganBefore as u8 { self.settings.window_open } else { s.start };
+        match effects::resolve(&mut self.tasks, task, info, start, fd) {
+            // EBADF: whatever the table says, this call found nothing there
+            Some(name) if errno != EBADF => self.interned_name(&name),
+            _ => FD_UNKNOWN,
+        }
+    }
+
+    /// Stores what was captured of a call's arguments; gives back what the kernel side said of new fds.
+    fn captured<'a>(
+        &mut self,
+        row: u32,
+        task: TaskId,
+        info: &CallInfo,
+        s: &'a Syscall,
+        data: &[u8],
+    ) -> Option<Returned<'a>> {
+        let mut known = Returned {
+            end: s.end,
+            ret: s.ret,
+            args: &s.args,
+            name0: None,
+            name1: None,
+            pair: None,
+            open_how_flags: None,
+        };
+        let execed = if info.effect == Effect::Exec { self.tasks.get_mut(task).execed.take() } else { None };
+        let execed = execed.filter(|_| s.ret == 0);
+        let mut at = 0;
+        for capture in captures(s) {
+            let bytes = data.get(at..at + usize::from(capture.len))?;
+            at += usize::from(capture.len);
+            match capture.arg {
+                CAPTURE_NAME0 => known.name0 = wire::name(bytes),
+                CAPTURE_NAME1 => known.name1 = wire::name(bytes),
+                arg => {
+                    let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
+                    if let Some(execed) = execed.as_ref().filter(|_| !status.is_whole())
+                        && self.captured_exec(row, arg, info, execed)
+                    {
+                        continue;
+                    }
+                    self.builder.push_captured(row, arg, status, u64::from(capture.full), bytes);
+                    if info.effect == Effect::NewFdPair {
+                        known.pair = pair_of(bytes);
+                    } else if info.effect == Effect::NewFd && arg == 2 {
+                        known.open_how_flags = bytes.first_chunk::<8>().map(|b| u64::from_ne_bytes(*b));
+                    }
+                }
+            }
+        }
+        Some(known)
+    }
+
+    /// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the exec that succeeded.
+    fn captured_exec(&mut self, row: u32, arg: u8, info: &CallInfo, execed: &Execed) -> bool {
+        if Some(arg) != info.argv_arg {
+            self.builder.push_captured(row, arg, ByteStatus::Late, execed.path.len() as u64, &execed.path);
+            return true;
+        }
+        let (Some(argv), Some(status)) = (&execed.argv, ByteStatus::from_raw(execed.argv_status)) else { return false };
+        self.builder.push_captured(row, arg, status, execed.argv_full, argv);
+        true
+    }
+
+    /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
+    pub fn in_flight(&mut self, snaps: &[Snap]) {
+        let Some(closed) = self.close_ts else { return };
+        for snap in snaps {
+            let Some(call) = self.open_call(snap) else { continue };
+            let task = self.tasks.find_or_add(&snap.task.id);
+            if self.ended.contains(&(task, call.start)) || self.ended.contains(&(task, self.settings.window_open)) {
+                continue;
+            }
+            let start = if call.start == 0 { self.settings.window_open } else { call.start };
+            let s = Syscall {
+                id: snap.task.id,
+                start,
+                end: closed.max(start),
+                args: snap.args,
+                nr: snap.nr,
+                abi: snap.abi,
+                state: CallState::InFlight as u8,
+                hdr: wire::Header { cpu: snap.task.hdr.cpu, ..wire::Header::default() },
+                ..Syscall::default()
+            };
+            self.syscall(&s, &[]);
+        }
+    }
+
+    fn is_selected(&self, abi: u8, nr: u32) -> bool {
+        self.settings.selection.contains(Abi::from_raw(abi), nr)
+    }
+
+    /// The open call of a recorded task.
+    pub(super) fn open_call(&self, snap: &Snap) -> Option<InFlight> {
+        if matches!(snap.matched, 0 | wire::SNAP_IDLE)
+            || snap.nr == wire::SNAP_NO_CALL
+            || !self.is_selected(snap.abi, snap.nr)
+        {
+            return None;
+        }
+        if snap.matched == wire::SNAP_ASK && !self.settings.filter.passes(&snap.task) {
+            return None;
+        }
+        Some(InFlight {
+            utid: 0,
+            call: Call { abi: snap.abi, nr: snap.nr },
+            start: snap.call_start,
+            args: snap.args.to_vec(),
+            task_state: snap.state,
+        })
+    }
+}
+
+/// errno and return value as the tape has them.
+fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
+    match ret {
+        _ if !state.returned() => (0, 0),
+        -4095..=-1 => (ret.unsigned_abs() as u16, 0),
+        _ => (0, ret),
+    }
+}
+
+fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
+    let (a, b) = bytes.split_first_chunk::<4>()?;
+    Some([i32::from_ne_bytes(*a), i32::from_ne_bytes(*b.first_chunk::<4>()?)])
+}

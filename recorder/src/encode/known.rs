@@ -1,0 +1,146 @@
+//! The state that is known without events: the snapshot at the start, processes read again, checkpoints.
+
+use std::collections::HashSet;
+
+use rustc_hash::FxHashMap;
+use systape_bpf::wire::{self, CAPTURE_NAME0, Record, Snap, captures};
+use systape_format::model::{Checkpoint, Fd, FdTable};
+
+use super::{Encoder, Piece, Reread, Start};
+use crate::fds::Name;
+use crate::tasks::TaskId;
+use crate::{clock, snapshot};
+
+impl Encoder {
+    /// Takes in the state at the start. Every record up to `start.done` must have been added.
+    pub fn begin(&mut self, start: Start) {
+        // leaders first: threads find their process's table of files through them, and ids wrap around
+        let is_thread = |snap: &&Snap| snap.task.id.tid != snap.task.id.pid;
+        let (threads, leaders): (Vec<&Snap>, Vec<&Snap>) = start.snaps.iter().partition(is_thread);
+        for snap in leaders.into_iter().chain(threads) {
+            self.tasks.learn(&snap.task);
+        }
+        let touched = self.touched_fds(start.done.saturating_add(1));
+        let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
+        for (id, entry) in self.tasks.alive() {
+            members.entry(entry.task.pid).or_default().push(id);
+        }
+        for process in start.processes {
+            let none = HashSet::new();
+            let skip = touched.get(&process.pid).unwrap_or(&none);
+            let Some(members) = members.get(&process.pid) else { continue };
+            // open before the recording, for all that is known: calls that began before it are resolved too
+            self.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
+        }
+        let checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
+        self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
+    }
+
+    /// fds that waiting records touch before `until`, by process.
+    fn touched_fds(&mut self, until: u64) -> FxHashMap<u32, HashSet<i32>> {
+        let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
+        for pending in self.order.before(until) {
+            match wire::parse(pending.bytes()) {
+                Ok(Record::Closing(c)) => {
+                    let set = touched.entry(c.id.pid).or_default();
+                    set.extend([c.args[0] as i32, c.args[1] as i32]);
+                }
+                Ok(Record::Syscall(s, _)) if s.ret >= 0 && captures(&s).any(|c| c.arg >= CAPTURE_NAME0) => {
+                    touched.entry(s.id.pid).or_default().insert(s.ret as i32);
+                }
+                _ => {}
+            }
+        }
+        touched
+    }
+
+    fn apply_process(
+        &mut self,
+        process: &snapshot::Process,
+        members: &[TaskId],
+        since: u64,
+        keep: impl Fn(i32) -> bool,
+    ) {
+        for &id in members {
+            let entry = self.tasks.get_mut(id);
+            entry.task.exe.clone_from(&process.exe);
+            entry.cwd = process.cwd.clone().map(Name::new);
+            entry.interned = (u32::MAX, 0);
+        }
+        let (Some(&first), Some(fds)) = (members.first(), &process.fds) else { return };
+        let files = self.tasks.files_mut(first);
+        for (fd, name, cloexec) in fds {
+            if keep(*fd) {
+                files.set(since, *fd, Name::new(name.clone()), *cloexec);
+            }
+        }
+        files.set_complete();
+    }
+
+    /// Reads a process's files from /proc; they count from the time of reading, once the events until then are known.
+    pub(super) fn reread(&mut self, pid: u32) {
+        if self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
+            self.rereads.push(Reread { process: snapshot::process(pid), touched: HashSet::new() });
+        }
+    }
+
+    pub(super) fn touch(&mut self, pid: u32, fds: [i32; 2]) {
+        for reread in self.rereads.iter_mut().filter(|r| r.process.pid == pid) {
+            reread.touched.extend(fds);
+        }
+    }
+
+    pub(super) fn apply_rereads(&mut self, watermark: u64) {
+        let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(|r| r.process.to < watermark);
+        self.rereads = waiting;
+        for Reread { process, touched } in ready {
+            let to = process.to;
+            let all = self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid);
+            let members: Vec<TaskId> = all.map(|(id, _)| id).collect();
+            self.apply_process(&process, &members, to, |fd| !touched.contains(&fd));
+        }
+    }
+
+    /// State records of `pid` (0: of anybody) were lost from `first` on.
+    pub fn lost_state(&mut self, pid: u32, first: u64) {
+        let hit: Vec<(TaskId, u32)> =
+            self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid).map(|(id, e)| (id, e.task.pid)).collect();
+        for (id, pid) in hit {
+            self.tasks.files_mut(id).forget(first);
+            self.reread(pid);
+        }
+    }
+
+    /// Begins a new chunk: everything known, at the time everything before was encoded.
+    pub fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
+        self.close_segment(ts);
+        let checkpoint = self.checkpoint(ts, snaps, "tracked");
+        self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
+    }
+
+    fn checkpoint(&mut self, ts: u64, snaps: &[Snap], source: &str) -> Checkpoint {
+        let mut cp = Checkpoint { ts, clock: clock::sample(), source: source.into(), ..Checkpoint::default() };
+        let mut seen_tables = HashSet::new();
+        for (id, entry) in self.tasks.alive() {
+            cp.tasks.push(entry.task.clone());
+            let files = self.tasks.files(id);
+            let open = files.open();
+            if (open.is_empty() && entry.cwd.is_none()) || !seen_tables.insert((entry.task.upid, entry.files)) {
+                continue;
+            }
+            let fds =
+                open.into_iter().map(|(fd, path, cloexec)| Fd { fd, path: path.bytes.clone(), cloexec }).collect();
+            let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
+            cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
+        }
+        for snap in snaps {
+            if let Some(mut call) = self.open_call(snap)
+                && let Some(id) = self.tasks.find(&snap.task.id)
+            {
+                call.utid = self.tasks.get(id).task.utid;
+                cp.in_flight.push(call);
+            }
+        }
+        cp
+    }
+}

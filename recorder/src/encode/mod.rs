@@ -1,0 +1,255 @@
+//! Turns wire records, in time order, into segments and checkpoints.
+//!
+//! One thread does this, because it keeps the state that must be followed in order: who is who ([`Tasks`]) and what
+//! each fd stands for. Sorting inside a segment, column building and compression happen elsewhere.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use systape_abi::Selection;
+use systape_bpf::wire::{self, Record, Snap};
+use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause};
+use systape_format::segment::{SegmentBuilder, SegmentData};
+
+use crate::effects::{self, CallInfo};
+use crate::fds::Name;
+use crate::order::{Batch, Order, Pending};
+use crate::snapshot;
+use crate::tasks::{TaskId, Tasks};
+
+mod calls;
+mod known;
+mod life;
+
+/// What goes on to be compressed, in this order.
+#[derive(Debug)]
+pub enum Piece {
+    /// The head of a chunk.
+    Checkpoint(Box<Checkpoint>),
+    /// A window's events.
+    Segment(Box<SegmentData>),
+}
+
+/// What the encoder needs to know of the recording.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Calls the user asked for.
+    pub selection: Selection,
+    /// Start of the recording.
+    pub window_open: u64,
+    /// Longest life of a segment.
+    pub flush: Duration,
+    /// What the BPF side asks at each call, for calls that began before it could.
+    pub filter: TaskFilter,
+}
+
+/// Filters by what a task is; None = not asked.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Real uid.
+    pub uid: Option<u32>,
+    /// Name of the thread.
+    pub comm: Option<Vec<u8>>,
+    /// cgroup v2 ids.
+    pub cgroups: Option<Vec<u64>>,
+}
+
+impl TaskFilter {
+    /// Whether the task passes.
+    pub fn passes(&self, task: &wire::Task) -> bool {
+        self.uid.is_none_or(|uid| uid == task.uid)
+            && self.comm.as_ref().is_none_or(|comm| *comm == wire::comm(&task.comm))
+            && self.cgroups.as_ref().is_none_or(|ids| ids.contains(&task.cgroup_id))
+    }
+}
+
+/// The state at the start.
+#[derive(Debug)]
+pub struct Start {
+    /// Every task.
+    pub snaps: Vec<Snap>,
+    /// Processes that are recorded.
+    pub processes: Vec<snapshot::Process>,
+    /// When the last of it was read.
+    pub done: u64,
+}
+
+/// Numbers for the last line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Calls stored.
+    pub calls: u64,
+    /// Events of process life stored.
+    pub processes: u64,
+}
+
+/// A /proc reading that waits until the events of its time are known.
+#[derive(Debug)]
+struct Reread {
+    process: snapshot::Process,
+    touched: HashSet<i32>,
+}
+
+/// See the module.
+pub struct Encoder {
+    settings: Settings,
+    order: Order,
+    tasks: Tasks,
+    calls: FxHashMap<(u8, u32), CallInfo>,
+    builder: SegmentBuilder,
+    segment: u32,
+    window_start: u64,
+    /// Time of the latest record so far.
+    latest: u64,
+    first_row: Option<u64>,
+    rereads: Vec<Reread>,
+    /// Calls that ended after the recording did: not in flight.
+    ended: HashSet<(TaskId, u64)>,
+    close_ts: Option<u64>,
+    totals: Totals,
+    pieces: Vec<Piece>,
+}
+
+impl Encoder {
+    /// Begins with what was there before.
+    pub fn new(settings: Settings) -> Self {
+        let window_start = settings.window_open;
+        Self {
+            settings,
+            order: Order::default(),
+            tasks: Tasks::default(),
+            calls: FxHashMap::default(),
+            builder: SegmentBuilder::new(window_start),
+            segment: 0,
+            window_start,
+            latest: window_start,
+            first_row: None,
+            rereads: Vec::new(),
+            ended: HashSet::new(),
+            close_ts: None,
+            totals: Totals::default(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Adds records; nothing is done with them before [`Self::advance`].
+    pub fn add(&mut self, batch: Batch) {
+        self.order.add(batch);
+    }
+
+    /// Encodes every record before `watermark`; u64::MAX stands for all there are.
+    pub fn advance(&mut self, watermark: u64) {
+        for pending in self.order.take(watermark) {
+            self.latest = self.latest.max(pending.ts);
+            self.record(&pending);
+            if self.builder.is_full() {
+                // a later record may carry the same time: it belongs to this window's end all the same
+                self.close_segment(pending.ts.saturating_add(1));
+            }
+        }
+        let watermark = if watermark == u64::MAX { self.latest.saturating_add(1) } else { watermark };
+        let bad = self.order.take_bad();
+        if bad > 0 {
+            self.gap(GapCause::BadRecord, Family::Unknown, CPU_NONE, bad, self.window_start, watermark, 0);
+        }
+        self.apply_rereads(watermark);
+        self.tasks.sweep(watermark);
+        let life = self.settings.flush.as_nanos() as u64;
+        if self.first_row.is_some_and(|first| watermark.saturating_sub(first) >= life) {
+            self.close_segment(watermark);
+        }
+    }
+
+    fn record(&mut self, pending: &Pending) {
+        match wire::parse(pending.bytes()) {
+            Ok(Record::Syscall(s, data)) => self.syscall(&s, data),
+            Ok(Record::Closing(c)) => {
+                let task = self.tasks.find_or_add(&c.id);
+                let effect = self.call_info(c.abi, c.nr).effect;
+                self.touch(c.id.pid, [c.args[0] as i32, c.args[1] as i32]);
+                effects::entered(&mut self.tasks, task, effect, c.ts, &c.args);
+            }
+            Ok(Record::Task(t)) => self.task(&t),
+            Ok(Record::Fork(f)) => self.fork(&f),
+            Ok(Record::Exec(e, path, argv)) => self.exec(&e, path, argv),
+            Ok(Record::Exit(e)) => self.exit(&e),
+            Err(_) => self.gap(GapCause::BadRecord, Family::Unknown, CPU_NONE, 1, pending.ts, pending.ts, 0),
+        }
+    }
+
+    fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
+        *self.calls.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
+    }
+
+    fn interned_call(&mut self, abi: u8, nr: u32, info: &CallInfo) -> u32 {
+        if info.interned.0 == self.segment {
+            return info.interned.1;
+        }
+        let index = self.builder.intern_call(Call { abi, nr });
+        if let Some(info) = self.calls.get_mut(&(abi, nr)) {
+            info.interned = (self.segment, index);
+        }
+        index
+    }
+
+    fn interned_task(&mut self, id: TaskId) -> u32 {
+        let (segment, index) = self.tasks.get(id).interned;
+        if segment == self.segment {
+            return index;
+        }
+        let index = self.builder.intern_task(&self.tasks.get(id).task);
+        self.tasks.get_mut(id).interned = (self.segment, index);
+        index
+    }
+
+    fn interned_name(&mut self, name: &Name) -> u32 {
+        let (segment, index) = name.interned.get();
+        if segment == self.segment {
+            return index;
+        }
+        let index = self.builder.intern_fd_name(&name.bytes);
+        name.interned.set((self.segment, index));
+        index
+    }
+
+    /// Events are missing.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a gap")]
+    pub fn gap(&mut self, cause: GapCause, family: Family, cpu: u32, count: u64, first: u64, last: u64, pid: u32) {
+        self.first_row.get_or_insert(last);
+        self.builder.push_gap(Gap { cause, family, cpu, count, first, last, pid });
+    }
+
+    /// The recording ended at `ts`: calls that end from here on were not in flight.
+    pub fn closing(&mut self, ts: u64) {
+        self.close_ts = Some(ts);
+    }
+
+    /// Ends the segment; rows with a later end than `window_end` belong to the next.
+    pub fn close_segment(&mut self, window_end: u64) {
+        let window_end = window_end.max(self.window_start);
+        let full = std::mem::replace(&mut self.builder, SegmentBuilder::new(window_end));
+        self.segment += 1;
+        self.window_start = window_end;
+        self.first_row = None;
+        if !full.is_empty() {
+            self.pieces.push(Piece::Segment(Box::new(full.finish(window_end))));
+        }
+    }
+
+    /// What is ready to be compressed.
+    pub fn take_pieces(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Events so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").field("segment", &self.segment).field("totals", &self.totals).finish_non_exhaustive()
+    }
+}
