@@ -5,6 +5,7 @@
 #   scripts/test-kernels.sh RECORD ANALYZE [RELEASE...]
 #
 # RECORD must be static (make static). RELEASE: bullseye (5.10), bookworm (6.1), trixie (6.12); default all three.
+# With KEEP=DIR in the environment the tapes are kept there as RELEASE-NAME.tape.
 # Kernels are fetched once into target/kernels by apt, from a private copy of this machine's own sources.
 set -euo pipefail
 record=$(realpath "$1"); analyze=$(realpath "$2"); shift 2
@@ -83,6 +84,7 @@ for release in $releases; do
   for tape in dd sh; do
     sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
   done
+  if [ -n "${KEEP:-}" ]; then for tape in dd sh; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
   check "status of the commands" "0 7" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
   check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"

@@ -83,6 +83,10 @@ fn open(file: &Path) -> Result<Tape> {
     if metadata.is_dir() {
         bail!("{} is a directory, not a tape", file.display());
     }
+    if !metadata.is_file() {
+        // opening a pipe would wait for its writer
+        bail!("{} is not a regular file: save the tape to one first", file.display());
+    }
     Tape::open(file).with_context(|| file.display().to_string())
 }
 

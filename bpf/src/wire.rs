@@ -29,6 +29,9 @@ pub const TASK_RENAME: u16 = 2;
 /// `hdr.flags` of a [`Task`] record: its uid changed.
 pub const TASK_CRED: u16 = 3;
 
+/// `hdr.flags` of a [`Task`] record: every thread of its process moved to its cgroup.
+pub const TASK_CGROUP_ALL: u16 = 5;
+
 const KIND_SYSCALL: u16 = 1;
 const KIND_CLOSING: u16 = 2;
 const KIND_TASK: u16 = 3;

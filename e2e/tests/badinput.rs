@@ -55,7 +55,7 @@ fn what_is_no_tape() {
     lab.analyze(&["./info"]).says(1, &["./info", "no such file"]);
     // a FIFO would be waited for
     run(lab.command("mkfifo").arg("fifo")).expect(0);
-    lab.analyze(&["fifo"]).says(1, &["fifo", "regular file"]);
+    run(lab.command("timeout").arg("5").arg(binary("analyze")).arg("fifo")).says(1, &["fifo", "regular file"]);
 }
 
 #[test]

@@ -164,13 +164,15 @@ fn disk_full() {
     assert_eq!(fs::metadata(lab.path("disk/t.tape")).expect("tape").len(), 200 << 10);
     fs::copy(lab.path("disk/t.tape"), lab.path("t.tape")).expect("copy");
     complete_until(&lab);
-    let rows = lab.analyze(&["t.tape", "-s", "-e", "getppid", "--format", "json"]).expect(0).json();
+    let rows = lab.analyze(&["t.tape", "-s", "-e", "getppid", "--comm=flood", "--format", "json"]).expect(0).json();
     let calls = rows[0]["calls"].as_u64().expect("calls");
     assert!((65_536..1_500_007).contains(&calls), "{calls} calls in 200 KiB");
-    assert_eq!(
-        lab.analyze(&["t.tape", "--format", "csv", "-e", "getppid"]).expect(0).text().lines().count() as u64,
-        calls + 1
-    );
+    // the last segment may have lost the columns that a listing needs: then that is said
+    let text = lab.analyze(&["t.tape", "-e", "getppid", "--comm=flood"]).expect(0).text();
+    let (lost, listed): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("LOST up to "));
+    let most = |line: &&str| line.split(' ').nth(3).and_then(|n| n.parse::<u64>().ok()).expect("a number");
+    let (lost, listed) = (lost.iter().map(most).sum::<u64>(), listed.len() as u64);
+    assert!((listed..=listed + lost).contains(&calls), "{calls} calls, {listed} listed, up to {lost} lost");
 
     // without a command the status is 1
     let program = start_numbered(&lab, 0);
@@ -215,10 +217,12 @@ fn read_cut(lab: &Lab, tape: &[u8], all: &[Block], (len, zeros): (usize, usize))
         return;
     }
     assert!(said.iter().all(|said| !said.contains("until -")), "{what}: {said:?}");
-    let whole_tape = len == tape.len();
+    // the end mark is a block, the footer behind it only a short cut to it
+    let ended = len >= all[all.len() - 1].end;
     let info = info.expect(0).json().remove(0);
-    assert_eq!(info["clean_end"], whole_tape, "{what}: {info}");
-    assert_eq!(check.expect(i32::from(!whole_tape)).json()[0]["clean_end"], whole_tape, "{what}");
+    assert_eq!(info["clean_end"], ended, "{what}: {info}");
+    let sound = if ended && len < tape.len() { codes[2] } else { i32::from(len < tape.len()) };
+    assert_eq!(check.expect(sound).json()[0]["clean_end"], ended, "{what}");
     let (whole, present) = rows_within(all, len);
     let kept = |n: u64, by: &str| {
         assert!(

@@ -110,6 +110,14 @@ pub struct Returned<'a> {
     pub open_how_flags: Option<u64>,
 }
 
+/// Whether a call that was entered puts a file into some other process (SECCOMP_IOCTL_NOTIF_ADDFD): the only such record
+/// of an ioctl.
+pub fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
+    const IOCTL: u32 = 16;
+    const NOTIF_ADDFD: u64 = 0x4018_2103;
+    nr == IOCTL && args[1] & 0xffff_ffff == NOTIF_ADDFD
+}
+
 /// A call that closes fds was entered at `ts`.
 pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
     let fd = |i: usize| args[i] as i32;

@@ -21,6 +21,7 @@ pub mod progress;
 pub mod rights;
 pub mod run;
 pub mod session;
+pub mod signals;
 pub mod snapshot;
 pub mod stage;
 pub mod target;

@@ -1,15 +1,12 @@
 //! One recording from start to end.
 
 use std::io::Read;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use indicatif::{HumanBytes, HumanCount};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use systape_bpf::target_bits;
 use systape_format::model::{End, Family};
 
@@ -18,6 +15,7 @@ use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
 use crate::pipeline::{Pipeline, Sink};
 use crate::progress::Line;
+use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::{Child, exit_status};
 use crate::{clock, output, session, snapshot};
@@ -230,7 +228,7 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
 /// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.
 fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
     if child.ended().is_none() && config.kill {
-        child.signal(SIGTERM);
+        child.signal(libc::SIGTERM);
         let patience = Instant::now();
         while child.ended().is_none() && patience.elapsed() < Duration::from_secs(5) {
             signals.wait(TICK);
@@ -252,37 +250,4 @@ fn tape_id(seed: u64) -> [u8; 16] {
         id[8..].copy_from_slice(&pid.to_le_bytes());
     }
     id
-}
-
-/// Signals as something to wait for.
-struct Signals {
-    end: UnixStream,
-    child: UnixStream,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let (end, end_writer) = UnixStream::pair()?;
-        let (child, child_writer) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::low_level::pipe::register(signal, end_writer.try_clone()?)?;
-        }
-        signal_hook::low_level::pipe::register(SIGCHLD, child_writer)?;
-        end.set_nonblocking(true)?;
-        child.set_nonblocking(true)?;
-        Ok(Self { end, child })
-    }
-
-    /// Waits until a signal comes or the time is over; true when it was one that ends the recording.
-    fn wait(&self, time: Duration) -> bool {
-        let mut fds =
-            [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: fds is a valid array of two pollfd.
-        unsafe { libc::poll(fds.as_mut_ptr(), 2, ms) };
-        let mut sink = [0; 64];
-        let mut readable = |mut s: &UnixStream| s.read(&mut sink).is_ok_and(|n| n > 0);
-        readable(&self.child);
-        readable(&self.end)
-    }
 }

@@ -9,6 +9,7 @@ use std::ptr;
 use anyhow::{Context, Result};
 
 use crate::config::Command;
+use crate::signals;
 
 /// Exit status of the child when its execve fails.
 const EXEC_FAILED: i32 = 126;
@@ -108,7 +109,9 @@ fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], 
     unsafe {
         if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
             // Rust ignores SIGPIPE for itself; the command must not inherit that
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            if !signals::was_ignored(libc::SIGPIPE) {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            }
             libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
             let message = b"record: cannot execute the command\n";
             libc::write(2, message.as_ptr().cast(), message.len());

@@ -164,6 +164,15 @@ impl Tasks {
         }
     }
 
+    /// All threads of the process are in this cgroup now.
+    pub fn move_process(&mut self, id: TaskId, cgroup_id: u64) {
+        let upid = self.get(id).task.upid;
+        for entry in self.entries.iter_mut().flatten().filter(|e| e.task.upid == upid) {
+            entry.task.cgroup_id = cgroup_id;
+            entry.interned = (u32::MAX, 0);
+        }
+    }
+
     /// The process's current directory changed; threads share it.
     pub fn set_cwd(&mut self, id: TaskId, cwd: Option<Rc<Name>>) {
         let task = &self.get(id).task;

@@ -143,6 +143,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct seccomp {
+	int mode;
+};
+
 struct upid {
 	int nr;
 	void *ns;
@@ -191,6 +195,8 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct sigpending pending;
 	struct css_set *cgroups;
+	struct seccomp seccomp;
+	unsigned int ptrace;
 };
 
 /* before 5.14 (2f064a59a11f: __state) */

@@ -45,7 +45,9 @@ struct task_state {
 	u8 armed; /* the command before its execve */
 	u8 fresh; /* made by fork, has not returned from it yet */
 	u8 began_before; /* the iterator saw it in a call when the recording began */
-	u8 pad[3];
+	u8 entered; /* it is in a call whose enter was seen, recorded or not */
+	u8 seen; /* something of it was seen since the recording began */
+	u8 pad;
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
 	u64 pad2;

@@ -143,6 +143,19 @@ out:
 	return 0;
 }
 
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct task_struct *task, bool threadgroup)
+{
+	struct task_state *st;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	st = state_of(task, false);
+	if (st && st->matched != NOT_MATCHED && !st->armed)
+		send_task(task, threadgroup ? TASK_CGROUP_ALL : TASK_CGROUP);
+	return 0;
+}
+
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {

@@ -89,7 +89,7 @@ static __always_inline u8 mark(struct task_struct *task, const struct wire_snap 
 		st->armed = armed;
 	}
 	/* one that was recorded already is in a call whose enter was seen, or in one that is not selected */
-	if (!st->in_call && !st->rec.start && snap->nr != SNAP_NO_CALL && !st->armed)
+	if (!st->seen && snap->nr != SNAP_NO_CALL && !st->armed)
 		st->began_before = 1;
 	return state_only || st->armed ? SNAP_IDLE : SNAP_ASK;
 }

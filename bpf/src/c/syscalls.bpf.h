@@ -135,6 +135,29 @@ static __always_inline void send_closing(struct task_state *st)
 	send_state(&c, sizeof(c), c.id.pid);
 }
 
+#define NR_IOCTL_64 16
+#define SECCOMP_IOCTL_NOTIF_ADDFD 0x40182103 /* include/uapi/linux/seccomp.h */
+
+/*
+ * A seccomp supervisor may put a file at any fd of the task it supervises, and
+ * neither call tells which task that is: user space then looks at all again.
+ */
+static __noinline int send_injection(struct pt_regs *regs)
+{
+	struct wire_closing c = {};
+
+	c.hdr.kind = WIRE_CLOSING;
+	c.hdr.cpu = bpf_get_smp_processor_id();
+	fill_ident(&c.id, current_task());
+	c.ts = bpf_ktime_get_ns();
+	c.args[0] = regs->di;
+	c.args[1] = regs->si;
+	c.nr = NR_IOCTL_64;
+	c.abi = ABI_X86_64;
+	send_state(&c, sizeof(c), 0);
+	return 0;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
@@ -144,6 +167,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 
 	if (window != WINDOW_OPEN)
 		return 0;
+	if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
+		send_injection(regs);
 	st = recorded_current();
 	if (!st)
 		return 0;
@@ -158,6 +183,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	}
 	st->fresh = 0;
 	st->began_before = 0;
+	st->entered = 1;
+	st->seen = 1;
 	if (!(d->flags & (SC_SELECTED | SC_STATE)))
 		return 0;
 	begin_call(st, regs, abi, id);
@@ -211,9 +238,17 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 		send_call(&st->rec, len);
 }
 
+/* Only for these the kernel skips the enter tracepoint of a call. */
+static __always_inline bool may_be_denied(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->seccomp.mode) && BPF_CORE_READ(task, seccomp.mode))
+		return true;
+	return BPF_CORE_READ(task, ptrace);
+}
+
 /* An exit whose enter was not seen. */
 static __always_inline bool begin_without_enter(struct task_state *st, struct pt_regs *regs, struct task_struct *task,
-						u64 end, long ret)
+						u64 end)
 {
 	long id = regs->orig_ax;
 	u8 abi;
@@ -221,22 +256,20 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	if (id < 0) /* ptrace or seccomp took the number away: nothing to name */
 		return false;
 	abi = abi_of(task, id);
+	st->rec.start = end;
 	if (st->fresh) {
 		st->rec.state = CALL_CLONE_CHILD;
-		st->rec.start = end;
-	} else if (st->began_before) {
+	} else if (st->began_before || (!st->seen && !may_be_denied(task))) {
 		st->rec.state = CALL_BEGAN_BEFORE;
 		st->rec.start = window_open_ts;
-	} else if (st->rec.end || st->rec.start) {
-		/* it has been recorded before, so the window was open at its enter */
+	} else if (st->seen && may_be_denied(task)) {
 		st->rec.state = CALL_DENIED;
-		st->rec.start = end;
 	} else {
 		st->rec.state = CALL_LOST_ENTER;
-		st->rec.start = end;
 	}
 	st->fresh = 0;
 	st->began_before = 0;
+	st->seen = 1;
 	begin_call(st, regs, abi, id);
 	return true;
 }
@@ -259,9 +292,14 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	without_enter = !st->in_call;
 	if (st->in_call) {
 		st->in_call = 0;
+		st->entered = 0;
 		st->rec.state = CALL_COMPLETE;
+	} else if (st->entered) {
+		/* the filters said no when it was entered */
+		st->entered = 0;
+		return 0;
 	} else {
-		if (window != WINDOW_OPEN || !begin_without_enter(st, regs, task, end, ret)) {
+		if (window != WINDOW_OPEN || !begin_without_enter(st, regs, task, end)) {
 			st->fresh = 0;
 			return 0;
 		}

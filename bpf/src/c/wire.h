@@ -108,7 +108,13 @@ struct wire_closing {
 	u8 pad[3];
 };
 
-enum task_reason { TASK_SEEN = 1, TASK_RENAME = 2, TASK_CRED = 3 };
+enum task_reason {
+	TASK_SEEN = 1,
+	TASK_RENAME = 2,
+	TASK_CRED = 3,
+	TASK_CGROUP = 4, /* moved to another cgroup */
+	TASK_CGROUP_ALL = 5, /* with all threads of its process */
+};
 
 struct wire_task {
 	struct wire_hdr hdr; /* flags: enum task_reason */

@@ -69,6 +69,9 @@ impl Encoder {
         }
         let (Some(&first), Some(fds)) = (members.first(), &process.fds) else { return };
         let files = self.tasks.files_mut(first);
+        if fds.iter().any(|(_, name, _)| name == b"anon_inode:[io_uring]") {
+            files.make_opaque(since);
+        }
         for (fd, name, cloexec) in fds {
             if keep(*fd) {
                 files.set(since, *fd, Name::new(name.clone()), *cloexec);

@@ -45,6 +45,7 @@ impl Encoder {
                 let ev = self.event(ProcessKind::Cred, t.ts, id);
                 self.process_event(ev);
             }
+            wire::TASK_CGROUP_ALL => self.tasks.move_process(id, t.cgroup_id),
             // its first call came after the start: its files were never told
             _ if !known && !self.tasks.files(id).is_complete() => self.reread(t.id.pid),
             _ => {}

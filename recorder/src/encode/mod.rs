@@ -164,6 +164,7 @@ impl Encoder {
     fn record(&mut self, pending: &Pending) {
         match wire::parse(pending.bytes()) {
             Ok(Record::Syscall(s, data)) => self.syscall(&s, data),
+            Ok(Record::Closing(c)) if effects::is_injection(c.nr, &c.args) => self.lost_state(0, c.ts),
             Ok(Record::Closing(c)) => {
                 let task = self.tasks.find_or_add(&c.id);
                 let effect = self.call_info(c.abi, c.nr).effect;

@@ -1,0 +1,80 @@
+//! Signals: what `record` was started with, and the ones that end a recording.
+//!
+//! A signal that was ignored at the start (nohup, background jobs of scripts) stays ignored, for `record` and for the
+//! command. Rust's runtime ignores SIGPIPE before main, so the dispositions are read before the runtime starts.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+
+/// Bit n = signal n was ignored when the process began.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn read_dispositions() {
+    for signal in [SIGHUP, SIGINT, SIGTERM, SIGPIPE] {
+        let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: action is a valid sigaction to write to; with a null second argument nothing is changed. Zeroed bytes
+        // are a value of it, should the call fail.
+        let action = unsafe {
+            libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+            action.assume_init()
+        };
+        if action.sa_sigaction == libc::SIG_IGN {
+            IGNORED.fetch_or(1 << signal, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Run by the loader before main and before Rust's runtime.
+#[used]
+// SAFETY: .init_array holds functions of this type; this one touches an atomic and calls sigaction only.
+#[unsafe(link_section = ".init_array")]
+static READ_DISPOSITIONS: extern "C" fn() = read_dispositions;
+
+/// Whether `signal` (one of HUP, INT, TERM, PIPE) was ignored when the process began.
+pub fn was_ignored(signal: i32) -> bool {
+    IGNORED.load(Ordering::Relaxed) & (1 << signal) != 0
+}
+
+/// Signals as something to wait for.
+#[derive(Debug)]
+pub struct Signals {
+    end: UnixStream,
+    child: UnixStream,
+}
+
+impl Signals {
+    /// Catches those that end a recording, unless they were ignored, and SIGCHLD.
+    ///
+    /// # Errors
+    /// When no socket pair or handler can be made.
+    pub fn new() -> Result<Self> {
+        let (end, end_writer) = UnixStream::pair()?;
+        let (child, child_writer) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|s| !was_ignored(*s)) {
+            signal_hook::low_level::pipe::register(signal, end_writer.try_clone()?)?;
+        }
+        signal_hook::low_level::pipe::register(SIGCHLD, child_writer)?;
+        end.set_nonblocking(true)?;
+        child.set_nonblocking(true)?;
+        Ok(Self { end, child })
+    }
+
+    /// Waits until a signal comes or the time is over; true when it was one that ends the recording.
+    pub fn wait(&self, time: Duration) -> bool {
+        let mut fds =
+            [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: fds is a valid array of two pollfd.
+        unsafe { libc::poll(fds.as_mut_ptr(), 2, ms) };
+        let mut sink = [0; 64];
+        let mut readable = |mut s: &UnixStream| s.read(&mut sink).is_ok_and(|n| n > 0);
+        readable(&self.child);
+        readable(&self.end)
+    }
+}
