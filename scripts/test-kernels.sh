@@ -77,7 +77,7 @@ for release in $releases; do
   # a boot that dies before init's marker is qemu's, not ours: tried again
   for _ in 1 2 3 4; do
     timeout 180 qemu-system-x86_64 -cpu qemu64,-cx16 -m 1G -smp 2 -nographic -no-reboot -kernel "$kernel" \
-      -initrd "$initramfs" -append "console=ttyS0 panic=-1 quiet" </dev/null >"$out/console" 2>&1 || true
+      -initrd "$initramfs" -append "console=ttyS0 panic=-1 ${KERNEL_ARGS:-quiet}" </dev/null >"$out/console" 2>&1 || true
     if grep -q SYSTAPE-BOOTED "$out/console"; then break; fi
   done
   tr -d '\r' <"$out/console" >"$out/log"

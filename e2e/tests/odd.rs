@@ -214,7 +214,7 @@ fn long_arguments_and_bytes_that_are_no_text() {
 fn a_closed_pipe_is_no_error() {
     let Some(lab) = Lab::with_bpf() else { return };
     let target = lab.cc("target", &[]);
-    lab.record("t.tape", &[], &[&target, "spin", "200003"]).expect(0);
+    lab.record("t.tape", &[], &[&target, "spin", "60013"]).expect(0);
     let analyze = lab::binary("analyze").display().to_string();
     let reports = ["", "-s", "--format json", "--format csv", "--sort end", "-S"];
     for report in reports {

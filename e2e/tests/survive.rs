@@ -88,7 +88,10 @@ fn killed_at_fifty_calls_a_second() {
     std::thread::sleep(Duration::from_millis(100)); // truth goes on a little
     let until = complete_until(&lab);
     // at this rate all of a segment is in the last 50 ms or before
-    let last = seeks(&lab, &[]).last().expect("calls").ts();
+    let calls = seeks(&lab, &[]);
+    assert!(calls.len() > 30, "{} calls", calls.len());
+    assert!(calls.windows(2).all(|two| two[1].num("offset") == two[0].num("offset") + 1), "a hole in the listing");
+    let last = calls[calls.len() - 1].ts();
     assert!(last > until - 1_100_000_000, "the last call is at {last} of {until}");
     let truth = numbered(&lab, "truth");
     let last = assert_no_hole(&lab, &truth, last.max(until - 1_100_000_000));
