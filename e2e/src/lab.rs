@@ -143,9 +143,11 @@ impl Lab {
         record
     }
 
-    /// Starts `record` without a command, and returns once it records.
+    /// Starts `record` without a command, and returns once it records. An older tape of that name is removed, since its
+    /// bytes would be taken for the new one's.
     #[track_caller]
     pub fn attach(&self, tape: &str, options: &[&str]) -> Background {
+        fs::remove_file(self.path(tape)).ok();
         let mut record = Background::start(&mut self.record_command(tape, options, &[]));
         let (path, deadline) = (self.path(tape), Instant::now() + Duration::from_secs(20));
         // its first bytes are written when everything is attached and counts

@@ -43,7 +43,7 @@ fn exec_by_a_process_that_shares_a_table() {
 
 #[test]
 fn a_file_put_there_by_a_supervisor() {
-    scenario("rare", "addfd", 4);
+    scenario("rare", "addfd", 6);
 }
 
 #[test]

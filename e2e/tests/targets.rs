@@ -244,12 +244,13 @@ fn a_tape_begins_when_everything_counts() {
     let program = Background::start(lab.command(target).args(["numbered", "truth", "9000000", "0"]));
     lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8) && numbered(&lab, "truth")[0] > 0);
     for target in ["-p", "-t"] {
-        lab.attach_anew("t.tape", &[target, &program.pid_text(), "--for", "50ms"]).wait().expect(0);
+        lab.attach_anew("t.tape", &[target, &program.pid_text(), "--for", "300ms"]).wait().expect(0);
         lab.assert_whole("t.tape");
         let truth = numbered(&lab, "truth");
         // the first of its calls that began in the recording
         let calls = lab.calls("t.tape", &["-e", "lseek", "--max-events", "2"]);
-        let first = calls.iter().find(|c| c.incomplete().is_none()).expect("a whole call");
+        let first = calls.iter().find(|c| c.incomplete().is_none());
+        let first = first.unwrap_or_else(|| panic!("no whole call: {calls:?}"));
         let i = usize::try_from(first.num("offset")).expect("number");
         // the call before it began before the tape did, and this one before the next: so less time passed between
         // the tape's begin and this call than from the one to the other

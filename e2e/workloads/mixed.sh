@@ -14,6 +14,8 @@ git -C repo config pack.threads 1
 git -C repo config gc.auto 0
 git -C repo config maintenance.auto false
 cp tree/main.c repo/main.c
+# as old as the index can tell: else git compares contents again, or not, as the clock will have it
+touch -d 2020-01-01T00:00:00 repo/main.c
 git -C repo add main.c
 git -C repo commit -q -m first
 git -C repo status --short

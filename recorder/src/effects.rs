@@ -221,6 +221,11 @@ pub fn resolve(tasks: &mut Tasks, task: TaskId, info: &CallInfo, start: u64, fd:
         let closing = tasks.get_mut(task).closing.take();
         return closing.filter(|c| c.fd == fd).and_then(|c| c.name);
     }
+    if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
+        && let Some(closing) = tasks.get(task).closing.as_ref().filter(|c| c.fd == fd)
+    {
+        return closing.name.clone();
+    }
     tasks.files(task).at(start, fd).cloned()
 }
 

@@ -3,6 +3,7 @@
 //! What is the same for all rows of a thread or a call is written once per segment and copied. Values that may not fit
 //! the 53 bits of a JSON number (addresses, offsets, lengths) are strings, always, so a field has one type.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use systape_abi::{ArgKind, FlagStyle};
@@ -38,7 +39,22 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
         return out.push(b'"');
     }
     // a String always serializes, and writing to a Vec never fails
-    let _ = serde_json::to_writer(out, &String::from_utf8_lossy(text));
+    let _ = serde_json::to_writer(out, &lossless(text));
+}
+
+/// Bytes as text: what is not UTF-8 becomes `\xNN`, so that two names never look the same.
+pub fn lossless(text: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for chunk in text.utf8_chunks() {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = std::fmt::Write::write_fmt(&mut out, format_args!("\\x{byte:02x}"));
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn optional(out: &mut Vec<u8>, text: Option<&[u8]>) {

@@ -12,6 +12,7 @@ use super::Context;
 use crate::args::{Format, SummaryMode};
 use crate::calls::CallInfo;
 use crate::output::line;
+use crate::render::json::lossless;
 use crate::render::{csv, num};
 use crate::summary::collect;
 use crate::summary::hist::QUANTILE_ERROR;
@@ -172,7 +173,7 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, width: usize, lead: &str) {
 /// What identifies a group, by the names of the listing.
 fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
     let task = &group.task;
-    let comm = || Value::from(String::from_utf8_lossy(&task.comm));
+    let comm = || Value::from(lossless(&task.comm));
     let uid = || if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() };
     match context.config.mode {
         SummaryMode::Total => Vec::new(),

@@ -44,9 +44,7 @@ impl Encoder {
         if errno != 0 {
             effects::failed(&mut self.tasks, task, &info);
         } else if let Some(effects) = returned.filter(|_| state.returned()) {
-            if info.effect != Effect::None {
-                self.touch(s.id.pid, [s.ret as i32, -1]);
-            }
+            self.touch(s.id.pid, new_fds(&info, s, effects.pair));
             let returned = Returned { end: s.end, ret: s.ret, args: &s.args, ..effects };
             effects::returned(&mut self.tasks, task, &info, returned);
         }
@@ -181,7 +179,18 @@ fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
     }
 }
 
-fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
+/// The fds a call that succeeded made or replaced; -1 = none.
+pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [i32; 2] {
+    match info.effect {
+        Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 => [s.ret as i32, -1],
+        Effect::Fcntl | Effect::SocketCall => [s.ret as i32, -1],
+        Effect::NewFdPair => pair.unwrap_or([-1; 2]),
+        _ => [-1; 2],
+    }
+}
+
+/// The two fds of a captured int[2].
+pub(super) fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
     let (a, b) = bytes.split_first_chunk::<4>()?;
     Some([i32::from_ne_bytes(*a), i32::from_ne_bytes(*b.first_chunk::<4>()?)])
 }

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
-use systape_bpf::wire::{self, CAPTURE_NAME0, Record, Snap, captures};
+use systape_bpf::wire::{self, Record, Snap};
 use systape_format::model::{Checkpoint, Fd, FdTable};
 
+use super::calls::{new_fds, pair_of};
 use super::{Encoder, Piece, Reread, Start};
+use crate::effects::CallInfo;
 use crate::fds::Name;
 use crate::tasks::TaskId;
 use crate::{clock, snapshot};
@@ -39,14 +41,18 @@ impl Encoder {
     /// fds that waiting records touch before `until`, by process.
     fn touched_fds(&mut self, until: u64) -> FxHashMap<u32, HashSet<i32>> {
         let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
+        let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
         for pending in self.order.before(until) {
             match wire::parse(pending.bytes()) {
                 Ok(Record::Closing(c)) => {
                     let set = touched.entry(c.id.pid).or_default();
                     set.extend([c.args[0] as i32, c.args[1] as i32]);
                 }
-                Ok(Record::Syscall(s, _)) if s.ret >= 0 && captures(&s).any(|c| c.arg >= CAPTURE_NAME0) => {
-                    touched.entry(s.id.pid).or_default().insert(s.ret as i32);
+                Ok(Record::Syscall(s, data)) if s.ret >= 0 => {
+                    let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
+                    // a pair is the only thing such a call captures before its names
+                    let fds = new_fds(info, &s, pair_of(data));
+                    touched.entry(s.id.pid).or_default().extend(fds);
                 }
                 _ => {}
             }
