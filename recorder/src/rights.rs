@@ -32,6 +32,14 @@ pub fn missing() -> Vec<&'static str> {
         .collect()
 }
 
+/// Whether this process lives in the machine's first pid namespace. In another one its ids are not those the kernel side
+/// sees: it would take other processes for its targets and record itself.
+pub fn in_first_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO, include/linux/proc_ns.h
+    const FIRST: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").map_or(true, |link| link.as_os_str() == FIRST)
+}
+
 /// What is missing in the tape for lack of a capability, one line each.
 pub fn notes() -> Vec<String> {
     let set = effective();

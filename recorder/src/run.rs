@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{HumanBytes, HumanCount};
 use systape_bpf::target_bits;
 use systape_format::model::{End, Family};
@@ -18,7 +18,7 @@ use crate::progress::Line;
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::{Child, exit_status};
-use crate::{clock, output, session, snapshot};
+use crate::{clock, output, rights, session, snapshot};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
 pub const FAILED: u8 = 125;
@@ -62,6 +62,11 @@ pub fn record(config: &Config) -> Result<u8> {
         }
         found => found.and_then(Result::ok),
     };
+    if !rights::in_first_pid_namespace() {
+        bail!(
+            "this is a container with process ids of its own: run record outside of it (or with the host's pids, docker run --pid=host)"
+        );
+    }
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let signals = Signals::new().context("cannot catch signals")?;
     let mut programs = Programs::load(config)?;
