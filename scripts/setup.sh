@@ -34,7 +34,7 @@ if [ "$wanted" = test ]; then
     need python3 command -v python3
     need tar runs tar
     need findutils command -v find
-    need attr command -v setfattr
+    need libcap2-bin command -v setcap
     need util-linux command -v unshare
     need procps command -v ps
     # the slow file system of a test
@@ -85,4 +85,10 @@ fi
 if [ "$(uname -s)" = Linux ] && ! [ -d /sys/kernel/tracing/events/syscalls ] && can_be_root; then
     "${as_root[@]}" mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null ||
         say "tracefs cannot be mounted on /sys/kernel/tracing: built-in names of arguments are used"
+fi
+
+# The tests of -G make cgroups. A booted system has the hierarchy mounted, a bare container may not.
+if [ "$wanted" = test ] && ! grep -q ' /sys/fs/cgroup' /proc/self/mounts && [ -d /sys/fs/cgroup ] && can_be_root; then
+    "${as_root[@]}" mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null ||
+        say "cgroup v2 cannot be mounted on /sys/fs/cgroup: the tests of -G will fail"
 fi

@@ -90,6 +90,22 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
     Ok((value, &bytes[needed..]))
 }
 
+/// Bytes of a syscall record in front of its captures, which are left out when there are none.
+const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
+
+fn copy_syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
+    if bytes.len() != PLAIN_SYSCALL {
+        return copy(bytes, KIND_SYSCALL);
+    }
+    let mut whole = [0; size_of::<Syscall>()];
+    whole[..PLAIN_SYSCALL].copy_from_slice(bytes);
+    let (r, _) = copy::<Syscall>(&whole, KIND_SYSCALL)?;
+    if r.captures > 0 {
+        return Err(BadRecord { kind: KIND_SYSCALL, len: bytes.len(), needed: size_of::<Syscall>() });
+    }
+    Ok((r, &[]))
+}
+
 /// Reads one record.
 ///
 /// # Errors
@@ -98,7 +114,7 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
     let kind = kind(bytes);
     Ok(match kind {
         KIND_SYSCALL => {
-            let (r, data) = copy::<Syscall>(bytes, kind)?;
+            let (r, data) = copy_syscall(bytes)?;
             let needed: usize = captures(&r).map(|c| usize::from(c.len)).sum();
             if data.len() < needed {
                 return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Syscall>() + needed });
@@ -208,10 +224,13 @@ mod tests {
         let mut bytes = vec![0u8; 144];
         bytes[0] = 1;
         assert!(matches!(parse(&bytes), Ok(Record::Syscall(_, []))));
+        assert!(matches!(parse(&bytes[..112]), Ok(Record::Syscall(_, []))), "without captures");
+        assert!(parse(&bytes[..113]).is_err());
         // one capture of 9 bytes that are not there
         bytes[110] = 1;
         bytes[112 + 2] = 9;
         assert_eq!(parse(&bytes).unwrap_err().needed, 153);
+        assert_eq!(parse(&bytes[..112]).unwrap_err().needed, 144);
         bytes[0] = 77;
         assert_eq!(parse(&bytes).unwrap_err().kind, 77);
     }

@@ -218,6 +218,10 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 	struct slot *s = state_slot(st);
 
 	st->rec.hdr.cpu = bpf_get_smp_processor_id();
+	if (!s && !st->rec.captures && !state) {
+		send_plain(&st->rec);
+		return;
+	}
 	if (s) {
 		s->rec = st->rec;
 		if (len > sizeof(s->rec) + SLOT_DATA)

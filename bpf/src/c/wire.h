@@ -92,9 +92,10 @@ struct wire_syscall {
 	u8 state;
 	u8 captures;
 	u8 pad;
-	struct wire_capture cap[MAX_CAPTURES];
+	struct wire_capture cap[MAX_CAPTURES]; /* left out when captures is 0 */
 	/* data follows */
 };
+#define WIRE_PLAIN_SYSCALL __builtin_offsetof(struct wire_syscall, cap)
 
 #define WIRE_UNSELECTED 1
 
