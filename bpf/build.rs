@@ -1,4 +1,4 @@
-//! Compiles `src/bpf/main.bpf.c` with clang and generates the libbpf skeleton.
+//! Compiles `src/c/systape.bpf.c` with clang and generates the libbpf skeleton.
 
 use std::env;
 use std::path::PathBuf;

@@ -106,13 +106,14 @@ fn paths_beside_a_flood_stay_right() {
     let paths: Vec<_> = (0..POLITE).map(|i| lab.file(&file(i))).collect();
     assert_eq!(closed, paths);
     // seeks may be lost; those that are there say to which file number they belong
+    // (opens and closes have a ring of their own)
     let mut seen = 0;
     for call in of("lseek").filter(|c| c.arg("whence")["text"] == "SEEK_SET") {
         let path = &paths[usize::try_from(call.num("offset")).expect("offset")];
         assert_eq!(call.fd_path("fd"), Some(path.as_str()), "{call:?}");
         seen += 1;
     }
-    assert!(seen > 0 && seen <= 3 * POLITE, "{seen} seeks");
+    assert!(seen <= 3 * POLITE, "{seen} seeks");
 }
 
 #[test]

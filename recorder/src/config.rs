@@ -12,8 +12,6 @@ use systape_abi::Selection;
 
 use crate::args::{Args, parse_size};
 
-/// Ring for syscalls, each.
-const DEFAULT_RING: u64 = 16 << 20;
 const MAX_RING: u64 = 1 << 30;
 
 /// A command that could be found, ready for execve.
@@ -57,8 +55,8 @@ pub struct Config {
     pub selection_text: Vec<String>,
     /// Follow children.
     pub inherit: bool,
-    /// Bytes of each bulk ring.
-    pub ring_bytes: u32,
+    /// Bytes of each bulk ring; None = what suits the number of CPUs.
+    pub ring_bytes: Option<u32>,
     /// Wait before the start.
     pub delay: Option<Duration>,
     /// Bytes kept of a string.
@@ -113,7 +111,7 @@ impl Config {
             selection,
             selection_text: args.events,
             inherit: !args.no_inherit,
-            ring_bytes: args.ring.as_deref().map_or(Ok(DEFAULT_RING as u32), ring_size)?,
+            ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
             delay: args.delay,
             string_limit: args.string_size,
             limit_time: args.limit_time,

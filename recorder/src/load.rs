@@ -21,7 +21,8 @@ use crate::config::Config;
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
 const PROCESS_RING: u32 = 4 << 20;
-/// All bulk rings together, when the machine has many CPUs.
+/// Each bulk ring without -m, and all of them together when the machine has many CPUs.
+const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
 
 const WINDOW_OPEN: u32 = 1;
@@ -81,7 +82,8 @@ impl Programs {
         set_options(&mut open, config, task_storage, rings)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let mut programs = Self { skel, bulk: Vec::new(), ring_bytes: 0, epoch: 0 };
-        programs.make_rings(rings, config.ring_bytes.min((BULK_BUDGET / rings).max(1 << 20)))?;
+        let suitable = BULK_RING.min(BULK_BUDGET / rings);
+        programs.make_rings(rings, config.ring_bytes.unwrap_or(suitable))?;
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
         Ok(programs)

@@ -154,7 +154,8 @@ fn parse_format(text: &str) -> (Vec<String>, Vec<String>) {
     let fields = text.lines().filter_map(|line| line.trim().strip_prefix("field:"));
     let declared = fields.filter_map(|field| field.split(';').next());
     declared
-        .filter(|d| !d.contains("common_") && !d.contains("__syscall_nr"))
+        // newer kernels append copies of strings (__data_loc), which are no arguments
+        .filter(|d| !d.contains("common_") && !d.contains("__syscall_nr") && !d.starts_with("__data_loc"))
         .filter_map(|d| {
             let at = d.rfind([' ', '*'])? + 1;
             Some((d[at..].to_owned(), d[..at].trim_end().to_owned()))

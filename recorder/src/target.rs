@@ -1,4 +1,4 @@
-//! The command that is recorded: made before the probes are attached, started once they are.
+//! The command that is recorded: made while the window is closed, started once it is open.
 
 use std::ffi::CString;
 use std::io;
