@@ -241,10 +241,12 @@ fn selected_calls() {
 fn a_tape_begins_when_everything_counts() {
     let Some(lab) = Lab::with_bpf() else { return };
     let target = lab.cc("target", &[]);
-    let program = Background::start(lab.command(target).args(["numbered", "truth", "9000000", "0"]));
-    lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8) && numbered(&lab, "truth")[0] > 0);
-    for target in ["-p", "-t"] {
-        lab.attach_anew("t.tape", &[target, &program.pid_text(), "--for", "300ms"]).wait().expect(0);
+    for option in ["-p", "-t"] {
+        // enough calls for some seconds, without a pause: it is in a call, not asleep in one, when the recording begins
+        fs::remove_file(lab.path("truth")).ok();
+        let program = Background::start(lab.command(&target).args(["numbered", "truth", "20000000", "0"]));
+        lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8));
+        lab.attach_anew("t.tape", &[option, &program.pid_text(), "--for", "300ms"]).wait().expect(0);
         lab.assert_whole("t.tape");
         let truth = numbered(&lab, "truth");
         // the first of its calls that began in the recording
@@ -257,7 +259,7 @@ fn a_tape_begins_when_everything_counts() {
         let most = truth[i + 1] - truth[i - 1];
         assert!(
             first.ts() < most,
-            "{target}: no call in the first {} ns, although there is one every {most}",
+            "{option}: no call in the first {} ns, although there is one every {most}",
             first.ts()
         );
         // a call that was open at the start is not one whose entry was lost

@@ -86,12 +86,12 @@ impl Config {
             bail!("-a records the whole system: leave out -a or the other target");
         }
         for &pid in &args.pid {
-            if !Path::new(&format!("/proc/{pid}")).exists() {
+            if !is_alive(pid) {
                 bail!("-p {pid}: there is no such process");
             }
         }
         for &tid in &args.tid {
-            if !Path::new(&format!("/proc/{tid}")).exists() {
+            if !is_alive(tid) {
                 bail!("-t {tid}: there is no such thread");
             }
         }
@@ -183,6 +183,14 @@ fn resolve_user(text: &str) -> Result<u32> {
         .find(|(_, name)| name == text.as_bytes())
         .map(|(uid, _)| uid)
         .with_context(|| format!("-u {text}: there is no such user in /etc/passwd; give the number"))
+}
+
+/// Whether a thread exists and has not ended: one that waits to be reaped makes no calls any more.
+pub fn is_alive(tid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else { return false };
+    // the name before the state may hold anything, also ')'
+    let state = stat.iter().rposition(|&b| b == b')').and_then(|at| stat.get(at + 2));
+    !matches!(state, Some(b'Z' | b'X'))
 }
 
 /// uid and name of every line of /etc/passwd; empty when it cannot be read.
@@ -287,6 +295,20 @@ mod tests {
         assert!(ring_size("0").is_err());
         assert!(ring_size("4G").is_err());
         assert!(ring_size("x").is_err());
+    }
+
+    #[test]
+    fn the_dead_are_not_alive() {
+        assert!(is_alive(std::process::id()));
+        assert!(!is_alive(u32::MAX));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        // not reaped yet: a zombie at the latest when its exit was seen
+        while is_alive(pid) {
+            std::thread::yield_now();
+        }
+        assert!(Path::new(&format!("/proc/{pid}")).exists());
+        child.wait().unwrap();
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One recording from start to end.
 
 use std::io::Read;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use indicatif::{HumanBytes, HumanCount};
 use systape_bpf::target_bits;
 use systape_format::model::{End, Family};
 
-use crate::config::{Command, CommandError, Config, find_command};
+use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
 use crate::pipeline::{Pipeline, Sink};
@@ -185,10 +184,6 @@ fn wait(
         }
         line.update(&pipeline.progress, &pipeline.control);
     }
-}
-
-fn is_alive(id: u32) -> bool {
-    Path::new(&format!("/proc/{id}")).exists()
 }
 
 fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
