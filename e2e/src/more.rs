@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::lab::Run;
-use crate::{Background, Call, Lab};
+use crate::{Call, Lab};
 
 /// Flags for programs without libc.
 pub const FREESTANDING: [&str; 3] = ["-nostdlib", "-static", "-fno-stack-protector"];
@@ -128,14 +128,5 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         std::fs::remove_dir(&self.0).ok();
-    }
-}
-
-impl Lab {
-    /// As [`Lab::attach`], for a tape whose name an older one may have: its bytes are not those of a new recording.
-    #[track_caller]
-    pub fn attach_anew(&self, tape: &str, options: &[&str]) -> Background {
-        std::fs::remove_file(self.path(tape)).ok();
-        self.attach(tape, options)
     }
 }

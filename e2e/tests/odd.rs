@@ -41,7 +41,7 @@ fn open_during_the_whole_recording() {
     let Some(lab) = Lab::with_bpf() else { return };
     let (program, tids) = start_waiting(&lab);
     let pipe = fs::read_link(format!("/proc/{}/fd/3", program.pid())).expect("pipe").display().to_string();
-    lab.attach_anew("t.tape", &["-p", &program.pid_text(), "--for", "300ms"]).wait().expect(0);
+    lab.attach("t.tape", &["-p", &program.pid_text(), "--for", "300ms"]).wait().expect(0);
     lab.assert_whole("t.tape");
     let duration = lab.info("t.tape")["duration_ns"].as_i64().expect("duration");
     let calls = lab.calls("t.tape", &[]);
@@ -73,7 +73,7 @@ fn open_during_the_whole_recording() {
 fn open_before_and_ended_within() {
     let Some(lab) = Lab::with_bpf() else { return };
     let (program, tids) = start_waiting(&lab);
-    let recorder = lab.attach_anew("t.tape", &["-p", &program.pid_text()]);
+    let recorder = lab.attach("t.tape", &["-p", &program.pid_text()]);
     std::thread::sleep(Duration::from_millis(200));
     program.signal(libc::SIGUSR1);
     program.wait().expect(0);

@@ -26,7 +26,7 @@ fn start_numbered(lab: &Lab, us: u32) -> Background {
 
 /// Records a running program and ends the recorder by `signal` after `ms`; gives when that was.
 fn kill_recorder(lab: &Lab, program: &Background, signal: i32, ms: u64) -> i64 {
-    let recorder = lab.attach_anew("t.tape", &["-p", &program.pid_text()]);
+    let recorder = lab.attach("t.tape", &["-p", &program.pid_text()]);
     std::thread::sleep(Duration::from_millis(ms));
     let killed = monotonic();
     // Rust's handler takes the first SIGSEGV for a guard page, and returns
@@ -132,7 +132,7 @@ fn asked_to_end() {
     let Some(lab) = Lab::with_bpf() else { return };
     let program = start_numbered(&lab, 500);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        let recorder = lab.attach_anew("t.tape", &["-p", &program.pid_text()]);
+        let recorder = lab.attach("t.tape", &["-p", &program.pid_text()]);
         std::thread::sleep(Duration::from_millis(150));
         let asked = monotonic();
         recorder.stop(signal).expect(0);
@@ -179,7 +179,7 @@ fn disk_full() {
 
     // without a command the status is 1
     let program = start_numbered(&lab, 0);
-    let recorder = lab.attach_anew("disk/t.tape", &["-p", &program.pid_text()]);
+    let recorder = lab.attach("disk/t.tape", &["-p", &program.pid_text()]);
     recorder.wait().says(1, &["No space left on device"]);
 }
 

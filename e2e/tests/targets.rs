@@ -56,7 +56,7 @@ fn a_process_and_its_children() {
     let family = format!("{wait}; {target} spin 1009 & echo $! 1009; {target} spin 1013 & echo $! 1013; wait");
     let family = script(&lab, &family);
     let stranger = Background::start(lab.command("sh").args(["-c", &format!("{wait}; exec {target} spin 2003")]));
-    let recorder = lab.attach_anew("t.tape", &["-p", &family.pid_text()]);
+    let recorder = lab.attach("t.tape", &["-p", &family.pid_text()]);
     fs::write(lab.path("go"), "").expect("write");
     let (pid, stranger_pid) = (i64::from(family.pid()), i64::from(stranger.pid()));
     family.wait().expect(0);
@@ -87,7 +87,7 @@ fn one_thread_of_three() {
     let Some(lab) = Lab::with_bpf() else { return };
     let (program, threads) = start_threads(&lab, &["1009", "1013", "1019"]);
     let (&tid, &n) = threads.iter().nth(1).expect("second thread");
-    let recorder = lab.attach_anew("t.tape", &["-t", &tid.to_string()]);
+    let recorder = lab.attach("t.tape", &["-t", &tid.to_string()]);
     program.signal(libc::SIGUSR1);
     program.wait().expect(0);
     recorder.wait().expect(0);
@@ -103,7 +103,7 @@ fn every_thread_of_a_process() {
     // threads that are there, attached to
     let counts = ["1009", "1013", "1019", "1021", "1031"];
     let (program, threads) = start_threads(&lab, &counts);
-    let recorder = lab.attach_anew("t.tape", &["-p", &program.pid_text(), "--no-inherit"]);
+    let recorder = lab.attach("t.tape", &["-p", &program.pid_text(), "--no-inherit"]);
     program.signal(libc::SIGUSR1);
     program.wait().expect(0);
     recorder.wait().expect(0);
@@ -163,7 +163,7 @@ fn a_user_a_name_a_cpu_a_cgroup() {
         lab.record("t.tape", options, &["sh", "-c", &text]).expect(0);
         let command = lab.calls("t.tape", &[]);
         assert_eq!(spun(&command), n, "{options:?} of a command");
-        let recorder = lab.attach_anew("t.tape", options);
+        let recorder = lab.attach("t.tape", options);
         script(&lab, &text).wait().expect(0);
         recorder.stop(libc::SIGINT).expect(0);
         let machine = lab.calls("t.tape", &[]);
@@ -187,7 +187,7 @@ fn a_user_a_name_a_cpu_a_cgroup() {
 fn the_whole_machine_but_not_the_recorder() {
     let Some(lab) = Lab::with_bpf() else { return };
     let target = lab.cc("target", &[]);
-    let recorder = lab.attach_anew("t.tape", &["-a"]);
+    let recorder = lab.attach("t.tape", &["-a"]);
     let own = i64::from(recorder.pid());
     let programs: Vec<_> =
         ["1009", "1013", "1019"].map(|n| Background::start(lab.command(&target).args(["spin", n]))).into();
@@ -246,7 +246,7 @@ fn a_tape_begins_when_everything_counts() {
         fs::remove_file(lab.path("truth")).ok();
         let program = Background::start(lab.command(&target).args(["numbered", "truth", "20000000", "0"]));
         lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8));
-        lab.attach_anew("t.tape", &[option, &program.pid_text(), "--for", "300ms"]).wait().expect(0);
+        lab.attach("t.tape", &[option, &program.pid_text(), "--for", "300ms"]).wait().expect(0);
         lab.assert_whole("t.tape");
         let truth = numbered(&lab, "truth");
         // the first of its calls that began in the recording

@@ -177,11 +177,6 @@ impl FdTable {
         !self.spans(fd).is_empty()
     }
 
-    /// Whether `fd` is known to be open.
-    pub fn is_open(&self, fd: i32) -> bool {
-        self.spans(fd).last().is_some_and(|s| s.until == OPEN)
-    }
-
     /// A copy for a forked child, without the past.
     pub fn fork(&self) -> Self {
         let mut copy = Self { complete: self.complete, opaque_since: self.opaque_since, ..Self::default() };

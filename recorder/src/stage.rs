@@ -41,7 +41,6 @@ pub struct Stage {
     next: u64,
     progress: Arc<Progress>,
     encoded: Encoded,
-    last_pass: u64,
     chunk_ts: u64,
     chunk_from: u64,
     checkpoint_bytes: u64,
@@ -58,7 +57,6 @@ impl Stage {
             next: 0,
             progress,
             encoded: Encoded::default(),
-            last_pass: window_open,
             chunk_ts: window_open,
             chunk_from: 0,
             checkpoint_bytes: 0,
@@ -110,7 +108,6 @@ impl Stage {
 
     fn pass(&mut self, watermark: u64) {
         self.encoder.advance(watermark);
-        self.last_pass = watermark;
         let written = self.progress.bytes.load(Ordering::Relaxed);
         let in_chunk = written.saturating_sub(self.chunk_from);
         let enough = in_chunk >= CHUNK_BYTES.max(CHUNK_CHECKPOINTS * self.checkpoint_bytes);
