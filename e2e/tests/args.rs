@@ -59,13 +59,13 @@ accept: accept4(fd=-1 flags=0 upeer_addrlen=0 upeer_sockaddr=0) = EBADF
 sendto: sendto(addr=0 addr_len=0 buff=& fd=8<socket> flags=MSG_NOSIGNAL len=4) = 4
 sendto: sendto(addr='{AF_INET6, [::1]:9}' addr_len=28 buff=& fd=7<socket> flags=MSG_DONTWAIT len=1) = 1
 sendto: shutdown(fd=8<socket> how=SHUT_WR) = 0
-unix: socket(family=AF_UNIX protocol=0 type=SOCK_STREAM) = 11
-unix: bind(addrlen=110 fd=11<socket> umyaddr='{AF_UNIX, a.socket}') = 0
-unix: socket(family=AF_UNIX protocol=0 type=SOCK_DGRAM) = 12
-unix: bind(addrlen=19 fd=12<socket> umyaddr='{AF_UNIX, @systape-abstract}') = 0
-unix: connect(addrlen=110 fd=11<socket> uservaddr='{AF_UNIX, nobody.socket}') = ENOENT
-pair: socketpair(family=AF_UNIX protocol=0 type=SOCK_SEQPACKET|SOCK_CLOEXEC usockvec=[13 14]) = 0
-pair: pipe2(fildes=[15 16] flags=O_NONBLOCK) = 0
+unix: socket(family=AF_UNIX protocol=0 type=SOCK_STREAM) = 10
+unix: bind(addrlen=110 fd=10<socket> umyaddr='{AF_UNIX, a.socket}') = 0
+unix: socket(family=AF_UNIX protocol=0 type=SOCK_DGRAM) = 11
+unix: bind(addrlen=19 fd=11<socket> umyaddr='{AF_UNIX, @systape-abstract}') = 0
+unix: connect(addrlen=110 fd=10<socket> uservaddr='{AF_UNIX, nobody.socket}') = ENOENT
+pair: socketpair(family=AF_UNIX protocol=0 type=SOCK_SEQPACKET|SOCK_CLOEXEC usockvec=[12 13]) = 0
+pair: pipe2(fildes=[14 15] flags=O_NONBLOCK) = 0
 futex: futex(op=FUTEX_WAIT|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=0 val=6 val3=*) = EAGAIN
 futex: futex(op=FUTEX_WAIT uaddr=& uaddr2=* utime=& val=5 val3=*) = ETIMEDOUT
 futex: futex(op=FUTEX_WAKE|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=* val=1 val3=*) = 0
