@@ -236,6 +236,7 @@ enum ProcessKind {
   exit @3;
   rename @4;
   cred @5;       # uid changed
+  cgroup @6;     # moved to another cgroup; flags: 1 all threads of the process
 }
 
 # ---------------------------------------------------------------- checkpoint (head of a chunk)
@@ -299,7 +300,7 @@ enum GapCause {
   lateRecord @10;      # arrived after its segment was closed: stored in a later one
 }
 
-enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; }
+enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }
 
 # ---------------------------------------------------------------- index and end
 

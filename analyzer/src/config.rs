@@ -23,11 +23,38 @@ pub enum Report {
     Info,
     /// Whether every byte of it is sound.
     Check,
+    /// Block I/Os: one a line, histograms, or sums by who caused them.
+    Block,
+    /// Programs that were started, with arguments, failures and ends; or the tree of processes.
+    Exec,
+    /// Who sent which signal to whom, how, and what came of it.
+    Kills,
+    /// Connections: both ends, who, how long.
+    Net,
+    /// Time off CPU by task, state, call and file; who woke whom.
+    Offcpu,
+    /// How long runnable tasks waited for a CPU.
+    Runqlat,
+    /// The scheduler as perf sched shows it: timehist and latency.
+    Sched,
+    /// What every thread was doing: time by state, call and file; or the picture of one instant.
+    States,
 }
 
 impl Report {
     /// Names of reports; the listing has none.
-    pub const NAMES: [(&'static str, Self); 2] = [("info", Self::Info), ("check", Self::Check)];
+    pub const NAMES: [(&'static str, Self); 10] = [
+        ("info", Self::Info),
+        ("check", Self::Check),
+        ("block", Self::Block),
+        ("exec", Self::Exec),
+        ("kills", Self::Kills),
+        ("net", Self::Net),
+        ("offcpu", Self::Offcpu),
+        ("runqlat", Self::Runqlat),
+        ("sched", Self::Sched),
+        ("states", Self::States),
+    ];
 }
 
 /// Settled values.

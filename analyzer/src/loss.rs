@@ -29,7 +29,7 @@ pub struct Hole {
 /// Everything that makes an answer "at least".
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// Gaps of syscalls, by time of the first.
+    /// Gaps of the report's families, by time of the first.
     pub gaps: Vec<Gap>,
     /// Unreadable parts.
     pub holes: Vec<Hole>,
@@ -41,13 +41,15 @@ pub struct Loss {
 
 impl Loss {
     /// What is known to be missing before any event is read: gap blocks, the end mark, damage found on opening.
-    pub fn gather(tape: &Tape, scope: &Scope<'_>) -> Self {
+    /// `families` are those the report is about.
+    pub fn gather(tape: &Tape, scope: &Scope<'_>, families: &[Family]) -> Self {
+        let of_calls = families.contains(&Family::Syscall);
         let mut loss = Self { findings: tape.findings().iter().map(finding_text).collect(), ..Self::default() };
         for at in 0..tape.segments().len() {
             let segment = tape.segment(at);
             let info = segment.info();
             // without any block of calls left not even their number is known, and no report would come by
-            if info.rows == 0 && segment.missing().contains(&BlockKind::SyscallsCore) {
+            if of_calls && info.rows == 0 && segment.missing().contains(&BlockKind::SyscallsCore) {
                 let why = "its blocks are missing".to_owned();
                 loss.holes.push(Hole {
                     segment: info.segment,
@@ -61,7 +63,7 @@ impl Loss {
                 continue;
             }
             match segment.gaps() {
-                Ok(gaps) => loss.gaps.extend(gaps.into_iter().filter(|gap| touches(gap, scope))),
+                Ok(gaps) => loss.gaps.extend(gaps.into_iter().filter(|gap| touches(gap, scope, families))),
                 Err(error) => {
                     loss.findings.push(format!("segment {}: what it lost is not known: {error}", info.segment))
                 }
@@ -70,17 +72,17 @@ impl Loss {
         loss.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
         match tape.end() {
             None => loss.cut = Some(tape.complete_until()).filter(|until| scope.to > *until),
-            Some(end) => loss.unlocated(end.lost.iter().copied(), scope),
+            Some(end) => loss.unlocated(end.lost.iter().copied(), scope, families),
         }
         loss
     }
 
     /// The end mark may count losses that no gap record locates: their block may be damaged.
-    fn unlocated(&mut self, lost: impl Iterator<Item = (Family, u64)>, scope: &Scope<'_>) {
-        let counted: u64 = lost.filter(|(family, _)| is_syscall(*family)).map(|(_, count)| count).sum();
+    fn unlocated(&mut self, lost: impl Iterator<Item = (Family, u64)>, scope: &Scope<'_>, families: &[Family]) {
+        let counted: u64 = lost.filter(|(family, _)| of_families(*family, families)).map(|(_, count)| count).sum();
         let located: u64 = self.gaps.iter().map(|gap| gap.count).sum();
         if counted > 0 && located == 0 && !scope.timed() && !narrow(scope) {
-            self.findings.push(format!("the end mark counts {counted} lost syscall events, no gap record says when"));
+            self.findings.push(format!("the end mark counts {counted} lost events, no gap record says when"));
         }
     }
 
@@ -118,8 +120,13 @@ fn narrow(scope: &Scope<'_>) -> bool {
     !f.pids.is_empty() || f.cpus.is_some()
 }
 
-fn is_syscall(family: Family) -> bool {
-    matches!(family, Family::Syscall | Family::State | Family::Unknown)
+/// Calls that change fds are calls; a gap of no known family may be of any.
+fn of_families(family: Family, families: &[Family]) -> bool {
+    match family {
+        Family::Unknown => true,
+        Family::State => families.contains(&Family::Syscall),
+        family => families.contains(&family),
+    }
 }
 
 /// Whether `gap` means that events that were asked for are missing.
@@ -130,11 +137,11 @@ pub fn is_loss(cause: GapCause) -> bool {
 
 /// Whether calls are missing by `gap`.
 pub fn loses_calls(gap: &Gap) -> bool {
-    is_loss(gap.cause) && is_syscall(gap.family)
+    is_loss(gap.cause) && of_families(gap.family, &[Family::Syscall])
 }
 
-/// Whether calls are missing by `gap`, and ones that `scope` asks for.
-fn touches(gap: &Gap, scope: &Scope<'_>) -> bool {
+/// Whether events of `families` are missing by `gap`, and ones that `scope` asks for.
+fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
     let f = scope.filters();
     let when = gap.last == 0 || (gap.last >= scope.from && gap.first < scope.to);
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
@@ -143,7 +150,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>) -> bool {
         _ => true,
     };
     let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
-    loses_calls(gap) && when && cpu && pid
+    is_loss(gap.cause) && of_families(gap.family, families) && when && cpu && pid
 }
 
 /// Why, in a few words.
@@ -193,6 +200,7 @@ pub fn family_name(family: Family) -> &'static str {
         Family::Net => "net",
         Family::Sample => "sample",
         Family::Stack => "stack",
+        Family::IoUring => "io_uring",
     }
 }
 

@@ -70,6 +70,14 @@ fn answer(config: &Config) -> Result<Verdict> {
         Report::Calls => reports::calls::run(config, &tape),
         Report::Info => reports::info::run(config, &tape),
         Report::Check => reports::check::run(config, &tape),
+        Report::Block => reports::block::run(config, &tape),
+        Report::Exec => reports::exec::run(config, &tape),
+        Report::Kills => reports::kills::run(config, &tape),
+        Report::Net => reports::net::run(config, &tape),
+        Report::Offcpu => reports::offcpu::run(config, &tape),
+        Report::Runqlat => reports::runqlat::run(config, &tape),
+        Report::Sched => reports::sched::run(config, &tape),
+        Report::States => reports::states::run(config, &tape),
     }
 }
 

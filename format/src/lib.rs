@@ -13,6 +13,7 @@
 mod column;
 pub mod encode;
 pub mod error;
+mod events;
 #[doc(hidden)]
 pub mod exercise;
 pub mod footer;

@@ -3,6 +3,8 @@
 //! Nothing here knows about blocks, columns or Cap'n Proto. Times are nanoseconds of the recorded machine's
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
+pub use crate::events::*;
+
 /// `uid` of a task whose user is not known.
 pub const UID_UNKNOWN: u32 = u32::MAX;
 /// `Gap::cpu` of a gap that is not tied to one CPU.
@@ -71,12 +73,16 @@ pub struct Session {
     pub users: Vec<(u32, Vec<u8>)>,
     /// (major, minor, name).
     pub devices: Vec<(u32, u32, Vec<u8>)>,
+    /// How they are layered.
+    pub device_links: Vec<DeviceLink>,
     /// cgroup v2 id → path.
     pub cgroups: Vec<(u64, Vec<u8>)>,
     /// Memory of all rings together.
     pub ring_bytes: u64,
     /// What this recording could not do, and why.
     pub notes: Vec<Vec<u8>>,
+    /// Families that were captured; empty = not said (syscalls and process life).
+    pub families: Vec<Family>,
 }
 
 /// Name and arguments of one syscall as the recording kernel's tracefs gives them.
@@ -267,7 +273,12 @@ pub enum ProcessKind {
     Rename = 4,
     /// A task changed its uid.
     Cred = 5,
+    /// A task moved to another cgroup; `flags` has [`CGROUP_ALL_THREADS`] when its whole process did.
+    Cgroup = 6,
 }
+
+/// `ProcessEvent::flags` of a move: all threads of the process.
+pub const CGROUP_ALL_THREADS: u32 = 1;
 
 /// `ProcessEvent::flags` of a fork: a thread of the same process.
 pub const FORK_THREAD: u32 = 1;
@@ -350,6 +361,7 @@ pub enum Family {
     Net = 7,
     Sample = 8,
     Stack = 9,
+    IoUring = 10,
 }
 
 /// Events that are missing, or were left out: how many, of what, when and why.
@@ -423,6 +435,10 @@ pub struct Checkpoint {
     pub fd_tables: Vec<FdTable>,
     /// Open calls.
     pub in_flight: Vec<InFlight>,
+    /// What each task was doing; of kernel threads too. Empty = not recorded.
+    pub run: Vec<RunState>,
+    /// Command lines of processes.
+    pub commands: Vec<CommandLine>,
     /// "snapshot" (read from the system) or "tracked".
     pub source: String,
 }

@@ -6,7 +6,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::model::{ByteStatus, Call, FD_FIRST, Gap, ProcessEvent, SyscallRow, Task};
+use crate::model::{
+    BlockIo, ByteStatus, Call, FD_FIRST, Gap, NetState, ProcessEvent, SignalEvent, Switch, SyscallRow, Task, UringOp,
+    Wakeup,
+};
 
 /// Rows at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
@@ -52,6 +55,12 @@ pub struct SegmentData {
     pub(crate) values: Vec<PendingValue>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) processes: Vec<ProcessEvent>,
+    pub(crate) switches: Vec<Switch>,
+    pub(crate) wakeups: Vec<Wakeup>,
+    pub(crate) blocks: Vec<BlockIo>,
+    pub(crate) signals: Vec<SignalEvent>,
+    pub(crate) nets: Vec<NetState>,
+    pub(crate) urings: Vec<UringOp>,
     pub(crate) gaps: Vec<Gap>,
 }
 
@@ -183,6 +192,36 @@ impl SegmentBuilder {
         ev.comm.truncate(MAX_VALUE);
         self.process_bytes += 128 + ev.path.len() + ev.argv.len() + ev.comm.len();
         self.data.processes.push(ev);
+    }
+
+    /// Adds a switch; its tasks are what [`Self::intern_task`] gave, here and below.
+    pub fn push_switch(&mut self, switch: Switch) {
+        self.data.switches.push(switch);
+    }
+
+    /// Adds a wake-up.
+    pub fn push_wakeup(&mut self, wakeup: Wakeup) {
+        self.data.wakeups.push(wakeup);
+    }
+
+    /// Adds a block I/O.
+    pub fn push_block(&mut self, io: BlockIo) {
+        self.data.blocks.push(io);
+    }
+
+    /// Adds a signal.
+    pub fn push_signal(&mut self, signal: SignalEvent) {
+        self.data.signals.push(signal);
+    }
+
+    /// Adds a socket's change of state.
+    pub fn push_net(&mut self, net: NetState) {
+        self.data.nets.push(net);
+    }
+
+    /// Adds an io_uring operation.
+    pub fn push_uring(&mut self, op: UringOp) {
+        self.data.urings.push(op);
     }
 
     /// Adds a loss.

@@ -7653,6 +7653,7 @@ pub enum ProcessKind {
     Exit = 3,
     Rename = 4,
     Cred = 5,
+    Cgroup = 6,
 }
 
 impl ::capnp::introspect::Introspect for ProcessKind {
@@ -7671,6 +7672,7 @@ impl ::core::convert::TryFrom<u16> for ProcessKind {
             3 => ::core::result::Result::Ok(Self::Exit),
             4 => ::core::result::Result::Ok(Self::Rename),
             5 => ::core::result::Result::Ok(Self::Cred),
+            6 => ::core::result::Result::Ok(Self::Cgroup),
             n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
         }
     }
@@ -7683,7 +7685,7 @@ impl ::capnp::traits::HasTypeId for ProcessKind {
     const TYPE_ID: u64 = 0xcb81_3039_f927_6a53u64;
 }
 mod process_kind {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 41] = [
+pub(crate) static ENCODED_NODE: [::capnp::Word; 45] = [
     ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
     ::capnp::word(83, 106, 39, 249, 57, 48, 129, 203),
     ::capnp::word(12, 0, 0, 0, 2, 0, 0, 0),
@@ -7693,31 +7695,34 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 41] = [
     ::capnp::word(21, 0, 0, 0, 194, 0, 0, 0),
     ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(25, 0, 0, 0, 151, 0, 0, 0),
+    ::capnp::word(25, 0, 0, 0, 175, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
     ::capnp::word(112, 110, 112, 58, 80, 114, 111, 99),
     ::capnp::word(101, 115, 115, 75, 105, 110, 100, 0),
     ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(24, 0, 0, 0, 1, 0, 2, 0),
+    ::capnp::word(28, 0, 0, 0, 1, 0, 2, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(65, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(77, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(57, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(69, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(49, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(61, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(41, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(53, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(33, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(45, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(5, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(25, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(37, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(6, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(29, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
     ::capnp::word(102, 111, 114, 107, 0, 0, 0, 0),
@@ -7725,6 +7730,7 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 41] = [
     ::capnp::word(101, 120, 105, 116, 0, 0, 0, 0),
     ::capnp::word(114, 101, 110, 97, 109, 101, 0, 0),
     ::capnp::word(99, 114, 101, 100, 0, 0, 0, 0),
+    ::capnp::word(99, 103, 114, 111, 117, 112, 0, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)
@@ -9803,6 +9809,7 @@ pub enum Family {
     Net = 7,
     Sample = 8,
     Stack = 9,
+    IoUring = 10,
 }
 
 impl ::capnp::introspect::Introspect for Family {
@@ -9825,6 +9832,7 @@ impl ::core::convert::TryFrom<u16> for Family {
             7 => ::core::result::Result::Ok(Self::Net),
             8 => ::core::result::Result::Ok(Self::Sample),
             9 => ::core::result::Result::Ok(Self::Stack),
+            10 => ::core::result::Result::Ok(Self::IoUring),
             n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
         }
     }
@@ -9837,7 +9845,7 @@ impl ::capnp::traits::HasTypeId for Family {
     const TYPE_ID: u64 = 0xb85d_d89b_488e_668eu64;
 }
 mod family {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 57] = [
+pub(crate) static ENCODED_NODE: [::capnp::Word; 61] = [
     ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
     ::capnp::word(142, 102, 142, 72, 155, 216, 93, 184),
     ::capnp::word(12, 0, 0, 0, 2, 0, 0, 0),
@@ -9847,43 +9855,46 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 57] = [
     ::capnp::word(21, 0, 0, 0, 154, 0, 0, 0),
     ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(25, 0, 0, 0, 247, 0, 0, 0),
+    ::capnp::word(25, 0, 0, 0, 15, 1, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
     ::capnp::word(112, 110, 112, 58, 70, 97, 109, 105),
     ::capnp::word(108, 121, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(40, 0, 0, 0, 1, 0, 2, 0),
+    ::capnp::word(44, 0, 0, 0, 1, 0, 2, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(113, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(125, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(105, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(117, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(97, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(109, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(89, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(101, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(81, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(93, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(5, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(73, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(85, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(6, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(65, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(77, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(57, 0, 0, 0, 34, 0, 0, 0),
+    ::capnp::word(69, 0, 0, 0, 34, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(8, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(49, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(61, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(41, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(53, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(10, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(45, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
     ::capnp::word(115, 121, 115, 99, 97, 108, 108, 0),
@@ -9895,6 +9906,7 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 57] = [
     ::capnp::word(110, 101, 116, 0, 0, 0, 0, 0),
     ::capnp::word(115, 97, 109, 112, 108, 101, 0, 0),
     ::capnp::word(115, 116, 97, 99, 107, 0, 0, 0),
+    ::capnp::word(105, 111, 85, 114, 105, 110, 103, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)

@@ -44,6 +44,8 @@ pub fn collect(config: &Config) -> Session {
         syscalls,
         users: config::users(),
         devices: devices(),
+        device_links: Vec::new(),
+        families: Vec::new(),
         cgroups,
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),

@@ -1,13 +1,21 @@
 //! One file a report. Each gets a [`Context`]: the tape, what was asked of it, and what is known to be missing.
 
+pub mod block;
 pub mod calls;
 pub mod check;
+pub mod exec;
 pub mod info;
+pub mod kills;
 pub mod listing;
+pub mod net;
+pub mod offcpu;
+pub mod runqlat;
+pub mod sched;
+pub mod states;
 pub mod summary;
 
 use anyhow::Result;
-use systape_format::model::ClockSample;
+use systape_format::model::{ClockSample, Family};
 use systape_format::reader::Tape;
 
 use crate::calls::CallBook;
@@ -32,11 +40,16 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Binds `config` to `tape`.
+    /// Binds `config` to `tape`, for a report about calls.
     pub fn new(config: &'a Config, tape: &'a Tape) -> Result<Self> {
+        Self::about(config, tape, &[Family::Syscall])
+    }
+
+    /// Binds `config` to `tape`, for a report about these families: only their loss touches the answer.
+    pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         let end = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
         let scope = Scope::new(&config.filters, tape.session(), end, || clock(tape))?;
-        let loss = Loss::gather(tape, &scope);
+        let loss = Loss::gather(tape, &scope, families);
         Ok(Self { tape, config, scope, book: CallBook::new(tape.session()), loss })
     }
 

@@ -32,6 +32,7 @@ fn kind_raw(kind: ProcessKind) -> schema::ProcessKind {
         ProcessKind::Exit => schema::ProcessKind::Exit,
         ProcessKind::Rename => schema::ProcessKind::Rename,
         ProcessKind::Cred => schema::ProcessKind::Cred,
+        ProcessKind::Cgroup => schema::ProcessKind::Cgroup,
     }
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
             3 => ProcessKind::Exit,
             4 => ProcessKind::Rename,
             5 => ProcessKind::Cred,
+            6 => ProcessKind::Cgroup,
             other => return Err(bad(format!("unknown kind {other}"))),
         };
         let raw_status = r.get_argv_status().map_or_else(|e| e.0, |status| status as u16);

@@ -158,6 +158,7 @@ pub(super) fn family(raw: Result<schema::Family, capnp::NotInSchema>) -> Family 
         Ok(schema::Family::Net) => Family::Net,
         Ok(schema::Family::Sample) => Family::Sample,
         Ok(schema::Family::Stack) => Family::Stack,
+        Ok(schema::Family::IoUring) => Family::IoUring,
         Ok(schema::Family::Unknown) | Err(_) => Family::Unknown,
     }
 }
@@ -175,6 +176,7 @@ pub(super) fn family_raw(family: Family) -> schema::Family {
         Family::Net => schema::Family::Net,
         Family::Sample => schema::Family::Sample,
         Family::Stack => schema::Family::Stack,
+        Family::IoUring => schema::Family::IoUring,
     }
 }
 

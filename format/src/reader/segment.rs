@@ -4,7 +4,10 @@ use super::{Blocks, Tape};
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, Header};
 use crate::message;
-use crate::model::{Args, Captured, Core, Dict, Fds, Gap, ProcessEvent, SegmentInfo, Time};
+use crate::model::{
+    Args, BlockIo, Captured, Core, Dict, Fds, Gap, NetState, ProcessEvent, SegmentInfo, SignalEvent, Switch, Time,
+    UringOp, Wakeup,
+};
 use crate::payload::{self, Message};
 
 /// A segment of a tape.
@@ -115,6 +118,36 @@ impl<'a> Segment<'a> {
         let read =
             self.read(BlockKind::Processes, |header, message| message::read_processes(header, message, tasks))?;
         Ok(read.unwrap_or_default())
+    }
+
+    /// Switches, sorted by ts; tasks are inside `dict`'s, here and below. Empty = none, or not recorded.
+    pub fn switches(&self, _dict: &Dict) -> Result<Vec<Switch>> {
+        Ok(Vec::new())
+    }
+
+    /// Wake-ups, sorted by ts.
+    pub fn wakeups(&self, _dict: &Dict) -> Result<Vec<Wakeup>> {
+        Ok(Vec::new())
+    }
+
+    /// Block I/Os, sorted by completion.
+    pub fn blocks(&self, _dict: &Dict) -> Result<Vec<BlockIo>> {
+        Ok(Vec::new())
+    }
+
+    /// Signals, sorted by ts; `call` is inside `dict`'s calls.
+    pub fn signals(&self, _dict: &Dict) -> Result<Vec<SignalEvent>> {
+        Ok(Vec::new())
+    }
+
+    /// Changes of sockets' states, sorted by ts.
+    pub fn nets(&self, _dict: &Dict) -> Result<Vec<NetState>> {
+        Ok(Vec::new())
+    }
+
+    /// io_uring operations, sorted by ts.
+    pub fn urings(&self, _dict: &Dict) -> Result<Vec<UringOp>> {
+        Ok(Vec::new())
     }
 
     /// What is missing and why.

@@ -1,0 +1,12 @@
+//! Block I/Os: one a line, histograms, or sums by who caused them.
+
+use anyhow::{Result, bail};
+use systape_format::reader::Tape;
+
+use crate::config::Config;
+use crate::run::Verdict;
+
+/// Prints what `config` asks for.
+pub fn run(_config: &Config, _tape: &Tape) -> Result<Verdict> {
+    bail!("not there yet")
+}

@@ -1,0 +1,12 @@
+//! The scheduler as perf sched shows it: timehist and latency.
+
+use anyhow::{Result, bail};
+use systape_format::reader::Tape;
+
+use crate::config::Config;
+use crate::run::Verdict;
+
+/// Prints what `config` asks for.
+pub fn run(_config: &Config, _tape: &Tape) -> Result<Verdict> {
+    bail!("not there yet")
+}

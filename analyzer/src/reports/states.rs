@@ -1,0 +1,12 @@
+//! What every thread was doing: time by state, call and file; or the picture of one instant.
+
+use anyhow::{Result, bail};
+use systape_format::reader::Tape;
+
+use crate::config::Config;
+use crate::run::Verdict;
+
+/// Prints what `config` asks for.
+pub fn run(_config: &Config, _tape: &Tape) -> Result<Verdict> {
+    bail!("not there yet")
+}

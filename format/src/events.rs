@@ -1,0 +1,331 @@
+//! Kinds of event beside syscalls and process life: scheduler, block I/O, signals, sockets, io_uring.
+//!
+//! As in [`crate::model`]: plain values, times in ns of CLOCK_MONOTONIC, kernel values raw. Tasks are indices into the
+//! segment's [`Dict::tasks`](crate::model::Dict::tasks). The idle task of every CPU is the task with tid 0.
+
+use crate::model::ByteStatus;
+
+/// A CPU went from one task to another (sched:sched_switch).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switch {
+    /// When.
+    pub ts: u64,
+    /// Where.
+    pub cpu: u32,
+    /// Who ran until then.
+    pub prev: u32,
+    /// Who runs from then on.
+    pub next: u32,
+    /// The kernel's state of `prev` (include/linux/sched.h: 0 running, 1 interruptible, 2 uninterruptible, 4 stopped,
+    /// 8 traced, 0x10 and 0x20 dead, 0x40 parked, 0x80 dead; 0x400 with 2: idle).
+    pub prev_state: u32,
+    /// `prev` was preempted: it goes on waiting for a CPU whatever `prev_state` says.
+    pub preempted: bool,
+}
+
+impl Switch {
+    /// Whether `prev` still wanted to run: it waits for a CPU from here on.
+    pub fn prev_runnable(&self) -> bool {
+        self.preempted || self.prev_state == 0
+    }
+
+    /// Letter of ps(1) for what `prev` is in from here on: R while it only waits for a CPU.
+    pub fn prev_letter(&self) -> u8 {
+        if self.preempted { b'R' } else { state_letter(self.prev_state) }
+    }
+}
+
+/// Letter of ps(1) for a kernel task state (fs/proc/array.c): R S D T t X Z P I.
+pub fn state_letter(state: u32) -> u8 {
+    const IDLE: u32 = 0x402;
+    match state {
+        s if s & IDLE == IDLE => b'I',
+        s if s & 1 != 0 => b'S',
+        s if s & 2 != 0 => b'D',
+        s if s & 4 != 0 => b'T',
+        s if s & 8 != 0 => b't',
+        s if s & 0x20 != 0 => b'Z',
+        s if s & (0x10 | 0x80) != 0 => b'X',
+        s if s & 0x40 != 0 => b'P',
+        _ => b'R',
+    }
+}
+
+/// A task was made runnable (sched:sched_waking), or a new one for the first time (sched:sched_wakeup_new).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakeup {
+    /// When: the waker's clock, before the wakee is queued.
+    pub ts: u64,
+    /// The CPU the waker ran on.
+    pub cpu: u32,
+    /// Who woke it; None = an interrupt (the task it interrupted is not to blame).
+    pub waker: Option<u32>,
+    /// Who was woken.
+    pub wakee: u32,
+    /// The CPU the wakee ran on last (new: where it is queued).
+    pub target_cpu: u32,
+    /// A new task's first.
+    pub new: bool,
+}
+
+/// What a [`BlockIo`] is a record of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum BlockLayer {
+    /// A request of a device with a request queue.
+    #[default]
+    Request = 1,
+    /// A bio of a device without one (dm, md, zram): what it becomes below is recorded there again.
+    Bio = 2,
+}
+
+/// Whom an I/O is blamed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum BlockCause {
+    /// Nobody known (journal, metadata, read ahead of time by the kernel).
+    #[default]
+    Unknown = 0,
+    /// The task that submitted it, in its own context.
+    Direct = 1,
+    /// Written back by the kernel; the last task that dirtied the inode.
+    Dirtier = 2,
+    /// Written back by the kernel; only the cgroup that owns the pages is known.
+    CgroupOwner = 3,
+}
+
+/// One I/O of a block device, when it completed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockIo {
+    /// When it completed.
+    pub complete: u64,
+    /// When it entered the block layer; 0 = not known.
+    pub queued: u64,
+    /// When it (last) went to the device; 0 = not known or never (bio layer).
+    pub issued: u64,
+    /// The kernel's dev_t: major << 20 | minor. Of the whole disk.
+    pub dev: u32,
+    /// First sector, in units of 512 bytes.
+    pub sector: u64,
+    /// Bytes; 0 for a flush.
+    pub bytes: u32,
+    /// The kernel's cmd_flags: operation in the low 8 bits (0 read, 1 write, 2 flush, 3 discard, 5 secure erase,
+    /// 9 write zeroes), REQ_ flags above (include/linux/blk_types.h of the recording kernel).
+    pub flags: u32,
+    /// 0 = ok, else an errno.
+    pub errno: u16,
+    /// Times it went back to the queue.
+    pub requeues: u16,
+    /// Further bios merged into it.
+    pub merged: u16,
+    /// Request or bio.
+    pub layer: BlockLayer,
+    /// Who ran when it entered the block layer; None = not known or an interrupt.
+    pub origin: Option<u32>,
+    /// How `owner` is known.
+    pub cause: BlockCause,
+    /// Who caused it; None with cause unknown and cgroup owner.
+    pub owner: Option<u32>,
+    /// cgroup v2 id the bio is charged to; 0 = not known.
+    pub cgroup_id: u64,
+    /// Inode whose pages it holds; 0 = not known.
+    pub inode: u64,
+}
+
+/// What a [`SignalEvent`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum SignalKind {
+    /// Somebody sent it (signal:signal_generate).
+    Generate = 1,
+    /// The target took it (signal:signal_deliver).
+    Deliver = 2,
+    /// The OOM killer chose the target (oom:mark_victim); it comes *after* the SIGKILL it explains.
+    OomVictim = 3,
+}
+
+/// What the kernel knew of a signal's origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum SignalInfo {
+    /// Nothing was said.
+    #[default]
+    Unknown = 0,
+    /// A siginfo: `code`, `si_pid`, `si_uid`, `addr` hold.
+    Siginfo = 1,
+    /// SEND_SIG_NOINFO: sent by the kernel on behalf of the current task.
+    NoInfo = 2,
+    /// SEND_SIG_PRIV: sent by the kernel itself.
+    Priv = 3,
+}
+
+/// [`SignalEvent::flags`]: in an interrupt, so the current task was only interrupted.
+pub const SIGNAL_INTERRUPT: u32 = 1;
+/// [`SignalEvent::flags`]: the current task is exiting.
+pub const SIGNAL_SENDER_EXITING: u32 = 2;
+/// [`SignalEvent::flags`]: the current task is a kernel thread.
+pub const SIGNAL_SENDER_KTHREAD: u32 = 4;
+/// [`SignalEvent::flags`]: the target thread blocks this signal.
+pub const SIGNAL_BLOCKED: u32 = 8;
+/// [`SignalEvent::flags`]: the target's disposition is SIG_IGN.
+pub const SIGNAL_IGNORED: u32 = 16;
+/// [`SignalEvent::flags`]: the target has a handler.
+pub const SIGNAL_HANDLED: u32 = 32;
+/// [`SignalEvent::flags`]: the target asked for this signal when its parent dies (PR_SET_PDEATHSIG).
+pub const SIGNAL_PDEATHSIG: u32 = 64;
+/// [`SignalEvent::flags`]: of the group, not the thread.
+pub const SIGNAL_GROUP: u32 = 128;
+
+/// A process above another in the process tree, as it was then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Its pid.
+    pub pid: u32,
+    /// Its start; with `pid` it is the process's identity.
+    pub start_ns: u64,
+    /// Name of its leader.
+    pub comm: Vec<u8>,
+}
+
+/// Memory of an OOM victim, bytes. All 0 = not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OomMemory {
+    /// Virtual.
+    pub total_vm: u64,
+    /// Resident: anonymous.
+    pub anon: u64,
+    /// Resident: of files.
+    pub file: u64,
+    /// Resident: shared memory.
+    pub shmem: u64,
+}
+
+/// A signal was sent or taken, or the OOM killer chose its victim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignalEvent {
+    /// When.
+    pub ts: u64,
+    /// What.
+    pub kind: SignalKind,
+    /// Number; 0 for an OOM victim.
+    pub sig: u32,
+    /// si_code; only with `info` siginfo.
+    pub code: i32,
+    /// si_errno.
+    pub errno: i32,
+    /// What the kernel knew of the origin.
+    pub info: SignalInfo,
+    /// Generate: the kernel's enum trace_signal: 0 delivered (queued), 1 ignored, 2 already pending, 3 overflow failed,
+    /// 4 info lost.
+    pub result: u8,
+    /// SIGNAL_ bits.
+    pub flags: u32,
+    /// The thread it went to (generate: the one named; for a group signal any thread of it may take it).
+    pub target: u32,
+    /// Generate: the task that ran (the sender, unless `flags` and `info` say otherwise). OOM: the task that ran out of
+    /// memory. None for deliver.
+    pub sender: Option<u32>,
+    /// Generate: index into [`Dict::calls`](crate::model::Dict::calls): the call `sender` was in.
+    pub call: Option<u32>,
+    /// First arguments of that call.
+    pub call_args: [u64; 4],
+    /// What that call's fd argument stood for; empty = it has none, or not known.
+    pub call_path: Vec<u8>,
+    /// si_pid, as the target's namespace sees it; 0 = not said.
+    pub si_pid: u32,
+    /// si_uid.
+    pub si_uid: u32,
+    /// si_addr of a fault.
+    pub addr: u64,
+    /// Fault: the instruction pointer. Deliver: the handler (0 default, 1 ignore).
+    pub ip: u64,
+    /// Generate by a user's task: its parent, its parent's parent, … up to pid 1; may stop early.
+    pub sender_ancestors: Vec<Ancestor>,
+    /// The same of the target.
+    pub target_ancestors: Vec<Ancestor>,
+    /// Generate by a user's task: its arguments, NUL-separated, without the last NUL.
+    pub argv: Vec<u8>,
+    /// Why `argv` is as it is.
+    pub argv_status: ByteStatus,
+    /// Bytes the arguments really had; 0 = not known or not taken.
+    pub argv_full: u64,
+    /// OOM: the victim's memory.
+    pub oom: OomMemory,
+}
+
+/// A TCP (or DCCP, SCTP) socket changed its state (sock:inet_sock_set_state).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetState {
+    /// When.
+    pub ts: u64,
+    /// Who ran; None = an interrupt.
+    pub task: Option<u32>,
+    /// The socket: unique in the tape, from 1.
+    pub socket: u64,
+    /// AF_INET or AF_INET6.
+    pub family: u16,
+    /// IPPROTO_.
+    pub protocol: u16,
+    /// State before (include/net/tcp_states.h: 1 established, 2 syn sent, 7 close, 10 listen, …).
+    pub old_state: u8,
+    /// State after.
+    pub new_state: u8,
+    /// Local port.
+    pub sport: u16,
+    /// Remote port.
+    pub dport: u16,
+    /// Local address, 4 or 16 bytes.
+    pub saddr: Vec<u8>,
+    /// Remote address, 4 or 16 bytes.
+    pub daddr: Vec<u8>,
+}
+
+/// An io_uring operation was submitted: I/O that is no syscall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UringOp {
+    /// When.
+    pub ts: u64,
+    /// Whose; with SQPOLL the kernel thread that polls the ring.
+    pub task: u32,
+    /// IORING_OP_.
+    pub op: u8,
+}
+
+/// What a task was doing at a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunState {
+    /// The thread.
+    pub utid: u32,
+    /// Letter of ps(1); R is running or waiting for a CPU.
+    pub state: u8,
+    /// On a CPU at that moment.
+    pub on_cpu: bool,
+    /// The CPU it runs on or ran on last.
+    pub cpu: u32,
+    /// When it last came on a CPU; 0 = not known.
+    pub last_run: u64,
+}
+
+/// A process's command line at a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The process.
+    pub upid: u32,
+    /// Arguments, NUL-separated, without the last NUL; empty = not known (or a kernel thread).
+    pub argv: Vec<u8>,
+    /// Bytes they really had; more than `argv` when cut.
+    pub full: u64,
+}
+
+/// A block device and what it is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceLink {
+    /// major, minor.
+    pub dev: (u32, u32),
+    /// Of a partition: its disk.
+    pub disk: Option<(u32, u32)>,
+    /// Of a partition: first sector on the disk, in units of 512 bytes.
+    pub first_sector: u64,
+    /// Devices below it (dm, md: the members; loop: the device of the backing file's file system).
+    pub lower: Vec<(u32, u32)>,
+}
