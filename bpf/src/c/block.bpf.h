@@ -153,9 +153,9 @@ int block_rq_insert(u64 *ctx)
 	struct request *rq;
 
 	if (has_rq_queue_arg)
-		rq = (void *)((volatile u64 *)ctx)[1];
+		rq = (void *)CTX_ARG(ctx, 1);
 	else
-		rq = (void *)((volatile u64 *)ctx)[0];
+		rq = (void *)CTX_ARG(ctx, 0);
 	if (window == WINDOW_OPEN)
 		begin_request(ctx, rq, bpf_ktime_get_ns());
 	return 0;
@@ -171,9 +171,9 @@ int block_rq_issue(u64 *ctx)
 	u16 bios = 0;
 
 	if (has_rq_queue_arg)
-		rq = (void *)((volatile u64 *)ctx)[1];
+		rq = (void *)CTX_ARG(ctx, 1);
 	else
-		rq = (void *)((volatile u64 *)ctx)[0];
+		rq = (void *)CTX_ARG(ctx, 0);
 	if (window != WINDOW_OPEN)
 		return 0;
 	io = begin_request(ctx, rq, now);
@@ -199,9 +199,9 @@ int block_rq_requeue(u64 *ctx)
 	u64 key;
 
 	if (has_rq_queue_arg)
-		key = ((volatile u64 *)ctx)[1];
+		key = CTX_ARG(ctx, 1);
 	else
-		key = ((volatile u64 *)ctx)[0];
+		key = CTX_ARG(ctx, 0);
 	io = bpf_map_lookup_elem(&ios, &key);
 	if (io)
 		io->requeues++; /* one CPU at a time has the request */
@@ -267,9 +267,9 @@ int block_bio_queue(u64 *ctx)
 	u64 key;
 
 	if (has_bio_queue_arg)
-		bio = (void *)((volatile u64 *)ctx)[1];
+		bio = (void *)CTX_ARG(ctx, 1);
 	else
-		bio = (void *)((volatile u64 *)ctx)[0];
+		bio = (void *)CTX_ARG(ctx, 0);
 	if (window != WINDOW_OPEN)
 		return 0;
 	disk = disk_of_bio(bio);
