@@ -129,9 +129,14 @@ static __always_inline struct io_state *begin_request(void *ctx, struct request 
 		return known;
 	io.dev = dev_of(disk_of_rq(rq));
 	io.op_flags = BPF_CORE_READ(rq, cmd_flags);
-	io.queued = BPF_CORE_READ(rq, start_time_ns);
-	if (!io.queued)
-		io.queued = now;
+	io.queued = now;
+	if (!has_io_start) {
+		u64 start = BPF_CORE_READ(rq, start_time_ns);
+
+		/* where there is a tracepoint for the start, this is set after it: still that of the request before */
+		if (start && start < now)
+			io.queued = start;
+	}
 	if (!blame(ctx, &io, BPF_CORE_READ(rq, bio)))
 		return NULL;
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
