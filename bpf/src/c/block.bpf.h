@@ -40,8 +40,11 @@ static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 	return BPF_CORE_READ(bio, bi_bdev, bd_disk);
 }
 
-/* The inode whose pages a bio carries: NULL for memory of a process, and for metadata (pages of the device itself). */
-static __always_inline struct inode *inode_of(struct bio *bio)
+/*
+ * The inode whose pages a bio carries: NULL for memory of a process, and for
+ * metadata (pages of the device itself). `cached` = they are of the page cache.
+ */
+static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
 {
 	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
 	struct address_space *mapping;
@@ -56,6 +59,7 @@ static __always_inline struct inode *inode_of(struct bio *bio)
 	mapping = BPF_CORE_READ(page, mapping);
 	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS)
 		return NULL;
+	*cached = true;
 	inode = BPF_CORE_READ(mapping, host);
 	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return NULL;
@@ -81,8 +85,9 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
 {
 	struct task_struct *current = current_task();
-	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, everything;
-	struct inode *inode = bio ? inode_of(bio) : NULL;
+	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, everything, cached = false;
+	struct inode *inode = bio ? inode_of(bio, &cached) : NULL;
+	bool reads = (io->op_flags & REQ_OP_MASK) == REQ_OP_READ;
 
 	everything = !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
 	if (!in_interrupt(ctx, current)) {
@@ -100,7 +105,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 		key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 		io->inode = key.ino;
 		/* what is read was not dirtied for it */
-		if ((io->op_flags & REQ_OP_MASK) != REQ_OP_READ)
+		if (!reads)
 			d = bpf_map_lookup_elem(&dirtiers, &key);
 		if (d && !d->kthread) {
 			io->cause = CAUSE_DIRTIER;
@@ -109,7 +114,8 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 			return everything || d->matched;
 		}
 	}
-	if (io->has_origin && !kthread) {
+	/* who writes back what others dirtied (sync) did not cause it */
+	if (io->has_origin && !kthread && (reads || !cached)) {
 		io->cause = CAUSE_DIRECT;
 		io->owner = io->origin;
 		io->has_owner = 1;
