@@ -333,7 +333,7 @@ mod tests {
         says(forged(1, 1, &|mut b| b.set_ts(4)), "signal 1: ts 4 after 5: not sorted");
         says(forged(1, 1, &|mut b| b.set_kind(schema::SignalKind::Unknown)), "unknown kind 0");
         says(forged(1, 1, &|mut b| b.set_argv_status(schema::ByteStatus::Unknown)), "unknown argv status 0");
-        says(forged(1, 1, &|b| drop(b.init_call_args(5))), "5 arguments > limit 4");
+        says(forged(1, 1, &|b| _ = b.init_call_args(5)), "5 arguments > limit 4");
         let e = reread(&write_signals(&rows), 3, |h, m| read_signals(h, m, 1, 1)).expect_err("3 rows");
         assert!(e.to_string().contains("2 rows, its header says 3"), "{e}");
     }
@@ -362,11 +362,13 @@ mod tests {
             ..signal(1)
         };
         for one in [signal(1), full] {
-            let (n1, n2) = (write_signals(&[one.clone()]), write_signals(&[one.clone(), one.clone()]));
-            assert!((words(&n2) - words(&n1)) * 8 <= signal_bytes(&one));
+            let two = [one.clone(), one];
+            let (n1, n2) = (write_signals(&two[..1]), write_signals(&two));
+            assert!((words(&n2) - words(&n1)) * 8 <= signal_bytes(&two[0]));
         }
         let net = NetState { saddr: vec![1; 4], daddr: vec![1; 16], ..NetState::default() };
-        let (n1, n2) = (write_nets(&[net.clone()]), write_nets(&[net.clone(), net.clone()]));
-        assert!((words(&n2) - words(&n1)) * 8 <= net_bytes(&net));
+        let two = [net.clone(), net];
+        let (n1, n2) = (write_nets(&two[..1]), write_nets(&two));
+        assert!((words(&n2) - words(&n1)) * 8 <= net_bytes(&two[0]));
     }
 }
