@@ -5,6 +5,7 @@
 
 pub mod csv;
 pub mod json;
+pub mod loghist;
 pub mod num;
 pub mod row;
 pub mod text;
