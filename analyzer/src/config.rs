@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use systape_abi::{FlagStyle, Selection};
 
 use crate::args::{Args, Format, Sort, SummaryMode};
+use crate::block;
 use crate::filter::Filters;
 use crate::render::text::Look;
 use crate::timespec;
@@ -82,6 +83,14 @@ pub struct Config {
     pub look: Look,
     /// Whether the child's side of clone is listed.
     pub clone_child: bool,
+    /// block: histograms.
+    pub hist: bool,
+    /// block: sums.
+    pub top: bool,
+    /// net: each change of state.
+    pub changes: bool,
+    /// What a report adds up by, as typed.
+    pub by: Vec<String>,
     /// Text, JSON or CSV.
     pub format: Format,
     /// Exit with 3 when something is missing.
@@ -103,6 +112,7 @@ impl Config {
         if listing && summary && args.format == Format::Csv {
             bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
         }
+        check_block_and_net(report, args)?;
         let color = args.format == Format::Text
             && std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -124,10 +134,50 @@ impl Config {
                 color,
             },
             clone_child: args.clone_child,
+            hist: args.hist,
+            top: args.top,
+            changes: args.changes,
+            by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
         })
     }
+}
+
+/// What these two reports cannot do, said instead of ignored.
+fn check_block_and_net(report: Report, args: &Args) -> Result<()> {
+    let name = match report {
+        Report::Block => "block",
+        Report::Net => "net",
+        _ => {
+            if args.hist || args.top || args.changes {
+                bail!("--hist and --top belong to 'analyze block', --events to 'analyze net'");
+            }
+            return Ok(());
+        }
+    };
+    if !args.events.is_empty() {
+        bail!("-e selects calls: 'analyze {name}' takes the other filters");
+    }
+    if args.cpus.is_some() {
+        bail!("-C: what 'analyze {name}' shows is recorded without a CPU");
+    }
+    if report == Report::Net {
+        if args.hist || args.top || !args.by.is_empty() {
+            bail!("--hist, --top and --by are not for 'analyze net'");
+        }
+        return Ok(());
+    }
+    if args.changes {
+        bail!("--events belongs to 'analyze net'");
+    }
+    if args.hist && args.top {
+        bail!("--hist and --top are two answers: give one of them");
+    }
+    if !args.by.is_empty() && !args.hist && !args.top {
+        bail!("--by needs --top or --hist");
+    }
+    block::by::keys(&args.by, &[]).map(drop)
 }
 
 /// The first word is a report if it is the name of one; what is left is the tape.

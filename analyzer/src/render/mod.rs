@@ -7,6 +7,7 @@ pub mod csv;
 pub mod json;
 pub mod loghist;
 pub mod num;
+pub mod record;
 pub mod row;
 pub mod text;
 pub mod value;

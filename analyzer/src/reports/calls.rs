@@ -5,14 +5,11 @@ use std::io::Write as _;
 use anyhow::Result;
 use systape_format::reader::Tape;
 
-use super::{Context, listing, summary};
+use super::{Context, listing, losses, summary};
 use crate::args::Format;
 use crate::config::Config;
 use crate::output;
-use crate::run::{Verdict, complain};
-
-/// How many lines tell of losses before the rest is only counted.
-const LOSS_LINES: usize = 12;
+use crate::run::Verdict;
 
 /// Prints what `config` asks for.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
@@ -29,20 +26,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !config.summary;
     if lost && silent {
-        tell(&context);
+        losses::tell(&context, config.format != Format::Csv && config.listing);
     }
     Ok(Verdict { lost, bad: false })
-}
-
-/// Says on stderr what is missing from an answer that has no place for it: the abnormal end, damage, and gaps in CSV.
-fn tell(context: &Context<'_>) {
-    let mut loss = context.loss.clone();
-    if context.config.format != Format::Csv && context.config.listing {
-        // these have their lines in the listing
-        loss.gaps.clear();
-        loss.holes.clear();
-    }
-    for line in loss.lines(context.tape.session(), LOSS_LINES) {
-        complain(&line);
-    }
 }

@@ -1,0 +1,1 @@
+//! Connections put together from changes of sockets' states.
