@@ -43,16 +43,15 @@ pub fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reads what `read` gets of each segment that may pass the filters, several at a time, and hands it to `each` in the tape's order until
-/// that says to stop. What cannot be read is a finding in `loss`; `what` names it there.
+/// Reads what `read` gets of each of `segments`, several at a time, and hands it to `each` in their order until that says to stop. What cannot be read is a finding in `loss`; `what` names it there.
 pub fn walk<T: Send>(
     context: &Context<'_>,
     loss: &mut Loss,
     what: &str,
+    segments: &[usize],
     read: impl Fn(&Segment<'_>, &Dict) -> Result<Vec<T>, systape_format::Error> + Sync,
     mut each: impl FnMut(&Dict, Vec<T>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    let segments = candidates(context);
     for batch in segments.chunks(rayon::current_num_threads().clamp(1, 8)) {
         let one = |at: &usize| {
             let segment = context.tape.segment(*at);
@@ -76,8 +75,13 @@ pub fn walk<T: Send>(
     Ok(())
 }
 
-/// The segments whose processes may be asked for.
-fn candidates(context: &Context<'_>) -> Vec<usize> {
+/// Every segment.
+pub fn all(context: &Context<'_>) -> Vec<usize> {
+    (0..context.tape.segments().len()).collect()
+}
+
+/// The segments that may hold something of the processes asked for.
+pub fn candidates(context: &Context<'_>) -> Vec<usize> {
     let pids = &context.scope.filters().pids;
     let wanted = |info: &systape_format::model::SegmentInfo| {
         pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid))

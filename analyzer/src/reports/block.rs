@@ -50,6 +50,7 @@ fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<C
         context,
         &mut loss,
         "block I/Os",
+        &families::candidates(context),
         |segment, dict| segment.blocks(dict),
         |dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
     );
