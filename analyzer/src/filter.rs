@@ -342,9 +342,8 @@ mod tests {
     #[test]
     fn nobody_passes_only_when_nobody_is_asked_for() {
         let session = Session { cgroups: vec![(7, b"/a".to_vec())], ..Session::default() };
-        let passes = |filters: Filters, cgroup| {
-            Scope::new(&filters, &session, 0, Clock::default).unwrap().blamed(None, cgroup)
-        };
+        let passes =
+            |filters: Filters, cgroup| Scope::new(&filters, &session, 0, Clock::default).unwrap().blamed(None, cgroup);
         assert!(passes(filters(), 0));
         assert!(!passes(Filters { pids: vec![1], ..filters() }, 0));
         assert!(!passes(Filters { comms: vec!["*".into()], ..filters() }, 7));

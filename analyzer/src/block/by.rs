@@ -7,9 +7,9 @@ use systape_format::model::{Session, UID_UNKNOWN};
 use super::flags::Op;
 use super::io::{Io, cause_name};
 use crate::devices::{Dev, Devices, numbers};
+use crate::render::cgroup_path;
 use crate::render::json::lossless;
 use crate::render::record::{Record, escaped};
-use crate::render::cgroup_path;
 
 /// One of the things I/Os can be added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,7 @@ pub fn header() -> Vec<u8> {
 }
 
 fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause]: [&str; 10]) -> String {
-    format!(
-        "{time:<11} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}"
-    )
+    format!("{time:<11} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
 }
 
 /// Appends the line of `io`; times count from `base`.

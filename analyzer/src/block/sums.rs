@@ -141,9 +141,9 @@ impl Sums {
         }
         folded.all.comm.clear();
         folded.rows = rows.into_iter().map(|(parts, (sum, counted))| (parts, sum, counted)).collect();
-        folded.rows.sort_by(|(a_parts, a, _), (b_parts, b, _)| {
-            (b.total, b.ios, a_parts).cmp(&(a.total, a.ios, b_parts))
-        });
+        folded
+            .rows
+            .sort_by(|(a_parts, a, _), (b_parts, b, _)| (b.total, b.ios, a_parts).cmp(&(a.total, a.ios, b_parts)));
         folded.stacked = stacked.into_iter().map(|(dev, ios)| (dev, ios, below[&dev].clone())).collect();
         folded.stacked.sort_unstable();
         folded

@@ -50,7 +50,10 @@ impl View<'_> {
             line(out, &format!("{names}{} {share:>6}", numbers(sum)))?;
         }
         let all = &self.folded.all;
-        line(out, &format!("{:<keys$}{} {:>6}", "all disks", numbers(all), if all.timed > 0 { "100.0%" } else { "-" }))?;
+        line(
+            out,
+            &format!("{:<keys$}{} {:>6}", "all disks", numbers(all), if all.timed > 0 { "100.0%" } else { "-" }),
+        )?;
         self.stacked(out)
     }
 

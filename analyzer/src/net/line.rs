@@ -17,8 +17,10 @@ pub fn changes_header() -> Vec<u8> {
 }
 
 fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9]) -> Vec<u8> {
-    format!("{time:<11} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state:<14} {ms:>9}\n")
-        .into_bytes()
+    format!(
+        "{time:<11} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state:<14} {ms:>9}\n"
+    )
+    .into_bytes()
 }
 
 fn changes_columns([time, comm, pid, socket, protocol, local, remote, states]: [&str; 8]) -> Vec<u8> {

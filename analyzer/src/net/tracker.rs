@@ -172,7 +172,10 @@ mod tests {
     fn addresses_are_those_of_its_life() {
         let (ended, _) = play(&[7, 2, 1, 4, 5, 7]);
         let c = &ended[0];
-        assert_eq!((c.laddr.as_slice(), c.lport, c.raddr.as_slice(), c.rport), (&[10, 0, 0, 1][..], 4000, &[10, 0, 0, 2][..], 80));
+        assert_eq!(
+            (c.laddr.as_slice(), c.lport, c.raddr.as_slice(), c.rport),
+            (&[10, 0, 0, 1][..], 4000, &[10, 0, 0, 2][..], 80)
+        );
         assert_eq!((c.start, c.established, c.end), (Some(10), Some(20), Some(50)));
     }
 

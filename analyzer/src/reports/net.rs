@@ -57,12 +57,7 @@ fn times<'a>(context: &Context<'a>) -> Times<'a> {
 }
 
 /// Appends a line of the form asked for.
-fn write(
-    out: &mut Vec<u8>,
-    form: Format,
-    text: impl FnOnce(&mut Vec<u8>),
-    record: impl FnOnce() -> Record,
-) {
+fn write(out: &mut Vec<u8>, form: Format, text: impl FnOnce(&mut Vec<u8>), record: impl FnOnce() -> Record) {
     match form {
         Format::Text => text(out),
         Format::Json => record().json(out),
