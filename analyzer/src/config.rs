@@ -8,6 +8,7 @@ use systape_abi::{FlagStyle, Selection};
 
 use crate::args::{Args, Format, Sort, SummaryMode};
 use crate::block;
+use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::render::text::Look;
 use crate::timespec;
@@ -67,8 +68,12 @@ pub struct Config {
     pub file: PathBuf,
     /// Which calls.
     pub filters: Filters,
-    /// Whether calls are listed.
+    /// Whether there is a listing.
     pub listing: bool,
+    /// Whether calls are in it: not when `-e` names other events only.
+    pub calls: bool,
+    /// The other events that are.
+    pub events: Wanted,
     /// Whether they are summed up.
     pub summary: bool,
     /// Whether the summary counts each errno.
@@ -113,14 +118,22 @@ impl Config {
             bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
         }
         check_block_and_net(report, args)?;
+        let filters = filters(args)?;
+        let events = Wanted::parse(filters.selection.other_events())?;
+        let calls = filters.selection.selects_calls();
+        if summary && !calls {
+            bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
+        }
         let color = args.format == Format::Text
             && std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Ok(Self {
             report,
             file,
-            filters: filters(args)?,
+            filters,
             listing,
+            calls,
+            events,
             summary,
             errnos: args.errno_summary,
             mode: args.summary_mode,
@@ -225,9 +238,6 @@ fn distance(a: &str, b: &str) -> usize {
 
 fn filters(args: &Args) -> Result<Filters> {
     let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
-    if let Some(event) = selection.other_events().first() {
-        bail!("-e '{}:{}': this version lists syscalls only", event.family, event.event);
-    }
     let comms = args.comm.iter().flat_map(|names| names.split(',')).filter(|name| !name.is_empty());
     Ok(Filters {
         longer_than: match &args.duration {

@@ -13,6 +13,7 @@ pub mod calls;
 pub mod clock;
 pub mod config;
 pub mod devices;
+pub mod events;
 pub mod families;
 pub mod filter;
 pub mod generate;
