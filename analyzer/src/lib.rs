@@ -17,6 +17,7 @@ pub mod glob;
 pub mod load;
 pub mod loss;
 pub mod output;
+pub mod processes;
 pub mod render;
 pub mod reports;
 pub mod run;
