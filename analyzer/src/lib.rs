@@ -21,6 +21,7 @@ pub mod processes;
 pub mod render;
 pub mod reports;
 pub mod run;
+pub mod signals;
 pub mod stream;
 pub mod summary;
 pub mod timespec;
