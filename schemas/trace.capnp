@@ -69,6 +69,8 @@ struct Session {
   cgroups @19 :List(Cgroup);
   ringBytes @20 :UInt64;               # all rings together
   notes @21 :List(Argument);           # what this recording could not do and why (capability, kernel feature)
+  deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
+  families @23 :List(Family);          # captured; empty = not said: syscalls and process life
 }
 
 struct Argument { value @0 :Data $class("command"); }
@@ -91,6 +93,16 @@ struct SyscallFormat {
 struct User { uid @0 :UInt32; name @1 :Data $class("user"); }
 struct Device { major @0 :UInt32; minor @1 :UInt32; name @2 :Data $class("none"); }
 struct Cgroup { id @0 :UInt64; path @1 :Data $class("path"); }
+
+struct DeviceNumber { major @0 :UInt32; minor @1 :UInt32; }
+
+struct DeviceLink {
+  # A block device and what it is made of.
+  dev @0 :DeviceNumber;
+  disk @1 :DeviceNumber;             # of a partition: its disk; null = none
+  firstSector @2 :UInt64;            # of a partition: where it begins on the disk, in units of 512 bytes
+  lower @3 :List(DeviceNumber);      # devices below it (dm, md: members; loop: where the backing file is)
+}
 
 # ---------------------------------------------------------------- dict (first block of a segment)
 
@@ -239,6 +251,157 @@ enum ProcessKind {
   cgroup @6;     # moved to another cgroup; flags: 1 all threads of the process
 }
 
+# ---------------------------------------------------------------- scheduler, block I/O, io_uring: columns
+#
+# Rows are sorted by their time. Time of row 0 = first + delta[0], of row r = that of row r - 1 + delta[r]; delta[0] is
+# 0, no sum may pass 2^64 - 1. Times may lie before the segment's window: late records. "TaskIdx + 1": 0 = none, not
+# known or an interrupt, as the field says; must be at most the length of Dict.tasks.
+
+struct Sched {
+  # Switches: a CPU went from one task to another.
+  rows @0 :UInt32;
+  first @1 :Ns;
+  delta @2 :Column;
+  cpu @3 :Column;
+  next @4 :Column;           # TaskIdx: who runs from then on
+  prev @5 :Column;           # who ran until then: 0 = `next` of the row before this one on the same CPU (must not be 0
+                             # in a CPU's first row), else TaskIdx + 1
+  prevState @6 :Column;      # bit 0: prev was preempted; from bit 1 on the kernel's task state, must be below 2^32
+}
+
+struct Wakeups {
+  rows @0 :UInt32;
+  first @1 :Ns;
+  delta @2 :Column;
+  cpu @3 :Column;            # of the waker
+  waker @4 :Column;          # TaskIdx + 1; 0 = an interrupt
+  wakee @5 :Column;          # TaskIdx
+  targetCpu @6 :Column;      # the wakee ran there last (new task: is queued there)
+  flags @7 :Column;          # bit 0: a new task's first; other bits must be 0
+}
+
+struct Blocks {
+  # I/O of block devices, by completion.
+  #
+  # A time t before a later one T is stored as v, a signed column: v = 0 when t = 0 (not known), v = T when t = T, else
+  # v = T - t modulo 2^64. So every t has one v, "not known" costs nothing, and v is how long it took otherwise.
+  rows @0 :UInt32;
+  first @1 :Ns;
+  delta @2 :Column;          # of the completion
+  issued @3 :Column;         # back from the completion, as above
+  queued @4 :Column;         # back from issued, as above; from the completion where issued is not known
+  dev @5 :Column;            # the kernel's dev_t: major << 20 | minor, of the whole disk
+  sector @6 :Column;         # units of 512 bytes
+  bytes @7 :Column;
+  flags @8 :Column;          # the kernel's cmd_flags
+  errno @9 :Column;          # Errno
+  requeues @10 :Column;
+  merged @11 :Column;
+  layer @12 :Column;         # BlockLayer
+  origin @13 :Column;        # TaskIdx + 1: who ran when it was queued; 0 = not known or an interrupt
+  cause @14 :Column;         # BlockCause
+  owner @15 :Column;         # TaskIdx + 1: who caused it; 0 = not known
+  cgroupId @16 :Column;      # 0 = not known
+  inode @17 :Column;         # 0 = not known
+}
+
+enum BlockLayer {
+  unknown @0;        # must not occur
+  request @1;
+  bio @2;            # of a device without a request queue
+}
+
+enum BlockCause {
+  unknown @0;        # nobody known
+  direct @1;         # the task that submitted it
+  dirtier @2;        # the last task that dirtied the inode
+  cgroupOwner @3;    # only the cgroup that owns the pages is known
+}
+
+struct UringOps {
+  rows @0 :UInt32;
+  first @1 :Ns;
+  delta @2 :Column;
+  task @3 :Column;           # TaskIdx
+  op @4 :Column;             # IORING_OP_, must be below 256
+}
+
+# ---------------------------------------------------------------- signals and sockets: lists
+
+struct Signals {
+  signals @0 :List(Signal);  # sorted by ts
+}
+
+struct Signal {
+  ts @0 :Ns;
+  kind @1 :SignalKind;
+  sig @2 :UInt32;            # 0 for an OOM victim
+  code @3 :Int32;            # si_code
+  errno @4 :Int32;           # si_errno
+  info @5 :SignalInfo;
+  result @6 :UInt8;          # generate: the kernel's enum trace_signal
+  flags @7 :UInt32;          # 1 in an interrupt, 2 sender is exiting, 4 sender is a kernel thread, 8 target blocks it,
+                             # 16 target ignores it, 32 target handles it, 64 asked for by PR_SET_PDEATHSIG, 128 of the group
+  target @8 :TaskIdx;
+  sender @9 :UInt32;         # TaskIdx + 1: who ran; 0 = none (deliver)
+  call @10 :UInt32;          # index into Dict.calls + 1: the call the sender was in; 0 = none or not known
+  callArgs @11 :List(UInt64);            # its first arguments, at most 4; absent ones are 0
+  callPath @12 :Data $class("path");     # what its fd argument stood for; empty = none or not known
+  siPid @13 :UInt32;
+  siUid @14 :UInt32;
+  addr @15 :UInt64;          # of a fault
+  ip @16 :UInt64;            # fault: instruction pointer; deliver: the handler
+  senderAncestors @17 :List(Ancestor);   # parent first
+  targetAncestors @18 :List(Ancestor);
+  argv @19 :Data $class("command");      # the sender's, NUL-separated
+  argvStatus @20 :ByteStatus;
+  argvFull @21 :UInt64;      # bytes argv really had; 0 = not known
+  oom @22 :OomMemory;        # null = not known
+}
+
+enum SignalKind {
+  unknown @0;        # must not occur
+  generate @1;
+  deliver @2;
+  oomVictim @3;
+}
+
+enum SignalInfo {
+  unknown @0;
+  siginfo @1;        # code, siPid, siUid, addr hold
+  noInfo @2;         # SEND_SIG_NOINFO
+  priv @3;           # SEND_SIG_PRIV
+}
+
+struct Ancestor { pid @0 :UInt32; startNs @1 :Ns; comm @2 :Data $class("comm"); }
+
+struct OomMemory {
+  # Bytes.
+  totalVm @0 :UInt64;
+  anon @1 :UInt64;
+  file @2 :UInt64;
+  shmem @3 :UInt64;
+}
+
+struct Net {
+  states @0 :List(NetState); # sorted by ts
+}
+
+struct NetState {
+  # A socket changed its state.
+  ts @0 :Ns;
+  task @1 :UInt32;           # TaskIdx + 1: who ran; 0 = an interrupt
+  socket @2 :UInt64;         # unique in the tape, from 1
+  family @3 :UInt16;
+  protocol @4 :UInt16;
+  oldState @5 :UInt8;
+  newState @6 :UInt8;
+  sport @7 :UInt16;
+  dport @8 :UInt16;
+  saddr @9 :Data $class("address");      # at most 16 bytes, must
+  daddr @10 :Data $class("address");
+}
+
 # ---------------------------------------------------------------- checkpoint (head of a chunk)
 
 struct Checkpoint {
@@ -251,6 +414,8 @@ struct Checkpoint {
   fdTables @3 :List(FdTable);
   inFlight @4 :List(InFlight);
   source @5 :Text $class("none");      # "snapshot" (read from the system) or "tracked"
+  run @6 :List(RunState);              # empty = not recorded
+  commands @7 :List(CommandLine);
 }
 
 struct FdTable {
@@ -268,6 +433,20 @@ struct InFlight {
   start @2 :Ns;                # a lower bound of the duration follows from it; 0 = before the recording
   args @3 :List(UInt64);
   taskState @4 :UInt8;         # letter of ps(1): R S D T Z X I; 0 = not known
+}
+
+struct RunState {
+  utid @0 :UInt32;
+  state @1 :UInt8;             # letter of ps(1); R is running or waiting for a CPU
+  onCpu @2 :Bool;
+  cpu @3 :UInt32;              # it runs there or ran there last
+  lastRun @4 :Ns;              # when it last came on a CPU; 0 = not known
+}
+
+struct CommandLine {
+  upid @0 :UInt32;
+  argv @1 :Data $class("command");     # NUL-separated; empty = not known
+  full @2 :UInt64;             # bytes it really had
 }
 
 # ---------------------------------------------------------------- loss

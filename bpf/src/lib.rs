@@ -106,10 +106,35 @@ pub enum Drop {
     StringFault = 5,
     /// Calls of the recorder itself.
     Own = 6,
+    /// Bulk ring full: scheduler events.
+    Sched = 7,
+    /// Bulk ring full: block I/Os.
+    Block = 8,
+    /// Table of I/Os in progress full.
+    BlockState = 9,
+    /// Ring full, or no buffer: signals.
+    Signal = 10,
+    /// Bulk ring full: states of sockets.
+    Net = 11,
+    /// Bulk ring full: io_uring operations.
+    Uring = 12,
 }
 
 impl Drop {
     /// All causes, in map order.
-    pub const ALL: [Self; 7] =
-        [Self::Bulk, Self::State, Self::Process, Self::NoTask, Self::NoScratch, Self::StringFault, Self::Own];
+    pub const ALL: [Self; 13] = [
+        Self::Bulk,
+        Self::State,
+        Self::Process,
+        Self::NoTask,
+        Self::NoScratch,
+        Self::StringFault,
+        Self::Own,
+        Self::Sched,
+        Self::Block,
+        Self::BlockState,
+        Self::Signal,
+        Self::Net,
+        Self::Uring,
+    ];
 }

@@ -7,9 +7,11 @@ use std::mem::size_of;
 use crate::skeleton::types;
 
 pub use types::{
-    drop_count as DropCount, sc_desc as CallDesc, wire_capture as Capture, wire_closing as Closing, wire_exec as Exec,
-    wire_exit as Exit, wire_fork as Fork, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
-    wire_syscall as Syscall, wire_task as Task,
+    drop_count as DropCount, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block,
+    wire_capture as Capture, wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork,
+    wire_hdr as Header, wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap,
+    wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring, wire_wakeup as Wakeup,
+    wire_who as Who,
 };
 
 /// `Capture::arg` of the name of a returned fd, the first of a pair, or the cwd.
@@ -28,9 +30,25 @@ pub const UNSELECTED: u16 = 1;
 pub const TASK_RENAME: u16 = 2;
 /// `hdr.flags` of a [`Task`] record: its uid changed.
 pub const TASK_CRED: u16 = 3;
-
+/// `hdr.flags` of a [`Task`] record: it moved to another cgroup.
+pub const TASK_CGROUP: u16 = 4;
 /// `hdr.flags` of a [`Task`] record: every thread of its process moved to its cgroup.
 pub const TASK_CGROUP_ALL: u16 = 5;
+
+/// `hdr.flags` of a [`Switch`]: the task before was preempted.
+pub const SWITCH_PREEMPTED: u16 = 1;
+/// `hdr.flags` of a [`Wakeup`]: of a new task.
+pub const WAKEUP_NEW: u16 = 1;
+/// `hdr.flags` of a [`Wakeup`]: by an interrupt, the waker is who was interrupted.
+pub const WAKEUP_IRQ: u16 = 2;
+/// `hdr.flags` of a [`Net`] record: in an interrupt.
+pub const NET_IRQ: u16 = 1;
+/// `Signal::kind`: sent.
+pub const SIGNAL_GENERATE: u8 = 1;
+/// `Signal::kind`: taken.
+pub const SIGNAL_DELIVER: u8 = 2;
+/// `Block::layer` of a bio.
+pub const BLOCK_LAYER_BIO: u8 = 2;
 
 const KIND_SYSCALL: u16 = 1;
 const KIND_CLOSING: u16 = 2;
@@ -38,6 +56,15 @@ const KIND_TASK: u16 = 3;
 const KIND_FORK: u16 = 4;
 const KIND_EXEC: u16 = 5;
 const KIND_EXIT: u16 = 6;
+const KIND_SWITCH: u16 = 7;
+const KIND_WAKEUP: u16 = 8;
+const KIND_BLOCK: u16 = 9;
+const KIND_SIGNAL: u16 = 10;
+const KIND_NET: u16 = 11;
+const KIND_URING: u16 = 12;
+
+/// Ancestors a signal's record has room for, of its sender and of its target each.
+const MAX_ANCESTORS: usize = 16;
 
 // The C side and this side must agree on every byte.
 const _: () = assert!(size_of::<Syscall>() == 144);
@@ -46,12 +73,19 @@ const _: () = assert!(size_of::<Closing>() == 72);
 const _: () = assert!(size_of::<Task>() == 80);
 const _: () = assert!(size_of::<Fork>() == 104);
 const _: () = assert!(size_of::<Exit>() == 48);
-const _: () = assert!(size_of::<Snap>() == 144);
+const _: () = assert!(size_of::<Snap>() == 168);
+const _: () = assert!(size_of::<Switch>() == 88);
+const _: () = assert!(size_of::<Wakeup>() == 88);
+const _: () = assert!(size_of::<Block>() == 144);
+const _: () = assert!(size_of::<Signal>() == 304);
+const _: () = assert!(size_of::<Ancestor>() == 32);
+const _: () = assert!(size_of::<Net>() == 104);
+const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<CallDesc>() == 16);
 const _: () = assert!(size_of::<DropCount>() == 24);
 
 /// A record of a ring.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Record<'a> {
     /// A call that ended, with its captured bytes.
     Syscall(Syscall, &'a [u8]),
@@ -65,6 +99,33 @@ pub enum Record<'a> {
     Exec(Exec, &'a [u8], &'a [u8]),
     /// A task ended.
     Exit(Exit),
+    /// A CPU went from one task to another.
+    Switch(Switch),
+    /// A task was made runnable.
+    Wakeup(Wakeup),
+    /// A block I/O completed.
+    Block(Block),
+    /// A signal was sent or taken, or the OOM killer chose a victim.
+    Signal(Box<SignalParts<'a>>),
+    /// A socket changed its state.
+    Net(Net),
+    /// An io_uring operation was submitted.
+    Uring(Uring),
+}
+
+/// A signal's record and what follows it.
+#[derive(Clone, Debug)]
+pub struct SignalParts<'a> {
+    /// The record.
+    pub signal: Signal,
+    /// Parents of the sender, the nearest first.
+    pub sender_ancestors: Vec<Ancestor>,
+    /// Parents of the target.
+    pub target_ancestors: Vec<Ancestor>,
+    /// The sender's arguments, NUL-separated.
+    pub argv: &'a [u8],
+    /// What the fd argument of the sender's call stands for; see [`name`].
+    pub path: &'a [u8],
 }
 
 /// Bytes that are no record: the kind, the length found and the least length of that kind (0: unknown kind).
@@ -133,7 +194,43 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
             Record::Exec(r, &data[..path], &data[path..path + argv])
         }
         KIND_EXIT => Record::Exit(copy(bytes, kind)?.0),
+        KIND_SWITCH => Record::Switch(copy(bytes, kind)?.0),
+        KIND_WAKEUP => Record::Wakeup(copy(bytes, kind)?.0),
+        KIND_BLOCK => Record::Block(copy(bytes, kind)?.0),
+        KIND_SIGNAL => Record::Signal(Box::new(signal_parts(bytes)?)),
+        KIND_NET => Record::Net(copy(bytes, kind)?.0),
+        KIND_URING => Record::Uring(copy(bytes, kind)?.0),
         _ => return Err(BadRecord { kind, len: bytes.len(), needed: 0 }),
+    })
+}
+
+/// A signal's record: with ancestors of either there is room for all of both, then argv and path follow.
+fn signal_parts(bytes: &[u8]) -> Result<SignalParts<'_>, BadRecord> {
+    let (signal, data) = copy::<Signal>(bytes, KIND_SIGNAL)?;
+    let short = |needed| BadRecord { kind: KIND_SIGNAL, len: bytes.len(), needed: size_of::<Signal>() + needed };
+    let (argv, path) = (usize::from(signal.argv_len), usize::from(signal.path_len));
+    let chains = 2 * MAX_ANCESTORS * size_of::<Ancestor>();
+    let counts = [usize::from(signal.sender_ancestors), usize::from(signal.target_ancestors)];
+    let with_chains = counts != [0, 0] || argv + path > 0;
+    if counts.iter().any(|n| *n > MAX_ANCESTORS) || (with_chains && data.len() < chains + argv + path) {
+        return Err(short(chains + argv + path));
+    }
+    let chain = |from: usize, n: usize| -> Result<Vec<Ancestor>, BadRecord> {
+        let mut rest = data.get(from..).unwrap_or(&[]);
+        (0..n)
+            .map(|_| {
+                let (ancestor, tail) = copy::<Ancestor>(rest, KIND_SIGNAL)?;
+                rest = tail;
+                Ok(ancestor)
+            })
+            .collect()
+    };
+    Ok(SignalParts {
+        signal,
+        sender_ancestors: chain(0, counts[0])?,
+        target_ancestors: chain(chains / 2, counts[1])?,
+        argv: data.get(chains..chains + argv).unwrap_or(&[]),
+        path: data.get(chains + argv..chains + argv + path).unwrap_or(&[]),
     })
 }
 
@@ -142,6 +239,7 @@ pub fn time(bytes: &[u8]) -> Option<u64> {
     let at = match kind(bytes) {
         KIND_SYSCALL => 40,
         KIND_CLOSING | KIND_TASK | KIND_FORK | KIND_EXEC | KIND_EXIT => 32,
+        KIND_SWITCH | KIND_WAKEUP | KIND_BLOCK | KIND_SIGNAL | KIND_NET | KIND_URING => 8,
         _ => return None,
     };
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)

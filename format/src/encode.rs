@@ -5,12 +5,13 @@
 
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, MAX_RAW, MAX_ROWS};
-use crate::info::{add_content, from_headers, listed_calls, listed_pids};
+use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
 use crate::model::{Checkpoint, FD_FIRST, FD_NONE, SegmentInfo};
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
+use capnp::message::{Builder, HeapAllocator};
 
 /// Parts a checkpoint may have: bounds what a reader puts together.
 pub(crate) const MAX_PARTS: usize = 32;
@@ -105,17 +106,17 @@ impl Encoder {
                 push(self.packer.pack(BlockKind::SyscallsFds, &fds)?, n, carry);
             }
         }
-        let mut processes = std::mem::take(&mut data.processes);
-        if !processes.is_empty() {
-            processes.sort_by_key(|e| e.ts);
-            let mut block = self.packer.pack(BlockKind::Processes, &message::write_processes(&processes))?;
-            let h = &mut block.header;
-            h.rows = processes.len() as u32;
-            h.end_min = processes.first().map_or(0, |e| e.ts);
-            h.end_max = processes.last().map_or(0, |e| e.ts);
-            h.start_min = h.end_min;
-            blocks.push(block);
+        let d = &mut data;
+        self.events(BlockKind::Processes, &mut d.processes, |e| e.ts, message::write_processes, &mut blocks)?;
+        self.events(BlockKind::Sched, &mut d.switches, |e| e.ts, message::write_switches, &mut blocks)?;
+        self.events(BlockKind::Wakeups, &mut d.wakeups, |e| e.ts, message::write_wakeups, &mut blocks)?;
+        self.events(BlockKind::Blocks, &mut d.blocks, |e| e.complete, message::write_blocks, &mut blocks)?;
+        if let (Some(start), Some(block)) = (d.blocks.iter().map(block_start).min(), blocks.last_mut()) {
+            block.header.start_min = start;
         }
+        self.events(BlockKind::Signals, &mut d.signals, |e| e.ts, message::write_signals, &mut blocks)?;
+        self.events(BlockKind::Net, &mut d.nets, |e| e.ts, message::write_nets, &mut blocks)?;
+        self.events(BlockKind::Uring, &mut d.urings, |e| e.ts, message::write_urings, &mut blocks)?;
         if !data.gaps.is_empty() {
             let mut block = self.packer.pack(BlockKind::Gaps, &message::write_gaps(&data.gaps))?;
             let h = &mut block.header;
@@ -138,6 +139,26 @@ impl Encoder {
             listed_pids(&data.tasks, &data.gaps),
         );
         Ok(EncodedSegment { blocks, info })
+    }
+
+    /// Sorts events by their time and compresses them; none make no block.
+    fn events<T>(
+        &mut self,
+        kind: BlockKind,
+        events: &mut [T],
+        ts: impl Fn(&T) -> u64,
+        write: impl FnOnce(&[T]) -> Builder<HeapAllocator>,
+        blocks: &mut Vec<Block>,
+    ) -> Result<()> {
+        // Rings are in time order each: the stable sort finds their ascending runs.
+        events.sort_by_key(&ts);
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(()) };
+        let mut block = self.packer.pack(kind, &write(events))?;
+        let h = &mut block.header;
+        h.rows = events.len() as u32;
+        (h.start_min, h.end_min, h.end_max) = (ts(first), ts(first), ts(last));
+        blocks.push(block);
+        Ok(())
     }
 
     /// Compresses a checkpoint, in several blocks when it is large.
@@ -163,9 +184,10 @@ impl Encoder {
 /// What the format cannot hold.
 fn check(data: &SegmentData) -> Result<()> {
     let n = data.rows();
-    if n > MAX_ROWS as usize {
+    let most = data.most_rows();
+    if most > MAX_ROWS as usize {
         let what = "cannot write segment: rows".to_owned();
-        return Err(Error::TooLarge { what, len: n as u64, limit: u64::from(MAX_ROWS) });
+        return Err(Error::TooLarge { what, len: most as u64, limit: u64::from(MAX_ROWS) });
     }
     if data.bytes.len() > MAX_RAW as usize {
         let what = "cannot write segment: captured bytes".to_owned();
@@ -182,7 +204,15 @@ fn check(data: &SegmentData) -> Result<()> {
     inside("fd name", data.fd.iter().chain(&data.fd2).max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
     inside("row of a captured value", data.values.iter().map(|v| v.row).max(), n)?;
     inside("argument of a captured value", data.values.iter().map(|v| u32::from(v.arg & !8)).max(), 6)?;
-    inside("task of an event", data.processes.iter().map(|e| e.task.max(e.parent)).max(), data.tasks.len())
+    let tasks = data.tasks.len();
+    inside("task of an event", data.processes.iter().map(|e| e.task.max(e.parent)).max(), tasks)?;
+    inside("task of a switch", data.switches.iter().map(|e| e.prev.max(e.next)).max(), tasks)?;
+    inside("task of a wake-up", data.wakeups.iter().map(|e| e.wakee.max(e.waker.unwrap_or(0))).max(), tasks)?;
+    inside("task of a block I/O", data.blocks.iter().filter_map(|e| e.origin.max(e.owner)).max(), tasks)?;
+    inside("task of a signal", data.signals.iter().map(|e| e.target.max(e.sender.unwrap_or(0))).max(), tasks)?;
+    inside("call of a signal", data.signals.iter().filter_map(|e| e.call).max(), data.calls.len())?;
+    inside("task of a socket", data.nets.iter().filter_map(|e| e.task).max(), tasks)?;
+    inside("task of an io_uring operation", data.urings.iter().map(|e| e.task).max(), tasks)
 }
 
 /// Core and time columns in row order, and the insertion id of each row.

@@ -1,7 +1,10 @@
 //! Reads everything a tape has, for fuzzing and tests. Not part of the API.
 
 use crate::error::Result;
-use crate::model::{Args, Captured, Checkpoint, Core, Dict, Fds, Gap, ProcessEvent, Time};
+use crate::model::{
+    Args, BlockIo, Captured, Checkpoint, Core, Dict, Fds, Gap, NetState, ProcessEvent, SignalEvent, Switch, Time,
+    UringOp, Wakeup,
+};
 use crate::reader::Tape;
 
 /// A segment, group by group; an error in the dict or core is an error of what depends on them.
@@ -15,6 +18,12 @@ pub struct Contents {
     pub fds: Option<Result<Fds>>,
     pub captured: Option<Result<Vec<Captured>>>,
     pub processes: Option<Result<Vec<ProcessEvent>>>,
+    pub switches: Option<Result<Vec<Switch>>>,
+    pub wakeups: Option<Result<Vec<Wakeup>>>,
+    pub blocks: Option<Result<Vec<BlockIo>>>,
+    pub signals: Option<Result<Vec<SignalEvent>>>,
+    pub nets: Option<Result<Vec<NetState>>>,
+    pub urings: Option<Result<Vec<UringOp>>>,
     pub gaps: Result<Vec<Gap>>,
 }
 
@@ -33,6 +42,12 @@ pub fn read_segments(tape: &Tape) -> Vec<Contents> {
                 fds: rows.map(|c| s.fds(c)),
                 captured: rows.map(|c| s.captured(c)),
                 processes: known.map(|d| s.processes(d)),
+                switches: known.map(|d| s.switches(d)),
+                wakeups: known.map(|d| s.wakeups(d)),
+                blocks: known.map(|d| s.blocks(d)),
+                signals: known.map(|d| s.signals(d)),
+                nets: known.map(|d| s.nets(d)),
+                urings: known.map(|d| s.urings(d)),
                 gaps: s.gaps(),
                 core,
                 dict,

@@ -4,7 +4,7 @@
 //! |---:|---:|---|---|
 //! | 0 | 8 | magic | `8f 73 79 73 74 61 70 65` ("\x8fsystape") |
 //! | 8 | 2 | major | 1; a reader refuses a tape with a greater one |
-//! | 10 | 2 | minor | 0; a reader ignores it |
+//! | 10 | 2 | minor | 1; a reader ignores it |
 //! | 12 | 2 | kind | [`BlockKind`] |
 //! | 14 | 2 | flags | [`FLAG_CONTINUES`], [`FLAG_CONTINUED`]; unknown bits are ignored |
 //! | 16 | 16 | tape_id | random, the same in every block of a tape |
@@ -32,7 +32,7 @@ pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
 pub const MAJOR: u16 = 1;
 /// Minor version this crate writes.
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
 /// `segment` of a block that belongs to none.
@@ -79,13 +79,25 @@ pub enum BlockKind {
     Index,
     /// Clean end.
     End,
+    /// Switches of the scheduler.
+    Sched,
+    /// Wake-ups.
+    Wakeups,
+    /// I/O of block devices.
+    Blocks,
+    /// Signals.
+    Signals,
+    /// Changes of sockets' states.
+    Net,
+    /// io_uring operations.
+    Uring,
     /// A kind this version does not know; skipped.
     Other(u16),
 }
 
 impl BlockKind {
     /// Kinds of column groups and events a segment can have.
-    pub const OF_SEGMENT: [Self; 8] = [
+    pub const OF_SEGMENT: [Self; 14] = [
         Self::Dict,
         Self::SyscallsCore,
         Self::SyscallsTime,
@@ -94,6 +106,12 @@ impl BlockKind {
         Self::SyscallsFds,
         Self::Processes,
         Self::Gaps,
+        Self::Sched,
+        Self::Wakeups,
+        Self::Blocks,
+        Self::Signals,
+        Self::Net,
+        Self::Uring,
     ];
 
     /// The kind a header's number stands for.
@@ -111,6 +129,13 @@ impl BlockKind {
             10 => Self::Gaps,
             11 => Self::Index,
             12 => Self::End,
+            13 => Self::Sched,
+            14 => Self::Wakeups,
+            15 => Self::Blocks,
+            16 => Self::Signals,
+            17 => Self::Net,
+            // 18 to 21 are reserved: docs/tape-format.md.
+            22 => Self::Uring,
             other => Self::Other(other),
         }
     }
@@ -130,6 +155,12 @@ impl BlockKind {
             Self::Gaps => 10,
             Self::Index => 11,
             Self::End => 12,
+            Self::Sched => 13,
+            Self::Wakeups => 14,
+            Self::Blocks => 15,
+            Self::Signals => 16,
+            Self::Net => 17,
+            Self::Uring => 22,
             Self::Other(raw) => raw,
         }
     }
@@ -149,6 +180,12 @@ impl BlockKind {
             Self::Gaps => "gaps",
             Self::Index => "index",
             Self::End => "end",
+            Self::Sched => "sched",
+            Self::Wakeups => "wakeups",
+            Self::Blocks => "blocks",
+            Self::Signals => "signals",
+            Self::Net => "net",
+            Self::Uring => "uring",
             Self::Other(_) => "unknown kind",
         }
     }
@@ -413,6 +450,6 @@ mod tests {
         for raw in 0..100 {
             assert_eq!(BlockKind::from_raw(raw).raw(), raw);
         }
-        assert_eq!(BlockKind::End.raw(), 12);
+        assert_eq!((BlockKind::End.raw(), BlockKind::Sched.raw(), BlockKind::Uring.raw()), (12, 13, 22));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::header::{BlockKind, Header};
 use crate::message::{MAX_CALLS, MAX_PIDS, pid_bloom};
-use crate::model::{Call, Gap, SegmentInfo, Task, is_failure};
+use crate::model::{BlockIo, Call, Gap, SegmentInfo, Task, is_failure};
 
 /// What the headers of a segment's blocks tell. Content is "not known"; see [`add_content`].
 pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> SegmentInfo {
@@ -24,7 +24,14 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
                 info.carry_start_min = if h.carry_rows > 0 { h.start_min } else { 0 };
                 union(&mut span, times);
             }
-            BlockKind::SyscallsBytes | BlockKind::Processes => union(&mut span, times),
+            BlockKind::SyscallsBytes
+            | BlockKind::Processes
+            | BlockKind::Sched
+            | BlockKind::Wakeups
+            | BlockKind::Blocks
+            | BlockKind::Signals
+            | BlockKind::Net
+            | BlockKind::Uring => union(&mut span, times),
             BlockKind::Gaps => union(&mut gaps, times),
             _ => {}
         }
@@ -36,6 +43,11 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
     }
     (info.start_min, info.end_min, info.end_max) = span.unwrap_or((0, 0, 0));
     info
+}
+
+/// When a block I/O began, as far as is known.
+pub(crate) fn block_start(io: &BlockIo) -> u64 {
+    [io.queued, io.issued].into_iter().filter(|&t| t != 0).fold(io.complete, u64::min)
 }
 
 /// Pids as an index entry has them: listed, or in a filter.

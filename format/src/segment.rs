@@ -6,17 +6,22 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::message::{BLOCK_BYTES, MAX_ADDRESS, SWITCH_BYTES, URING_BYTES, WAKEUP_BYTES};
 use crate::model::{
     BlockIo, ByteStatus, Call, FD_FIRST, Gap, NetState, ProcessEvent, SignalEvent, Switch, SyscallRow, Task, UringOp,
     Wakeup,
 };
 
-/// Rows at which a segment is full.
+/// Rows of any kind at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
 /// Estimated bytes of one block at which a segment is full: half of what a block may have.
 pub const FULL_BYTES: usize = 4 << 20;
 /// A captured value, argv or path longer than this is cut and marked truncated: no single value can fill a block.
 pub const MAX_VALUE: usize = 1 << 20;
+/// Ancestors kept of a signal's sender and target: more than any sane process tree is deep.
+pub const MAX_ANCESTORS: usize = 256;
+/// Bytes kept of an ancestor's comm; the kernel's are shorter.
+const MAX_COMM: usize = 64;
 /// ABIs and numbers below these are looked up in a table, the rest in a map.
 const TABLE: (u8, u32) = (8, 1024);
 
@@ -69,6 +74,22 @@ impl SegmentData {
     pub fn rows(&self) -> usize {
         self.end.len()
     }
+
+    /// Rows of the group of columns or events that has most.
+    pub(crate) fn most_rows(&self) -> usize {
+        [
+            self.rows(),
+            self.switches.len(),
+            self.wakeups.len(),
+            self.blocks.len(),
+            self.signals.len(),
+            self.nets.len(),
+            self.urings.len(),
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or(0)
+    }
 }
 
 /// Collects one window.
@@ -84,6 +105,8 @@ pub struct SegmentBuilder {
     dict_bytes: usize,
     fd_bytes: usize,
     process_bytes: usize,
+    signal_bytes: usize,
+    net_bytes: usize,
 }
 
 impl SegmentBuilder {
@@ -99,6 +122,8 @@ impl SegmentBuilder {
             dict_bytes: 0,
             fd_bytes: 0,
             process_bytes: 0,
+            signal_bytes: 0,
+            net_bytes: 0,
         }
     }
 
@@ -194,7 +219,7 @@ impl SegmentBuilder {
         self.data.processes.push(ev);
     }
 
-    /// Adds a switch; its tasks are what [`Self::intern_task`] gave, here and below.
+    /// Adds a switch (in any order of time: the encoder sorts); its tasks are what [`Self::intern_task`] gave, here and below.
     pub fn push_switch(&mut self, switch: Switch) {
         self.data.switches.push(switch);
     }
@@ -209,13 +234,27 @@ impl SegmentBuilder {
         self.data.blocks.push(io);
     }
 
-    /// Adds a signal.
-    pub fn push_signal(&mut self, signal: SignalEvent) {
+    /// Adds a signal; its call is what [`Self::intern_call`] gave. Of ancestors the first [`MAX_ANCESTORS`] are kept.
+    pub fn push_signal(&mut self, mut signal: SignalEvent) {
+        let (argv, status, full) = cut(&signal.argv, signal.argv_status, signal.argv_full);
+        if argv.len() < signal.argv.len() {
+            (signal.argv_status, signal.argv_full) = (status, full);
+            signal.argv.truncate(MAX_VALUE);
+        }
+        signal.call_path.truncate(MAX_VALUE);
+        for ancestors in [&mut signal.sender_ancestors, &mut signal.target_ancestors] {
+            ancestors.truncate(MAX_ANCESTORS);
+            ancestors.iter_mut().for_each(|a| a.comm.truncate(MAX_COMM));
+        }
+        self.signal_bytes += crate::message::signal_bytes(&signal);
         self.data.signals.push(signal);
     }
 
-    /// Adds a socket's change of state.
-    pub fn push_net(&mut self, net: NetState) {
+    /// Adds a socket's change of state. Of an address the first 16 bytes are kept.
+    pub fn push_net(&mut self, mut net: NetState) {
+        net.saddr.truncate(MAX_ADDRESS);
+        net.daddr.truncate(MAX_ADDRESS);
+        self.net_bytes += crate::message::net_bytes(&net);
         self.data.nets.push(net);
     }
 
@@ -242,18 +281,25 @@ impl SegmentBuilder {
         let bytes = d.values.len() * 24 + d.bytes.len();
         let gaps = d.gaps.len() * 48;
         let dict = self.dict_bytes + d.calls.len() * 8;
-        [args, fds, bytes, gaps, dict, self.process_bytes].into_iter().max().unwrap_or(0)
+        let columns = [
+            d.switches.len() * SWITCH_BYTES,
+            d.wakeups.len() * WAKEUP_BYTES,
+            d.blocks.len() * BLOCK_BYTES,
+            d.urings.len() * URING_BYTES,
+        ];
+        let lists = [args, fds, bytes, gaps, dict, self.process_bytes, self.signal_bytes, self.net_bytes];
+        lists.into_iter().chain(columns).max().unwrap_or(0)
     }
 
     /// Whether nothing was pushed. Interned tasks, calls and names alone are nothing.
     pub fn is_empty(&self) -> bool {
-        self.data.end.is_empty() && self.data.processes.is_empty() && self.data.gaps.is_empty()
+        self.data.most_rows() == 0 && self.data.processes.is_empty() && self.data.gaps.is_empty()
     }
 
     /// Whether it is time to [`Self::finish`]. Ask after each push: a segment that goes on past this may become too large
     /// for a block, which [`crate::encode::Encoder::segment`] refuses.
     pub fn is_full(&self) -> bool {
-        self.rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES
+        self.data.most_rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES
     }
 
     /// Closes the window: what ends at `window_end` or later belongs to the next segment.

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::error::{Error, Result};
 use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header};
-use crate::info::{add_content, listed_calls, listed_pids};
-use crate::model::{Checkpoint, Core, Dict, Gap, ProcessEvent, SegmentInfo, Time};
+use crate::info::{add_content, block_start, listed_calls, listed_pids};
+use crate::model::{Checkpoint, Core, Dict, Gap, SegmentInfo, Time};
 use crate::payload::Place;
 use crate::reader::{Finding, Segment, Tape, by_headers, same_header_part};
 use crate::scan::{Findings, scan};
@@ -117,10 +118,10 @@ fn single(blocks: &[(u64, Header)], findings: &mut Findings) {
 /// Decodes every group of a segment and checks what concerns several of them.
 fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: &mut Findings) {
     let number = segment.info().segment;
-    let mut fail = |e: crate::error::Error| findings.push(at, format!("segment {number}: {e}"));
+    let mut fail = |e: Error| findings.push(at, format!("segment {number}: {e}"));
     let gaps = segment.gaps().map_err(&mut fail).ok();
     let Ok(dict) = segment.dict().map_err(&mut fail) else { return };
-    let processes = segment.processes(&dict).map_err(&mut fail).ok();
+    let events = events(segment, &dict, &mut fail);
     let core = segment.core(&dict).map_err(&mut fail).ok();
     let time = core.as_ref().and_then(|core| {
         segment.args(core).map_err(&mut fail).ok();
@@ -141,8 +142,8 @@ fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: 
     }
     let (Some(core), Some(time)) = (core, time) else { return };
     check_order(&dict, &core, &time, &mut say);
-    if let (Some(processes), Some(gaps)) = (processes, gaps) {
-        check_info(segment.info(), &dict, &core, &time, &processes, &gaps, &mut say);
+    if let (Some(events), Some(gaps)) = (events, gaps) {
+        check_info(segment.info(), &dict, &core, &time, &events, &gaps, &mut say);
     }
 }
 
@@ -166,19 +167,47 @@ fn check_order(dict: &Dict, core: &Core, time: &Time, say: &mut impl FnMut(Strin
     }
 }
 
+/// Times of the events of one kind.
+struct Span {
+    start: u64,
+    end_min: u64,
+    end_max: u64,
+}
+
+/// Times of all events that are no calls, kinds without events left out; None when a kind cannot be read.
+fn events(segment: Segment<'_>, dict: &Dict, fail: &mut impl FnMut(Error)) -> Option<Vec<Span>> {
+    fn span<T>(events: Result<Vec<T>>, time: impl Fn(&T) -> (u64, u64)) -> Result<Option<Span>> {
+        Ok(events?.iter().map(time).map(|(start, end)| Span { start, end_min: end, end_max: end }).reduce(|a, b| {
+            let start = a.start.min(b.start);
+            Span { start, end_min: a.end_min.min(b.end_min), end_max: a.end_max.max(b.end_max) }
+        }))
+    }
+    let spans = [
+        span(segment.processes(dict), |e| (e.ts, e.ts)),
+        span(segment.switches(dict), |e| (e.ts, e.ts)),
+        span(segment.wakeups(dict), |e| (e.ts, e.ts)),
+        span(segment.blocks(dict), |e| (block_start(e), e.complete)),
+        span(segment.signals(dict), |e| (e.ts, e.ts)),
+        span(segment.nets(dict), |e| (e.ts, e.ts)),
+        span(segment.urings(dict), |e| (e.ts, e.ts)),
+    ];
+    // Every damaged kind is told, not the first one only.
+    let read: Vec<Option<Option<Span>>> = spans.into_iter().map(|span| span.map_err(&mut *fail).ok()).collect();
+    Some(read.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
 /// What the index or the headers say against what is there.
 fn check_info(
     info: &SegmentInfo,
     dict: &Dict,
     core: &Core,
     time: &Time,
-    processes: &[ProcessEvent],
+    events: &[Span],
     gaps: &[Gap],
     say: &mut impl FnMut(String),
 ) {
     let ends = || time.start.iter().zip(&core.dur).map(|(s, d)| s.saturating_add(*d));
-    let ts = || processes.iter().map(|e| e.ts);
-    let starts = time.start.iter().copied().chain(ts()).min();
+    let starts = time.start.iter().copied().chain(events.iter().map(|e| e.start)).min();
     let mut real = SegmentInfo {
         segment: info.segment,
         chunk: info.chunk,
@@ -186,8 +215,8 @@ fn check_info(
         carry_rows: core.carry_rows as u32,
         carry_start_min: if core.carry_rows > 0 { time.start.first().copied().unwrap_or(0) } else { 0 },
         start_min: starts.or(gaps.iter().map(|g| g.first).min()).unwrap_or(0),
-        end_min: ends().chain(ts()).chain(gaps.iter().map(|g| g.first)).min().unwrap_or(0),
-        end_max: ends().chain(ts()).chain(gaps.iter().map(|g| g.last)).max().unwrap_or(0),
+        end_min: ends().chain(events.iter().map(|e| e.end_min)).chain(gaps.iter().map(|g| g.first)).min().unwrap_or(0),
+        end_max: ends().chain(events.iter().map(|e| e.end_max)).chain(gaps.iter().map(|g| g.last)).max().unwrap_or(0),
         ..SegmentInfo::default()
     };
     add_content(&mut real, &core.dur, &core.errno, listed_calls(&dict.calls), listed_pids(&dict.tasks, gaps));

@@ -1,6 +1,6 @@
 //! Appends blocks to a tape: numbers them, writes headers, keeps the index until the end.
 //!
-//! Only `Write` is needed, so a tape may go into a pipe. The index takes at most about 1 KiB of memory per segment.
+//! Only `Write` is needed, so a tape may go into a pipe. The index takes at most about 1.2 KiB of memory per segment.
 //! When a write fails (disk full), that block is lost and the error returned; later calls go on behind the torn block,
 //! and a reader finds what is whole. Flushing and syncing are the caller's.
 

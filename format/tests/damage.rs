@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ID, Rng, Truth, block_spans, fix_crc, sample, tape, window};
+use common::{GROUPS, ID, Rng, Truth, block_spans, fix_crc, sample, tape, window};
 use systape_format::exercise::exercise;
 use systape_format::{BlockKind, Error, Tape};
 
@@ -80,7 +80,7 @@ fn every_flipped_byte_is_told_and_nothing_wrong_is_read() {
         let tape = Tape::from_bytes(bytes).unwrap_or_else(|e| panic!("byte {at}: {e}"));
         let good = truth.check(&tape, &format!("byte {at}"));
         // One block is lost at most; without the dict or core, what depends on it.
-        assert!(good >= 16 - 8, "byte {at}: only {good} groups left");
+        assert!(good >= GROUPS + 1, "byte {at}: only {good} groups left");
         assert_ne!(tape.verify(&|_| ()), [], "byte {at} flipped, not told");
     }
 }
@@ -98,22 +98,22 @@ fn blocks_lost_doubled_and_swapped() {
         let tape = Tape::from_bytes(lost).unwrap();
         let good = truth.check(&tape, &format!("block {i} lost"));
         let dependents = match infos[i].kind {
-            BlockKind::Dict => 7,
+            BlockKind::Dict => GROUPS - 1,
             BlockKind::SyscallsCore => 5,
             _ => usize::from(infos[i].segment.is_some()),
         };
-        assert_eq!(good, 24 - dependents, "block {i} ({}) lost", infos[i].kind.name());
+        assert_eq!(good, 3 * GROUPS - dependents, "block {i} ({}) lost", infos[i].kind.name());
         assert_ne!(tape.findings(), [], "block {i} lost: not told on opening");
 
         let doubled = [&whole[..start(i + 1)], piece(i), &whole[start(i + 1)..]].concat();
         let tape = Tape::from_bytes(doubled).unwrap();
-        assert_eq!(truth.check(&tape, &format!("block {i} doubled")), 24);
+        assert_eq!(truth.check(&tape, &format!("block {i} doubled")), 3 * GROUPS);
         assert_ne!(tape.findings(), [], "block {i} doubled: not told on opening");
     }
     for i in 1..spans.len() - 2 {
         let swapped = [&whole[..start(i)], piece(i + 1), piece(i), &whole[start(i + 2)..]].concat();
         let tape = Tape::from_bytes(swapped).unwrap();
-        assert_eq!(truth.check(&tape, &format!("blocks {i} swapped")), 24);
+        assert_eq!(truth.check(&tape, &format!("blocks {i} swapped")), 3 * GROUPS);
         assert_ne!(tape.verify(&|_| ()), [], "blocks {i} swapped: not told");
     }
 }
@@ -123,19 +123,19 @@ fn two_tapes_in_one_file() {
     let (a, b) = (sample(), tape(*b"another tape 123", &[window(5)]));
     let truth = Truth::of(&a);
     let both = Tape::from_bytes([&a[..], &b].concat()).unwrap();
-    assert_eq!(truth.check(&both, "a + b"), 24);
+    assert_eq!(truth.check(&both, "a + b"), 3 * GROUPS);
     assert!(both.end().is_some() && both.has_index());
     assert!(both.findings()[0].text.contains("follow the end"), "{:?}", both.findings());
     // The first one has no end.
     let spans = block_spans(&a);
     let cut = spans[spans.len() - 2].0;
     let both = Tape::from_bytes([&a[..cut], &b].concat()).unwrap();
-    assert_eq!(truth.check(&both, "cut a + b"), 24);
+    assert_eq!(truth.check(&both, "cut a + b"), 3 * GROUPS);
     assert!(both.end().is_none());
     assert!(both.findings()[0].text.contains("another tape"), "{:?}", both.findings());
     // The first one is torn in a block: nothing of the second may be taken for it.
     let both = Tape::from_bytes([&a[..cut - 10], &b].concat()).unwrap();
-    assert!(truth.check(&both, "torn a + b") >= 23);
+    assert!(truth.check(&both, "torn a + b") >= 3 * GROUPS - 1);
     assert!(both.end().is_none());
 }
 
@@ -147,7 +147,7 @@ fn junk_in_the_middle_is_stepped_over() {
         for junk in [1, 8, 127, 70_000] {
             let bytes = [&whole[..at], &vec![0x8f; junk], &whole[at..]].concat();
             let tape = Tape::from_bytes(bytes).unwrap();
-            assert_eq!(truth.check(&tape, "junk"), 24, "{junk} bytes at {at}");
+            assert_eq!(truth.check(&tape, "junk"), 3 * GROUPS, "{junk} bytes at {at}");
             assert!(tape.end().is_some());
             assert_ne!(tape.findings(), []);
         }
@@ -177,7 +177,7 @@ fn a_lost_session_does_not_lose_the_rest() {
     let tape = Tape::from_bytes(bytes).unwrap();
     assert!(!tape.session_is_whole());
     assert_eq!(tape.session().window_open, 1000, "from the first checkpoint");
-    assert_eq!(Truth::of(&sample()).check(&tape, "no session"), 24);
+    assert_eq!(Truth::of(&sample()).check(&tape, "no session"), 3 * GROUPS);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn features_and_kinds_of_the_future() {
     bytes[core + 97] = 1;
     fix_crc(&mut bytes, core);
     let tape = Tape::from_bytes(bytes).unwrap();
-    assert_eq!(truth.check(&tape, "incompat"), 24 - 5);
+    assert_eq!(truth.check(&tape, "incompat"), 3 * GROUPS - 5);
     let dict = tape.segment(0).dict().unwrap();
     assert!(matches!(tape.segment(0).core(&dict), Err(Error::UnsupportedIncompat { bits: 256, .. })));
     // A compat bit and unknown flags do not.
@@ -199,7 +199,7 @@ fn features_and_kinds_of_the_future() {
     bytes[core + 105] = 1;
     bytes[core + 15] = 0x80;
     fix_crc(&mut bytes, core);
-    assert_eq!(truth.check(&Tape::from_bytes(bytes).unwrap(), "compat"), 24);
+    assert_eq!(truth.check(&Tape::from_bytes(bytes).unwrap(), "compat"), 3 * GROUPS);
     // An incompat bit of the session concerns the whole tape.
     let mut bytes = whole.clone();
     bytes[96] = 1;
@@ -211,7 +211,7 @@ fn features_and_kinds_of_the_future() {
     bytes[gaps + 12] = 77;
     fix_crc(&mut bytes, gaps);
     let tape = Tape::from_bytes(bytes).unwrap();
-    assert_eq!(truth.check(&tape, "kind 77"), 23, "and its absence is an error, not an empty list");
+    assert_eq!(truth.check(&tape, "kind 77"), 3 * GROUPS - 1, "and its absence is an error, not an empty list");
     assert_eq!(tape.tape_id(), ID);
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Rng, block_spans, fix_crc, sample};
+use common::{GROUPS, Rng, block_spans, fix_crc, sample};
 use systape_format::exercise::exercise;
 use systape_format::footer::FOOTER_LEN;
 use systape_format::header::{HEADER_LEN, MAX_RAW};
@@ -29,7 +29,7 @@ fn with_payload(whole: &[u8], i: usize, stored: &[u8], raw_len: u32) -> Vec<u8> 
     let moved = out.len() as i64 - whole.len() as i64;
     let footer = out.len() - FOOTER_LEN;
     for (field, before) in
-        [(24, spans[spans.len() - 2].0), (32, spans[spans.len() - 1].0), (40, whole.len() - FOOTER_LEN)]
+        [(3 * GROUPS, spans[spans.len() - 2].0), (32, spans[spans.len() - 1].0), (40, whole.len() - FOOTER_LEN)]
     {
         let now = if before > from { before as i64 + moved } else { before as i64 };
         put(&mut out, footer + field, &(now as u64).to_le_bytes());
@@ -61,7 +61,7 @@ fn the_forge_itself_is_sound() {
     let whole = sample();
     for i in 0..kinds(&whole).len() {
         let same = with_raw(&whole, i, &raw_of(&whole, i));
-        assert_eq!(common::Truth::of(&whole).check(&Tape::from_bytes(same).unwrap(), "forged"), 24);
+        assert_eq!(common::Truth::of(&whole).check(&Tape::from_bytes(same).unwrap(), "forged"), 3 * GROUPS);
     }
 }
 
@@ -169,7 +169,7 @@ fn an_index_that_lies_is_not_believed() {
         let mut bad = raw.clone();
         bad[at] ^= 1;
         let tape = Tape::from_bytes(with_raw(&whole, index, &bad)).unwrap();
-        assert_eq!(truth.check(&tape, &format!("index byte {at}")), 24);
+        assert_eq!(truth.check(&tape, &format!("index byte {at}")), 3 * GROUPS);
         // What opening does not see (max_dur, calls, pids, failures) verify does.
         let told = !tape.findings().is_empty() || !tape.verify(&|_| ()).is_empty();
         refused += usize::from(told);

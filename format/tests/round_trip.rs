@@ -2,9 +2,13 @@
 
 mod common;
 
-use common::{ID, Window, checkpoint, clock, encode, end, sample, session, tape, task, window};
+use common::{Events, GROUPS, ID, Window, checkpoint, clock, encode, end, sample, session, tape, task, window};
 use proptest::prelude::*;
 use systape_format::exercise::read_segments;
+use systape_format::model::{
+    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, NetState, OomMemory, RunState, SignalEvent, SignalInfo,
+    SignalKind, Switch, UringOp, Wakeup,
+};
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap, GapCause,
     InFlight, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow, Tape, Task, Writer,
@@ -70,6 +74,13 @@ fn check(windows: &[Window]) {
         let mut processes = w.processes.clone();
         processes.sort_by_key(|e| e.ts);
         assert_eq!(got.processes.unwrap().unwrap(), processes);
+        let sorted = w.events.clone().sorted();
+        assert_eq!(got.switches.unwrap().unwrap(), sorted.switches);
+        assert_eq!(got.wakeups.unwrap().unwrap(), sorted.wakeups);
+        assert_eq!(got.blocks.unwrap().unwrap(), sorted.blocks);
+        assert_eq!(got.signals.unwrap().unwrap(), sorted.signals);
+        assert_eq!(got.nets.unwrap().unwrap(), sorted.nets);
+        assert_eq!(got.urings.unwrap().unwrap(), sorted.urings);
         assert_eq!(got.gaps.unwrap(), w.gaps);
         let info = &tape.segments()[i];
         assert_eq!(info.rows as usize, w.rows.len());
@@ -145,6 +156,100 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn switch(tasks: u32)(
+        ts in number(), cpu in prop_oneof![0..3u32, any::<u32>()], prev in 0..tasks, next in 0..tasks,
+        prev_state in prop_oneof![0..3u32, any::<u32>()], preempted in any::<bool>(),
+    ) -> Switch {
+        Switch { ts, cpu, prev, next, prev_state, preempted }
+    }
+}
+
+prop_compose! {
+    fn wakeup(tasks: u32)(
+        ts in number(), cpu in any::<u32>(), waker in prop::option::of(0..tasks), wakee in 0..tasks,
+        target_cpu in 0..3u32, new in any::<bool>(),
+    ) -> Wakeup {
+        Wakeup { ts, cpu, waker, wakee, target_cpu, new }
+    }
+}
+
+/// `t` at some distance from `of`, or a number of its own; 0 among them.
+fn near(of: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(of), (-300..300i64).prop_map(move |d| of.wrapping_add_signed(d)), number()]
+}
+
+prop_compose! {
+    fn block(tasks: u32)(complete in number())(
+        issued in near(complete), queued in near(complete), complete in Just(complete), dev in any::<u32>(),
+        sector in number(), (bytes, flags) in any::<(u32, u32)>(), (errno, requeues, merged) in any::<(u16, u16, u16)>(),
+        bio in any::<bool>(), cause in 0..4usize, origin in prop::option::of(0..tasks),
+        owner in prop::option::of(0..tasks), cgroup_id in number(), inode in number(),
+    ) -> BlockIo {
+        let cause = [BlockCause::Unknown, BlockCause::Direct, BlockCause::Dirtier, BlockCause::CgroupOwner][cause];
+        let layer = if bio { BlockLayer::Bio } else { BlockLayer::Request };
+        BlockIo {
+            complete, queued, issued, dev, sector, bytes, flags, errno, requeues, merged, layer, origin, cause, owner,
+            cgroup_id, inode,
+        }
+    }
+}
+
+fn ancestors() -> impl Strategy<Value = Vec<Ancestor>> {
+    let one = (any::<u32>(), number(), bytes()).prop_map(|(pid, start_ns, comm)| Ancestor { pid, start_ns, comm });
+    prop::collection::vec(one, 0..3)
+}
+
+prop_compose! {
+    fn signal(tasks: u32, calls: u32)(
+        (ts, addr, ip, argv_full) in (number(), number(), number(), number()),
+        (sig, si_pid, si_uid, flags) in any::<(u32, u32, u32, u32)>(), (code, errno) in any::<(i32, i32)>(),
+        kind in 0..3usize, info in 0..4usize, status in 1..8u8, result in any::<u8>(), target in 0..tasks,
+        sender in prop::option::of(0..tasks), call in prop::option::of(0..calls),
+        call_args in prop_oneof![Just([0; 4]), prop::array::uniform4(number())],
+        (call_path, argv) in (bytes(), bytes()),
+        (sender_ancestors, target_ancestors) in (ancestors(), ancestors()),
+        oom in prop_oneof![Just([0; 4]), prop::array::uniform4(number())],
+    ) -> SignalEvent {
+        SignalEvent {
+            ts,
+            kind: [SignalKind::Generate, SignalKind::Deliver, SignalKind::OomVictim][kind],
+            sig, code, errno,
+            info: [SignalInfo::Unknown, SignalInfo::Siginfo, SignalInfo::NoInfo, SignalInfo::Priv][info],
+            result, flags, target, sender, call, call_args, call_path, si_pid, si_uid, addr, ip, sender_ancestors,
+            target_ancestors, argv,
+            argv_status: ByteStatus::from_raw(status).unwrap(),
+            argv_full,
+            oom: OomMemory { total_vm: oom[0], anon: oom[1], file: oom[2], shmem: oom[3] },
+        }
+    }
+}
+
+prop_compose! {
+    fn net(tasks: u32)(
+        ts in number(), task in prop::option::of(0..tasks), socket in number(),
+        (family, protocol, sport, dport) in any::<(u16, u16, u16, u16)>(),
+        (old_state, new_state) in any::<(u8, u8)>(),
+        saddr in prop::collection::vec(any::<u8>(), 0..17), daddr in prop::collection::vec(any::<u8>(), 0..17),
+    ) -> NetState {
+        NetState { ts, task, socket, family, protocol, old_state, new_state, sport, dport, saddr, daddr }
+    }
+}
+
+prop_compose! {
+    fn any_events(tasks: u32, calls: u32)(
+        switches in prop::collection::vec(switch(tasks), 0..30),
+        wakeups in prop::collection::vec(wakeup(tasks), 0..30),
+        blocks in prop::collection::vec(block(tasks), 0..20),
+        signals in prop::collection::vec(signal(tasks, calls), 0..4),
+        nets in prop::collection::vec(net(tasks), 0..5),
+        urings in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
+    ) -> Events {
+        let urings = urings.into_iter().map(|(ts, task, op)| UringOp { ts, task, op }).collect();
+        Events { switches, wakeups, blocks, signals, nets, urings }
+    }
+}
+
+prop_compose! {
     fn any_window()(
         n_tasks in prop_oneof![1..4u32, 60..80u32],
         n_calls in 1..130u32,
@@ -155,6 +260,7 @@ prop_compose! {
         rows in prop::collection::vec(row(n_tasks, n_calls, n_names), 0..80),
         values in prop::collection::vec((any::<prop::sample::Index>(), 0..6u8, any::<bool>(), 1..8u8, number(), bytes()), 0..20),
         processes in prop::collection::vec(event(n_tasks), 0..4),
+        events in any_events(n_tasks, n_calls),
         gap_counts in prop::collection::vec(number(), 0..3),
         n_calls in Just(n_calls),
         n_names in Just(n_names),
@@ -184,6 +290,7 @@ prop_compose! {
             rows,
             captured,
             processes,
+            events,
             gaps: gap_counts.into_iter().map(gap).collect(),
         }
     }
@@ -208,7 +315,7 @@ fn sample_is_whole() {
     assert_eq!(tape.checkpoint(1).unwrap(), checkpoint(3000));
     assert!(matches!(tape.checkpoint(2), Err(Error::Missing { .. })));
     assert_eq!(tape.tape_id(), ID);
-    assert_eq!(tape.version(), (1, 0));
+    assert_eq!(tape.version(), (1, 1));
     assert_eq!(tape.complete_until(), 4000);
     assert_eq!(tape.len_bytes(), sample().len() as u64);
 }
@@ -302,6 +409,10 @@ fn a_large_checkpoint_takes_several_blocks() {
         tasks: (0..30_000).map(task).collect(),
         fd_tables: (0..4).map(|i| FdTable { upid: i, complete: true, cwd: b"/".to_vec(), fds: fds(50_000) }).collect(),
         in_flight: (0..40_000).map(|i| InFlight { utid: i, args: vec![1; 6], ..InFlight::default() }).collect(),
+        run: (0..200_000).map(|utid| RunState { utid, state: b'S', ..RunState::default() }).collect(),
+        commands: (0..50_000)
+            .map(|upid| CommandLine { upid, argv: format!("worker\0{upid}").into_bytes(), full: 12 })
+            .collect(),
         source: "tracked".to_owned(),
     };
     let mut encoder = Encoder::new(1);
@@ -411,7 +522,7 @@ fn goes_on_after_a_full_disk() {
         assert!(tape.segments().len() >= segments, "room {room}: {} segments", tape.segments().len());
         kept.push(common::Truth::of(&whole).check(&tape, "full disk"));
     }
-    assert!(kept.contains(&24) && kept.iter().any(|&k| k < 24), "{kept:?}");
+    assert!(kept.contains(&(3 * GROUPS)) && kept.iter().any(|&k| k < 3 * GROUPS), "{kept:?}");
 }
 
 #[test]
@@ -420,7 +531,7 @@ fn opens_a_file() {
     let path = dir.path().join("x.tape");
     std::fs::write(&path, sample()).unwrap();
     let tape = Tape::open(&path).unwrap();
-    assert_eq!(common::Truth::of(&sample()).check(&tape, "file"), 24);
+    assert_eq!(common::Truth::of(&sample()).check(&tape, "file"), 3 * GROUPS);
     // Someone truncates it while it is open: errors, no crash.
     std::fs::write(&path, &sample()[..500]).unwrap();
     let e = tape.segment(2).dict().unwrap_err();

@@ -11,13 +11,14 @@ Examples:
   record -- make -j2              run a command, record it and its children
   record -p 4711 --for 10s        a running process, for ten seconds
   record -a -e file,'!close'      file syscalls of the whole machine, until Ctrl-C
+  record -a --families sched,block --for 5s
   record -o slow.tape -G /system.slice/nginx.service --max-size 1G
 
 Then: analyze [FILE]   (see analyze --help)
 
 A tape carries paths, program arguments and host names. It is made readable for its owner only.";
 
-/// Records syscalls and process life of a command, a process or the whole system into a tape.
+/// Records what a command, a process or the whole system does (syscalls, scheduling, block I/O, signals, process life) into a tape.
 #[derive(Parser, Debug)]
 #[command(name = "record", version, about, after_help = EXAMPLES, max_term_width = 100)]
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
@@ -53,6 +54,10 @@ pub struct Args {
     /// Only these CPUs, e.g. 0,2-3
     #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
     pub cpus: Option<String>,
+
+    /// Families of events: syscall process sched block signal net io_uring, or all (the default)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub families: Vec<String>,
 
     /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it
     #[arg(short = 'e', long = "event", alias = "expr", value_name = "EXPR", allow_hyphen_values = true)]

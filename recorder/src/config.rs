@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
+use systape_format::model::Family;
 
 use crate::args::{Args, parse_size};
+use crate::families::Families;
 
 const MAX_RING: u64 = 1 << 30;
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub cgroup: Option<PathBuf>,
     /// CPUs to record; None = all.
     pub cpus: Option<Vec<u32>>,
+    /// Families to record.
+    pub families: Families,
     /// Calls to record.
     pub selection: Selection,
     /// The -e expressions as typed.
@@ -95,6 +99,10 @@ impl Config {
                 bail!("-t {tid}: there is no such thread");
             }
         }
+        let families = Families::parse(&args.families)?;
+        if args.cgroup.is_some() && !families.has(Family::Syscall) {
+            bail!("-G knows a task's cgroup from its syscalls: add the family syscall");
+        }
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
             && (name.is_empty() || name.len() > 15)
@@ -108,6 +116,7 @@ impl Config {
             comm,
             cgroup: args.cgroup.as_deref().map(resolve_cgroup).transpose()?,
             cpus: args.cpus.as_deref().map(|text| parse_cpus(text, possible_cpus())).transpose()?,
+            families,
             selection,
             selection_text: args.events,
             inherit: !args.no_inherit,

@@ -17,6 +17,7 @@ use systape_bpf::{Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeS
 
 use crate::calls;
 use crate::config::Config;
+use crate::families::{self, Tracepoints};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -38,6 +39,8 @@ pub struct Programs {
     bulk: Vec<MapHandle>,
     ring_bytes: u64,
     epoch: u32,
+    /// What the kernel lacks.
+    pub notes: Vec<String>,
 }
 
 /// Counters of one cause on one CPU, since they were last taken.
@@ -54,7 +57,7 @@ pub struct DropDelta {
 impl DropDelta {
     /// Whether events are missing, rather than left out on purpose or stored without some of their bytes.
     pub fn is_loss(&self) -> bool {
-        matches!(self.cause, Drop::Bulk | Drop::State | Drop::Process | Drop::NoTask)
+        !matches!(self.cause, Drop::NoScratch | Drop::StringFault | Drop::Own)
     }
 }
 
@@ -80,8 +83,9 @@ impl Programs {
         let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
         let rings = ring_count()?;
         set_options(&mut open, config, task_storage, rings)?;
+        let notes = families::choose(&mut open, &config.families, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
-        let mut programs = Self { skel, bulk: Vec::new(), ring_bytes: 0, epoch: 0 };
+        let mut programs = Self { skel, bulk: Vec::new(), ring_bytes: 0, epoch: 0, notes };
         let suitable = BULK_RING.min(BULK_BUDGET / rings);
         programs.make_rings(rings, config.ring_bytes.unwrap_or(suitable))?;
         programs.fill_tables(config)?;

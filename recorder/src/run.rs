@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use indicatif::{HumanBytes, HumanCount};
 use systape_bpf::target_bits;
-use systape_format::model::{End, Family, shell_status};
+use systape_format::model::{End, shell_status};
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::encode::{Settings, Start, TaskFilter};
@@ -85,6 +85,7 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     let mut about = session::collect(config);
     about.ring_bytes = programs.ring_bytes();
+    about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;
     about.window_open = window_open;
     let started = Instant::now();
@@ -145,6 +146,7 @@ fn read_start(config: &Config, snaps: Vec<systape_bpf::wire::Snap>) -> Start {
             from: 0,
             to: 0,
             exe: snapshot::exe(pid),
+            argv: snapshot::argv(pid),
             cwd: None,
             fds: None,
         }));
@@ -191,7 +193,7 @@ fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
         clock: clock::sample(),
         window_close: encoded.window_close,
         reason: reason.text().into(),
-        events: vec![(Family::Syscall, encoded.totals.calls), (Family::Process, encoded.totals.processes)],
+        events: encoded.totals.by_family(),
         lost: encoded.lost.clone(),
         command_exit: command_exit.unwrap_or(-1),
         self_cpu_ns: clock::self_cpu(),
@@ -213,7 +215,7 @@ fn peak_rss() -> u64 {
 
 fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
     let lost: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
-    let events = encoded.totals.calls + encoded.totals.processes;
+    let events = encoded.totals.sum();
     let plural = if events == 1 { "" } else { "s" };
     let lost = if lost == 0 { "0 lost".into() } else { format!("{} LOST (see analyze info)", HumanCount(lost)) };
     eprintln!(

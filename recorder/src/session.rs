@@ -11,7 +11,7 @@ use systape_format::model::{Session, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self, Config};
-use crate::{clock, rights, snapshot};
+use crate::{clock, devices, rights, snapshot};
 
 /// Collects everything but the start of the window and the rings' size.
 pub fn collect(config: &Config) -> Session {
@@ -43,9 +43,9 @@ pub fn collect(config: &Config) -> Session {
         window_open: 0,
         syscalls,
         users: config::users(),
-        devices: devices(),
-        device_links: Vec::new(),
-        families: Vec::new(),
+        devices: devices::names(),
+        device_links: devices::links(),
+        families: config.families.list().to_vec(),
         cgroups,
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),
@@ -95,19 +95,6 @@ fn utc_offset() -> i32 {
         local.assume_init()
     };
     i32::try_from(local.tm_gmtoff).unwrap_or(0)
-}
-
-/// major, minor and name of every block device.
-fn devices() -> Vec<(u32, u32, Vec<u8>)> {
-    let text = fs::read_to_string("/proc/partitions").unwrap_or_default();
-    text.lines()
-        .filter_map(|line| {
-            let mut fields = line.split_whitespace();
-            let major = fields.next()?.parse().ok()?;
-            let minor = fields.next()?.parse().ok()?;
-            Some((major, minor, fields.nth(1)?.as_bytes().to_vec()))
-        })
-        .collect()
 }
 
 /// Where tracefs may be.

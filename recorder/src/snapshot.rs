@@ -6,8 +6,10 @@
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::clock;
+use crate::tasks::Argv;
 
 /// One process as /proc showed it.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub struct Process {
     pub to: u64,
     /// Executable; empty when not readable.
     pub exe: Vec<u8>,
+    /// Arguments; None when not readable or a kernel thread.
+    pub argv: Option<Arc<Argv>>,
     /// Current directory; None when not readable.
     pub cwd: Option<Vec<u8>>,
     /// Open files: number, name, closed by exec. None when not readable.
@@ -35,6 +39,13 @@ pub fn exe(pid: u32) -> Vec<u8> {
     link(Path::new(&format!("/proc/{pid}/exe"))).unwrap_or_default()
 }
 
+/// Arguments of a process, cut where they are long; None when it has none or they are not readable.
+pub fn argv(pid: u32) -> Option<Arc<Argv>> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    (!bytes.is_empty()).then(|| Argv::cut(bytes, bytes.len() as u64))
+}
+
 /// Reads one process.
 pub fn process(pid: u32) -> Process {
     let dir = format!("/proc/{pid}");
@@ -42,7 +53,7 @@ pub fn process(pid: u32) -> Process {
     let cwd = link(Path::new(&format!("{dir}/cwd")));
     let exe = exe(pid);
     let fds = open_files(&dir);
-    Process { pid, from, to: clock::monotonic(), exe, cwd, fds }
+    Process { pid, from, to: clock::monotonic(), exe, argv: argv(pid), cwd, fds }
 }
 
 fn open_files(dir: &str) -> Option<Vec<(i32, Vec<u8>, bool)>> {

@@ -102,7 +102,7 @@ impl Stage {
         self.encoder.in_flight(&open_calls.unwrap_or_default());
         self.encoder.close_segment(clock::monotonic());
         self.send();
-        self.encoded.totals = self.encoder.totals();
+        self.encoded.totals = self.encoder.totals().clone();
         self.encoded
     }
 
@@ -119,8 +119,7 @@ impl Stage {
             self.chunk_from = written;
         }
         self.send();
-        let totals = self.encoder.totals();
-        self.progress.events.store(totals.calls + totals.processes, Ordering::Relaxed);
+        self.progress.events.store(self.encoder.totals().sum(), Ordering::Relaxed);
     }
 
     fn send(&mut self) {
@@ -166,6 +165,12 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::NoTask => (GapCause::StateFailed, Family::Syscall),
         Drop::NoScratch => (GapCause::ScratchExhausted, Family::Syscall),
         Drop::StringFault => (GapCause::StringFault, Family::Syscall),
+        Drop::Sched => (GapCause::RingFull, Family::Sched),
+        Drop::Block => (GapCause::RingFull, Family::Block),
+        Drop::BlockState => (GapCause::StateFailed, Family::Block),
+        Drop::Signal => (GapCause::RingFull, Family::Signal),
+        Drop::Net => (GapCause::RingFull, Family::Net),
+        Drop::Uring => (GapCause::RingFull, Family::IoUring),
         Drop::Own => return None,
     })
 }

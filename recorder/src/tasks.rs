@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_bpf::wire::{Ident, Task as WireTask, comm as comm_of};
+use systape_bpf::wire::{Ident, Task as WireTask, Who, comm as comm_of};
 use systape_format::model::{Task, UID_UNKNOWN};
 
 use crate::fds::{FdTable, Name};
@@ -42,6 +43,23 @@ pub struct Closing {
     pub name: Option<Rc<Name>>,
 }
 
+/// A process's arguments, for those who ask who it was.
+#[derive(Debug)]
+pub struct Argv {
+    /// NUL-separated, without the last NUL.
+    pub bytes: Vec<u8>,
+    /// Bytes they really had.
+    pub full: u64,
+}
+
+impl Argv {
+    /// Keeps the head of long ones.
+    pub fn cut(bytes: &[u8], full: u64) -> Arc<Self> {
+        const MOST: usize = 4096;
+        Arc::new(Self { bytes: bytes[..bytes.len().min(MOST)].to_vec(), full })
+    }
+}
+
 /// A thread.
 #[derive(Debug)]
 pub struct Entry {
@@ -53,11 +71,19 @@ pub struct Entry {
     pub files: u32,
     /// Its current directory; None = not known.
     pub cwd: Option<Rc<Name>>,
+    /// Its process's arguments; None = not known.
+    pub argv: Option<Arc<Argv>>,
     /// Set between an exec and the return of the exec call.
     pub execed: Option<Execed>,
     /// Between the enter and the return of a call that closes an fd: what it stood for.
     pub closing: Option<Closing>,
+    /// Whether its executable was asked for when nobody had told.
+    pub looked_up: bool,
     alive: bool,
+    /// Known from other families' records only: its exit may never be told.
+    stranger: bool,
+    /// A stranger that was met since it was last looked at.
+    met: bool,
 }
 
 /// All tasks.
@@ -71,6 +97,7 @@ pub struct Tasks {
     free_tables: Vec<u32>,
     dead: VecDeque<(u64, TaskId)>,
     last: Option<((u32, u64), TaskId)>,
+    strangers: VecDeque<TaskId>,
     next_utid: u32,
     next_upid: u32,
 }
@@ -120,7 +147,86 @@ impl Tasks {
             ..entry.task.clone()
         };
         entry.interned = (u32::MAX, 0);
+        entry.stranger = false;
         id
+    }
+
+    /// A task that a record of another family names. When it was not known before, its name is all that is.
+    pub fn meet(&mut self, who: &Who) -> TaskId {
+        // there is an idle task per CPU; they are one
+        let start = if who.tid == 0 { 0 } else { who.start };
+        let mut ident = Ident { tid: who.tid, pid: who.pid, start, leader_start: 0 };
+        if let Some(id) = self.find(&ident) {
+            let entry = self.get_mut(id);
+            if entry.stranger {
+                entry.met = true;
+                let comm = comm_of(&who.comm);
+                if entry.task.comm != comm && who.tid != 0 {
+                    entry.task.comm = comm;
+                    entry.interned = (u32::MAX, 0);
+                }
+            }
+            return id;
+        }
+        ident.leader_start = match who.tid == who.pid {
+            true => start,
+            false => self.leader_start(who.pid),
+        };
+        let id = self.find_or_add(&ident);
+        let entry = self.get_mut(id);
+        entry.task.comm = if who.tid == 0 { b"swapper".to_vec() } else { comm_of(&who.comm) };
+        (entry.stranger, entry.met) = (true, true);
+        self.strangers.push_back(id);
+        self.limit_strangers();
+        id
+    }
+
+    /// A task told of in full by a record of another family, e.g. the sender of a signal.
+    pub fn introduce(&mut self, task: &WireTask) -> TaskId {
+        match self.find(&task.id) {
+            Some(id) if !self.get(id).stranger => id,
+            known => {
+                let id = self.learn(task);
+                let entry = self.get_mut(id);
+                (entry.stranger, entry.met) = (true, true);
+                if known.is_none() {
+                    self.strangers.push_back(id);
+                    self.limit_strangers();
+                }
+                id
+            }
+        }
+    }
+
+    /// Start of the process that has this pid now; 0 = not known.
+    fn leader_start(&self, pid: u32) -> u64 {
+        let of_pid = self.alive().filter(|(_, e)| e.task.pid == pid);
+        of_pid.map(|(_, e)| e.task.leader_start_ns).max().unwrap_or(0)
+    }
+
+    /// The process that has this pid now.
+    pub fn process(&self, pid: u32) -> Option<TaskId> {
+        self.alive().find(|(_, e)| e.task.tid == pid).map(|(id, _)| id)
+    }
+
+    /// Strangers' ends are not told where others are recorded: those not met for long give way.
+    fn limit_strangers(&mut self) {
+        const MOST: usize = 8192;
+        while self.strangers.len() > MOST {
+            let Some(id) = self.strangers.pop_front() else { return };
+            match self.entries[id as usize].as_mut() {
+                Some(entry) if entry.stranger && entry.alive && entry.met => {
+                    entry.met = false;
+                    self.strangers.push_back(id);
+                }
+                // remembered as long as the dead are
+                Some(entry) if entry.stranger && entry.alive => {
+                    let ts = self.dead.back().map_or(0, |(ts, _)| *ts);
+                    self.exit(id, ts);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A task made by `parent`; files and cwd are shared or copied as the flags of the fork say.
@@ -132,11 +238,11 @@ impl Tasks {
         same_process: bool,
         shares_fs: bool,
     ) -> TaskId {
-        let (exe, files, cwd) = {
+        let (exe, argv, files, cwd) = {
             let p = self.get(parent);
             // a cwd shared with another process can change there unseen
             let cwd = if shares_fs && !same_process { None } else { p.cwd.clone() };
-            (p.task.exe.clone(), p.files, cwd)
+            (p.task.exe.clone(), p.argv.clone(), p.files, cwd)
         };
         let id = self.learn(child);
         let table = if shares_files {
@@ -150,6 +256,7 @@ impl Tasks {
         self.drop_table(old);
         let entry = self.get_mut(id);
         entry.task.exe = exe;
+        entry.argv = argv;
         entry.cwd = cwd;
         id
     }
@@ -287,8 +394,21 @@ impl Tasks {
         };
         let cwd = leader.and_then(|l| self.get(l).cwd.clone());
         let exe = leader.map(|l| self.get(l).task.exe.clone()).unwrap_or_default();
+        let argv = leader.and_then(|l| self.get(l).argv.clone());
         task.exe = exe;
-        let entry = Entry { task, interned: (u32::MAX, 0), files, cwd, execed: None, closing: None, alive: true };
+        let entry = Entry {
+            task,
+            interned: (u32::MAX, 0),
+            files,
+            cwd,
+            argv,
+            execed: None,
+            closing: None,
+            looked_up: false,
+            alive: true,
+            stranger: false,
+            met: false,
+        };
         let id = match self.free.pop() {
             Some(id) => {
                 self.entries[id as usize] = Some(entry);

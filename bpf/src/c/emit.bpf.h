@@ -51,6 +51,13 @@ static __always_inline void send_call(void *rec, u64 len)
 		count_drop(DROP_BULK);
 }
 
+/* Of the other families; `cause` counts what does not fit. */
+static __always_inline void send_event(void *rec, u64 len, u32 cause)
+{
+	if (send_bulk(rec, len))
+		count_drop(cause);
+}
+
 /* Records that fd tracking needs have a ring of their own, so that no flood of reads can push them out. */
 static __always_inline void send_state(void *rec, u64 len, u32 pid)
 {

@@ -36,6 +36,7 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_QUEUE = 22,
@@ -82,6 +83,7 @@ struct dentry_operations {
 
 struct super_block {
 	unsigned long s_magic;
+	u32 s_dev;
 };
 
 struct inode {
@@ -135,8 +137,13 @@ struct kernfs_node {
 	u64 id;
 };
 
+struct cgroup_root {
+	int hierarchy_id;
+};
+
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 };
 
 struct css_set {
@@ -165,13 +172,65 @@ struct sigpending {
 	sigset_t signal;
 };
 
+struct sigaction {
+	void *sa_handler;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64];
+};
+
+union __sifields {
+	struct {
+		int _pid;
+		u32 _uid;
+	} _kill;
+	struct {
+		void *_addr;
+	} _sigfault;
+};
+
+struct kernel_siginfo {
+	int si_signo;
+	int si_errno;
+	int si_code;
+	union __sifields _sifields;
+};
+
 struct signal_struct {
 	atomic_t live;
 	unsigned int flags;
 };
 
+/* rss_stat since 6.2 (f1a7941243c1) */
+struct percpu_counter {
+	s64 count;
+};
+
 struct mm_struct {
 	unsigned long arg_start, arg_end;
+	unsigned long total_vm;
+	struct percpu_counter rss_stat[4];
+};
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+struct mm_rss_stat {
+	atomic64_t count[4];
+};
+
+struct mm_struct___counts {
+	struct mm_rss_stat rss_stat;
+};
+
+struct sched_info {
+	u64 last_arrival;
 };
 
 struct task_struct {
@@ -197,11 +256,126 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct seccomp seccomp;
 	unsigned int ptrace;
+	sigset_t blocked;
+	struct sighand_struct *sighand;
+	int pdeath_signal;
+	struct sched_info sched_info;
+	unsigned int cpu; /* before 5.16: then in thread_info */
+};
+
+struct thread_info___cpu {
+	u32 cpu;
+};
+
+struct task_struct___info {
+	struct thread_info___cpu thread_info;
 };
 
 /* before 5.14 (2f064a59a11f: __state) */
 struct task_struct___old {
 	long state;
+};
+
+/* ---- block */
+
+struct request_queue {
+	const void *mq_ops;
+	struct gendisk *disk; /* since 5.15 */
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+	struct request_queue *queue;
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct page {
+	struct address_space *mapping;
+	unsigned long compound_head;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	u8 bi_status;
+	struct bvec_iter bi_iter;
+	struct blkcg_gq *bi_blkg;
+	unsigned short bi_vcnt;
+	struct bio_vec *bi_io_vec;
+};
+
+/* before 5.12 (309dca309fc3) */
+struct bio___old {
+	struct gendisk *bi_disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
+	u64 start_time_ns;
+};
+
+/* before 5.17 (f3fa33acca9f) */
+struct request___old {
+	struct gendisk *rq_disk;
+};
+
+/* ---- net and io_uring */
+
+struct in6_addr {
+	u8 s6_addr[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
+
+struct io_kiocb {
+	u8 opcode;
 };
 
 struct linux_binprm {

@@ -6,6 +6,11 @@
 /* From the running kernel's BTF; the verifier removes what they switch off. */
 const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
 
+const volatile bool has_switch_state = true;   /* sched_switch has prev_state, 5.18 */
+const volatile bool has_bio_queue_arg = false; /* block_bio_queue(q, bio), before 5.11 */
+const volatile bool has_rq_queue_arg = false;  /* block_rq_insert(q, rq) and others, before 5.11 */
+const volatile bool has_uring_opcode = false;  /* io_uring_submit_sqe(ctx, opcode, ...), before 5.16 */
+
 /*
  * From the command line. A call is selected when every filter that is set
  * agrees. Calls that change fds are kept of every task that shares a machine
@@ -47,7 +52,7 @@ struct task_state {
 	u8 began_before; /* the iterator saw it in a call when the recording began */
 	u8 entered; /* it is in a call whose enter was seen, recorded or not */
 	u8 seen; /* something of it was seen since the recording began */
-	u8 pad;
+	u8 in_cgroup; /* -G: it was in the cgroup when last asked */
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
 	u64 pad2;
@@ -91,6 +96,13 @@ struct slot {
 	};
 	u8 data[SLOT_DATA + STRING_MAX + 8];
 };
+
+/* A slot used for a signal. */
+struct signal_slot {
+	struct wire_signal rec;
+	u8 data[SLOT_DATA];
+};
+_Static_assert(sizeof(struct signal_slot) <= sizeof(struct slot), "a signal fits a slot");
 
 #define SLOTS 256
 struct {
@@ -168,6 +180,85 @@ struct {
 	__type(value, u32);
 } target_cgroup SEC(".maps");
 
+/* When the task of each CPU came on it: tells the offset between the scheduler's clock and CLOCK_MONOTONIC. */
+struct arrival {
+	u64 ts;
+	u32 tid;
+	u32 pad;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct arrival);
+} arrivals SEC(".maps");
+s64 sched_clock_offset = 0; /* CLOCK_MONOTONIC - sched_info's clock; 0 = not known yet */
+
+/* I/Os in progress, by address of the request or bio. */
+struct io_state {
+	u64 queued;
+	u64 issued;
+	u64 sector;
+	u64 cgroup_id;
+	u64 inode;
+	u32 dev;
+	u32 bytes;
+	u32 op_flags;
+	u16 requeues;
+	u16 merged;
+	u8 cause;
+	u8 has_origin;
+	u8 has_owner;
+	u8 pad[5];
+	struct wire_who origin;
+	struct wire_who owner;
+};
+
+#define MAX_IOS 16384
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_IOS);
+	__type(key, u64);
+	__type(value, struct io_state);
+} ios SEC(".maps");
+
+/* Who dirtied pages of an inode last. */
+struct inode_key {
+	u64 ino;
+	u32 dev;
+	u32 pad;
+};
+
+struct dirtier {
+	struct wire_who who;
+	u8 matched;
+	u8 kthread;
+	u8 pad[6];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct inode_key);
+	__type(value, struct dirtier);
+} dirtiers SEC(".maps");
+
+/* Sockets of recorded tasks, by address: their changes of state in interrupts matter too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, u8);
+} sockets SEC(".maps");
+
+/* Ports that recorded tasks listen on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u16);
+	__type(value, u8);
+} listening SEC(".maps");
+
 /* CPUs of -C, one byte each. */
 #define MAX_CPUS 4096
 struct {
@@ -188,6 +279,13 @@ struct {
 	struct wire_snap g;
 	struct sc_desc h;
 	struct drop_count i;
+	struct wire_switch j;
+	struct wire_wakeup k;
+	struct wire_block l;
+	struct wire_signal m;
+	struct wire_net n;
+	struct wire_uring o;
+	struct wire_ancestor p;
 } wire_types SEC(".data.types");
 
 #endif

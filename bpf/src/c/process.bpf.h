@@ -128,6 +128,8 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		st->slot = 0;
 	}
 	e.hdr.kind = WIRE_EXIT;
+	if (bpf_core_field_exists(task->seccomp.mode))
+		e.hdr.flags = BPF_CORE_READ(task, seccomp.mode);
 	e.hdr.cpu = bpf_get_smp_processor_id();
 	e.id = st->rec.id;
 	e.ts = bpf_ktime_get_ns();

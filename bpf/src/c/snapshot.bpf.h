@@ -6,7 +6,6 @@
 #ifndef __SYSTAPE_SNAPSHOT_H
 #define __SYSTAPE_SNAPSHOT_H
 
-#define PF_KTHREAD 0x00200000
 #define TASK_RUNNING 0
 
 /*
@@ -18,13 +17,6 @@
 #define WALK_MARK 1
 #define WALK_CALLS 2
 u32 walk_mode = WALK_READ;
-
-static __always_inline u32 task_run_state(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state);
-	return BPF_CORE_READ((struct task_struct___old *)task, state);
-}
 
 /* Letters of ps(1), fs/proc/array.c */
 static __always_inline u8 state_letter(u32 state)
@@ -46,15 +38,6 @@ static __always_inline u8 state_letter(u32 state)
 	if (state & 0x10)
 		return 'X';
 	return 0;
-}
-
-/* User registers of a task that is not running, by hand: bpf_task_pt_regs is 5.15. */
-static __always_inline void read_regs(struct pt_regs *regs, struct task_struct *task)
-{
-	void *stack = BPF_CORE_READ(task, stack);
-
-	/* THREAD_SIZE 16 KiB on x86-64 without KASAN; pt_regs ends at its top */
-	bpf_probe_read_kernel(regs, sizeof(*regs), stack + 16384 - sizeof(*regs));
 }
 
 static __always_inline u8 mark(struct task_struct *task, const struct wire_snap *snap)
@@ -118,6 +101,9 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	state = task_run_state(task);
 	snap.state = state_letter(state);
 	snap.kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+	snap.on_cpu = BPF_CORE_READ(task, on_cpu);
+	snap.cpu = task_cpu(task);
+	snap.last_run = last_run(task);
 	snap.nr = SNAP_NO_CALL;
 	st = state_of(task, false);
 	if (st && st->in_call) {

@@ -16,6 +16,10 @@
 #include "path.bpf.h"
 #include "syscalls.bpf.h"
 #include "process.bpf.h"
+#include "sched.bpf.h"
+#include "signals.bpf.h"
+#include "block.bpf.h"
+#include "net.bpf.h"
 #include "snapshot.bpf.h"
 
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */

@@ -3,6 +3,13 @@
 #ifndef __SYSTAPE_TASK_H
 #define __SYSTAPE_TASK_H
 
+/* x86-64 without KASAN */
+#define THREAD_SIZE 16384
+
+#define PF_EXITING 0x00000004
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
+
 static __always_inline struct task_struct *current_task(void)
 {
 	/* 5.10 has no bpf_get_current_task_btf; a plain pointer does for probe reads. */
@@ -41,6 +48,15 @@ static __always_inline struct task_state *state_of(struct task_struct *task, boo
 		return bpf_task_storage_get(&task_states, task, NULL,
 					    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	return state_by_tid(BPF_CORE_READ(task, pid), create);
+}
+
+/* User registers of a task, as they were when it entered the kernel, by hand: bpf_task_pt_regs is 5.15. */
+static __always_inline void read_regs(struct pt_regs *regs, struct task_struct *task)
+{
+	void *stack = BPF_CORE_READ(task, stack);
+
+	/* pt_regs ends at the stack's top */
+	bpf_probe_read_kernel(regs, sizeof(*regs), stack + THREAD_SIZE - sizeof(*regs));
 }
 
 static __always_inline void fill_ident(struct wire_ident *id, struct task_struct *task)
@@ -100,13 +116,27 @@ static __always_inline bool comm_is_target(const char *comm)
 	return true;
 }
 
+static __always_inline bool cpu_is_recorded(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	u8 *on;
+
+	if (!filter_cpu)
+		return true;
+	on = bpf_map_lookup_elem(&target_cpus, &cpu);
+	return on && *on;
+}
+
 /* Filters whose answer may change from call to call, for the current task. */
-static __always_inline bool passes_filters(void)
+static __always_inline bool passes_filters(struct task_state *st)
 {
 	if (filter_uid && (u32)bpf_get_current_uid_gid() != target_uid)
 		return false;
-	if (filter_cgroup && bpf_current_task_under_cgroup(&target_cgroup, 0) != 1)
-		return false;
+	if (filter_cgroup) {
+		st->in_cgroup = bpf_current_task_under_cgroup(&target_cgroup, 0) == 1;
+		if (!st->in_cgroup)
+			return false;
+	}
 	if (filter_comm) {
 		char comm[COMM_LEN] = {};
 
@@ -114,14 +144,59 @@ static __always_inline bool passes_filters(void)
 		if (!comm_is_target(comm))
 			return false;
 	}
-	if (filter_cpu) {
-		u32 cpu = bpf_get_smp_processor_id();
-		u8 *on = bpf_map_lookup_elem(&target_cpus, &cpu);
+	return cpu_is_recorded();
+}
 
-		if (!on || !*on)
+static __always_inline void fill_who(struct wire_who *who, struct task_struct *task)
+{
+	who->start = BPF_CORE_READ(task, start_time);
+	who->tid = BPF_CORE_READ(task, pid);
+	who->pid = BPF_CORE_READ(task, tgid);
+	bpf_core_read(&who->comm, sizeof(who->comm), &task->comm);
+}
+
+/*
+ * Whether a family other than syscalls records what happens to this task. Makes
+ * no state: it is asked under locks of the scheduler.
+ */
+static __always_inline bool is_recorded(struct task_struct *task)
+{
+	struct task_state *st;
+
+	if (!target_marked && !filter_uid && !filter_comm && !filter_cgroup)
+		return true;
+	if (filter_uid && BPF_CORE_READ(task, real_cred, uid.val) != target_uid)
+		return false;
+	if (filter_comm) {
+		char comm[COMM_LEN] = {};
+
+		bpf_core_read(&comm, sizeof(comm), &task->comm);
+		if (!comm_is_target(comm))
+			return false;
+	}
+	if (target_marked || filter_cgroup) {
+		st = state_of(task, false);
+		if (!st)
+			return false;
+		if (target_marked && (st->matched != MATCHED || st->armed))
+			return false;
+		if (filter_cgroup && !st->in_cgroup)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * Whether the program runs in an interrupt, where current is only who was
+ * interrupted: then it is on another stack than the task's. The context of a
+ * raw tracepoint lies on the stack that is in use.
+ */
+static __always_inline bool in_interrupt(void *ctx, struct task_struct *current)
+{
+	u64 sp = 0, base = (u64)BPF_CORE_READ(current, stack);
+
+	bpf_probe_read_kernel(&sp, sizeof(sp), &ctx);
+	return sp - base >= THREAD_SIZE;
 }
 
 static __always_inline void init_state(struct task_state *st, struct task_struct *task)
@@ -132,9 +207,9 @@ static __always_inline void init_state(struct task_state *st, struct task_struct
 }
 
 /* Whether the user asked for calls of the current task. */
-static __always_inline bool is_selected(const struct task_state *st)
+static __always_inline bool is_selected(struct task_state *st)
 {
-	return st->matched == MATCHED && passes_filters();
+	return st->matched == MATCHED && passes_filters(st);
 }
 
 /*

@@ -19,6 +19,12 @@ enum wire_kind {
 	WIRE_FORK = 4,
 	WIRE_EXEC = 5,
 	WIRE_EXIT = 6,
+	WIRE_SWITCH = 7,
+	WIRE_WAKEUP = 8,
+	WIRE_BLOCK = 9,
+	WIRE_SIGNAL = 10,
+	WIRE_NET = 11,
+	WIRE_URING = 12,
 };
 
 /* = CallState of the tape */
@@ -151,16 +157,158 @@ struct wire_exec {
 _Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
 
 struct wire_exit {
-	struct wire_hdr hdr;
+	struct wire_hdr hdr; /* flags: seccomp mode */
 	struct wire_ident id;
 	u64 ts;
 	u32 exit_code;
 	u32 group_dead;
 };
 
+/* A task that may not be recorded itself: its name comes along. */
+struct wire_who {
+	u64 start;
+	u32 tid;
+	u32 pid;
+	char comm[COMM_LEN];
+};
+
+#define SWITCH_PREEMPTED 1
+
+struct wire_switch {
+	struct wire_hdr hdr;
+	u64 ts;
+	struct wire_who prev;
+	struct wire_who next;
+	u32 prev_state;
+	u32 pad;
+};
+
+#define WAKEUP_NEW 1
+#define WAKEUP_IRQ 2 /* waker is the interrupted task */
+
+struct wire_wakeup {
+	struct wire_hdr hdr;
+	u64 ts;
+	struct wire_who waker;
+	struct wire_who wakee;
+	u32 target_cpu;
+	u32 pad;
+};
+
+#define BLOCK_LAYER_REQUEST 1
+#define BLOCK_LAYER_BIO 2
+
+/* = BlockCause of the tape */
+enum block_cause {
+	CAUSE_UNKNOWN = 0,
+	CAUSE_DIRECT = 1,
+	CAUSE_DIRTIER = 2,
+	CAUSE_CGROUP = 3,
+};
+
+struct wire_block {
+	struct wire_hdr hdr;
+	u64 complete;
+	u64 queued; /* 0 = not known */
+	u64 issued;
+	u64 sector;
+	u64 cgroup_id;
+	u64 inode;
+	u32 dev;
+	u32 bytes;
+	u32 op_flags;
+	s32 error; /* < 0 an errno, > 0 a blk_status_t */
+	u16 requeues;
+	u16 merged;
+	u8 layer;
+	u8 cause;
+	u8 has_origin;
+	u8 has_owner;
+	struct wire_who origin;
+	struct wire_who owner;
+};
+
+enum signal_kind { SIGNAL_GENERATE = 1, SIGNAL_DELIVER = 2, SIGNAL_OOM_VICTIM = 3 };
+enum signal_info { INFO_SIGINFO = 1, INFO_NOINFO = 2, INFO_PRIV = 3 };
+
+/* = SIGNAL_ flags of the tape */
+#define SIG_INTERRUPT 1
+#define SIG_SENDER_EXITING 2
+#define SIG_SENDER_KTHREAD 4
+#define SIG_BLOCKED 8
+#define SIG_IGNORED 16
+#define SIG_HANDLED 32
+#define SIG_PDEATHSIG 64
+#define SIG_GROUP 128
+
+struct wire_ancestor {
+	u64 start;
+	u32 pid;
+	u32 pad;
+	char comm[COMM_LEN];
+};
+#define MAX_ANCESTORS 16
+
+struct wire_signal {
+	struct wire_hdr hdr; /* flags: SIG_ */
+	u64 ts;
+	struct wire_task sender; /* hdr.kind 0: none */
+	struct wire_task target;
+	u64 addr;
+	u64 ip;
+	u64 call_args[4];
+	u64 argv_full;
+	u64 oom[4]; /* bytes: virtual, anonymous, file, shmem */
+	u32 sig;
+	s32 code;
+	s32 err;
+	u32 si_pid;
+	u32 si_uid;
+	u32 nr; /* SNAP_NO_CALL = none */
+	u8 kind;
+	u8 info;
+	u8 result;
+	u8 abi;
+	u8 sender_ancestors;
+	u8 target_ancestors;
+	u8 argv_status;
+	u8 pad;
+	u16 argv_len;
+	u16 path_len;
+	u32 pad2;
+	/* data follows: with ancestors of either MAX_ANCESTORS of the sender and as many of the target; argv; path */
+};
+#define SIGNAL_ARGV_MAX 2047 /* a mask */
+#define SIGNAL_CHAINS (2 * MAX_ANCESTORS * sizeof(struct wire_ancestor))
+
+#define NET_IRQ 1
+
+struct wire_net {
+	struct wire_hdr hdr;
+	u64 ts;
+	u64 socket; /* address: told apart by it, never stored */
+	struct wire_who who;
+	u16 family;
+	u16 protocol;
+	u16 sport;
+	u16 dport;
+	u8 old_state;
+	u8 new_state;
+	u8 pad[6];
+	u8 saddr[16];
+	u8 daddr[16];
+};
+
+struct wire_uring {
+	struct wire_hdr hdr; /* flags: opcode */
+	u64 ts;
+	struct wire_who who;
+};
+
 /* What the task iterator writes for every task. */
 struct wire_snap {
 	struct wire_task task;
+	u64 last_run; /* when it last came on a CPU; 0 = not known */
 	u64 call_start;	    /* recorded call: its start; 0 = began before */
 	u64 args[MAX_ARGS]; /* of that call */
 	u32 nr;		    /* SNAP_NO_CALL = not in a syscall, or not known */
@@ -168,6 +316,9 @@ struct wire_snap {
 	u8 state; /* letter of ps(1) */
 	u8 kthread;
 	u8 matched; /* enum snap_match */
+	u32 cpu;
+	u8 on_cpu;
+	u8 pad[7];
 };
 
 /* Is the call of the task one to report? */
@@ -189,6 +340,12 @@ enum drop_cause {
 	DROP_NO_SCRATCH,  /* scratch pool empty: strings missing */
 	DROP_STRING_FAULT,/* user memory absent at enter and exit */
 	DROP_OWN,	  /* calls of the recorder itself */
+	DROP_SCHED,	  /* from here on: ring full, by family */
+	DROP_BLOCK,
+	DROP_BLOCK_STATE, /* table of I/Os in progress full */
+	DROP_SIGNAL,
+	DROP_NET,
+	DROP_URING,
 	DROP_CAUSES,
 };
 

@@ -6,8 +6,9 @@ use super::dict::{read_tasks, task_bytes, write_tasks};
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{Call, Checkpoint, Fd, FdTable, InFlight};
+use crate::model::{Call, Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
 use crate::payload::{Message, list_len, new_message, plain_len};
+use crate::segment::MAX_VALUE;
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
 
@@ -23,7 +24,14 @@ pub(crate) struct Part {
     /// (table, which of its fds).
     pub(crate) tables: Vec<(usize, Range<usize>)>,
     pub(crate) in_flight: Range<usize>,
+    pub(crate) run: Range<usize>,
+    pub(crate) commands: Range<usize>,
     bytes: usize,
+}
+
+/// What is stored of a command line. It is cut as a captured value is; `full` tells.
+fn head(argv: &[u8]) -> &[u8] {
+    argv.get(..MAX_VALUE).unwrap_or(argv)
 }
 
 /// Divides a checkpoint into parts that fit blocks; at least one.
@@ -36,6 +44,8 @@ pub(crate) fn split_checkpoint(cp: &Checkpoint) -> Vec<Part> {
             let next = Part {
                 tasks: part.tasks.end..part.tasks.end,
                 in_flight: part.in_flight.end..part.in_flight.end,
+                run: part.run.end..part.run.end,
+                commands: part.commands.end..part.commands.end,
                 ..Part::default()
             };
             parts.push(std::mem::replace(part, next));
@@ -64,6 +74,14 @@ pub(crate) fn split_checkpoint(cp: &Checkpoint) -> Vec<Part> {
     for call in &cp.in_flight {
         room(&mut part, 56 + 8 * call.args.len());
         part.in_flight.end += 1;
+    }
+    for _ in &cp.run {
+        room(&mut part, 24);
+        part.run.end += 1;
+    }
+    for command in &cp.commands {
+        room(&mut part, 24 + head(&command.argv).len().next_multiple_of(8));
+        part.commands.end += 1;
     }
     parts.push(part);
     parts
@@ -95,7 +113,7 @@ pub(crate) fn write_checkpoint_part(cp: &Checkpoint, part: &Part) -> Builder<Hea
         }
     }
     let calls = &cp.in_flight[part.in_flight.clone()];
-    let mut list = b.init_in_flight(calls.len() as u32);
+    let mut list = b.reborrow().init_in_flight(calls.len() as u32);
     for (i, c) in calls.iter().enumerate() {
         let mut b = list.reborrow().get(i as u32);
         b.set_utid(c.utid);
@@ -108,6 +126,24 @@ pub(crate) fn write_checkpoint_part(cp: &Checkpoint, part: &Part) -> Builder<Hea
         for (i, &arg) in c.args.iter().enumerate() {
             args.set(i as u32, arg);
         }
+    }
+    let run = &cp.run[part.run.clone()];
+    let mut list = b.reborrow().init_run(run.len() as u32);
+    for (i, state) in run.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_utid(state.utid);
+        b.set_state(state.state);
+        b.set_on_cpu(state.on_cpu);
+        b.set_cpu(state.cpu);
+        b.set_last_run(state.last_run);
+    }
+    let commands = &cp.commands[part.commands.clone()];
+    let mut list = b.init_commands(commands.len() as u32);
+    for (i, command) in commands.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_upid(command.upid);
+        b.set_argv(head(&command.argv));
+        b.set_full(command.full.max(if command.argv.len() > MAX_VALUE { command.argv.len() as u64 } else { 0 }));
     }
     message
 }
@@ -160,6 +196,21 @@ pub(crate) fn read_checkpoint_part(
             task_state: r.get_task_state(),
         });
     }
+    let list = r.get_run().map_err(&err)?;
+    list_len::<schema::run_state::Builder<'_>>(CHECKPOINT, "run", list.len(), header)?;
+    cp.run.extend(list.iter().map(|r| RunState {
+        utid: r.get_utid(),
+        state: r.get_state(),
+        on_cpu: r.get_on_cpu(),
+        cpu: r.get_cpu(),
+        last_run: r.get_last_run(),
+    }));
+    let list = r.get_commands().map_err(&err)?;
+    list_len::<schema::command_line::Builder<'_>>(CHECKPOINT, "commands", list.len(), header)?;
+    for r in list {
+        let argv = data(CHECKPOINT, r.get_argv())?;
+        cp.commands.push(CommandLine { upid: r.get_upid(), argv, full: r.get_full() });
+    }
     Ok(())
 }
 
@@ -178,21 +229,27 @@ mod tests {
                 FdTable { upid: 3, fds: fds(5), ..FdTable::default() },
             ],
             in_flight: vec![InFlight { args: vec![1; 6], ..InFlight::default() }; 50_000],
+            run: vec![RunState::default(); 200_000],
+            commands: vec![CommandLine { argv: vec![b'x'; 90], ..CommandLine::default() }; 100_000],
             ..Checkpoint::default()
         };
         let parts = split_checkpoint(&cp);
         assert!(parts.len() > 3, "{}", parts.len());
         let (mut tasks, mut calls, mut fds) = (0, 0, [0; 3]);
+        let (mut run, mut commands) = (0, 0);
         for part in &parts {
             assert!(part.bytes <= PART_BYTES + 100);
             assert_eq!((part.tasks.start, part.in_flight.start), (tasks, calls));
             (tasks, calls) = (part.tasks.end, part.in_flight.end);
+            assert_eq!((part.run.start, part.commands.start), (run, commands));
+            (run, commands) = (part.run.end, part.commands.end);
             for (table, range) in &part.tables {
                 assert_eq!(range.start, fds[*table]);
                 fds[*table] = range.end;
             }
         }
         assert_eq!((tasks, calls, fds), (100_000, 50_000, [90_000, 0, 5]));
+        assert_eq!((run, commands), (200_000, 100_000));
         assert_eq!(split_checkpoint(&Checkpoint::default()), [Part::default()]);
     }
 }

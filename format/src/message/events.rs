@@ -13,7 +13,7 @@ const PROCESSES: &str = "processes";
 const GAPS: &str = "gaps";
 
 /// The schema's number of a status: the two enums have the same values.
-fn status_raw(status: ByteStatus) -> schema::ByteStatus {
+pub(super) fn status_raw(status: ByteStatus) -> schema::ByteStatus {
     match status {
         ByteStatus::Whole => schema::ByteStatus::Whole,
         ByteStatus::Truncated => schema::ByteStatus::Truncated,

@@ -3,20 +3,27 @@
 //! Reading checks every "must" of schemas/trace.capnp that concerns one message alone. Lists are never trusted for an
 //! allocation: [`crate::payload::list_len`] bounds them by the message's size first.
 
+mod block_io;
 mod checkpoint;
 mod dict;
 mod events;
 mod index;
+mod rows;
+mod sched;
 mod session;
+mod signals;
 mod syscalls;
 
+pub(crate) use block_io::{BLOCK_BYTES, URING_BYTES, read_blocks, read_urings, write_blocks, write_urings};
 pub(crate) use checkpoint::{read_checkpoint_part, split_checkpoint, write_checkpoint_part};
 pub(crate) use dict::{read_dict, task_bytes, write_dict};
 pub(crate) use events::{read_gaps, read_processes, write_gaps, write_processes};
 pub(crate) use index::{
     IndexEntry, MAX_CALLS, MAX_PIDS, entry_bytes, pid_bloom, pid_in_bloom, read_index, write_index,
 };
+pub(crate) use sched::{SWITCH_BYTES, WAKEUP_BYTES, read_switches, read_wakeups, write_switches, write_wakeups};
 pub(crate) use session::{read_end, read_session, write_end, write_session};
+pub(crate) use signals::{MAX_ADDRESS, net_bytes, read_nets, read_signals, signal_bytes, write_nets, write_signals};
 pub(crate) use syscalls::{
     Columns, Values, read_args, read_bytes, read_core, read_fds, read_time, write_args, write_bytes, write_core,
     write_fds, write_time,

@@ -3,7 +3,7 @@
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{End, Family, Session, SyscallFormat};
+use crate::model::{DeviceLink, End, Family, Session, SyscallFormat};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -72,8 +72,49 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
         b.set_path(path);
     }
     b.set_ring_bytes(s.ring_bytes);
+    write_links(b.reborrow().init_device_links(s.device_links.len() as u32), &s.device_links);
+    let mut list = b.reborrow().init_families(s.families.len() as u32);
+    for (i, &family) in s.families.iter().enumerate() {
+        list.set(i as u32, family_raw(family));
+    }
     write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
     message
+}
+
+fn write_number(mut b: schema::device_number::Builder<'_>, (major, minor): (u32, u32)) {
+    b.set_major(major);
+    b.set_minor(minor);
+}
+
+fn write_links(mut list: capnp::struct_list::Builder<'_, schema::device_link::Owned>, links: &[DeviceLink]) {
+    for (i, link) in links.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        write_number(b.reborrow().init_dev(), link.dev);
+        if let Some(disk) = link.disk {
+            write_number(b.reborrow().init_disk(), disk);
+        }
+        b.set_first_sector(link.first_sector);
+        let mut lower = b.init_lower(link.lower.len() as u32);
+        for (i, &number) in link.lower.iter().enumerate() {
+            write_number(lower.reborrow().get(i as u32), number);
+        }
+    }
+}
+
+fn number(r: schema::device_number::Reader<'_>) -> (u32, u32) {
+    (r.get_major(), r.get_minor())
+}
+
+fn read_link(header: &Header, r: schema::device_link::Reader<'_>) -> Result<DeviceLink> {
+    let err = capnp_err(SESSION);
+    let lower = r.get_lower().map_err(&err)?;
+    list_len::<schema::device_number::Builder<'_>>(SESSION, "lower", lower.len(), header)?;
+    Ok(DeviceLink {
+        dev: number(r.get_dev().map_err(&err)?),
+        disk: if r.has_disk() { Some(number(r.get_disk().map_err(&err)?)) } else { None },
+        first_sector: r.get_first_sector(),
+        lower: lower.iter().map(number).collect(),
+    })
 }
 
 fn read_arguments(
@@ -143,6 +184,12 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
     for r in list {
         s.cgroups.push((r.get_id(), data(SESSION, r.get_path())?));
     }
+    let list = r.get_device_links().map_err(&err)?;
+    list_len::<schema::device_link::Builder<'_>>(SESSION, "deviceLinks", list.len(), header)?;
+    s.device_links = list.iter().map(|r| read_link(header, r)).collect::<Result<_>>()?;
+    let list = r.get_families().map_err(&err)?;
+    plain_len(SESSION, "families", list.len(), 2, header)?;
+    s.families = list.iter().map(family).collect();
     Ok(s)
 }
 

@@ -4,9 +4,10 @@
 //! Reading gives row order back.
 
 use super::data;
+use super::rows::{deltas, in_range, rows_of, sums};
 use crate::column::{Name, bits, get, need, put, put_signed, zigzag};
 use crate::error::{Error, Result, capnp_err};
-use crate::header::{Header, MAX_ROWS};
+use crate::header::Header;
 use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Time};
 use crate::order::column_order;
 use crate::payload::{Message, list_len, new_message};
@@ -61,28 +62,6 @@ pub(crate) fn write_core(c: &Columns) -> Builder<HeapAllocator> {
     message
 }
 
-/// Rows a group's block claims to have, within the limit.
-fn rows_of(what: &'static str, rows: u32) -> Result<usize> {
-    if rows > MAX_ROWS {
-        return Err(Error::TooLarge {
-            what: format!("{what} block: rows"),
-            len: u64::from(rows),
-            limit: u64::from(MAX_ROWS),
-        });
-    }
-    Ok(rows as usize)
-}
-
-/// Refuses indices that do not point into a table.
-fn in_range(what: &'static str, column: &str, values: &[u32], len: usize) -> Result<()> {
-    match values.iter().max() {
-        Some(&max) if max as usize >= len => {
-            Err(Error::invalid(what, format!("{column} {max} where the dict has {len}")))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// What each value of `state` stands for; None = refuse.
 fn states() -> [Option<CallState>; 32] {
     std::array::from_fn(|raw| CallState::from_raw(raw as u8 & 15))
@@ -134,12 +113,6 @@ pub(crate) fn read_core(header: &Header, message: &Message<'_>, dict: &Dict, out
     Ok(())
 }
 
-/// Differences to the value before; the first to `base`. `values` must ascend from `base`.
-fn deltas(values: &[u64], base: u64) -> Vec<u64> {
-    let mut before = base;
-    values.iter().map(|&v| v.wrapping_sub(std::mem::replace(&mut before, v))).collect()
-}
-
 /// The time message.
 pub(crate) fn write_time(c: &Columns, window_start: u64) -> Builder<HeapAllocator> {
     let mut message = new_message(c.end.len() * 8 + 512);
@@ -184,19 +157,6 @@ fn ends(deltas: &mut [u64], dur: &[u64], from: EndFrom, base: u64) -> Option<()>
         }
     }
     sums(deltas, base)
-}
-
-/// Running sums from `base`; None when one passes 2^64 - 1.
-fn sums(values: &mut [u64], base: u64) -> Option<()> {
-    let mut sum = base;
-    let mut over = false;
-    for v in values {
-        let passed;
-        (sum, passed) = sum.overflowing_add(*v);
-        over |= passed;
-        *v = sum;
-    }
-    (!over).then_some(())
 }
 
 /// Starts and CPUs of the rows of `core`.

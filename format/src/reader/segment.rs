@@ -55,6 +55,16 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// Reads a group whose rows point into the tasks of `dict`.
+    fn rows<T>(
+        &self,
+        kind: BlockKind,
+        dict: &Dict,
+        f: impl FnOnce(&Header, &Message<'_>, usize) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        Ok(self.read(kind, |header, message| f(header, message, dict.tasks.len()))?.unwrap_or_default())
+    }
+
     fn lost(&self, kind: BlockKind) -> Error {
         Error::Missing { what: kind.name(), segment: self.info.segment }
     }
@@ -114,40 +124,40 @@ impl<'a> Segment<'a> {
 
     /// Events of process life, sorted by ts; `task` and `parent` are inside `dict`'s tasks.
     pub fn processes(&self, dict: &Dict) -> Result<Vec<ProcessEvent>> {
-        let tasks = dict.tasks.len();
-        let read =
-            self.read(BlockKind::Processes, |header, message| message::read_processes(header, message, tasks))?;
-        Ok(read.unwrap_or_default())
+        self.rows(BlockKind::Processes, dict, message::read_processes)
     }
 
     /// Switches, sorted by ts; tasks are inside `dict`'s, here and below. Empty = none, or not recorded.
-    pub fn switches(&self, _dict: &Dict) -> Result<Vec<Switch>> {
-        Ok(Vec::new())
+    pub fn switches(&self, dict: &Dict) -> Result<Vec<Switch>> {
+        self.rows(BlockKind::Sched, dict, message::read_switches)
     }
 
     /// Wake-ups, sorted by ts.
-    pub fn wakeups(&self, _dict: &Dict) -> Result<Vec<Wakeup>> {
-        Ok(Vec::new())
+    pub fn wakeups(&self, dict: &Dict) -> Result<Vec<Wakeup>> {
+        self.rows(BlockKind::Wakeups, dict, message::read_wakeups)
     }
 
     /// Block I/Os, sorted by completion.
-    pub fn blocks(&self, _dict: &Dict) -> Result<Vec<BlockIo>> {
-        Ok(Vec::new())
+    pub fn blocks(&self, dict: &Dict) -> Result<Vec<BlockIo>> {
+        self.rows(BlockKind::Blocks, dict, message::read_blocks)
     }
 
     /// Signals, sorted by ts; `call` is inside `dict`'s calls.
-    pub fn signals(&self, _dict: &Dict) -> Result<Vec<SignalEvent>> {
-        Ok(Vec::new())
+    pub fn signals(&self, dict: &Dict) -> Result<Vec<SignalEvent>> {
+        let calls = dict.calls.len();
+        self.rows(BlockKind::Signals, dict, |header, message, tasks| {
+            message::read_signals(header, message, tasks, calls)
+        })
     }
 
     /// Changes of sockets' states, sorted by ts.
-    pub fn nets(&self, _dict: &Dict) -> Result<Vec<NetState>> {
-        Ok(Vec::new())
+    pub fn nets(&self, dict: &Dict) -> Result<Vec<NetState>> {
+        self.rows(BlockKind::Net, dict, message::read_nets)
     }
 
     /// io_uring operations, sorted by ts.
-    pub fn urings(&self, _dict: &Dict) -> Result<Vec<UringOp>> {
-        Ok(Vec::new())
+    pub fn urings(&self, dict: &Dict) -> Result<Vec<UringOp>> {
+        self.rows(BlockKind::Uring, dict, message::read_urings)
     }
 
     /// What is missing and why.

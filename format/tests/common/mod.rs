@@ -3,6 +3,10 @@
 
 use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
+use systape_format::model::{
+    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, NetState, OomMemory, RunState, SignalEvent,
+    SignalInfo, SignalKind, Switch, UringOp, Wakeup,
+};
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
     InFlight, ProcessEvent, ProcessKind, SegmentBuilder, SegmentData, Session, SyscallFormat, SyscallRow, Tape, Task,
@@ -42,9 +46,14 @@ pub fn session() -> Session {
         }],
         users: vec![(0, b"root".to_vec())],
         devices: vec![(8, 1, b"sda1".to_vec())],
+        device_links: vec![
+            DeviceLink { dev: (8, 1), disk: Some((8, 0)), first_sector: 2048, lower: Vec::new() },
+            DeviceLink { dev: (253, 0), disk: None, first_sector: 0, lower: vec![(8, 1), (8, 2)] },
+        ],
         cgroups: vec![(1, b"/".to_vec())],
         ring_bytes: 1 << 20,
         notes: vec![b"no kallsyms".to_vec()],
+        families: vec![Family::Syscall, Family::Sched, Family::IoUring],
     }
 }
 
@@ -87,6 +96,8 @@ pub fn checkpoint(ts: u64) -> Checkpoint {
             args: vec![1, 2],
             task_state: b'S',
         }],
+        run: vec![RunState { utid: 2, state: b'R', on_cpu: true, cpu: 1, last_run: ts }],
+        commands: vec![CommandLine { upid: 1, argv: b"sh\0-c\0\xff".to_vec(), full: 900 }],
         source: "snapshot".to_owned(),
     }
 }
@@ -105,6 +116,136 @@ pub fn end(t: u64) -> End {
     }
 }
 
+/// Events that are neither calls nor process life.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    pub switches: Vec<Switch>,
+    pub wakeups: Vec<Wakeup>,
+    pub blocks: Vec<BlockIo>,
+    pub signals: Vec<SignalEvent>,
+    pub nets: Vec<NetState>,
+    pub urings: Vec<UringOp>,
+}
+
+impl Events {
+    pub fn push_to(&self, b: &mut SegmentBuilder) {
+        self.switches.iter().for_each(|&e| b.push_switch(e));
+        self.wakeups.iter().for_each(|&e| b.push_wakeup(e));
+        self.blocks.iter().for_each(|e| b.push_block(e.clone()));
+        self.signals.iter().for_each(|e| b.push_signal(e.clone()));
+        self.nets.iter().for_each(|e| b.push_net(e.clone()));
+        self.urings.iter().for_each(|&e| b.push_uring(e));
+    }
+
+    /// In the order the tape must have.
+    pub fn sorted(mut self) -> Self {
+        self.switches.sort_by_key(|e| e.ts);
+        self.wakeups.sort_by_key(|e| e.ts);
+        self.blocks.sort_by_key(|e| e.complete);
+        self.signals.sort_by_key(|e| e.ts);
+        self.nets.sort_by_key(|e| e.ts);
+        self.urings.sort_by_key(|e| e.ts);
+        self
+    }
+}
+
+/// A few of each kind, of tasks 0 and 1 and calls 0 and 1, some before the window that begins at `start`.
+pub fn events(start: u64) -> Events {
+    let switch =
+        |ts, cpu, prev, next| Switch { ts: start + ts - 10, cpu, prev, next, prev_state: 1, preempted: prev == 1 };
+    let ancestor = |pid| Ancestor { pid, start_ns: 7, comm: b"b\xffsh".to_vec() };
+    let deliver = SignalEvent {
+        ts: start + 91,
+        kind: SignalKind::Deliver,
+        sig: 9,
+        code: -6,
+        errno: 0,
+        info: SignalInfo::Siginfo,
+        result: 0,
+        flags: 160,
+        target: 1,
+        sender: None,
+        call: None,
+        call_args: [0; 4],
+        call_path: Vec::new(),
+        si_pid: 100,
+        si_uid: 1000,
+        addr: 0,
+        ip: 1,
+        sender_ancestors: Vec::new(),
+        target_ancestors: Vec::new(),
+        argv: Vec::new(),
+        argv_status: ByteStatus::Whole,
+        argv_full: 0,
+        oom: OomMemory::default(),
+    };
+    let generate = SignalEvent {
+        ts: start + 90,
+        kind: SignalKind::Generate,
+        sender: Some(0),
+        call: Some(1),
+        call_args: [100, 9, 0, u64::MAX],
+        call_path: b"/dev/pts/0".to_vec(),
+        sender_ancestors: vec![ancestor(2), ancestor(1)],
+        target_ancestors: vec![ancestor(1)],
+        argv: b"kill\0-9".to_vec(),
+        argv_full: 8,
+        ..deliver.clone()
+    };
+    let victim = SignalEvent {
+        ts: start + 95,
+        kind: SignalKind::OomVictim,
+        info: SignalInfo::Unknown,
+        oom: OomMemory { total_vm: 1 << 40, anon: 5 << 20, file: 0, shmem: 1 },
+        ..deliver.clone()
+    };
+    let io = BlockIo {
+        complete: start + 500,
+        queued: start - 100,
+        issued: start - 90,
+        dev: 8 << 20,
+        sector: 1 << 40,
+        bytes: 4096,
+        flags: 0x8801,
+        layer: BlockLayer::Request,
+        origin: Some(1),
+        cause: BlockCause::Dirtier,
+        owner: Some(0),
+        cgroup_id: 77,
+        inode: 1 << 33,
+        merged: 3,
+        ..BlockIo::default()
+    };
+    let bio = BlockIo { complete: start + 400, queued: start + 300, issued: 0, layer: BlockLayer::Bio, ..io.clone() };
+    let state = NetState {
+        ts: start + 60,
+        task: Some(1),
+        socket: 1,
+        family: 2,
+        protocol: 6,
+        old_state: 7,
+        new_state: 2,
+        sport: 40000,
+        dport: 443,
+        saddr: vec![10, 0, 0, 1],
+        daddr: vec![0xfe; 16],
+    };
+    Events {
+        switches: vec![switch(20, 0, 0, 1), switch(30, 0, 1, 0), switch(5, 1, 1, 1), switch(25, 1, 0, 1)],
+        wakeups: vec![
+            Wakeup { ts: start + 14, cpu: 1, waker: Some(0), wakee: 1, target_cpu: 0, new: false },
+            Wakeup { ts: start + 13, cpu: 0, waker: None, wakee: 0, target_cpu: 1, new: true },
+        ],
+        blocks: vec![io, bio],
+        signals: vec![victim, generate, deliver],
+        nets: vec![NetState { ts: start + 61, task: None, old_state: 2, new_state: 1, ..state.clone() }, state],
+        urings: vec![UringOp { ts: start + 7, task: 1, op: 22 }, UringOp { ts: start + 8, task: 0, op: 255 }],
+    }
+}
+
+/// Groups a segment of the sample has.
+pub const GROUPS: usize = 14;
+
 /// What goes into a segment; task, call and fd are indices.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -117,6 +258,7 @@ pub struct Window {
     /// `row` is the position in `rows`.
     pub captured: Vec<Captured>,
     pub processes: Vec<ProcessEvent>,
+    pub events: Events,
     pub gaps: Vec<Gap>,
 }
 
@@ -141,6 +283,7 @@ impl Window {
         for e in &self.processes {
             b.push_process(e.clone());
         }
+        self.events.push_to(&mut b);
         for &g in &self.gaps {
             b.push_gap(g);
         }
@@ -207,6 +350,7 @@ pub fn window(i: u64) -> Window {
             Captured { row: 0, arg: 1, status: ByteStatus::NotResident, full: 0, bytes: Vec::new() },
         ],
         processes: vec![event],
+        events: events(start),
         gaps: vec![Gap {
             cause: GapCause::RingFull,
             family: Family::Syscall,
@@ -254,6 +398,12 @@ pub fn groups(c: &Contents) -> Vec<(&'static str, bool, String)> {
         ("syscalls.fds", show(c.fds.as_ref())),
         ("syscalls.bytes", show(c.captured.as_ref())),
         ("processes", show(c.processes.as_ref())),
+        ("sched", show(c.switches.as_ref())),
+        ("wakeups", show(c.wakeups.as_ref())),
+        ("blocks", show(c.blocks.as_ref())),
+        ("signals", show(c.signals.as_ref())),
+        ("net", show(c.nets.as_ref())),
+        ("uring", show(c.urings.as_ref())),
         ("gaps", show(Some(&c.gaps))),
     ];
     all.into_iter().map(|(name, (ok, text))| (name, ok, text)).collect()

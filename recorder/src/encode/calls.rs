@@ -2,7 +2,7 @@
 
 use systape_abi::{Abi, Effect};
 use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
-use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, InFlight, SyscallRow};
+use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, SyscallRow};
 
 use super::Encoder;
 use crate::effects::{self, CallInfo, Returned};
@@ -37,8 +37,7 @@ impl Encoder {
             fd,
             fd2,
         };
-        self.first_row.get_or_insert(s.end);
-        self.totals.calls += 1;
+        self.stored(Family::Syscall, s.end);
         let row = self.builder.push_syscall(row);
         let returned = self.captured(row, task, &info, s, data);
         if errno != 0 {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
-use systape_bpf::wire::{self, Record, Snap};
-use systape_format::model::{Checkpoint, Fd, FdTable};
+use systape_bpf::wire::{self, Ident, Record, Snap};
+use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
 
 use super::calls::{new_fds, pair_of};
 use super::{Encoder, Piece, Reread, Start};
@@ -34,7 +34,8 @@ impl Encoder {
             // open before the recording, for all that is known: calls that began before it are resolved too
             self.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
         }
-        let checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
+        let mut checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
+        self.as_of_start(&mut checkpoint, start.done.saturating_add(1));
         self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
     }
 
@@ -70,6 +71,9 @@ impl Encoder {
         for &id in members {
             let entry = self.tasks.get_mut(id);
             entry.task.exe.clone_from(&process.exe);
+            if process.argv.is_some() {
+                entry.argv.clone_from(&process.argv);
+            }
             entry.cwd = process.cwd.clone().map(Name::new);
             entry.interned = (u32::MAX, 0);
         }
@@ -142,14 +146,55 @@ impl Encoder {
             let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
             cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
         }
+        for (_, entry) in self.tasks.alive().filter(|(_, e)| e.task.tid == e.task.pid) {
+            if let Some(argv) = &entry.argv {
+                cp.commands.push(CommandLine { upid: entry.task.upid, argv: argv.bytes.clone(), full: argv.full });
+            }
+        }
         for snap in snaps {
-            if let Some(mut call) = self.open_call(snap)
-                && let Some(id) = self.tasks.find(&snap.task.id)
-            {
-                call.utid = self.tasks.get(id).task.utid;
-                cp.in_flight.push(call);
+            let Some(id) = self.tasks.find(&snap.task.id) else { continue };
+            let utid = self.tasks.get(id).task.utid;
+            let (on_cpu, last_run) = (snap.on_cpu != 0, snap.last_run.min(ts));
+            cp.run.push(RunState { utid, state: snap.state, on_cpu, cpu: snap.cpu, last_run });
+            if let Some(call) = self.open_call(snap) {
+                cp.in_flight.push(InFlight { utid, ..call });
             }
         }
         cp
+    }
+
+    /// The tasks were looked at a little after the start. What a task's first event until then says of the time before
+    /// it counts more: who is woken slept, who leaves a CPU was on it.
+    fn as_of_start(&mut self, checkpoint: &mut Checkpoint, until: u64) {
+        let mut first: FxHashMap<(u32, u64), RunState> = FxHashMap::default();
+        for pending in self.order.before(until) {
+            match wire::parse(pending.bytes()) {
+                Ok(Record::Switch(s)) => {
+                    let cpu = s.hdr.cpu;
+                    let ran = RunState { state: b'R', on_cpu: true, cpu, ..RunState::default() };
+                    first.entry((s.prev.tid, s.prev.start)).or_insert(ran);
+                    first.entry((s.next.tid, s.next.start)).or_insert(RunState { on_cpu: false, ..ran });
+                }
+                Ok(Record::Wakeup(w)) if w.hdr.flags & wire::WAKEUP_NEW == 0 => {
+                    let slept = RunState { state: b'S', cpu: w.target_cpu, ..RunState::default() };
+                    first.entry((w.wakee.tid, w.wakee.start)).or_insert(slept);
+                }
+                _ => {}
+            }
+        }
+        let mut by_utid: FxHashMap<u32, RunState> = FxHashMap::default();
+        for ((tid, start), state) in first {
+            if let Some(id) = self.tasks.find(&Ident { tid, start, ..Ident::default() }) {
+                by_utid.insert(self.tasks.get(id).task.utid, state);
+            }
+        }
+        for run in &mut checkpoint.run {
+            let Some(then) = by_utid.get(&run.utid) else { continue };
+            let slept = matches!(run.state, b'D' | b'I' | b'T' | b't') && then.state == b'S';
+            run.state = if slept { run.state } else { then.state };
+            (run.on_cpu, run.cpu) = (then.on_cpu, then.cpu);
+            // it came on a CPU since
+            run.last_run = if run.last_run >= checkpoint.ts { 0 } else { run.last_run };
+        }
     }
 }

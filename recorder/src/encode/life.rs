@@ -1,15 +1,16 @@
 //! Process life: tasks that appear, fork, exec, change and end.
 
 use systape_bpf::wire;
-use systape_format::model::{ByteStatus, FORK_SHARES_FILES, FORK_SHARES_FS, FORK_THREAD, ProcessEvent, ProcessKind};
+use systape_format::model::{
+    ByteStatus, CGROUP_ALL_THREADS, FORK_SHARES_FILES, FORK_SHARES_FS, FORK_THREAD, Family, ProcessEvent, ProcessKind,
+};
 
 use super::Encoder;
-use crate::tasks::{Execed, TaskId};
+use crate::tasks::{Argv as CommandLine, Execed, TaskId};
 
 impl Encoder {
     fn process_event(&mut self, ev: ProcessEvent) {
-        self.totals.processes += 1;
-        self.first_row.get_or_insert(ev.ts);
+        self.stored(Family::Process, ev.ts);
         self.builder.push_process(ev);
     }
 
@@ -45,7 +46,15 @@ impl Encoder {
                 let ev = self.event(ProcessKind::Cred, t.ts, id);
                 self.process_event(ev);
             }
-            wire::TASK_CGROUP_ALL => self.tasks.move_process(id, t.cgroup_id),
+            wire::TASK_CGROUP | wire::TASK_CGROUP_ALL => {
+                let all = t.hdr.flags == wire::TASK_CGROUP_ALL;
+                if all {
+                    self.tasks.move_process(id, t.cgroup_id);
+                }
+                let mut ev = self.event(ProcessKind::Cgroup, t.ts, id);
+                ev.flags = if all { CGROUP_ALL_THREADS } else { 0 };
+                self.process_event(ev);
+            }
             // its first call came after the start: its files were never told
             _ if !known && !self.tasks.files(id).is_complete() => self.reread(t.id.pid),
             _ => {}
@@ -83,6 +92,7 @@ impl Encoder {
         let exe = self.absolute(id, path);
         let entry = self.tasks.get_mut(id);
         entry.task.exe = exe;
+        entry.argv = Some(CommandLine::cut(argv, u64::from(e.argv_full)));
         entry.execed = Some(Execed {
             path: path.to_vec(),
             argv: (e.interpreted == 0).then(|| argv.to_vec()),
@@ -114,6 +124,8 @@ impl Encoder {
         let id = self.tasks.find_or_add(&e.id);
         let mut ev = self.event(ProcessKind::Exit, e.ts, id);
         ev.exit_code = e.exit_code;
+        // the seccomp mode it died with
+        ev.flags = u32::from(e.hdr.flags);
         ev.group_dead = e.group_dead != 0;
         self.process_event(ev);
         self.tasks.exit(id, e.ts);

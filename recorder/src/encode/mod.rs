@@ -3,12 +3,12 @@
 //! One thread does this, because it keeps the state that must be followed in order: who is who ([`Tasks`]) and what
 //! each fd stands for. Sorting inside a segment, column building and compression happen elsewhere.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use systape_abi::Selection;
-use systape_bpf::wire::{self, Record, Snap};
+use systape_bpf::wire::{self, Record, Snap, Who};
 use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause};
 use systape_format::segment::{SegmentBuilder, SegmentData};
 
@@ -18,9 +18,13 @@ use crate::order::{Batch, Order, Pending};
 use crate::snapshot;
 use crate::tasks::{TaskId, Tasks};
 
+mod block;
 mod calls;
 mod known;
 mod life;
+mod net;
+mod sched;
+mod signals;
 
 /// What goes on to be compressed, in this order.
 #[derive(Debug)]
@@ -75,13 +79,24 @@ pub struct Start {
     pub done: u64,
 }
 
-/// Numbers for the last line.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Calls stored.
-    pub calls: u64,
-    /// Events of process life stored.
-    pub processes: u64,
+/// Events stored, by family.
+#[derive(Clone, Debug, Default)]
+pub struct Totals(BTreeMap<Family, u64>);
+
+impl Totals {
+    fn count(&mut self, family: Family) {
+        *self.0.entry(family).or_default() += 1;
+    }
+
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Each family's.
+    pub fn by_family(&self) -> Vec<(Family, u64)> {
+        self.0.iter().map(|(family, count)| (*family, *count)).collect()
+    }
 }
 
 /// A /proc reading that waits until the events of its time are known.
@@ -108,6 +123,7 @@ pub struct Encoder {
     ended: HashSet<(TaskId, u64)>,
     close_ts: Option<u64>,
     totals: Totals,
+    sockets: net::Sockets,
     pieces: Vec<Piece>,
 }
 
@@ -129,6 +145,7 @@ impl Encoder {
             ended: HashSet::new(),
             close_ts: None,
             totals: Totals::default(),
+            sockets: net::Sockets::default(),
             pieces: Vec::new(),
         }
     }
@@ -175,6 +192,12 @@ impl Encoder {
             Ok(Record::Fork(f)) => self.fork(&f),
             Ok(Record::Exec(e, path, argv)) => self.exec(&e, path, argv),
             Ok(Record::Exit(e)) => self.exit(&e),
+            Ok(Record::Switch(s)) => self.switch(&s),
+            Ok(Record::Wakeup(w)) => self.wakeup(&w),
+            Ok(Record::Block(b)) => self.block(&b),
+            Ok(Record::Signal(s)) => self.signal(&s),
+            Ok(Record::Net(n)) => self.net(&n),
+            Ok(Record::Uring(u)) => self.uring(&u),
             Err(_) => self.gap(GapCause::BadRecord, Family::Unknown, CPU_NONE, 1, pending.ts, pending.ts, 0),
         }
     }
@@ -202,6 +225,18 @@ impl Encoder {
         let index = self.builder.intern_task(&self.tasks.get(id).task);
         self.tasks.get_mut(id).interned = (self.segment, index);
         index
+    }
+
+    /// A task that is perhaps known by name only, as this segment's tasks have it.
+    fn interned_who(&mut self, who: &Who) -> u32 {
+        let id = self.tasks.meet(who);
+        self.interned_task(id)
+    }
+
+    /// An event of `family` at `ts` is about to be stored.
+    fn stored(&mut self, family: Family, ts: u64) {
+        self.totals.count(family);
+        self.first_row.get_or_insert(ts);
     }
 
     fn interned_name(&mut self, name: &Name) -> u32 {
@@ -244,8 +279,8 @@ impl Encoder {
     }
 
     /// Events so far.
-    pub fn totals(&self) -> Totals {
-        self.totals
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 }
 

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Family "block": one record per I/O, when it completes. A request is followed
+ * from its first appearance by its address, which is reused at once after.
+ */
+#ifndef __SYSTAPE_BLOCK_H
+#define __SYSTAPE_BLOCK_H
+
+#define S_IFMT 0170000
+#define S_IFBLK 0060000
+#define PAGE_MAPPING_FLAGS 3 /* anonymous and movable pages have no inode */
+#define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
+#define REQ_OP_FLUSH 2
+#define MAX_BIOS 64
+
+static __always_inline u32 dev_of(struct gendisk *disk)
+{
+	return (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
+}
+
+static __always_inline struct gendisk *disk_of_rq(struct request *rq)
+{
+	struct request___old *old = (void *)rq;
+	struct request_queue *q = BPF_CORE_READ(rq, q);
+
+	if (bpf_core_field_exists(old->rq_disk))
+		return BPF_CORE_READ(old, rq_disk);
+	if (bpf_core_field_exists(q->disk))
+		return BPF_CORE_READ(q, disk);
+	return NULL;
+}
+
+static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
+{
+	struct bio___old *old = (void *)bio;
+
+	if (bpf_core_field_exists(old->bi_disk))
+		return BPF_CORE_READ(old, bi_disk);
+	return BPF_CORE_READ(bio, bi_bdev, bd_disk);
+}
+
+/* The inode whose pages a bio carries: NULL for memory of a process, and for metadata (pages of the device itself). */
+static __always_inline struct inode *inode_of(struct bio *bio)
+{
+	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+	struct address_space *mapping;
+	unsigned long head;
+	struct inode *inode;
+
+	if (!page)
+		return NULL;
+	head = BPF_CORE_READ(page, compound_head);
+	if (head & 1)
+		page = (struct page *)(head - 1);
+	mapping = BPF_CORE_READ(page, mapping);
+	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS)
+		return NULL;
+	inode = BPF_CORE_READ(mapping, host);
+	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+		return NULL;
+	return inode;
+}
+
+/* Only ids of the v2 hierarchy have paths in the tape. */
+static __always_inline u64 cgroup_of(struct bio *bio)
+{
+	struct cgroup *cgroup;
+
+	if (!bpf_core_field_exists(bio->bi_blkg))
+		return 0;
+	cgroup = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup);
+	if (!cgroup || BPF_CORE_READ(cgroup, root, hierarchy_id))
+		return 0;
+	return BPF_CORE_READ(cgroup, kn, id);
+}
+
+#define ROOT_CGROUP 1
+
+/* Whom to blame; false when it is nobody that is recorded. */
+static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
+{
+	struct task_struct *current = current_task();
+	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, everything;
+	struct inode *inode = bio ? inode_of(bio) : NULL;
+
+	everything = !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
+	if (!in_interrupt(ctx, current)) {
+		io->has_origin = 1;
+		fill_who(&io->origin, current);
+		recorded = is_recorded(current);
+	}
+	if (bio)
+		io->cgroup_id = cgroup_of(bio);
+	if (inode) {
+		struct inode_key key = {};
+		struct dirtier *d = NULL;
+
+		key.ino = BPF_CORE_READ(inode, i_ino);
+		key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+		io->inode = key.ino;
+		/* what is read was not dirtied for it */
+		if ((io->op_flags & REQ_OP_MASK) != REQ_OP_READ)
+			d = bpf_map_lookup_elem(&dirtiers, &key);
+		if (d && !d->kthread) {
+			io->cause = CAUSE_DIRTIER;
+			io->owner = d->who;
+			io->has_owner = 1;
+			return everything || d->matched;
+		}
+	}
+	if (io->has_origin && !kthread) {
+		io->cause = CAUSE_DIRECT;
+		io->owner = io->origin;
+		io->has_owner = 1;
+	} else if (io->cgroup_id > ROOT_CGROUP) {
+		io->cause = CAUSE_CGROUP;
+	}
+	return everything || recorded;
+}
+
+static __always_inline struct io_state *begin_request(void *ctx, struct request *rq, u64 now)
+{
+	u64 key = (u64)rq;
+	struct io_state *known = bpf_map_lookup_elem(&ios, &key);
+	struct io_state io = {};
+
+	if (known)
+		return known;
+	io.dev = dev_of(disk_of_rq(rq));
+	io.op_flags = BPF_CORE_READ(rq, cmd_flags);
+	io.queued = BPF_CORE_READ(rq, start_time_ns);
+	if (!io.queued)
+		io.queued = now;
+	if (!blame(ctx, &io, BPF_CORE_READ(rq, bio)))
+		return NULL;
+	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
+		count_drop(DROP_BLOCK_STATE);
+	return bpf_map_lookup_elem(&ios, &key);
+}
+
+SEC("tp_btf/block_io_start")
+int block_io_start(u64 *ctx)
+{
+	if (window == WINDOW_OPEN)
+		begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int block_rq_insert(u64 *ctx)
+{
+	struct request *rq;
+
+	if (has_rq_queue_arg)
+		rq = (void *)((volatile u64 *)ctx)[1];
+	else
+		rq = (void *)((volatile u64 *)ctx)[0];
+	if (window == WINDOW_OPEN)
+		begin_request(ctx, rq, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int block_rq_issue(u64 *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct io_state *io;
+	struct request *rq;
+	struct bio *bio;
+	u16 bios = 0;
+
+	if (has_rq_queue_arg)
+		rq = (void *)((volatile u64 *)ctx)[1];
+	else
+		rq = (void *)((volatile u64 *)ctx)[0];
+	if (window != WINDOW_OPEN)
+		return 0;
+	io = begin_request(ctx, rq, now);
+	if (!io)
+		return 0;
+	io->issued = now;
+	io->sector = BPF_CORE_READ(rq, __sector);
+	io->bytes = BPF_CORE_READ(rq, __data_len);
+	io->op_flags = BPF_CORE_READ(rq, cmd_flags);
+	bio = BPF_CORE_READ(rq, bio);
+	for (int i = 0; i < MAX_BIOS && bio; i++) {
+		bios++;
+		bio = BPF_CORE_READ(bio, bi_next);
+	}
+	io->merged = bios ? bios - 1 : 0;
+	return 0;
+}
+
+SEC("tp_btf/block_rq_requeue")
+int block_rq_requeue(u64 *ctx)
+{
+	struct io_state *io;
+	u64 key;
+
+	if (has_rq_queue_arg)
+		key = ((volatile u64 *)ctx)[1];
+	else
+		key = ((volatile u64 *)ctx)[0];
+	io = bpf_map_lookup_elem(&ios, &key);
+	if (io)
+		io->requeues++; /* one CPU at a time has the request */
+	return 0;
+}
+
+static __always_inline void send_io(struct io_state *io, u8 layer, s32 error)
+{
+	struct wire_block w = {};
+
+	w.hdr.kind = WIRE_BLOCK;
+	w.hdr.cpu = bpf_get_smp_processor_id();
+	w.complete = bpf_ktime_get_ns();
+	w.queued = io->queued;
+	w.issued = io->issued;
+	w.sector = io->sector;
+	w.cgroup_id = io->cgroup_id;
+	w.inode = io->inode;
+	w.dev = io->dev;
+	w.bytes = io->bytes;
+	w.op_flags = io->op_flags;
+	w.error = error;
+	w.requeues = io->requeues;
+	w.merged = io->merged;
+	w.layer = layer;
+	w.cause = io->cause;
+	w.has_origin = io->has_origin;
+	w.has_owner = io->has_owner;
+	w.origin = io->origin;
+	w.owner = io->owner;
+	send_event(&w, sizeof(w), DROP_BLOCK);
+}
+
+SEC("tp_btf/block_rq_complete")
+int block_rq_complete(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+	s32 error = ctx[1];
+	u32 bytes = ctx[2];
+	struct io_state *io;
+	u64 key = (u64)rq;
+
+	if (window == WINDOW_CLOSED)
+		return 0;
+	io = bpf_map_lookup_elem(&ios, &key);
+	if (!io)
+		return 0;
+	/* a part of it: the rest completes later */
+	if (bytes < BPF_CORE_READ(rq, __data_len))
+		return 0;
+	send_io(io, BLOCK_LAYER_REQUEST, error);
+	bpf_map_delete_elem(&ios, &key);
+	return 0;
+}
+
+/* Devices without a request queue: dm, md, zram. Their I/O is followed by bio. */
+SEC("tp_btf/block_bio_queue")
+int block_bio_queue(u64 *ctx)
+{
+	struct io_state io = {};
+	struct gendisk *disk;
+	struct bio *bio;
+	u64 key;
+
+	if (has_bio_queue_arg)
+		bio = (void *)((volatile u64 *)ctx)[1];
+	else
+		bio = (void *)((volatile u64 *)ctx)[0];
+	if (window != WINDOW_OPEN)
+		return 0;
+	disk = disk_of_bio(bio);
+	if (!disk || BPF_CORE_READ(disk, queue, mq_ops))
+		return 0;
+	io.queued = bpf_ktime_get_ns();
+	io.dev = dev_of(disk);
+	io.op_flags = BPF_CORE_READ(bio, bi_opf);
+	io.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	io.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	if (!blame(ctx, &io, bio))
+		return 0;
+	key = (u64)bio;
+	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
+		count_drop(DROP_BLOCK_STATE);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_complete")
+int block_bio_complete(u64 *ctx)
+{
+	struct bio *bio = (void *)ctx[1];
+	struct io_state *io;
+	u64 key = (u64)bio;
+
+	if (window == WINDOW_CLOSED)
+		return 0;
+	io = bpf_map_lookup_elem(&ios, &key);
+	if (!io)
+		return 0;
+	send_io(io, BLOCK_LAYER_BIO, BPF_CORE_READ(bio, bi_status));
+	bpf_map_delete_elem(&ios, &key);
+	return 0;
+}
+
+static __always_inline int dirtied(struct address_space *mapping)
+{
+	struct task_struct *current = current_task();
+	struct inode *inode = mapping ? BPF_CORE_READ(mapping, host) : NULL;
+	struct inode_key key = {};
+	struct dirtier d = {};
+
+	if (window != WINDOW_OPEN || !inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+		return 0;
+	key.ino = BPF_CORE_READ(inode, i_ino);
+	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	fill_who(&d.who, current);
+	d.matched = is_recorded(current);
+	d.kthread = !!(BPF_CORE_READ(current, flags) & PF_KTHREAD);
+	bpf_map_update_elem(&dirtiers, &key, &d, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int writeback_dirty_folio(u64 *ctx)
+{
+	return dirtied((void *)ctx[1]);
+}
+
+/* before 5.18 (203a31516616) */
+SEC("tp_btf/writeback_dirty_page")
+int writeback_dirty_page(u64 *ctx)
+{
+	return dirtied((void *)ctx[1]);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Family "sched": who runs where, and who made whom runnable. */
+#ifndef __SYSTAPE_SCHED_H
+#define __SYSTAPE_SCHED_H
+
+static __always_inline u32 task_run_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return BPF_CORE_READ((struct task_struct___old *)task, state);
+}
+
+static __always_inline u32 task_cpu(struct task_struct *task)
+{
+	struct task_struct___info *info = (void *)task;
+
+	if (bpf_core_field_exists(info->thread_info.cpu))
+		return BPF_CORE_READ(info, thread_info.cpu);
+	if (bpf_core_field_exists(task->cpu))
+		return BPF_CORE_READ(task, cpu);
+	return 0;
+}
+
+/* When a task last came on a CPU, CLOCK_MONOTONIC; 0 = not known. */
+static __always_inline u64 last_run(struct task_struct *task)
+{
+	u64 arrival = 0;
+
+	if (bpf_core_field_exists(task->sched_info.last_arrival))
+		arrival = BPF_CORE_READ(task, sched_info.last_arrival);
+	return arrival && sched_clock_offset ? arrival + sched_clock_offset : 0;
+}
+
+/*
+ * sched_info counts in the scheduler's clock, which nothing lets a program
+ * read. It is set when a task comes on a CPU, as is our own note of that.
+ */
+static __always_inline void learn_sched_clock(struct task_struct *prev, struct task_struct *next, u64 now)
+{
+	u32 zero = 0;
+	struct arrival *a;
+	u64 arrival = 0;
+
+	if (sched_clock_offset || !bpf_core_field_exists(prev->sched_info.last_arrival))
+		return;
+	a = bpf_map_lookup_elem(&arrivals, &zero);
+	if (!a)
+		return;
+	/* the idle task has no such times */
+	if (a->tid && a->tid == (u32)prev->pid) {
+		arrival = BPF_CORE_READ(prev, sched_info.last_arrival);
+		if (arrival)
+			sched_clock_offset = a->ts - arrival;
+	}
+	a->tid = next->pid;
+	a->ts = now;
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	bool preempt = ctx[0];
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	struct wire_switch w = {};
+	u64 now = bpf_ktime_get_ns();
+	struct task_state *st;
+
+	learn_sched_clock(prev, next, now);
+	if (window != WINDOW_OPEN)
+		return 0;
+	if (filter_cgroup) {
+		/* current is still prev: the one moment to ask without a call of its own */
+		st = state_of(prev, false);
+		if (st)
+			st->in_cgroup = bpf_current_task_under_cgroup(&target_cgroup, 0) == 1;
+	}
+	if (!cpu_is_recorded() || (!is_recorded(prev) && !is_recorded(next)))
+		return 0;
+	w.hdr.kind = WIRE_SWITCH;
+	w.hdr.flags = preempt ? SWITCH_PREEMPTED : 0;
+	w.hdr.cpu = bpf_get_smp_processor_id();
+	w.ts = now;
+	fill_who(&w.prev, prev);
+	fill_who(&w.next, next);
+	if (has_switch_state)
+		w.prev_state = ((volatile u64 *)ctx)[3];
+	else
+		w.prev_state = task_run_state(prev);
+	send_event(&w, sizeof(w), DROP_SCHED);
+	return 0;
+}
+
+static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flags)
+{
+	struct task_struct *current = current_task();
+	struct wire_wakeup w = {};
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	if (!cpu_is_recorded() || (!is_recorded(wakee) && !is_recorded(current)))
+		return 0;
+	if (in_interrupt(ctx, current))
+		flags |= WAKEUP_IRQ;
+	w.hdr.kind = WIRE_WAKEUP;
+	w.hdr.flags = flags;
+	w.hdr.cpu = bpf_get_smp_processor_id();
+	w.ts = bpf_ktime_get_ns();
+	fill_who(&w.waker, current);
+	fill_who(&w.wakee, wakee);
+	w.target_cpu = task_cpu(wakee);
+	send_event(&w, sizeof(w), DROP_SCHED);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *ctx)
+{
+	return wakeup(ctx, (void *)ctx[0], 0);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int sched_wakeup_new(u64 *ctx)
+{
+	return wakeup(ctx, (void *)ctx[0], WAKEUP_NEW);
+}
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Family "signal": who sent what to whom, who took it, whom the OOM killer chose. */
+#ifndef __SYSTAPE_SIGNALS_H
+#define __SYSTAPE_SIGNALS_H
+
+/* include/linux/sched/signal.h: pointers that are none */
+#define SEND_SIG_NOINFO ((void *)0)
+#define SEND_SIG_PRIV ((void *)1)
+
+#define SI_USER 0
+#define SIGKILL 9
+#define SIGALRM 14
+#define SIGCHLD 17
+#define SIGCONT 18
+#define SIGURG 23
+#define SIGVTALRM 26
+#define SIGPROF 27
+#define SIGWINCH 28
+#define SIGIO 29
+#define SIG_IGN 1
+#define SIGRTMIN 32
+
+#define MM_FILEPAGES 0
+#define MM_ANONPAGES 1
+#define MM_SHMEMPAGES 3
+#define PAGE_BYTES 4096
+
+/* Comes by the thousand and ends nobody unless a user sends it: may be pushed out by a flood, the others may not. */
+static __always_inline bool is_everyday(u32 sig, s32 code, bool said)
+{
+	if (sig >= SIGRTMIN)
+		return true;
+	if (sig == SIGALRM || sig == SIGVTALRM || sig == SIGPROF)
+		return !said || code > SI_USER || code < -1;
+	return sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH || sig == SIGIO;
+}
+
+static __always_inline void send_signal(struct signal_slot *s, u64 len, bool everyday)
+{
+	if (len > sizeof(*s))
+		len = sizeof(*s);
+	if (!everyday && !bpf_ringbuf_output(&process_ring, s, len, BPF_RB_NO_WAKEUP))
+		return;
+	send_event(s, len, DROP_SIGNAL);
+}
+
+static __always_inline struct signal_slot *begin_signal(u32 *index, u8 kind, struct task_struct *target)
+{
+	struct signal_slot *s = (struct signal_slot *)slot_get(index);
+
+	if (!s)
+		return NULL;
+	__builtin_memset(&s->rec, 0, sizeof(s->rec));
+	s->rec.kind = kind;
+	s->rec.nr = SNAP_NO_CALL;
+	fill_task(&s->rec.target, target, WIRE_TASK, TASK_SEEN);
+	s->rec.hdr.kind = WIRE_SIGNAL;
+	s->rec.hdr.cpu = s->rec.target.hdr.cpu;
+	s->rec.ts = s->rec.target.ts;
+	return s;
+}
+
+/* The parents of a task, the nearest first, as many as fit; returns how many. */
+static __noinline u32 ancestors(u8 *data, u32 at, struct task_struct *task)
+{
+	struct wire_ancestor a;
+	u32 n = 0;
+
+	if (!task)
+		return 0;
+	for (int i = 0; i < MAX_ANCESTORS; i++) {
+		struct task_struct *parent = BPF_CORE_READ(task, real_parent, group_leader);
+		u32 off = (at + n) * sizeof(a);
+
+		if (!parent || parent == task)
+			break;
+		__builtin_memset(&a, 0, sizeof(a));
+		a.start = BPF_CORE_READ(parent, start_time);
+		a.pid = BPF_CORE_READ(parent, pid);
+		if (!a.pid) /* the idle task is everybody's ancestor */
+			break;
+		bpf_core_read(&a.comm, sizeof(a.comm), &parent->comm);
+		off &= SLOT_DATA_MASK;
+		bpf_probe_read_kernel(&data[off], sizeof(a), &a);
+		n++;
+		task = parent;
+	}
+	return n;
+}
+
+/* The call that a task is in: the sender's tells what kind of act this is. */
+static __always_inline void in_call(struct wire_signal *rec, struct pt_regs *regs, struct task_struct *task)
+{
+	if ((long)regs->orig_ax < 0)
+		return;
+	rec->nr = regs->orig_ax;
+	rec->abi = abi_of(task, regs->orig_ax);
+	if (rec->abi == ABI_I386) {
+		rec->call_args[0] = (u32)regs->bx;
+		rec->call_args[1] = (u32)regs->cx;
+		rec->call_args[2] = (u32)regs->dx;
+		rec->call_args[3] = (u32)regs->si;
+		return;
+	}
+	rec->call_args[0] = regs->di;
+	rec->call_args[1] = regs->si;
+	rec->call_args[2] = regs->dx;
+	rec->call_args[3] = regs->r10;
+}
+
+/* write, pwrite64, writev: a write to cgroup.kill kills */
+static __always_inline bool is_write(const struct wire_signal *rec)
+{
+	if (rec->abi == ABI_I386)
+		return rec->nr == 4 || rec->nr == 181 || rec->nr == 146;
+	return (rec->nr & ~X32_BIT) == 1 || (rec->nr & ~X32_BIT) == 18 || (rec->nr & ~X32_BIT) == 20;
+}
+
+static __always_inline u32 sender_argv(struct signal_slot *s, struct task_struct *task, u32 off)
+{
+	u64 start = BPF_CORE_READ(task, mm, arg_start), end = BPF_CORE_READ(task, mm, arg_end);
+	u32 len;
+
+	s->rec.argv_full = end - start;
+	len = s->rec.argv_full > SIGNAL_ARGV_MAX ? SIGNAL_ARGV_MAX : s->rec.argv_full;
+	len &= SIGNAL_ARGV_MAX;
+	off &= SLOT_DATA_MASK;
+	if (!len)
+		return 0;
+	if (bpf_probe_read_user(&s->data[off], len, (void *)start)) {
+		s->rec.argv_status = BYTES_NOT_RESIDENT;
+		return 0;
+	}
+	s->rec.argv_status = len < s->rec.argv_full ? BYTES_TRUNCATED : BYTES_WHOLE;
+	s->rec.argv_len = len;
+	return len;
+}
+
+static __always_inline void disposition(struct wire_signal *rec, struct task_struct *target, u32 sig)
+{
+	u64 bit = 1UL << ((sig - 1) & 63);
+	struct sighand_struct *sighand = BPF_CORE_READ(target, sighand);
+	void *handler = NULL;
+
+	if (BPF_CORE_READ(target, blocked.sig[0]) & bit)
+		rec->hdr.flags |= SIG_BLOCKED;
+	if (BPF_CORE_READ(target, pdeath_signal) == sig)
+		rec->hdr.flags |= SIG_PDEATHSIG;
+	if (!sighand)
+		return;
+	bpf_core_read(&handler, sizeof(handler), &sighand->action[(sig - 1) & 63].sa.sa_handler);
+	if (handler == (void *)SIG_IGN)
+		rec->hdr.flags |= SIG_IGNORED;
+	else if (handler)
+		rec->hdr.flags |= SIG_HANDLED;
+}
+
+static __always_inline void origin(struct wire_signal *rec, struct kernel_siginfo *info)
+{
+	if (info == SEND_SIG_NOINFO || info == SEND_SIG_PRIV) {
+		rec->info = info == SEND_SIG_PRIV ? INFO_PRIV : INFO_NOINFO;
+		return;
+	}
+	rec->info = INFO_SIGINFO;
+	rec->code = BPF_CORE_READ(info, si_code);
+	rec->err = BPF_CORE_READ(info, si_errno);
+	if (rec->code > 0 && rec->sig != SIGCHLD) {
+		rec->addr = (u64)BPF_CORE_READ(info, _sifields._sigfault._addr);
+		return;
+	}
+	rec->si_pid = BPF_CORE_READ(info, _sifields._kill._pid);
+	rec->si_uid = BPF_CORE_READ(info, _sifields._kill._uid);
+}
+
+SEC("tp_btf/signal_generate")
+int signal_generate(u64 *ctx)
+{
+	u32 sig = ctx[0], index, len = 0;
+	struct kernel_siginfo *info = (void *)ctx[1];
+	struct task_struct *target = (void *)ctx[2], *current = current_task();
+	int group = ctx[3], result = ctx[4];
+	struct signal_slot *s;
+	struct pt_regs regs;
+	bool everyday;
+	u32 flags;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	if (!is_recorded(target) && !is_recorded(current))
+		return 0;
+	s = begin_signal(&index, SIGNAL_GENERATE, target);
+	if (!s) {
+		count_drop(DROP_SIGNAL);
+		return 0;
+	}
+	s->rec.sig = sig;
+	s->rec.result = result;
+	s->rec.hdr.flags = group ? SIG_GROUP : 0;
+	origin(&s->rec, info);
+	disposition(&s->rec, target, sig);
+	everyday = is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO);
+	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN);
+	flags = BPF_CORE_READ(current, flags);
+	if (flags & PF_EXITING)
+		s->rec.hdr.flags |= SIG_SENDER_EXITING;
+	if (flags & PF_KTHREAD)
+		s->rec.hdr.flags |= SIG_SENDER_KTHREAD;
+	if (in_interrupt(ctx, current)) {
+		s->rec.hdr.flags |= SIG_INTERRUPT;
+	} else if (!(flags & (PF_KTHREAD | PF_IO_WORKER))) {
+		read_regs(&regs, current);
+		in_call(&s->rec, &regs, current);
+		if (s->rec.code > 0)
+			s->rec.ip = regs.ip;
+	}
+	if (!everyday) {
+		len = SIGNAL_CHAINS;
+		if (!(s->rec.hdr.flags & (SIG_INTERRUPT | SIG_SENDER_KTHREAD))) {
+			s->rec.sender_ancestors = ancestors(s->data, 0, current);
+			len += sender_argv(s, current, len);
+			if (s->rec.nr != SNAP_NO_CALL && is_write(&s->rec)) {
+				struct file *file = file_of(s->rec.call_args[0]);
+				struct vfsmount *mnt = BPF_CORE_READ(file, f_path.mnt);
+				struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
+				u32 n = dentry ? walk_path(s->data, len & SLOT_DATA_MASK, mnt, dentry) : 0;
+
+				n &= STRING_MAX - 1;
+				s->rec.path_len = n;
+				len += n;
+			}
+		}
+		s->rec.target_ancestors = ancestors(s->data, MAX_ANCESTORS, target);
+	}
+	send_signal(s, sizeof(s->rec) + (len & SLOT_DATA_MASK), everyday);
+	slot_put(index);
+	return 0;
+}
+
+SEC("tp_btf/signal_deliver")
+int signal_deliver(u64 *ctx)
+{
+	u32 sig = ctx[0], index;
+	struct kernel_siginfo *info = (void *)ctx[1];
+	struct k_sigaction *ka = (void *)ctx[2];
+	struct task_struct *current = current_task();
+	struct signal_slot *s;
+
+	if (window != WINDOW_OPEN || !is_recorded(current))
+		return 0;
+	s = begin_signal(&index, SIGNAL_DELIVER, current);
+	if (!s) {
+		count_drop(DROP_SIGNAL);
+		return 0;
+	}
+	s->rec.sig = sig;
+	origin(&s->rec, info);
+	s->rec.ip = (u64)BPF_CORE_READ(ka, sa.sa_handler);
+	send_signal(s, sizeof(s->rec), is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO));
+	slot_put(index);
+	return 0;
+}
+
+static __always_inline u64 pages(struct mm_struct *mm, u32 which)
+{
+	struct mm_struct___counts *old = (void *)mm;
+	s64 n;
+
+	if (bpf_core_field_exists(old->rss_stat.count))
+		n = BPF_CORE_READ(old, rss_stat.count[which].counter);
+	else
+		n = BPF_CORE_READ(mm, rss_stat[which].count);
+	return n > 0 ? (u64)n * PAGE_BYTES : 0;
+}
+
+static __always_inline void send_victim(struct signal_slot *s, u32 index, struct task_struct *current)
+{
+	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN);
+	send_signal(s, sizeof(s->rec), false);
+	slot_put(index);
+}
+
+SEC("tp_btf/mark_victim")
+int mark_victim(u64 *ctx)
+{
+	struct task_struct *victim = (void *)ctx[0], *current = current_task();
+	struct signal_slot *s;
+	struct mm_struct *mm;
+	u32 index;
+
+	if (window != WINDOW_OPEN || (!is_recorded(victim) && !is_recorded(current)))
+		return 0;
+	s = begin_signal(&index, SIGNAL_OOM_VICTIM, victim);
+	if (!s) {
+		count_drop(DROP_SIGNAL);
+		return 0;
+	}
+	mm = BPF_CORE_READ(victim, mm);
+	if (mm) {
+		s->rec.oom[0] = BPF_CORE_READ(mm, total_vm) * PAGE_BYTES;
+		s->rec.oom[1] = pages(mm, MM_ANONPAGES);
+		s->rec.oom[2] = pages(mm, MM_FILEPAGES);
+		s->rec.oom[3] = pages(mm, MM_SHMEMPAGES);
+	}
+	send_victim(s, index, current);
+	return 0;
+}
+
+/* Before 6.1 the tracepoint has a pid only. */
+SEC("tp_btf/mark_victim")
+int mark_victim_pid(u64 *ctx)
+{
+	struct task_struct *current = current_task();
+	struct signal_slot *s;
+	u32 index, pid = ctx[0];
+
+	if (window != WINDOW_OPEN || target_marked)
+		return 0;
+	s = begin_signal(&index, SIGNAL_OOM_VICTIM, current);
+	if (!s) {
+		count_drop(DROP_SIGNAL);
+		return 0;
+	}
+	__builtin_memset(&s->rec.target, 0, sizeof(s->rec.target));
+	s->rec.target.id.pid = pid;
+	s->rec.target.id.tid = pid;
+	send_victim(s, index, current);
+	return 0;
+}
+
+#endif

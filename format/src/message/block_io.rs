@@ -1,0 +1,175 @@
+//! I/O of block devices, and io_uring operations.
+
+use super::rows::{Rows, deltas, minus_one, plus_one, rows_as_header};
+use crate::column::{put, put_signed};
+use crate::error::{Error, Result, capnp_err};
+use crate::header::Header;
+use crate::model::{BlockCause, BlockIo, BlockLayer, UringOp};
+use crate::payload::{Message, new_message};
+use crate::trace_capnp as schema;
+use capnp::message::{Builder, HeapAllocator};
+
+const BLOCKS: &str = "blocks";
+const URINGS: &str = "uring";
+
+/// Bytes of a block I/O in a message, from above: no layout of its columns takes more.
+pub(crate) const BLOCK_BYTES: usize = 80;
+/// The same of an io_uring operation.
+pub(crate) const URING_BYTES: usize = 16;
+
+/// How a time `t` before `from` is stored: 0 stays 0 ("not known"), else how long before. `t == from` takes the value
+/// that `t == 0` would have had, so nothing is lost whatever the values, `t` after `from` included.
+fn back(t: u64, from: u64) -> u64 {
+    match t {
+        0 => 0,
+        _ if t == from => from,
+        _ => from.wrapping_sub(t),
+    }
+}
+
+/// Undoes [`back`]: it is its own inverse.
+fn forth(v: u64, from: u64) -> u64 {
+    back(v, from)
+}
+
+/// What `queued` counts back from.
+fn queued_from(issued: u64, complete: u64) -> u64 {
+    if issued == 0 { complete } else { issued }
+}
+
+/// The blocks message; `rows` must be sorted by completion.
+pub(crate) fn write_blocks(rows: &[BlockIo]) -> Builder<HeapAllocator> {
+    let mut message = new_message(rows.len() * BLOCK_BYTES + 1024);
+    let mut b = message.init_root::<schema::blocks::Builder<'_>>();
+    let long = |f: fn(&BlockIo) -> u64| rows.iter().map(f).collect::<Vec<_>>();
+    let word = |f: fn(&BlockIo) -> u32| rows.iter().map(f).collect::<Vec<_>>();
+    let half = |f: fn(&BlockIo) -> u16| rows.iter().map(f).collect::<Vec<_>>();
+    let signed = |f: fn(&BlockIo) -> u64| rows.iter().map(|r| f(r) as i64).collect::<Vec<_>>();
+    let first = rows.first().map_or(0, |r| r.complete);
+    b.set_rows(rows.len() as u32);
+    b.set_first(first);
+    put(b.reborrow().init_delta(), &deltas(&long(|r| r.complete), first));
+    put_signed(b.reborrow().init_issued(), &signed(|r| back(r.issued, r.complete)));
+    put_signed(b.reborrow().init_queued(), &signed(|r| back(r.queued, queued_from(r.issued, r.complete))));
+    put(b.reborrow().init_dev(), &word(|r| r.dev));
+    put(b.reborrow().init_sector(), &long(|r| r.sector));
+    put(b.reborrow().init_bytes(), &word(|r| r.bytes));
+    put(b.reborrow().init_flags(), &word(|r| r.flags));
+    put(b.reborrow().init_errno(), &half(|r| r.errno));
+    put(b.reborrow().init_requeues(), &half(|r| r.requeues));
+    put(b.reborrow().init_merged(), &half(|r| r.merged));
+    put(b.reborrow().init_layer(), &half(|r| r.layer as u16));
+    put(b.reborrow().init_origin(), &word(|r| plus_one(r.origin)));
+    put(b.reborrow().init_cause(), &half(|r| r.cause as u16));
+    put(b.reborrow().init_owner(), &word(|r| plus_one(r.owner)));
+    put(b.reborrow().init_cgroup_id(), &long(|r| r.cgroup_id));
+    put(b.init_inode(), &long(|r| r.inode));
+    message
+}
+
+fn layer_of(raw: u8) -> Option<BlockLayer> {
+    Some(match raw {
+        1 => BlockLayer::Request,
+        2 => BlockLayer::Bio,
+        _ => return None,
+    })
+}
+
+fn cause_of(raw: u8) -> Option<BlockCause> {
+    Some(match raw {
+        0 => BlockCause::Unknown,
+        1 => BlockCause::Direct,
+        2 => BlockCause::Dirtier,
+        3 => BlockCause::CgroupOwner,
+        _ => return None,
+    })
+}
+
+/// The I/Os of a blocks block whose segment has `tasks` tasks.
+pub(crate) fn read_blocks(header: &Header, message: &Message<'_>, tasks: usize) -> Result<Vec<BlockIo>> {
+    let r = message.get_root::<schema::blocks::Reader<'_>>().map_err(capnp_err(BLOCKS))?;
+    let n = rows_as_header(BLOCKS, r.get_rows(), header)?;
+    let rows = Rows { block: BLOCKS, n };
+    let complete = rows.times(r.get_first(), r.get_delta())?;
+    let issued: Vec<u64> = rows.column("issued", r.get_issued())?;
+    let queued: Vec<u64> = rows.column("queued", r.get_queued())?;
+    let dev: Vec<u32> = rows.column("dev", r.get_dev())?;
+    let sector: Vec<u64> = rows.column("sector", r.get_sector())?;
+    let bytes: Vec<u32> = rows.column("bytes", r.get_bytes())?;
+    let flags: Vec<u32> = rows.column("flags", r.get_flags())?;
+    let errno: Vec<u16> = rows.column("errno", r.get_errno())?;
+    let requeues: Vec<u16> = rows.column("requeues", r.get_requeues())?;
+    let merged: Vec<u16> = rows.column("merged", r.get_merged())?;
+    let layer: Vec<u8> = rows.column("layer", r.get_layer())?;
+    let origin = rows.maybe_tasks("origin", r.get_origin(), tasks)?;
+    let cause: Vec<u8> = rows.column("cause", r.get_cause())?;
+    let owner = rows.maybe_tasks("owner", r.get_owner(), tasks)?;
+    let cgroup_id: Vec<u64> = rows.column("cgroupId", r.get_cgroup_id())?;
+    let inode: Vec<u64> = rows.column("inode", r.get_inode())?;
+    let mut out = Vec::with_capacity(n);
+    for (i, &complete) in complete.iter().enumerate() {
+        let unknown = |what: &str, raw: u8| Error::invalid(BLOCKS, format!("row {i}: unknown {what} {raw}"));
+        let issued = forth(issued[i], complete);
+        out.push(BlockIo {
+            complete,
+            queued: forth(queued[i], queued_from(issued, complete)),
+            issued,
+            dev: dev[i],
+            sector: sector[i],
+            bytes: bytes[i],
+            flags: flags[i],
+            errno: errno[i],
+            requeues: requeues[i],
+            merged: merged[i],
+            layer: layer_of(layer[i]).ok_or_else(|| unknown("layer", layer[i]))?,
+            origin: minus_one(origin[i]),
+            cause: cause_of(cause[i]).ok_or_else(|| unknown("cause", cause[i]))?,
+            owner: minus_one(owner[i]),
+            cgroup_id: cgroup_id[i],
+            inode: inode[i],
+        });
+    }
+    Ok(out)
+}
+
+/// The uring message; `rows` must be sorted by ts.
+pub(crate) fn write_urings(rows: &[UringOp]) -> Builder<HeapAllocator> {
+    let mut message = new_message(rows.len() * URING_BYTES + 512);
+    let mut b = message.init_root::<schema::uring_ops::Builder<'_>>();
+    let ts: Vec<u64> = rows.iter().map(|r| r.ts).collect();
+    let first = ts.first().copied().unwrap_or(0);
+    b.set_rows(rows.len() as u32);
+    b.set_first(first);
+    put(b.reborrow().init_delta(), &deltas(&ts, first));
+    put(b.reborrow().init_task(), &rows.iter().map(|r| r.task).collect::<Vec<_>>());
+    put(b.init_op(), &rows.iter().map(|r| r.op).collect::<Vec<_>>());
+    message
+}
+
+/// The operations of a uring block whose segment has `tasks` tasks.
+pub(crate) fn read_urings(header: &Header, message: &Message<'_>, tasks: usize) -> Result<Vec<UringOp>> {
+    let r = message.get_root::<schema::uring_ops::Reader<'_>>().map_err(capnp_err(URINGS))?;
+    let n = rows_as_header(URINGS, r.get_rows(), header)?;
+    let rows = Rows { block: URINGS, n };
+    let ts = rows.times(r.get_first(), r.get_delta())?;
+    let task = rows.tasks("task", r.get_task(), tasks)?;
+    let op: Vec<u8> = rows.column("op", r.get_op())?;
+    Ok(ts.iter().zip(task).zip(op).map(|((&ts, task), op)| UringOp { ts, task, op }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_has_one_value() {
+        let edges = [0, 1, 2, 99, 100, 101, u64::MAX / 2, u64::MAX - 1, u64::MAX];
+        for from in edges {
+            for t in edges {
+                assert_eq!(forth(back(t, from), from), t, "{t} before {from}");
+            }
+            assert_eq!(back(0, from), 0, "not known is 0");
+        }
+        assert_eq!((back(90, 100), back(100, 100), back(101, 100)), (10, 100, u64::MAX));
+    }
+}

@@ -1,0 +1,143 @@
+//! The scheduler: switches and wake-ups.
+
+use std::collections::HashMap;
+
+use super::rows::{Rows, deltas, minus_one, plus_one, rows_as_header};
+use crate::column::put;
+use crate::error::{Error, Result, capnp_err};
+use crate::header::Header;
+use crate::model::{Switch, Wakeup};
+use crate::payload::{Message, new_message};
+use crate::trace_capnp as schema;
+use capnp::message::{Builder, HeapAllocator};
+
+const SCHED: &str = "sched";
+const WAKEUPS: &str = "wakeups";
+
+/// Bytes of a switch in a message, from above: no layout of its columns takes more.
+pub(crate) const SWITCH_BYTES: usize = 28;
+/// The same of a wake-up.
+pub(crate) const WAKEUP_BYTES: usize = 28;
+
+/// Bit of `flags` of a wake-up.
+const NEW: u8 = 1;
+
+/// Who runs on each CPU, as the rows so far tell: the next switch of that CPU goes away from it.
+#[derive(Default)]
+struct Running {
+    /// Task + 1 by CPU; 0 = no row yet.
+    near: Vec<u32>,
+    /// The same of CPU numbers no machine has, so that a damaged one takes no memory.
+    far: HashMap<u32, u32>,
+}
+
+impl Running {
+    const NEAR: u32 = 8192;
+
+    /// Puts `next` on `cpu`; who was there, if known.
+    fn replace(&mut self, cpu: u32, next: u32) -> Option<u32> {
+        let task = next.saturating_add(1);
+        let before = if cpu < Self::NEAR {
+            let at = cpu as usize;
+            if at >= self.near.len() {
+                self.near.resize(at + 1, 0);
+            }
+            std::mem::replace(&mut self.near[at], task)
+        } else {
+            self.far.insert(cpu, task).unwrap_or(0)
+        };
+        minus_one(before)
+    }
+}
+
+/// The sched message; `rows` must be sorted by ts.
+pub(crate) fn write_switches(rows: &[Switch]) -> Builder<HeapAllocator> {
+    let mut message = new_message(rows.len() * SWITCH_BYTES + 512);
+    let mut b = message.init_root::<schema::sched::Builder<'_>>();
+    let ts: Vec<u64> = rows.iter().map(|r| r.ts).collect();
+    let first = ts.first().copied().unwrap_or(0);
+    let mut running = Running::default();
+    let prev: Vec<u32> = rows
+        .iter()
+        .map(|r| match running.replace(r.cpu, r.next) {
+            Some(task) if task == r.prev => 0,
+            _ => plus_one(Some(r.prev)),
+        })
+        .collect();
+    b.set_rows(rows.len() as u32);
+    b.set_first(first);
+    put(b.reborrow().init_delta(), &deltas(&ts, first));
+    put(b.reborrow().init_cpu(), &rows.iter().map(|r| r.cpu).collect::<Vec<_>>());
+    put(b.reborrow().init_next(), &rows.iter().map(|r| r.next).collect::<Vec<_>>());
+    put(b.reborrow().init_prev(), &prev);
+    let state = |r: &Switch| u64::from(r.prev_state) << 1 | u64::from(r.preempted);
+    put(b.init_prev_state(), &rows.iter().map(state).collect::<Vec<_>>());
+    message
+}
+
+/// The switches of a sched block whose segment has `tasks` tasks.
+pub(crate) fn read_switches(header: &Header, message: &Message<'_>, tasks: usize) -> Result<Vec<Switch>> {
+    let r = message.get_root::<schema::sched::Reader<'_>>().map_err(capnp_err(SCHED))?;
+    let n = rows_as_header(SCHED, r.get_rows(), header)?;
+    let rows = Rows { block: SCHED, n };
+    let ts = rows.times(r.get_first(), r.get_delta())?;
+    let cpu: Vec<u32> = rows.column("cpu", r.get_cpu())?;
+    let next = rows.tasks("next", r.get_next(), tasks)?;
+    let prev = rows.maybe_tasks("prev", r.get_prev(), tasks)?;
+    let state: Vec<u64> = rows.column("prevState", r.get_prev_state())?;
+    let mut running = Running::default();
+    let mut out = Vec::with_capacity(n);
+    for (i, &ts) in ts.iter().enumerate() {
+        let bad = |why: String| Error::invalid(SCHED, format!("row {i}: {why}"));
+        let before = running.replace(cpu[i], next[i]);
+        let prev = minus_one(prev[i])
+            .or(before)
+            .ok_or_else(|| bad(format!("prev is left to a row before it, CPU {} has none", cpu[i])))?;
+        let prev_state = u32::try_from(state[i] >> 1).map_err(|_| bad(format!("task state {:#x}", state[i] >> 1)))?;
+        out.push(Switch { ts, cpu: cpu[i], prev, next: next[i], prev_state, preempted: state[i] & 1 != 0 });
+    }
+    Ok(out)
+}
+
+/// The wakeups message; `rows` must be sorted by ts.
+pub(crate) fn write_wakeups(rows: &[Wakeup]) -> Builder<HeapAllocator> {
+    let mut message = new_message(rows.len() * WAKEUP_BYTES + 512);
+    let mut b = message.init_root::<schema::wakeups::Builder<'_>>();
+    let ts: Vec<u64> = rows.iter().map(|r| r.ts).collect();
+    let first = ts.first().copied().unwrap_or(0);
+    let column = |f: fn(&Wakeup) -> u32| rows.iter().map(f).collect::<Vec<_>>();
+    b.set_rows(rows.len() as u32);
+    b.set_first(first);
+    put(b.reborrow().init_delta(), &deltas(&ts, first));
+    put(b.reborrow().init_cpu(), &column(|r| r.cpu));
+    put(b.reborrow().init_waker(), &column(|r| plus_one(r.waker)));
+    put(b.reborrow().init_wakee(), &column(|r| r.wakee));
+    put(b.reborrow().init_target_cpu(), &column(|r| r.target_cpu));
+    put(b.init_flags(), &rows.iter().map(|r| if r.new { NEW } else { 0 }).collect::<Vec<_>>());
+    message
+}
+
+/// The wake-ups of a wakeups block whose segment has `tasks` tasks.
+pub(crate) fn read_wakeups(header: &Header, message: &Message<'_>, tasks: usize) -> Result<Vec<Wakeup>> {
+    let r = message.get_root::<schema::wakeups::Reader<'_>>().map_err(capnp_err(WAKEUPS))?;
+    let n = rows_as_header(WAKEUPS, r.get_rows(), header)?;
+    let rows = Rows { block: WAKEUPS, n };
+    let ts = rows.times(r.get_first(), r.get_delta())?;
+    let cpu: Vec<u32> = rows.column("cpu", r.get_cpu())?;
+    let waker = rows.maybe_tasks("waker", r.get_waker(), tasks)?;
+    let wakee = rows.tasks("wakee", r.get_wakee(), tasks)?;
+    let target_cpu: Vec<u32> = rows.column("targetCpu", r.get_target_cpu())?;
+    let flags: Vec<u8> = rows.column("flags", r.get_flags())?;
+    if let Some(flags) = flags.iter().find(|&&flags| flags & !NEW != 0) {
+        return Err(Error::invalid(WAKEUPS, format!("unknown flags {flags:#x}")));
+    }
+    let row = |(i, &ts): (usize, &u64)| Wakeup {
+        ts,
+        cpu: cpu[i],
+        waker: minus_one(waker[i]),
+        wakee: wakee[i],
+        target_cpu: target_cpu[i],
+        new: flags[i] & NEW != 0,
+    };
+    Ok(ts.iter().enumerate().map(row).collect())
+}

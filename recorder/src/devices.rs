@@ -1,0 +1,58 @@
+//! Block devices: names, partitions and what lies below what, from /proc/partitions and /sys/dev/block.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use systape_format::model::DeviceLink;
+
+/// Most devices that are looked at.
+const MOST: usize = 4096;
+
+/// major, minor and name of every block device.
+pub fn names() -> Vec<(u32, u32, Vec<u8>)> {
+    let text = fs::read_to_string("/proc/partitions").unwrap_or_default();
+    let named = text.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let major = fields.next()?.parse().ok()?;
+        let minor = fields.next()?.parse().ok()?;
+        Some((major, minor, fields.nth(1)?.as_bytes().to_vec()))
+    });
+    named.take(MOST).collect()
+}
+
+/// How they are layered; only those that are part of, or made of, others.
+pub fn links() -> Vec<DeviceLink> {
+    names().into_iter().filter_map(|(major, minor, _)| link(major, minor)).collect()
+}
+
+fn link(major: u32, minor: u32) -> Option<DeviceLink> {
+    let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let mut link = DeviceLink { dev: (major, minor), ..DeviceLink::default() };
+    if dir.join("partition").exists() {
+        link.disk = dir.parent().and_then(number);
+        link.first_sector = read(&dir.join("start")).and_then(|text| text.parse().ok()).unwrap_or(0);
+    }
+    let members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
+    link.lower = members.filter_map(|member| number(&fs::canonicalize(member.path()).ok()?)).collect();
+    if let Some(file) = fs::read(dir.join("loop/backing_file")).ok().filter(|name| !name.is_empty()) {
+        let file = PathBuf::from(std::ffi::OsStr::from_bytes(file.trim_ascii_end()));
+        if let Ok(meta) = fs::metadata(file) {
+            let dev = meta.dev();
+            link.lower.push((libc::major(dev), libc::minor(dev)));
+        }
+    }
+    (link.disk.is_some() || !link.lower.is_empty()).then_some(link)
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// major:minor of a device's directory in sysfs.
+fn number(dir: &Path) -> Option<(u32, u32)> {
+    let text = read(&dir.join("dev"))?;
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}

@@ -1,0 +1,71 @@
+//! Block I/Os.
+
+use systape_bpf::wire;
+use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family};
+
+use super::Encoder;
+
+impl Encoder {
+    pub(super) fn block(&mut self, b: &wire::Block) {
+        let origin = (b.has_origin != 0).then(|| self.interned_who(&b.origin));
+        let owner = (b.has_owner != 0).then(|| self.interned_who(&b.owner));
+        self.stored(Family::Block, b.complete);
+        self.builder.push_block(BlockIo {
+            complete: b.complete,
+            queued: b.queued,
+            issued: b.issued,
+            dev: b.dev,
+            sector: b.sector,
+            bytes: b.bytes,
+            flags: b.op_flags,
+            errno: errno(b.error),
+            requeues: b.requeues,
+            merged: b.merged,
+            layer: if b.layer == wire::BLOCK_LAYER_BIO { BlockLayer::Bio } else { BlockLayer::Request },
+            origin,
+            cause: match b.cause {
+                1 => BlockCause::Direct,
+                2 => BlockCause::Dirtier,
+                3 => BlockCause::CgroupOwner,
+                _ => BlockCause::Unknown,
+            },
+            owner,
+            cgroup_id: b.cgroup_id,
+            inode: b.inode,
+        });
+    }
+}
+
+/// The errno of a completion: kernels before 5.16 pass it (negative), later ones a blk_status_t
+/// (include/linux/blk_types.h; block/blk-core.c has the errno of each).
+fn errno(error: i32) -> u16 {
+    let errno = match error {
+        0 => 0,
+        1 => libc::EOPNOTSUPP,
+        2 => libc::ETIMEDOUT,
+        3 => libc::ENOSPC,
+        4 => libc::ENOLINK,
+        5 => libc::EREMOTEIO,
+        6 => libc::EBADE,
+        7 => libc::ENODATA,
+        8 => libc::EILSEQ,
+        9 => libc::ENOMEM,
+        12 => libc::EAGAIN,
+        13 => libc::EBUSY,
+        // numbers above mean different things in different kernels, and 10 is it
+        1.. => libc::EIO,
+        _ => error.checked_neg().unwrap_or(libc::EIO),
+    };
+    u16::try_from(errno).unwrap_or(libc::EIO as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::errno;
+
+    #[test]
+    fn errors_of_old_and_new_kernels() {
+        assert_eq!([errno(0), errno(10), errno(-5), errno(3)], [0, 5, 5, 28]);
+        assert_eq!([errno(200), errno(i32::MIN)], [5, 5]);
+    }
+}

@@ -1,0 +1,44 @@
+//! Who runs where, and who made whom runnable.
+
+use systape_bpf::wire;
+use systape_format::model::{Family, Switch, Wakeup};
+
+use super::Encoder;
+
+/// prev_state of a task that will never run again (include/linux/sched.h).
+const TASK_DEAD: u32 = 0x80;
+
+impl Encoder {
+    pub(super) fn switch(&mut self, s: &wire::Switch) {
+        let (prev, next) = (self.interned_who(&s.prev), self.interned_who(&s.next));
+        self.stored(Family::Sched, s.ts);
+        self.builder.push_switch(Switch {
+            ts: s.ts,
+            cpu: s.hdr.cpu,
+            prev,
+            next,
+            prev_state: s.prev_state,
+            preempted: s.hdr.flags & wire::SWITCH_PREEMPTED != 0,
+        });
+        if s.prev_state & TASK_DEAD != 0 {
+            // the exit of a task that is not recorded itself is told by this alone
+            let id = self.tasks.meet(&s.prev);
+            self.tasks.exit(id, s.ts);
+        }
+    }
+
+    pub(super) fn wakeup(&mut self, w: &wire::Wakeup) {
+        let interrupt = w.hdr.flags & wire::WAKEUP_IRQ != 0;
+        let waker = if interrupt { None } else { Some(self.interned_who(&w.waker)) };
+        let wakee = self.interned_who(&w.wakee);
+        self.stored(Family::Sched, w.ts);
+        self.builder.push_wakeup(Wakeup {
+            ts: w.ts,
+            cpu: w.hdr.cpu,
+            waker,
+            wakee,
+            target_cpu: w.target_cpu,
+            new: w.hdr.flags & wire::WAKEUP_NEW != 0,
+        });
+    }
+}

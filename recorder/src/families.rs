@@ -1,0 +1,163 @@
+//! Families of events: which are wanted, which programs they need, and what the running kernel has of them.
+//!
+//! What the kernel has is read from its BTF (is there such a tracepoint, how many arguments does it pass), never from
+//! its version: distributions carry changes back.
+
+use anyhow::{Context, Result, bail};
+use libbpf_rs::OpenProgramMut;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use systape_bpf::OpenSystapeSkel;
+use systape_format::model::Family;
+
+/// Names of families on the command line. Process life is always recorded: nothing can be told without it.
+const NAMES: [(&str, Family); 7] = [
+    ("syscall", Family::Syscall),
+    ("process", Family::Process),
+    ("sched", Family::Sched),
+    ("block", Family::Block),
+    ("signal", Family::Signal),
+    ("net", Family::Net),
+    ("io_uring", Family::IoUring),
+];
+
+/// The families to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Families(Vec<Family>);
+
+impl Default for Families {
+    fn default() -> Self {
+        Self(NAMES.map(|(_, family)| family).to_vec())
+    }
+}
+
+impl Families {
+    /// Reads a comma list of names, `all` among them; empty = all.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn parse(names: &[String]) -> Result<Self> {
+        let mut wanted = vec![Family::Process];
+        for name in names {
+            // perf and bpftrace say it with an s
+            let singular = name.strip_suffix('s').unwrap_or(name);
+            match NAMES.iter().find(|(known, _)| known == name || *known == singular) {
+                Some((_, family)) => wanted.push(*family),
+                None if name == "all" => return Ok(Self::default()),
+                None => {
+                    let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+                    bail!("--families: there is no family '{name}'; there are {} and all", known.join(", "))
+                }
+            }
+        }
+        if names.is_empty() {
+            return Ok(Self::default());
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(Self(wanted))
+    }
+
+    /// Whether `family` is among them.
+    pub fn has(&self, family: Family) -> bool {
+        self.0.contains(&family)
+    }
+
+    /// All of them.
+    pub fn list(&self) -> &[Family] {
+        &self.0
+    }
+}
+
+/// What the running kernel's tracepoints look like.
+#[derive(Debug)]
+pub struct Tracepoints {
+    btf: Btf<'static>,
+}
+
+impl Tracepoints {
+    /// Reads the kernel's BTF.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn read() -> Result<Self> {
+        Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
+    }
+
+    /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
+    pub fn arguments(&self, name: &str) -> Option<usize> {
+        let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;
+        let pointer = Ptr::try_from(typedef.next_type()?).ok()?;
+        let function = FuncProto::try_from(pointer.next_type()?).ok()?;
+        // the first is the tracepoint's own
+        Some(function.iter().count().saturating_sub(1))
+    }
+}
+
+/// Loads the programs of the wanted families that the kernel has tracepoints for; notes what it lacks.
+///
+/// # Errors
+/// When the object cannot be changed.
+pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: &Tracepoints) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    let has = |name: &str| kernel.arguments(name).is_some();
+    let takes = |name: &str, count: usize| kernel.arguments(name) == Some(count);
+    let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
+    options.has_switch_state = takes("sched_switch", 4);
+    options.has_bio_queue_arg = takes("block_bio_queue", 2);
+    options.has_rq_queue_arg = takes("block_rq_issue", 2);
+    options.has_uring_opcode = !takes("io_uring_submit_sqe", 2);
+
+    let progs = &mut open.progs;
+    let set = |prog: &mut OpenProgramMut<'_>, on: bool| prog.set_autoload(on);
+    let on = |family| families.has(family);
+    set(&mut progs.sys_enter, on(Family::Syscall));
+    set(&mut progs.sys_exit, on(Family::Syscall));
+    set(&mut progs.sched_waking, on(Family::Sched));
+    set(&mut progs.sched_wakeup_new, on(Family::Sched));
+    set(&mut progs.sched_switch, on(Family::Sched));
+
+    set(&mut progs.signal_generate, on(Family::Signal));
+    set(&mut progs.signal_deliver, on(Family::Signal));
+    set(&mut progs.mark_victim, on(Family::Signal) && takes("mark_victim", 2));
+    set(&mut progs.mark_victim_pid, on(Family::Signal) && takes("mark_victim", 1));
+
+    let block = on(Family::Block);
+    set(&mut progs.block_io_start, block && has("block_io_start"));
+    set(&mut progs.block_rq_insert, block && has("block_rq_insert"));
+    set(&mut progs.block_rq_issue, block && has("block_rq_issue"));
+    set(&mut progs.block_rq_requeue, block && has("block_rq_requeue"));
+    set(&mut progs.block_rq_complete, block && has("block_rq_complete"));
+    set(&mut progs.block_bio_queue, block && has("block_bio_queue"));
+    set(&mut progs.block_bio_complete, block && takes("block_bio_complete", 2));
+    set(&mut progs.writeback_dirty_folio, block && has("writeback_dirty_folio"));
+    set(&mut progs.writeback_dirty_page, block && has("writeback_dirty_page"));
+    if block && !has("block_rq_complete") {
+        notes.push("this kernel has no block tracepoints: block I/O is not recorded".into());
+    }
+
+    set(&mut progs.inet_sock_set_state, on(Family::Net) && has("inet_sock_set_state"));
+    let uring = on(Family::IoUring);
+    set(&mut progs.io_uring_submit_req, uring && has("io_uring_submit_req"));
+    set(&mut progs.io_uring_submit_sqe, uring && has("io_uring_submit_sqe") && !has("io_uring_submit_req"));
+    Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Families> {
+        Families::parse(&text.split(',').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_are_families() {
+        assert!(parse("sched,block").unwrap().has(Family::Block));
+        assert!(!parse("sched").unwrap().has(Family::Syscall));
+        assert!(parse("signals").unwrap().has(Family::Process), "nothing can be told without it");
+        assert_eq!(parse("all").unwrap(), Families::default());
+        assert_eq!(Families::parse(&[]).unwrap(), Families::default());
+        assert!(parse("disk").unwrap_err().to_string().contains("block"));
+    }
+}
