@@ -9,6 +9,7 @@ pub mod num;
 pub mod row;
 pub mod text;
 pub mod value;
+pub mod words;
 
 use systape_format::model::Gap;
 
