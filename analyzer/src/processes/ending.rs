@@ -7,6 +7,8 @@
 const SECCOMP_MODE: u32 = 3;
 /// Only read, write, _exit and sigreturn are allowed; anything else is SIGKILL, without a signal being sent.
 const SECCOMP_STRICT: u32 = 1;
+/// seccomp has ended this very thread (since 5.17).
+const SECCOMP_DEAD: u32 = 3;
 const SIGKILL: u32 = 9;
 const SIGSYS: u32 = 31;
 
@@ -17,7 +19,7 @@ pub struct Ending {
     pub ts: u64,
     /// The kernel's exit code: status in bits 8..15, signal in 0..6, 0x80 core dumped.
     pub code: u32,
-    /// seccomp mode of the task: 0 none (or not recorded), 1 strict, 2 filter.
+    /// seccomp mode of the task: 0 none (or not recorded), 1 strict, 2 filter, 3 it ended the task.
     pub seccomp: u32,
 }
 
@@ -44,9 +46,9 @@ impl Ending {
 
     /// Whether seccomp may have ended it without any signal being sent.
     pub fn by_seccomp(&self) -> bool {
-        match self.signal() {
-            Some(SIGSYS) => true,
-            Some(SIGKILL) => self.seccomp == SECCOMP_STRICT,
+        match (self.signal(), self.seccomp) {
+            (Some(_), SECCOMP_DEAD) | (Some(SIGSYS), _) => true,
+            (Some(SIGKILL), seccomp) => seccomp == SECCOMP_STRICT,
             _ => false,
         }
     }
@@ -105,6 +107,7 @@ mod tests {
     fn seccomp_may_kill_one_thread_alone() {
         assert_eq!(exits(&[(31, 2, false), (0, 2, true)]).unwrap().status(), Some(0));
         assert_eq!(exits(&[(9, 1, false), (0, 1, true)]).unwrap().status(), Some(0));
+        assert_eq!(exits(&[(9, 3, false), (0, 1, true)]).unwrap().status(), Some(0));
         assert_eq!(exits(&[(9, 2, false), (0, 2, true)]).unwrap().signal(), Some(9), "a filter sends no SIGKILL");
         assert!(exits(&[(31, 2, true)]).unwrap().by_seccomp());
     }

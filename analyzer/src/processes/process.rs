@@ -46,6 +46,8 @@ pub struct Process {
     pub ppid: u32,
     /// What it ran, in order of time.
     pub images: Vec<Image>,
+    /// An event of its life was recorded, so its end would have been too; false: perhaps it was never a target.
+    pub followed: bool,
     pub(super) exits: Exits,
 }
 

@@ -89,6 +89,7 @@ impl Processes {
     pub fn event(&mut self, event: &ProcessEvent, tasks: &[Task]) {
         let Some(task) = tasks.get(event.task as usize) else { return };
         let at = self.see(task);
+        self.all[at].followed = true;
         match event.kind {
             ProcessKind::Fork if event.flags & FORK_THREAD == 0 => {
                 if let Some(parent) = tasks.get(event.parent as usize) {

@@ -74,13 +74,26 @@ pub fn queued(event: &SignalEvent) -> bool {
     matches!(event.result, DELIVERED | INFO_LOST)
 }
 
-/// How well `event` explains that its target died of this signal; None = it cannot have been it. A blocked signal can: once it is
-/// unblocked. One that was already pending, ignored, or had a handler cannot.
-pub fn explains(event: &SignalEvent) -> Option<u8> {
+/// How well a signal explains that its target died of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Explains {
+    /// There was a handler when it was sent: only if the target took the default action all the same (SA_RESETHAND, exec).
+    IfTaken,
+    /// It was blocked: it ended the target once that was unblocked.
+    Later,
+    /// Nothing was in its way.
+    AtOnce,
+}
+
+/// How well `event` explains that its target died of this signal; None = it cannot have been it: ignored, not queued, or one like it was
+/// already pending.
+pub fn explains(event: &SignalEvent) -> Option<Explains> {
     match Disposition::of(event) {
         _ if !queued(event) => None,
-        Disposition::Ignore | Disposition::Handler => None,
-        Disposition::Default => Some(u8::from(!blocked(event))),
+        Disposition::Ignore => None,
+        Disposition::Handler => Some(Explains::IfTaken),
+        Disposition::Default if blocked(event) => Some(Explains::Later),
+        Disposition::Default => Some(Explains::AtOnce),
     }
 }
 
@@ -98,8 +111,11 @@ pub struct Taken {
 pub struct Outcome {
     /// When a thread of the target took it; None = that was not seen.
     pub taken: Option<Taken>,
-    /// How the target's process ended afterwards; None = it did not, or that is not known.
+    /// How the target's process ended, mostly afterwards (a signal may come to one that is not reaped yet); None = it did not, or that
+    /// is not known.
     pub end: Option<Ending>,
+    /// It would be known if the process had ended.
+    pub followed: bool,
     /// This signal is what ended it.
     pub cause: bool,
     /// It stopped the process.

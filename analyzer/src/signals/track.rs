@@ -7,7 +7,7 @@ use systape_format::model::{ByteStatus, OomMemory, SignalEvent, SignalInfo, Sign
 
 use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGXCPU};
 use super::oom::{Mark, Marks};
-use super::outcome::{self, Outcome, Taken};
+use super::outcome::{self, Explains, Outcome, Taken};
 use super::record::{Record, Sent};
 use super::via::{Via, via};
 use super::{act, stops};
@@ -59,8 +59,11 @@ struct Slot {
 /// The best explanation of a death so far.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    rank: u8,
+    how: Explains,
+    sig: u32,
     ts: u64,
+    /// The target took the default action.
+    taken: bool,
     /// Its slot; None = it is not asked for.
     slot: Option<usize>,
 }
@@ -123,11 +126,11 @@ impl<'a> Tracker<'a> {
             self.xcpu.insert(process);
         }
         let passes = (self.passes)(sent.sender.as_ref(), &sent.target, ts);
-        let rank = self.explains(&sent);
-        let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (rank.is_some() || stops(sig)));
+        let how = self.explains(&sent);
+        let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (how.is_some() || stops(sig)));
         let slot = (passes && asked).then_some(self.slots.len());
-        if let Some(rank) = rank {
-            self.explain(process, Best { rank, ts, slot });
+        if let Some(how) = how {
+            self.explain(process, Best { how, sig, ts, taken: false, slot });
         }
         if let Some(slot) = slot {
             if outcome::queued(&sent.event) {
@@ -138,7 +141,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// How well `sent` explains the end of its target; None = not at all.
-    fn explains(&self, sent: &Sent) -> Option<u8> {
+    fn explains(&self, sent: &Sent) -> Option<Explains> {
         let end = self.processes.get(&sent.target)?.end()?;
         let fits = end.signal() == Some(sent.event.sig) && sent.event.ts <= end.ts;
         outcome::explains(&sent.event).filter(|_| fits)
@@ -147,12 +150,17 @@ impl<'a> Tracker<'a> {
     /// The nearest before the end is its cause, among those that could be.
     fn explain(&mut self, process: u64, best: Best) {
         let before = self.best.get(&process).copied();
-        if before.is_none_or(|before| (best.rank, best.ts) >= (before.rank, before.ts)) {
+        if before.is_none_or(|before| (best.how, best.ts) >= (before.how, before.ts)) {
             self.best.insert(process, best);
         }
     }
 
     fn deliver(&mut self, event: &SignalEvent, target: &Task) {
+        if event.ip == 0 {
+            if let Some(best) = self.best.get_mut(&key(target)) {
+                best.taken |= best.sig == event.sig && best.ts <= event.ts;
+            }
+        }
         let Some(waiting) = self.waiting.get_mut(&(key(target), event.sig)) else { return };
         for slot in std::mem::take(waiting) {
             if let Some(slot) = &mut self.slots[slot] {
@@ -163,8 +171,9 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// The records, by time, and the ends that no signal explains if `ends`.
+    /// The records, by time, with the ends that no signal explains.
     pub fn finish(mut self) -> Vec<Record> {
+        self.best.retain(|_, best| best.how > Explains::IfTaken || best.taken);
         let mut records = Vec::new();
         for at in 0..self.slots.len() {
             if let Some(slot) = self.slots[at].take() {
@@ -187,7 +196,8 @@ impl<'a> Tracker<'a> {
     fn record(&self, at: usize, slot: Slot) -> Option<Record> {
         let Slot { sent, taken } = slot;
         let event = &sent.event;
-        let end = self.processes.get(&sent.target).and_then(|process| process.end()).filter(|end| end.ts >= event.ts);
+        let process = self.processes.get(&sent.target);
+        let end = process.and_then(|process| process.end());
         let cause = self.best.get(&key(&sent.target)).is_some_and(|best| best.slot == Some(at));
         let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0);
         let via = via(&sent, &self.marks);
@@ -197,7 +207,7 @@ impl<'a> Tracker<'a> {
             _ => None,
         };
         let wanted = self.choice.always(event.sig) || cause || stopped;
-        let outcome = Outcome { taken, end, cause, stopped };
+        let outcome = Outcome { taken, end, followed: process.is_some_and(|process| process.followed), cause, stopped };
         let record = Record { sent, via, outcome, mark, act: 0, unseen: None };
         // who it is blamed on is known only now
         let passes = (self.passes)(record.sender(), &record.sent.target, record.sent.event.ts);
@@ -234,6 +244,6 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
     };
     let sent = Sent { event, sender: None, target: target.clone(), call: None, after_xcpu: false };
     let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
-    let outcome = Outcome { taken: None, end: Some(end), cause: false, stopped: false };
+    let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
     Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }
 }

@@ -97,13 +97,12 @@ fn common(story: &Story<'_>, record: &Record, clock: &Clock) -> Map<String, Valu
 fn outcome(story: &Story<'_>, record: &Record) -> Map<String, Value> {
     let (outcome, ts) = (&record.outcome, record.sent.event.ts);
     let end = outcome.end;
-    let life = story.whole && story.life;
     let taken = outcome.taken;
     let fields = json!({
-        "exited": if end.is_some() { Some(true) } else { life.then_some(false) },
+        "exited": if end.is_some() { Some(true) } else { story.certain(record).then_some(false) },
         "exit_signal": end.and_then(|end| end.signal()),
         "exit_code": end.and_then(|end| end.status()),
-        "latency_ns": end.filter(|_| record.unseen.is_none()).map(|end| end.ts.saturating_sub(ts)),
+        "latency_ns": end.filter(|_| record.unseen.is_none()).map(|end| end.ts.wrapping_sub(ts) as i64),
         "core_dumped": end.map(|end| end.core_dumped()),
         "stopped": outcome.stopped,
         "cause": if record.unseen.is_none() { outcome.cause.into() } else { Value::Null },

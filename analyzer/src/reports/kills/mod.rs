@@ -25,6 +25,8 @@ use crate::signals::{Record, Tracker};
 
 /// How many lines tell of losses before the rest is only counted.
 pub(super) const LOSS_LINES: usize = 12;
+/// How a tape says that its target was every process.
+const SYSTEM_WIDE: &str = "system-wide";
 /// Segments decoded at a time by each thread.
 const BATCH: usize = 16;
 
@@ -39,6 +41,14 @@ struct Story<'a> {
     life: bool,
     /// Nothing that touches the answer is missing.
     whole: bool,
+}
+
+impl Story<'_> {
+    /// Whether the end of the target would be known if it had ended.
+    fn certain(&self, record: &Record) -> bool {
+        let followed = record.outcome.followed || self.context.tape.session().target.starts_with(SYSTEM_WIDE);
+        self.whole && self.life && followed
+    }
 }
 
 /// Prints what `config` asks for.

@@ -3,8 +3,8 @@
 use super::party::short;
 use crate::processes::Ending;
 use crate::render::words::{bytes, escaped, span};
-use crate::signals::number::SIGABRT;
-use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked};
+use crate::signals::number::{SIGABRT, SIGKILL};
+use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
 use crate::signals::{Disposition, Record, Via, ends, via};
 
 /// What the signal did to its target.
@@ -23,6 +23,7 @@ pub fn by(record: &Record) -> String {
     let sent = &record.sent;
     // who ran out of memory has its place behind, the parent that ended too
     let named = !matches!(record.via, Via::Oom | Via::OomSharedMm);
+    let named = named && !(record.via == Via::Kernel && sent.to_own_process());
     if let Some(sender) = record.sender().filter(|_| named) {
         let own = if sent.to_own_process() { "itself".to_owned() } else { short(sender) };
         let abort = if sent.to_own_process() && sent.event.sig == SIGABRT { " (abort)" } else { "" };
@@ -44,6 +45,8 @@ fn detail(record: &Record) -> String {
             Some(group) => format!("(-{group})"),
             None => String::new(),
         },
+        // one hard limit of CPU time that is as low as the soft one looks like this, and perhaps something else
+        Via::Kernel if sent.to_own_process() && event.sig == SIGKILL => " while it ran (a hard limit of CPU time?)".to_owned(),
         Via::Fault => format!(": address {:#x} at ip {:#x}", event.addr, event.ip),
         Via::Sigpipe if !event.call_path.is_empty() => format!(": writing to {}", escaped(&event.call_path)),
         Via::Oom => {
@@ -106,8 +109,9 @@ pub fn outcome(record: &Record, certain: bool) -> String {
     // how a process ended hours after a SIGCHLD says nothing
     if ends(event.sig) {
         match outcome.end {
+            Some(end) if end.ts < event.ts => parts.push("had ended before".to_owned()),
             Some(end) => parts.push(format!("{} after {}", ending(&end), after(end.ts))),
-            None if Disposition::of(event) == Disposition::Default && certain => {
+            None if Disposition::of(event) == Disposition::Default && queued(event) && certain => {
                 parts.push("alive at the end of the recording".to_owned());
             }
             None => {}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use rustc_hash::FxHashSet;
 use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
@@ -25,30 +26,25 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     if let Some(missing) = missing(story.signals, story.life) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
+    let verbose = story.context.config.life.verbose;
+    let mut told = FxHashSet::default();
     let mut lines = 0;
-    let mut rest = story.records;
-    while let Some(first) = rest.first() {
+    for (at, first) in story.records.iter().enumerate() {
+        if !verbose && !told.insert(first.act) {
+            continue;
+        }
         if lines == story.context.config.max_events {
             return Ok(());
         }
         lines += 1;
-        let verbose = story.context.config.life.verbose;
-        // others of the same act need not follow at once
-        let act: Vec<&Record> = if verbose {
-            vec![first]
-        } else {
-            rest.iter().filter(|record| record.act == first.act).collect()
-        };
-        if act.len() == 1 || story.records.iter().position(|r| r.act == first.act) == Some(story.records.len() - rest.len()) {
-            line(out, &one_line(story, &act))?;
-            if verbose {
-                paragraph(story, first, out)?;
-            }
-        } else {
-            // told with the first of its act
-            lines -= 1;
+        // others of the same act need not follow at once, but soon
+        let of_act = |record: &&Record| record.act == first.act;
+        let act: Vec<&Record> =
+            if verbose { vec![first] } else { story.records[at..].iter().filter(of_act).collect() };
+        line(out, &one_line(story, &act))?;
+        if verbose {
+            paragraph(story, first, out)?;
         }
-        rest = &rest[1..];
     }
     line(out, &totals(story))
 }
@@ -58,7 +54,7 @@ fn one_line(story: &Story<'_>, act: &[&Record]) -> String {
     let base = if story.context.config.look.absolute { 0 } else { story.context.tape.session().window_open };
     let ns = i128::from(first.sent.event.ts) - i128::from(base);
     let time = format!("{:.3}", ns as f64 / 1e9);
-    let what = if act.len() == 1 { alone(story, first) } else { together(story, act) };
+    let what = if act.len() == 1 { alone(story, first) } else { together(act) };
     format!("{time:>9}  {:<7}  {what}", via::name(first.sent.event.sig))
 }
 
@@ -74,12 +70,12 @@ fn alone(story: &Story<'_>, record: &Record) -> String {
         let comma = if how.starts_with("its") { ": " } else { " " };
         return format!("{target} died{comma}{how}{}{core}", if core.is_empty() { "" } else { "; " });
     }
-    let outcome = sentence::outcome(record, story.whole && story.life);
+    let outcome = sentence::outcome(record, story.certain(record));
     format!("{target} {} {}; {outcome}", sentence::verb(record), sentence::by(record))
 }
 
 /// `3 processes (nginx 4711, nginx 4712, sleep 4713) killed by bash (4700, uid 0) via kill(-4711); 3 died`.
-fn together(story: &Story<'_>, act: &[&Record]) -> String {
+fn together(act: &[&Record]) -> String {
     let first = act[0];
     let mut names: Vec<String> = act
         .iter()
@@ -111,7 +107,6 @@ fn together(story: &Story<'_>, act: &[&Record]) -> String {
             None => sentence::by(first),
         }
     };
-    let _ = story;
     format!("{} processes ({}) {verb} {by}; {outcome}", act.len(), names.join(", "))
 }
 
@@ -138,8 +133,12 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
         say("state", &format!("{}, disposition {}{blocked}", result_name(event.result), Disposition::of(event).name()))?;
     }
     if let Some(end) = record.outcome.end {
-        let after = span(end.ts.saturating_sub(event.ts));
-        say("end", &format!("{} at {} s, {after} later", sentence::ending(&end), seconds(end.ts, story.context.tape.session())))?;
+        let after = match end.ts.checked_sub(event.ts) {
+            _ if record.unseen.is_some() => String::new(),
+            Some(ns) => format!(", {} later", span(ns)),
+            None => ", before the signal".to_owned(),
+        };
+        say("end", &format!("{} at {} s{after}", sentence::ending(&end), seconds(end.ts, story.context.tape.session())))?;
     }
     line(out, "")
 }
