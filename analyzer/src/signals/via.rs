@@ -3,9 +3,7 @@
 //! Facts of the kernel are those of Linux 5.10 to 6.12; the function that sends is named where it matters.
 
 use systape_abi::signal_name;
-use systape_format::model::{
-    SIGNAL_INTERRUPT, SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalInfo, Task,
-};
+use systape_format::model::{SIGNAL_INTERRUPT, SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalInfo, Task};
 
 use super::number::{
     SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL, SIGPIPE, SIGPROF, SIGQUIT,
