@@ -26,8 +26,8 @@ pub struct Image {
     pub path: Vec<u8>,
     /// Its command line.
     pub command: Arc<Command>,
-    /// Name of the process right after exec; empty = not known.
-    pub comm: Vec<u8>,
+    /// The process right after exec: its name, its user. Only with `exec`.
+    pub task: Task,
 }
 
 /// A process.
@@ -46,7 +46,7 @@ pub struct Process {
     pub ppid: u32,
     /// What it ran, in order of time.
     pub images: Vec<Image>,
-    /// An event of its life was recorded, so its end would have been too; false: perhaps it was never a target.
+    /// What it did was recorded, so its end would have been too; false: perhaps it was never a target.
     pub followed: bool,
     pub(super) exits: Exits,
 }

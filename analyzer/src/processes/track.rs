@@ -8,6 +8,9 @@ use systape_format::model::{Checkpoint, FORK_THREAD, ProcessEvent, ProcessKind, 
 use super::ending::Ending;
 use super::process::{Command, Image, Process};
 
+/// pid of the parent of the kernel's threads; below it are init, and the idle tasks of all CPUs as one process 0.
+const KTHREADD: u32 = 2;
+
 /// Marks keys of tasks without a unique id: their numbers may be reused, which then cannot be told.
 const BY_NUMBER: u64 = 1 << 63;
 
@@ -56,7 +59,8 @@ impl Processes {
         if at == self.all.len() {
             let start = task.leader_start_ns;
             self.by_start.entry((task.pid, start)).or_insert(at);
-            let before = start != 0 && start < self.window_open;
+            // the first two may have been made before the clock ran
+            let before = (start != 0 && start < self.window_open) || task.pid <= KTHREADD;
             self.all.push(Process { task: task.clone(), start, before, ppid: task.ppid, ..Process::default() });
         }
         let process = &mut self.all[at];
@@ -72,6 +76,15 @@ impl Processes {
         for task in &checkpoint.tasks {
             let at = self.see(task);
             self.all[at].before |= first;
+        }
+        // descriptors and open calls are recorded of targets only
+        let targets = checkpoint.fd_tables.iter().map(|table| u64::from(table.upid));
+        let threads: FxHashMap<u32, u64> = checkpoint.tasks.iter().map(|task| (task.utid, key(task))).collect();
+        let callers = checkpoint.in_flight.iter().filter_map(|call| threads.get(&call.utid).copied());
+        for upid in targets.chain(callers) {
+            if let Some(at) = self.by_key.get(&upid) {
+                self.all[*at].followed = true;
+            }
         }
         for line in checkpoint.commands.iter().filter(|line| !line.argv.is_empty() && line.upid != 0) {
             let Some(at) = self.by_key.get(&u64::from(line.upid)) else { continue };
@@ -104,7 +117,7 @@ impl Processes {
                     argv: if event.argv_status.has_bytes() { event.argv.clone() } else { Vec::new() },
                     whole: event.argv_status.is_whole(),
                 }),
-                comm: task.comm.clone(),
+                task: task.clone(),
             }),
             ProcessKind::Exit => {
                 self.all[at].exits.add(Ending::new(event.ts, event.exit_code, event.flags), event.group_dead);
@@ -126,7 +139,7 @@ impl Processes {
             process.start = ts;
         }
         if process.images.is_empty() {
-            process.images.extend(image.map(|image| Image { since: ts, exec: false, ..image }));
+            process.images.extend(image.map(|image| Image { since: ts, exec: false, task: Task::default(), ..image }));
         }
     }
 
@@ -143,6 +156,7 @@ impl Processes {
                 // of several processes with that pid, the youngest that can have been there
                 let limit = process.start.max(self.window_open);
                 let known = by_pid.get(&process.ppid).into_iter().flatten().copied();
+                let known = known.filter(|_| process.ppid != 0);
                 let older = known.filter(|parent| *parent != at && self.all[*parent].start <= limit);
                 self.all[at].parent = older.max_by_key(|parent| self.all[*parent].start);
             }

@@ -164,7 +164,7 @@ pub fn csv(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<
         cells.extend(Party::target(record, story.processes).cells(session));
         let outcome = outcome(story, record);
         cells.extend(OUTCOME.iter().map(|name| outcome.get(*name).cloned().unwrap_or_default()));
-        out.write_all(&row(&cells))?;
+        out.write_all(&csv::row(&cells))?;
     }
     Ok(())
 }
@@ -175,21 +175,4 @@ fn clean(cell: Value) -> Value {
         Value::String(text) => escaped(text.as_bytes()).into(),
         other => other,
     }
-}
-
-/// One line of CSV; null is empty. Captured text in it must be escaped already.
-pub fn row(cells: &[Value]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (at, cell) in cells.iter().enumerate() {
-        if at > 0 {
-            text.push(b',');
-        }
-        match cell {
-            Value::Null => {}
-            Value::String(value) => csv::field(&mut text, value.as_bytes()),
-            other => text.extend_from_slice(other.to_string().as_bytes()),
-        }
-    }
-    text.push(b'\n');
-    text
 }

@@ -25,8 +25,6 @@ use crate::signals::{Record, Tracker};
 
 /// How many lines tell of losses before the rest is only counted.
 pub(super) const LOSS_LINES: usize = 12;
-/// How a tape says that its target was every process.
-const SYSTEM_WIDE: &str = "system-wide";
 /// Segments decoded at a time by each thread.
 const BATCH: usize = 16;
 
@@ -46,7 +44,7 @@ struct Story<'a> {
 impl Story<'_> {
     /// Whether the end of the target would be known if it had ended.
     fn certain(&self, record: &Record) -> bool {
-        let followed = record.outcome.followed || self.context.tape.session().target.starts_with(SYSTEM_WIDE);
+        let followed = record.outcome.followed || super::everyone(self.context.tape);
         self.whole && self.life && followed
     }
 }
