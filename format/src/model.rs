@@ -569,11 +569,12 @@ pub struct SegmentInfo {
     pub carry_rows: u32,
     /// Least start among carry rows; 0 = there are none.
     pub carry_start_min: u64,
-    /// Least start of a call, or ts of a process event if that is less; of a segment of gaps alone, their least `first`.
+    /// Least start of a call or block I/O, or ts of another event if that is less; of a segment of gaps alone, their least
+    /// `first`.
     pub start_min: u64,
-    /// Least end of a call, ts of a process event, or `first` of a gap.
+    /// Least end of a call or block I/O, ts of another event, or `first` of a gap.
     pub end_min: u64,
-    /// Greatest end of a call, ts of a process event, or `last` of a gap.
+    /// Greatest end of a call or block I/O, ts of another event, or `last` of a gap.
     pub end_max: u64,
     /// Longest call; u64::MAX = not known (recovered without index).
     pub max_dur: u64,

@@ -106,6 +106,7 @@ pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: 
     options.has_switch_state = takes("sched_switch", 4);
     options.has_bio_queue_arg = takes("block_bio_queue", 2);
     options.has_rq_queue_arg = takes("block_rq_issue", 2);
+    options.has_io_start = has("block_io_start");
     options.has_uring_opcode = !takes("io_uring_submit_sqe", 2);
 
     let progs = &mut open.progs;

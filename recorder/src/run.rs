@@ -70,7 +70,7 @@ pub fn record(config: &Config) -> Result<u8> {
     let signals = Signals::new().context("cannot catch signals")?;
     let mut programs = Programs::load(config)?;
     let mut child = command.as_ref().map(Child::spawn).transpose()?;
-    if let Some(child) = &child {
+    if let Some(child) = child.as_ref().filter(|_| !config.all) {
         // with a delay the command runs before the recording begins
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
         programs.add_target(child.pid(), target_bits::PID | armed)?;

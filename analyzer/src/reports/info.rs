@@ -188,12 +188,16 @@ impl<'a> Facts<'a> {
     fn classes(&self) -> Vec<&'static str> {
         let session = self.tape.session();
         let has = |kind: BlockKind| self.bytes.contains_key(kind.name());
+        let any = |kinds: &[BlockKind]| kinds.iter().any(|kind| has(*kind));
         let present = [
             ("comm", has(BlockKind::Dict)),
-            ("command", has(BlockKind::Processes) || !session.arguments.is_empty()),
-            ("path", has(BlockKind::SyscallsFds) || has(BlockKind::SyscallsBytes) || has(BlockKind::Checkpoint)),
+            ("command", any(&[BlockKind::Processes, BlockKind::Signals]) || !session.arguments.is_empty()),
+            (
+                "path",
+                any(&[BlockKind::SyscallsFds, BlockKind::SyscallsBytes, BlockKind::Checkpoint, BlockKind::Signals]),
+            ),
             ("string", has(BlockKind::SyscallsBytes)),
-            ("address", has(BlockKind::SyscallsArgs)),
+            ("address", any(&[BlockKind::SyscallsArgs, BlockKind::Net, BlockKind::Signals])),
             ("host", !session.hostname.is_empty()),
             ("user", !session.users.is_empty()),
         ];
