@@ -83,8 +83,9 @@ impl View<'_> {
         for (dev, ios, below) in &self.folded.stacked {
             let below: Vec<_> = below.iter().map(|dev| self.devices.name(*dev)).collect();
             let place = if shown { "not in the total" } else { "left out" };
+            // "became" later, perhaps, or never: a loop device writes to the page cache
             let (name, noun) = (self.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
-            line(out, &format!("{name}: {ios} {noun} {place}, done again by {} below it", below.join(", ")))?;
+            line(out, &format!("{name}: {ios} {noun} {place}: what they became is counted on {}", below.join(", ")))?;
         }
         Ok(())
     }
