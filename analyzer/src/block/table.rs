@@ -82,9 +82,10 @@ impl View<'_> {
         let shown = self.keys.contains(&Key::Disk);
         for (dev, ios, below) in &self.folded.stacked {
             let below: Vec<_> = below.iter().map(|dev| self.devices.name(*dev)).collect();
-            let place = if shown { "in the total" } else { "above" };
-            let name = self.devices.name(*dev);
-            line(out, &format!("{name}: {ios} I/Os are not {place}: {} below it did them again", below.join(", ")))?;
+            let place = if shown { "not in the total" } else { "left out" };
+            // "became" later, perhaps, or never: a loop device writes to the page cache
+            let (name, noun) = (self.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
+            line(out, &format!("{name}: {ios} {noun} {place}: what they became is counted on {}", below.join(", ")))?;
         }
         Ok(())
     }
