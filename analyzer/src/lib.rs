@@ -20,6 +20,7 @@ pub mod output;
 pub mod render;
 pub mod reports;
 pub mod run;
+pub mod runs;
 pub mod stream;
 pub mod summary;
 pub mod timespec;
