@@ -7,6 +7,7 @@ pub mod csv;
 pub mod json;
 pub mod num;
 pub mod row;
+pub mod table;
 pub mod text;
 pub mod value;
 

@@ -3,8 +3,13 @@
 //! [`tracker`] makes intervals from plain values: the states at the start, switches, wake-ups, process life, calls. It
 //! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] says where losses are. Reports are [`Sink`]s.
 
+pub mod decode;
+pub mod feed;
 pub mod gaps;
+pub mod keys;
 pub mod names;
+pub mod options;
+pub mod targets;
 pub mod tracker;
 
 use std::sync::Arc;
@@ -98,8 +103,8 @@ pub enum Doing {
 pub enum End {
     /// It came on this CPU.
     In(u32),
-    /// It left its CPU.
-    Out,
+    /// It left its CPU; the letter of what it is in from then on, R while it only waits.
+    Out(u8),
     /// It was woken, by a thread or (None) an interrupt.
     Woken(Option<Slot>),
     /// A call was entered or left: the state goes on.

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-use systape_format::model::{CPU_NONE, RunState, Task, UID_UNKNOWN};
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{CPU_NONE, RunState, Task};
 
 use super::gaps::{Active, Lost};
 use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Why};
@@ -15,12 +15,12 @@ use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Why};
 const MAX_CPUS: u32 = 1 << 16;
 
 /// What a recording covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// When it began.
     pub open: u64,
-    /// Every task is followed; otherwise those of which more than the name is known.
-    pub system_wide: bool,
+    /// The threads (utid) all events of which are there; None: all threads.
+    pub followed: Option<FxHashSet<u32>>,
     /// Switches of every CPU are there; otherwise nothing is known of a thread that is on no CPU.
     pub every_cpu: bool,
 }
@@ -71,6 +71,7 @@ impl<S: Sink> Tracker<S> {
     /// Nothing is known yet.
     pub fn new(coverage: Coverage, sink: S) -> Self {
         Self {
+            now: coverage.open,
             coverage,
             threads: Vec::new(),
             notes: Vec::new(),
@@ -80,7 +81,6 @@ impl<S: Sink> Tracker<S> {
             cpus: Vec::new(),
             lost: Active::default(),
             lost_calls: Active::default(),
-            now: coverage.open,
             sink,
         }
     }
@@ -104,7 +104,7 @@ impl<S: Sink> Tracker<S> {
         let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
         if let Some(slot) = self.by_utid.get(&key).copied() {
             if rename && !Arc::ptr_eq(&self.threads[slot].task, task) {
-                self.rename(slot, task);
+                self.threads[slot].task = Arc::clone(task);
             }
             return Some(slot);
         }
@@ -136,24 +136,8 @@ impl<S: Sink> Tracker<S> {
         Some(slot)
     }
 
-    /// Whether `slot` is still that of `task`: slots of the dead are given away.
-    pub fn is(&self, slot: Slot, task: &Arc<Task>) -> bool {
-        let known = &self.threads[slot].task;
-        Arc::ptr_eq(known, task) || (known.utid == task.utid && known.tid == task.tid)
-    }
-
     fn follows(&self, task: &Task) -> bool {
-        self.coverage.system_wide || task.uid != UID_UNKNOWN
-    }
-
-    fn rename(&mut self, slot: Slot, task: &Arc<Task>) {
-        let followed = self.follows(task);
-        let thread = &mut self.threads[slot];
-        thread.task = Arc::clone(task);
-        if followed && !thread.followed {
-            thread.followed = true;
-            (thread.state, thread.since) = (State::Unknown, self.now);
-        }
+        self.coverage.followed.as_ref().is_none_or(|followed| followed.contains(&task.utid))
     }
 
     /// What a thread was in when the recording began.
@@ -225,7 +209,7 @@ impl<S: Sink> Tracker<S> {
             b'R' => State::Waiting(Why::Preempted),
             letter => State::Sleeping(letter),
         };
-        self.change(slot, ts, End::Out, state);
+        self.change(slot, ts, End::Out(letter), state);
         self.threads[slot].last_out = ts;
     }
 

@@ -20,7 +20,7 @@ fn tracker(coverage: Coverage) -> Tracker<Told> {
     Tracker::new(coverage, Told::default())
 }
 
-const ALL: Coverage = Coverage { open: 100, system_wide: true, every_cpu: true };
+const ALL: Coverage = Coverage { open: 100, followed: None, every_cpu: true };
 
 fn slot(t: &mut Tracker<Told>, tid: u32) -> Slot {
     t.slot(&task(tid), true).unwrap()
@@ -53,7 +53,7 @@ fn sleeping_waiting_running() {
     let expected = [
         ("S", 100, 110, End::Woken(None)),
         ("RQ", 110, 115, End::In(0)),
-        ("RUN", 115, 140, End::Out),
+        ("RUN", 115, 140, End::Out(b'D')),
         ("D", 140, 200, End::Stop),
     ];
     assert_eq!(of(&t, 1), expected);
@@ -89,7 +89,7 @@ fn nothing_is_known_before_the_first_event_of_a_stranger() {
     let a = slot(&mut t, 1);
     switch(&mut t, 130, 0, Some(a), None, b'S');
     t.finish(200);
-    assert_eq!(of(&t, 1), [("?", 100, 130, End::Out), ("S", 130, 200, End::Stop)]);
+    assert_eq!(of(&t, 1), [("?", 100, 130, End::Out(b'S')), ("S", 130, 200, End::Stop)]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_switch_that_does_not_fit_takes_back_what_was_believed() {
     switch(&mut t, 130, 0, Some(b), None, b'S');
     t.finish(150);
     assert_eq!(of(&t, 1)[2..], [("?", 110, 130, End::Lost), ("?", 130, 150, End::Stop)]);
-    assert_eq!(of(&t, 2), [("?", 100, 130, End::Lost), ("?", 130, 130, End::Out), ("S", 130, 150, End::Stop)]);
+    assert_eq!(of(&t, 2), [("?", 100, 130, End::Lost), ("?", 130, 130, End::Out(b'S')), ("S", 130, 150, End::Stop)]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn nothing_is_paired_across_a_loss() {
         [("RQ", 110, 120, End::Lost), ("?", 120, 140, End::In(0)), ("RUN", 140, 150, End::Stop)]
     );
     assert_eq!(of(&t, 2), [("S", 100, 120, End::Lost), ("?", 120, 145, End::Woken(None)), ("RQ", 145, 150, End::Stop)]);
-    assert_eq!(of(&t, 3), [("RUN", 100, 125, End::Out), ("?", 125, 150, End::Stop)]);
+    assert_eq!(of(&t, 3), [("RUN", 100, 125, End::Out(b'S')), ("?", 125, 150, End::Stop)]);
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn with_switches_of_some_cpus_only_nobody_sleeps_for_sure() {
 
 #[test]
 fn tasks_beside_the_recorded_ones_are_not_followed() {
-    let mut t = tracker(Coverage { system_wide: false, ..ALL });
-    let stranger = Arc::new(Task { tid: 7, utid: 7, uid: UID_UNKNOWN, ..Task::default() });
+    let mut t = tracker(Coverage { followed: Some([1].into_iter().collect()), ..ALL });
+    let stranger = Arc::new(Task { tid: 7, utid: 7, ..Task::default() });
     let (a, x) = (asleep(&mut t, 1), t.slot(&stranger, true).unwrap());
     t.wakeup(105, Some(x), a, false);
     switch(&mut t, 110, 0, Some(x), Some(a), b'S');
