@@ -116,12 +116,27 @@ fn outcome(story: &Story<'_>, record: &Record) -> Map<String, Value> {
 }
 
 const COMMON: [&str; 18] = [
-    "ts_ns", "time", "act", "signal", "signal_name", "info", "code", "code_name", "result", "via", "disposition", "blocked",
-    "address", "ip", "call", "call_path", "oom_anon", "oom_file",
+    "ts_ns",
+    "time",
+    "act",
+    "signal",
+    "signal_name",
+    "info",
+    "code",
+    "code_name",
+    "result",
+    "via",
+    "disposition",
+    "blocked",
+    "address",
+    "ip",
+    "call",
+    "call_path",
+    "oom_anon",
+    "oom_file",
 ];
-const OUTCOME: [&str; 9] = [
-    "exited", "exit_signal", "exit_code", "latency_ns", "core_dumped", "stopped", "cause", "taken_ns", "handler",
-];
+const OUTCOME: [&str; 9] =
+    ["exited", "exit_signal", "exit_code", "latency_ns", "core_dumped", "stopped", "cause", "taken_ns", "handler"];
 
 /// A header line, then one line a record.
 pub fn csv(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<()> {

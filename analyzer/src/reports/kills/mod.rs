@@ -88,7 +88,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 fn missing(signals: bool, life: bool) -> Option<&'static str> {
     match (signals, life) {
         (false, _) => Some("signals were not recorded (record --families ...,signal): who sent them is not known"),
-        (_, false) => Some("process life was not recorded (record --families ...,process): how processes ended is not known"),
+        (_, false) => {
+            Some("process life was not recorded (record --families ...,process): how processes ended is not known")
+        }
         _ => None,
     }
 }

@@ -77,7 +77,8 @@ impl<'a> Party<'a> {
         let known = |number: u32| if number == 0 { Value::Null } else { number.into() };
         let cgroup = crate::render::cgroup_path(session, task.cgroup_id);
         let words = |argv: &[u8]| argv.split(|b| *b == 0).map(|w| Value::from(lossless(w))).collect::<Vec<_>>();
-        let ancestor = |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": lossless(comm), "upid": upid});
+        let ancestor =
+            |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": lossless(comm), "upid": upid});
         json!({
             "pid": task.pid,
             "tid": task.tid,
@@ -110,8 +111,7 @@ impl<'a> Party<'a> {
 }
 
 /// Columns of a side in CSV, after `sender_` or `target_`.
-pub const COLUMNS: [&str; 10] =
-    ["pid", "tid", "ns_pid", "upid", "utid", "comm", "uid", "exe", "cmdline", "ancestors"];
+pub const COLUMNS: [&str; 10] = ["pid", "tid", "ns_pid", "upid", "utid", "comm", "uid", "exe", "cmdline", "ancestors"];
 
 /// `nginx (4711, uid 33)`; with the pid a process of a namespace has inside: `nginx (4711, 7 inside, uid 33)`.
 pub fn short(task: &Task) -> String {

@@ -46,7 +46,9 @@ fn detail(record: &Record) -> String {
             None => String::new(),
         },
         // one hard limit of CPU time that is as low as the soft one looks like this, and perhaps something else
-        Via::Kernel if sent.to_own_process() && event.sig == SIGKILL => " while it ran (a hard limit of CPU time?)".to_owned(),
+        Via::Kernel if sent.to_own_process() && event.sig == SIGKILL => {
+            " while it ran (a hard limit of CPU time?)".to_owned()
+        }
         Via::Fault => format!(": address {:#x} at ip {:#x}", event.addr, event.ip),
         Via::Sigpipe if !event.call_path.is_empty() => format!(": writing to {}", escaped(&event.call_path)),
         Via::Oom => {

@@ -39,8 +39,7 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
         lines += 1;
         // others of the same act need not follow at once, but soon
         let of_act = |record: &&Record| record.act == first.act;
-        let act: Vec<&Record> =
-            if verbose { vec![first] } else { story.records[at..].iter().filter(of_act).collect() };
+        let act: Vec<&Record> = if verbose { vec![first] } else { story.records[at..].iter().filter(of_act).collect() };
         line(out, &one_line(story, &act))?;
         if verbose {
             paragraph(story, first, out)?;
@@ -103,7 +102,9 @@ fn together(act: &[&Record]) -> String {
         let own = first.sent.to_own_process();
         // the sender may be one of those it reaches
         match first.sender().filter(|_| own) {
-            Some(sender) => format!("by {} via {}", short(sender), sentence::by(first).rsplit("via ").next().unwrap_or("")),
+            Some(sender) => {
+                format!("by {} via {}", short(sender), sentence::by(first).rsplit("via ").next().unwrap_or(""))
+            }
             None => sentence::by(first),
         }
     };
@@ -130,7 +131,10 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
     if record.unseen.is_none() {
         say("siginfo", &siginfo(record))?;
         let blocked = if blocked(event) { ", blocked by the thread it was sent to" } else { "" };
-        say("state", &format!("{}, disposition {}{blocked}", result_name(event.result), Disposition::of(event).name()))?;
+        say(
+            "state",
+            &format!("{}, disposition {}{blocked}", result_name(event.result), Disposition::of(event).name()),
+        )?;
     }
     if let Some(end) = record.outcome.end {
         let after = match end.ts.checked_sub(event.ts) {
@@ -138,7 +142,10 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
             Some(ns) => format!(", {} later", span(ns)),
             None => ", before the signal".to_owned(),
         };
-        say("end", &format!("{} at {} s{after}", sentence::ending(&end), seconds(end.ts, story.context.tape.session())))?;
+        say(
+            "end",
+            &format!("{} at {} s{after}", sentence::ending(&end), seconds(end.ts, story.context.tape.session())),
+        )?;
     }
     line(out, "")
 }
@@ -164,7 +171,8 @@ fn side(
         text.push_str(&format!(", thread {}", task.tid));
     }
     if task.uid != UID_UNKNOWN {
-        let name = session.users.iter().find(|(uid, _)| *uid == task.uid).map(|(_, name)| format!(" ({})", escaped(name)));
+        let name =
+            session.users.iter().find(|(uid, _)| *uid == task.uid).map(|(_, name)| format!(" ({})", escaped(name)));
         text.push_str(&format!(", uid {}{}", task.uid, name.unwrap_or_default()));
     }
     say(key, &text)?;
