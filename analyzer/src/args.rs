@@ -15,6 +15,8 @@ Examples:
   analyze --errno-summary --summary-mode total
   analyze --time 1.5,2 -p 2214              half a second of one process
   analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
+  analyze block --top --by cgroup           block I/Os by who caused them
+  analyze net                               connections: both ends, who, how long
   analyze info t.tape                       what is in the tape, and what is missing
   analyze check t.tape                      whether every byte of it is sound
 
@@ -130,6 +132,22 @@ pub struct Args {
     /// Also list the child's side of fork and clone, which no one called
     #[arg(long, help_heading = "Listing")]
     pub clone_child: bool,
+
+    /// block: histograms of latencies
+    #[arg(long, help_heading = "Reports")]
+    pub hist: bool,
+
+    /// block: sums by the task an I/O is blamed on, or by --by
+    #[arg(long, help_heading = "Reports")]
+    pub top: bool,
+
+    /// net: each change of a socket's state
+    #[arg(long = "events", help_heading = "Reports")]
+    pub changes: bool,
+
+    /// What a report adds up by; block: task, tid, comm, uid, cgroup, disk, cause, op
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]
+    pub by: Vec<String>,
 
     /// kills: only these signals, by name or number: TERM,9,SIGUSR1
     #[arg(long, value_name = "SIGNAL,...", value_delimiter = ',', help_heading = "Kills and exec")]

@@ -5,7 +5,9 @@
 
 pub mod csv;
 pub mod json;
+pub mod loghist;
 pub mod num;
+pub mod record;
 pub mod row;
 pub mod text;
 pub mod value;

@@ -7,6 +7,7 @@ pub mod exec;
 pub mod info;
 pub mod kills;
 pub mod listing;
+pub mod losses;
 pub mod net;
 pub mod offcpu;
 pub mod runqlat;

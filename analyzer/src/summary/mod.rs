@@ -4,3 +4,4 @@ pub mod collect;
 pub mod hist;
 pub mod stats;
 pub mod table;
+pub mod uring;

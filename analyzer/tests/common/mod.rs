@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod events;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -100,9 +102,14 @@ pub struct Tape {
 impl Tape {
     /// Begins a tape at `path`.
     pub fn create(path: &Path) -> Self {
+        Self::create_with(path, &session())
+    }
+
+    /// The same for a tape that says other things of itself.
+    pub fn create_with(path: &Path, session: &Session) -> Self {
         let file = File::create(path).unwrap();
         let mut tape = Self {
-            writer: Writer::create(file, [9; 16], &session()).unwrap(),
+            writer: Writer::create(file, [9; 16], session).unwrap(),
             encoder: Encoder::new(3),
             now: OPEN,
             rows: 0,

@@ -1,0 +1,6 @@
+//! Connections, put together from changes of sockets' states.
+
+pub mod connection;
+pub mod line;
+pub mod tracker;
+pub mod words;
