@@ -156,17 +156,17 @@ impl<'a> Tracker<'a> {
     }
 
     fn deliver(&mut self, event: &SignalEvent, target: &Task) {
-        if event.ip == 0 {
-            if let Some(best) = self.best.get_mut(&key(target)) {
-                best.taken |= best.sig == event.sig && best.ts <= event.ts;
-            }
+        if event.ip == 0
+            && let Some(best) = self.best.get_mut(&key(target))
+        {
+            best.taken |= best.sig == event.sig && best.ts <= event.ts;
         }
         let Some(waiting) = self.waiting.get_mut(&(key(target), event.sig)) else { return };
         for slot in std::mem::take(waiting) {
-            if let Some(slot) = &mut self.slots[slot] {
-                if slot.sent.event.ts <= event.ts {
-                    slot.taken = Some(Taken { ts: event.ts, handler: event.ip });
-                }
+            if let Some(slot) = &mut self.slots[slot]
+                && slot.sent.event.ts <= event.ts
+            {
+                slot.taken = Some(Taken { ts: event.ts, handler: event.ip });
             }
         }
     }

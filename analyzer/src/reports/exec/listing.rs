@@ -44,7 +44,7 @@ pub fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Resul
 
 fn columns(cells: [&str; 8], last: &str) -> String {
     let [time, uid, comm, pid, ppid, ret, exit, lived] = cells;
-    format!("{time:<9} {uid:>5} {comm:<16} {pid:<7} {ppid:<7} {ret:>3} {exit:<8} {lived:>10}  {last}")
+    format!("{time:<9} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
 }
 
 fn known(number: u32) -> String {

@@ -119,7 +119,7 @@ fn order<'a>(story: &'a Story<'_>, show: &[bool]) -> Vec<Node<'a>> {
 
 fn columns(cells: [&str; 4], last: &str) -> String {
     let [start, lived, exit, pid] = cells;
-    format!("{start:>9} {lived:>10}  {exit:<8} {pid:>7}  {last}")
+    format!("{start:>9} {lived:>10}  {exit:<12} {pid:>7}  {last}")
 }
 
 fn text(story: &Story<'_>, node: &Node<'_>) -> String {
