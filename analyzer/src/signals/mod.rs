@@ -4,6 +4,8 @@
 //! it was sent; [`act`] tells which were sent by one act. What a process ended with comes from [`crate::processes`].
 
 pub mod act;
+#[cfg(test)]
+mod exercise;
 pub mod oom;
 pub mod outcome;
 pub mod record;

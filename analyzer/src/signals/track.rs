@@ -156,17 +156,17 @@ impl<'a> Tracker<'a> {
     }
 
     fn deliver(&mut self, event: &SignalEvent, target: &Task) {
-        if event.ip == 0 {
-            if let Some(best) = self.best.get_mut(&key(target)) {
-                best.taken |= best.sig == event.sig && best.ts <= event.ts;
-            }
+        if event.ip == 0
+            && let Some(best) = self.best.get_mut(&key(target))
+        {
+            best.taken |= best.sig == event.sig && best.ts <= event.ts;
         }
         let Some(waiting) = self.waiting.get_mut(&(key(target), event.sig)) else { return };
         for slot in std::mem::take(waiting) {
-            if let Some(slot) = &mut self.slots[slot] {
-                if slot.sent.event.ts <= event.ts {
-                    slot.taken = Some(Taken { ts: event.ts, handler: event.ip });
-                }
+            if let Some(slot) = &mut self.slots[slot]
+                && slot.sent.event.ts <= event.ts
+            {
+                slot.taken = Some(Taken { ts: event.ts, handler: event.ip });
             }
         }
     }
@@ -246,4 +246,151 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
     let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
     Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exercise::{call, event, exit, task};
+    use super::*;
+    use systape_format::model::{ProcessEvent, SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED};
+
+    /// Processes 10, 20, 30 and 40, which are tasks 0 to 3, and what became of them.
+    fn run(exits: &[ProcessEvent], events: Vec<SignalEvent>, choice: &Choice) -> Vec<Record> {
+        run_with(exits, events, choice, |_, _, _| true)
+    }
+
+    fn run_with(
+        exits: &[ProcessEvent],
+        events: Vec<SignalEvent>,
+        choice: &Choice,
+        passes: impl Fn(Option<&Task>, &Task, u64) -> bool,
+    ) -> Vec<Record> {
+        let tasks = [task(10), task(20), task(30), task(40)];
+        let mut processes = Processes::new(0);
+        for task in &tasks {
+            processes.see(task);
+        }
+        exits.iter().for_each(|exit| processes.event(exit, &tasks));
+        let processes = processes.finish();
+        let mut tracker = Tracker::new(&processes, choice, Box::new(passes));
+        tracker.segment(events, &tasks, &[call("kill"), call("write")]);
+        tracker.finish()
+    }
+
+    fn deliver(ts: u64, sig: u32, target: u32, handler: u64) -> SignalEvent {
+        SignalEvent { kind: SignalKind::Deliver, sender: None, ip: handler, ..event(ts, sig, 0, target) }
+    }
+
+    fn causes(records: &[Record]) -> Vec<(u64, bool)> {
+        records.iter().map(|record| (record.sent.event.ts, record.outcome.cause)).collect()
+    }
+
+    #[test]
+    fn the_nearest_that_could_have_is_the_cause() {
+        let with = |ts, flags, result| SignalEvent { flags, result, ..event(ts, 15, 0, 1) };
+        let events = vec![
+            with(100, SIGNAL_BLOCKED, 0),
+            with(200, SIGNAL_HANDLED, 0),
+            with(300, SIGNAL_IGNORED, 1),
+            with(400, 0, 0),
+            with(450, 0, 2),
+            with(500, 0, 1),
+        ];
+        let records = run(&[exit(600, 1, 15)], events, &Choice::Fatal);
+        assert_eq!(
+            causes(&records),
+            [(100, false), (200, false), (300, false), (400, true), (450, false), (500, false)]
+        );
+        assert_eq!(records[3].outcome.end.unwrap().ts, 600);
+        let blocked = vec![with(100, SIGNAL_BLOCKED, 0), with(200, SIGNAL_HANDLED, 0)];
+        assert_eq!(causes(&run(&[exit(600, 1, 15)], blocked, &Choice::Fatal)), [(100, true), (200, false)]);
+        let after = vec![with(700, 0, 1)];
+        let records = run(&[exit(600, 1, 15)], after, &Choice::Fatal);
+        assert_eq!(causes(&records), [(600, false), (700, false)]);
+        assert!(records[0].unseen.is_some(), "a signal to the dead is not what killed them");
+    }
+
+    #[test]
+    fn a_handler_may_be_gone_when_the_signal_is_taken() {
+        let handled = || SignalEvent { flags: SIGNAL_HANDLED, ..event(100, 6, 1, 1) };
+        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0)], &Choice::Fatal);
+        assert_eq!(causes(&records), [(100, true)]);
+        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0x5000)], &Choice::Fatal);
+        assert_eq!(causes(&records), [(100, false), (300, false)]);
+        assert_eq!(records[0].outcome.taken, Some(Taken { ts: 200, handler: 0x5000 }));
+        assert_eq!((records[1].via, records[1].sender()), (Via::Unknown, None));
+    }
+
+    #[test]
+    fn what_is_chosen() {
+        let events = || {
+            vec![
+                event(100, 15, 0, 1),
+                event(200, 17, 1, 0),
+                event(300, 10, 0, 2),
+                event(400, 19, 0, 3),
+                deliver(410, 19, 3, 0),
+                event(500, 20, 0, 3),
+            ]
+        };
+        let exits = [exit(310, 2, 10)];
+        let numbers =
+            |choice| -> Vec<u32> { run(&exits, events(), &choice).iter().map(|r| r.sent.event.sig).collect() };
+        assert_eq!(numbers(Choice::Fatal), [15, 10, 19], "TERM, what ended one, what stopped one");
+        assert_eq!(numbers(Choice::These(vec![17, 20])), [17, 20]);
+        assert_eq!(numbers(Choice::All), [15, 17, 10, 19, 20]);
+        let stopped = run(&exits, events(), &Choice::Fatal);
+        assert!(stopped[2].outcome.stopped && !stopped[0].outcome.stopped);
+    }
+
+    #[test]
+    fn a_sender_that_is_not_asked_for_is_still_the_cause() {
+        let events = vec![event(100, 9, 0, 1), event(200, 9, 3, 1)];
+        let of_10 = |sender: Option<&Task>, _: &Task, _| sender.is_some_and(|sender| sender.pid == 10);
+        assert_eq!(causes(&run_with(&[exit(300, 1, 9)], events, &Choice::Fatal, of_10)), [(100, false)]);
+    }
+
+    #[test]
+    fn deaths_without_a_signal() {
+        let strict = ProcessEvent { flags: 1, ..exit(100, 1, 9) };
+        let filter = ProcessEvent { flags: 2, ..exit(200, 2, 31 | 0x80) };
+        let records = run(&[strict, filter, exit(300, 3, 9)], Vec::new(), &Choice::Fatal);
+        assert_eq!(records.iter().map(|r| r.via).collect::<Vec<_>>(), [Via::Seccomp, Via::Seccomp, Via::Unknown]);
+        assert!(records[1].outcome.end.unwrap().core_dumped());
+        assert!(run(&[exit(100, 1, 3 << 8)], Vec::new(), &Choice::All).is_empty());
+    }
+
+    #[test]
+    fn one_kill_of_a_group_is_one_act() {
+        let group =
+            |ts, target| SignalEvent { call: Some(0), call_args: [0xffff_fff6, 15, 0, 0], ..event(ts, 15, 0, target) };
+        let one = |ts, target| SignalEvent { call: Some(0), call_args: [20, 15, 0, 0], ..event(ts, 15, 0, target) };
+        let acts = |events| -> Vec<u32> { run(&[], events, &Choice::Fatal).iter().map(|r| r.act).collect() };
+        assert_eq!(acts(vec![group(100, 1), group(110, 2), one(115, 1), group(120, 3)]), [1, 1, 2, 1]);
+        assert_eq!(acts(vec![group(100, 1), group(110, 2), group(120, 1)]), [1, 1, 2], "nobody twice in one act");
+        assert_eq!(acts(vec![group(100, 1), group(900_000_000, 2)]), [1, 2]);
+        assert_eq!(run(&[], vec![group(100, 1)], &Choice::Fatal)[0].sent.group(), Some(10));
+        let path = b"/sys/fs/cgroup/x/cgroup.kill".to_vec();
+        let cgroup = |ts, target| SignalEvent {
+            info: SignalInfo::NoInfo,
+            call: Some(1),
+            call_path: path.clone(),
+            ..event(ts, 9, 0, target)
+        };
+        assert_eq!(acts(vec![cgroup(100, 1), cgroup(110, 2)]), [1, 1]);
+    }
+
+    #[test]
+    fn oom_kills_name_the_one_that_ran_out() {
+        let kill = |ts, target| SignalEvent { info: SignalInfo::Priv, ..event(ts, 9, 3, target) };
+        let mark = SignalEvent {
+            kind: SignalKind::OomVictim,
+            oom: OomMemory { anon: 4096, ..OomMemory::default() },
+            ..event(140, 0, 3, 1)
+        };
+        let records = run(&[exit(200, 1, 9)], vec![kill(100, 1), mark, kill(150, 2)], &Choice::Fatal);
+        assert_eq!(records.iter().map(|r| r.via).collect::<Vec<_>>(), [Via::Oom, Via::OomSharedMm]);
+        assert_eq!(records[0].mark.as_ref().map(|mark| (mark.victim.pid, mark.memory.anon)), Some((20, 4096)));
+        assert_eq!(records[0].sender().map(|sender| sender.pid), Some(40));
+    }
 }

@@ -323,3 +323,142 @@ pub fn code_name(sig: u32, code: i32) -> String {
 pub fn name(sig: u32) -> String {
     signal_name(sig).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::exercise::{event, sent, task};
+    use super::super::oom::Mark;
+    use super::*;
+    use systape_format::model::{SIGNAL_SENDER_KTHREAD, SignalEvent};
+
+    const KILL: SignalInfo = SignalInfo::Siginfo;
+    const NONE: SignalInfo = SignalInfo::NoInfo;
+    const PRIV: SignalInfo = SignalInfo::Priv;
+
+    fn made(sig: u32, info: SignalInfo, code: i32) -> SignalEvent {
+        SignalEvent { info, code, ..event(1_000, sig, 0, 1) }
+    }
+
+    /// From process 10 to process 20.
+    fn to_other(event: SignalEvent, call: Option<&str>) -> Via {
+        via(&sent(event, 10, 20, call), &Marks::default())
+    }
+
+    /// From process 10 to itself.
+    fn to_self(event: SignalEvent, call: Option<&str>) -> Via {
+        via(&sent(event, 10, 10, call), &Marks::default())
+    }
+
+    #[test]
+    fn calls() {
+        let user = |call| to_other(made(15, KILL, 0), Some(call));
+        assert_eq!(user("kill"), Via::Kill);
+        assert_eq!(user("pidfd_send_signal"), Via::PidfdSendSignal);
+        assert_eq!(to_other(made(15, KILL, -6), Some("tkill")), Via::Tkill);
+        assert_eq!(to_self(made(6, KILL, -6), Some("tgkill")), Via::Tgkill);
+        // any code may be queued, that of kill and of a timer alike
+        assert_eq!(to_other(made(10, KILL, -1), Some("rt_sigqueueinfo")), Via::RtSigqueueinfo);
+        assert_eq!(to_other(made(10, KILL, -77), Some("rt_tgsigqueueinfo")), Via::RtTgsigqueueinfo);
+        assert_eq!(to_other(made(9, KILL, 0), None), Via::Kill);
+        assert_eq!(to_other(made(9, KILL, -6), None), Via::Tkill);
+        assert_eq!(to_other(made(9, KILL, -1), None), Via::RtSigqueueinfo);
+        assert_eq!(to_other(made(9, KILL, 0), Some("read")), Via::Kernel);
+        assert_eq!(to_other(made(9, SignalInfo::Unknown, 0), None), Via::Unknown);
+    }
+
+    #[test]
+    fn a_write_to_cgroup_kill_is_no_kill() {
+        let with = |path: &[u8], info| SignalEvent { call_path: path.to_vec(), ..made(9, info, 0) };
+        assert_eq!(to_other(with(b"/sys/fs/cgroup/a/cgroup.kill", NONE), Some("write")), Via::CgroupKill);
+        assert_eq!(to_other(with(b"/sys/fs/cgroup/a/cgroup.kill", KILL), Some("writev")), Via::CgroupKill);
+        assert_eq!(to_other(with(b"/tmp/not-cgroup.kill", NONE), Some("write")), Via::Kernel);
+        assert_eq!(to_other(with(b"/sys/fs/cgroup/a/cgroup.kill", NONE), Some("read")), Via::Kernel);
+        assert_eq!(to_other(with(b"/proc/sysrq-trigger", PRIV), Some("write")), Via::Sysrq);
+    }
+
+    #[test]
+    fn the_kernels_own() {
+        for sig in [SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGTTIN, SIGTTOU, SIGWINCH, SIGCONT] {
+            assert_eq!(to_other(made(sig, PRIV, 0), None), Via::Terminal, "{sig}");
+        }
+        for sig in [SIGALRM, SIGVTALRM, SIGPROF] {
+            assert_eq!(to_other(made(sig, PRIV, 0), None), Via::Alarm, "{sig}");
+        }
+        assert_eq!(to_other(made(10, KILL, code::SI_TIMER), None), Via::Timer);
+        assert_eq!(to_other(made(10, KILL, code::SI_MESGQ), Some("mq_timedsend")), Via::Mqueue);
+        assert_eq!(to_other(made(10, KILL, code::SI_ASYNCIO), None), Via::Aio);
+        assert_eq!(to_other(made(29, PRIV, 0), None), Via::Sigio);
+        assert_eq!(to_other(made(SIGIO, KILL, 1), None), Via::Sigio);
+        assert_eq!(to_other(made(SIGSTOP, PRIV, 0), Some("ptrace")), Via::Ptrace);
+        assert_eq!(to_other(made(SIGCHLD, KILL, 1), Some("exit_group")), Via::Child);
+        assert_eq!(to_other(made(9, PRIV, 0), None), Via::Kernel);
+        assert_eq!(Via::Timer.actor(), Actor::Nobody);
+    }
+
+    #[test]
+    fn what_a_thread_does_to_itself() {
+        for sig in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP] {
+            assert_eq!(to_self(made(sig, KILL, 1), None), Via::Fault, "{sig}");
+        }
+        assert_eq!(to_self(made(SIGSEGV, KILL, code::SI_KERNEL), None), Via::Fault);
+        assert_eq!(to_self(made(SIGSEGV, KILL, 0), Some("kill")), Via::Kill, "a SIGSEGV may be sent too");
+        assert_eq!(to_other(made(SIGBUS, KILL, code::BUS_MCEERR_AO), None), Via::MemoryError);
+        assert_eq!(to_self(made(SIGPIPE, NONE, 0), Some("write")), Via::Sigpipe);
+        assert_eq!(to_self(made(SIGXFSZ, NONE, 0), Some("write")), Via::RlimitFsize);
+        assert_eq!(to_self(made(SIGSYS, KILL, 1), Some("getpid")), Via::Seccomp);
+        assert_eq!(to_self(made(SIGSYS, KILL, 2), Some("getpid")), Via::UserDispatch);
+        assert_eq!(to_self(made(SIGTRAP, NONE, 0), Some("execve")), Via::Ptrace);
+    }
+
+    #[test]
+    fn limits_of_cpu_time() {
+        assert_eq!(to_self(made(SIGXCPU, PRIV, 0), None), Via::RlimitCpu);
+        assert_eq!(to_self(made(SIGKILL, PRIV, 0), None), Via::Kernel, "nothing tells of a limit");
+        let kill = made(SIGKILL, PRIV, 0);
+        let after = Sent { after_xcpu: true, ..sent(kill.clone(), 10, 10, None) };
+        assert_eq!(via(&after, &Marks::default()), Via::RlimitCpu);
+        let tick = SignalEvent { flags: SIGNAL_INTERRUPT, ..kill };
+        assert_eq!(to_self(tick.clone(), None), Via::RlimitCpu);
+        assert_eq!(to_other(tick, None), Via::Kernel);
+    }
+
+    #[test]
+    fn deaths_of_others() {
+        let pdeath = SignalEvent { flags: SIGNAL_PDEATHSIG | SIGNAL_SENDER_EXITING, ..made(9, NONE, 0) };
+        assert_eq!(to_other(pdeath.clone(), None), Via::Pdeathsig);
+        assert_eq!(
+            to_other(SignalEvent { flags: SIGNAL_PDEATHSIG, ..pdeath.clone() }, Some("exit_group")),
+            Via::Pdeathsig
+        );
+        assert_eq!(to_other(SignalEvent { flags: SIGNAL_PDEATHSIG, ..pdeath }, Some("write")), Via::Kernel);
+        let exiting = SignalEvent { flags: SIGNAL_SENDER_EXITING, ..made(9, PRIV, 0) };
+        assert_eq!(to_other(exiting.clone(), None), Via::Ptrace, "PTRACE_O_EXITKILL");
+        let mut container = sent(exiting.clone(), 10, 20, None);
+        container.sender.as_mut().unwrap().ns_pid = 1;
+        assert_eq!(via(&container, &Marks::default()), Via::PidNamespace);
+        let worker = SignalEvent { flags: SIGNAL_SENDER_EXITING | SIGNAL_SENDER_KTHREAD, ..exiting };
+        assert_eq!(to_other(worker, None), Via::Kernel);
+    }
+
+    #[test]
+    fn the_oom_killer_marks_its_victim_afterwards() {
+        let mut marks = Marks::default();
+        marks.push(Mark { ts: 41_000, victim: task(20), short: Some(task(10)), memory: Default::default() });
+        let kill = |ts, target| {
+            let event = SignalEvent { ts, ..made(9, PRIV, 0) };
+            via(&sent(event, 10, target, None), &marks)
+        };
+        assert_eq!(kill(1_000, 20), Via::Oom);
+        assert_eq!(kill(42_000, 30), Via::OomSharedMm);
+        assert_eq!(kill(42_000, 20), Via::Kernel, "a mark explains no later signal");
+        assert_eq!(kill(5_000_000_000, 30), Via::Kernel, "another matter by then");
+        let user = SignalEvent { ts: 1_000, ..made(9, KILL, 0) };
+        assert_eq!(via(&sent(user, 10, 20, Some("kill")), &marks), Via::Kill);
+    }
+
+    #[test]
+    fn names_of_codes() {
+        assert_eq!([code_name(11, 1), code_name(11, 0), code_name(7, 3)], ["SEGV_MAPERR", "SI_USER", "BUS_OBJERR"]);
+        assert_eq!([code_name(11, 99), code_name(35, 1), code_name(9, -6)], ["99", "1", "SI_TKILL"]);
+    }
+}

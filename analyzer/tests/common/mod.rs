@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod events;
+pub mod life;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -107,15 +108,15 @@ impl Tape {
 
     /// The same for a tape that says other things of itself.
     pub fn create_with(path: &Path, session: &Session) -> Self {
-        let file = File::create(path).unwrap();
-        let mut tape = Self {
-            writer: Writer::create(file, [9; 16], session).unwrap(),
-            encoder: Encoder::new(3),
-            now: OPEN,
-            rows: 0,
-        };
+        let mut tape = Self::bare(path, session);
         tape.checkpoint(&[]);
         tape
+    }
+
+    /// The same without a checkpoint.
+    fn bare(path: &Path, session: &Session) -> Self {
+        let file = File::create(path).unwrap();
+        Self { writer: Writer::create(file, [9; 16], session).unwrap(), encoder: Encoder::new(3), now: OPEN, rows: 0 }
     }
 
     /// Begins a chunk in which `open` calls are in flight: (tid, call, start in µs, first argument).

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 use systape_format::model::UID_UNKNOWN;
 
-use super::rows::{After, Row};
 use super::Story;
+use super::rows::{After, Row};
 use crate::args::Format;
 use crate::clock;
 use crate::output::line;
@@ -44,7 +44,7 @@ pub fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Resul
 
 fn columns(cells: [&str; 8], last: &str) -> String {
     let [time, uid, comm, pid, ppid, ret, exit, lived] = cells;
-    format!("{time:<9} {uid:>5} {comm:<16} {pid:<7} {ppid:<7} {ret:>3} {exit:<8} {lived:>10}  {last}")
+    format!("{time:<9} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
 }
 
 fn known(number: u32) -> String {
@@ -99,8 +99,28 @@ fn words(row: &Row) -> Option<String> {
 }
 
 const FIELDS: [&str; 22] = [
-    "ts_ns", "time", "pid", "tid", "ns_pid", "ppid", "upid", "comm", "uid", "cgroup", "ret", "errno", "errno_code", "path",
-    "args", "args_whole", "ended", "exit_code", "exit_signal", "core_dumped", "dur_ns", "dur_is",
+    "ts_ns",
+    "time",
+    "pid",
+    "tid",
+    "ns_pid",
+    "ppid",
+    "upid",
+    "comm",
+    "uid",
+    "cgroup",
+    "ret",
+    "errno",
+    "errno_code",
+    "path",
+    "args",
+    "args_whole",
+    "ended",
+    "exit_code",
+    "exit_signal",
+    "core_dumped",
+    "dur_ns",
+    "dur_is",
 ];
 
 fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {

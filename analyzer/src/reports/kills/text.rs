@@ -9,6 +9,7 @@ use super::party::{Party, inside, short};
 use super::{LOSS_LINES, Story, missing, sentence};
 use crate::loss::seconds;
 use crate::output::line;
+use crate::render::value::{self, Scratch};
 use crate::render::words::{escaped, span};
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name};
@@ -123,10 +124,19 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
     }
     side(story, &Party::target(record, story.processes), "target", &mut say)?;
     if let Some(call) = record.sent.call.as_ref().filter(|_| record.sent.user().is_some()) {
-        let args: Vec<String> =
-            call.args.iter().zip(event.call_args).map(|(arg, value)| format!("{}{value:#x}", arg.label)).collect();
+        let mut args = Vec::new();
+        let mut values = [0; 6];
+        values[..event.call_args.len()].copy_from_slice(&event.call_args);
+        for (at, arg) in call.args.iter().enumerate().take(event.call_args.len()) {
+            if at > 0 {
+                args.extend_from_slice(b", ");
+            }
+            args.extend_from_slice(arg.label.as_bytes());
+            value::scalar(&mut args, &mut Scratch::default(), call, at, &values, story.context.config.look.style);
+        }
+        let args = String::from_utf8_lossy(&args);
         let path = if event.call_path.is_empty() { String::new() } else { format!(" <{}>", escaped(&event.call_path)) };
-        say("call", &format!("{}({}){path}", call.name, args.join(", ")))?;
+        say("call", &format!("{}({args}){path}", call.name))?;
     }
     if record.unseen.is_none() {
         say("siginfo", &siginfo(record))?;
