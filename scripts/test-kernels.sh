@@ -105,7 +105,7 @@ for release in $releases; do
   mix() { local report=$1; shift; "$analyze" "$report" "$out/mix.tape" --format json "$@" 2>/dev/null || true; }
   check "mix: check" "0" "$("$analyze" check "$out/mix.tape" >/dev/null 2>&1; echo $?)"
   check "kills: who, how, whom" "1" "$(mix kills | grep '"signal_name":"SIGTERM"' | grep '"via":"kill"' |
-    grep -E '"sender":\{[^}]*"comm":"sh"' | grep -cE '"target":\{[^}]*"comm":"sleep"')"
+    grep -F '"cmdline":["sh","-c",' | grep -cF '"cmdline":["sleep","100"]')"
   check "kills: what came of it" "1" "$(mix kills | grep '"signal_name":"SIGTERM"' | grep -cE '"exit_signal":(15|"SIGTERM")')"
   check "exec: exit status" "1" "$(mix exec | grep -cE '"exit_code":3[,}]')"
   check "block: direct writes, by whom" "$ios" "$(mix block | grep '"cause":"direct"' | grep '"op":"write"' |

@@ -149,6 +149,22 @@ pub struct Args {
     #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]
     pub by: Vec<String>,
 
+    /// kills: only these signals, by name or number: TERM,9,SIGUSR1
+    #[arg(long, value_name = "SIGNAL,...", value_delimiter = ',', help_heading = "Kills and exec")]
+    pub signal: Vec<String>,
+
+    /// kills: every signal, not only those that end or stop a process; exec --tree: kernel threads too
+    #[arg(long, help_heading = "Kills and exec")]
+    pub all: bool,
+
+    /// kills: both command lines, chains of parents, siginfo
+    #[arg(short = 'v', long, help_heading = "Kills and exec")]
+    pub verbose: bool,
+
+    /// exec: the tree of processes with their lifetimes
+    #[arg(long, help_heading = "Kills and exec")]
+    pub tree: bool,
+
     /// Form of the output
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub format: Format,

@@ -11,6 +11,7 @@ use crate::block;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::render::text::Look;
+use crate::signals::Choice;
 use crate::timespec;
 
 /// The tape that is read when none is named.
@@ -100,6 +101,57 @@ pub struct Config {
     pub format: Format,
     /// Exit with 3 when something is missing.
     pub fail_on_loss: bool,
+    /// Options of kills and exec.
+    pub life: Life,
+}
+
+/// What kills and exec are asked beside the filters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Life {
+    /// Which signals.
+    pub signals: Choice,
+    /// Everything about each signal.
+    pub verbose: bool,
+    /// The tree of processes.
+    pub tree: bool,
+    /// Kernel threads in the tree too.
+    pub kernel_threads: bool,
+}
+
+impl Life {
+    fn resolve(args: &Args, report: Report) -> Result<Self> {
+        let of = |given: bool, option: &str, reports: &[Report], which: &str| -> Result<()> {
+            if given && !reports.contains(&report) {
+                bail!("{option} belongs to {which}");
+            }
+            Ok(())
+        };
+        of(!args.signal.is_empty(), "--signal", &[Report::Kills], "'analyze kills'")?;
+        of(args.verbose, "-v", &[Report::Kills], "'analyze kills'")?;
+        of(args.tree, "--tree", &[Report::Exec], "'analyze exec'")?;
+        of(args.all, "--all", &[Report::Kills, Report::Exec], "'analyze kills' and 'analyze exec --tree'")?;
+        if matches!(report, Report::Kills | Report::Exec) {
+            let calls = [("-e", !args.events.is_empty()), ("--duration", args.duration.is_some())];
+            let all = [("-C", args.cpus.is_some()), ("--failure", args.failure && report == Report::Kills)];
+            if let Some((option, _)) = calls.iter().chain(&all).find(|(_, given)| *given) {
+                bail!("{option} is about calls: this report cannot be narrowed by it");
+            }
+        }
+        if args.all && !args.signal.is_empty() {
+            bail!("--all and --signal: give one of them");
+        }
+        let number = |name: &String| match systape_abi::signal_number(name) {
+            Some(number) => Ok(number),
+            None => bail!("--signal {name}: there is no such signal"),
+        };
+        let numbers = args.signal.iter().map(number).collect::<Result<Vec<u32>>>()?;
+        let signals = match numbers {
+            _ if args.all => Choice::All,
+            numbers if numbers.is_empty() => Choice::Fatal,
+            numbers => Choice::These(numbers),
+        };
+        Ok(Self { signals, verbose: args.verbose, tree: args.tree, kernel_threads: args.all })
+    }
 }
 
 impl Config {
@@ -153,6 +205,7 @@ impl Config {
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
+            life: Life::resolve(args, report)?,
         })
     }
 }

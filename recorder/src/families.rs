@@ -125,6 +125,7 @@ pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: 
 
     let block = on(Family::Block);
     set(&mut progs.block_io_start, block && has("block_io_start"));
+    set(&mut progs.block_rq_merge, block && has("block_rq_merge"));
     set(&mut progs.block_rq_insert, block && has("block_rq_insert"));
     set(&mut progs.block_rq_issue, block && has("block_rq_issue"));
     set(&mut progs.block_rq_requeue, block && has("block_rq_requeue"));

@@ -11,6 +11,7 @@ pub mod record;
 pub mod row;
 pub mod text;
 pub mod value;
+pub mod words;
 
 use systape_format::model::Gap;
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use systape_format::header::BlockKind;
-use systape_format::model::{Family, Gap, GapCause};
+use systape_format::model::{Family, Gap, GapCause, shell_status};
 use systape_format::reader::Tape;
 
 use crate::args::Format;
@@ -167,7 +167,7 @@ impl<'a> Facts<'a> {
             "string_limit": session.string_limit,
             "classes": self.classes(),
             "notes": words(&session.notes),
-            "command_exit": end.and_then(|end| exit_status(end.command_exit)),
+            "command_exit": end.and_then(|end| shell_status(end.command_exit)),
             "own_calls": end.map(|end| end.own_calls),
             "recorder_cpu_ns": end.map(|end| end.self_cpu_ns),
             "recorder_peak_rss": end.map(|end| end.self_peak_rss),
@@ -316,15 +316,6 @@ fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
         *events.entry(family_name(family)).or_default() += u64::from(block.rows);
     }
     events
-}
-
-/// Exit status a shell would give for a wait status; None for a recording without a command, or one that ended before it.
-fn exit_status(wait: i32) -> Option<i32> {
-    match (wait, wait & 0x7f) {
-        (..0, _) => None,
-        (_, 0) => Some(wait >> 8 & 0xff),
-        (_, signal) => Some(128 + signal),
-    }
 }
 
 /// What is null when the session block is lost.

@@ -61,6 +61,11 @@ impl<'a> Context<'a> {
     }
 }
 
+/// Whether every process was recorded, so that what is not in the tape did not happen.
+pub fn everyone(tape: &Tape) -> bool {
+    tape.session().target.starts_with("system-wide")
+}
+
 /// The tape's clock: its session, its checkpoints and its end. Reads every checkpoint, so only for those who need real time.
 pub fn clock(tape: &Tape) -> Clock {
     let checkpoints =

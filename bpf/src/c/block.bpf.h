@@ -153,8 +153,27 @@ static __always_inline struct io_state *begin_request(void *ctx, struct request 
 SEC("tp_btf/block_io_start")
 int block_io_start(u64 *ctx)
 {
-	if (window == WINDOW_OPEN)
-		begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
+	u64 key = ctx[0];
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	/* what was there before at this address is over, although nobody said so */
+	bpf_map_delete_elem(&ios, &key);
+	begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Two requests became one: this one is gone and never completes. */
+SEC("tp_btf/block_rq_merge")
+int block_rq_merge(u64 *ctx)
+{
+	u64 key;
+
+	if (has_rq_queue_arg)
+		key = CTX_ARG(ctx, 1);
+	else
+		key = CTX_ARG(ctx, 0);
+	bpf_map_delete_elem(&ios, &key);
 	return 0;
 }
 

@@ -148,7 +148,11 @@ static __always_inline void disposition(struct wire_signal *rec, struct task_str
 		rec->hdr.flags |= SIG_PDEATHSIG;
 	if (!sighand)
 		return;
-	bpf_core_read(&handler, sizeof(handler), &sighand->action[(sig - 1) & 63].sa.sa_handler);
+	/* the compiler would step by the size kernel.h gives an element, which is only its first member */
+	bpf_probe_read_kernel(&handler, sizeof(handler),
+			      (char *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
+				      ((sig - 1) & 63) * bpf_core_type_size(struct k_sigaction) +
+				      bpf_core_field_offset(struct k_sigaction, sa.sa_handler));
 	if (handler == (void *)SIG_IGN)
 		rec->hdr.flags |= SIG_IGNORED;
 	else if (handler)
