@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 use systape_format::model::UID_UNKNOWN;
 
-use super::rows::{After, Row};
 use super::Story;
+use super::rows::{After, Row};
 use crate::args::Format;
 use crate::clock;
 use crate::output::line;
@@ -99,8 +99,28 @@ fn words(row: &Row) -> Option<String> {
 }
 
 const FIELDS: [&str; 22] = [
-    "ts_ns", "time", "pid", "tid", "ns_pid", "ppid", "upid", "comm", "uid", "cgroup", "ret", "errno", "errno_code", "path",
-    "args", "args_whole", "ended", "exit_code", "exit_signal", "core_dumped", "dur_ns", "dur_is",
+    "ts_ns",
+    "time",
+    "pid",
+    "tid",
+    "ns_pid",
+    "ppid",
+    "upid",
+    "comm",
+    "uid",
+    "cgroup",
+    "ret",
+    "errno",
+    "errno_code",
+    "path",
+    "args",
+    "args_whole",
+    "ended",
+    "exit_code",
+    "exit_signal",
+    "core_dumped",
+    "dur_ns",
+    "dur_is",
 ];
 
 fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {

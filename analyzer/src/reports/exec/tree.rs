@@ -40,7 +40,10 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
             let count = |f: &dyn Fn(&Process) -> bool| nodes.iter().filter(|node| f(node.process)).count();
             let at_least = if story.whole { "" } else { "at least " };
             let (started, ended) = (count(&|p| !p.before && p.start != 0), count(&|p| p.end().is_some()));
-            line(out, &format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len()))
+            line(
+                out,
+                &format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len()),
+            )
         }
         Format::Json => {
             listed.into_iter().try_for_each(|node| line(out, &Value::Object(object(story, node)).to_string()))
@@ -178,8 +181,26 @@ fn programs(process: &Process) -> String {
 }
 
 const FIELDS: [&str; 20] = [
-    "ts_ns", "time", "depth", "pid", "ns_pid", "ppid", "upid", "parent_upid", "comm", "uid", "cgroup", "started_before", "end_ns",
-    "dur_ns", "dur_is", "ended", "exit_code", "exit_signal", "core_dumped", "programs",
+    "ts_ns",
+    "time",
+    "depth",
+    "pid",
+    "ns_pid",
+    "ppid",
+    "upid",
+    "parent_upid",
+    "comm",
+    "uid",
+    "cgroup",
+    "started_before",
+    "end_ns",
+    "dur_ns",
+    "dur_is",
+    "ended",
+    "exit_code",
+    "exit_signal",
+    "core_dumped",
+    "programs",
 ];
 
 fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
