@@ -51,7 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", help_heading = "Filters")]
     pub duration: Option<String>,
 
-    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up
+    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up.
+    /// Other events as family:event, such as sched:*, are listed between them
     #[arg(
         short = 'e',
         long = "event",
