@@ -19,10 +19,16 @@ Examples:
   analyze net                               connections: both ends, who, how long
   analyze kills -v                          who sent which signal to whom, and what came of it
   analyze exec --tree --comm=watch          who started what, how it ended, below watch
+  analyze -s --cpu                          ... and how much of it was on a CPU
+  analyze sched latency t.tape              who waited for a CPU how long; also: sched timehist
+  analyze runqlat --by cpu                  histograms of these waits
+  analyze offcpu -p 2214                    what a process waited for; --wakers 2214: who woke it
+  analyze states --by state,syscall         what all threads were doing
+  analyze states --at 1.5                   ... at one instant, longest stuck first
   analyze info t.tape                       what is in the tape, and what is missing
   analyze check t.tape                      whether every byte of it is sound
 
-Reports: info, check; without a report name, the listing. A file named like a report is written ./info.
+Reports: info, check, sched, runqlat, offcpu, states; without a report name, the listing. A file named like a report is written ./info.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 
 /// What was typed.
@@ -35,7 +41,7 @@ Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-
     max_term_width = 100
 )]
 pub struct Args {
-    /// Report name first (info, check; none: the listing), then the tape [default: trace.tape]
+    /// Report name first (info, check, ...; none: the listing), then the tape [default: trace.tape]
     #[arg(value_name = "REPORT | FILE")]
     pub words: Vec<PathBuf>,
 
@@ -47,7 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", help_heading = "Filters")]
     pub duration: Option<String>,
 
-    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up
+    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up.
+    /// Other events as family:event, such as sched:*, are listed between them
     #[arg(
         short = 'e',
         long = "event",
@@ -79,8 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Filters")]
     pub comm: Vec<String>,
 
-    /// Only calls that ended on these CPUs, e.g. 0-3,7
-    #[arg(short = 'C', long = "cpu", value_name = "CPUS", help_heading = "Filters")]
+    /// Only calls that ended (threads that ran) on these CPUs, e.g. 0-3,7
+    #[arg(short = 'C', long = "cpus", value_name = "CPUS", help_heading = "Filters")]
     pub cpus: Option<String>,
 
     /// Only threads in this cgroup or below it, by path; globs allowed
@@ -110,6 +117,10 @@ pub struct Args {
     /// What the summary groups by
     #[arg(long, value_enum, value_name = "MODE", default_value_t, help_heading = "Summary")]
     pub summary_mode: SummaryMode,
+
+    /// Add the time calls spent on and off a CPU; with =CPUS the same as -C
+    #[arg(long, value_name = "CPUS", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Summary")]
+    pub cpu: Option<String>,
 
     /// Order of the listing: by start of each call, or by its end as perf trace does
     #[arg(long, value_enum, value_name = "ORDER", default_value_t, help_heading = "Listing")]
@@ -147,10 +158,6 @@ pub struct Args {
     #[arg(long = "events", help_heading = "Reports")]
     pub changes: bool,
 
-    /// What a report adds up by; block: task, tid, comm, uid, cgroup, disk, cause, op
-    #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]
-    pub by: Vec<String>,
-
     /// kills: only these signals, by name or number: TERM,9,SIGUSR1
     #[arg(long, value_name = "SIGNAL,...", value_delimiter = ',', help_heading = "Kills and exec")]
     pub signal: Vec<String>,
@@ -166,6 +173,18 @@ pub struct Args {
     /// exec: the tree of processes with their lifetimes
     #[arg(long, help_heading = "Kills and exec")]
     pub tree: bool,
+
+    /// What a report adds up by, e.g. comm,state,syscall; docs/analyze.md has the keys of each report
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]
+    pub by: Vec<String>,
+
+    /// states: what every thread was doing at this time (as an end of --time)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Scheduler reports")]
+    pub at: Option<String>,
+
+    /// offcpu: who woke the threads of this process
+    #[arg(long, value_name = "PID", help_heading = "Scheduler reports")]
+    pub wakers: Option<u32>,
 
     /// Form of the output
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]

@@ -11,6 +11,7 @@ use crate::block;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::render::text::Look;
+use crate::runs::options::{self, Options};
 use crate::signals::Choice;
 use crate::timespec;
 
@@ -103,6 +104,10 @@ pub struct Config {
     pub fail_on_loss: bool,
     /// Options of kills and exec.
     pub life: Life,
+    /// Options of the scheduler reports.
+    pub sched: Options,
+    /// Whether the summary says how much of a call was on a CPU.
+    pub cpu_time: bool,
 }
 
 /// What kills and exec are asked beside the filters.
@@ -206,6 +211,8 @@ impl Config {
             format: args.format,
             fail_on_loss: args.fail_on_loss,
             life: Life::resolve(args, report)?,
+            sched: Options::resolve(args, report)?,
+            cpu_time: cpu_time(args, report, summary)?,
         })
     }
 }
@@ -246,11 +253,20 @@ fn check_block_and_net(report: Report, args: &Args) -> Result<()> {
     block::by::keys(&args.by, &[]).map(drop)
 }
 
+/// Bare `--cpu` adds columns to the summary.
+fn cpu_time(args: &Args, report: Report, summary: bool) -> Result<bool> {
+    let bare = args.cpu.as_deref().is_some_and(str::is_empty);
+    if bare && (report != Report::Calls || !summary) {
+        bail!("--cpu adds columns to the summary: it needs -s (the filter is -C CPUS or --cpu=CPUS)");
+    }
+    Ok(bare)
+}
+
 /// The first word is a report if it is the name of one; what is left is the tape.
 fn report_and_file(args: &Args) -> Result<(Report, PathBuf)> {
     let named = args.words.first().and_then(|word| Report::NAMES.iter().find(|(name, _)| word.as_os_str() == *name));
     let (report, files) = match named {
-        Some((_, report)) => (*report, &args.words[1..]),
+        Some((_, report)) => (*report, &args.words[options::words(*report, args)..]),
         None => (Report::Calls, &args.words[..]),
     };
     match (&args.input, files) {
@@ -304,7 +320,10 @@ fn filters(args: &Args) -> Result<Filters> {
         tids: args.tids.clone(),
         users: args.users.clone(),
         comms: comms.map(str::to_owned).collect(),
-        cpus: args.cpus.as_deref().map(timespec::cpu_list).transpose()?,
+        cpus: match (&args.cpus, args.cpu.as_deref().filter(|cpus| !cpus.is_empty())) {
+            (Some(_), Some(_)) => bail!("-C and --cpu=CPUS are the same: give one of them"),
+            (cpus, other) => cpus.as_deref().or(other).map(timespec::cpu_list).transpose()?,
+        },
         cgroups: args.cgroups.clone(),
         time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
     })
@@ -347,5 +366,22 @@ mod tests {
         assert_eq!(which("analyze --errno-summary"), (false, true));
         assert_eq!(which("analyze -S --errno-summary"), (true, true));
         assert!(resolve("analyze -sS").is_err());
+    }
+
+    #[test]
+    fn sched_takes_a_second_word_and_cpu_has_two_meanings() {
+        let sched = |words| resolve(words).map(|c| (c.sched.latency, c.file)).unwrap();
+        assert_eq!(sched("analyze sched"), (false, PathBuf::from("trace.tape")));
+        assert_eq!(sched("analyze sched latency x"), (true, PathBuf::from("x")));
+        assert_eq!(sched("analyze sched timehist"), (false, PathBuf::from("trace.tape")));
+        assert_eq!(sched("analyze sched ./latency"), (false, PathBuf::from("./latency")));
+        let cpu = |words| resolve(words).map(|c| (c.cpu_time, c.filters.cpus)).unwrap();
+        assert_eq!(cpu("analyze -s --cpu x"), (true, None));
+        assert_eq!(cpu("analyze -s --cpu=0-1 x"), (false, Some(vec![0, 1])));
+        assert_eq!(cpu("analyze --cpus 3 x"), (false, Some(vec![3])));
+        assert!(resolve("analyze --cpu").is_err());
+        assert!(resolve("analyze -C 1 --cpu=2").is_err());
+        assert!(resolve("analyze runqlat --by file").is_err());
+        assert!(resolve("analyze states -s").is_err());
     }
 }

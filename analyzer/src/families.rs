@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use systape_format::model::{Dict, Family};
+use systape_format::model::{Dict, Family, SegmentInfo};
 use systape_format::reader::{Segment, Tape};
 
 use crate::loss::{Loss, family_name};
@@ -80,11 +80,14 @@ pub fn all(context: &Context<'_>) -> Vec<usize> {
     (0..context.tape.segments().len()).collect()
 }
 
-/// The segments that may hold something of the processes asked for.
+/// The segments that may hold something of the processes and times asked for.
 pub fn candidates(context: &Context<'_>) -> Vec<usize> {
-    let pids = &context.scope.filters().pids;
-    let wanted = |info: &systape_format::model::SegmentInfo| {
-        pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid))
+    let scope = &context.scope;
+    let pids = &scope.filters().pids;
+    let wanted = |info: &SegmentInfo| {
+        info.end_max >= scope.from
+            && info.start_min < scope.to
+            && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
     };
     let segments = context.tape.segments().iter().enumerate();
     segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect()

@@ -4,7 +4,7 @@
 //! clock's, user names are numbers, cgroups are ids. [`SegmentFilter`] is a scope bound to one segment: tasks and calls are decided
 //! once each, so a row costs two table look-ups.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashSet;
 use systape_abi::{Abi, Selection};
 use systape_format::model::{CallState, Core, Dict, SegmentInfo, Session, Task, Time};
@@ -53,31 +53,32 @@ pub struct Scope<'a> {
     pub to: u64,
 }
 
+/// Where `edge` is on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns.
+pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<u64> {
+    let length = u128::from(end.saturating_sub(session.window_open));
+    Ok(match edge {
+        Edge::Offset(ns) => session.window_open.saturating_add(ns),
+        Edge::Part(millionths) => {
+            session.window_open.saturating_add((length * u128::from(millionths) / 1_000_000) as u64)
+        }
+        Edge::Real(ns) => match clock.monotonic(ns) {
+            Some(ts) => ts,
+            None => bail!("this tape has no clock sample, so real times cannot be placed on it; use seconds"),
+        },
+    })
+}
+
 impl<'a> Scope<'a> {
     /// Binds `filters` to the tape of `session`, which ends at `end`; `clock` is made only for real times.
     pub fn new(filters: &'a Filters, session: &Session, end: u64, clock: impl FnOnce() -> Clock) -> Result<Self> {
         let real = [filters.time.0, filters.time.1].iter().any(|edge| matches!(edge, Some(Edge::Real(_))));
         let clock = if real { clock() } else { Clock::default() };
-        let place = |edge: Edge| -> Result<u64> {
-            let length = u128::from(end.saturating_sub(session.window_open));
-            Ok(match edge {
-                Edge::Offset(ns) => session.window_open.saturating_add(ns),
-                Edge::Part(millionths) => {
-                    session.window_open.saturating_add((length * u128::from(millionths) / 1_000_000) as u64)
-                }
-                Edge::Real(ns) => match clock.monotonic(ns) {
-                    Some(ts) => ts,
-                    None => bail!(
-                        "--time: this tape has no clock sample, so real times cannot be placed on it; use seconds"
-                    ),
-                },
-            })
-        };
-        let from = filters.time.0.map_or(Ok(0), place)?;
+        let place = |edge: Edge| place(edge, session, end, &clock);
+        let from = filters.time.0.map_or(Ok(0), place).context("--time")?;
         // 100% means to the end, the last event included
         let to = match filters.time.1 {
             None | Some(Edge::Part(1_000_000)) => u64::MAX,
-            Some(edge) => place(edge)?,
+            Some(edge) => place(edge).context("--time")?,
         };
         Ok(Self { filters, uids: uids(filters, session)?, cgroup_ids: cgroup_ids(filters, session)?, from, to })
     }

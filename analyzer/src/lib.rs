@@ -26,6 +26,7 @@ pub mod processes;
 pub mod render;
 pub mod reports;
 pub mod run;
+pub mod runs;
 pub mod signals;
 pub mod stream;
 pub mod summary;

@@ -76,11 +76,11 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
     if to.contains(',') {
         bail!("--time '{text}': give FROM,TO");
     }
-    let edge = |part: &str| -> Result<Option<Edge>> {
+    let optional = |part: &str| -> Result<Option<Edge>> {
         let part = part.trim();
         if part.is_empty() { Ok(None) } else { edge(part).map(Some).with_context(|| format!("--time '{text}'")) }
     };
-    let (from, to) = (edge(from)?, edge(to)?);
+    let (from, to) = (optional(from)?, optional(to)?);
     if from.is_none() && to.is_none() {
         bail!("--time '{text}': give FROM,TO, FROM, or ,TO (seconds since the tape's start, 300ms, RFC 3339, N%)");
     }
@@ -96,7 +96,8 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
     Ok((from, to))
 }
 
-fn edge(text: &str) -> Result<Edge> {
+/// One end of a `--time` range.
+pub fn edge(text: &str) -> Result<Edge> {
     if let Some(percent) = text.strip_suffix('%') {
         let part = scaled(percent, 10_000).filter(|part| *part <= 1_000_000);
         return part.map(Edge::Part).ok_or_else(|| anyhow!("'{text}' is not a percentage from 0% to 100%"));

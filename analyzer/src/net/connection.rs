@@ -65,7 +65,7 @@ impl Outcome {
 pub struct Connection {
     /// The socket's number in the tape.
     pub socket: u64,
-    /// Who opened it: connected or began to listen. None for accepted ones and those that began before the recording.
+    /// Who opened it: connected, began to listen, or accepted it as far as a call says so. None also when that was before the recording.
     pub task: Option<Task>,
     /// AF_INET or AF_INET6.
     pub family: u16,

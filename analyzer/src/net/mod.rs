@@ -1,5 +1,6 @@
 //! Connections, put together from changes of sockets' states.
 
+pub mod accepts;
 pub mod connection;
 pub mod line;
 pub mod tracker;

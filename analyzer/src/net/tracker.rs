@@ -1,8 +1,11 @@
 //! From changes of state to connections. Holds what is open; a closed connection is given back and forgotten.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 use systape_format::model::{NetState, Task};
 
+use super::accepts::{Accepted, Remote, plain};
 use super::connection::{Connection, Direction, Outcome};
 use super::words::state;
 
@@ -10,6 +13,8 @@ use super::words::state;
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
     open: FxHashMap<u64, Open>,
+    /// Accepted sockets that are open, by their other side.
+    by_remote: FxHashMap<Remote, Vec<u64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -17,12 +22,23 @@ struct Open {
     connection: Connection,
     /// Which side closed first, once one did.
     closing: Option<Outcome>,
+    /// Where `by_remote` has it.
+    remote: Option<Remote>,
 }
 
 impl Tracker {
     /// Takes the next change, in order of time; `task` is who ran then. Gives the connection that it ends.
     pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
-        let open = self.open.entry(event.socket).or_insert_with(|| begin(event, task));
+        let by_remote = &mut self.by_remote;
+        let open = self.open.entry(event.socket).or_insert_with(|| {
+            let mut open = begin(event, task);
+            if open.connection.direction == Direction::Accept {
+                let remote = (plain(&event.daddr), event.dport);
+                by_remote.entry(remote.clone()).or_default().push(event.socket);
+                open.remote = Some(remote);
+            }
+            open
+        });
         let connection = &mut open.connection;
         addresses(connection, event);
         match event.new_state {
@@ -38,10 +54,31 @@ impl Tracker {
             connection.outcome = Outcome::Open(event.new_state);
             return None;
         }
-        let Open { mut connection, closing, .. } = self.open.remove(&event.socket)?;
+        let Open { mut connection, closing, remote } = self.open.remove(&event.socket)?;
+        if let Some(remote) = remote {
+            self.forget(remote, event.socket);
+        }
         connection.end = Some(event.ts);
         connection.outcome = outcome(event.old_state, closing);
         Some(connection)
+    }
+
+    /// Takes a return of accept, in order of time with the changes. With two connections that have the same other side (of two namespaces,
+    /// or to two local ports) it stays unknown which of them was returned.
+    pub fn accepted(&mut self, accepted: &Accepted) {
+        let Some([socket]) = self.by_remote.get(&accepted.remote).map(Vec::as_slice) else { return };
+        if let Some(open) = self.open.get_mut(socket) {
+            open.connection.task.get_or_insert_with(|| accepted.task.clone());
+        }
+    }
+
+    fn forget(&mut self, remote: Remote, socket: u64) {
+        if let Entry::Occupied(mut sockets) = self.by_remote.entry(remote) {
+            sockets.get_mut().retain(|known| *known != socket);
+            if sockets.get().is_empty() {
+                sockets.remove();
+            }
+        }
     }
 
     /// What is still open, by number of the socket.
@@ -80,7 +117,7 @@ fn begin(event: &NetState, task: Option<&Task>) -> Open {
         end: None,
         outcome: Outcome::Open(event.new_state),
     };
-    Open { connection, closing: None }
+    Open { connection, closing: None, remote: None }
 }
 
 /// Takes over what `event` knows: a connecting socket gets its own address and port after it went to SYN_SENT, and has none any more
@@ -177,6 +214,38 @@ mod tests {
             (&[10, 0, 0, 1][..], 4000, &[10, 0, 0, 2][..], 80)
         );
         assert_eq!((c.start, c.established, c.end), (Some(10), Some(20), Some(50)));
+    }
+
+    #[test]
+    fn accept_tells_whose_it_is() {
+        let event = |socket, old_state, new_state| NetState {
+            ts: 5,
+            socket,
+            old_state,
+            new_state,
+            sport: 80,
+            dport: 4000,
+            saddr: vec![0; 4],
+            daddr: vec![10, 0, 0, 9],
+            ..NetState::default()
+        };
+        let accepted =
+            |port| Accepted { ts: 9, remote: (vec![10, 0, 0, 9], port), task: Task { pid: 3, ..Task::default() } };
+        let pid = |connection: Option<Connection>| connection.unwrap().task.map(|task| task.pid);
+        let mut tracker = Tracker::default();
+        tracker.change(&event(1, 10, 3), None);
+        tracker.accepted(&accepted(4001));
+        assert_eq!(tracker.open[&1].connection.task, None, "another port");
+        tracker.accepted(&accepted(4000));
+        assert_eq!(pid(tracker.change(&event(1, 9, 7), None)), Some(3));
+        assert!(tracker.by_remote.is_empty());
+        // two with the same other side
+        tracker.change(&event(2, 10, 3), None);
+        tracker.change(&event(3, 10, 3), None);
+        tracker.accepted(&accepted(4000));
+        assert_eq!(pid(tracker.change(&event(2, 9, 7), None)), None);
+        tracker.accepted(&accepted(4000));
+        assert_eq!(pid(tracker.change(&event(3, 9, 7), None)), Some(3));
     }
 
     #[test]

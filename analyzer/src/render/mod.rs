@@ -9,6 +9,7 @@ pub mod loghist;
 pub mod num;
 pub mod record;
 pub mod row;
+pub mod table;
 pub mod text;
 pub mod value;
 pub mod words;

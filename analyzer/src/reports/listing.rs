@@ -146,13 +146,8 @@ impl Listing<'_, '_> {
 
     /// The segments that may hold a line.
     fn segments(&self) -> Vec<usize> {
-        let (context, scope) = (self.context, &self.context.scope);
-        if context.config.events.is_empty() {
-            return context.candidates();
-        }
-        let infos = context.tape.segments();
-        let inside = |at: &usize| infos[*at].end_max >= scope.from && infos[*at].start_min < scope.to;
-        families::candidates(context).into_iter().filter(inside).collect()
+        let events = !self.context.config.events.is_empty();
+        if events { families::candidates(self.context) } else { self.context.candidates() }
     }
 
     /// Lines that tell of gaps wait for their places from the beginning: gaps are few.

@@ -12,6 +12,7 @@ pub mod net;
 pub mod offcpu;
 pub mod runqlat;
 pub mod sched;
+pub mod scheduling;
 pub mod states;
 pub mod summary;
 

@@ -10,8 +10,10 @@ use systape_format::reader::{Segment, Tape};
 
 use super::{Context, clock, losses};
 use crate::args::Format;
+use crate::calls::CallBook;
 use crate::config::Config;
 use crate::loss::{Loss, is_loss};
+use crate::net::accepts::{self, Accepted};
 use crate::net::connection::{Connection, Lasted, Outcome, Window};
 use crate::net::line;
 use crate::net::tracker::Tracker;
@@ -37,14 +39,23 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(Verdict { lost, bad: false })
 }
 
-/// Calls `each` with the changes of every segment: what a socket did is not only done by the processes asked for.
-fn walk(
-    context: &Context<'_>,
-    loss: &mut Loss,
-    each: impl FnMut(&Dict, Vec<NetState>) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    let read = |segment: &Segment<'_>, dict: &Dict| segment.nets(dict);
-    families::walk(context, loss, "changes of sockets", &families::all(context), read, each)
+/// What the names of segments' parts are in messages.
+const CHANGES: &str = "changes of sockets";
+
+/// What decides about connections, in order of time.
+enum Step {
+    Change(NetState),
+    Accepted(Accepted),
+}
+
+/// The steps of a segment. Without its calls, which may be damaged or not recorded, accepted connections are nobody's.
+fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<Step>, systape_format::Error> {
+    let changes = segment.nets(dict)?;
+    let accepts = accepts::read(segment, dict, book).unwrap_or_default();
+    let mut steps: Vec<(u64, Step)> = changes.into_iter().map(|change| (change.ts, Step::Change(change))).collect();
+    steps.extend(accepts.into_iter().map(|accepted| (accepted.ts, Step::Accepted(accepted))));
+    steps.sort_by_key(|(ts, _)| *ts);
+    Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 
 fn who<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
@@ -77,19 +88,27 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
-    walk(context, loss, |dict, events| {
-        let mut part = Part::default();
-        for event in &events {
-            let task = who(dict, event);
-            if scope.at(event.ts) && scope.blamed(task, 0) {
-                let text = |out: &mut Vec<u8>| line::change(out, event, task, base);
-                write(&mut part.bytes, config.format, text, || line::change_record(event, task, &times));
-                part.end_line(event.ts);
+    let segments = families::all(context);
+    families::walk(
+        context,
+        loss,
+        CHANGES,
+        &segments,
+        |segment, dict| segment.nets(dict),
+        |dict, events| {
+            let mut part = Part::default();
+            for event in &events {
+                let task = who(dict, event);
+                if scope.at(event.ts) && scope.blamed(task, 0) {
+                    let text = |out: &mut Vec<u8>| line::change(out, event, task, base);
+                    write(&mut part.bytes, config.format, text, || line::change_record(event, task, &times));
+                    part.end_line(event.ts);
+                }
             }
-        }
-        merger.part(&part)?;
-        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
+            merger.part(&part)?;
+            Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        },
+    )?;
     merger.finish()?;
     Ok(())
 }
@@ -118,11 +137,19 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
     let mut tracker = Tracker::default();
-    walk(context, loss, |dict, events| {
+    // what a socket did is not only done by the processes asked for
+    let segments = families::all(context);
+    let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.book);
+    families::walk(context, loss, CHANGES, &segments, read, |dict, steps| {
         let mut part = Part::default();
-        for event in &events {
-            if let Some(connection) = tracker.change(event, who(dict, event)) {
-                add(&mut part, &connection);
+        for step in &steps {
+            match step {
+                Step::Accepted(accepted) => tracker.accepted(accepted),
+                Step::Change(event) => {
+                    if let Some(connection) = tracker.change(event, who(dict, event)) {
+                        add(&mut part, &connection);
+                    }
+                }
             }
         }
         merger.part(&part)?;

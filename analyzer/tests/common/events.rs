@@ -15,6 +15,9 @@ const VDA: u32 = 254 << 20;
 /// dev_t of dm-0, which is made of vda2.
 const DM: u32 = 253 << 20;
 
+/// [::2]:443, the other side of socket 3.
+const PEER: [u8; 28] = [10, 0, 1, 187, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
+
 /// Time `us` µs after the tape's start.
 fn at(us: u64) -> u64 {
     OPEN + us * US
@@ -47,7 +50,9 @@ pub fn write(path: &Path, lossy: bool) {
         pid: 0,
     };
     let gaps = if lossy { vec![gap(Family::Block, 12), gap(Family::Net, 3)] } else { vec![] };
-    tape.segment_with(1_000, &[row(100, "close", 10), row(101, "fsync", 400)], &gaps, |builder| {
+    let accept =
+        Row { dur: 150, ret: 4, captured: vec![(1, ByteStatus::Whole, 28, &PEER)], ..row(102, "accept4", 100) };
+    tape.segment_with(1_000, &[row(100, "close", 10), accept, row(101, "fsync", 400)], &gaps, |builder| {
         blocks(builder);
         nets(builder);
         sched(builder);

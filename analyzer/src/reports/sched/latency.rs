@@ -1,0 +1,196 @@
+//! `sched latency`: how long tasks ran and how long they waited for a CPU, in perf's columns.
+
+use std::io::Write;
+
+use anyhow::Result;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::{Context, scheduling};
+use super::seconds;
+use crate::args::Format;
+use crate::output::{self, line};
+use crate::render::table::Fields;
+use crate::run::Verdict;
+use crate::runs::decode::Needs;
+use crate::runs::keys::{By, Key, Keys, Words};
+use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+
+/// Prints the report.
+pub fn run(mut context: Context<'_>) -> Result<Verdict> {
+    let asked = &context.config.sched.by;
+    let by = if asked.is_empty() { vec![By::Comm] } else { asked.clone() };
+    let sink = Latency { keys: Keys::new(&by, &context.scope, false), context: &context, rows: FxHashMap::default() };
+    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let Latency { keys, rows, .. } = fed.tracker.sink;
+    let findings = fed.findings;
+    let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
+    // perf's default order: avg, max, switch, runtime
+    rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
+    let words = Words { session: context.tape.session(), book: &context.book, names: &fed.names };
+    let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));
+    let mut out = output::stdout()?;
+    let open = context.tape.session().window_open;
+    let limit = usize::try_from(context.config.max_events).unwrap_or(usize::MAX);
+    let format = context.config.format;
+    let base = if context.config.look.absolute { 0 } else { open };
+    let printed = rows.iter().take(limit);
+    let fields: Vec<Fields> = printed.clone().map(|(key, row)| fields(&keys, key, row, &words, open)).collect();
+    let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
+    context.loss.findings.extend(findings);
+    match format {
+        Format::Text => {
+            scheduling::head(&context, &mut out)?;
+            table(&mut out, &lines, total)?;
+        }
+        _ => {
+            let complete = context.loss.complete();
+            let whole = |mut fields: Fields| {
+                fields.push(("complete", complete.into()));
+                fields
+            };
+            scheduling::rows(format, &mut out, fields.into_iter().map(whole))?;
+        }
+    }
+    out.flush()?;
+    Ok(scheduling::verdict(&context, format == Format::Text))
+}
+
+/// What is known of a task, or of all that have its name.
+#[derive(Debug, Default)]
+struct Row {
+    /// Threads in it, by utid.
+    threads: FxHashSet<u32>,
+    /// A thread of it.
+    tid: u32,
+    /// Time on a CPU, ns.
+    run: u64,
+    /// Times it came on a CPU.
+    switches: u64,
+    /// Those of them before which the whole wait is known.
+    delays: u64,
+    /// Sum of these waits.
+    sum: u64,
+    /// The longest.
+    max: u64,
+    /// When that began and ended.
+    max_at: (u64, u64),
+}
+
+impl Row {
+    fn avg(&self) -> u64 {
+        self.sum.checked_div(self.delays).unwrap_or(0)
+    }
+}
+
+struct Latency<'a> {
+    context: &'a Context<'a>,
+    keys: Keys<'a>,
+    rows: FxHashMap<Key, Row>,
+}
+
+impl Sink for Latency<'_> {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        let scope = &self.context.scope;
+        if interval.to < scope.from {
+            return;
+        }
+        let cpu = match interval.end {
+            End::In(cpu) => cpu,
+            _ => interval.cpu,
+        };
+        if scope.filters().cpus.as_ref().is_some_and(|cpus| cpus.binary_search(&cpu).is_err()) {
+            return;
+        }
+        let Some(key) = self.keys.key(threads, slot, interval) else { return };
+        let task = &threads[slot].task;
+        let row = self.rows.entry(key).or_default();
+        if interval.state == State::Running {
+            row.run += interval.to - interval.from.max(scope.from);
+            row.threads.insert(task.utid);
+            row.tid = task.tid;
+        }
+        if !matches!(interval.end, End::In(_)) {
+            return;
+        }
+        row.switches += 1;
+        row.threads.insert(task.utid);
+        row.tid = task.tid;
+        if matches!(interval.state, State::Waiting(why) if why != Why::Made) && !interval.began_before {
+            row.delays += 1;
+            row.sum += interval.len();
+            if interval.len() > row.max || row.max_at == (0, 0) {
+                (row.max, row.max_at) = (interval.len(), (interval.from, interval.to));
+            }
+        }
+    }
+}
+
+fn name(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>) -> String {
+    let comm = match keys.task(key) {
+        Some(task) => words.escaped(&task.comm),
+        None => words.escaped(keys.comm(key.comm)),
+    };
+    match row.threads.len() {
+        0 | 1 => format!("{comm}:{}", row.tid),
+        _ if keys.has(By::Process) => format!("{comm}:{}", keys.task(key).map_or(row.tid, |task| task.pid)),
+        many => format!("{comm}:({many})"),
+    }
+}
+
+fn millis(ns: u64, width: usize) -> String {
+    let mut text = Vec::new();
+    crate::render::num::millis(&mut text, ns, width, "");
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn text(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, base: u64) -> String {
+    let at = |ts: u64| if row.delays == 0 { seconds(0) } else { seconds(ts.wrapping_sub(base) as i64) };
+    format!(
+        "  {:<22}|{} ms |{:9} | avg:{} ms | max:{} ms | max start: {:>12} s | max end: {:>12} s",
+        name(keys, key, row, words),
+        millis(row.run, 11),
+        row.switches,
+        millis(row.avg(), 8),
+        millis(row.max, 8),
+        at(row.max_at.0),
+        at(row.max_at.1)
+    )
+}
+
+fn fields(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, open: u64) -> Fields {
+    let mut fields = keys.fields(key, words);
+    let at = |ts: u64| match row.delays {
+        0 => serde_json::Value::Null,
+        _ => (ts.wrapping_sub(open) as i64).into(),
+    };
+    let known = |ns: u64| if row.delays == 0 { serde_json::Value::Null } else { ns.into() };
+    fields.extend([
+        ("threads", row.threads.len().into()),
+        ("run_ns", row.run.into()),
+        ("switches", row.switches.into()),
+        ("delays", row.delays.into()),
+        ("avg_delay_ns", known(row.avg())),
+        ("max_delay_ns", known(row.max)),
+        ("max_delay_start_ns", at(row.max_at.0)),
+        ("max_delay_end_ns", at(row.max_at.1)),
+    ]);
+    fields
+}
+
+fn table(out: &mut impl Write, lines: &[String], total: (u64, u64)) -> std::io::Result<()> {
+    let rule = format!(" {}", "-".repeat(139));
+    line(out, "")?;
+    line(out, &rule)?;
+    line(
+        out,
+        "  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          |",
+    )?;
+    line(out, &rule)?;
+    for text in lines {
+        line(out, text)?;
+    }
+    line(out, &format!(" {}", "-".repeat(113)))?;
+    line(out, &format!("  TOTAL:                |{} ms |{:9} |", millis(total.0, 11), total.1))?;
+    line(out, &format!(" {}", "-".repeat(51)))?;
+    line(out, "")
+}

@@ -1,0 +1,212 @@
+//! `sched timehist`: a line for each time a thread left a CPU, in perf's columns: how long it had been off the CPU before, how
+//! much of that it waited for one, how long it ran.
+//!
+//! Lines are printed as they come; nothing grows with their number.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use anyhow::Result;
+use serde_json::Value;
+use systape_format::model::{CPU_NONE, Gap};
+
+use super::super::{Context, scheduling};
+use super::seconds;
+use crate::args::Format;
+use crate::loss;
+use crate::output;
+use crate::render::LineFormat as _;
+use crate::render::json::Json;
+use crate::render::table::{Csv, Fields, object};
+use crate::run::Verdict;
+use crate::runs::decode::Needs;
+use crate::runs::keys::{Keys, task_fields, task_text};
+use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+
+const HEADER: &str = "           time    cpu  task name                       wait time  sch delay   run time\n\
+    \x20                       [tid/pid]                          (msec)     (msec)     (msec)\n\
+    --------------- ------  ------------------------------  ---------  ---------  ---------\n";
+
+/// Prints the report.
+pub fn run(mut context: Context<'_>) -> Result<Verdict> {
+    let session = context.tape.session();
+    let mut out = output::stdout()?;
+    if context.config.format == Format::Text {
+        out.write_all(HEADER.as_bytes())?;
+    }
+    let sink = Timehist {
+        keys: Keys::new(&[], &context.scope, false),
+        context: &context,
+        json: Json::new(session, super::super::clock(context.tape)),
+        csv: Csv::default(),
+        gaps: context.loss.gaps.clone(),
+        accs: Vec::new(),
+        left: context.config.max_events,
+        base: if context.config.look.absolute { 0 } else { session.window_open },
+        out,
+        error: None,
+    };
+    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let sink = fed.tracker.sink;
+    if let Some(error) = sink.error {
+        return Err(error.into());
+    }
+    let (mut out, gaps) = (sink.out, sink.gaps);
+    if context.config.format != Format::Csv {
+        for gap in gaps {
+            writeln!(out, "{}", loss::gap_text(&gap, session))?;
+        }
+    }
+    out.flush()?;
+    let findings = fed.findings;
+    context.loss.findings.extend(findings);
+    // gaps have their lines, except in CSV
+    let mut told = context.loss.clone();
+    if context.config.format != Format::Csv {
+        told.gaps.clear();
+    }
+    for line in told.lines(session, scheduling::LOSS_LINES) {
+        crate::run::complain(&line);
+    }
+    Ok(scheduling::verdict(&context, true))
+}
+
+/// What is known of a time: a sum that is exact, a lower bound, or not known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    ns: u64,
+    at_least: bool,
+    unknown: bool,
+}
+
+impl Known {
+    fn add(&mut self, interval: &Interval) {
+        self.ns += interval.len();
+        self.at_least |= interval.began_before;
+        self.unknown |= interval.state == State::Unknown;
+    }
+
+    fn text(self) -> String {
+        if self.unknown {
+            return "?".into();
+        }
+        crate::render::table::millis(self.ns, if self.at_least { "≥" } else { "" })
+    }
+
+    fn value(self) -> Value {
+        if self.unknown { Value::Null } else { self.ns.into() }
+    }
+}
+
+/// A thread's times since it left a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Acc {
+    utid: u32,
+    wait: Known,
+    delay: Known,
+    run: Known,
+}
+
+struct Timehist<'a> {
+    context: &'a Context<'a>,
+    keys: Keys<'a>,
+    json: Json<'a>,
+    csv: Csv,
+    /// Not told yet, in order.
+    gaps: Vec<Gap>,
+    accs: Vec<Acc>,
+    left: u64,
+    base: u64,
+    out: BufWriter<File>,
+    error: Option<std::io::Error>,
+}
+
+impl Sink for Timehist<'_> {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        let thread = &threads[slot];
+        if slot >= self.accs.len() {
+            self.accs.resize(slot + 1, Acc::default());
+        }
+        let acc = &mut self.accs[slot];
+        if acc.utid != thread.task.utid {
+            *acc = Acc { utid: thread.task.utid, ..Acc::default() };
+        }
+        match interval.state {
+            State::Running => acc.run.add(interval),
+            State::Waiting(why) => {
+                acc.wait.add(interval);
+                if why != Why::Made {
+                    acc.delay.add(interval);
+                }
+            }
+            State::Sleeping(_) => acc.wait.add(interval),
+            State::Unknown => [&mut acc.wait, &mut acc.delay, &mut acc.run].into_iter().for_each(|k| k.add(interval)),
+        }
+        if interval.state == State::Unknown && matches!(interval.end, End::In(_)) {
+            // it runs from here on, for sure
+            acc.run = Known::default();
+        }
+        let letter = match interval.end {
+            End::Out(letter) => letter,
+            End::Died if interval.state == State::Running => b'X',
+            _ => return,
+        };
+        let acc = std::mem::take(acc);
+        self.accs[slot].utid = acc.utid;
+        self.row(threads, slot, interval, acc, letter);
+    }
+
+    fn done(&self) -> bool {
+        self.left == 0 || self.error.is_some()
+    }
+}
+
+impl Timehist<'_> {
+    fn row(&mut self, threads: &[Thread], slot: Slot, interval: &Interval, acc: Acc, letter: u8) {
+        let filters = self.context.scope.filters();
+        let cpu = filters.cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&interval.cpu).is_ok());
+        if self.done() || interval.to < self.context.scope.from || !cpu || !self.keys.passes(threads, slot) {
+            return;
+        }
+        if let Err(error) = self.write(&threads[slot], interval, acc, letter) {
+            self.error = Some(error);
+        }
+        self.left -= 1;
+    }
+
+    fn write(&mut self, thread: &Thread, interval: &Interval, acc: Acc, letter: u8) -> std::io::Result<()> {
+        let format = self.context.config.format;
+        while format != Format::Csv && self.gaps.first().is_some_and(|gap| gap.first <= interval.to) {
+            let gap = self.gaps.remove(0);
+            match format {
+                Format::Json => self.out.write_all(&self.json.gap(&gap))?,
+                _ => writeln!(self.out, "{}", loss::gap_text(&gap, self.context.tape.session()))?,
+            }
+        }
+        if format == Format::Text {
+            let time = seconds(interval.to.wrapping_sub(self.base) as i64);
+            let cpu = if interval.cpu == CPU_NONE { "????".into() } else { format!("{:04}", interval.cpu) };
+            let name = task_text(&thread.task);
+            return writeln!(
+                self.out,
+                "{time:>15} [{cpu}]  {name:<30}  {:>9}  {:>9}  {:>9}",
+                acc.wait.text(),
+                acc.delay.text(),
+                acc.run.text()
+            );
+        }
+        let since = interval.to.wrapping_sub(self.context.tape.session().window_open) as i64;
+        let mut fields: Fields = vec![("ts_ns", since.into()), ("cpu", interval.cpu.into())];
+        fields.extend(task_fields(Some(&thread.task), true));
+        fields.extend([
+            ("wait_ns", acc.wait.value()),
+            ("delay_ns", acc.delay.value()),
+            ("run_ns", acc.run.value()),
+            ("wait_at_least", acc.wait.at_least.into()),
+            ("delay_at_least", acc.delay.at_least.into()),
+            ("run_at_least", acc.run.at_least.into()),
+            ("state", Value::from(char::from(letter).to_string())),
+        ]);
+        if format == Format::Csv { self.csv.row(&mut self.out, &fields) } else { object(&mut self.out, &fields) }
+    }
+}

@@ -1,0 +1,440 @@
+//! Hands the events of a tape to a [`Tracker`], in order of time.
+//!
+//! Segments are decoded in parallel, a batch ahead of the one that is told. A call that spans segments is stored where it ended, but its
+//! thread is in it from its start: such rows are read when time gets to their start, as the listing does ([`CarryPlan`]), so what is known of
+//! a thread is known when it is needed, and nothing waits for the end of a call.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use systape_abi::{Abi, Selection};
+use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, Session, Task};
+use systape_format::reader::Tape;
+
+use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What};
+use super::gaps::{self, Lost};
+use super::names::{NO_FILE, Names, UNKNOWN_FILE};
+use super::tracker::{Change, Coverage, Tracker};
+use super::{InCall, Sink, Slot, targets};
+use crate::load::OpenCalls;
+use crate::loss::{self, Hole};
+use crate::reports::Context;
+use crate::stream::CarryPlan;
+
+/// Most segments decoded at a time.
+const BATCH: usize = 6;
+
+/// What is left when all was told.
+#[derive(Debug)]
+pub struct Fed<S> {
+    /// The states at the end, and the sink.
+    pub tracker: Tracker<S>,
+    /// Names of files.
+    pub names: Names,
+    /// Calls that could not be read.
+    pub holes: Vec<Hole>,
+    /// Scheduler events that could not be read.
+    pub findings: Vec<String>,
+}
+
+/// Whether `family` was recorded.
+pub fn recorded(session: &Session, family: Family) -> bool {
+    match session.families.is_empty() {
+        true => matches!(family, Family::Syscall | Family::Process),
+        false => session.families.contains(&family),
+    }
+}
+
+/// What the recording covers.
+pub fn coverage(tape: &Tape) -> Coverage {
+    let session = tape.session();
+    let mut own = session.arguments.iter().take_while(|arg| *arg != b"--");
+    // the only place that tells of it
+    let some_cpus = own.any(|arg| arg.starts_with(b"-C") || arg.starts_with(b"--cpu"));
+    let late = tape.checkpoint_chunk(0).is_some_and(|chunk| chunk > 0);
+    let first = if late { tape.checkpoint(0).map_or(0, |checkpoint| checkpoint.ts) } else { 0 };
+    Coverage { open: session.window_open.max(first), followed: targets::followed(tape), every_cpu: !some_cpus }
+}
+
+/// The end of what is known.
+pub fn end(tape: &Tape) -> u64 {
+    tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close)
+}
+
+/// Tells `sink` everything up to `until`, or the end.
+pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
+    let tape = context.tape;
+    let until = until.min(end(tape));
+    let mut feeder = Feeder {
+        tracker: Tracker::new(coverage(tape), sink),
+        names: Names::default(),
+        loose: BinaryHeap::new(),
+        pushed: 0,
+        lost: gaps::of_family(tape, Family::Sched).into_iter().rev().collect(),
+        lost_calls: if needs.calls { calls_lost(tape) } else { Vec::new() },
+        until,
+        over: false,
+    };
+    feeder.begin(context, needs);
+    let decoder = Decoder { tape, scope: &context.scope, book: &context.book, needs };
+    let (holes, findings) = feeder.segments(&decoder);
+    feeder.flush(u64::MAX);
+    feeder.losses(until);
+    feeder.tracker.finish(until);
+    feeder.tracker.sink.reached(u64::MAX);
+    Fed { tracker: feeder.tracker, names: feeder.names, holes, findings }
+}
+
+fn calls_lost(tape: &Tape) -> Vec<Lost> {
+    let mut lost = gaps::of_family(tape, Family::Syscall);
+    lost.extend(gaps::of_family(tape, Family::State));
+    lost.sort_by_key(|lost| Reverse(lost.first));
+    lost
+}
+
+/// An edge of a call whose row is read before its time.
+#[derive(Debug)]
+struct Loose {
+    key: (u64, u8, u64),
+    task: Arc<Task>,
+    /// None: it ends.
+    enter: Option<InCall>,
+}
+
+impl PartialEq for Loose {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Loose {}
+
+impl PartialOrd for Loose {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Loose {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// A batch of segments, and the carry rows that begin before its end.
+#[derive(Debug, Default)]
+struct Batch {
+    carry: Vec<Part>,
+    own: Vec<Part>,
+    /// Later batches have nothing before this.
+    frontier: u64,
+}
+
+struct Feeder<S> {
+    tracker: Tracker<S>,
+    names: Names,
+    loose: BinaryHeap<Reverse<Loose>>,
+    pushed: u64,
+    /// The next one is last, as in `lost_calls`.
+    lost: Vec<Lost>,
+    lost_calls: Vec<Lost>,
+    until: u64,
+    over: bool,
+}
+
+impl<S: Sink> Feeder<S> {
+    /// The states and open calls at the start, and calls that a recording left open when it ended abnormally.
+    fn begin(&mut self, context: &Context<'_>, needs: Needs) {
+        let tape = context.tape;
+        let session = tape.session();
+        if let Ok(checkpoint) = tape.checkpoint(0) {
+            self.begin_with(&checkpoint, session, needs);
+        }
+        let open = if needs.calls { OpenCalls::read(tape) } else { None };
+        if let Some(open) = open {
+            for row in 0..open.core.call.len() {
+                let start = open.time.start[row];
+                let call = InCall {
+                    call: open.dict.calls[open.core.call[row] as usize],
+                    file: UNKNOWN_FILE,
+                    start,
+                    began_before: start <= session.window_open,
+                    ..InCall::default()
+                };
+                let task = Arc::new(open.dict.tasks[open.core.task[row] as usize].clone());
+                self.push(start, 5, task, Some(call));
+            }
+        }
+    }
+
+    fn begin_with(&mut self, checkpoint: &Checkpoint, session: &Session, needs: Needs) {
+        let tasks: FxHashMap<u32, Arc<Task>> =
+            checkpoint.tasks.iter().map(|task| (task.utid, Arc::new(task.clone()))).collect();
+        for run in &checkpoint.run {
+            let slot = tasks.get(&run.utid).and_then(|task| self.tracker.slot(task, true));
+            if let Some(slot) = slot {
+                self.tracker.begin(slot, run);
+            }
+        }
+        // the end of a call that is not recorded would not be seen
+        let selection =
+            Selection::parse(&session.selection.iter().map(|e| String::from_utf8_lossy(e)).collect::<Vec<_>>());
+        let selection = if session.selection.is_empty() { Ok(Selection::all()) } else { selection };
+        let ends = |call: Call| selection.as_ref().is_ok_and(|s| s.contains(Abi::from_raw(call.abi), call.nr));
+        if !needs.calls || !recorded(session, Family::Syscall) {
+            return;
+        }
+        let open = self.tracker.now();
+        for InFlight { utid, call, start, .. } in checkpoint.in_flight.iter().filter(|open| ends(open.call)) {
+            let slot = tasks.get(utid).and_then(|task| self.tracker.slot(task, true));
+            if let Some(slot) = slot {
+                let start = if *start == 0 { open } else { *start };
+                let call =
+                    InCall { call: *call, file: UNKNOWN_FILE, start, began_before: start <= open, ..InCall::default() };
+                self.tracker.enter(slot, call);
+            }
+        }
+    }
+
+    fn segments(&mut self, decoder: &Decoder<'_>) -> (Vec<Hole>, Vec<String>) {
+        let infos = decoder.tape.segments();
+        let carries = infos.iter().enumerate().filter(|(_, info)| decoder.needs.calls && info.carry_rows > 0);
+        let carries = carries.map(|(at, info)| {
+            let start = [info.carry_start_min, info.start_min].into_iter().find(|start| *start != 0);
+            (at, start.unwrap_or(0))
+        });
+        let mut plan = CarryPlan::new(carries);
+        let (mut holes, mut findings) = (Vec::new(), Vec::new());
+        let mut next = 0;
+        let mut ready = Batch::default();
+        let mut last_window = None;
+        loop {
+            let more = next < infos.len() && !self.over && !self.tracker.sink.done();
+            let until = if more { (next + batch_size()).min(infos.len()) } else { next };
+            let batch = std::mem::take(&mut ready);
+            let (carry, frontier) = if more { due(decoder, until, &mut plan) } else { (Vec::new(), u64::MAX) };
+            let (own, ((), decoded)) = (
+                next..until,
+                rayon::join(
+                    || self.tell(batch, &mut last_window, &mut holes, &mut findings),
+                    || decode(decoder, next..until, &carry),
+                ),
+            );
+            ready = Batch { frontier, ..decoded };
+            next = own.end;
+            if ready.own.is_empty() {
+                return (holes, findings);
+            }
+        }
+    }
+
+    fn tell(&mut self, batch: Batch, last_window: &mut Option<u64>, holes: &mut Vec<Hole>, findings: &mut Vec<String>) {
+        for part in batch.carry {
+            self.carry(part);
+        }
+        for mut part in batch.own {
+            if self.over || self.tracker.sink.done() {
+                return;
+            }
+            let number = part.at;
+            let (start, stop) = part.window;
+            // a segment that is missing altogether
+            let from = last_window.unwrap_or(start).min(start);
+            if from < start {
+                self.lose_all(Lost { first: from, last: start, cpu: None, pid: 0 });
+            }
+            *last_window = Some(stop);
+            if let Some(why) = part.unread.take() {
+                self.lost_between(Lost { first: start, last: stop, cpu: None, pid: 0 }, false);
+                findings.push(format!("segment {number}: its scheduler events cannot be read: {why}"));
+            }
+            if !part.holes.is_empty() {
+                self.lost_between(Lost { first: start, last: stop, cpu: None, pid: 0 }, true);
+                holes.append(&mut part.holes);
+            }
+            self.own(&part);
+            self.tracker.bury();
+        }
+        if batch.frontier < u64::MAX {
+            self.flush(batch.frontier);
+            self.tracker.sink.reached(self.tracker.now());
+        }
+    }
+
+    fn lose_all(&mut self, lost: Lost) {
+        self.lost_between(lost, false);
+        self.lost_between(lost, true);
+    }
+
+    /// Puts a loss that was met on the way among those that were known before.
+    fn lost_between(&mut self, lost: Lost, calls: bool) {
+        let list = if calls { &mut self.lost_calls } else { &mut self.lost };
+        let at = list.partition_point(|other| other.first > lost.first);
+        list.insert(at, lost);
+    }
+
+    fn push(&mut self, ts: u64, order: u8, task: Arc<Task>, enter: Option<InCall>) {
+        self.pushed += 1;
+        self.loose.push(Reverse(Loose { key: (ts, order, self.pushed), task, enter }));
+    }
+
+    fn carry(&mut self, part: Part) {
+        let files = self.numbers(&part);
+        for event in &part.events {
+            let (task, enter) = match event.what {
+                What::Leave { task } => (task, None),
+                What::Enter { task, .. } => (task, self.call(&part, &files, event.ts, event.what)),
+                _ => continue,
+            };
+            self.push(event.ts, event.what.order(), Arc::clone(&part.tasks[task as usize]), enter);
+        }
+    }
+
+    /// Numbers of the files of `part`.
+    fn numbers(&mut self, part: &Part) -> Vec<u32> {
+        part.files.iter().map(|file| self.names.number(file)).collect()
+    }
+
+    fn call(&self, part: &Part, files: &[u32], ts: u64, what: What) -> Option<InCall> {
+        let What::Enter { call, file, row, before, counted, .. } = what else { return None };
+        let file = match file.checked_sub(FD_FIRST) {
+            Some(at) => files.get(at as usize).copied().unwrap_or(NO_FILE),
+            None => file,
+        };
+        Some(InCall {
+            call: part.calls[call as usize],
+            file,
+            start: ts,
+            began_before: before,
+            counted,
+            row: Some((part.at as u32, row)),
+        })
+    }
+
+    fn own(&mut self, part: &Part) {
+        let files = self.numbers(part);
+        let mut slots: Vec<Option<Slot>> = vec![None; part.tasks.len()];
+        for event in &part.events {
+            if event.ts >= self.until {
+                self.over = true;
+                return;
+            }
+            self.flush_to(event.ts, event.what.order());
+            self.losses(event.ts);
+            match event.what {
+                What::Leave { task } => {
+                    if let Some(slot) = self.slot(part, &mut slots, task) {
+                        self.tracker.leave(event.ts, slot);
+                    }
+                }
+                What::Enter { task, .. } => {
+                    let call = self.call(part, &files, event.ts, event.what);
+                    if let (Some(slot), Some(call)) = (self.slot(part, &mut slots, task), call) {
+                        self.tracker.enter(slot, call);
+                    }
+                }
+                What::Fork { task } => {
+                    if let Some(slot) = self.slot(part, &mut slots, task) {
+                        self.tracker.fork(event.ts, slot);
+                    }
+                }
+                What::Exit { task } => {
+                    if let Some(slot) = self.slot(part, &mut slots, task) {
+                        self.tracker.exit(slot);
+                    }
+                }
+                What::Wakeup { waker, wakee, new } => {
+                    let waker = if waker == NOBODY { None } else { self.slot(part, &mut slots, waker) };
+                    if let Some(wakee) = self.slot(part, &mut slots, wakee) {
+                        self.tracker.wakeup(event.ts, waker, wakee, new);
+                    }
+                }
+                What::Switch { prev, next, cpu, letter } => {
+                    let prev = self.slot(part, &mut slots, prev);
+                    let next = self.slot(part, &mut slots, next);
+                    self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter });
+                }
+            }
+        }
+    }
+
+    fn slot(&mut self, part: &Part, slots: &mut [Option<Slot>], task: u32) -> Option<Slot> {
+        let task = task as usize;
+        if let Some(slot) = slots[task]
+            && Arc::ptr_eq(&self.tracker.threads()[slot].task, &part.tasks[task])
+        {
+            return Some(slot);
+        }
+        let slot = self.tracker.slot(&part.tasks[task], true);
+        slots[task] = slot;
+        slot
+    }
+
+    /// Tells of the loose edges before (`ts`, `order`).
+    fn flush_to(&mut self, ts: u64, order: u8) {
+        while self.loose.peek().is_some_and(|Reverse(loose)| (loose.key.0, loose.key.1) < (ts, order)) {
+            let Some(Reverse(loose)) = self.loose.pop() else { return };
+            if loose.key.0 >= self.until {
+                continue;
+            }
+            self.losses(loose.key.0);
+            // its name may be one it got later
+            let Some(slot) = self.tracker.slot(&loose.task, false) else { continue };
+            match loose.enter {
+                Some(call) => self.tracker.enter(slot, call),
+                None => self.tracker.leave(loose.key.0, slot),
+            }
+        }
+    }
+
+    /// Tells of the loose edges before `ts`.
+    fn flush(&mut self, ts: u64) {
+        self.flush_to(ts, 0);
+    }
+
+    /// Tells of the losses that began until `ts`.
+    fn losses(&mut self, ts: u64) {
+        while let Some(lost) = self.lost.pop_if(|lost| lost.first <= ts && lost.first < self.until) {
+            self.tracker.lose(lost);
+        }
+        while let Some(lost) = self.lost_calls.pop_if(|lost| lost.first <= ts && lost.first < self.until) {
+            self.tracker.lose_calls(lost);
+        }
+    }
+}
+
+/// The segments whose carry rows begin before segment `next`, and when that begins.
+fn due(decoder: &Decoder<'_>, next: usize, plan: &mut CarryPlan) -> (Vec<usize>, u64) {
+    let tape = decoder.tape;
+    let frontier = match tape.segments().get(next) {
+        Some(info) => tape.segment(next).dict().map_or(info.end_min, |dict| dict.window_start),
+        None => u64::MAX,
+    };
+    (plan.due(frontier), frontier)
+}
+
+fn decode(decoder: &Decoder<'_>, own: std::ops::Range<usize>, carry: &[usize]) -> Batch {
+    let (own, carry) = rayon::join(
+        || own.into_par_iter().map(|at| decoder.read(at, Rows::Own)).collect(),
+        || carry.par_iter().map(|at| decoder.read(*at, Rows::Carry)).collect(),
+    );
+    Batch { own, carry, frontier: 0 }
+}
+
+fn batch_size() -> usize {
+    rayon::current_num_threads().clamp(1, BATCH)
+}
+
+/// Adds what could not be read to the losses of `context`.
+pub fn note<S>(context: &mut Context<'_>, fed: &Fed<S>) {
+    for hole in &fed.holes {
+        if !context.loss.holes.contains(hole) {
+            context.loss.holes.push(hole.clone());
+        }
+    }
+    context.loss.findings.extend(fed.findings.iter().cloned());
+    debug_assert!(fed.findings.is_empty() || !loss::Loss::complete(&context.loss), "a finding is a loss");
+}

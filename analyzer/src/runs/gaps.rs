@@ -1,0 +1,87 @@
+//! Where scheduler events are missing.
+
+use systape_format::header::BlockKind;
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
+use systape_format::reader::Tape;
+
+use crate::loss::is_loss;
+
+/// A time in which events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Time of the first.
+    pub first: u64,
+    /// Time of the last.
+    pub last: u64,
+    /// Where they happened; None: anywhere.
+    pub cpu: Option<u32>,
+    /// Whose; 0: anybody's.
+    pub pid: u32,
+}
+
+impl Lost {
+    fn of(gap: &Gap, window: (u64, u64)) -> Self {
+        // each CPU has its ring; other causes are not tied to where an event happened
+        let cpu = (gap.cause == GapCause::RingFull && gap.cpu != CPU_NONE).then_some(gap.cpu);
+        // a loss at an unknown time is told with the segment that follows it
+        let (first, last) = if gap.last == 0 { window } else { (gap.first, gap.last) };
+        Self { first, last, cpu, pid: gap.pid }
+    }
+}
+
+/// The losses of `family` and of events of no known family, whatever a report's filters say: a state comes from events
+/// of other CPUs and processes too. In order of their first times.
+pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
+    let mut lost = Vec::new();
+    for at in 0..tape.segments().len() {
+        let segment = tape.segment(at);
+        if !segment.has(BlockKind::Gaps) {
+            continue;
+        }
+        let info = segment.info();
+        let window = segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end));
+        match segment.gaps() {
+            Ok(gaps) => lost.extend(
+                gaps.iter()
+                    .filter(|gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
+                    .map(|gap| Lost::of(gap, window)),
+            ),
+            Err(_) => lost.push(Lost { first: window.0, last: window.1, cpu: None, pid: 0 }),
+        }
+    }
+    lost.sort_by_key(|lost| lost.first);
+    lost
+}
+
+/// The losses that a moment lies in.
+#[derive(Clone, Debug, Default)]
+pub struct Active {
+    lost: Vec<Lost>,
+}
+
+impl Active {
+    /// `lost` begins.
+    pub fn begin(&mut self, lost: Lost) {
+        self.lost.push(lost);
+    }
+
+    /// Forgets those that ended before `ts`.
+    pub fn end_before(&mut self, ts: u64) {
+        self.lost.retain(|lost| lost.last >= ts);
+    }
+
+    /// Whether nothing is being lost.
+    pub fn none(&self) -> bool {
+        self.lost.is_empty()
+    }
+
+    /// Whether events of a thread of `pid` that is on no CPU may be missing.
+    pub fn anywhere(&self, pid: u32) -> bool {
+        self.lost.iter().any(|lost| lost.pid == 0 || lost.pid == pid)
+    }
+
+    /// Whether events of a thread of `pid` that runs on `cpu` may be missing.
+    pub fn on(&self, cpu: u32, pid: u32) -> bool {
+        self.lost.iter().any(|lost| (lost.pid == 0 || lost.pid == pid) && lost.cpu.is_none_or(|c| c == cpu))
+    }
+}

@@ -1,0 +1,373 @@
+//! What reports add up by: a [`Key`] of small numbers, and what its parts are called in text and JSON.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use systape_format::model::{CPU_NONE, Call, Session, Task, UID_UNKNOWN};
+
+use super::names::{NO_FILE, Names};
+use super::{Doing, Interval, Slot, State, Thread};
+use crate::calls::CallBook;
+use crate::filter::Scope;
+use crate::render::cgroup_path;
+use crate::render::json::lossless;
+
+/// One thing to add up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum By {
+    /// Name of the thread.
+    Comm,
+    /// The thread.
+    Task,
+    /// Its process.
+    Process,
+    /// What it is in.
+    State,
+    /// The call it is in.
+    Syscall,
+    /// What that call is on.
+    File,
+    /// Its cgroup.
+    Cgroup,
+    /// Its user.
+    User,
+    /// The CPU.
+    Cpu,
+}
+
+impl By {
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Comm => "comm",
+            Self::Task => "task",
+            Self::Process => "process",
+            Self::State => "state",
+            Self::Syscall => "syscall",
+            Self::File => "file",
+            Self::Cgroup => "cgroup",
+            Self::User => "user",
+            Self::Cpu => "cpu",
+        }
+    }
+
+    /// Another word for it.
+    pub fn alias(self) -> Option<&'static str> {
+        match self {
+            Self::Task => Some("tid"),
+            Self::Process => Some("pid"),
+            Self::User => Some("uid"),
+            _ => None,
+        }
+    }
+}
+
+/// Where a thread is, as a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// Not asked.
+    #[default]
+    Any,
+    /// In no call.
+    User,
+    /// A kernel thread.
+    Kernel,
+    /// Not known: calls were lost, or not all were recorded.
+    Unknown,
+    /// In this call.
+    Call(Call),
+}
+
+/// Parts that are not asked for are the same for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// Number of the name.
+    pub comm: u32,
+    /// utid, or tid without one.
+    pub task: u32,
+    /// upid, or pid without one.
+    pub process: u32,
+    /// See [`State::name`].
+    pub state: &'static str,
+    /// The call.
+    pub place: Place,
+    /// Number of the file.
+    pub file: u32,
+    /// cgroup v2 id.
+    pub cgroup: u64,
+    /// Real uid.
+    pub uid: u32,
+    /// CPU.
+    pub cpu: u32,
+}
+
+/// What is the same for all intervals of a thread until its name changes.
+#[derive(Debug)]
+struct Known {
+    task: Arc<Task>,
+    passes: bool,
+    key: Key,
+    kernel: bool,
+}
+
+/// Makes keys. One hash look-up per change of a thread's name, none per interval.
+#[derive(Debug)]
+pub struct Keys<'a> {
+    by: Vec<By>,
+    scope: &'a Scope<'a>,
+    all_calls: bool,
+    slots: Vec<Option<Known>>,
+    comms: Names,
+    tasks: FxHashMap<u32, Arc<Task>>,
+    processes: FxHashMap<u32, Arc<Task>>,
+}
+
+/// Whether `task` is the kernel's.
+pub fn is_kernel(task: &Task) -> bool {
+    // kthreadd is 2 and parent of all others
+    task.exe.is_empty() && (task.pid == 2 || task.ppid == 2)
+}
+
+impl<'a> Keys<'a> {
+    /// Keys of `by`, of tasks that pass `scope`. `all_calls`: every call was recorded, so a thread in none is in its own code.
+    pub fn new(by: &[By], scope: &'a Scope<'a>, all_calls: bool) -> Self {
+        Self {
+            by: by.to_vec(),
+            scope,
+            all_calls,
+            slots: Vec::new(),
+            comms: Names::default(),
+            tasks: FxHashMap::default(),
+            processes: FxHashMap::default(),
+        }
+    }
+
+    /// Whether it is asked for.
+    pub fn has(&self, by: By) -> bool {
+        self.by.contains(&by)
+    }
+
+    /// The keys asked for.
+    pub fn by(&self) -> &[By] {
+        &self.by
+    }
+
+    fn known(&mut self, threads: &[Thread], slot: Slot) -> &Known {
+        if slot >= self.slots.len() {
+            self.slots.resize_with(threads.len().max(slot + 1), || None);
+        }
+        let task = &threads[slot].task;
+        if !self.slots[slot].as_ref().is_some_and(|known| Arc::ptr_eq(&known.task, task)) {
+            self.slots[slot] = Some(self.make(task));
+        }
+        // just made
+        self.slots[slot].as_ref().unwrap_or_else(|| unreachable!())
+    }
+
+    fn make(&mut self, task: &Arc<Task>) -> Known {
+        let mut key = Key::default();
+        let passes = self.scope.task(task);
+        for by in self.by.iter().filter(|_| passes) {
+            match by {
+                By::Comm => key.comm = self.comms.number(&task.comm),
+                By::Task => {
+                    key.task = if task.utid == 0 { task.tid } else { task.utid };
+                    self.tasks.insert(key.task, Arc::clone(task));
+                }
+                By::Process => {
+                    key.process = if task.upid == 0 { task.pid } else { task.upid };
+                    // a process is called what its leader is
+                    if task.tid == task.pid || !self.processes.contains_key(&key.process) {
+                        self.processes.insert(key.process, Arc::clone(task));
+                    }
+                }
+                By::Cgroup => key.cgroup = task.cgroup_id,
+                By::User => key.uid = task.uid,
+                By::State | By::Syscall | By::File | By::Cpu => {}
+            }
+        }
+        Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
+    }
+
+    /// Whether the thread passes the filters.
+    pub fn passes(&mut self, threads: &[Thread], slot: Slot) -> bool {
+        self.known(threads, slot).passes
+    }
+
+    /// The key of `interval`; None when its thread does not pass.
+    pub fn key(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) -> Option<Key> {
+        let (state, syscall, file) = (self.has(By::State), self.has(By::Syscall), self.has(By::File));
+        let all_calls = self.all_calls;
+        let known = self.known(threads, slot);
+        if !known.passes {
+            return None;
+        }
+        let mut key = known.key;
+        if state {
+            key.state = interval.state.name();
+        }
+        if syscall {
+            key.place = place(&interval.doing, known.kernel, all_calls);
+        }
+        if file && let Doing::Call(call) = interval.doing {
+            key.file = call.file;
+        }
+        Some(key)
+    }
+
+    /// The name of comm number `number`.
+    pub fn comm(&self, number: u32) -> &[u8] {
+        self.comms.name(number).unwrap_or_default()
+    }
+
+    /// A thread by its key.
+    pub fn task(&self, key: &Key) -> Option<&Task> {
+        self.tasks.get(&key.task).or_else(|| self.processes.get(&key.process)).map(|task| &**task)
+    }
+
+    /// The parts of `key` as text, in the order of [`Self::by`].
+    pub fn texts(&self, key: &Key, words: &Words<'_>) -> Vec<String> {
+        self.by.iter().map(|by| self.text(*by, key, words)).collect()
+    }
+
+    fn text(&self, by: By, key: &Key, words: &Words<'_>) -> String {
+        match by {
+            By::Comm => words.escaped(self.comm(key.comm)),
+            By::Task => match self.tasks.get(&key.task) {
+                Some(task) => task_text(task),
+                None => "?".into(),
+            },
+            By::Process => match self.processes.get(&key.process) {
+                Some(task) => format!("{}[{}]", words.escaped(&task.comm), task.pid),
+                None => "?".into(),
+            },
+            By::State => key.state.to_owned(),
+            By::Syscall => words.place(key.place),
+            By::File if key.file == NO_FILE => "-".into(),
+            By::File => words.names.name(key.file).map_or_else(|| "?".into(), |name| words.escaped(name)),
+            By::Cgroup => match cgroup_path(words.session, key.cgroup) {
+                Some(path) => words.escaped(path),
+                None if key.cgroup == 0 => "?".into(),
+                None => format!("cgroup {}", key.cgroup),
+            },
+            By::User => words.user(key.uid),
+            By::Cpu if key.cpu == CPU_NONE => "?".into(),
+            By::Cpu => key.cpu.to_string(),
+        }
+    }
+
+    /// The parts of `key` as fields.
+    pub fn fields(&self, key: &Key, words: &Words<'_>) -> Vec<(&'static str, Value)> {
+        let mut fields = Vec::new();
+        let bytes = |bytes: Option<&[u8]>| bytes.map_or(Value::Null, |b| Value::from(lossless(b)));
+        for by in &self.by {
+            match by {
+                By::Comm => fields.push(("comm", bytes(Some(self.comm(key.comm))))),
+                By::Task => fields.extend(task_fields(self.tasks.get(&key.task), !self.has(By::Comm))),
+                By::Process => {
+                    let task = self.processes.get(&key.process);
+                    let id = |value: Option<u32>| value.map_or(Value::Null, Value::from);
+                    if !self.has(By::Task) {
+                        fields.push(("pid", id(task.map(|t| t.pid))));
+                        fields.push(("upid", id(task.map(|t| t.upid))));
+                        if !self.has(By::Comm) {
+                            fields.push(("comm", bytes(task.map(|t| t.comm.as_slice()))));
+                        }
+                    }
+                }
+                By::State => fields.push(("state", key.state.into())),
+                By::Syscall => fields.push(("syscall", words.place(key.place).into())),
+                By::File => fields.push(("file", bytes(words.names.name(key.file)))),
+                By::Cgroup => fields.push(("cgroup", bytes(cgroup_path(words.session, key.cgroup)))),
+                By::User => {
+                    let uid = if key.uid == UID_UNKNOWN { Value::Null } else { key.uid.into() };
+                    fields.push(("uid", uid));
+                }
+                By::Cpu => fields.push(("cpu", if key.cpu == CPU_NONE { Value::Null } else { key.cpu.into() })),
+            }
+        }
+        fields
+    }
+}
+
+/// pid, tid, upid, utid and, if asked for, comm of a thread.
+pub fn task_fields(task: Option<&Arc<Task>>, comm: bool) -> Vec<(&'static str, Value)> {
+    let id = |get: fn(&Task) -> u32| task.map_or(Value::Null, |task| get(task).into());
+    let mut fields =
+        vec![("pid", id(|t| t.pid)), ("tid", id(|t| t.tid)), ("upid", id(|t| t.upid)), ("utid", id(|t| t.utid))];
+    if comm {
+        fields.push(("comm", task.map_or(Value::Null, |task| Value::from(lossless(&task.comm)))));
+    }
+    fields
+}
+
+/// `app[101/100]`, `app[100]`: as perf sched writes thread and process.
+pub fn task_text(task: &Task) -> String {
+    let mut comm = String::new();
+    systape_abi::escape(&task.comm, &mut comm);
+    if task.tid == task.pid { format!("{comm}[{}]", task.tid) } else { format!("{comm}[{}/{}]", task.tid, task.pid) }
+}
+
+/// Where a thread is.
+pub fn place(doing: &Doing, kernel: bool, all_calls: bool) -> Place {
+    match doing {
+        Doing::Call(call) => Place::Call(call.call),
+        _ if kernel => Place::Kernel,
+        Doing::User if all_calls => Place::User,
+        Doing::User | Doing::Unknown => Place::Unknown,
+    }
+}
+
+/// What turns numbers into words.
+#[derive(Debug)]
+pub struct Words<'a> {
+    /// The tape.
+    pub session: &'a Session,
+    /// Calls.
+    pub book: &'a CallBook<'a>,
+    /// Files.
+    pub names: &'a Names,
+}
+
+impl Words<'_> {
+    /// For a terminal.
+    pub fn escaped(&self, bytes: &[u8]) -> String {
+        let mut text = String::new();
+        systape_abi::escape(bytes, &mut text);
+        text
+    }
+
+    /// `read`, `[user]`, `[kernel]`, `?`.
+    pub fn place(&self, place: Place) -> String {
+        match place {
+            Place::Any | Place::Unknown => "?".into(),
+            Place::User => "[user]".into(),
+            Place::Kernel => "[kernel]".into(),
+            Place::Call(call) => self.book.get(call).long_name.clone(),
+        }
+    }
+
+    /// Name of a user, else its number.
+    pub fn user(&self, uid: u32) -> String {
+        match self.session.users.iter().find(|(known, _)| *known == uid) {
+            _ if uid == UID_UNKNOWN => "?".into(),
+            Some((_, name)) => self.escaped(name),
+            None => uid.to_string(),
+        }
+    }
+}
+
+/// Whether every call of the recorded threads is on the tape.
+pub fn all_calls(session: &Session) -> bool {
+    session.selection.is_empty() && super::feed::recorded(session, systape_format::model::Family::Syscall)
+}
+
+/// Whether an interval counts as off the CPU for `offcpu`: asleep or stopped; `waiting`: also waiting for a CPU.
+pub fn off_cpu(state: State, waiting: bool) -> bool {
+    match state {
+        State::Sleeping(letter) => !matches!(letter, b'Z' | b'X'),
+        State::Waiting(_) => waiting,
+        State::Running | State::Unknown => false,
+    }
+}

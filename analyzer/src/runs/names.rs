@@ -1,0 +1,38 @@
+//! Paths and other byte strings as small numbers, so that keys are cheap to compare.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+/// The number of a call without a file.
+pub const NO_FILE: u32 = 0;
+/// The number of a file whose path is not known.
+pub const UNKNOWN_FILE: u32 = 1;
+/// The least number of a known one.
+const FIRST: usize = 2;
+
+/// Strings seen so far.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    numbers: FxHashMap<Arc<[u8]>, u32>,
+    names: Vec<Arc<[u8]>>,
+}
+
+impl Names {
+    /// The number of `name`.
+    pub fn number(&mut self, name: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = (FIRST + self.names.len()) as u32;
+        let name: Arc<[u8]> = name.into();
+        self.names.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        number
+    }
+
+    /// The name of `number`; None for [`NO_FILE`], [`UNKNOWN_FILE`] and numbers never given.
+    pub fn name(&self, number: u32) -> Option<&[u8]> {
+        self.names.get((number as usize).checked_sub(FIRST)?).map(|name| &**name)
+    }
+}

@@ -1,0 +1,107 @@
+//! Whose scheduling is on the tape. A recording of some tasks has the switches to and from them: of the tasks on the other
+//! side only what happens beside a recorded one is seen, so nothing can be said of them.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+use systape_format::model::Task;
+use systape_format::reader::Tape;
+
+/// The recorded threads (utid); None: all are.
+///
+/// They are those that made calls or of which process life tells, and those the target names: a thread that only computed has no
+/// other mark.
+pub fn followed(tape: &Tape) -> Option<FxHashSet<u32>> {
+    let target = &tape.session().target;
+    if target.is_empty() || target == "system-wide" {
+        return None;
+    }
+    let named = Named::parse(target);
+    let mut all: FxHashSet<u32> = (0..tape.segments().len())
+        .into_par_iter()
+        .map(|at| of_segment(tape, at, &named))
+        .reduce(FxHashSet::default, |mut a, b| {
+            a.extend(b);
+            a
+        });
+    for at in 0..tape.checkpoints() {
+        let Ok(checkpoint) = tape.checkpoint(at) else { continue };
+        all.extend(checkpoint.tasks.iter().filter(|task| named.has(task)).map(|task| task.utid));
+        if at == 0 && all.is_empty() {
+            all.extend(checkpoint.in_flight.iter().map(|call| call.utid));
+        }
+    }
+    Some(all)
+}
+
+fn of_segment(tape: &Tape, at: usize, named: &Named) -> FxHashSet<u32> {
+    let segment = tape.segment(at);
+    let mut found = FxHashSet::default();
+    let Ok(dict) = segment.dict() else { return found };
+    let mut seen = vec![false; dict.tasks.len()];
+    if let Ok(core) = segment.core(&dict) {
+        core.task.iter().for_each(|task| seen[*task as usize] = true);
+    }
+    for process in segment.processes(&dict).unwrap_or_default() {
+        seen[process.task as usize] = true;
+    }
+    let of_it = dict.tasks.iter().enumerate().filter(|(entry, task)| seen[*entry] || named.has(task));
+    found.extend(of_it.map(|(_, task)| task.utid));
+    found
+}
+
+/// The numbers and names in a target's words: `pid 17,18`, `tid 5`, `uid 1000`, `comm app`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Named {
+    pids: Vec<u32>,
+    tids: Vec<u32>,
+    uid: Option<u32>,
+    comm: Option<Vec<u8>>,
+}
+
+impl Named {
+    fn parse(target: &str) -> Self {
+        let mut named = Self::default();
+        if target.starts_with("command ") {
+            // its words may look like anything
+            return named;
+        }
+        for part in target.split(", ") {
+            let numbers = |text: &str| text.split(',').filter_map(|n| n.parse().ok()).collect();
+            match part.split_once(' ') {
+                Some(("pid", list)) => named.pids = numbers(list),
+                Some(("tid", list)) => named.tids = numbers(list),
+                Some(("uid", uid)) => named.uid = uid.parse().ok(),
+                Some(("comm", comm)) => named.comm = Some(comm.as_bytes().to_vec()),
+                _ => {}
+            }
+        }
+        named
+    }
+
+    /// Whether `task` is one of them. All filters must let it pass, as when recording.
+    fn has(&self, task: &Task) -> bool {
+        let asked = !self.pids.is_empty() || !self.tids.is_empty() || self.uid.is_some() || self.comm.is_some();
+        let marked = self.pids.is_empty() && self.tids.is_empty();
+        asked
+            && (marked || self.pids.contains(&task.pid) || self.tids.contains(&task.tid))
+            && self.uid.is_none_or(|uid| uid == task.uid)
+            && self.comm.as_ref().is_none_or(|comm| *comm == task.comm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_in_words() {
+        let task = |pid, tid, uid| Task { pid, tid, uid, comm: b"app".to_vec(), ..Task::default() };
+        let named = Named::parse("pid 17,18, uid 5, comm app");
+        assert_eq!((named.pids.as_slice(), named.uid), ([17, 18].as_slice(), Some(5)));
+        assert!(named.has(&task(17, 20, 5)));
+        assert!(!named.has(&task(19, 20, 5)));
+        assert!(!named.has(&task(17, 20, 6)));
+        assert_eq!(Named::parse("command sh -c pid 17"), Named::default());
+        assert!(!Named::default().has(&task(1, 1, 0)), "a cgroup names nobody");
+    }
+}

@@ -1,0 +1,415 @@
+//! The state machine: events in order of time in, intervals out.
+//!
+//! A state is believed only as long as everything that could end it would have been seen. Where that is not so (a loss, a switch that
+//! does not fit the one before it on its CPU) the time since the last certain event is told as [`State::Unknown`].
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{CPU_NONE, RunState, Task};
+
+use super::gaps::{Active, Lost};
+use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Why};
+
+/// CPU numbers from here on are damage: no table is made for them.
+const MAX_CPUS: u32 = 1 << 16;
+
+/// What a recording covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// When it began.
+    pub open: u64,
+    /// The threads (utid) all events of which are there; None: all threads.
+    pub followed: Option<FxHashSet<u32>>,
+    /// Switches of every CPU are there; otherwise nothing is known of a thread that is on no CPU.
+    pub every_cpu: bool,
+}
+
+/// A switch, with threads as slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub ts: u64,
+    /// Where.
+    pub cpu: u32,
+    /// Who ran; None: the idle task.
+    pub prev: Option<Slot>,
+    /// Who runs now; None: the idle task.
+    pub next: Option<Slot>,
+    /// Letter of what `prev` is in now.
+    pub letter: u8,
+}
+
+/// States of all threads.
+#[derive(Debug)]
+pub struct Tracker<S> {
+    coverage: Coverage,
+    threads: Vec<Thread>,
+    /// What only the tracker needs of each thread.
+    notes: Vec<Note>,
+    by_utid: FxHashMap<u64, Slot>,
+    free: Vec<Slot>,
+    died: Vec<Slot>,
+    /// Who came on each CPU last.
+    cpus: Vec<Option<Slot>>,
+    lost: Active,
+    lost_calls: Active,
+    now: u64,
+    /// Who takes the intervals.
+    pub sink: S,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Note {
+    /// Something was heard of it: its state is no mere absence of events.
+    heard: bool,
+    /// It called exit: its next leaving of a CPU is its last.
+    exiting: bool,
+}
+
+impl<S: Sink> Tracker<S> {
+    /// Nothing is known yet.
+    pub fn new(coverage: Coverage, sink: S) -> Self {
+        Self {
+            now: coverage.open,
+            coverage,
+            threads: Vec::new(),
+            notes: Vec::new(),
+            by_utid: FxHashMap::default(),
+            free: Vec::new(),
+            died: Vec::new(),
+            cpus: Vec::new(),
+            lost: Active::default(),
+            lost_calls: Active::default(),
+            sink,
+        }
+    }
+
+    /// The threads; those that died stay until [`Self::bury`].
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// Time of the last event.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The slot of `task`, made if need be; None for the idle task. `rename`: this is its newest name.
+    pub fn slot(&mut self, task: &Arc<Task>, rename: bool) -> Option<Slot> {
+        if task.tid == 0 {
+            return None;
+        }
+        // without an id that is unique in the tape the number must do
+        let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
+        if let Some(slot) = self.by_utid.get(&key).copied() {
+            if rename && !Arc::ptr_eq(&self.threads[slot].task, task) {
+                self.threads[slot].task = Arc::clone(task);
+            }
+            return Some(slot);
+        }
+        let thread = Thread {
+            task: Arc::clone(task),
+            state: State::Unknown,
+            since: self.coverage.open.max(task.start_ns.min(self.now)),
+            began_before: false,
+            continued: false,
+            cpu: CPU_NONE,
+            doing: Doing::User,
+            last_out: 0,
+            last_in: 0,
+            dead: false,
+            followed: self.follows(task),
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                (self.threads[slot], self.notes[slot]) = (thread, Note::default());
+                slot
+            }
+            None => {
+                self.threads.push(thread);
+                self.notes.push(Note::default());
+                self.threads.len() - 1
+            }
+        };
+        self.by_utid.insert(key, slot);
+        Some(slot)
+    }
+
+    fn follows(&self, task: &Task) -> bool {
+        self.coverage.followed.as_ref().is_none_or(|followed| followed.contains(&task.utid))
+    }
+
+    /// What a thread was in when the recording began.
+    pub fn begin(&mut self, slot: Slot, run: &RunState) {
+        let state = match run.state {
+            _ if run.on_cpu => State::Running,
+            b'R' => State::Waiting(Why::Before),
+            letter @ (b'S' | b'D' | b'T' | b't' | b'I' | b'P' | b'Z' | b'X') => State::Sleeping(letter),
+            _ => State::Unknown,
+        };
+        let thread = &mut self.threads[slot];
+        (thread.state, thread.since, thread.cpu) = (state, self.coverage.open, run.cpu);
+        (thread.began_before, thread.last_in) = (true, run.last_run);
+        self.notes[slot].heard = true;
+        if run.on_cpu {
+            self.set_cpu(run.cpu, Some(slot));
+        }
+    }
+
+    /// A thread was made.
+    pub fn fork(&mut self, ts: u64, child: Slot) {
+        let ts = self.at(ts);
+        if !std::mem::replace(&mut self.notes[child].heard, true) {
+            let state = if self.blind(child) { State::Unknown } else { State::Waiting(Why::Made) };
+            let thread = &mut self.threads[child];
+            (thread.since, thread.began_before, thread.state) = (ts, false, state);
+        }
+    }
+
+    /// A thread began to end; it runs on until it leaves its CPU for the last time.
+    pub fn exit(&mut self, slot: Slot) {
+        self.notes[slot].exiting = true;
+    }
+
+    /// A CPU went from one thread to another.
+    pub fn switch(&mut self, change: Change) {
+        let ts = self.at(change.ts);
+        let cpu = change.cpu;
+        if let Some(believed) = self.cpus.get_mut(cpu as usize).and_then(Option::take)
+            && Some(believed) != change.prev
+            && self.runs_on(believed, cpu)
+        {
+            // it left this CPU unseen
+            if self.notes[believed].exiting {
+                self.die(believed, ts);
+            } else {
+                self.doubt(believed, ts);
+            }
+        }
+        if let Some(prev) = change.prev {
+            self.left(prev, ts, cpu, change.letter);
+        }
+        if let Some(next) = change.next {
+            self.came(next, ts, cpu);
+        }
+        self.set_cpu(cpu, change.next);
+    }
+
+    fn left(&mut self, slot: Slot, ts: u64, cpu: u32, letter: u8) {
+        if self.threads[slot].state != State::Unknown && !self.runs_on(slot, cpu) {
+            self.doubt(slot, ts);
+        }
+        (self.threads[slot].cpu, self.notes[slot].heard) = (cpu, true);
+        if matches!(letter, b'X' | b'Z') {
+            return self.die(slot, ts);
+        }
+        let state = match letter {
+            _ if self.blind(slot) => State::Unknown,
+            b'R' => State::Waiting(Why::Preempted),
+            letter => State::Sleeping(letter),
+        };
+        self.change(slot, ts, End::Out(letter), state);
+        self.threads[slot].last_out = ts;
+    }
+
+    fn came(&mut self, slot: Slot, ts: u64, cpu: u32) {
+        let thread = &mut self.threads[slot];
+        match thread.state {
+            // it was woken before it had left, so it never slept
+            State::Sleeping(_) if !thread.began_before => thread.state = State::Waiting(Why::Woken),
+            State::Sleeping(_) | State::Running => self.doubt(slot, ts),
+            State::Waiting(_) | State::Unknown => {}
+        }
+        self.notes[slot].heard = true;
+        let pid = self.threads[slot].task.pid;
+        let state = if self.lost.on(cpu, pid) { State::Unknown } else { State::Running };
+        self.change(slot, ts, End::In(cpu), state);
+        let thread = &mut self.threads[slot];
+        (thread.cpu, thread.last_in) = (cpu, ts);
+    }
+
+    /// A thread was made runnable.
+    pub fn wakeup(&mut self, ts: u64, waker: Option<Slot>, wakee: Slot, new: bool) {
+        let ts = self.at(ts);
+        self.notes[wakee].heard = true;
+        let why = match self.threads[wakee].state {
+            // it had not left yet: its leaving will say that it wants to go on
+            State::Running => return,
+            State::Waiting(Why::Made) => Why::New,
+            State::Waiting(_) => return,
+            State::Sleeping(_) => Why::Woken,
+            State::Unknown if new => Why::New,
+            State::Unknown => Why::Woken,
+        };
+        let state = if self.blind(wakee) { State::Unknown } else { State::Waiting(why) };
+        self.change(wakee, ts, End::Woken(waker), state);
+    }
+
+    /// A call began.
+    pub fn enter(&mut self, slot: Slot, call: InCall) {
+        let ts = self.at(call.start);
+        self.step(slot, ts);
+        self.threads[slot].doing = Doing::Call(call);
+    }
+
+    /// The call a thread was in ended.
+    pub fn leave(&mut self, ts: u64, slot: Slot) {
+        let ts = self.at(ts);
+        self.step(slot, ts);
+        let pid = self.threads[slot].task.pid;
+        self.threads[slot].doing = if self.lost_calls.anywhere(pid) { Doing::Unknown } else { Doing::User };
+    }
+
+    /// Scheduler events are missing from here on.
+    pub fn lose(&mut self, lost: Lost) {
+        let ts = self.at(lost.first);
+        self.lost.end_before(ts);
+        self.lost.begin(lost);
+        for slot in 0..self.threads.len() {
+            let Thread { state, cpu, dead, ref task, .. } = self.threads[slot];
+            let concerned = lost.pid == 0 || lost.pid == task.pid;
+            let elsewhere = state == State::Running && lost.cpu.is_some_and(|c| c != cpu);
+            if !dead && concerned && !elsewhere && state != State::Unknown {
+                self.change(slot, ts, End::Lost, State::Unknown);
+            }
+        }
+    }
+
+    /// Calls are missing from here on.
+    pub fn lose_calls(&mut self, lost: Lost) {
+        let ts = self.at(lost.first);
+        self.lost_calls.end_before(ts);
+        self.lost_calls.begin(lost);
+        for slot in 0..self.threads.len() {
+            let thread = &self.threads[slot];
+            let concerned = lost.pid == 0 || lost.pid == thread.task.pid;
+            if concerned && !thread.dead && thread.doing == Doing::User {
+                self.step(slot, ts);
+                self.threads[slot].doing = Doing::Unknown;
+            }
+        }
+    }
+
+    /// The recording, or the part that is looked at, ends.
+    pub fn finish(&mut self, ts: u64) {
+        let ts = self.at(ts);
+        for slot in 0..self.threads.len() {
+            if !self.threads[slot].dead {
+                self.close(slot, ts, End::Stop);
+                self.threads[slot].since = ts;
+            }
+        }
+    }
+
+    /// Gives away the slots of those that died before the last time this was called: a record of them may come a little late.
+    pub fn bury(&mut self) {
+        let dead = self.free_after_next();
+        for slot in dead {
+            let task = &self.threads[slot].task;
+            let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
+            self.by_utid.remove(&key);
+            self.free.push(slot);
+        }
+    }
+
+    /// Those marked as buried; those that died since are marked now.
+    fn free_after_next(&mut self) -> Vec<Slot> {
+        let died = std::mem::take(&mut self.died);
+        let (old, new): (Vec<Slot>, Vec<Slot>) = died.into_iter().partition(|slot| self.notes[*slot].exiting);
+        new.iter().for_each(|slot| self.notes[*slot].exiting = true);
+        self.died = new;
+        old
+    }
+
+    /// Time never runs backwards: an event that is late happens now.
+    fn at(&mut self, ts: u64) -> u64 {
+        self.now = self.now.max(ts);
+        if !self.lost.none() {
+            self.lost.end_before(self.now);
+        }
+        if !self.lost_calls.none() {
+            self.lost_calls.end_before(self.now);
+        }
+        self.now
+    }
+
+    /// Whether a thread that is on no CPU may do anything unseen.
+    fn blind(&self, slot: Slot) -> bool {
+        !self.coverage.every_cpu || (!self.lost.none() && self.lost.anywhere(self.threads[slot].task.pid))
+    }
+
+    fn runs_on(&self, slot: Slot, cpu: u32) -> bool {
+        let thread = &self.threads[slot];
+        thread.state == State::Running && thread.cpu == cpu
+    }
+
+    fn set_cpu(&mut self, cpu: u32, slot: Option<Slot>) {
+        if cpu >= MAX_CPUS {
+            return;
+        }
+        let at = cpu as usize;
+        if at >= self.cpus.len() {
+            self.cpus.resize(at + 1, None);
+        }
+        self.cpus[at] = slot;
+    }
+
+    /// What was believed of `slot` since its last event was wrong.
+    fn doubt(&mut self, slot: Slot, ts: u64) {
+        self.threads[slot].state = State::Unknown;
+        self.change(slot, ts, End::Lost, State::Unknown);
+    }
+
+    fn die(&mut self, slot: Slot, ts: u64) {
+        if self.threads[slot].dead {
+            return;
+        }
+        self.close(slot, ts, End::Died);
+        let thread = &mut self.threads[slot];
+        (thread.dead, thread.since, thread.last_out) = (true, ts, ts);
+        thread.state = State::Unknown;
+        self.notes[slot].exiting = false;
+        self.died.push(slot);
+    }
+
+    fn change(&mut self, slot: Slot, ts: u64, end: End, state: State) {
+        if self.threads[slot].dead {
+            return;
+        }
+        self.close(slot, ts, end);
+        let thread = &mut self.threads[slot];
+        (thread.state, thread.since, thread.began_before, thread.continued) = (state, ts, false, false);
+    }
+
+    fn step(&mut self, slot: Slot, ts: u64) {
+        let thread = &self.threads[slot];
+        if thread.dead || ts <= thread.since {
+            return;
+        }
+        self.close(slot, ts, End::Step);
+        let thread = &mut self.threads[slot];
+        (thread.since, thread.began_before, thread.continued) = (ts, false, true);
+    }
+
+    fn close(&mut self, slot: Slot, ts: u64, end: End) {
+        let thread = &self.threads[slot];
+        if !thread.followed || thread.dead {
+            return;
+        }
+        let interval = Interval {
+            state: thread.state,
+            from: thread.since,
+            to: ts.max(thread.since),
+            began_before: thread.began_before,
+            continued: thread.continued,
+            end,
+            doing: thread.doing,
+            cpu: thread.cpu,
+        };
+        self.sink.interval(&self.threads, slot, &interval);
+    }
+}
+
+#[cfg(test)]
+mod tests;

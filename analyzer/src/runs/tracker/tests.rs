@@ -1,0 +1,349 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// What came out: (tid, interval).
+#[derive(Debug, Default)]
+struct Told(Vec<(u32, Interval)>);
+
+impl Sink for Told {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        self.0.push((threads[slot].task.tid, *interval));
+    }
+}
+
+fn task(tid: u32) -> Arc<Task> {
+    Arc::new(Task { tid, pid: tid, utid: tid, upid: tid, ..Task::default() })
+}
+
+fn tracker(coverage: Coverage) -> Tracker<Told> {
+    Tracker::new(coverage, Told::default())
+}
+
+const ALL: Coverage = Coverage { open: 100, followed: None, every_cpu: true };
+
+fn slot(t: &mut Tracker<Told>, tid: u32) -> Slot {
+    t.slot(&task(tid), true).unwrap()
+}
+
+fn asleep(t: &mut Tracker<Told>, tid: u32) -> Slot {
+    let slot = slot(t, tid);
+    t.begin(slot, &RunState { utid: tid, state: b'S', cpu: 0, ..RunState::default() });
+    slot
+}
+
+/// (state, from, to, end) of one thread.
+fn of(t: &Tracker<Told>, tid: u32) -> Vec<(&'static str, u64, u64, End)> {
+    let mine = t.sink.0.iter().filter(|(who, _)| *who == tid);
+    mine.map(|(_, i)| (i.state.name(), i.from, i.to, i.end)).collect()
+}
+
+fn switch(t: &mut Tracker<Told>, ts: u64, cpu: u32, prev: Option<Slot>, next: Option<Slot>, letter: u8) {
+    t.switch(Change { ts, cpu, prev, next, letter });
+}
+
+#[test]
+fn sleeping_waiting_running() {
+    let mut t = tracker(ALL);
+    let a = asleep(&mut t, 1);
+    t.wakeup(110, None, a, false);
+    switch(&mut t, 115, 0, None, Some(a), b'R');
+    switch(&mut t, 140, 0, Some(a), None, b'D');
+    t.finish(200);
+    let expected = [
+        ("S", 100, 110, End::Woken(None)),
+        ("RQ", 110, 115, End::In(0)),
+        ("RUN", 115, 140, End::Out(b'D')),
+        ("D", 140, 200, End::Stop),
+    ];
+    assert_eq!(of(&t, 1), expected);
+    let open: Vec<bool> = t.sink.0.iter().map(|(_, i)| i.open()).collect();
+    assert_eq!(open, [true, false, false, true]);
+}
+
+#[test]
+fn a_thread_never_heard_of_stays_what_it_was() {
+    let mut t = tracker(ALL);
+    asleep(&mut t, 1);
+    t.finish(500);
+    assert_eq!(of(&t, 1), [("S", 100, 500, End::Stop)]);
+}
+
+#[test]
+fn new_threads_begin_when_they_are_made() {
+    let mut t = tracker(ALL);
+    let a = slot(&mut t, 1);
+    t.fork(120, a);
+    t.wakeup(125, None, a, true);
+    switch(&mut t, 130, 1, None, Some(a), b'R');
+    t.exit(a);
+    switch(&mut t, 150, 1, Some(a), None, b'X');
+    t.finish(200);
+    let expected = [("RQ", 120, 125, End::Woken(None)), ("RQ", 125, 130, End::In(1)), ("RUN", 130, 150, End::Died)];
+    assert_eq!(of(&t, 1), expected);
+}
+
+#[test]
+fn nothing_is_known_before_the_first_event_of_a_stranger() {
+    let mut t = tracker(ALL);
+    let a = slot(&mut t, 1);
+    switch(&mut t, 130, 0, Some(a), None, b'S');
+    t.finish(200);
+    assert_eq!(of(&t, 1), [("?", 100, 130, End::Out(b'S')), ("S", 130, 200, End::Stop)]);
+}
+
+#[test]
+fn preempted_threads_wait_and_a_wakeup_that_came_too_early_is_no_sleep() {
+    let mut t = tracker(ALL);
+    let a = asleep(&mut t, 1);
+    t.wakeup(105, None, a, false);
+    switch(&mut t, 110, 0, None, Some(a), b'R');
+    switch(&mut t, 120, 0, Some(a), None, b'R');
+    switch(&mut t, 130, 0, None, Some(a), b'R');
+    t.wakeup(135, None, a, false);
+    switch(&mut t, 140, 0, Some(a), None, b'S');
+    switch(&mut t, 145, 0, None, Some(a), b'R');
+    t.finish(150);
+    let states: Vec<_> = of(&t, 1).into_iter().map(|(s, from, to, _)| (s, from, to)).collect();
+    let expected = [
+        ("S", 100, 105),
+        ("RQ", 105, 110),
+        ("RUN", 110, 120),
+        ("RQ", 120, 130),
+        ("RUN", 130, 140),
+        ("RQ", 140, 145),
+        ("RUN", 145, 150),
+    ];
+    assert_eq!(states, expected);
+}
+
+#[test]
+fn calls_cut_a_state_but_do_not_end_it() {
+    let mut t = tracker(ALL);
+    let a = slot(&mut t, 1);
+    t.begin(a, &RunState { state: b'R', on_cpu: true, cpu: 0, ..RunState::default() });
+    t.enter(a, InCall { start: 120, ..InCall::default() });
+    switch(&mut t, 125, 0, Some(a), None, b'S');
+    t.wakeup(140, None, a, false);
+    switch(&mut t, 140, 0, None, Some(a), b'R');
+    t.leave(142, a);
+    t.finish(150);
+    let got: Vec<_> = t
+        .sink
+        .0
+        .iter()
+        .map(|(_, i)| (i.state.name(), i.from, i.to, matches!(i.doing, Doing::Call(_)), i.continued))
+        .collect();
+    let expected = [
+        ("RUN", 100, 120, false, false),
+        ("RUN", 120, 125, true, true),
+        ("S", 125, 140, true, false),
+        ("RQ", 140, 140, true, false),
+        ("RUN", 140, 142, true, false),
+        ("RUN", 142, 150, false, true),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn a_switch_that_does_not_fit_takes_back_what_was_believed() {
+    let mut t = tracker(ALL);
+    let (a, b) = (asleep(&mut t, 1), asleep(&mut t, 2));
+    t.wakeup(101, None, a, false);
+    switch(&mut t, 110, 0, None, Some(a), b'R');
+    switch(&mut t, 130, 0, Some(b), None, b'S');
+    t.finish(150);
+    assert_eq!(of(&t, 1)[2..], [("?", 110, 130, End::Lost), ("?", 130, 150, End::Stop)]);
+    assert_eq!(of(&t, 2), [("?", 100, 130, End::Lost), ("?", 130, 130, End::Out(b'S')), ("S", 130, 150, End::Stop)]);
+}
+
+#[test]
+fn nothing_is_paired_across_a_loss() {
+    let mut t = tracker(ALL);
+    let (a, b, c) = (asleep(&mut t, 1), asleep(&mut t, 2), slot(&mut t, 3));
+    t.begin(c, &RunState { state: b'R', on_cpu: true, cpu: 1, ..RunState::default() });
+    t.wakeup(110, None, a, false);
+    t.lose(Lost { first: 120, last: 130, cpu: Some(0), pid: 0 });
+    // on another CPU, while CPU 0 loses
+    switch(&mut t, 125, 1, Some(c), None, b'S');
+    switch(&mut t, 140, 0, None, Some(a), b'R');
+    t.wakeup(145, None, b, false);
+    t.finish(150);
+    assert_eq!(
+        of(&t, 1)[1..],
+        [("RQ", 110, 120, End::Lost), ("?", 120, 140, End::In(0)), ("RUN", 140, 150, End::Stop)]
+    );
+    assert_eq!(of(&t, 2), [("S", 100, 120, End::Lost), ("?", 120, 145, End::Woken(None)), ("RQ", 145, 150, End::Stop)]);
+    assert_eq!(of(&t, 3), [("RUN", 100, 125, End::Out(b'S')), ("?", 125, 150, End::Stop)]);
+}
+
+#[test]
+fn lost_calls_leave_it_open_what_a_thread_does() {
+    let mut t = tracker(ALL);
+    let a = asleep(&mut t, 1);
+    t.lose_calls(Lost { first: 110, last: 120, cpu: None, pid: 0 });
+    t.enter(a, InCall { start: 130, ..InCall::default() });
+    t.leave(140, a);
+    t.finish(150);
+    let got: Vec<_> = t.sink.0.iter().map(|(_, i)| (i.from, i.to, i.doing == Doing::Unknown)).collect();
+    assert_eq!(got, [(100, 110, false), (110, 130, true), (130, 140, false), (140, 150, false)]);
+}
+
+#[test]
+fn with_switches_of_some_cpus_only_nobody_sleeps_for_sure() {
+    let mut t = tracker(Coverage { every_cpu: false, ..ALL });
+    let a = slot(&mut t, 1);
+    switch(&mut t, 110, 0, None, Some(a), b'R');
+    switch(&mut t, 120, 0, Some(a), None, b'S');
+    switch(&mut t, 150, 0, None, Some(a), b'R');
+    t.finish(160);
+    let states: Vec<_> = of(&t, 1).into_iter().map(|(s, from, to, _)| (s, from, to)).collect();
+    assert_eq!(states, [("?", 100, 110), ("RUN", 110, 120), ("?", 120, 150), ("RUN", 150, 160)]);
+}
+
+#[test]
+fn tasks_beside_the_recorded_ones_are_not_followed() {
+    let mut t = tracker(Coverage { followed: Some([1].into_iter().collect()), ..ALL });
+    let stranger = Arc::new(Task { tid: 7, utid: 7, ..Task::default() });
+    let (a, x) = (asleep(&mut t, 1), t.slot(&stranger, true).unwrap());
+    t.wakeup(105, Some(x), a, false);
+    switch(&mut t, 110, 0, Some(x), Some(a), b'S');
+    t.finish(120);
+    assert!(of(&t, 7).is_empty());
+    assert_eq!(of(&t, 1)[0], ("S", 100, 105, End::Woken(Some(x))));
+}
+
+#[test]
+fn slots_of_the_dead_are_used_again() {
+    let mut t = tracker(ALL);
+    for tid in 1..200 {
+        let a = slot(&mut t, tid);
+        t.fork(u64::from(tid) * 10, a);
+        t.wakeup(u64::from(tid) * 10 + 1, None, a, true);
+        switch(&mut t, u64::from(tid) * 10 + 2, 0, None, Some(a), b'R');
+        switch(&mut t, u64::from(tid) * 10 + 3, 0, Some(a), None, b'X');
+        t.bury();
+    }
+    assert!(t.threads().len() < 5);
+}
+
+/// A machine of two CPUs and four threads that obeys `steps`: what really happened, and the events that tell of it.
+struct Machine {
+    on: [Option<usize>; 2],
+    state: [&'static str; 4],
+    since: [u64; 4],
+    truth: Vec<(u32, &'static str, u64, u64)>,
+    events: Vec<(u64, Event)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Switch { cpu: u32, prev: Option<usize>, next: Option<usize>, letter: u8 },
+    Wakeup { who: usize },
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self { on: [None; 2], state: ["S"; 4], since: [100; 4], truth: Vec::new(), events: Vec::new() }
+    }
+
+    fn become_(&mut self, who: usize, ts: u64, state: &'static str) {
+        self.truth.push((who as u32 + 1, self.state[who], self.since[who], ts));
+        (self.state[who], self.since[who]) = (state, ts);
+    }
+
+    fn step(&mut self, ts: u64, cpu: usize, who: usize, sleeps: bool) {
+        if self.state[who] == "S" {
+            self.become_(who, ts, "RQ");
+            self.events.push((ts, Event::Wakeup { who }));
+            return;
+        }
+        let prev = self.on[cpu];
+        if prev == Some(who) || self.state[who] == "RUN" {
+            return;
+        }
+        if let Some(prev) = prev {
+            self.become_(prev, ts, if sleeps { "S" } else { "RQ" });
+        }
+        self.become_(who, ts, "RUN");
+        self.on[cpu] = Some(who);
+        let letter = if sleeps { b'S' } else { b'R' };
+        self.events.push((ts, Event::Switch { cpu: cpu as u32, prev, next: Some(who), letter }));
+    }
+
+    fn replay(&self, lost: Option<(u64, u64, u32)>, end: u64) -> Tracker<Told> {
+        let mut t = tracker(ALL);
+        let slots: Vec<Slot> = (1..=4).map(|tid| asleep(&mut t, tid)).collect();
+        let mut told = false;
+        for (ts, event) in &self.events {
+            if let Some((first, last, cpu)) = lost {
+                if *ts >= first && !std::mem::replace(&mut told, true) {
+                    t.lose(Lost { first, last, cpu: Some(cpu), pid: 0 });
+                }
+                let here = match event {
+                    Event::Switch { cpu, .. } => *cpu,
+                    Event::Wakeup { who } => *who as u32 % 2,
+                };
+                if (first..=last).contains(ts) && here == cpu {
+                    continue;
+                }
+            }
+            match *event {
+                Event::Wakeup { who } => t.wakeup(*ts, None, slots[who], false),
+                Event::Switch { cpu, prev, next, letter } => {
+                    switch(&mut t, *ts, cpu, prev.map(|p| slots[p]), next.map(|n| slots[n]), letter);
+                }
+            }
+        }
+        t.finish(end);
+        t
+    }
+}
+
+fn machine(steps: &[(u64, usize, usize, bool)]) -> (Machine, u64) {
+    let (mut machine, mut ts) = (Machine::new(), 100);
+    for (dt, cpu, who, sleeps) in steps {
+        ts += dt;
+        machine.step(ts, *cpu, *who, *sleeps);
+    }
+    ts += 1;
+    for who in 0..4 {
+        machine.become_(who, ts, "end");
+    }
+    (machine, ts)
+}
+
+proptest! {
+    #[test]
+    fn tells_what_happened(steps in prop::collection::vec((1_u64..50, 0_usize..2, 0_usize..4, any::<bool>()), 0..80)) {
+        let (machine, end) = machine(&steps);
+        let t = machine.replay(None, end);
+        let mut got: Vec<_> = t.sink.0.iter().map(|(tid, i)| (*tid, i.state.name(), i.from, i.to)).collect();
+        let mut truth = machine.truth.clone();
+        got.sort_unstable();
+        truth.sort_unstable();
+        prop_assert_eq!(got, truth);
+    }
+
+    #[test]
+    fn a_loss_makes_it_silent_never_wrong(
+        steps in prop::collection::vec((1_u64..50, 0_usize..2, 0_usize..4, any::<bool>()), 0..80),
+        first in 100_u64..1500, len in 0_u64..400, cpu in 0_u32..2,
+    ) {
+        let (machine, end) = machine(&steps);
+        let t = machine.replay(Some((first, first + len, cpu)), end);
+        for tid in 1..=4_u32 {
+            let mine: Vec<&Interval> = t.sink.0.iter().filter(|(who, _)| *who == tid).map(|(_, i)| i).collect();
+            // a lifetime without holes
+            prop_assert_eq!(mine.first().map(|i| i.from), Some(100));
+            prop_assert!(mine.windows(2).all(|pair| pair[0].to == pair[1].from));
+            prop_assert_eq!(mine.iter().map(|i| i.len()).sum::<u64>(), end - 100);
+            for interval in mine.iter().filter(|i| i.state != State::Unknown && !i.is_empty()) {
+                let inside = machine.truth.iter().any(|(who, state, from, to)| {
+                    *who == tid && *state == interval.state.name() && *from <= interval.from && interval.to <= *to
+                });
+                prop_assert!(inside, "thread {} {:?}", tid, interval);
+            }
+        }
+    }
+}
