@@ -17,6 +17,8 @@ Examples:
   analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
   analyze block --top --by cgroup           block I/Os by who caused them
   analyze net                               connections: both ends, who, how long
+  analyze kills -v                          who sent which signal to whom, and what came of it
+  analyze exec --tree --comm=watch          who started what, how it ended, below watch
   analyze -s --cpu                          ... and how much of it was on a CPU
   analyze sched latency t.tape              who waited for a CPU how long; also: sched timehist
   analyze runqlat --by cpu                  histograms of these waits
