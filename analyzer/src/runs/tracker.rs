@@ -249,6 +249,9 @@ impl<S: Sink> Tracker<S> {
     /// A call began.
     pub fn enter(&mut self, slot: Slot, call: InCall) {
         let ts = self.at(call.start);
+        if !call.began_before {
+            self.must_run(slot, ts);
+        }
         self.step(slot, ts);
         self.threads[slot].doing = Doing::Call(call);
     }
@@ -256,6 +259,7 @@ impl<S: Sink> Tracker<S> {
     /// The call a thread was in ended.
     pub fn leave(&mut self, ts: u64, slot: Slot) {
         let ts = self.at(ts);
+        self.must_run(slot, ts);
         self.step(slot, ts);
         let pid = self.threads[slot].task.pid;
         self.threads[slot].doing = if self.lost_calls.anywhere(pid) { Doing::Unknown } else { Doing::User };
@@ -353,6 +357,13 @@ impl<S: Sink> Tracker<S> {
             self.cpus.resize(at + 1, None);
         }
         self.cpus[at] = slot;
+    }
+
+    /// Only a thread on a CPU begins and ends calls.
+    fn must_run(&mut self, slot: Slot, ts: u64) {
+        if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_)) {
+            self.doubt(slot, ts);
+        }
     }
 
     /// What was believed of `slot` since its last event was wrong.

@@ -178,15 +178,29 @@ fn nothing_is_paired_across_a_loss() {
 }
 
 #[test]
+fn who_begins_a_call_does_not_sleep() {
+    let mut t = tracker(ALL);
+    let a = asleep(&mut t, 1);
+    t.enter(a, InCall { start: 120, ..InCall::default() });
+    switch(&mut t, 130, 0, Some(a), None, b'S');
+    t.finish(150);
+    let states: Vec<_> = of(&t, 1).into_iter().map(|(s, from, to, _)| (s, from, to)).collect();
+    assert_eq!(states, [("?", 100, 120), ("?", 120, 130), ("S", 130, 150)]);
+}
+
+#[test]
 fn lost_calls_leave_it_open_what_a_thread_does() {
     let mut t = tracker(ALL);
     let a = asleep(&mut t, 1);
     t.lose_calls(Lost { first: 110, last: 120, cpu: None, pid: 0 });
+    t.wakeup(115, None, a, false);
+    switch(&mut t, 116, 0, None, Some(a), b'R');
     t.enter(a, InCall { start: 130, ..InCall::default() });
     t.leave(140, a);
     t.finish(150);
-    let got: Vec<_> = t.sink.0.iter().map(|(_, i)| (i.from, i.to, i.doing == Doing::Unknown)).collect();
-    assert_eq!(got, [(100, 110, false), (110, 130, true), (130, 140, false), (140, 150, false)]);
+    let mut got: Vec<_> = t.sink.0.iter().map(|(_, i)| (i.from, i.to, i.doing == Doing::Unknown)).collect();
+    got.retain(|(from, to, _)| !(110..=116).contains(from) || !(110..=116).contains(to));
+    assert_eq!(got, [(100, 110, false), (116, 130, true), (130, 140, false), (140, 150, false)]);
 }
 
 #[test]
