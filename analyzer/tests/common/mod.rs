@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod sched;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -100,15 +102,23 @@ pub struct Tape {
 impl Tape {
     /// Begins a tape at `path`.
     pub fn create(path: &Path) -> Self {
-        let file = File::create(path).unwrap();
-        let mut tape = Self {
-            writer: Writer::create(file, [9; 16], &session()).unwrap(),
-            encoder: Encoder::new(3),
-            now: OPEN,
-            rows: 0,
-        };
+        let mut tape = Self::begin(path, &session());
         tape.checkpoint(&[]);
         tape
+    }
+
+    /// Begins a tape that says this of itself and knows this at its start.
+    pub fn create_with(path: &Path, session: &Session, checkpoint: &Checkpoint) -> Self {
+        let mut tape = Self::begin(path, session);
+        let encoded = tape.encoder.checkpoint(checkpoint).unwrap();
+        tape.writer.checkpoint(encoded).unwrap();
+        tape
+    }
+
+    fn begin(path: &Path, session: &Session) -> Self {
+        let file = File::create(path).unwrap();
+        let writer = Writer::create(file, [9; 16], session).unwrap();
+        Self { writer, encoder: Encoder::new(3), now: OPEN, rows: 0 }
     }
 
     /// Begins a chunk in which `open` calls are in flight: (tid, call, start in µs, first argument).
@@ -185,7 +195,8 @@ impl Tape {
     pub fn abandon(self) {}
 }
 
-fn call(name: &str) -> Call {
+/// The call of that name, or number: `sys_451`.
+pub fn call(name: &str) -> Call {
     let number = match name.strip_prefix("sys_") {
         Some(digits) => digits.parse().unwrap(),
         None => number(Abi::X86_64, name).unwrap(),
@@ -440,6 +451,8 @@ impl Place {
     pub fn with_sample() -> Self {
         let place = Self::new();
         sample(&place.path("sample.tape"));
+        sched::tape(&place.path("sched.tape"), false);
+        sched::tape(&place.path("sched-lost.tape"), true);
         place
     }
 
