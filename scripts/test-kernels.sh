@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.."
 cache=$PWD/target/kernels
 mkdir -p "$cache"
 calls=10007 # a prime: dd makes this many reads and writes
+ios=53      # a prime: direct writes to the disk
 
 kernel_of() { # release -> prints the path of its vmlinuz, fetching it if needed
   local release=$1 series pkg dir=$cache/$1
@@ -43,7 +44,7 @@ make_initramfs() { # -> path
   cp "$(command -v busybox)" "$root/bin/busybox"
   cp "$record" "$root/bin/record"
   strip "$root/bin/record"
-  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true; do ln -s busybox "$root/bin/$tool"; done
+  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir; do ln -s busybox "$root/bin/$tool"; done
   echo 'root:x:0:0::/:/bin/sh' >"$root/etc/passwd"
   cat >"$root/init" <<INIT
 #!/bin/sh
@@ -55,7 +56,12 @@ cat /etc/passwd >/tmp/file; exec 3</tmp/file
 (sleep 1; exec sleep 30) & sleeper=\$!
 record -o /tmp/dd.tape -- dd if=/dev/zero of=/dev/null bs=1 count=$calls; echo SYSTAPE-STATUS \$?
 record -o /tmp/sh.tape -- sh -c 'cat /tmp/file >/dev/null; cat /no/such/file; ln -s /tmp/file /tmp/link; cat /tmp/link >/dev/null; exit 7'; echo SYSTAPE-STATUS \$?
-for tape in dd sh; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
+mkdir -p /mnt; mount -t ext4 /dev/nvme0n1 /mnt; echo SYSTAPE-MOUNT \$?
+dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios 2>/dev/null; sync
+# a thread that sleeps in read() the whole time, and one that is killed
+sleep 1000 | cat >/dev/null &
+record -a -o /tmp/mix.tape -- sh -c 'sleep 100 & sleep 0.2; kill -TERM \$!; wait; sh -c "exit 3"; dd if=/mnt/direct of=/dev/null bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios oflag=direct conv=notrunc; dd if=/dev/zero of=/mnt/buffered bs=4096 count=7; sync'; echo SYSTAPE-STATUS \$?
+for tape in dd sh mix; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
 poweroff -f
 INIT
   chmod +x "$root/init"
@@ -74,18 +80,19 @@ initramfs=$(make_initramfs)
 for release in $releases; do
   kernel=$(kernel_of "$release")
   out=$(mktemp -d)
+  truncate -s 32M "$out/disk"; mkfs.ext4 -q "$out/disk"
   # a boot that dies before init's marker is qemu's, not ours: tried again
   for _ in 1 2 3 4; do
     timeout 180 qemu-system-x86_64 -cpu qemu64,-cx16 -m 1G -smp 2 -nographic -no-reboot -kernel "$kernel" \
-      -initrd "$initramfs" -append "console=ttyS0 panic=-1 ${KERNEL_ARGS:-quiet}" </dev/null >"$out/console" 2>&1 || true
+      -drive "file=$out/disk,if=none,id=d,format=raw" -device nvme,drive=d,serial=systape -initrd "$initramfs" -append "console=ttyS0 panic=-1 ${KERNEL_ARGS:-quiet}" </dev/null >"$out/console" 2>&1 || true
     if grep -q SYSTAPE-BOOTED "$out/console"; then break; fi
   done
   tr -d '\r' <"$out/console" >"$out/log"
-  for tape in dd sh; do
+  for tape in dd sh mix; do
     sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
   done
-  if [ -n "${KEEP:-}" ]; then for tape in dd sh; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
-  check "status of the commands" "0 7" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  if [ -n "${KEEP:-}" ]; then for tape in dd sh mix; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
+  check "status of the commands" "0 7 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
   check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -95,6 +102,19 @@ for release in $releases; do
   check "sh: failed open by path" "1" "$(grep -cE 'open(at)?\(.*"/no/such/file".* = -1 ENOENT' <<<"$listing")"
   check "sh: a symlink shows its target" "yes" "$(grep -qE 'open(at)?\(.*"/tmp/link"' <<<"$listing" && grep -qE '(read\(fd|in_fd): [0-9]+</tmp/file>' <<<"$listing" && echo yes)"
   check "sh: exit status" "1" "$(grep -cE 'exit_group\(error_code: 7\)' <<<"$listing")"
+  mix() { local report=$1; shift; "$analyze" "$report" "$out/mix.tape" --format json "$@" 2>/dev/null || true; }
+  check "mix: check" "0" "$("$analyze" check "$out/mix.tape" >/dev/null 2>&1; echo $?)"
+  check "kills: who, how, whom" "1" "$(mix kills | grep '"signal_name":"SIGTERM"' | grep '"via":"kill"' |
+    grep -F '"cmdline":["sh","-c",' | grep -cF '"cmdline":["sleep","100"]')"
+  check "kills: what came of it" "1" "$(mix kills | grep '"signal_name":"SIGTERM"' | grep -cE '"exit_signal":(15|"SIGTERM")')"
+  check "exec: exit status" "1" "$(mix exec | grep -cE '"exit_code":3[,}]')"
+  check "block: direct writes, by whom" "$ios" "$(mix block | grep '"cause":"direct"' | grep '"op":"write"' |
+    grep -E '"owner":\{[^}]*"comm":"dd"' | grep -cE '"bytes":"?4096"?[,}]')"
+  check "block: the writer of what was written back" "yes" "$(mix block | grep '"cause":"dirtier"' |
+    grep -qE '"owner":\{[^}]*"comm":"dd"' && echo yes)"
+  check "sched: switches of dd" "yes" "$(mix sched | grep -q '"comm":"dd"' && echo yes)"
+  check "states: asleep in read all the time" "yes" "$(mix states --by comm,state,syscall | grep '"comm":"cat"' |
+    grep '"state":"S"' | grep -q '"syscall":"read"' && echo yes)"
   if [ "$failed" != 0 ]; then grep -v '^[A-Za-z0-9+/=]\{60,\}$' "$out/log" | tail -40; echo "console and tapes are in $out"; else rm -rf "$out"; fi
 done
 exit $failed

@@ -15,6 +15,10 @@ Examples:
   analyze --errno-summary --summary-mode total
   analyze --time 1.5,2 -p 2214              half a second of one process
   analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
+  analyze block --top --by cgroup           block I/Os by who caused them
+  analyze net                               connections: both ends, who, how long
+  analyze kills -v                          who sent which signal to whom, and what came of it
+  analyze exec --tree --comm=watch          who started what, how it ended, below watch
   analyze -s --cpu                          ... and how much of it was on a CPU
   analyze sched latency t.tape              who waited for a CPU how long; also: sched timehist
   analyze runqlat --by cpu                  histograms of these waits
@@ -49,7 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", help_heading = "Filters")]
     pub duration: Option<String>,
 
-    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up
+    /// Only these calls: names, globs, groups (file, network, ...), `!` leaves out; several -e add up.
+    /// Other events as family:event, such as sched:*, are listed between them
     #[arg(
         short = 'e',
         long = "event",
@@ -140,6 +145,34 @@ pub struct Args {
     /// Also list the child's side of fork and clone, which no one called
     #[arg(long, help_heading = "Listing")]
     pub clone_child: bool,
+
+    /// block: histograms of latencies
+    #[arg(long, help_heading = "Reports")]
+    pub hist: bool,
+
+    /// block: sums by the task an I/O is blamed on, or by --by
+    #[arg(long, help_heading = "Reports")]
+    pub top: bool,
+
+    /// net: each change of a socket's state
+    #[arg(long = "events", help_heading = "Reports")]
+    pub changes: bool,
+
+    /// kills: only these signals, by name or number: TERM,9,SIGUSR1
+    #[arg(long, value_name = "SIGNAL,...", value_delimiter = ',', help_heading = "Kills and exec")]
+    pub signal: Vec<String>,
+
+    /// kills: every signal, not only those that end or stop a process; exec --tree: kernel threads too
+    #[arg(long, help_heading = "Kills and exec")]
+    pub all: bool,
+
+    /// kills: both command lines, chains of parents, siginfo
+    #[arg(short = 'v', long, help_heading = "Kills and exec")]
+    pub verbose: bool,
+
+    /// exec: the tree of processes with their lifetimes
+    #[arg(long, help_heading = "Kills and exec")]
+    pub tree: bool,
 
     /// What a report adds up by, e.g. comm,state,syscall; docs/analyze.md has the keys of each report
     #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]

@@ -7,9 +7,12 @@ use anyhow::{Result, bail};
 use systape_abi::{FlagStyle, Selection};
 
 use crate::args::{Args, Format, Sort, SummaryMode};
+use crate::block;
+use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::render::text::Look;
 use crate::runs::options::{self, Options};
+use crate::signals::Choice;
 use crate::timespec;
 
 /// The tape that is read when none is named.
@@ -67,8 +70,12 @@ pub struct Config {
     pub file: PathBuf,
     /// Which calls.
     pub filters: Filters,
-    /// Whether calls are listed.
+    /// Whether there is a listing.
     pub listing: bool,
+    /// Whether calls are in it: not when `-e` names other events only.
+    pub calls: bool,
+    /// The other events that are.
+    pub events: Wanted,
     /// Whether they are summed up.
     pub summary: bool,
     /// Whether the summary counts each errno.
@@ -83,14 +90,73 @@ pub struct Config {
     pub look: Look,
     /// Whether the child's side of clone is listed.
     pub clone_child: bool,
+    /// block: histograms.
+    pub hist: bool,
+    /// block: sums.
+    pub top: bool,
+    /// net: each change of state.
+    pub changes: bool,
+    /// What a report adds up by, as typed.
+    pub by: Vec<String>,
     /// Text, JSON or CSV.
     pub format: Format,
     /// Exit with 3 when something is missing.
     pub fail_on_loss: bool,
+    /// Options of kills and exec.
+    pub life: Life,
     /// Options of the scheduler reports.
     pub sched: Options,
     /// Whether the summary says how much of a call was on a CPU.
     pub cpu_time: bool,
+}
+
+/// What kills and exec are asked beside the filters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Life {
+    /// Which signals.
+    pub signals: Choice,
+    /// Everything about each signal.
+    pub verbose: bool,
+    /// The tree of processes.
+    pub tree: bool,
+    /// Kernel threads in the tree too.
+    pub kernel_threads: bool,
+}
+
+impl Life {
+    fn resolve(args: &Args, report: Report) -> Result<Self> {
+        let of = |given: bool, option: &str, reports: &[Report], which: &str| -> Result<()> {
+            if given && !reports.contains(&report) {
+                bail!("{option} belongs to {which}");
+            }
+            Ok(())
+        };
+        of(!args.signal.is_empty(), "--signal", &[Report::Kills], "'analyze kills'")?;
+        of(args.verbose, "-v", &[Report::Kills], "'analyze kills'")?;
+        of(args.tree, "--tree", &[Report::Exec], "'analyze exec'")?;
+        of(args.all, "--all", &[Report::Kills, Report::Exec], "'analyze kills' and 'analyze exec --tree'")?;
+        if matches!(report, Report::Kills | Report::Exec) {
+            let calls = [("-e", !args.events.is_empty()), ("--duration", args.duration.is_some())];
+            let all = [("-C", args.cpus.is_some()), ("--failure", args.failure && report == Report::Kills)];
+            if let Some((option, _)) = calls.iter().chain(&all).find(|(_, given)| *given) {
+                bail!("{option} is about calls: this report cannot be narrowed by it");
+            }
+        }
+        if args.all && !args.signal.is_empty() {
+            bail!("--all and --signal: give one of them");
+        }
+        let number = |name: &String| match systape_abi::signal_number(name) {
+            Some(number) => Ok(number),
+            None => bail!("--signal {name}: there is no such signal"),
+        };
+        let numbers = args.signal.iter().map(number).collect::<Result<Vec<u32>>>()?;
+        let signals = match numbers {
+            _ if args.all => Choice::All,
+            numbers if numbers.is_empty() => Choice::Fatal,
+            numbers => Choice::These(numbers),
+        };
+        Ok(Self { signals, verbose: args.verbose, tree: args.tree, kernel_threads: args.all })
+    }
 }
 
 impl Config {
@@ -108,14 +174,23 @@ impl Config {
         if listing && summary && args.format == Format::Csv {
             bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
         }
+        check_block_and_net(report, args)?;
+        let filters = filters(args)?;
+        let events = Wanted::parse(filters.selection.other_events())?;
+        let calls = filters.selection.selects_calls();
+        if summary && !calls {
+            bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
+        }
         let color = args.format == Format::Text
             && std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Ok(Self {
             report,
             file,
-            filters: filters(args)?,
+            filters,
             listing,
+            calls,
+            events,
             summary,
             errnos: args.errno_summary,
             mode: args.summary_mode,
@@ -129,12 +204,53 @@ impl Config {
                 color,
             },
             clone_child: args.clone_child,
+            hist: args.hist,
+            top: args.top,
+            changes: args.changes,
+            by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
+            life: Life::resolve(args, report)?,
             sched: Options::resolve(args, report)?,
             cpu_time: cpu_time(args, report, summary)?,
         })
     }
+}
+
+/// What these two reports cannot do, said instead of ignored.
+fn check_block_and_net(report: Report, args: &Args) -> Result<()> {
+    let name = match report {
+        Report::Block => "block",
+        Report::Net => "net",
+        _ => {
+            if args.hist || args.top || args.changes {
+                bail!("--hist and --top belong to 'analyze block', --events to 'analyze net'");
+            }
+            return Ok(());
+        }
+    };
+    if !args.events.is_empty() {
+        bail!("-e selects calls: 'analyze {name}' takes the other filters");
+    }
+    if args.cpus.is_some() {
+        bail!("-C: what 'analyze {name}' shows is recorded without a CPU");
+    }
+    if report == Report::Net {
+        if args.hist || args.top || !args.by.is_empty() {
+            bail!("--hist, --top and --by are not for 'analyze net'");
+        }
+        return Ok(());
+    }
+    if args.changes {
+        bail!("--events belongs to 'analyze net'");
+    }
+    if args.hist && args.top {
+        bail!("--hist and --top are two answers: give one of them");
+    }
+    if !args.by.is_empty() && !args.hist && !args.top {
+        bail!("--by needs --top or --hist");
+    }
+    block::by::keys(&args.by, &[]).map(drop)
 }
 
 /// Bare `--cpu` adds columns to the summary.
@@ -191,9 +307,6 @@ fn distance(a: &str, b: &str) -> usize {
 
 fn filters(args: &Args) -> Result<Filters> {
     let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
-    if let Some(event) = selection.other_events().first() {
-        bail!("-e '{}:{}': this version lists syscalls only", event.family, event.event);
-    }
     let comms = args.comm.iter().flat_map(|names| names.split(',')).filter(|name| !name.is_empty());
     Ok(Filters {
         longer_than: match &args.duration {

@@ -129,6 +129,27 @@ impl<'a> Scope<'a> {
             && (f.comms.is_empty() || f.comms.iter().any(|glob| glob::matches(glob.as_bytes(), &task.comm)))
     }
 
+    /// Whether an event of `task` passes; one of nobody known passes unless tasks are asked for, but with `-G` its own `cgroup` (0 = not
+    /// known) decides.
+    pub fn blamed(&self, task: Option<&Task>, cgroup: u64) -> bool {
+        let f = self.filters;
+        match task {
+            Some(task) => self.task(task),
+            None => {
+                f.pids.is_empty()
+                    && f.tids.is_empty()
+                    && self.uids.is_none()
+                    && f.comms.is_empty()
+                    && self.cgroup_ids.as_ref().is_none_or(|ids| ids.contains(&cgroup))
+            }
+        }
+    }
+
+    /// Whether an event at `ts` passes `--time`.
+    pub fn at(&self, ts: u64) -> bool {
+        ts >= self.from && ts < self.to
+    }
+
     /// Whether `call` passes `-e`.
     pub fn call(&self, call: &Call) -> Pick {
         let (selection, abi) = (&self.filters.selection, Abi::from_raw(call.abi));
@@ -318,6 +339,19 @@ mod tests {
         assert_eq!(failing(&core), 5, "in flight, killed and no-return have no result");
         core.errno.fill(512);
         assert_eq!(failing(&core), 0, "a restart is no failure");
+    }
+
+    #[test]
+    fn nobody_passes_only_when_nobody_is_asked_for() {
+        let session = Session { cgroups: vec![(7, b"/a".to_vec())], ..Session::default() };
+        let passes =
+            |filters: Filters, cgroup| Scope::new(&filters, &session, 0, Clock::default).unwrap().blamed(None, cgroup);
+        assert!(passes(filters(), 0));
+        assert!(!passes(Filters { pids: vec![1], ..filters() }, 0));
+        assert!(!passes(Filters { comms: vec!["*".into()], ..filters() }, 7));
+        let grouped = || Filters { cgroups: vec!["/a".into()], ..filters() };
+        assert!(passes(grouped(), 7));
+        assert!(!passes(grouped(), 0));
     }
 
     #[test]

@@ -8,19 +8,26 @@
 //! bytes everywhere. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
 
 pub mod args;
+pub mod block;
 pub mod calls;
 pub mod clock;
 pub mod config;
+pub mod devices;
+pub mod events;
+pub mod families;
 pub mod filter;
 pub mod generate;
 pub mod glob;
 pub mod load;
 pub mod loss;
+pub mod net;
 pub mod output;
+pub mod processes;
 pub mod render;
 pub mod reports;
 pub mod run;
 pub mod runs;
+pub mod signals;
 pub mod stream;
 pub mod summary;
 pub mod timespec;

@@ -137,7 +137,12 @@ pub fn is_loss(cause: GapCause) -> bool {
 
 /// Whether calls are missing by `gap`.
 pub fn loses_calls(gap: &Gap) -> bool {
-    is_loss(gap.cause) && of_families(gap.family, &[Family::Syscall])
+    loses(gap, &[Family::Syscall])
+}
+
+/// Whether events of `families` are missing by `gap`.
+pub fn loses(gap: &Gap, families: &[Family]) -> bool {
+    is_loss(gap.cause) && of_families(gap.family, families)
 }
 
 /// Whether events of `families` are missing by `gap`, and ones that `scope` asks for.

@@ -26,6 +26,31 @@ impl Part {
     }
 }
 
+/// Both parts' lines in order; of equal keys, `a`'s first.
+pub fn merged(a: Part, b: Part) -> Part {
+    if a.marks.is_empty() || b.marks.is_empty() {
+        return if a.marks.is_empty() { b } else { a };
+    }
+    let mut both = Part {
+        bytes: Vec::with_capacity(a.bytes.len() + b.bytes.len()),
+        marks: Vec::with_capacity(a.marks.len() + b.marks.len()),
+    };
+    let (mut from, mut at) = ([0; 2], [0; 2]);
+    let parts = [&a, &b];
+    while at[0] < a.marks.len() || at[1] < b.marks.len() {
+        let key = |side: usize| parts[side].marks.get(at[side]).map(|(key, _)| *key);
+        let side = match (key(0), key(1)) {
+            (Some(first), Some(second)) => usize::from(second < first),
+            (first, _) => usize::from(first.is_none()),
+        };
+        let (key, end) = parts[side].marks[at[side]];
+        both.bytes.extend_from_slice(&parts[side].bytes[from[side]..end]);
+        both.end_line(key);
+        (from[side], at[side]) = (end, at[side] + 1);
+    }
+    both
+}
+
 /// A line that waits for its place: key, then a tie-breaker, then the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loose {
@@ -161,6 +186,24 @@ mod tests {
 
     fn line(call: Span) -> Vec<u8> {
         format!("{} {}\n", call.0, call.1).into_bytes()
+    }
+
+    #[test]
+    fn merging_keeps_order() {
+        let part = |lines: &[(u64, &str)]| {
+            let mut part = Part::default();
+            for (key, text) in lines {
+                part.bytes.extend_from_slice(text.as_bytes());
+                part.end_line(*key);
+            }
+            part
+        };
+        let text = |part: Part| String::from_utf8(part.bytes).unwrap();
+        let (a, b) = (part(&[(1, "a"), (5, "bb"), (9, "c")]), part(&[(0, "x"), (5, "y"), (6, "z"), (10, "w")]));
+        let both = merged(a.clone(), b);
+        assert_eq!(both.marks.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [0, 1, 5, 5, 6, 9, 10]);
+        assert_eq!(text(both), "xabbyzcw");
+        assert_eq!(text(merged(a, Part::default())), "abbc");
     }
 
     /// The way the listing drives merger and plan, `batch` segments at a time.

@@ -1,5 +1,5 @@
 //! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
-//! sample tape of `common`. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
+//! tapes of `common`: sample.tape, events.tape, life.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
 
 mod common;
 
@@ -12,6 +12,8 @@ use common::Place;
 fn goldens() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/analyzer");
     let place = Place::with_sample();
+    common::events::write(&place.path("events.tape"), false);
+    common::life::write(&place.path("life.tape"), &[]);
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut wrong = Vec::new();
     let mut count = 0;

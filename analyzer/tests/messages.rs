@@ -60,7 +60,17 @@ fn crc32c(bytes: &[u8]) -> u32 {
 fn bad_usage_is_2() {
     let place = Place::with_sample();
     fails(&place, "-e opennat sample.tape", 2, &["opennat", "openat"]);
-    fails(&place, "-e sched:* sample.tape", 2, &["sched"]);
+    fails(&place, "-e sched:no_such sample.tape", 2, &["sched:no_such", "sched:sched_switch"]);
+    fails(&place, "-s -e sched:* sample.tape", 2, &["-s"]);
+    fails(&place, "--top sample.tape", 2, &["analyze block"]);
+    fails(&place, "block --top --hist sample.tape", 2, &["--hist and --top"]);
+    fails(&place, "block --top --by state sample.tape", 2, &["--by state", "cgroup"]);
+    fails(&place, "block --by disk sample.tape", 2, &["--top"]);
+    fails(&place, "block -C 1 sample.tape", 2, &["-C"]);
+    fails(&place, "net -e read sample.tape", 2, &["-e"]);
+    fails(&place, "block sample.tape", 1, &["block I/Os were not recorded", "syscall, process"]);
+    fails(&place, "net sample.tape", 1, &["connections were not recorded"]);
+    fails(&place, "-e signal:* sample.tape", 1, &["signal events were not recorded"]);
     fails(&place, "--duration fast sample.tape", 2, &["--duration", "fast"]);
     fails(&place, "--time 1,2,3 sample.tape", 2, &["--time"]);
     fails(&place, "-C x sample.tape", 2, &["-C"]);

@@ -7,6 +7,7 @@
 mod floor;
 mod offline;
 mod stats;
+mod switches;
 mod timed;
 mod tools;
 mod workload;
@@ -63,5 +64,6 @@ fn bench() -> Result<()> {
         let traces = workload::run(&tools, &load, dir.path(), rounds)?;
         offline::run(&tools, &traces, rounds)?;
     }
+    switches::run(&tools, dir.path(), rounds)?;
     Ok(())
 }

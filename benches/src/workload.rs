@@ -80,11 +80,12 @@ fn make_tree(tree: &Path) -> std::io::Result<()> {
 /// Runs `load` every way, `rounds` times, and prints what it cost.
 pub fn run(tools: &Tools, load: &Load, dir: &Path, rounds: usize) -> Result<Traces> {
     let (tape, perf_data) = (dir.join("bench.tape"), dir.join("perf.data"));
-    let mut ways: Vec<Way> = ["bare", "two empty programs (floor)", "record", "perf trace record"]
-        .into_iter()
-        .filter(|name| tools.perf || !name.starts_with("perf"))
-        .map(Way::new)
-        .collect();
+    let mut ways: Vec<Way> =
+        ["bare", "two empty programs (floor)", "record", "record --families syscall", "perf trace record"]
+            .into_iter()
+            .filter(|name| tools.perf || !name.starts_with("perf"))
+            .map(Way::new)
+            .collect();
     let (mut cpu, mut idle_cpu, mut calls, mut info) = (Samples::default(), Samples::default(), 0, Value::Null);
     // one run that is not counted: caches
     way(tools, load, dir, "bare", &tape, &perf_data)?;
@@ -127,6 +128,13 @@ fn way(tools: &Tools, load: &Load, dir: &Path, name: &str, tape: &Path, perf_dat
     let mut command = match name {
         "bare" => Command::new(&tools.bench),
         "record" => with(&tools.record, &["-o".as_ref(), tape.as_ref(), "--".as_ref()]),
+        "record --families syscall" => {
+            let other = dir.join("calls.tape");
+            with(
+                &tools.record,
+                &["--families".as_ref(), "syscall".as_ref(), "-o".as_ref(), other.as_ref(), "--".as_ref()],
+            )
+        }
         "perf trace record" => with("perf".as_ref(), &["trace", "record", "-o"].map(AsRef::as_ref)),
         _ => with(&tools.bench, &["floor", "--"].map(AsRef::as_ref)),
     };
@@ -140,13 +148,15 @@ fn way(tools: &Tools, load: &Load, dir: &Path, name: &str, tape: &Path, perf_dat
     timed::read(&times)
 }
 
-fn with(program: &Path, args: &[&std::ffi::OsStr]) -> Command {
+/// A command with arguments.
+pub fn with(program: &Path, args: &[&std::ffi::OsStr]) -> Command {
     let mut command = Command::new(program);
     command.args(args);
     command
 }
 
-fn run_quietly(command: &mut Command) -> Result<()> {
+/// Runs it with its output thrown away.
+pub fn run_quietly(command: &mut Command) -> Result<()> {
     let out = command.stdin(Stdio::null()).stdout(Stdio::null()).output().with_context(|| format!("{command:?}"))?;
     if !out.status.success() {
         bail!("{command:?}: {}: {}", out.status, String::from_utf8_lossy(&out.stderr).trim());
@@ -161,21 +171,24 @@ fn record_nothing(tools: &Tools, dir: &Path) -> Result<PathBuf> {
     Ok(tape)
 }
 
-fn tape_info(tools: &Tools, tape: &Path) -> Result<Value> {
+/// `analyze info` of a tape.
+pub fn tape_info(tools: &Tools, tape: &Path) -> Result<Value> {
     let out = Command::new(&tools.analyze).arg("info").arg(tape).args(["--format", "json"]).output()?;
     serde_json::from_slice(&out.stdout).context("analyze info --format json")
 }
 
-fn seconds(ns: &Value) -> f64 {
+/// Seconds of a number of ns.
+pub fn seconds(ns: &Value) -> f64 {
     ns.as_f64().unwrap_or(f64::NAN) / 1e9
 }
 
-fn sum(object: &Value) -> u64 {
+/// The sum of an object's numbers.
+pub fn sum(object: &Value) -> u64 {
     object.as_object().map_or(0, |o| o.values().filter_map(Value::as_u64).sum())
 }
 
 /// Events perf says it lost.
-fn perf_lost(data: &Path) -> u64 {
+pub fn perf_lost(data: &Path) -> u64 {
     let out = Command::new("perf").args(["report", "--stats", "-i"]).arg(data).stderr(Stdio::null()).output();
     let text = out.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
     let lost = text.lines().filter_map(|l| l.trim().strip_prefix("LOST")).filter_map(|l| l.split(':').nth(1));

@@ -3,10 +3,12 @@
 //!     cargo run --release -p systape-format --example bench_codec [ROWS]
 //!
 //! `dd`: one thread, read and write of one byte in turn. `mixed`: 100 threads, 60 calls, skewed durations, errors,
-//! pointers and paths behind fds. One thread; the best of five runs is printed.
+//! pointers and paths behind fds. `sched`: switches, each with the wake-up before it, of 60 tasks on 4 CPUs. One thread;
+//! the best of five runs is printed.
 
 use std::time::Instant;
 
+use systape_format::model::{Switch, Wakeup};
 use systape_format::{
     BlockKind, Call, CallState, Core, Encoder, End, SegmentBuilder, SegmentData, Session, SyscallRow, Tape, Task,
     Writer,
@@ -102,6 +104,73 @@ fn mixed(rows: usize) -> Vec<SegmentData> {
     })
 }
 
+/// CPUs of `sched`.
+const CPUS: usize = 4;
+
+/// Every CPU goes from idle to a task that was woken, sometimes to another that waited, and back. `rows` switches.
+fn sched(rows: usize) -> Vec<SegmentData> {
+    let mut rng = Rng(11);
+    let mut running = [0u32; CPUS];
+    let mut home = [0u32; 61];
+    segments(rows, move |b, now| {
+        let cpu = rng.below(CPUS as u64) as u32;
+        let prev = running[cpu as usize];
+        // Few tasks do most; from idle a task, from a task mostly idle.
+        let who = 1 + (rng.below(60).min(rng.below(60))) as u32;
+        let elsewhere = running.contains(&who);
+        let next = if elsewhere || (prev != 0 && rng.below(10) < 7) { 0 } else { who };
+        *now += rng.dur(3000);
+        if next == prev {
+            return;
+        }
+        let of = |b: &mut SegmentBuilder, i: u32| b.intern_task(&task(i));
+        let (prev_id, next_id) = (of(b, prev), of(b, next));
+        if next != 0 {
+            let irq = rng.below(3) == 0;
+            let waker_cpu = if irq { cpu } else { rng.below(CPUS as u64) as u32 };
+            let waker = (!irq).then(|| of(b, running[waker_cpu as usize]));
+            let target_cpu = std::mem::replace(&mut home[next as usize], cpu);
+            let ts = *now - 1000 - rng.below(1500);
+            b.push_wakeup(Wakeup { ts, cpu: waker_cpu, waker, wakee: next_id, target_cpu, new: rng.below(500) == 0 });
+        }
+        let preempted = prev != 0 && rng.below(8) == 0;
+        let prev_state = if prev == 0 || preempted { 0 } else { 1 + u32::from(rng.below(12) == 0) };
+        running[cpu as usize] = next;
+        b.push_switch(Switch { ts: *now, cpu, prev: prev_id, next: next_id, prev_state, preempted });
+    })
+}
+
+fn run_sched(rows: usize) -> Result<(), systape_format::Error> {
+    let (_, encoded) = best(|| {
+        let data = sched(rows);
+        let start = Instant::now();
+        let mut encoder = Encoder::new(3);
+        let mut writer = Writer::create(Vec::new(), [1; 16], &Session::default())?;
+        for segment in data {
+            writer.segment(encoder.segment(segment)?)?;
+        }
+        writer.finish(&End::default()).map(|bytes| (bytes, start.elapsed()))
+    });
+    let (bytes, encode) = encoded?;
+    let tape = Tape::from_bytes(bytes)?;
+    let all = || (0..tape.segments().len()).map(|i| tape.segment(i));
+    let (read, (switches, wakeups)) = best(|| {
+        all().fold((0, 0), |(switches, wakeups), s| {
+            let dict = s.dict().expect("own tape");
+            let (a, b) = (s.switches(&dict).expect("own tape"), s.wakeups(&dict).expect("own tape"));
+            (switches + a.len(), wakeups + b.len())
+        })
+    });
+    println!("sched: {switches} switches, {wakeups} wake-ups, {} segments", tape.segments().len());
+    for (kind, rows) in [(BlockKind::Sched, switches), (BlockKind::Wakeups, wakeups)] {
+        let stored: u64 = all().map(|s| s.stored_len(kind)).sum();
+        println!("  {:<16} {:.3} bytes/row", kind.name(), stored as f64 / rows as f64);
+    }
+    let rows = (switches + wakeups) as f64;
+    println!("  encode {:.1} ns/row, decode {:.2}", encode.as_nanos() as f64 / rows, read / rows);
+    Ok(())
+}
+
 fn best<T>(mut f: impl FnMut() -> T) -> (f64, T) {
     let mut result = None;
     let mut least = f64::MAX;
@@ -190,5 +259,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rows = std::env::args().nth(1).map_or(Ok(1_000_000), |arg| arg.parse())?;
     run("dd", rows, dd)?;
     run("mixed", rows, mixed)?;
+    run_sched(rows)?;
     Ok(())
 }

@@ -466,6 +466,16 @@ pub struct End {
     pub own_calls: u64,
 }
 
+/// Exit status a shell shows for a wait status such as [`End::command_exit`]: the program's own, or 128 + the signal that
+/// ended it. None for a negative one: there was no command, or it had not ended.
+pub fn shell_status(wait: i32) -> Option<u8> {
+    match (wait, wait & 0x7f) {
+        (..0, _) => None,
+        (_, 0) => Some((wait >> 8 & 0xff) as u8),
+        (_, signal) => Some(128 + signal as u8),
+    }
+}
+
 /// The task and call tables of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dict {
@@ -569,11 +579,12 @@ pub struct SegmentInfo {
     pub carry_rows: u32,
     /// Least start among carry rows; 0 = there are none.
     pub carry_start_min: u64,
-    /// Least start of a call, or ts of a process event if that is less; of a segment of gaps alone, their least `first`.
+    /// Least start of a call or block I/O, or ts of another event if that is less; of a segment of gaps alone, their least
+    /// `first`.
     pub start_min: u64,
-    /// Least end of a call, ts of a process event, or `first` of a gap.
+    /// Least end of a call or block I/O, ts of another event, or `first` of a gap.
     pub end_min: u64,
-    /// Greatest end of a call, ts of a process event, or `last` of a gap.
+    /// Greatest end of a call or block I/O, ts of another event, or `last` of a gap.
     pub end_max: u64,
     /// Longest call; u64::MAX = not known (recovered without index).
     pub max_dur: u64,
@@ -596,5 +607,19 @@ impl SegmentInfo {
             (None, Some(bloom)) => crate::message::pid_in_bloom(bloom, pid),
             (None, None) => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_status;
+
+    #[test]
+    fn statuses_are_the_shells() {
+        assert_eq!(shell_status(0), Some(0));
+        assert_eq!(shell_status(3 << 8), Some(3));
+        assert_eq!(shell_status(9), Some(137));
+        assert_eq!(shell_status(11 | 0x80), Some(139));
+        assert_eq!(shell_status(-1), None);
     }
 }

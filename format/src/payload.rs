@@ -236,7 +236,7 @@ fn decompress(
 /// `len` of a list of structs `B`, refused when a message of this size cannot hold it.
 ///
 /// A list may claim structs without fields, which take no room: its length alone says nothing about memory. Ours are
-/// never smaller than version 1.0 has them.
+/// never smaller than the version that brought them has them.
 pub(crate) fn list_len<B: HasStructSize>(what: &'static str, name: &str, len: u32, header: &Header) -> Result<usize> {
     let words = u32::from(B::STRUCT_SIZE.data) + u32::from(B::STRUCT_SIZE.pointers);
     plain_len(what, name, len, words * 8, header)

@@ -355,6 +355,7 @@ fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Ancestor, OomMemory, SignalInfo, SignalKind};
 
     #[test]
     fn interning_gives_each_value_one_number() {
@@ -389,5 +390,106 @@ mod tests {
         assert_eq!(data.values[0].status, ByteStatus::Truncated);
         assert_eq!(data.values[0].full, 2 << 20);
         assert_eq!(data.values[0].len, MAX_VALUE);
+    }
+
+    fn signal() -> SignalEvent {
+        SignalEvent {
+            ts: 0,
+            kind: SignalKind::Generate,
+            sig: 9,
+            code: 0,
+            errno: 0,
+            info: SignalInfo::Unknown,
+            result: 0,
+            flags: 0,
+            target: 0,
+            sender: None,
+            call: None,
+            call_args: [1; 4],
+            call_path: Vec::new(),
+            si_pid: 0,
+            si_uid: 0,
+            addr: 0,
+            ip: 0,
+            sender_ancestors: Vec::new(),
+            target_ancestors: Vec::new(),
+            argv: Vec::new(),
+            argv_status: ByteStatus::Whole,
+            argv_full: 0,
+            oom: OomMemory::default(),
+        }
+    }
+
+    /// Pushes until it is full; the largest block must be within the estimate, and that within a block.
+    fn fill(what: &str, mut push: impl FnMut(&mut SegmentBuilder, u64)) {
+        let mut b = SegmentBuilder::new(0);
+        assert_eq!(b.intern_task(&Task::default()), 0);
+        assert!(b.is_empty());
+        // Bits without a pattern: no column can be narrow.
+        let mut noise = 0x9e37_79b9_7f4a_7c15u64;
+        let mut n = 0;
+        while !b.is_full() {
+            noise = noise.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            push(&mut b, noise ^ noise >> 29);
+            assert!(!b.is_empty(), "{what}");
+            n += 1;
+        }
+        assert!(n <= FULL_ROWS, "{what}: {n} rows");
+        let estimate = b.raw_bytes();
+        let segment = crate::Encoder::new(1).segment(b.finish(u64::MAX)).expect("fits blocks");
+        let raw = segment.blocks.iter().map(|b| b.header.raw_len as usize).max().unwrap_or(0);
+        // The head of a message, and of each column, comes on top.
+        assert!(raw <= estimate + 1024, "{what}: {raw} bytes, estimated {estimate}");
+    }
+
+    #[test]
+    fn each_kind_fills_a_segment_before_a_block_is_too_large() {
+        let half = |r: u64| r as u32;
+        fill("switches", |b, r| {
+            let prev_state = half(r >> 7);
+            b.push_switch(Switch { ts: r, cpu: half(r >> 3), prev_state, preempted: true, ..Switch::default() });
+        });
+        fill("wakeups", |b, r| {
+            b.push_wakeup(Wakeup {
+                ts: r,
+                cpu: half(r),
+                target_cpu: half(r >> 9),
+                new: r & 1 != 0,
+                ..Wakeup::default()
+            });
+        });
+        fill("blocks", |b, r| {
+            b.push_block(BlockIo {
+                complete: r,
+                queued: r.rotate_left(7),
+                issued: r.rotate_left(17),
+                dev: half(r),
+                sector: r.rotate_left(27),
+                bytes: half(r >> 5),
+                flags: half(r >> 11),
+                errno: r as u16,
+                requeues: (r >> 13) as u16,
+                merged: (r >> 23) as u16,
+                cgroup_id: r.rotate_left(37),
+                inode: r.rotate_left(47),
+                ..BlockIo::default()
+            });
+        });
+        fill("urings", |b, r| b.push_uring(UringOp { ts: r, task: 0, op: r as u8 }));
+        fill("nets", |b, r| {
+            b.push_net(NetState { ts: r, saddr: vec![1; 40], daddr: vec![2; 16], ..NetState::default() });
+        });
+        fill("signals", |b, r| b.push_signal(SignalEvent { ts: r, ..signal() }));
+        let ancestors = vec![Ancestor { comm: vec![b'x'; 3000], ..Ancestor::default() }; 300];
+        fill("long signals", |b, r| {
+            let (sender_ancestors, target_ancestors) = (ancestors.clone(), ancestors.clone());
+            let argv = vec![b'a'; MAX_VALUE + 5];
+            let call_path = argv.clone();
+            b.push_signal(SignalEvent { ts: r, argv, call_path, sender_ancestors, target_ancestors, ..signal() });
+            let kept = b.data.signals.last().expect("pushed");
+            assert_eq!((kept.argv.len(), kept.argv_status), (MAX_VALUE, ByteStatus::Truncated));
+            assert_eq!(kept.argv_full, MAX_VALUE as u64 + 5);
+            assert_eq!((kept.call_path.len(), kept.sender_ancestors.len()), (MAX_VALUE, MAX_ANCESTORS));
+        });
     }
 }

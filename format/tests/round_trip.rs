@@ -10,8 +10,8 @@ use systape_format::model::{
     SignalKind, Switch, UringOp, Wakeup,
 };
 use systape_format::{
-    ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap, GapCause,
-    InFlight, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow, Tape, Task, Writer,
+    BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
+    GapCause, InFlight, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow, Tape, Task, Writer,
 };
 
 fn check(windows: &[Window]) {
@@ -363,6 +363,90 @@ fn a_segment_of_gaps_alone_has_times() {
 }
 
 #[test]
+fn a_segment_of_events_alone_has_times() {
+    let w = Window { events: common::events(1000), rows: vec![], captured: vec![], processes: vec![], ..window(0) };
+    check(std::slice::from_ref(&w));
+    let tape = Tape::from_bytes(encode(std::slice::from_ref(&w))).unwrap();
+    assert_eq!(tape.verify(&|_| ()), []);
+    let info = &tape.segments()[0];
+    // The I/O was queued before the window; the first switch was late.
+    assert_eq!((info.rows, info.start_min, info.end_min, info.end_max), (0, 900, 995, 1500));
+    assert_eq!(info.pids, Some(vec![100]));
+    let switches = Events { switches: w.events.switches.clone(), ..Events::default() };
+    let tape = Tape::from_bytes(encode(&[Window { events: switches, gaps: vec![], ..w }])).unwrap();
+    let info = &tape.segments()[0];
+    assert_eq!((info.start_min, info.end_min, info.end_max), (995, 995, 1020));
+    assert_eq!(tape.segment(0).wakeups(&tape.segment(0).dict().unwrap()).unwrap(), [], "none were written");
+}
+
+#[test]
+fn events_at_the_edges_of_time() {
+    let ends = [u64::MAX, 0, u64::MAX, 1, 0];
+    let io = |&t: &u64| BlockIo { complete: t, issued: u64::MAX, queued: t, ..BlockIo::default() };
+    let sent = &common::events(1000).signals[1];
+    let w = Window {
+        start: 10,
+        end: u64::MAX,
+        tasks: vec![Task::default()],
+        calls: vec![Call::default(), Call { abi: 1, nr: 62 }],
+        events: Events {
+            switches: ends.map(|ts| Switch { ts, cpu: u32::MAX, prev_state: u32::MAX, ..Switch::default() }).to_vec(),
+            wakeups: ends.map(|ts| Wakeup { ts, target_cpu: u32::MAX, ..Wakeup::default() }).to_vec(),
+            blocks: ends.iter().map(io).collect(),
+            signals: ends.map(|ts| SignalEvent { ts, target: 0, ..sent.clone() }).to_vec(),
+            nets: ends.map(|ts| NetState { ts, ..NetState::default() }).to_vec(),
+            urings: ends.map(|ts| UringOp { ts, ..UringOp::default() }).to_vec(),
+        },
+        ..Window::default()
+    };
+    check(&[w]);
+}
+
+#[test]
+fn a_wrong_time_of_an_event_is_told() {
+    let whole = encode(&[window(0)]);
+    let kinds = [BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals, BlockKind::Net];
+    for kind in kinds.into_iter().chain([BlockKind::Uring]) {
+        let blocks = Tape::from_bytes(whole.clone()).unwrap().blocks();
+        let at = blocks.iter().find(|b| b.kind == kind).unwrap().offset as usize;
+        let mut bytes = whole.clone();
+        // Its header's end_max: later than anything in the segment.
+        bytes[at + 56..at + 64].copy_from_slice(&9999u64.to_le_bytes());
+        common::fix_crc(&mut bytes, at);
+        let tape = Tape::from_bytes(bytes).unwrap();
+        assert!(tape.findings().iter().any(|f| f.text.contains("the index is not used")), "{kind:?}");
+        let findings = tape.verify(&|_| ());
+        assert!(findings.iter().any(|f| f.text.contains("the events")), "{kind:?}: {findings:?}");
+    }
+}
+
+#[test]
+fn old_tapes_have_none_of_the_new_families() {
+    for name in ["kernel-6.1-sh.tape", "kernel-6.12-sh.tape"] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes").join(name);
+        let tape = Tape::open(&path).unwrap();
+        assert_eq!(tape.version(), (1, 0));
+        assert_eq!(tape.verify(&|_| ()), []);
+        assert_eq!((&tape.session().device_links[..], &tape.session().families[..]), (&[][..], &[][..]));
+        for cp in systape_format::exercise::read_checkpoints(&tape) {
+            let cp = cp.unwrap();
+            assert_eq!((cp.run, cp.commands), (vec![], vec![]));
+        }
+        assert_ne!(tape.segments().len(), 0);
+        for (i, s) in read_segments(&tape).into_iter().enumerate() {
+            assert!(!s.core.unwrap().unwrap().dur.is_empty());
+            assert_eq!(s.switches.unwrap().unwrap(), []);
+            assert_eq!(s.wakeups.unwrap().unwrap(), []);
+            assert_eq!(s.blocks.unwrap().unwrap(), []);
+            assert_eq!(s.signals.unwrap().unwrap(), []);
+            assert_eq!(s.nets.unwrap().unwrap(), []);
+            assert_eq!(s.urings.unwrap().unwrap(), []);
+            assert!(!tape.segment(i).has(BlockKind::Sched));
+        }
+    }
+}
+
+#[test]
 fn many_pids_are_in_a_filter() {
     let tasks: Vec<Task> = (0..200).map(|i| Task { pid: 5000 + i, ..task(i) }).collect();
     let w = Window { tasks, ..window(0) };
@@ -423,12 +507,12 @@ fn a_large_checkpoint_takes_several_blocks() {
     }
     let bytes = writer.finish(&End::default()).unwrap();
     let tape = Tape::from_bytes(bytes.clone()).unwrap();
-    let parts = tape.blocks().iter().filter(|b| b.kind == systape_format::BlockKind::Checkpoint).count();
+    let parts = tape.blocks().iter().filter(|b| b.kind == BlockKind::Checkpoint).count();
     assert!(parts >= 6, "{parts}");
     assert_eq!(tape.checkpoints(), 2);
     assert!(tape.checkpoint(1).unwrap() == cp);
     // Without the index, and with the last part of the second checkpoint gone.
-    let last = tape.blocks().iter().rfind(|b| b.kind == systape_format::BlockKind::Checkpoint).unwrap().offset;
+    let last = tape.blocks().iter().rfind(|b| b.kind == BlockKind::Checkpoint).unwrap().offset;
     let tape = Tape::from_bytes(bytes[..last as usize].to_vec()).unwrap();
     assert!(tape.checkpoint(0).unwrap() == cp);
     assert!(matches!(tape.checkpoint(1), Err(Error::Missing { segment: 1, .. })));
@@ -453,7 +537,7 @@ fn a_long_recording_has_several_index_blocks() {
     }
     let bytes = writer.finish(&end(n * 10)).unwrap();
     let tape = Tape::from_bytes(bytes).unwrap();
-    let index = tape.blocks().iter().filter(|b| b.kind == systape_format::BlockKind::Index).count();
+    let index = tape.blocks().iter().filter(|b| b.kind == BlockKind::Index).count();
     assert!(index > 1, "{index}");
     assert_eq!(tape.segments().len() as u64, n);
     assert_eq!(tape.findings(), []);
@@ -474,6 +558,33 @@ fn a_row_outside_the_tables_is_refused() {
     b.push_syscall(SyscallRow::default());
     let e = Encoder::new(1).segment(b.finish(1)).unwrap_err();
     assert!(e.to_string().contains("task 0 was not interned"), "{e}");
+    let refused = |what: &str, events: Events| {
+        let w = Window { tasks: vec![Task::default()], calls: vec![Call::default()], events, ..Window::default() };
+        let e = Encoder::new(1).segment(w.data()).unwrap_err();
+        assert!(e.to_string().contains(what) && e.to_string().contains("1 was not interned"), "{what}: {e}");
+    };
+    let Events { switches, wakeups, blocks, signals, nets, urings } = common::events(1000);
+    refused("task of a switch", Events { switches, ..Events::default() });
+    refused("task of a wake-up", Events { wakeups, ..Events::default() });
+    refused("task of a block I/O", Events { blocks, ..Events::default() });
+    refused("task of a signal", Events { signals: signals.clone(), ..Events::default() });
+    let signals = vec![SignalEvent { target: 0, ..signals[1].clone() }];
+    refused("call of a signal", Events { signals, ..Events::default() });
+    refused("task of a socket", Events { nets, ..Events::default() });
+    refused("task of an io_uring operation", Events { urings, ..Events::default() });
+}
+
+#[test]
+fn a_long_command_line_of_a_checkpoint_is_cut() {
+    let long = CommandLine { upid: 1, argv: vec![b'x'; (1 << 20) + 1], full: 0 };
+    let cp = Checkpoint { commands: vec![long; 10], ..checkpoint(5) };
+    let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+    writer.checkpoint(Encoder::new(1).checkpoint(&cp).unwrap()).unwrap();
+    let tape = Tape::from_bytes(writer.finish(&End::default()).unwrap()).unwrap();
+    assert!(tape.blocks().iter().all(|b| b.raw_len <= 5 << 20));
+    let commands = tape.checkpoint(0).unwrap().commands;
+    assert_eq!(commands.len(), 10);
+    assert!(commands.iter().all(|c| (c.argv.len(), c.full) == (1 << 20, (1 << 20) + 1)));
 }
 
 /// Takes `room` bytes and then fails, once.

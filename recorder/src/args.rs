@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(short = 'G', long, value_name = "CGROUP")]
     pub cgroup: Option<PathBuf>,
 
-    /// Record the whole system (the default without a target)
+    /// Record the whole system (the default without a target); with a command, as long as it runs
     #[arg(short, long)]
     pub all: bool,
 

@@ -39,6 +39,8 @@ pub struct CommandError {
 pub struct Config {
     /// Tape.
     pub output: PathBuf,
+    /// The whole system; a command only says for how long.
+    pub all: bool,
     /// Processes to record.
     pub pids: Vec<u32>,
     /// Threads to record.
@@ -86,7 +88,7 @@ impl Config {
                 "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a"
             );
         }
-        if args.all && !(args.pid.is_empty() && args.tid.is_empty() && args.command.is_empty()) {
+        if args.all && !(args.pid.is_empty() && args.tid.is_empty()) {
             bail!("-a records the whole system: leave out -a or the other target");
         }
         for &pid in &args.pid {
@@ -110,6 +112,7 @@ impl Config {
             bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
         }
         Ok(Self {
+            all: args.all,
             pids: args.pid,
             tids: args.tid,
             uid: args.uid.as_deref().map(resolve_user).transpose()?,
@@ -134,7 +137,7 @@ impl Config {
 
     /// Whether tasks are marked at the start and inherit the mark, rather than asked at each call.
     pub fn marks_tasks(&self) -> bool {
-        !self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty()
+        !self.all && (!self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty())
     }
 
     /// The target in words, for the tape and for messages.
@@ -142,7 +145,8 @@ impl Config {
         let mut parts = Vec::new();
         if !self.command.is_empty() {
             let words: Vec<_> = self.command.iter().map(|w| w.to_string_lossy()).collect();
-            parts.push(format!("command {}", words.join(" ")));
+            let during = if self.all { "system-wide during" } else { "command" };
+            parts.push(format!("{during} {}", words.join(" ")));
         }
         let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         if !self.pids.is_empty() {

@@ -106,6 +106,7 @@ pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: 
     options.has_switch_state = takes("sched_switch", 4);
     options.has_bio_queue_arg = takes("block_bio_queue", 2);
     options.has_rq_queue_arg = takes("block_rq_issue", 2);
+    options.has_io_start = has("block_io_start");
     options.has_uring_opcode = !takes("io_uring_submit_sqe", 2);
 
     let progs = &mut open.progs;
@@ -124,6 +125,7 @@ pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: 
 
     let block = on(Family::Block);
     set(&mut progs.block_io_start, block && has("block_io_start"));
+    set(&mut progs.block_rq_merge, block && has("block_rq_merge"));
     set(&mut progs.block_rq_insert, block && has("block_rq_insert"));
     set(&mut progs.block_rq_issue, block && has("block_rq_issue"));
     set(&mut progs.block_rq_requeue, block && has("block_rq_requeue"));

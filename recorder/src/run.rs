@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use indicatif::{HumanBytes, HumanCount};
 use systape_bpf::target_bits;
-use systape_format::model::End;
+use systape_format::model::{End, shell_status};
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::encode::{Settings, Start, TaskFilter};
@@ -16,7 +16,7 @@ use crate::pipeline::{Pipeline, Sink};
 use crate::progress::Line;
 use crate::signals::Signals;
 use crate::stage::Encoded;
-use crate::target::{Child, exit_status};
+use crate::target::Child;
 use crate::{clock, output, rights, session, snapshot};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
@@ -70,7 +70,7 @@ pub fn record(config: &Config) -> Result<u8> {
     let signals = Signals::new().context("cannot catch signals")?;
     let mut programs = Programs::load(config)?;
     let mut child = command.as_ref().map(Child::spawn).transpose()?;
-    if let Some(child) = &child {
+    if let Some(child) = child.as_ref().filter(|_| !config.all) {
         // with a delay the command runs before the recording begins
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
         programs.add_target(child.pid(), target_bits::PID | armed)?;
@@ -239,7 +239,7 @@ fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
             child.signal(libc::SIGKILL);
         }
     }
-    child.wait_end().map_or(0, exit_status)
+    child.wait_end().and_then(shell_status).unwrap_or(0)
 }
 
 /// A number no other tape has: time, process and the kernel's random bytes.

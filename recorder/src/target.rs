@@ -119,25 +119,3 @@ fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], 
         libc::_exit(EXEC_FAILED)
     }
 }
-
-/// Exit status a shell would give for a wait status.
-pub fn exit_status(wait_status: i32) -> u8 {
-    if libc::WIFSIGNALED(wait_status) {
-        128u8.wrapping_add(libc::WTERMSIG(wait_status) as u8)
-    } else {
-        libc::WEXITSTATUS(wait_status) as u8
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::exit_status;
-
-    #[test]
-    fn statuses_are_the_shells() {
-        assert_eq!(exit_status(0), 0);
-        assert_eq!(exit_status(3 << 8), 3);
-        assert_eq!(exit_status(9), 137);
-        assert_eq!(exit_status(11 | 0x80), 139);
-    }
-}

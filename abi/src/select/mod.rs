@@ -95,6 +95,11 @@ impl Selection {
         self.has_positive
     }
 
+    /// Whether any call can be selected: not when only events are named.
+    pub fn selects_calls(&self) -> bool {
+        !self.has_positive || !self.positive.is_empty()
+    }
+
     /// Remarks for the user, e.g. `stat also selects newfstatat, statx (write =stat for stat alone)`; each at most once.
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -1,5 +1,6 @@
 //! The listing as CSV (RFC 4180): a header line, then the fields of the JSON form; `args` is the text of the listing with full names.
 
+use serde_json::Value;
 use systape_abi::FlagStyle;
 use systape_format::model::{Gap, Session, UID_UNKNOWN};
 
@@ -45,6 +46,23 @@ pub fn field(out: &mut Vec<u8>, field: &[u8]) {
         out.push(*byte);
     }
     out.push(b'"');
+}
+
+/// One line of CSV; null is empty. Captured text in it must be escaped already.
+pub fn row(cells: &[Value]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        match cell {
+            Value::Null => {}
+            Value::String(value) => field(&mut text, value.as_bytes()),
+            other => text.extend_from_slice(other.to_string().as_bytes()),
+        }
+    }
+    text.push(b'\n');
+    text
 }
 
 impl LineFormat for Csv<'_> {

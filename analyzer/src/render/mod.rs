@@ -5,11 +5,14 @@
 
 pub mod csv;
 pub mod json;
+pub mod loghist;
 pub mod num;
+pub mod record;
 pub mod row;
 pub mod table;
 pub mod text;
 pub mod value;
+pub mod words;
 
 use systape_format::model::Gap;
 

@@ -1,12 +1,116 @@
-//! Block I/Os: one a line, histograms, or sums by who caused them.
+//! `analyze block`: I/Os in order of completion, histograms of their latencies, or sums by who caused them.
 
-use anyhow::{Result, bail};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use super::{Context, clock, losses};
+use crate::args::Format;
+use crate::block::by::{self, Key};
+use crate::block::io::Io;
+use crate::block::sums::{Folded, Sums};
+use crate::block::{line, table};
 use crate::config::Config;
+use crate::devices::Devices;
+use crate::render::record::Times;
 use crate::run::Verdict;
+use crate::stream::{Merger, Part};
+use crate::{families, output};
 
 /// Prints what `config` asks for.
-pub fn run(_config: &Config, _tape: &Tape) -> Result<Verdict> {
-    bail!("not there yet")
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    families::require(tape, Family::Block, "block I/Os")?;
+    let mut context = Context::about(config, tape, &[Family::Block])?;
+    let devices = Devices::new(tape.session());
+    let mut out = output::stdout()?;
+    let listed = if config.hist || config.top {
+        table(&mut context, &devices, &mut out)?;
+        false
+    } else {
+        list(&mut context, &devices, &mut out)?;
+        true
+    };
+    out.flush()?;
+    let lost = !context.loss.complete();
+    if lost && (listed || config.format != Format::Text) {
+        losses::tell(&context, listed && config.format != Format::Csv);
+    }
+    Ok(Verdict { lost, bad: false })
+}
+
+/// Calls `each` with the I/Os of every segment that pass.
+fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
+    let mut loss = std::mem::take(&mut context.loss);
+    let scope = &context.scope;
+    let result = families::walk(
+        context,
+        &mut loss,
+        "block I/Os",
+        &families::candidates(context),
+        |segment, dict| segment.blocks(dict),
+        |dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
+    );
+    context.loss = loss;
+    result
+}
+
+fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
+    let (config, session) = (context.config, context.tape.session());
+    let clock = if config.format == Format::Text { Default::default() } else { clock(context.tape) };
+    let times = Times { session, clock };
+    let base = if config.look.absolute { 0 } else { session.window_open };
+    match config.format {
+        Format::Text => out.write_all(&line::header())?,
+        Format::Json => {}
+        Format::Csv => out.write_all(&line::csv_header(&times, devices))?,
+    }
+    let mut merger = Merger::new(out, config.max_events);
+    losses::push(context, &mut merger);
+    walk(context, |ios| {
+        let mut part = Part::default();
+        for io in ios {
+            match config.format {
+                Format::Text => line::text(&mut part.bytes, &io, session, devices, base),
+                Format::Json => line::record(&io, &times, devices).json(&mut part.bytes),
+                Format::Csv => line::record(&io, &times, devices).csv(&mut part.bytes),
+            }
+            part.end_line(io.io.complete);
+        }
+        merger.part(&part)?;
+        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    merger.finish()?;
+    Ok(())
+}
+
+fn table(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
+    let config = context.config;
+    let keys = by::keys(&config.by, if config.hist { &[Key::Disk, Key::Op] } else { &[Key::Pid] })?;
+    let mut sums = Sums::new(keys.clone());
+    walk(context, |ios| {
+        ios.iter().for_each(|io| sums.add(io));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let folded: Folded = sums.fold(devices);
+    let view = table::View {
+        keys: &keys,
+        folded: &folded,
+        session: context.tape.session(),
+        devices,
+        complete: context.loss.complete(),
+    };
+    match (config.format, config.hist) {
+        (Format::Text, hist) => {
+            losses::head(context, out)?;
+            if hist { view.histograms(out)? } else { view.top(out)? }
+        }
+        (Format::Json, _) => view.records(config.hist, out, false)?,
+        (Format::Csv, false) => view.records(false, out, true)?,
+        (Format::Csv, true) => view.buckets(out)?,
+    }
+    Ok(())
 }

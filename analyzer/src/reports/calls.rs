@@ -3,20 +3,22 @@
 use std::io::Write as _;
 
 use anyhow::Result;
+use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use super::{Context, listing, summary};
+use super::{Context, listing, losses, summary};
 use crate::args::Format;
 use crate::config::Config;
-use crate::output;
+use crate::loss::family_name;
 use crate::run::{Verdict, complain};
-
-/// How many lines tell of losses before the rest is only counted.
-const LOSS_LINES: usize = 12;
+use crate::{families, output};
 
 /// Prints what `config` asks for.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let mut context = Context::new(config, tape)?;
+    tell_not_recorded(config, tape)?;
+    let mut families = if config.calls { vec![Family::Syscall] } else { Vec::new() };
+    families.extend(config.events.families());
+    let mut context = Context::about(config, tape, &families)?;
     let mut out = output::stdout()?;
     if config.listing {
         listing::run(&mut context, &mut out)?;
@@ -29,20 +31,22 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !config.summary;
     if lost && silent {
-        tell(&context);
+        losses::tell(&context, config.format != Format::Csv && config.listing);
     }
     Ok(Verdict { lost, bad: false })
 }
 
-/// Says on stderr what is missing from an answer that has no place for it: the abnormal end, damage, and gaps in CSV.
-fn tell(context: &Context<'_>) {
-    let mut loss = context.loss.clone();
-    if context.config.format != Format::Csv && context.config.listing {
-        // these have their lines in the listing
-        loss.gaps.clear();
-        loss.holes.clear();
+/// Says which of the events asked for the tape cannot have; refuses when it has none of what is asked.
+fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
+    let asked = config.events.families();
+    let absent: Vec<Family> =
+        asked.iter().copied().filter(|family| families::recorded(tape, *family) == Some(false)).collect();
+    for family in &absent {
+        if !config.calls && absent.len() == asked.len() {
+            families::require(tape, *family, &format!("{} events", family_name(*family)))?;
+        }
+        let held = families::names(tape).join(", ");
+        complain(&format!("{} events were not recorded: this tape holds {held}", family_name(*family)));
     }
-    for line in loss.lines(context.tape.session(), LOSS_LINES) {
-        complain(&line);
-    }
+    Ok(())
 }

@@ -6,12 +6,13 @@ use std::io::Write as _;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use systape_format::header::BlockKind;
-use systape_format::model::{Family, Gap, GapCause};
+use systape_format::model::{Family, Gap, GapCause, shell_status};
 use systape_format::reader::Tape;
 
 use crate::args::Format;
 use crate::clock::{self, Clock};
 use crate::config::Config;
+use crate::families;
 use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, seconds};
 use crate::output::{self, line};
 use crate::render::csv;
@@ -101,10 +102,7 @@ impl<'a> Facts<'a> {
                     *known = (*known).max(*count);
                 }
             }
-            None => {
-                let rows = tape.segments().iter().map(|info| u64::from(info.rows)).sum();
-                events.insert("syscall", rows);
-            }
+            None => events = stored_events(tape),
         }
         lost.retain(|family, count| {
             *count > 0 || gaps.iter().any(|((cause, f), _)| is_loss(*cause) && family_name(*f) == *family)
@@ -139,6 +137,7 @@ impl<'a> Facts<'a> {
             "clean_end": end.is_some(),
             "end_reason": end.map(|end| end.reason.clone()),
             "events": self.events,
+            "families": families::names(self.tape),
             "lost": self.lost,
             "ledger": {},
             "gaps": self.gaps.iter().map(gap).collect::<Vec<_>>(),
@@ -168,7 +167,7 @@ impl<'a> Facts<'a> {
             "string_limit": session.string_limit,
             "classes": self.classes(),
             "notes": words(&session.notes),
-            "command_exit": end.and_then(|end| exit_status(end.command_exit)),
+            "command_exit": end.and_then(|end| shell_status(end.command_exit)),
             "own_calls": end.map(|end| end.own_calls),
             "recorder_cpu_ns": end.map(|end| end.self_cpu_ns),
             "recorder_peak_rss": end.map(|end| end.self_peak_rss),
@@ -189,12 +188,16 @@ impl<'a> Facts<'a> {
     fn classes(&self) -> Vec<&'static str> {
         let session = self.tape.session();
         let has = |kind: BlockKind| self.bytes.contains_key(kind.name());
+        let any = |kinds: &[BlockKind]| kinds.iter().any(|kind| has(*kind));
         let present = [
             ("comm", has(BlockKind::Dict)),
-            ("command", has(BlockKind::Processes) || !session.arguments.is_empty()),
-            ("path", has(BlockKind::SyscallsFds) || has(BlockKind::SyscallsBytes) || has(BlockKind::Checkpoint)),
+            ("command", any(&[BlockKind::Processes, BlockKind::Signals]) || !session.arguments.is_empty()),
+            (
+                "path",
+                any(&[BlockKind::SyscallsFds, BlockKind::SyscallsBytes, BlockKind::Checkpoint, BlockKind::Signals]),
+            ),
             ("string", has(BlockKind::SyscallsBytes)),
-            ("address", has(BlockKind::SyscallsArgs)),
+            ("address", any(&[BlockKind::SyscallsArgs, BlockKind::Net, BlockKind::Signals])),
             ("host", !session.hostname.is_empty()),
             ("user", !session.users.is_empty()),
         ];
@@ -217,6 +220,7 @@ impl<'a> Facts<'a> {
         lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
         lines.add("clock", &self.clock_text());
         self.session_lines(&mut lines);
+        lines.add("families", &families::names(self.tape).join(", "));
         lines.add("events", &counts(&self.events));
         let lost = match (self.lost.is_empty(), self.tape.end()) {
             (false, _) => lost_counts(&self.lost),
@@ -295,17 +299,27 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Exit status a shell would give for a wait status; None for a recording without a command, or one that ended before it.
-fn exit_status(wait: i32) -> Option<i32> {
-    match (wait, wait & 0x7f) {
-        (..0, _) => None,
-        (_, 0) => Some(wait >> 8 & 0xff),
-        (_, signal) => Some(128 + signal),
+/// Events by kind as the headers of blocks count them: what there is without an end mark.
+fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
+    let mut events = BTreeMap::from([(family_name(Family::Syscall), 0)]);
+    for block in tape.blocks() {
+        let family = match block.kind {
+            BlockKind::SyscallsCore => Family::Syscall,
+            BlockKind::Processes => Family::Process,
+            BlockKind::Sched | BlockKind::Wakeups => Family::Sched,
+            BlockKind::Blocks => Family::Block,
+            BlockKind::Signals => Family::Signal,
+            BlockKind::Net => Family::Net,
+            BlockKind::Uring => Family::IoUring,
+            _ => continue,
+        };
+        *events.entry(family_name(family)).or_default() += u64::from(block.rows);
     }
+    events
 }
 
 /// What is null when the session block is lost.
-const OF_SESSION: [&str; 15] = [
+const OF_SESSION: [&str; 16] = [
     "duration_ns",
     "start_time",
     "command",
@@ -320,6 +334,7 @@ const OF_SESSION: [&str; 15] = [
     "recorder",
     "ring_bytes",
     "string_limit",
+    "families",
     "notes",
 ];
 

@@ -1,4 +1,4 @@
-//! The listing: every call that passes, one a line, in order of start (or of end).
+//! The listing: every call that passes, one a line, in order of start (or of end), and other events that `-e` names between them.
 //!
 //! Segments are decoded and rendered in parallel, a bounded batch at a time, while the batch before is written. Memory is what
 //! two batches of rendered lines take, plus the carry rows that wait for their place.
@@ -13,6 +13,9 @@ use systape_format::model::CallState;
 
 use super::{Context, clock};
 use crate::args::{Format, Sort};
+use crate::clock::Clock;
+use crate::events::lines::EventLines;
+use crate::families;
 use crate::load::{Base, Loaded, OpenCalls};
 use crate::loss::Hole;
 use crate::render::LineFormat;
@@ -20,7 +23,7 @@ use crate::render::csv::Csv;
 use crate::render::json::Json;
 use crate::render::text::Text;
 use crate::run::complain;
-use crate::stream::{CarryPlan, Loose, Merger, Part};
+use crate::stream::{CarryPlan, Loose, Merger, Part, merged};
 
 /// Most segments rendered at a time: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
 const BATCH: usize = 6;
@@ -36,15 +39,26 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let sort = order(context);
     out.write_all(&form.header())?;
     let mut holes = Vec::new();
-    Listing { context, form: &*form, sort, spare: Mutex::default() }.run(out, &mut holes)?;
+    let (config, times) = (context.config, clock_for(context));
+    let events = EventLines::new(config.events, config.format, config.look, session, times);
+    let listing = Listing { context, form: &*form, sort, events, spare: Mutex::default(), findings: Mutex::default() };
+    listing.run(out, &mut holes)?;
+    let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
     context.loss.holes.extend(holes);
+    context.loss.findings.extend(findings);
     Ok(())
+}
+
+/// The clock events need: none for text, and none without events.
+fn clock_for(context: &Context<'_>) -> Clock {
+    let needed = context.config.format != Format::Text && !context.config.events.is_empty();
+    if needed { clock(context.tape) } else { Clock::default() }
 }
 
 /// The order asked for, if the tape allows it: without the index of carry rows, only end order can be streamed.
 fn order(context: &Context<'_>) -> Sort {
     let unknown = context.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
-    if context.config.sort == Sort::Start && unknown {
+    if context.config.sort == Sort::Start && context.config.calls && unknown {
         complain("the tape has no index (the recording ended abnormally): calls are listed by end, not by start");
         return Sort::End;
     }
@@ -86,22 +100,28 @@ struct Listing<'a, 'b> {
     context: &'a Context<'b>,
     form: &'a dyn LineFormat,
     sort: Sort,
+    /// Lines of what is no call.
+    events: EventLines<'a>,
+    /// Damage met while reading events.
+    findings: Mutex<Vec<String>>,
     /// Buffers of parts that were written: fresh ones would cost a page fault every 4 KiB.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Listing<'_, '_> {
     fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
-        let segments = self.context.candidates();
+        let segments = self.segments();
         let infos = self.context.tape.segments();
         let carries = segments
             .iter()
-            .filter(|at| infos[**at].carry_rows > 0)
+            .filter(|at| self.context.config.calls && infos[**at].carry_rows > 0)
             .filter_map(|at| Some((*at, carry_start(&infos[*at])?)));
         let mut plan = CarryPlan::new(carries.filter(|_| self.sort == Sort::Start));
         let mut merger = Merger::new(out, self.context.config.max_events);
         self.gaps(&mut merger);
-        self.open_calls(&mut merger);
+        if self.context.config.calls {
+            self.open_calls(&mut merger);
+        }
         let mut next = 0;
         // few lines wanted: begin with one segment, and read more only when that was not enough
         let mut size = if self.context.config.max_events == u64::MAX { batch_size() } else { 1 };
@@ -122,6 +142,12 @@ impl Listing<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The segments that may hold a line.
+    fn segments(&self) -> Vec<usize> {
+        let events = !self.context.config.events.is_empty();
+        if events { families::candidates(self.context) } else { self.context.candidates() }
     }
 
     /// Lines that tell of gaps wait for their places from the beginning: gaps are few.
@@ -214,6 +240,32 @@ impl Listing<'_, '_> {
     }
 
     fn render_one(&self, job: Job) -> Rendered {
+        let mut rendered = if self.context.config.calls { self.render_calls(job) } else { Rendered::default() };
+        if job.own && !self.context.config.events.is_empty() {
+            self.add_events(job.at, &mut rendered);
+        }
+        rendered
+    }
+
+    /// Puts the lines of events between those of calls. A record that came late belongs into an earlier segment's window.
+    fn add_events(&self, at: usize, rendered: &mut Rendered) {
+        let segment = self.context.tape.segment(at);
+        let mut findings = Vec::new();
+        let (mut part, window) = self.events.segment(&segment, &self.context.scope, &mut findings);
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
+        let late = part.marks.partition_point(|(key, _)| *key < window);
+        let mut begin = 0;
+        for (row, (key, end)) in part.marks.drain(..late).enumerate() {
+            let line = part.bytes[begin..end].to_vec();
+            rendered.carry.push(Loose { key, tie: (segment.info().segment, row as u32), line });
+            begin = end;
+        }
+        part.bytes.drain(..begin);
+        part.marks.iter_mut().for_each(|(_, end)| *end -= begin);
+        rendered.own = merged(std::mem::take(&mut rendered.own), part);
+    }
+
+    fn render_calls(&self, job: Job) -> Rendered {
         let mut rendered = Rendered::default();
         let context = self.context;
         let mut picked = Vec::new();

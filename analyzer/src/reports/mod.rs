@@ -7,6 +7,7 @@ pub mod exec;
 pub mod info;
 pub mod kills;
 pub mod listing;
+pub mod losses;
 pub mod net;
 pub mod offcpu;
 pub mod runqlat;
@@ -59,6 +60,11 @@ impl<'a> Context<'a> {
         let segments = self.tape.segments().iter().enumerate();
         segments.filter(|(_, info)| self.scope.may_match(info)).map(|(at, _)| at).collect()
     }
+}
+
+/// Whether every process was recorded, so that what is not in the tape did not happen.
+pub fn everyone(tape: &Tape) -> bool {
+    tape.session().target.starts_with("system-wide")
 }
 
 /// The tape's clock: its session, its checkpoints and its end. Reads every checkpoint, so only for those who need real time.

@@ -1,12 +1,185 @@
-//! Connections: both ends, who, how long.
+//! `analyze net`: connections in order of their ends, those that stayed open last; or each change of a socket's state.
 
-use anyhow::{Result, bail};
-use systape_format::reader::Tape;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
 
+use anyhow::Result;
+use systape_format::model::{Dict, Family, Gap, NetState, Task};
+use systape_format::reader::{Segment, Tape};
+
+use super::{Context, clock, losses};
+use crate::args::Format;
+use crate::calls::CallBook;
 use crate::config::Config;
+use crate::loss::{Loss, is_loss};
+use crate::net::accepts::{self, Accepted};
+use crate::net::connection::{Connection, Lasted, Outcome, Window};
+use crate::net::line;
+use crate::net::tracker::Tracker;
+use crate::render::record::{Record, Times};
 use crate::run::Verdict;
+use crate::stream::{Merger, Part};
+use crate::{families, output};
 
 /// Prints what `config` asks for.
-pub fn run(_config: &Config, _tape: &Tape) -> Result<Verdict> {
-    bail!("not there yet")
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    families::require(tape, Family::Net, "connections")?;
+    let mut context = Context::about(config, tape, &[Family::Net])?;
+    let mut out = output::stdout()?;
+    let mut loss = context.loss.clone();
+    let report = if config.changes { changes } else { connections };
+    report(&context, &mut loss, &mut out)?;
+    context.loss = loss;
+    out.flush()?;
+    let lost = !context.loss.complete();
+    if lost {
+        losses::tell(&context, config.format != Format::Csv);
+    }
+    Ok(Verdict { lost, bad: false })
+}
+
+/// What the names of segments' parts are in messages.
+const CHANGES: &str = "changes of sockets";
+
+/// What decides about connections, in order of time.
+enum Step {
+    Change(NetState),
+    Accepted(Accepted),
+}
+
+/// The steps of a segment. Without its calls, which may be damaged or not recorded, accepted connections are nobody's.
+fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<Step>, systape_format::Error> {
+    let changes = segment.nets(dict)?;
+    let accepts = accepts::read(segment, dict, book).unwrap_or_default();
+    let mut steps: Vec<(u64, Step)> = changes.into_iter().map(|change| (change.ts, Step::Change(change))).collect();
+    steps.extend(accepts.into_iter().map(|accepted| (accepted.ts, Step::Accepted(accepted))));
+    steps.sort_by_key(|(ts, _)| *ts);
+    Ok(steps.into_iter().map(|(_, step)| step).collect())
+}
+
+fn who<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
+    event.task.and_then(|task| dict.tasks.get(task as usize))
+}
+
+fn times<'a>(context: &Context<'a>) -> Times<'a> {
+    let text = context.config.format == Format::Text;
+    Times { session: context.tape.session(), clock: if text { Default::default() } else { clock(context.tape) } }
+}
+
+/// Appends a line of the form asked for.
+fn write(out: &mut Vec<u8>, form: Format, text: impl FnOnce(&mut Vec<u8>), record: impl FnOnce() -> Record) {
+    match form {
+        Format::Text => text(out),
+        Format::Json => record().json(out),
+        Format::Csv => record().csv(out),
+    }
+}
+
+fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<()> {
+    let (config, scope, times) = (context.config, &context.scope, times(context));
+    let base = if config.look.absolute { 0 } else { times.session.window_open };
+    let mut head = Vec::new();
+    match config.format {
+        Format::Text => head = line::changes_header(),
+        Format::Json => {}
+        Format::Csv => line::change_record(&NetState::default(), None, &times).csv_header(&mut head),
+    }
+    out.write_all(&head)?;
+    let mut merger = Merger::new(out, config.max_events);
+    losses::push(context, &mut merger);
+    let segments = families::all(context);
+    families::walk(
+        context,
+        loss,
+        CHANGES,
+        &segments,
+        |segment, dict| segment.nets(dict),
+        |dict, events| {
+            let mut part = Part::default();
+            for event in &events {
+                let task = who(dict, event);
+                if scope.at(event.ts) && scope.blamed(task, 0) {
+                    let text = |out: &mut Vec<u8>| line::change(out, event, task, base);
+                    write(&mut part.bytes, config.format, text, || line::change_record(event, task, &times));
+                    part.end_line(event.ts);
+                }
+            }
+            merger.part(&part)?;
+            Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        },
+    )?;
+    merger.finish()?;
+    Ok(())
+}
+
+fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<()> {
+    let (config, times) = (context.config, times(context));
+    let base = if config.look.absolute { 0 } else { times.session.window_open };
+    let tape = context.tape;
+    let window = Window {
+        open: times.session.window_open,
+        close: tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close),
+        complete: nothing_missing(tape),
+    };
+    let add = |part: &mut Part, connection: &Connection| {
+        if passes(context, connection, window) {
+            let text = |out: &mut Vec<u8>| line::text(out, connection, window, base);
+            write(&mut part.bytes, config.format, text, || line::record(connection, window, &times));
+            part.end_line(connection.end.unwrap_or(u64::MAX));
+        }
+    };
+    out.write_all(&match config.format {
+        Format::Text => line::header(),
+        Format::Json => Vec::new(),
+        Format::Csv => line::csv_header(&times),
+    })?;
+    let mut merger = Merger::new(out, config.max_events);
+    losses::push(context, &mut merger);
+    let mut tracker = Tracker::default();
+    // what a socket did is not only done by the processes asked for
+    let segments = families::all(context);
+    let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.book);
+    families::walk(context, loss, CHANGES, &segments, read, |dict, steps| {
+        let mut part = Part::default();
+        for step in &steps {
+            match step {
+                Step::Accepted(accepted) => tracker.accepted(accepted),
+                Step::Change(event) => {
+                    if let Some(connection) = tracker.change(event, who(dict, event)) {
+                        add(&mut part, &connection);
+                    }
+                }
+            }
+        }
+        merger.part(&part)?;
+        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    let mut part = Part::default();
+    tracker.finish().iter().for_each(|connection| add(&mut part, connection));
+    merger.part(&part)?;
+    merger.finish()?;
+    Ok(())
+}
+
+/// Whether a connection passes: those on tasks look at who opened it, `--time` at when it was open, `--failure` keeps those that were
+/// never established.
+fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> bool {
+    let (scope, f) = (&context.scope, context.scope.filters());
+    let long = |ns: u64| match connection.lasted(window) {
+        Lasted::Exact(lasted) => lasted > ns,
+        Lasted::AtLeast(lasted) => lasted >= ns,
+        Lasted::Unknown => false,
+    };
+    connection.overlaps(scope.from, scope.to)
+        && (!f.failure || connection.outcome == Outcome::Failed)
+        && f.longer_than.is_none_or(long)
+        && scope.blamed(connection.task.as_ref(), 0)
+}
+
+/// Whether no change of a socket is known to be missing anywhere on the tape, also outside the filters.
+fn nothing_missing(tape: &Tape) -> bool {
+    let lost = |gap: &Gap| is_loss(gap.cause) && matches!(gap.family, Family::Net | Family::Unknown);
+    let whole = |at: usize| tape.segment(at).gaps().is_ok_and(|gaps| !gaps.iter().any(lost));
+    tape.findings().is_empty() && (0..tape.segments().len()).all(whole)
 }

@@ -6,11 +6,13 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use systape_format::model::{Session, UID_UNKNOWN};
+use systape_format::model::{Family, Session, UID_UNKNOWN};
 
 use super::Context;
 use crate::args::{Format, SummaryMode};
 use crate::calls::CallInfo;
+use crate::families;
+use crate::loss::Loss;
 use crate::output::line;
 use crate::render::json::lossless;
 use crate::render::{csv, num};
@@ -20,6 +22,7 @@ use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group};
+use crate::summary::uring::Rings;
 
 /// How many lines tell of losses before the rest is only counted.
 const LOSS_LINES: usize = 12;
@@ -35,14 +38,33 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
             context.loss.holes.push(hole.clone());
         }
     }
+    let mut rings = Rings::default();
+    if context.config.format != Format::Csv && families::recorded(context.tape, Family::IoUring) != Some(false) {
+        let mut loss = std::mem::take(&mut context.loss);
+        let result = rings.collect(context, &mut loss);
+        context.loss = loss;
+        result?;
+    }
+    let rings = rings.processes();
+    let whole = rings.is_empty() || Loss::gather(context.tape, &context.scope, &[Family::IoUring]).complete();
     let (groups, events) = table::groups(sums, &context.book);
     let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(context, context.config.mode)));
     if matches!(cpu, Cpu(Some(None))) {
         complain("--cpu: scheduler events were not recorded in this tape");
     }
     match context.config.format {
-        Format::Text => text(context, out, &groups, events, &cpu)?,
-        Format::Json => json(context, out, &groups, &cpu)?,
+        Format::Text => {
+            text(context, out, &groups, events, &cpu)?;
+            for ring in &rings {
+                line(out, &ring.text(whole))?;
+            }
+        }
+        Format::Json => {
+            json(context, out, &groups, &cpu)?;
+            for ring in &rings {
+                out.write_all(&ring.json(whole))?;
+            }
+        }
         Format::Csv => comma(context, out, &groups, &cpu)?,
     }
     Ok(())

@@ -5,3 +5,4 @@ pub mod cpu;
 pub mod hist;
 pub mod stats;
 pub mod table;
+pub mod uring;

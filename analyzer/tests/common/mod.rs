@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod events;
+pub mod life;
 pub mod sched;
 
 use std::fs::File;
@@ -102,23 +104,28 @@ pub struct Tape {
 impl Tape {
     /// Begins a tape at `path`.
     pub fn create(path: &Path) -> Self {
-        let mut tape = Self::begin(path, &session());
+        Self::create_with(path, &session())
+    }
+
+    /// The same for a tape that says other things of itself.
+    pub fn create_with(path: &Path, session: &Session) -> Self {
+        let mut tape = Self::bare(path, session);
         tape.checkpoint(&[]);
         tape
     }
 
-    /// Begins a tape that says this of itself and knows this at its start.
-    pub fn create_with(path: &Path, session: &Session, checkpoint: &Checkpoint) -> Self {
-        let mut tape = Self::begin(path, session);
+    /// The same that knows this at its start.
+    pub fn create_at(path: &Path, session: &Session, checkpoint: &Checkpoint) -> Self {
+        let mut tape = Self::bare(path, session);
         let encoded = tape.encoder.checkpoint(checkpoint).unwrap();
         tape.writer.checkpoint(encoded).unwrap();
         tape
     }
 
-    fn begin(path: &Path, session: &Session) -> Self {
+    /// The same without a checkpoint.
+    fn bare(path: &Path, session: &Session) -> Self {
         let file = File::create(path).unwrap();
-        let writer = Writer::create(file, [9; 16], session).unwrap();
-        Self { writer, encoder: Encoder::new(3), now: OPEN, rows: 0 }
+        Self { writer: Writer::create(file, [9; 16], session).unwrap(), encoder: Encoder::new(3), now: OPEN, rows: 0 }
     }
 
     /// Begins a chunk in which `open` calls are in flight: (tid, call, start in µs, first argument).

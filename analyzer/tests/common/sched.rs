@@ -154,7 +154,7 @@ pub fn sched_gap() -> Gap {
 
 /// Writes it; `lost`: with [`sched_gap`].
 pub fn tape(path: &Path, lost: bool) {
-    let mut tape = Tape::create_with(path, &system_wide(), &start());
+    let mut tape = Tape::create_at(path, &system_wide(), &start());
     let [one, two] = rows();
     let gaps = if lost { vec![sched_gap()] } else { vec![] };
     tape.segment_with(1_000, &one, &[], |builder| first(&mut Sched(builder)));

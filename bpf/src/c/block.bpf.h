@@ -40,8 +40,11 @@ static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 	return BPF_CORE_READ(bio, bi_bdev, bd_disk);
 }
 
-/* The inode whose pages a bio carries: NULL for memory of a process, and for metadata (pages of the device itself). */
-static __always_inline struct inode *inode_of(struct bio *bio)
+/*
+ * The inode whose pages a bio carries: NULL for memory of a process, and for
+ * metadata (pages of the device itself). `cached` = they are of the page cache.
+ */
+static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
 {
 	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
 	struct address_space *mapping;
@@ -56,6 +59,7 @@ static __always_inline struct inode *inode_of(struct bio *bio)
 	mapping = BPF_CORE_READ(page, mapping);
 	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS)
 		return NULL;
+	*cached = true;
 	inode = BPF_CORE_READ(mapping, host);
 	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return NULL;
@@ -81,8 +85,9 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
 {
 	struct task_struct *current = current_task();
-	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, everything;
-	struct inode *inode = bio ? inode_of(bio) : NULL;
+	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, everything, cached = false;
+	struct inode *inode = bio ? inode_of(bio, &cached) : NULL;
+	bool reads = (io->op_flags & REQ_OP_MASK) == REQ_OP_READ;
 
 	everything = !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
 	if (!in_interrupt(ctx, current)) {
@@ -100,7 +105,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 		key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 		io->inode = key.ino;
 		/* what is read was not dirtied for it */
-		if ((io->op_flags & REQ_OP_MASK) != REQ_OP_READ)
+		if (!reads)
 			d = bpf_map_lookup_elem(&dirtiers, &key);
 		if (d && !d->kthread) {
 			io->cause = CAUSE_DIRTIER;
@@ -109,7 +114,8 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 			return everything || d->matched;
 		}
 	}
-	if (io->has_origin && !kthread) {
+	/* who writes back what others dirtied (sync) did not cause it */
+	if (io->has_origin && !kthread && (reads || !cached)) {
 		io->cause = CAUSE_DIRECT;
 		io->owner = io->origin;
 		io->has_owner = 1;
@@ -129,9 +135,14 @@ static __always_inline struct io_state *begin_request(void *ctx, struct request 
 		return known;
 	io.dev = dev_of(disk_of_rq(rq));
 	io.op_flags = BPF_CORE_READ(rq, cmd_flags);
-	io.queued = BPF_CORE_READ(rq, start_time_ns);
-	if (!io.queued)
-		io.queued = now;
+	io.queued = now;
+	if (!has_io_start) {
+		u64 start = BPF_CORE_READ(rq, start_time_ns);
+
+		/* where there is a tracepoint for the start, this is set after it: still that of the request before */
+		if (start && start < now)
+			io.queued = start;
+	}
 	if (!blame(ctx, &io, BPF_CORE_READ(rq, bio)))
 		return NULL;
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
@@ -142,8 +153,27 @@ static __always_inline struct io_state *begin_request(void *ctx, struct request 
 SEC("tp_btf/block_io_start")
 int block_io_start(u64 *ctx)
 {
-	if (window == WINDOW_OPEN)
-		begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
+	u64 key = ctx[0];
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	/* what was there before at this address is over, although nobody said so */
+	bpf_map_delete_elem(&ios, &key);
+	begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Two requests became one: this one is gone and never completes. */
+SEC("tp_btf/block_rq_merge")
+int block_rq_merge(u64 *ctx)
+{
+	u64 key;
+
+	if (has_rq_queue_arg)
+		key = CTX_ARG(ctx, 1);
+	else
+		key = CTX_ARG(ctx, 0);
+	bpf_map_delete_elem(&ios, &key);
 	return 0;
 }
 
@@ -153,9 +183,9 @@ int block_rq_insert(u64 *ctx)
 	struct request *rq;
 
 	if (has_rq_queue_arg)
-		rq = (void *)((volatile u64 *)ctx)[1];
+		rq = (void *)CTX_ARG(ctx, 1);
 	else
-		rq = (void *)((volatile u64 *)ctx)[0];
+		rq = (void *)CTX_ARG(ctx, 0);
 	if (window == WINDOW_OPEN)
 		begin_request(ctx, rq, bpf_ktime_get_ns());
 	return 0;
@@ -171,9 +201,9 @@ int block_rq_issue(u64 *ctx)
 	u16 bios = 0;
 
 	if (has_rq_queue_arg)
-		rq = (void *)((volatile u64 *)ctx)[1];
+		rq = (void *)CTX_ARG(ctx, 1);
 	else
-		rq = (void *)((volatile u64 *)ctx)[0];
+		rq = (void *)CTX_ARG(ctx, 0);
 	if (window != WINDOW_OPEN)
 		return 0;
 	io = begin_request(ctx, rq, now);
@@ -199,9 +229,9 @@ int block_rq_requeue(u64 *ctx)
 	u64 key;
 
 	if (has_rq_queue_arg)
-		key = ((volatile u64 *)ctx)[1];
+		key = CTX_ARG(ctx, 1);
 	else
-		key = ((volatile u64 *)ctx)[0];
+		key = CTX_ARG(ctx, 0);
 	io = bpf_map_lookup_elem(&ios, &key);
 	if (io)
 		io->requeues++; /* one CPU at a time has the request */
@@ -267,9 +297,9 @@ int block_bio_queue(u64 *ctx)
 	u64 key;
 
 	if (has_bio_queue_arg)
-		bio = (void *)((volatile u64 *)ctx)[1];
+		bio = (void *)CTX_ARG(ctx, 1);
 	else
-		bio = (void *)((volatile u64 *)ctx)[0];
+		bio = (void *)CTX_ARG(ctx, 0);
 	if (window != WINDOW_OPEN)
 		return 0;
 	disk = disk_of_bio(bio);

@@ -9,6 +9,7 @@ const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
 const volatile bool has_switch_state = true;   /* sched_switch has prev_state, 5.18 */
 const volatile bool has_bio_queue_arg = false; /* block_bio_queue(q, bio), before 5.11 */
 const volatile bool has_rq_queue_arg = false;  /* block_rq_insert(q, rq) and others, before 5.11 */
+const volatile bool has_io_start = true;       /* block_io_start, 6.5 */
 const volatile bool has_uring_opcode = false;  /* io_uring_submit_sqe(ctx, opcode, ...), before 5.16 */
 
 /*

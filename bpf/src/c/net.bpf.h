@@ -86,8 +86,8 @@ int io_uring_submit_sqe(u64 *ctx)
 	struct io_kiocb *req;
 
 	if (has_uring_opcode)
-		return submitted(((volatile u64 *)ctx)[1]);
-	req = (void *)((volatile u64 *)ctx)[0];
+		return submitted(CTX_ARG(ctx, 1));
+	req = (void *)CTX_ARG(ctx, 0);
 	return submitted(BPF_CORE_READ(req, opcode));
 }
 

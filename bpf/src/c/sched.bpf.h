@@ -84,7 +84,7 @@ int sched_switch(u64 *ctx)
 	fill_who(&w.prev, prev);
 	fill_who(&w.next, next);
 	if (has_switch_state)
-		w.prev_state = ((volatile u64 *)ctx)[3];
+		w.prev_state = CTX_ARG(ctx, 3);
 	else
 		w.prev_state = task_run_state(prev);
 	send_event(&w, sizeof(w), DROP_SCHED);

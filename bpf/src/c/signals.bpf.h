@@ -148,7 +148,11 @@ static __always_inline void disposition(struct wire_signal *rec, struct task_str
 		rec->hdr.flags |= SIG_PDEATHSIG;
 	if (!sighand)
 		return;
-	bpf_core_read(&handler, sizeof(handler), &sighand->action[(sig - 1) & 63].sa.sa_handler);
+	/* the compiler would step by the size kernel.h gives an element, which is only its first member */
+	bpf_probe_read_kernel(&handler, sizeof(handler),
+			      (char *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
+				      ((sig - 1) & 63) * bpf_core_type_size(struct k_sigaction) +
+				      bpf_core_field_offset(struct k_sigaction, sa.sa_handler));
 	if (handler == (void *)SIG_IGN)
 		rec->hdr.flags |= SIG_IGNORED;
 	else if (handler)
@@ -263,12 +267,16 @@ int signal_deliver(u64 *ctx)
 static __always_inline u64 pages(struct mm_struct *mm, u32 which)
 {
 	struct mm_struct___counts *old = (void *)mm;
-	s64 n;
+	s64 n = 0;
 
 	if (bpf_core_field_exists(old->rss_stat.count))
 		n = BPF_CORE_READ(old, rss_stat.count[which].counter);
 	else
-		n = BPF_CORE_READ(mm, rss_stat[which].count);
+		/* kernel.h declares one member of a counter: its size comes from the kernel */
+		bpf_probe_read_kernel(&n, sizeof(n),
+				      (char *)mm + bpf_core_field_offset(struct mm_struct, rss_stat) +
+					      which * bpf_core_type_size(struct percpu_counter) +
+					      bpf_core_field_offset(struct percpu_counter, count));
 	return n > 0 ? (u64)n * PAGE_BYTES : 0;
 }
 

@@ -10,6 +10,17 @@
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 
+/*
+ * Argument n of a raw tracepoint. Of two such loads in two branches the compiler
+ * would make one from a computed address, which 5.10 refuses for a context.
+ */
+#define CTX_ARG(ctx, n)                                                                           \
+	({                                                                                        \
+		u64 __value;                                                                      \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(__value) : "r"(ctx), "i"((n) * 8)); \
+		__value;                                                                          \
+	})
+
 static __always_inline struct task_struct *current_task(void)
 {
 	/* 5.10 has no bpf_get_current_task_btf; a plain pointer does for probe reads. */

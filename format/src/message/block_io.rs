@@ -160,6 +160,7 @@ pub(crate) fn read_urings(header: &Header, message: &Message<'_>, tasks: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::reread;
 
     #[test]
     fn every_time_has_one_value() {
@@ -171,5 +172,37 @@ mod tests {
             assert_eq!(back(0, from), 0, "not known is 0");
         }
         assert_eq!((back(90, 100), back(100, 100), back(101, 100)), (10, 100, u64::MAX));
+    }
+
+    #[test]
+    fn blocks_that_break_a_must_are_refused() {
+        let rows = [BlockIo { complete: 9, issued: 8, queued: 7, origin: Some(0), ..BlockIo::default() }];
+        let forged = |tasks, forge: &dyn Fn(schema::blocks::Builder<'_>)| {
+            let mut message = write_blocks(&rows);
+            forge(message.get_root().expect("the root"));
+            reread(&message, 1, |h, m| read_blocks(h, m, tasks)).map_err(|e| e.to_string())
+        };
+        assert_eq!(forged(1, &|_| ()).as_deref(), Ok(&rows[..]));
+        let says = |got: Result<Vec<BlockIo>, String>, what: &str| {
+            let e = got.expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says(forged(0, &|_| ()), "origin 1 where the dict has 1");
+        says(forged(1, &|b| put(b.init_layer(), &[0u32])), "row 0: unknown layer 0");
+        says(forged(1, &|b| put(b.init_layer(), &[3u32])), "row 0: unknown layer 3");
+        says(forged(1, &|b| put(b.init_cause(), &[4u32])), "row 0: unknown cause 4");
+        says(forged(1, &|b| put(b.init_owner(), &[2u32])), "owner 2 where the dict has 2");
+        says(forged(1, &|b| put(b.init_errno(), &[1u32 << 16])), "value 65536 > 65535");
+        says(forged(1, &|b| _ = b.init_inode()), "inode: absent");
+    }
+
+    #[test]
+    fn urings_that_break_a_must_are_refused() {
+        let mut message = write_urings(&[UringOp { ts: 1, task: 0, op: 1 }]);
+        let e = reread(&message, 1, |h, m| read_urings(h, m, 0)).expect_err("no tasks");
+        assert!(e.to_string().contains("task 0 where the dict has 0"), "{e}");
+        put(message.get_root::<schema::uring_ops::Builder<'_>>().expect("the root").init_op(), &[256u32]);
+        let e = reread(&message, 1, |h, m| read_urings(h, m, 1)).expect_err("an op over 255");
+        assert!(e.to_string().contains("value 256 > 255"), "{e}");
     }
 }

@@ -59,3 +59,17 @@ fn read_clock(what: &'static str, r: capnp::Result<clock_sample::Reader<'_>>) ->
         width: r.get_width(),
     })
 }
+
+/// For tests: reads what was written, or forged, as a block of `rows` rows.
+#[cfg(test)]
+fn reread<R>(
+    message: &capnp::message::Builder<capnp::message::HeapAllocator>,
+    rows: u32,
+    f: impl FnOnce(&crate::header::Header, &crate::payload::Message<'_>) -> R,
+) -> R {
+    let bytes = capnp::serialize::write_message_to_words(message);
+    let mut header = crate::header::Header::new(crate::header::BlockKind::Gaps, [0; 16]);
+    (header.rows, header.raw_len) = (rows, bytes.len() as u32);
+    let options = capnp::message::ReaderOptions::new();
+    f(&header, &capnp::serialize::read_message_from_flat_slice(&mut &bytes[..], options).expect("a message"))
+}

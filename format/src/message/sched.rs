@@ -141,3 +141,80 @@ pub(crate) fn read_wakeups(header: &Header, message: &Message<'_>, tasks: usize)
     };
     Ok(ts.iter().enumerate().map(row).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::reread;
+
+    fn switch(ts: u64, cpu: u32, prev: u32, next: u32) -> Switch {
+        Switch { ts, cpu, prev, next, ..Switch::default() }
+    }
+
+    /// What reading these switches with a change to the message says.
+    fn forged(rows: &[Switch], tasks: usize, forge: impl FnOnce(schema::sched::Builder<'_>)) -> String {
+        let mut message = write_switches(rows);
+        forge(message.get_root().expect("the root"));
+        reread(&message, rows.len() as u32, |h, m| read_switches(h, m, tasks))
+            .map_or_else(|e| e.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn prev_is_left_out_where_the_row_before_tells() {
+        let rows = [switch(1, 0, 0, 1), switch(2, 0, 1, 2), switch(3, u32::MAX, 0, 2), switch(4, 0, 1, 1)];
+        let message = write_switches(&rows);
+        let read = reread(&message, 4, |h, m| {
+            let r = m.get_root::<schema::sched::Reader<'_>>().expect("the root");
+            let prev: Vec<u32> = Rows { block: SCHED, n: 4 }.column("prev", r.get_prev()).expect("prev");
+            assert_eq!(prev, [1, 0, 1, 2], "CPU 0's second row goes on, its third does not");
+            read_switches(h, m, 3)
+        });
+        assert_eq!(read.expect("own message"), rows);
+    }
+
+    #[test]
+    fn switches_that_break_a_must_are_refused() {
+        let rows = [switch(5, 0, 0, 1), switch(5, 0, 1, 0), switch(u64::MAX, 1, 1, 0)];
+        assert_eq!(forged(&rows, 2, |_| ()), "");
+        let says = |got: String, what: &str| assert!(got.contains(what), "{got:?}, not {what:?}");
+        says(forged(&rows, 1, |_| ()), "next 1 where the dict has 1");
+        says(forged(&rows, 2, |mut b| b.set_rows(4)), "4 rows, its header says 3");
+        says(forged(&rows, 2, |mut b| b.set_first(6)), "a time passes 2^64 - 1");
+        says(forged(&rows, 2, |b| put(b.init_prev(), &[3u32, 0, 1])), "prev 3 where the dict has 3");
+        says(forged(&rows, 2, |b| put(b.init_prev(), &[0u32, 0, 1])), "row 0: prev is left to a row before");
+        says(forged(&rows, 2, |b| put(b.init_prev(), &[1u32, 0, 0])), "CPU 1 has none");
+        says(forged(&rows, 2, |b| put(b.init_prev_state(), &[0, 1 << 33, 0u64])), "row 1: task state 0x100000000");
+        says(forged(&rows, 2, |b| put(b.init_cpu(), &[0u32, 1])), "2 values for 3 rows");
+        says(forged(&rows, 2, |b| _ = b.init_cpu()), "absent");
+        says(forged(&rows, 2, |b| put(b.init_cpu(), &[0, 0, 1u64 << 32])), "value 4294967296 > 4294967295");
+    }
+
+    #[test]
+    fn wakeups_that_break_a_must_are_refused() {
+        let rows = [Wakeup { waker: Some(1), wakee: 0, new: true, ..Wakeup::default() }, Wakeup::default()];
+        let forged = |tasks, forge: &dyn Fn(schema::wakeups::Builder<'_>)| {
+            let mut message = write_wakeups(&rows);
+            forge(message.get_root().expect("the root"));
+            reread(&message, 2, |h, m| read_wakeups(h, m, tasks)).map_err(|e| e.to_string())
+        };
+        assert_eq!(forged(2, &|_| ()).as_deref(), Ok(&rows[..]));
+        let says = |got: Result<Vec<Wakeup>, String>, what: &str| {
+            let e = got.expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says(forged(1, &|_| ()), "waker 2 where the dict has 2");
+        says(forged(2, &|b| put(b.init_wakee(), &[2u32, 0])), "wakee 2 where the dict has 2");
+        says(forged(2, &|b| put(b.init_flags(), &[3u32, 0])), "unknown flags 0x3");
+        says(forged(2, &|mut b| b.set_rows(1 << 21)), "its header says 2");
+    }
+
+    #[test]
+    fn rows_are_bounded_before_memory_is_taken() {
+        let mut message = write_switches(&[]);
+        message.get_root::<schema::sched::Builder<'_>>().expect("the root").set_rows(u32::MAX);
+        let e = reread(&message, u32::MAX, |h, m| read_switches(h, m, 1)).expect_err("too many rows");
+        assert!(matches!(e, Error::TooLarge { limit: 1048576, .. }), "{e}");
+        let none = reread(&write_switches(&[]), 0, |h, m| read_switches(h, m, 0));
+        assert_eq!(none.expect("no rows are fine"), []);
+    }
+}

@@ -278,3 +278,97 @@ pub(crate) fn read_nets(header: &Header, message: &Message<'_>, tasks: usize) ->
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::reread;
+
+    fn signal(ts: u64) -> SignalEvent {
+        SignalEvent {
+            ts,
+            kind: SignalKind::Deliver,
+            sig: 9,
+            code: 0,
+            errno: 0,
+            info: SignalInfo::Unknown,
+            result: 0,
+            flags: 0,
+            target: 0,
+            sender: None,
+            call: None,
+            call_args: [0; 4],
+            call_path: Vec::new(),
+            si_pid: 0,
+            si_uid: 0,
+            addr: 0,
+            ip: 0,
+            sender_ancestors: Vec::new(),
+            target_ancestors: Vec::new(),
+            argv: Vec::new(),
+            argv_status: ByteStatus::Whole,
+            argv_full: 0,
+            oom: OomMemory::default(),
+        }
+    }
+
+    #[test]
+    fn signals_that_break_a_must_are_refused() {
+        let rows = [signal(5), SignalEvent { sender: Some(0), call: Some(0), ..signal(6) }];
+        let forged = |tasks, calls, forge: &dyn Fn(schema::signal::Builder<'_>)| {
+            let mut message = write_signals(&rows);
+            let list = message.get_root::<schema::signals::Builder<'_>>().and_then(|b| b.get_signals());
+            forge(list.expect("the list").get(1));
+            reread(&message, 2, |h, m| read_signals(h, m, tasks, calls)).map_err(|e| e.to_string())
+        };
+        assert_eq!(forged(1, 1, &|_| ()).as_deref(), Ok(&rows[..]));
+        let says = |got: Result<Vec<SignalEvent>, String>, what: &str| {
+            let e = got.expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says(forged(0, 1, &|_| ()), "signal 0: target 0, sender None of 0 tasks");
+        says(forged(1, 0, &|_| ()), "signal 1: call 0 of 0");
+        says(forged(1, 1, &|mut b| b.set_sender(2)), "sender Some(1) of 1 tasks");
+        says(forged(1, 1, &|mut b| b.set_sender(u32::MAX)), "of 1 tasks");
+        says(forged(1, 1, &|mut b| b.set_ts(4)), "signal 1: ts 4 after 5: not sorted");
+        says(forged(1, 1, &|mut b| b.set_kind(schema::SignalKind::Unknown)), "unknown kind 0");
+        says(forged(1, 1, &|mut b| b.set_argv_status(schema::ByteStatus::Unknown)), "unknown argv status 0");
+        says(forged(1, 1, &|b| _ = b.init_call_args(5)), "5 arguments > limit 4");
+        let e = reread(&write_signals(&rows), 3, |h, m| read_signals(h, m, 1, 1)).expect_err("3 rows");
+        assert!(e.to_string().contains("2 rows, its header says 3"), "{e}");
+    }
+
+    #[test]
+    fn addresses_are_at_most_16_bytes() {
+        let state = NetState { saddr: vec![1; 17], ..NetState::default() };
+        let e = reread(&write_nets(&[state]), 1, |h, m| read_nets(h, m, 0)).expect_err("17 bytes");
+        assert!(e.to_string().contains("state 0: an address of 17 bytes"), "{e}");
+        let state = NetState { task: Some(0), ..NetState::default() };
+        let e = reread(&write_nets(&[state]), 1, |h, m| read_nets(h, m, 0)).expect_err("no tasks");
+        assert!(e.to_string().contains("task 0 of 0"), "{e}");
+    }
+
+    #[test]
+    fn estimates_are_from_above() {
+        let words = capnp::serialize::compute_serialized_size_in_words;
+        let ancestors = vec![Ancestor { comm: vec![b'x'; 15], ..Ancestor::default() }; 3];
+        let full = SignalEvent {
+            call_args: [1; 4],
+            call_path: vec![b'/'; 9],
+            sender_ancestors: ancestors.clone(),
+            target_ancestors: ancestors,
+            argv: vec![b'a'; 17],
+            oom: OomMemory { anon: 1, ..OomMemory::default() },
+            ..signal(1)
+        };
+        for one in [signal(1), full] {
+            let two = [one.clone(), one];
+            let (n1, n2) = (write_signals(&two[..1]), write_signals(&two));
+            assert!((words(&n2) - words(&n1)) * 8 <= signal_bytes(&two[0]));
+        }
+        let net = NetState { saddr: vec![1; 4], daddr: vec![1; 16], ..NetState::default() };
+        let two = [net.clone(), net];
+        let (n1, n2) = (write_nets(&two[..1]), write_nets(&two));
+        assert!((words(&n2) - words(&n1)) * 8 <= net_bytes(&two[0]));
+    }
+}

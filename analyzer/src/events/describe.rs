@@ -1,0 +1,222 @@
+//! What an event says, apart from how it is printed: when, where, whose, and named values.
+
+use systape_format::model::{
+    BlockIo, Dict, FORK_THREAD, NetState, ProcessEvent, ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalKind,
+    Switch, Task, UID_UNKNOWN, UringOp, Wakeup,
+};
+
+use super::kind::Kind;
+use crate::block::flags::letters;
+use crate::devices::Devices;
+use crate::net::words::{address, protocol_name, state_name};
+use crate::render::cgroup_path;
+use crate::summary::uring::op_name;
+
+/// A value of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number.
+    Number(i64),
+    /// A number that may not fit 53 bits.
+    Wide(u64),
+    /// A pattern or address.
+    Hex(u64),
+    /// Bytes of any kind.
+    Bytes(&'a [u8]),
+    /// A word of ours.
+    Word(String),
+    /// A thread; with its name in text.
+    Thread(&'a Task),
+    /// Not known.
+    Unknown,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// When, ns of CLOCK_MONOTONIC.
+    pub ts: u64,
+    /// Where; None = not recorded.
+    pub cpu: Option<u32>,
+    /// Whose line it is; None = nobody's, or not known.
+    pub task: Option<&'a Task>,
+    /// Another task it is about.
+    pub other: Option<&'a Task>,
+    /// What it says.
+    pub fields: Vec<(&'static str, Value<'a>)>,
+}
+
+/// Makes events of one segment into [`Event`]s.
+#[derive(Clone, Copy, Debug)]
+pub struct Describer<'a> {
+    /// The tape.
+    pub session: &'a Session,
+    /// Its devices.
+    pub devices: &'a Devices,
+    /// The segment's tasks.
+    pub dict: &'a Dict,
+}
+
+fn thread<'a>(task: Option<&'a Task>) -> Value<'a> {
+    task.map_or(Value::Unknown, Value::Thread)
+}
+
+fn comm<'a>(task: Option<&'a Task>) -> Value<'a> {
+    task.map_or(Value::Unknown, |task| Value::Bytes(&task.comm))
+}
+
+fn number(value: impl Into<i64>) -> Value<'static> {
+    Value::Number(value.into())
+}
+
+impl<'a> Describer<'a> {
+    fn task(&self, index: u32) -> Option<&'a Task> {
+        self.dict.tasks.get(index as usize)
+    }
+
+    /// A switch: the line of the task that ran.
+    pub fn switch(&self, e: &Switch) -> Event<'a> {
+        let (prev, next) = (self.task(e.prev), self.task(e.next));
+        // perf's `R+`: preempted
+        let state = format!("{}{}", char::from(e.prev_letter()), if e.preempted { "+" } else { "" });
+        let fields = vec![
+            ("prev_comm", comm(prev)),
+            ("prev_pid", thread(prev)),
+            ("prev_state", Value::Word(state)),
+            ("next_comm", comm(next)),
+            ("next_pid", thread(next)),
+        ];
+        Event { kind: Kind::Switch, ts: e.ts, cpu: Some(e.cpu), task: prev, other: next, fields }
+    }
+
+    /// A wake-up: the line of the waker, nobody's when that was an interrupt.
+    pub fn wakeup(&self, e: &Wakeup) -> Event<'a> {
+        let wakee = self.task(e.wakee);
+        let kind = if e.new { Kind::WakeupNew } else { Kind::Waking };
+        let fields = vec![("comm", comm(wakee)), ("pid", thread(wakee)), ("target_cpu", number(e.target_cpu))];
+        let waker = e.waker.and_then(|waker| self.task(waker));
+        Event { kind, ts: e.ts, cpu: Some(e.cpu), task: waker, other: wakee, fields }
+    }
+
+    /// An event of process life; a fork is the line of the parent.
+    pub fn process(&self, e: &'a ProcessEvent) -> Event<'a> {
+        let (task, parent) = (self.task(e.task), self.task(e.parent));
+        let whose = if e.kind == ProcessKind::Fork { parent } else { task };
+        let mut fields = vec![];
+        match e.kind {
+            ProcessKind::Fork => fields.extend([
+                ("comm", comm(parent)),
+                ("pid", thread(parent)),
+                ("child_comm", comm(task)),
+                ("child_pid", thread(task)),
+                ("thread", number(e.flags & FORK_THREAD)),
+            ]),
+            ProcessKind::Exec => fields.extend([
+                ("filename", Value::Bytes(&e.path)),
+                ("pid", thread(task)),
+                ("old_pid", if e.old_tid == 0 { thread(task) } else { number(e.old_tid) }),
+            ]),
+            ProcessKind::Exit => fields.extend([
+                ("comm", comm(task)),
+                ("pid", thread(task)),
+                ("exit_code", number(e.exit_code)),
+                ("group_dead", number(u32::from(e.group_dead))),
+            ]),
+            ProcessKind::Rename => fields.extend([
+                ("pid", thread(task)),
+                ("oldcomm", comm(task).not(&e.comm)),
+                ("newcomm", Value::Bytes(&e.comm)),
+            ]),
+            ProcessKind::Cred => {
+                let uid = task.map(|task| task.uid).filter(|uid| *uid != UID_UNKNOWN);
+                fields.extend([("pid", thread(task)), ("uid", uid.map_or(Value::Unknown, number))]);
+            }
+            ProcessKind::Cgroup => {
+                let path = task.and_then(|task| cgroup_path(self.session, task.cgroup_id));
+                fields.extend([("dst_path", path.map_or(Value::Unknown, Value::Bytes)), ("pid", thread(task))]);
+            }
+        }
+        Event { kind: Kind::of_process(e.kind), ts: e.ts, cpu: None, task: whose, other: task, fields }
+    }
+
+    /// A signal: sent, the line of who ran; taken, of who took it.
+    pub fn signal(&self, e: &SignalEvent) -> Event<'a> {
+        let (target, sender) = (self.task(e.target), e.sender.and_then(|sender| self.task(sender)));
+        let name = systape_abi::signal_name(e.sig).into_owned();
+        let mut fields = vec![];
+        match e.kind {
+            SignalKind::Generate => fields.extend([
+                ("sig", Value::Word(name)),
+                ("errno", number(e.errno)),
+                ("code", number(e.code)),
+                ("comm", comm(target)),
+                ("pid", thread(target)),
+                ("group", number(u32::from(e.flags & SIGNAL_GROUP != 0))),
+                ("result", number(e.result)),
+            ]),
+            SignalKind::Deliver => fields.extend([
+                ("sig", Value::Word(name)),
+                ("errno", number(e.errno)),
+                ("code", number(e.code)),
+                ("sa_handler", Value::Hex(e.ip)),
+            ]),
+            SignalKind::OomVictim => fields.extend([
+                ("comm", comm(target)),
+                ("pid", thread(target)),
+                ("total_vm", Value::Wide(e.oom.total_vm)),
+                ("anon_rss", Value::Wide(e.oom.anon)),
+                ("file_rss", Value::Wide(e.oom.file)),
+                ("shmem_rss", Value::Wide(e.oom.shmem)),
+            ]),
+        }
+        let task = if e.kind == SignalKind::Deliver { target } else { sender };
+        Event { kind: Kind::of_signal(e.kind), ts: e.ts, cpu: None, task, other: target, fields }
+    }
+
+    /// A block I/O: the line of whom it is blamed on.
+    pub fn block(&self, e: &BlockIo) -> Event<'a> {
+        let task = |index: Option<u32>| index.and_then(|index| self.task(index));
+        let errno = systape_abi::errno_name(e.errno).filter(|_| e.errno != 0);
+        let fields = vec![
+            ("dev", Value::Word(self.devices.name(e.dev))),
+            ("sector", Value::Wide(e.sector)),
+            ("nr_sector", number(e.bytes / 512)),
+            ("rwbs", Value::Word(letters(e.flags))),
+            ("error", errno.map_or_else(|| number(e.errno), |name| Value::Word(name.to_owned()))),
+        ];
+        let (kind, ts) = (Kind::of_block(e), e.complete);
+        Event { kind, ts, cpu: None, task: task(e.owner), other: task(e.origin), fields }
+    }
+
+    /// A socket's change of state.
+    pub fn net(&self, e: &NetState) -> Event<'a> {
+        let text = |bytes: &[u8]| address(bytes).map_or(Value::Unknown, Value::Word);
+        let fields = vec![
+            ("socket", Value::Wide(e.socket)),
+            ("oldstate", Value::Word(state_name(e.old_state))),
+            ("newstate", Value::Word(state_name(e.new_state))),
+            ("sport", number(e.sport)),
+            ("dport", number(e.dport)),
+            ("protocol", Value::Word(protocol_name(e.protocol))),
+            ("saddr", text(&e.saddr)),
+            ("daddr", text(&e.daddr)),
+        ];
+        let task = e.task.and_then(|task| self.task(task));
+        Event { kind: Kind::SockState, ts: e.ts, cpu: None, task, other: None, fields }
+    }
+
+    /// An io_uring operation.
+    pub fn uring(&self, e: &UringOp) -> Event<'a> {
+        let fields = vec![("opcode", Value::Word(op_name(e.op)))];
+        Event { kind: Kind::Uring, ts: e.ts, cpu: None, task: self.task(e.task), other: None, fields }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Unknown when it is `bytes`: the tape has only one name then.
+    fn not(self, bytes: &[u8]) -> Self {
+        if self == Value::Bytes(bytes) { Value::Unknown } else { self }
+    }
+}

@@ -1,0 +1,123 @@
+//! The lines of a segment's events, in order of time.
+
+use systape_format::model::{Dict, Family, Session};
+use systape_format::reader::Segment;
+
+use super::describe::{Describer, Event};
+use super::form;
+use super::kind::{Kind, Wanted};
+use crate::args::Format;
+use crate::clock::Clock;
+use crate::devices::Devices;
+use crate::filter::Scope;
+use crate::render::record::Times;
+use crate::render::text::Look;
+use crate::stream::Part;
+
+/// What all segments share.
+#[derive(Debug)]
+pub struct EventLines<'a> {
+    wanted: Wanted,
+    format: Format,
+    look: Look,
+    times: Times<'a>,
+    devices: Devices,
+}
+
+impl<'a> EventLines<'a> {
+    /// Lines of the kinds `wanted` of the tape of `session`; `clock` may be empty for text.
+    pub fn new(wanted: Wanted, format: Format, look: Look, session: &'a Session, clock: Clock) -> Self {
+        Self { wanted, format, look, times: Times { session, clock }, devices: Devices::new(session) }
+    }
+
+    /// The lines of `segment`, and the start of its window. A group that cannot be read is told in `findings`.
+    pub fn segment(&self, segment: &Segment<'_>, scope: &Scope<'_>, findings: &mut Vec<String>) -> (Part, u64) {
+        let number = segment.info().segment;
+        let mut told = |what: &str, error: systape_format::Error| {
+            findings.push(format!("segment {number}: its {what} cannot be read: {error}"));
+        };
+        let dict = match segment.dict() {
+            Ok(dict) => dict,
+            Err(error) => {
+                told("events", error);
+                return (Part::default(), 0);
+            }
+        };
+        let mut lines = Lines { all: self, scope, part: Part::default(), unsorted: Vec::new() };
+        for family in self.wanted.families() {
+            if let Err(error) = lines.family(family, segment, &dict) {
+                told(crate::loss::family_name(family), error);
+            }
+        }
+        (lines.sorted(), dict.window_start)
+    }
+}
+
+struct Lines<'a, 'b> {
+    all: &'b EventLines<'a>,
+    scope: &'b Scope<'b>,
+    /// Lines in the order they were read, family by family.
+    part: Part,
+    /// Key, begin and end in `part` of each.
+    unsorted: Vec<(u64, usize, usize)>,
+}
+
+impl Lines<'_, '_> {
+    fn family(&mut self, family: Family, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
+        let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
+        let wanted = self.all.wanted;
+        match family {
+            Family::Sched => {
+                if wanted.has(Kind::Switch) {
+                    segment.switches(dict)?.iter().for_each(|e| self.line(&describer.switch(e)));
+                }
+                if wanted.has(Kind::Waking) || wanted.has(Kind::WakeupNew) {
+                    segment.wakeups(dict)?.iter().for_each(|e| self.line(&describer.wakeup(e)));
+                }
+            }
+            Family::Process => segment.processes(dict)?.iter().for_each(|e| self.line(&describer.process(e))),
+            Family::Signal => segment.signals(dict)?.iter().for_each(|e| self.line(&describer.signal(e))),
+            Family::Block => segment.blocks(dict)?.iter().for_each(|e| self.line(&describer.block(e))),
+            Family::Net => segment.nets(dict)?.iter().for_each(|e| self.line(&describer.net(e))),
+            Family::IoUring => segment.urings(dict)?.iter().for_each(|e| self.line(&describer.uring(e))),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, event: &Event<'_>) {
+        if !self.all.wanted.has(event.kind) || !self.passes(event) {
+            return;
+        }
+        let out = &mut self.part.bytes;
+        let begin = out.len();
+        match self.all.format {
+            Format::Text => form::text(out, event, self.all.look, self.all.times.session.window_open),
+            Format::Json => form::json(out, event, &self.all.times),
+            Format::Csv => form::comma(out, event, &self.all.times),
+        }
+        self.unsorted.push((event.ts, begin, out.len()));
+    }
+
+    /// Filters on tasks let an event pass when one of the two tasks it is about does.
+    fn passes(&self, event: &Event<'_>) -> bool {
+        let cpus = self.scope.filters().cpus.as_ref();
+        self.scope.at(event.ts)
+            && cpus.is_none_or(|cpus| event.cpu.is_some_and(|cpu| cpus.binary_search(&cpu).is_ok()))
+            && (self.scope.blamed(event.task, 0) || event.other.is_some_and(|other| self.scope.task(other)))
+    }
+
+    fn sorted(mut self) -> Part {
+        if self.unsorted.is_sorted_by_key(|(key, ..)| *key) {
+            self.part.marks = self.unsorted.iter().map(|(key, _, end)| (*key, *end)).collect();
+            return self.part;
+        }
+        self.unsorted.sort_by_key(|(key, ..)| *key);
+        let mut sorted = Part { bytes: Vec::with_capacity(self.part.bytes.len()), marks: Vec::new() };
+        for (key, begin, end) in self.unsorted {
+            sorted.bytes.extend_from_slice(&self.part.bytes[begin..end]);
+            sorted.end_line(key);
+        }
+        sorted
+    }
+}

@@ -1,0 +1,134 @@
+//! One connection (or listening socket) as far as the tape tells.
+
+use systape_format::model::Task;
+
+/// Who began it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// This side: its first change was to SYN_SENT.
+    Connect,
+    /// The other side: its first change was to SYN_RECV.
+    Accept,
+    /// A socket that waits for connections.
+    Listen,
+    /// Its beginning was not seen.
+    #[default]
+    Unknown,
+}
+
+impl Direction {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Accept => "accept",
+            Self::Listen => "listen",
+            Self::Unknown => "?",
+        }
+    }
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did not until the end of the recording; the state it was in.
+    Open(u8),
+    /// Closed, this side first.
+    Closed,
+    /// Closed, the other side first.
+    ClosedByPeer,
+    /// Went from an open state straight to CLOSE: a reset came or was sent.
+    Reset,
+    /// Was never established: refused, timed out or given up.
+    Failed,
+    /// Closed; the changes before that were not seen.
+    #[default]
+    Ended,
+}
+
+impl Outcome {
+    /// Its name; [`Self::Open`] is `open`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open(_) => "open",
+            Self::Closed => "closed",
+            Self::ClosedByPeer => "closed-by-peer",
+            Self::Reset => "reset",
+            Self::Failed => "failed",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A connection. Times are ns of CLOCK_MONOTONIC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// The socket's number in the tape.
+    pub socket: u64,
+    /// Who opened it: connected, began to listen, or accepted it as far as a call says so. None also when that was before the recording.
+    pub task: Option<Task>,
+    /// AF_INET or AF_INET6.
+    pub family: u16,
+    /// IPPROTO_.
+    pub protocol: u16,
+    /// Local address, 4 or 16 bytes.
+    pub laddr: Vec<u8>,
+    /// Local port.
+    pub lport: u16,
+    /// Remote address.
+    pub raddr: Vec<u8>,
+    /// Remote port.
+    pub rport: u16,
+    /// Who began it.
+    pub direction: Direction,
+    /// Its first change; None when that was before what the tape holds.
+    pub start: Option<u64>,
+    /// When it was established; None: never, or not seen.
+    pub established: Option<u64>,
+    /// When it was closed; None: open at the end.
+    pub end: Option<u64>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How long a connection lasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasted {
+    /// ns.
+    Exact(u64),
+    /// At least this many ns: it began before the recording, or was open at its end.
+    AtLeast(u64),
+    /// Not known.
+    Unknown,
+}
+
+/// What of the recording bounds connections whose beginning or end it does not hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Start of the recording.
+    pub open: u64,
+    /// End of what is known.
+    pub close: u64,
+    /// Nothing is missing: a socket whose beginning is not there really was there before.
+    pub complete: bool,
+}
+
+impl Connection {
+    /// How long it lasted.
+    pub fn lasted(&self, window: Window) -> Lasted {
+        match (self.start, self.end) {
+            (Some(start), Some(end)) => Lasted::Exact(end.saturating_sub(start)),
+            // with events missing it may have been closed long ago, or opened just before its first known change
+            _ if !window.complete => Lasted::Unknown,
+            (start, end) => {
+                let (from, to) = (start.unwrap_or(window.open), end.unwrap_or(window.close));
+                Lasted::AtLeast(to.saturating_sub(from))
+            }
+        }
+    }
+
+    /// Whether some of it lies in `from` ≤ t < `to`; a time that is not known does not keep it out.
+    pub fn overlaps(&self, from: u64, to: u64) -> bool {
+        self.start.is_none_or(|start| start < to) && self.end.is_none_or(|end| end >= from)
+    }
+}

@@ -1,0 +1,7 @@
+//! Connections, put together from changes of sockets' states.
+
+pub mod accepts;
+pub mod connection;
+pub mod line;
+pub mod tracker;
+pub mod words;

@@ -1,0 +1,263 @@
+//! From changes of state to connections. Holds what is open; a closed connection is given back and forgotten.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+use systape_format::model::{NetState, Task};
+
+use super::accepts::{Accepted, Remote, plain};
+use super::connection::{Connection, Direction, Outcome};
+use super::words::state;
+
+/// Open sockets.
+#[derive(Clone, Debug, Default)]
+pub struct Tracker {
+    open: FxHashMap<u64, Open>,
+    /// Accepted sockets that are open, by their other side.
+    by_remote: FxHashMap<Remote, Vec<u64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    connection: Connection,
+    /// Which side closed first, once one did.
+    closing: Option<Outcome>,
+    /// Where `by_remote` has it.
+    remote: Option<Remote>,
+}
+
+impl Tracker {
+    /// Takes the next change, in order of time; `task` is who ran then. Gives the connection that it ends.
+    pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
+        let by_remote = &mut self.by_remote;
+        let open = self.open.entry(event.socket).or_insert_with(|| {
+            let mut open = begin(event, task);
+            if open.connection.direction == Direction::Accept {
+                let remote = (plain(&event.daddr), event.dport);
+                by_remote.entry(remote.clone()).or_default().push(event.socket);
+                open.remote = Some(remote);
+            }
+            open
+        });
+        let connection = &mut open.connection;
+        addresses(connection, event);
+        match event.new_state {
+            state::ESTABLISHED => {
+                connection.established.get_or_insert(event.ts);
+            }
+            // both sides at once: the own close came first here
+            state::FIN_WAIT1 => open.closing = open.closing.or(Some(Outcome::Closed)),
+            state::CLOSE_WAIT => open.closing = open.closing.or(Some(Outcome::ClosedByPeer)),
+            _ => {}
+        }
+        if event.new_state != state::CLOSE {
+            connection.outcome = Outcome::Open(event.new_state);
+            return None;
+        }
+        let Open { mut connection, closing, remote } = self.open.remove(&event.socket)?;
+        if let Some(remote) = remote {
+            self.forget(remote, event.socket);
+        }
+        connection.end = Some(event.ts);
+        connection.outcome = outcome(event.old_state, closing);
+        Some(connection)
+    }
+
+    /// Takes a return of accept, in order of time with the changes. With two connections that have the same other side (of two namespaces,
+    /// or to two local ports) it stays unknown which of them was returned.
+    pub fn accepted(&mut self, accepted: &Accepted) {
+        let Some([socket]) = self.by_remote.get(&accepted.remote).map(Vec::as_slice) else { return };
+        if let Some(open) = self.open.get_mut(socket) {
+            open.connection.task.get_or_insert_with(|| accepted.task.clone());
+        }
+    }
+
+    fn forget(&mut self, remote: Remote, socket: u64) {
+        if let Entry::Occupied(mut sockets) = self.by_remote.entry(remote) {
+            sockets.get_mut().retain(|known| *known != socket);
+            if sockets.get().is_empty() {
+                sockets.remove();
+            }
+        }
+    }
+
+    /// What is still open, by number of the socket.
+    pub fn finish(self) -> Vec<Connection> {
+        let mut open: Vec<_> = self.open.into_values().map(|open| open.connection).collect();
+        open.sort_unstable_by_key(|connection| connection.socket);
+        open
+    }
+}
+
+/// A socket that is met first by `event`.
+fn begin(event: &NetState, task: Option<&Task>) -> Open {
+    let (direction, opener) = match (event.old_state, event.new_state) {
+        (state::CLOSE, state::SYN_SENT) => (Direction::Connect, task),
+        (state::CLOSE, state::LISTEN) => (Direction::Listen, task),
+        // who ran when the other side's packet came has nothing to do with it
+        (_, state::SYN_RECV) | (state::NEW_SYN_RECV, _) => (Direction::Accept, None),
+        (state::LISTEN, _) => (Direction::Listen, None),
+        (state::SYN_SENT, _) => (Direction::Connect, None),
+        (state::SYN_RECV, _) => (Direction::Accept, None),
+        _ => (Direction::Unknown, None),
+    };
+    let seen = matches!(event.new_state, state::SYN_SENT | state::SYN_RECV | state::LISTEN);
+    let connection = Connection {
+        socket: event.socket,
+        task: opener.cloned(),
+        family: event.family,
+        protocol: event.protocol,
+        laddr: Vec::new(),
+        lport: 0,
+        raddr: Vec::new(),
+        rport: 0,
+        direction,
+        start: seen.then_some(event.ts),
+        established: None,
+        end: None,
+        outcome: Outcome::Open(event.new_state),
+    };
+    Open { connection, closing: None, remote: None }
+}
+
+/// Takes over what `event` knows: a connecting socket gets its own address and port after it went to SYN_SENT, and has none any more
+/// when it is closed.
+fn addresses(connection: &mut Connection, event: &NetState) {
+    let known = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0);
+    if known(&event.saddr) || connection.laddr.is_empty() {
+        connection.laddr.clone_from(&event.saddr);
+    }
+    if known(&event.daddr) || connection.raddr.is_empty() {
+        connection.raddr.clone_from(&event.daddr);
+    }
+    if event.sport != 0 {
+        connection.lport = event.sport;
+    }
+    if event.dport != 0 {
+        connection.rport = event.dport;
+    }
+}
+
+/// How a socket ended that went from `old` to CLOSE.
+fn outcome(old: u8, closing: Option<Outcome>) -> Outcome {
+    match (old, closing) {
+        (state::LISTEN, _) => Outcome::Closed,
+        (state::SYN_SENT | state::SYN_RECV | state::NEW_SYN_RECV, _) => Outcome::Failed,
+        // data was open on this side still
+        (state::ESTABLISHED | state::CLOSE_WAIT, _) => Outcome::Reset,
+        (_, Some(first)) => first,
+        (state::FIN_WAIT1 | state::FIN_WAIT2 | state::CLOSING | state::TIME_WAIT, None) => Outcome::Closed,
+        (state::LAST_ACK, None) => Outcome::ClosedByPeer,
+        (_, None) => Outcome::Ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{Lasted, Window};
+    use super::*;
+
+    const WINDOW: Window = Window { open: 0, close: 1_000, complete: true };
+
+    /// Plays the states of socket 1, one every 10 ns; the first is what it was in.
+    fn play(states: &[u8]) -> (Vec<Connection>, Vec<Connection>) {
+        let task = Task { pid: 7, ..Task::default() };
+        let mut tracker = Tracker::default();
+        let mut ended = Vec::new();
+        for (at, pair) in states.windows(2).enumerate() {
+            let event = NetState {
+                ts: 10 * (at as u64 + 1),
+                socket: 1,
+                old_state: pair[0],
+                new_state: pair[1],
+                // the port is given after SYN_SENT, and taken away again
+                sport: if pair[1] == 2 || pair[1] == 7 { 0 } else { 4000 },
+                dport: 80,
+                saddr: if pair[1] == 2 { vec![0; 4] } else { vec![10, 0, 0, 1] },
+                daddr: vec![10, 0, 0, 2],
+                ..NetState::default()
+            };
+            ended.extend(tracker.change(&event, Some(&task)));
+        }
+        (ended, tracker.finish())
+    }
+
+    fn one(states: &[u8]) -> (Direction, Outcome, Option<u32>, Lasted) {
+        let (mut ended, open) = play(states);
+        ended.extend(open);
+        assert_eq!(ended.len(), 1);
+        let c = ended.remove(0);
+        (c.direction, c.outcome, c.task.as_ref().map(|task| task.pid), c.lasted(WINDOW))
+    }
+
+    #[test]
+    fn lives_of_sockets() {
+        use Direction::{Accept, Connect, Listen, Unknown};
+        let exact = Lasted::Exact;
+        assert_eq!(one(&[7, 2, 1, 4, 5, 7]), (Connect, Outcome::Closed, Some(7), exact(40)));
+        assert_eq!(one(&[7, 2, 7]), (Connect, Outcome::Failed, Some(7), exact(10)));
+        assert_eq!(one(&[10, 3, 1, 8, 9, 7]), (Accept, Outcome::ClosedByPeer, None, exact(40)));
+        assert_eq!(one(&[7, 2, 1, 7]), (Connect, Outcome::Reset, Some(7), exact(20)));
+        assert_eq!(one(&[7, 2, 1, 4, 11, 7]), (Connect, Outcome::Closed, Some(7), exact(40)));
+        assert_eq!(one(&[7, 10]), (Listen, Outcome::Open(10), Some(7), Lasted::AtLeast(990)));
+        assert_eq!(one(&[1, 8, 9, 7]), (Unknown, Outcome::ClosedByPeer, None, Lasted::AtLeast(30)));
+        assert_eq!(one(&[5, 7]), (Unknown, Outcome::Closed, None, Lasted::AtLeast(10)));
+        assert_eq!(one(&[7, 2, 1]), (Connect, Outcome::Open(1), Some(7), Lasted::AtLeast(990)));
+    }
+
+    #[test]
+    fn addresses_are_those_of_its_life() {
+        let (ended, _) = play(&[7, 2, 1, 4, 5, 7]);
+        let c = &ended[0];
+        assert_eq!(
+            (c.laddr.as_slice(), c.lport, c.raddr.as_slice(), c.rport),
+            (&[10, 0, 0, 1][..], 4000, &[10, 0, 0, 2][..], 80)
+        );
+        assert_eq!((c.start, c.established, c.end), (Some(10), Some(20), Some(50)));
+    }
+
+    #[test]
+    fn accept_tells_whose_it_is() {
+        let event = |socket, old_state, new_state| NetState {
+            ts: 5,
+            socket,
+            old_state,
+            new_state,
+            sport: 80,
+            dport: 4000,
+            saddr: vec![0; 4],
+            daddr: vec![10, 0, 0, 9],
+            ..NetState::default()
+        };
+        let accepted =
+            |port| Accepted { ts: 9, remote: (vec![10, 0, 0, 9], port), task: Task { pid: 3, ..Task::default() } };
+        let pid = |connection: Option<Connection>| connection.unwrap().task.map(|task| task.pid);
+        let mut tracker = Tracker::default();
+        tracker.change(&event(1, 10, 3), None);
+        tracker.accepted(&accepted(4001));
+        assert_eq!(tracker.open[&1].connection.task, None, "another port");
+        tracker.accepted(&accepted(4000));
+        assert_eq!(pid(tracker.change(&event(1, 9, 7), None)), Some(3));
+        assert!(tracker.by_remote.is_empty());
+        // two with the same other side
+        tracker.change(&event(2, 10, 3), None);
+        tracker.change(&event(3, 10, 3), None);
+        tracker.accepted(&accepted(4000));
+        assert_eq!(pid(tracker.change(&event(2, 9, 7), None)), None);
+        tracker.accepted(&accepted(4000));
+        assert_eq!(pid(tracker.change(&event(3, 9, 7), None)), Some(3));
+    }
+
+    #[test]
+    fn a_socket_may_connect_again() {
+        let (ended, open) = play(&[7, 2, 7, 2, 1]);
+        assert_eq!((ended.len(), open.len()), (1, 1));
+        assert_eq!(open[0].start, Some(30));
+    }
+
+    #[test]
+    fn with_events_missing_a_bound_is_none() {
+        let (ended, _) = play(&[1, 8, 9, 7]);
+        assert_eq!(ended[0].lasted(Window { complete: false, ..WINDOW }), Lasted::Unknown);
+    }
+}

@@ -1,0 +1,124 @@
+//! Histograms of powers of two with bars, as bcc's tools print them.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::output::line;
+
+/// Stars of the fullest bucket.
+const BAR: usize = 40;
+
+/// Counts of values by the number of their bits. Bucket 0 has 0 and 1, bucket n > 0 the values 2^n to 2^(n+1)-1.
+///
+/// ```
+/// # use systape_analyzer::render::loghist::LogHist;
+/// let mut hist = LogHist::default();
+/// hist.add(5);
+/// assert_eq!(hist.buckets(), [(0, 1, 0), (2, 3, 0), (4, 7, 1)]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogHist {
+    counts: Vec<u64>,
+}
+
+impl LogHist {
+    /// Counts `value` once.
+    pub fn add(&mut self, value: u64) {
+        let bucket = value.checked_ilog2().unwrap_or(0) as usize;
+        if bucket >= self.counts.len() {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    /// Values counted.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// (least value, greatest value, count) of each bucket up to the last that is not empty.
+    pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
+        let bounds = |bucket: usize| match bucket {
+            0 => (0, 1),
+            bucket => (1 << bucket, (1_u64 << bucket).wrapping_shl(1).wrapping_sub(1)),
+        };
+        let with_bounds = |(bucket, count): (usize, &u64)| {
+            let (low, high) = bounds(bucket);
+            (low, high, *count)
+        };
+        self.counts.iter().enumerate().map(with_bounds).collect()
+    }
+
+    /// Prints a header with `unit` (`usecs`), then a line with a bar for each bucket. Nothing without values.
+    pub fn print(&self, out: &mut impl Write, unit: &str) -> io::Result<()> {
+        if self.counts.is_empty() {
+            return Ok(());
+        }
+        // bcc makes room for numbers of 20 digits when one is beyond 32 bits
+        let width = if self.counts.len() <= 32 { 10 } else { 20 };
+        line(out, &format!("{:5}{unit:<label$} : count    distribution", "", label = 2 * width - 1))?;
+        let most = self.counts.iter().copied().max().unwrap_or(0);
+        for (low, high, count) in self.buckets() {
+            line(out, &format!("{low:>width$} -> {high:<width$} : {count:<8} |{:<BAR$}|", bar(count, most)))?;
+        }
+        Ok(())
+    }
+
+    /// `[{"from": 2, "to": 3, "count": 17}, …]` of the buckets that are not empty; `to` is the greatest value, inclusive.
+    pub fn json(&self) -> Value {
+        let full = self.buckets().into_iter().filter(|(_, _, count)| *count > 0);
+        full.map(|(low, high, count)| json!({"from": low, "to": high, "count": count})).collect()
+    }
+}
+
+/// [`BAR`] stars for `most`, fewer in proportion.
+fn bar(count: u64, most: u64) -> String {
+    let stars = u128::from(count) * BAR as u128 / u128::from(most.max(1));
+    "*".repeat(usize::try_from(stars).unwrap_or(BAR).min(BAR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(values: &[u64]) -> String {
+        let mut hist = LogHist::default();
+        values.iter().for_each(|value| hist.add(*value));
+        let mut out = Vec::new();
+        hist.print(&mut out, "usecs").unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn as_bcc_prints_it() {
+        let expected = "     usecs               : count    distribution
+         0 -> 1          : 2        |********************                    |
+         2 -> 3          : 0        |                                        |
+         4 -> 7          : 4        |****************************************|
+";
+        assert_eq!(text(&[0, 1, 4, 5, 6, 7]), expected);
+        assert_eq!(text(&[]), "");
+    }
+
+    #[test]
+    fn bounds_and_merging() {
+        let (mut a, mut b) = (LogHist::default(), LogHist::default());
+        a.add(3);
+        b.add(u64::MAX);
+        b.add(2);
+        a.merge(&b);
+        assert_eq!((a.total(), a.buckets()[1]), (3, (2, 3, 2)));
+        assert_eq!(a.buckets().last(), Some(&(1 << 63, u64::MAX, 1)));
+        assert_eq!(a.json()[0]["to"], 3);
+        assert!(text(&[u64::MAX]).lines().all(|line| line.len() < 110));
+    }
+}

@@ -1,0 +1,62 @@
+//! Small pieces of text that reports share: escaped bytes, command lines, spans of time, amounts of memory.
+
+/// `bytes` escaped for a terminal.
+pub fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    systape_abi::escape(bytes, &mut text);
+    text
+}
+
+/// NUL-separated arguments as one would type them, quoted where that is needed; `...` when they are not whole.
+pub fn command(argv: &[u8], whole: bool) -> String {
+    let words: Vec<String> = argv.split(|byte| *byte == 0).map(word).collect();
+    let mut text = words.join(" ");
+    if !whole {
+        text.push_str("...");
+    }
+    text
+}
+
+fn word(bytes: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%^~[]{}".contains(byte) || *byte >= 0x80;
+    if !bytes.is_empty() && bytes.iter().all(plain) { escaped(bytes) } else { format!("\"{}\"", escaped(bytes)) }
+}
+
+/// A span of time in a unit that suits it: `0.412 ms`, `15.3 ms`, `3.20 s`, `25.0 min`, `7.5 h`.
+pub fn span(ns: u64) -> String {
+    let ms = ns as f64 / 1e6;
+    match ns {
+        0..10_000_000 => format!("{ms:.3} ms"),
+        10_000_000..1_000_000_000 => format!("{ms:.1} ms"),
+        1_000_000_000..600_000_000_000 => format!("{:.2} s", ms / 1e3),
+        600_000_000_000..36_000_000_000_000 => format!("{:.1} min", ms / 60e3),
+        _ => format!("{:.1} h", ms / 3600e3),
+    }
+}
+
+/// Bytes in a binary unit that suits them: `512 B`, `98.2 MiB`.
+pub fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit < 5 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let name = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit];
+    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        assert_eq!(command(b"sh\0-c\0echo \"a\"\0", true), r#"sh -c "echo \"a\"" """#);
+        assert_eq!(command(b"a\x1b[m", false), "\"a\\x1b[m\"...");
+        assert_eq!(command("ls\0/tmp/ä".as_bytes(), true), "ls /tmp/ä");
+        assert_eq!([span(412_345), span(15_320_000), span(3_200_000_000)], ["0.412 ms", "15.3 ms", "3.20 s"]);
+        assert_eq!([span(1_500_000_000_000), span(90_000_000_000_000)], ["25.0 min", "25.0 h"]);
+        assert_eq!([bytes(512), bytes(102_961_152)], ["512 B", "98.2 MiB"]);
+    }
+}

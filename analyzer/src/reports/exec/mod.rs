@@ -1,0 +1,95 @@
+//! Programs that were started, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
+
+mod listing;
+mod rows;
+mod tree;
+
+use std::io::Write as _;
+
+use anyhow::{Result, bail};
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use super::{Context, clock};
+use crate::args::Format;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::output;
+use crate::processes::{self, Ending, Processes};
+use crate::run::{Verdict, complain};
+use crate::signals::via;
+
+/// How many lines tell of losses before the rest is only counted.
+const LOSS_LINES: usize = 12;
+
+/// What every form of both reports prints from.
+struct Story<'a> {
+    context: &'a Context<'a>,
+    processes: &'a Processes,
+    clock: Clock,
+    /// Until when it is known who was alive.
+    until: u64,
+    /// Nothing that touches the answer is missing.
+    whole: bool,
+}
+
+/// Prints what `config` asks for.
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let families = &tape.session().families;
+    let has = |family| families.is_empty() || families.contains(&family);
+    if !has(Family::Process) {
+        bail!("process life was not recorded: record it with --families process");
+    }
+    let tree = config.life.tree;
+    // failed attempts are calls
+    let about: &[Family] = if tree { &[Family::Process] } else { &[Family::Process, Family::Syscall] };
+    let mut context = Context::about(config, tape, about)?;
+    let mut findings = Vec::new();
+    let processes = processes::read::read(tape, &mut findings);
+    let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes) };
+    context.loss.findings.append(&mut findings);
+    let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+    let whole = context.loss.complete();
+    let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
+    let story = Story { context: &context, processes: &processes, clock, until, whole };
+    let mut out = output::stdout()?;
+    let mut notes = Vec::new();
+    if !tree && !has(Family::Syscall) {
+        notes.push("calls were not recorded (record --families ...,syscall): attempts that failed are missing");
+    } else if !tree && !tape.session().selection.is_empty() {
+        notes.push("calls were recorded with -e: attempts that failed are missing unless it selected execve");
+    }
+    if config.format == Format::Text {
+        for lost in context.loss.lines(tape.session(), LOSS_LINES) {
+            output::line(&mut out, &lost)?;
+        }
+        for note in &notes {
+            output::line(&mut out, &format!("NOT RECORDED: {note}"))?;
+        }
+    }
+    if tree {
+        tree::print(&story, &mut out)?;
+    } else {
+        listing::print(&story, &rows, &mut out)?;
+    }
+    out.flush()?;
+    if config.format != Format::Text {
+        context.loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
+        notes.iter().for_each(|line| complain(line));
+    }
+    Ok(Verdict { lost: !whole, bad: false })
+}
+
+impl Story<'_> {
+    /// The exit column: status or signal; `-` still there at the end, `?` not known.
+    fn exit_text(&self, end: Option<&Ending>, followed: bool) -> String {
+        match end {
+            Some(end) => match (end.signal(), end.status()) {
+                (Some(sig), _) => format!("{}{}", via::name(sig), if end.core_dumped() { " core" } else { "" }),
+                (_, status) => status.unwrap_or(0).to_string(),
+            },
+            None if followed && self.whole => "-".to_owned(),
+            None => "?".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Attempts to start a program: those that succeeded are events of process life, those that failed are calls.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use systape_abi::Abi;
+use systape_format::model::{Captured, Task};
+
+use super::Context;
+use crate::load::{Base, Loaded};
+use crate::loss::Hole;
+use crate::processes::{Command, Ending, Processes};
+use crate::summary::stats::failed;
+
+/// What came after a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Its process ended.
+    End(Ending),
+    /// Its process became another program at this time.
+    Exec(u64),
+    /// Nothing that was seen.
+    Open,
+}
+
+/// An attempt to start a program.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// When it had succeeded, or began to fail.
+    pub ts: u64,
+    /// The process: after a success as the new program, after a failure as the old one.
+    pub task: Task,
+    /// pid of the process that made it; 0 = not known.
+    pub ppid: u32,
+    /// 0, or why it failed.
+    pub errno: u16,
+    /// Path; empty = not known.
+    pub path: Vec<u8>,
+    /// Arguments; empty = not known.
+    pub command: Arc<Command>,
+    /// What became of it.
+    pub after: After,
+}
+
+/// The attempts that pass, by time. What cannot be read is added to the context's losses.
+pub fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if !context.config.filters.failure {
+        rows = successes(context, processes);
+    }
+    let parts: Vec<(Vec<Row>, Vec<Hole>)> =
+        context.candidates().par_iter().map(|at| failures(context, processes, *at)).collect();
+    for (mut failed, holes) in parts {
+        rows.append(&mut failed);
+        context.loss.holes.extend(holes);
+    }
+    rows.sort_by_key(|row| row.ts);
+    rows
+}
+
+fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
+    let scope = &context.scope;
+    let mut rows = Vec::new();
+    for process in &processes.all {
+        for (at, image) in process.images.iter().enumerate() {
+            if !image.exec || image.since < scope.from || image.since >= scope.to || !scope.task(&image.task) {
+                continue;
+            }
+            let after = match (process.images.get(at + 1), process.end()) {
+                (Some(next), _) => After::Exec(next.since),
+                (None, Some(end)) => After::End(end),
+                (None, None) => After::Open,
+            };
+            rows.push(Row {
+                ts: image.since,
+                task: image.task.clone(),
+                ppid: process.ppid,
+                errno: 0,
+                path: image.path.clone(),
+                command: Arc::clone(&image.command),
+                after,
+            });
+        }
+    }
+    rows
+}
+
+/// Where path and arguments of the call `name` are.
+fn arguments(name: &str) -> Option<(u8, u8)> {
+    match name {
+        "execve" => Some((0, 1)),
+        "execveat" => Some((1, 2)),
+        _ => None,
+    }
+}
+
+fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row>, Vec<Hole>) {
+    let mut holes = Vec::new();
+    let mut picked = Vec::new();
+    let execs = |abi, nr| arguments(systape_abi::name(Abi::from_raw(abi), nr).unwrap_or("")).is_some();
+    // the index tells of most segments that they have none
+    let info = &context.tape.segments()[at];
+    if info.failures == 0 || info.calls.as_ref().is_some_and(|calls| !calls.iter().any(|c| execs(c.abi, c.nr))) {
+        return (Vec::new(), holes);
+    }
+    let base = Base::read(context.tape, at, &mut holes, |dict, core| {
+        let calls: Vec<bool> = dict.calls.iter().map(|call| execs(call.abi, call.nr)).collect();
+        let tasks: Vec<bool> = dict.tasks.iter().map(|task| context.scope.task(task)).collect();
+        let wanted = |row: &usize| {
+            calls[core.call[*row] as usize]
+                && tasks[core.task[*row] as usize]
+                && failed(core.state[*row], core.errno[*row])
+        };
+        picked = (0..core.call.len()).filter(wanted).collect();
+        !picked.is_empty()
+    });
+    let Some(base) = base else { return (Vec::new(), holes) };
+    let segment = base.load(&context.book, &mut holes);
+    let inside = |row: &usize| (context.scope.from..context.scope.to).contains(&segment.time.start[*row]);
+    let rows = picked.into_iter().filter(inside).map(|row| failure(&segment, processes, row)).collect();
+    (rows, holes)
+}
+
+fn failure(segment: &Loaded, processes: &Processes, row: usize) -> Row {
+    let task = segment.task(row);
+    let (path, argv) = arguments(&segment.call(row).name).unwrap_or((0, 1));
+    let captured = |arg: u8| segment.captured(row).iter().find(|c| c.arg == arg && c.status.has_bytes());
+    let bytes = |value: Option<&Captured>| value.map(|value| value.bytes.clone()).unwrap_or_default();
+    let words = captured(argv);
+    Row {
+        ts: segment.time.start[row],
+        task: task.clone(),
+        ppid: processes.get(task).map_or(task.ppid, |process| process.ppid),
+        errno: segment.core.errno[row],
+        path: bytes(captured(path)),
+        command: Arc::new(Command { argv: bytes(words), whole: words.is_some_and(|words| words.status.is_whole()) }),
+        after: After::Open,
+    }
+}

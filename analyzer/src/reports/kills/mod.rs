@@ -1,0 +1,127 @@
+//! Who sent which signal to whom, how, and what came of it.
+//!
+//! Two passes over the tape: first who was there and how each process ended, then the signals, of which only those that are
+//! printed are kept.
+
+mod fields;
+mod party;
+mod sentence;
+mod text;
+
+use std::io::Write as _;
+
+use anyhow::{Result, bail};
+use rayon::prelude::*;
+use systape_format::model::{Dict, Family, SignalEvent, Task};
+use systape_format::reader::{Segment, Tape};
+
+use super::{Context, clock};
+use crate::args::Format;
+use crate::config::Config;
+use crate::output;
+use crate::processes::{self, Processes};
+use crate::run::{Verdict, complain};
+use crate::signals::{Record, Tracker};
+
+/// How many lines tell of losses before the rest is only counted.
+pub(super) const LOSS_LINES: usize = 12;
+/// Segments decoded at a time by each thread.
+const BATCH: usize = 16;
+
+/// Everything a form of the report prints from.
+struct Story<'a> {
+    context: &'a Context<'a>,
+    processes: &'a Processes,
+    records: &'a [Record],
+    /// Signals were recorded.
+    signals: bool,
+    /// Process life was recorded.
+    life: bool,
+    /// Nothing that touches the answer is missing.
+    whole: bool,
+}
+
+impl Story<'_> {
+    /// Whether the end of the target would be known if it had ended.
+    fn certain(&self, record: &Record) -> bool {
+        let followed = record.outcome.followed || super::everyone(self.context.tape);
+        self.whole && self.life && followed
+    }
+}
+
+/// Prints what `config` asks for.
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let families = &tape.session().families;
+    let has = |family| families.contains(&family);
+    // tapes of before there were families hold process life
+    let (signals, life) = (has(Family::Signal), families.is_empty() || has(Family::Process));
+    if !signals && !life {
+        bail!("signals and process life were not recorded: record them with --families signal,process");
+    }
+    let mut context = Context::about(config, tape, &[Family::Signal, Family::Process])?;
+    let mut findings = Vec::new();
+    let processes = processes::read::read(tape, &mut findings);
+    let records = collect(&context, &processes, &mut findings);
+    context.loss.findings.append(&mut findings);
+    let whole = context.loss.complete();
+    let story = Story { context: &context, processes: &processes, records: &records, signals, life, whole };
+    let mut out = output::stdout()?;
+    match config.format {
+        Format::Text => text::print(&story, &mut out)?,
+        Format::Json => fields::json(&story, clock(tape), &mut out)?,
+        Format::Csv => fields::csv(&story, clock(tape), &mut out)?,
+    }
+    out.flush()?;
+    if config.format != Format::Text {
+        let mut loss = context.loss.clone();
+        if config.format == Format::Json {
+            // these have lines of their own
+            loss.gaps.clear();
+        }
+        loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
+        missing(signals, life).iter().for_each(|line| complain(line));
+    }
+    Ok(Verdict { lost: !whole, bad: false })
+}
+
+/// What the recording left out.
+fn missing(signals: bool, life: bool) -> Option<&'static str> {
+    match (signals, life) {
+        (false, _) => Some("signals were not recorded (record --families ...,signal): who sent them is not known"),
+        (_, false) => {
+            Some("process life was not recorded (record --families ...,process): how processes ended is not known")
+        }
+        _ => None,
+    }
+}
+
+/// The records that pass, in order of time.
+fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Vec<Record> {
+    let scope = &context.scope;
+    let passes = |sender: Option<&Task>, target: &Task, ts: u64| {
+        let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
+        who && ts >= scope.from && ts < scope.to
+    };
+    let mut tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
+    let segments: Vec<usize> = (0..context.tape.segments().len()).collect();
+    for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
+        let parts: Vec<_> = batch.par_iter().map(|at| signals(&context.tape.segment(*at))).collect();
+        for (at, part) in batch.iter().zip(parts) {
+            match part {
+                Ok((dict, events)) if !events.is_empty() => {
+                    let calls: Vec<_> = dict.calls.iter().map(|call| context.book.get(*call)).collect();
+                    tracker.segment(events, &dict.tasks, &calls);
+                }
+                Ok(_) => {}
+                Err(error) => findings.push(format!("segment {at}: its signals cannot be read: {error}")),
+            }
+        }
+    }
+    tracker.finish()
+}
+
+fn signals(segment: &Segment<'_>) -> Result<(Dict, Vec<SignalEvent>), systape_format::Error> {
+    let dict = segment.dict()?;
+    let events = segment.signals(&dict)?;
+    Ok((dict, events))
+}

@@ -1,0 +1,126 @@
+//! One side of a signal: who it was, in words and in fields.
+
+use serde_json::{Value, json};
+use systape_format::model::{Ancestor, Session, Task, UID_UNKNOWN};
+
+use crate::processes::Processes;
+use crate::render::json::lossless;
+use crate::render::words::{command, escaped};
+use crate::signals::Record;
+
+/// Sender or target of a record, with all that is known of it then.
+pub struct Party<'a> {
+    pub task: &'a Task,
+    /// Arguments, NUL-separated; None = not known.
+    argv: Option<(&'a [u8], bool)>,
+    /// (pid, name, unique id if the tape has it), parent first.
+    ancestors: Vec<(u32, Vec<u8>, Option<u32>)>,
+}
+
+impl<'a> Party<'a> {
+    /// The sender; None = nobody, or not known.
+    pub fn sender(record: &'a Record, processes: &'a Processes) -> Option<Self> {
+        let event = &record.sent.event;
+        let task = record.sender()?;
+        // read at that very moment
+        let own = (event.argv_status.has_bytes() && !event.argv.is_empty())
+            .then_some((event.argv.as_slice(), event.argv_status.is_whole()));
+        Some(Self::new(task, own, &event.sender_ancestors, event.ts, processes))
+    }
+
+    /// The target.
+    pub fn target(record: &'a Record, processes: &'a Processes) -> Self {
+        let event = &record.sent.event;
+        Self::new(&record.sent.target, None, &event.target_ancestors, event.ts, processes)
+    }
+
+    fn new(
+        task: &'a Task,
+        argv: Option<(&'a [u8], bool)>,
+        ancestors: &[Ancestor],
+        ts: u64,
+        processes: &'a Processes,
+    ) -> Self {
+        let process = processes.get(task);
+        let table = || process?.command_at(ts).map(|command| (command.argv.as_slice(), command.whole));
+        let mut above: Vec<_> = ancestors
+            .iter()
+            .map(|a| (a.pid, a.comm.clone(), processes.by_start(a.pid, a.start_ns).map(|p| p.task.upid)))
+            .collect();
+        if above.is_empty() {
+            let tracked = process.into_iter().flat_map(|process| processes.above(process));
+            above = tracked.map(|p| (p.task.pid, p.task.comm.clone(), Some(p.task.upid))).collect();
+        }
+        Self { task, argv: argv.or_else(table), ancestors: above }
+    }
+
+    /// The command line as typed; None = not known.
+    pub fn command(&self) -> Option<String> {
+        self.argv.map(|(argv, whole)| command(argv, whole))
+    }
+
+    /// `systemd(1) > sshd(800) > bash(4700)`; None = not known, or it has none.
+    pub fn chain(&self) -> Option<String> {
+        let (top, ..) = self.ancestors.last()?;
+        let mut names: Vec<String> =
+            self.ancestors.iter().rev().map(|(pid, comm, _)| format!("{}({pid})", escaped(comm))).collect();
+        if *top > 2 {
+            // the kernel's two first processes have no parent
+            names.insert(0, "...".to_owned());
+        }
+        Some(names.join(" > "))
+    }
+
+    /// As an object.
+    pub fn json(&self, session: &Session) -> Value {
+        let task = self.task;
+        let known = |number: u32| if number == 0 { Value::Null } else { number.into() };
+        let cgroup = crate::render::cgroup_path(session, task.cgroup_id);
+        let words = |argv: &[u8]| argv.split(|b| *b == 0).map(|w| Value::from(lossless(w))).collect::<Vec<_>>();
+        let ancestor =
+            |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": lossless(comm), "upid": upid});
+        json!({
+            "pid": task.pid,
+            "tid": task.tid,
+            "ns_pid": known(task.ns_pid),
+            "ns_tid": known(task.ns_tid),
+            "upid": known(task.upid),
+            "utid": known(task.utid),
+            "comm": lossless(&task.comm),
+            "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
+            "exe": if task.exe.is_empty() { Value::Null } else { lossless(&task.exe).into() },
+            "cgroup": cgroup.map_or(Value::Null, |path| lossless(path).into()),
+            "cmdline": self.argv.map_or(Value::Null, |(argv, _)| words(argv).into()),
+            "cmdline_whole": self.argv.map(|(_, whole)| whole),
+            "ancestors": self.ancestors.iter().map(ancestor).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Values of the columns [`COLUMNS`].
+    pub fn cells(&self, session: &Session) -> Vec<Value> {
+        let object = self.json(session);
+        let cell = |name: &&str| match object.get(*name) {
+            Some(Value::String(text)) => escaped(text.as_bytes()).into(),
+            other => other.cloned().unwrap_or_default(),
+        };
+        let mut cells: Vec<Value> = COLUMNS[..COLUMNS.len() - 2].iter().map(cell).collect();
+        cells.push(self.command().into());
+        cells.push(self.chain().into());
+        cells
+    }
+}
+
+/// Columns of a side in CSV, after `sender_` or `target_`.
+pub const COLUMNS: [&str; 10] = ["pid", "tid", "ns_pid", "upid", "utid", "comm", "uid", "exe", "cmdline", "ancestors"];
+
+/// `nginx (4711, uid 33)`; with the pid a process of a namespace has inside: `nginx (4711, 7 inside, uid 33)`.
+pub fn short(task: &Task) -> String {
+    let uid = if task.uid == UID_UNKNOWN { String::new() } else { format!(", uid {}", task.uid) };
+    let inside = if inside(task) { format!(", {} inside", task.ns_pid) } else { String::new() };
+    format!("{} ({}{inside}{uid})", escaped(&task.comm), task.pid)
+}
+
+/// Whether its pid is another one in its own namespace.
+pub fn inside(task: &Task) -> bool {
+    task.ns_pid != 0 && task.ns_pid != task.pid
+}

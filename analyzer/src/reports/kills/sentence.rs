@@ -1,0 +1,123 @@
+//! What happened, in words: `nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.412 ms`.
+
+use super::party::short;
+use crate::processes::Ending;
+use crate::render::words::{bytes, escaped, span};
+use crate::signals::number::{SIGABRT, SIGKILL};
+use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
+use crate::signals::{Disposition, Record, Via, ends, via};
+
+/// What the signal did to its target.
+pub fn verb(record: &Record) -> &'static str {
+    match record.outcome {
+        _ if record.unseen.is_some() => "died",
+        outcome if outcome.cause => "killed",
+        outcome if outcome.stopped => "stopped",
+        _ => "signalled",
+    }
+}
+
+/// By whom and how.
+pub fn by(record: &Record) -> String {
+    let mut text = String::new();
+    let sent = &record.sent;
+    // who ran out of memory has its place behind, the parent that ended too
+    let named = !matches!(record.via, Via::Oom | Via::OomSharedMm);
+    let named = named && !(record.via == Via::Kernel && sent.to_own_process());
+    if let Some(sender) = record.sender().filter(|_| named) {
+        let own = if sent.to_own_process() { "itself".to_owned() } else { short(sender) };
+        let abort = if sent.to_own_process() && sent.event.sig == SIGABRT { " (abort)" } else { "" };
+        text.push_str(&format!("by {own}{abort} "));
+    }
+    text.push_str("via ");
+    text.push_str(record.via.name());
+    text.push_str(&detail(record));
+    text
+}
+
+/// What belongs to the way it was sent.
+fn detail(record: &Record) -> String {
+    let (sent, event) = (&record.sent, &record.sent.event);
+    match record.via {
+        Via::Kill => match sent.group() {
+            Some(group @ 1) => format!("(-{group}, everyone)"),
+            Some(0) => "(0, its own group)".to_owned(),
+            Some(group) => format!("(-{group})"),
+            None => String::new(),
+        },
+        // one hard limit of CPU time that is as low as the soft one looks like this, and perhaps something else
+        Via::Kernel if sent.to_own_process() && event.sig == SIGKILL => {
+            " while it ran (a hard limit of CPU time?)".to_owned()
+        }
+        Via::Fault => format!(": address {:#x} at ip {:#x}", event.addr, event.ip),
+        Via::Sigpipe if !event.call_path.is_empty() => format!(": writing to {}", escaped(&event.call_path)),
+        Via::Oom => {
+            let short = record.sender().map(|task| format!(": {} ran out of memory", short(task))).unwrap_or_default();
+            format!("{short}{}", memory(record))
+        }
+        Via::OomSharedMm => {
+            let victim = record.mark.as_ref().map(|mark| short(&mark.victim)).unwrap_or_default();
+            format!(": shares memory with {victim}, which the OOM killer chose")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What the OOM killer's victim took.
+fn memory(record: &Record) -> String {
+    let Some(mark) = &record.mark else { return String::new() };
+    let m = mark.memory;
+    if (m.anon, m.file, m.shmem, m.total_vm) == (0, 0, 0, 0) {
+        return String::new();
+    }
+    format!("; the victim had {} anon, {} file, {} shmem", bytes(m.anon), bytes(m.file), bytes(m.shmem))
+}
+
+/// How it ended, after the signal or by itself.
+pub fn ending(end: &Ending) -> String {
+    let core = if end.core_dumped() { ", core dumped" } else { "" };
+    match (end.signal(), end.status()) {
+        (Some(sig), _) => format!("died by {}{core}", via::name(sig)),
+        (_, status) => format!("exited with {}", status.unwrap_or(0)),
+    }
+}
+
+/// What came of it. `certain`: nothing that would tell of an end is missing.
+pub fn outcome(record: &Record, certain: bool) -> String {
+    let (outcome, event) = (&record.outcome, &record.sent.event);
+    if let Some(end) = record.unseen {
+        let core = if end.core_dumped() { "; core dumped" } else { "" };
+        return core.trim_start_matches("; ").to_owned();
+    }
+    let after = |ts: u64| span(ts.saturating_sub(event.ts));
+    let mut parts = Vec::new();
+    if let Some(end) = outcome.end.filter(|_| outcome.cause) {
+        parts.push(format!("died after {}", after(end.ts)));
+        if end.core_dumped() {
+            parts.push("core dumped".to_owned());
+        }
+        return parts.join(", ");
+    }
+    match (event.result, outcome.taken) {
+        (IGNORED, _) => parts.push("ignored".to_owned()),
+        (ALREADY_PENDING, _) => parts.push("already pending".to_owned()),
+        (OVERFLOW, _) => parts.push("not sent, its queue was full".to_owned()),
+        (_, Some(taken)) if outcome.stopped => parts.push(format!("stopped after {}", after(taken.ts))),
+        (_, Some(taken)) if taken.handler > 1 => parts.push(format!("handled after {}", after(taken.ts))),
+        (_, Some(taken)) => parts.push(format!("taken after {}", after(taken.ts))),
+        (_, None) if blocked(event) => parts.push("blocked, pending".to_owned()),
+        (_, None) => parts.push("not seen to be taken".to_owned()),
+    }
+    // how a process ended hours after a SIGCHLD says nothing
+    if ends(event.sig) {
+        match outcome.end {
+            Some(end) if end.ts < event.ts => parts.push("had ended before".to_owned()),
+            Some(end) => parts.push(format!("{} after {}", ending(&end), after(end.ts))),
+            None if Disposition::of(event) == Disposition::Default && queued(event) && certain => {
+                parts.push("alive at the end of the recording".to_owned());
+            }
+            None => {}
+        }
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,246 @@
+//! The report for people: a line a signal, or a paragraph with `-v`.
+
+use std::io::{self, Write};
+
+use rustc_hash::FxHashSet;
+use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
+
+use super::party::{Party, inside, short};
+use super::{LOSS_LINES, Story, missing, sentence};
+use crate::loss::seconds;
+use crate::output::line;
+use crate::render::value::{self, Scratch};
+use crate::render::words::{escaped, span};
+use crate::signals::outcome::{blocked, result_name};
+use crate::signals::via::{self, code_name};
+use crate::signals::{Choice, Disposition, Record, Via};
+
+/// Names of processes in a line about several.
+const NAMED: usize = 3;
+
+/// Prints what is missing, the signals, and how many there were.
+pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+    let session = story.context.tape.session();
+    for lost in story.context.loss.lines(session, LOSS_LINES) {
+        line(out, &lost)?;
+    }
+    if let Some(missing) = missing(story.signals, story.life) {
+        line(out, &format!("NOT RECORDED: {missing}"))?;
+    }
+    let verbose = story.context.config.life.verbose;
+    let mut told = FxHashSet::default();
+    let mut lines = 0;
+    for (at, first) in story.records.iter().enumerate() {
+        if !verbose && !told.insert(first.act) {
+            continue;
+        }
+        if lines == story.context.config.max_events {
+            return Ok(());
+        }
+        lines += 1;
+        // others of the same act need not follow at once, but soon
+        let of_act = |record: &&Record| record.act == first.act;
+        let act: Vec<&Record> = if verbose { vec![first] } else { story.records[at..].iter().filter(of_act).collect() };
+        line(out, &one_line(story, &act))?;
+        if verbose {
+            paragraph(story, first, out)?;
+        }
+    }
+    line(out, &totals(story))
+}
+
+fn one_line(story: &Story<'_>, act: &[&Record]) -> String {
+    let first = act[0];
+    let base = if story.context.config.look.absolute { 0 } else { story.context.tape.session().window_open };
+    let ns = i128::from(first.sent.event.ts) - i128::from(base);
+    let time = format!("{:.3}", ns as f64 / 1e9);
+    let what = if act.len() == 1 { alone(story, first) } else { together(act) };
+    format!("{time:>9}  {:<7}  {what}", via::name(first.sent.event.sig))
+}
+
+fn alone(story: &Story<'_>, record: &Record) -> String {
+    let target = short(&record.sent.target);
+    if record.unseen.is_some() {
+        let how = match (record.via, story.signals && story.whole) {
+            (Via::Seccomp, _) => "via seccomp",
+            (_, true) => "and no signal was seen that did it",
+            (_, false) => "its signal is not in the tape",
+        };
+        let core = sentence::outcome(record, false);
+        let comma = if how.starts_with("its") { ": " } else { " " };
+        return format!("{target} died{comma}{how}{}{core}", if core.is_empty() { "" } else { "; " });
+    }
+    let outcome = sentence::outcome(record, story.certain(record));
+    format!("{target} {} {}; {outcome}", sentence::verb(record), sentence::by(record))
+}
+
+/// `3 processes (nginx 4711, nginx 4712, sleep 4713) killed by bash (4700, uid 0) via kill(-4711); 3 died`.
+fn together(act: &[&Record]) -> String {
+    let first = act[0];
+    let mut names: Vec<String> = act
+        .iter()
+        .take(NAMED)
+        .map(|record| format!("{} {}", escaped(&record.sent.target.comm), record.sent.target.pid))
+        .collect();
+    if act.len() > NAMED {
+        names.push(format!("{} more", act.len() - NAMED));
+    }
+    let verb = if act.iter().all(|record| record.outcome.cause) { "killed" } else { "signalled" };
+    let died = act.iter().filter(|record| record.outcome.cause).count();
+    let mut outcome = format!("{died} died");
+    if let Some(last) = act.iter().filter(|r| r.outcome.cause).filter_map(|r| r.outcome.end).map(|end| end.ts).max() {
+        outcome.push_str(&format!(", the last after {}", span(last.saturating_sub(first.sent.event.ts))));
+    }
+    let counts = [
+        ("handled it", act.iter().filter(|r| r.outcome.taken.is_some_and(|taken| taken.handler > 1)).count()),
+        ("ignored it", act.iter().filter(|r| r.sent.event.result == crate::signals::outcome::IGNORED).count()),
+        ("stopped", act.iter().filter(|r| r.outcome.stopped).count()),
+    ];
+    for (what, count) in counts.iter().filter(|(_, count)| *count > 0) {
+        outcome.push_str(&format!(", {count} {what}"));
+    }
+    let by = {
+        let own = first.sent.to_own_process();
+        // the sender may be one of those it reaches
+        match first.sender().filter(|_| own) {
+            Some(sender) => {
+                format!("by {} via {}", short(sender), sentence::by(first).rsplit("via ").next().unwrap_or(""))
+            }
+            None => sentence::by(first),
+        }
+    };
+    format!("{} processes ({}) {verb} {by}; {outcome}", act.len(), names.join(", "))
+}
+
+/// Column of the second half of a paragraph's lines.
+const KEY: usize = 10;
+
+fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Result<()> {
+    let mut say = |key: &str, text: &str| line(out, &format!("           {key:<KEY$}{text}"));
+    let event = &record.sent.event;
+    match Party::sender(record, story.processes) {
+        Some(party) => side(story, &party, "sender", &mut say)?,
+        None => say("sender", nobody(record))?,
+    }
+    side(story, &Party::target(record, story.processes), "target", &mut say)?;
+    if let Some(call) = record.sent.call.as_ref().filter(|_| record.sent.user().is_some()) {
+        let mut args = Vec::new();
+        let mut values = [0; 6];
+        values[..event.call_args.len()].copy_from_slice(&event.call_args);
+        for (at, arg) in call.args.iter().enumerate().take(event.call_args.len()) {
+            if at > 0 {
+                args.extend_from_slice(b", ");
+            }
+            args.extend_from_slice(arg.label.as_bytes());
+            value::scalar(&mut args, &mut Scratch::default(), call, at, &values, story.context.config.look.style);
+        }
+        let args = String::from_utf8_lossy(&args);
+        let path = if event.call_path.is_empty() { String::new() } else { format!(" <{}>", escaped(&event.call_path)) };
+        say("call", &format!("{}({args}){path}", call.name))?;
+    }
+    if record.unseen.is_none() {
+        say("siginfo", &siginfo(record))?;
+        let blocked = if blocked(event) { ", blocked by the thread it was sent to" } else { "" };
+        say(
+            "state",
+            &format!("{}, disposition {}{blocked}", result_name(event.result), Disposition::of(event).name()),
+        )?;
+    }
+    if let Some(end) = record.outcome.end {
+        let after = match end.ts.checked_sub(event.ts) {
+            _ if record.unseen.is_some() => String::new(),
+            Some(ns) => format!(", {} later", span(ns)),
+            None => ", before the signal".to_owned(),
+        };
+        say(
+            "end",
+            &format!("{} at {} s{after}", sentence::ending(&end), seconds(end.ts, story.context.tape.session())),
+        )?;
+    }
+    line(out, "")
+}
+
+fn nobody(record: &Record) -> &'static str {
+    match record.via {
+        Via::Unknown => "not known",
+        Via::Seccomp => "nobody: the kernel ended it for a call it may not make",
+        _ => "nobody: the kernel, on no task's behalf",
+    }
+}
+
+fn side(
+    story: &Story<'_>,
+    party: &Party<'_>,
+    key: &str,
+    say: &mut impl FnMut(&str, &str) -> io::Result<()>,
+) -> io::Result<()> {
+    let session = story.context.tape.session();
+    let task = party.task;
+    let mut text = format!("{} pid {}", escaped(&task.comm), pid(task));
+    if task.tid != task.pid {
+        text.push_str(&format!(", thread {}", task.tid));
+    }
+    if task.uid != UID_UNKNOWN {
+        let name =
+            session.users.iter().find(|(uid, _)| *uid == task.uid).map(|(_, name)| format!(" ({})", escaped(name)));
+        text.push_str(&format!(", uid {}{}", task.uid, name.unwrap_or_default()));
+    }
+    say(key, &text)?;
+    if !task.exe.is_empty() {
+        say("  exe", &escaped(&task.exe))?;
+    }
+    say("  command", &party.command().unwrap_or_else(|| "not known".to_owned()))?;
+    if let Some(path) = crate::render::cgroup_path(session, task.cgroup_id) {
+        say("  cgroup", &escaped(path))?;
+    }
+    if let Some(chain) = party.chain() {
+        say("  parents", &chain)?;
+    }
+    Ok(())
+}
+
+/// `4711 (7 inside)`.
+fn pid(task: &Task) -> String {
+    if inside(task) { format!("{} ({} inside)", task.pid, task.ns_pid) } else { task.pid.to_string() }
+}
+
+fn siginfo(record: &Record) -> String {
+    let event = &record.sent.event;
+    let mut text = match event.info {
+        SignalInfo::Unknown => "not known".to_owned(),
+        SignalInfo::NoInfo => "none, sent by the kernel on behalf of the task that ran".to_owned(),
+        SignalInfo::Priv => "none, sent by the kernel itself".to_owned(),
+        SignalInfo::Siginfo => format!("code {} ({})", code_name(event.sig, event.code), event.code),
+    };
+    if event.si_pid != 0 {
+        text.push_str(&format!(", pid {}, uid {}", event.si_pid, event.si_uid));
+    }
+    if event.addr != 0 || record.via == Via::Fault {
+        text.push_str(&format!(", address {:#x} at ip {:#x}", event.addr, event.ip));
+    }
+    if event.errno != 0 {
+        text.push_str(&format!(", errno {}", event.errno));
+    }
+    text
+}
+
+/// How many there were: never fewer than there can have been.
+fn totals(story: &Story<'_>) -> String {
+    let deaths = story.records.iter().filter(|r| r.outcome.cause || r.unseen.is_some()).count();
+    let seen = story.records.iter().filter(|record| record.unseen.is_none()).count();
+    let at_least = if story.whole { "" } else { "at least " };
+    let plural = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let which = match &story.context.config.life.signals {
+        Choice::These(_) => " of those asked for",
+        _ => "",
+    };
+    let ended = plural(deaths, "process was ended by one", "processes were ended by one");
+    match (story.records.is_empty(), story.whole) {
+        (true, true) if story.signals => format!("No signal{which} was sent that belongs here."),
+        (true, _) => "Nothing in what was recorded, which is not all.".to_owned(),
+        (false, _) if story.signals => {
+            format!("{at_least}{}{which}, {at_least}{ended}", plural(seen, "signal", "signals"))
+        }
+        (false, _) => format!("{at_least}{ended}"),
+    }
+}

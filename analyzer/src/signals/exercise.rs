@@ -1,0 +1,84 @@
+//! Made-up signals and processes for unit tests.
+
+use std::sync::Arc;
+
+use systape_format::model::{
+    ByteStatus, Call, OomMemory, ProcessEvent, ProcessKind, Session, SignalEvent, SignalInfo, SignalKind, Task,
+};
+
+use super::record::Sent;
+use crate::calls::{CallBook, CallInfo};
+
+/// The leader of process `pid`, whose unique number is its pid too.
+pub fn task(pid: u32) -> Task {
+    Task {
+        tid: pid,
+        pid,
+        upid: pid,
+        utid: pid,
+        start_ns: u64::from(pid),
+        leader_start_ns: u64::from(pid),
+        comm: format!("p{pid}").into_bytes(),
+        ..Task::default()
+    }
+}
+
+/// A call of x86_64.
+pub fn call(name: &str) -> Arc<CallInfo> {
+    let session = Session { machine: "x86_64".into(), ..Session::default() };
+    let nr = systape_abi::number(systape_abi::Abi::X86_64, name).unwrap();
+    CallBook::new(&session).get(Call { abi: 1, nr })
+}
+
+/// Signal `sig`, sent at `ts` by task `sender` to task `target` (indices) with kill's siginfo.
+pub fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
+    SignalEvent {
+        ts,
+        kind: SignalKind::Generate,
+        sig,
+        code: 0,
+        errno: 0,
+        info: SignalInfo::Siginfo,
+        result: 0,
+        flags: 0,
+        target,
+        sender: Some(sender),
+        call: None,
+        call_args: [0; 4],
+        call_path: Vec::new(),
+        si_pid: 0,
+        si_uid: 0,
+        addr: 0,
+        ip: 0,
+        sender_ancestors: Vec::new(),
+        target_ancestors: Vec::new(),
+        argv: Vec::new(),
+        argv_status: ByteStatus::Whole,
+        argv_full: 0,
+        oom: OomMemory::default(),
+    }
+}
+
+/// `event` as sent by process `sender` to process `target` in `name`.
+pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) -> Sent {
+    Sent { event, sender: Some(task(sender)), target: task(target), call: name.map(call), after_xcpu: false }
+}
+
+/// The end of the process of task `at` (an index), with the kernel's exit code.
+pub fn exit(ts: u64, at: u32, exit_code: u32) -> ProcessEvent {
+    ProcessEvent {
+        ts,
+        kind: ProcessKind::Exit,
+        task: at,
+        parent: at,
+        flags: 0,
+        exit_code,
+        group_dead: true,
+        path: Vec::new(),
+        argv: Vec::new(),
+        argv_full: 0,
+        argv_status: ByteStatus::Whole,
+        old_tid: 0,
+        comm: Vec::new(),
+    }
+}

@@ -1,0 +1,89 @@
+//! A signal with everything that is known of it.
+
+use std::sync::Arc;
+
+use systape_format::model::{SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, Task};
+
+use super::oom::Mark;
+use super::outcome::Outcome;
+use super::via::{Actor, Via};
+use crate::calls::CallInfo;
+use crate::processes::{Ending, track};
+
+/// A signal as it was sent: the event with what its indices stand for.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// The event. Of a death without one: only `ts` and `sig` hold.
+    pub event: SignalEvent,
+    /// The thread that ran.
+    pub sender: Option<Task>,
+    /// The thread it was sent to.
+    pub target: Task,
+    /// The call `sender` was in; None = it was in none, or that is not known.
+    pub call: Option<Arc<CallInfo>>,
+    /// The target had a SIGXCPU of the kernel before.
+    pub after_xcpu: bool,
+}
+
+/// Arguments of the recording kernel's calls are what registers held: an `int` is their low half.
+fn int(arg: u64) -> i32 {
+    arg as u32 as i32
+}
+
+impl Sent {
+    /// Name of the call `sender` was in.
+    pub fn call_name(&self) -> Option<&str> {
+        self.call.as_deref().map(|call| call.name.as_str())
+    }
+
+    /// Whether it went to another thread of the process that sent it, or to the very one.
+    pub fn to_own_process(&self) -> bool {
+        self.sender.as_ref().is_some_and(|sender| track::key(sender) == track::key(&self.target))
+    }
+
+    /// Whether it went to the thread that sent it.
+    pub fn to_itself(&self) -> bool {
+        let same = |s: &Task| s.tid == self.target.tid && s.start_ns == self.target.start_ns;
+        self.to_own_process() && self.sender.as_ref().is_some_and(same)
+    }
+
+    /// The task that ran, if it is a user's and did it itself: not one that an interrupt came upon.
+    pub fn user(&self) -> Option<&Task> {
+        let other = self.event.flags & (SIGNAL_INTERRUPT | SIGNAL_SENDER_KTHREAD) != 0;
+        self.sender.as_ref().filter(|_| !other)
+    }
+
+    /// The process group a kill went to (0: the sender's own, 1: everyone there is); None = it went to one process.
+    pub fn group(&self) -> Option<u32> {
+        let pid = int(self.event.call_args[0]);
+        (self.call_name() == Some("kill") && pid <= 0).then(|| pid.unsigned_abs())
+    }
+}
+
+/// One line of the report.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// What was sent.
+    pub sent: Sent,
+    /// How; [`Via::Unknown`] and the like when only its effect was seen.
+    pub via: Via,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The OOM killer's choice behind it.
+    pub mark: Option<Mark>,
+    /// Number of the act it belongs to, from 1: several processes signalled at one go share it.
+    pub act: u32,
+    /// The process ended so, but no signal was seen that did it.
+    pub unseen: Option<Ending>,
+}
+
+impl Record {
+    /// Who sent it; None = nobody (a timer, the kernel by itself), or not known.
+    pub fn sender(&self) -> Option<&Task> {
+        match self.via.actor() {
+            Actor::Sender => self.sent.sender.as_ref(),
+            Actor::User => self.sent.user(),
+            Actor::Nobody => None,
+        }
+    }
+}

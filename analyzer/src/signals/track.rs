@@ -1,0 +1,396 @@
+//! From events to records: which signals are kept, which of them ended their target, which were taken.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{ByteStatus, OomMemory, SignalEvent, SignalInfo, SignalKind, Task};
+
+use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGXCPU};
+use super::oom::{Mark, Marks};
+use super::outcome::{self, Explains, Outcome, Taken};
+use super::record::{Record, Sent};
+use super::via::{Via, via};
+use super::{act, stops};
+use crate::calls::CallInfo;
+use crate::processes::track::key;
+use crate::processes::{Ending, Processes};
+
+/// Which signals are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Those that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
+    #[default]
+    Fatal,
+    /// These numbers.
+    These(Vec<u32>),
+    /// All.
+    All,
+}
+
+impl Choice {
+    /// Whether `sig` is wanted whatever came of it.
+    fn always(&self, sig: u32) -> bool {
+        match self {
+            Self::Fatal => matches!(sig, SIGTERM | SIGKILL | SIGINT | SIGQUIT | SIGABRT),
+            Self::These(list) => list.contains(&sig),
+            Self::All => true,
+        }
+    }
+
+    /// Whether `sig` is wanted for what it did.
+    fn by_effect(&self, sig: u32) -> bool {
+        match self {
+            Self::Fatal | Self::All => true,
+            Self::These(list) => list.contains(&sig),
+        }
+    }
+}
+
+/// Whether a signal sent by the first task (None: nobody) to the second at that time is asked for.
+pub type Passes<'a> = Box<dyn Fn(Option<&Task>, &Task, u64) -> bool + 'a>;
+
+/// A signal that may be printed.
+#[derive(Debug)]
+struct Slot {
+    sent: Sent,
+    taken: Option<Taken>,
+}
+
+/// The best explanation of a death so far.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    how: Explains,
+    sig: u32,
+    ts: u64,
+    /// The target took the default action.
+    taken: bool,
+    /// Its slot; None = it is not asked for.
+    slot: Option<usize>,
+}
+
+/// Takes events in the order of the tape. Memory grows with what is printed.
+pub struct Tracker<'a> {
+    processes: &'a Processes,
+    choice: &'a Choice,
+    passes: Passes<'a>,
+    slots: Vec<Option<Slot>>,
+    /// Process → what best explains its end.
+    best: FxHashMap<u64, Best>,
+    /// (process, signal) → slots nobody took yet.
+    waiting: FxHashMap<(u64, u32), Vec<usize>>,
+    marks: Marks,
+    /// Processes that had a SIGXCPU of the kernel.
+    xcpu: FxHashSet<u64>,
+}
+
+impl<'a> Tracker<'a> {
+    /// Deaths come from `processes`.
+    pub fn new(processes: &'a Processes, choice: &'a Choice, passes: Passes<'a>) -> Self {
+        Self {
+            processes,
+            choice,
+            passes,
+            slots: Vec::new(),
+            best: FxHashMap::default(),
+            waiting: FxHashMap::default(),
+            marks: Marks::default(),
+            xcpu: FxHashSet::default(),
+        }
+    }
+
+    /// Adds the events of a segment; `tasks` and `calls` are what their indices stand for.
+    pub fn segment(&mut self, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
+        for event in events {
+            let Some(target) = tasks.get(event.target as usize) else { continue };
+            let sender = event.sender.and_then(|sender| tasks.get(sender as usize));
+            match event.kind {
+                SignalKind::Generate => {
+                    let call = event.call.and_then(|call| calls.get(call as usize)).cloned();
+                    let after_xcpu = self.xcpu.contains(&key(target));
+                    self.generate(Sent { event, sender: sender.cloned(), target: target.clone(), call, after_xcpu });
+                }
+                SignalKind::Deliver => self.deliver(&event, target),
+                SignalKind::OomVictim => self.marks.push(Mark {
+                    ts: event.ts,
+                    victim: target.clone(),
+                    short: sender.cloned(),
+                    memory: event.oom,
+                }),
+            }
+        }
+    }
+
+    fn generate(&mut self, sent: Sent) {
+        let (sig, ts, process) = (sent.event.sig, sent.event.ts, key(&sent.target));
+        if sig == SIGXCPU && sent.event.info == SignalInfo::Priv {
+            self.xcpu.insert(process);
+        }
+        let passes = (self.passes)(sent.sender.as_ref(), &sent.target, ts);
+        let how = self.explains(&sent);
+        let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (how.is_some() || stops(sig)));
+        let slot = (passes && asked).then_some(self.slots.len());
+        if let Some(how) = how {
+            self.explain(process, Best { how, sig, ts, taken: false, slot });
+        }
+        if let Some(slot) = slot {
+            if outcome::queued(&sent.event) {
+                self.waiting.entry((process, sig)).or_default().push(slot);
+            }
+            self.slots.push(Some(Slot { sent, taken: None }));
+        }
+    }
+
+    /// How well `sent` explains the end of its target; None = not at all.
+    fn explains(&self, sent: &Sent) -> Option<Explains> {
+        let end = self.processes.get(&sent.target)?.end()?;
+        let fits = end.signal() == Some(sent.event.sig) && sent.event.ts <= end.ts;
+        outcome::explains(&sent.event).filter(|_| fits)
+    }
+
+    /// The nearest before the end is its cause, among those that could be.
+    fn explain(&mut self, process: u64, best: Best) {
+        let before = self.best.get(&process).copied();
+        if before.is_none_or(|before| (best.how, best.ts) >= (before.how, before.ts)) {
+            self.best.insert(process, best);
+        }
+    }
+
+    fn deliver(&mut self, event: &SignalEvent, target: &Task) {
+        if event.ip == 0
+            && let Some(best) = self.best.get_mut(&key(target))
+        {
+            best.taken |= best.sig == event.sig && best.ts <= event.ts;
+        }
+        let Some(waiting) = self.waiting.get_mut(&(key(target), event.sig)) else { return };
+        for slot in std::mem::take(waiting) {
+            if let Some(slot) = &mut self.slots[slot]
+                && slot.sent.event.ts <= event.ts
+            {
+                slot.taken = Some(Taken { ts: event.ts, handler: event.ip });
+            }
+        }
+    }
+
+    /// The records, by time, with the ends that no signal explains.
+    pub fn finish(mut self) -> Vec<Record> {
+        self.best.retain(|_, best| best.how > Explains::IfTaken || best.taken);
+        let mut records = Vec::new();
+        for at in 0..self.slots.len() {
+            if let Some(slot) = self.slots[at].take() {
+                records.extend(self.record(at, slot));
+            }
+        }
+        for process in &self.processes.all {
+            let Some(end) = process.end() else { continue };
+            let Some(sig) = end.signal() else { continue };
+            let wanted = self.choice.always(sig) || self.choice.by_effect(sig);
+            if wanted && !self.best.contains_key(&key(&process.task)) && (self.passes)(None, &process.task, end.ts) {
+                records.push(unseen(&process.task, sig, end));
+            }
+        }
+        records.sort_by_key(|record| record.sent.event.ts);
+        act::number(&mut records);
+        records
+    }
+
+    fn record(&self, at: usize, slot: Slot) -> Option<Record> {
+        let Slot { sent, taken } = slot;
+        let event = &sent.event;
+        let process = self.processes.get(&sent.target);
+        let end = process.and_then(|process| process.end());
+        let cause = self.best.get(&key(&sent.target)).is_some_and(|best| best.slot == Some(at));
+        let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0);
+        let via = via(&sent, &self.marks);
+        let mark = match (via, &sent.sender) {
+            (Via::Oom, _) => self.marks.of_victim(&sent.target, event.ts).cloned(),
+            (Via::OomSharedMm, Some(sender)) => self.marks.of_other(sender, &sent.target, event.ts).cloned(),
+            _ => None,
+        };
+        let wanted = self.choice.always(event.sig) || cause || stopped;
+        let outcome = Outcome { taken, end, followed: process.is_some_and(|process| process.followed), cause, stopped };
+        let record = Record { sent, via, outcome, mark, act: 0, unseen: None };
+        // who it is blamed on is known only now
+        let passes = (self.passes)(record.sender(), &record.sent.target, record.sent.event.ts);
+        (wanted && passes).then_some(record)
+    }
+}
+
+/// The end of a process by a signal that nobody was seen to send.
+fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
+    let event = SignalEvent {
+        ts: end.ts,
+        kind: SignalKind::Generate,
+        sig,
+        code: 0,
+        errno: 0,
+        info: SignalInfo::Unknown,
+        result: outcome::DELIVERED,
+        flags: 0,
+        target: 0,
+        sender: None,
+        call: None,
+        call_args: [0; 4],
+        call_path: Vec::new(),
+        si_pid: 0,
+        si_uid: 0,
+        addr: 0,
+        ip: 0,
+        sender_ancestors: Vec::new(),
+        target_ancestors: Vec::new(),
+        argv: Vec::new(),
+        argv_status: ByteStatus::NotResident,
+        argv_full: 0,
+        oom: OomMemory::default(),
+    };
+    let sent = Sent { event, sender: None, target: target.clone(), call: None, after_xcpu: false };
+    let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
+    let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
+    Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exercise::{call, event, exit, task};
+    use super::*;
+    use systape_format::model::{ProcessEvent, SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED};
+
+    /// Processes 10, 20, 30 and 40, which are tasks 0 to 3, and what became of them.
+    fn run(exits: &[ProcessEvent], events: Vec<SignalEvent>, choice: &Choice) -> Vec<Record> {
+        run_with(exits, events, choice, |_, _, _| true)
+    }
+
+    fn run_with(
+        exits: &[ProcessEvent],
+        events: Vec<SignalEvent>,
+        choice: &Choice,
+        passes: impl Fn(Option<&Task>, &Task, u64) -> bool,
+    ) -> Vec<Record> {
+        let tasks = [task(10), task(20), task(30), task(40)];
+        let mut processes = Processes::new(0);
+        for task in &tasks {
+            processes.see(task);
+        }
+        exits.iter().for_each(|exit| processes.event(exit, &tasks));
+        let processes = processes.finish();
+        let mut tracker = Tracker::new(&processes, choice, Box::new(passes));
+        tracker.segment(events, &tasks, &[call("kill"), call("write")]);
+        tracker.finish()
+    }
+
+    fn deliver(ts: u64, sig: u32, target: u32, handler: u64) -> SignalEvent {
+        SignalEvent { kind: SignalKind::Deliver, sender: None, ip: handler, ..event(ts, sig, 0, target) }
+    }
+
+    fn causes(records: &[Record]) -> Vec<(u64, bool)> {
+        records.iter().map(|record| (record.sent.event.ts, record.outcome.cause)).collect()
+    }
+
+    #[test]
+    fn the_nearest_that_could_have_is_the_cause() {
+        let with = |ts, flags, result| SignalEvent { flags, result, ..event(ts, 15, 0, 1) };
+        let events = vec![
+            with(100, SIGNAL_BLOCKED, 0),
+            with(200, SIGNAL_HANDLED, 0),
+            with(300, SIGNAL_IGNORED, 1),
+            with(400, 0, 0),
+            with(450, 0, 2),
+            with(500, 0, 1),
+        ];
+        let records = run(&[exit(600, 1, 15)], events, &Choice::Fatal);
+        assert_eq!(
+            causes(&records),
+            [(100, false), (200, false), (300, false), (400, true), (450, false), (500, false)]
+        );
+        assert_eq!(records[3].outcome.end.unwrap().ts, 600);
+        let blocked = vec![with(100, SIGNAL_BLOCKED, 0), with(200, SIGNAL_HANDLED, 0)];
+        assert_eq!(causes(&run(&[exit(600, 1, 15)], blocked, &Choice::Fatal)), [(100, true), (200, false)]);
+        let after = vec![with(700, 0, 1)];
+        let records = run(&[exit(600, 1, 15)], after, &Choice::Fatal);
+        assert_eq!(causes(&records), [(600, false), (700, false)]);
+        assert!(records[0].unseen.is_some(), "a signal to the dead is not what killed them");
+    }
+
+    #[test]
+    fn a_handler_may_be_gone_when_the_signal_is_taken() {
+        let handled = || SignalEvent { flags: SIGNAL_HANDLED, ..event(100, 6, 1, 1) };
+        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0)], &Choice::Fatal);
+        assert_eq!(causes(&records), [(100, true)]);
+        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0x5000)], &Choice::Fatal);
+        assert_eq!(causes(&records), [(100, false), (300, false)]);
+        assert_eq!(records[0].outcome.taken, Some(Taken { ts: 200, handler: 0x5000 }));
+        assert_eq!((records[1].via, records[1].sender()), (Via::Unknown, None));
+    }
+
+    #[test]
+    fn what_is_chosen() {
+        let events = || {
+            vec![
+                event(100, 15, 0, 1),
+                event(200, 17, 1, 0),
+                event(300, 10, 0, 2),
+                event(400, 19, 0, 3),
+                deliver(410, 19, 3, 0),
+                event(500, 20, 0, 3),
+            ]
+        };
+        let exits = [exit(310, 2, 10)];
+        let numbers =
+            |choice| -> Vec<u32> { run(&exits, events(), &choice).iter().map(|r| r.sent.event.sig).collect() };
+        assert_eq!(numbers(Choice::Fatal), [15, 10, 19], "TERM, what ended one, what stopped one");
+        assert_eq!(numbers(Choice::These(vec![17, 20])), [17, 20]);
+        assert_eq!(numbers(Choice::All), [15, 17, 10, 19, 20]);
+        let stopped = run(&exits, events(), &Choice::Fatal);
+        assert!(stopped[2].outcome.stopped && !stopped[0].outcome.stopped);
+    }
+
+    #[test]
+    fn a_sender_that_is_not_asked_for_is_still_the_cause() {
+        let events = vec![event(100, 9, 0, 1), event(200, 9, 3, 1)];
+        let of_10 = |sender: Option<&Task>, _: &Task, _| sender.is_some_and(|sender| sender.pid == 10);
+        assert_eq!(causes(&run_with(&[exit(300, 1, 9)], events, &Choice::Fatal, of_10)), [(100, false)]);
+    }
+
+    #[test]
+    fn deaths_without_a_signal() {
+        let strict = ProcessEvent { flags: 1, ..exit(100, 1, 9) };
+        let filter = ProcessEvent { flags: 2, ..exit(200, 2, 31 | 0x80) };
+        let records = run(&[strict, filter, exit(300, 3, 9)], Vec::new(), &Choice::Fatal);
+        assert_eq!(records.iter().map(|r| r.via).collect::<Vec<_>>(), [Via::Seccomp, Via::Seccomp, Via::Unknown]);
+        assert!(records[1].outcome.end.unwrap().core_dumped());
+        assert!(run(&[exit(100, 1, 3 << 8)], Vec::new(), &Choice::All).is_empty());
+    }
+
+    #[test]
+    fn one_kill_of_a_group_is_one_act() {
+        let group =
+            |ts, target| SignalEvent { call: Some(0), call_args: [0xffff_fff6, 15, 0, 0], ..event(ts, 15, 0, target) };
+        let one = |ts, target| SignalEvent { call: Some(0), call_args: [20, 15, 0, 0], ..event(ts, 15, 0, target) };
+        let acts = |events| -> Vec<u32> { run(&[], events, &Choice::Fatal).iter().map(|r| r.act).collect() };
+        assert_eq!(acts(vec![group(100, 1), group(110, 2), one(115, 1), group(120, 3)]), [1, 1, 2, 1]);
+        assert_eq!(acts(vec![group(100, 1), group(110, 2), group(120, 1)]), [1, 1, 2], "nobody twice in one act");
+        assert_eq!(acts(vec![group(100, 1), group(900_000_000, 2)]), [1, 2]);
+        assert_eq!(run(&[], vec![group(100, 1)], &Choice::Fatal)[0].sent.group(), Some(10));
+        let path = b"/sys/fs/cgroup/x/cgroup.kill".to_vec();
+        let cgroup = |ts, target| SignalEvent {
+            info: SignalInfo::NoInfo,
+            call: Some(1),
+            call_path: path.clone(),
+            ..event(ts, 9, 0, target)
+        };
+        assert_eq!(acts(vec![cgroup(100, 1), cgroup(110, 2)]), [1, 1]);
+    }
+
+    #[test]
+    fn oom_kills_name_the_one_that_ran_out() {
+        let kill = |ts, target| SignalEvent { info: SignalInfo::Priv, ..event(ts, 9, 3, target) };
+        let mark = SignalEvent {
+            kind: SignalKind::OomVictim,
+            oom: OomMemory { anon: 4096, ..OomMemory::default() },
+            ..event(140, 0, 3, 1)
+        };
+        let records = run(&[exit(200, 1, 9)], vec![kill(100, 1), mark, kill(150, 2)], &Choice::Fatal);
+        assert_eq!(records.iter().map(|r| r.via).collect::<Vec<_>>(), [Via::Oom, Via::OomSharedMm]);
+        assert_eq!(records[0].mark.as_ref().map(|mark| (mark.victim.pid, mark.memory.anon)), Some((20, 4096)));
+        assert_eq!(records[0].sender().map(|sender| sender.pid), Some(40));
+    }
+}

@@ -1,0 +1,464 @@
+//! How a signal was sent, derived from every fact of it: si_code alone cannot tell kill(2) from cgroup.kill.
+//!
+//! Facts of the kernel are those of Linux 5.10 to 6.12; the function that sends is named where it matters.
+
+use systape_abi::signal_name;
+use systape_format::model::{SIGNAL_INTERRUPT, SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalInfo, Task};
+
+use super::number::{
+    SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL, SIGPIPE, SIGPROF, SIGQUIT,
+    SIGSEGV, SIGSTOP, SIGSYS, SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
+};
+use super::oom::Marks;
+use super::record::Sent;
+
+/// Values of si_code that say where a signal comes from (include/uapi/asm-generic/siginfo.h).
+pub mod code {
+    /// kill, and whatever says so.
+    pub const SI_USER: i32 = 0;
+    /// The kernel, somewhere.
+    pub const SI_KERNEL: i32 = 0x80;
+    /// sigqueue.
+    pub const SI_QUEUE: i32 = -1;
+    /// A POSIX timer.
+    pub const SI_TIMER: i32 = -2;
+    /// A message queue.
+    pub const SI_MESGQ: i32 = -3;
+    /// Asynchronous I/O.
+    pub const SI_ASYNCIO: i32 = -4;
+    /// SIGIO.
+    pub const SI_SIGIO: i32 = -5;
+    /// tkill, tgkill.
+    pub const SI_TKILL: i32 = -6;
+    /// SIGSYS: seccomp.
+    pub const SYS_SECCOMP: i32 = 1;
+    /// SIGSYS: syscall user dispatch.
+    pub const SYS_USER_DISPATCH: i32 = 2;
+    /// SIGBUS: memory is broken, and the process must do something about it.
+    pub const BUS_MCEERR_AR: i32 = 4;
+    /// SIGBUS: memory is broken.
+    pub const BUS_MCEERR_AO: i32 = 5;
+}
+
+/// How a signal was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Via {
+    /// kill(2).
+    Kill,
+    /// tkill(2).
+    Tkill,
+    /// tgkill(2): raise, abort and pthread_kill.
+    Tgkill,
+    /// pidfd_send_signal(2).
+    PidfdSendSignal,
+    /// rt_sigqueueinfo(2): sigqueue.
+    RtSigqueueinfo,
+    /// rt_tgsigqueueinfo(2): pthread_sigqueue.
+    RtTgsigqueueinfo,
+    /// A write to a cgroup.kill file.
+    CgroupKill,
+    /// Keys, hangup or size of a terminal, or job control.
+    Terminal,
+    /// A POSIX timer.
+    Timer,
+    /// alarm or setitimer.
+    Alarm,
+    /// The parent's death, as asked for by PR_SET_PDEATHSIG.
+    Pdeathsig,
+    /// The OOM killer's choice.
+    Oom,
+    /// It shares memory with the OOM killer's choice.
+    OomSharedMm,
+    /// The thread's own instruction.
+    Fault,
+    /// A write to a pipe or socket that nobody reads.
+    Sigpipe,
+    /// RLIMIT_CPU or RLIMIT_RTTIME.
+    RlimitCpu,
+    /// RLIMIT_FSIZE.
+    RlimitFsize,
+    /// A seccomp filter or strict mode.
+    Seccomp,
+    /// prctl(PR_SET_SYSCALL_USER_DISPATCH).
+    UserDispatch,
+    /// A child's change of state.
+    Child,
+    /// I/O is possible (O_ASYNC), urgent data, a lease.
+    Sigio,
+    /// Asynchronous I/O has ended.
+    Aio,
+    /// A message came into a queue.
+    Mqueue,
+    /// A tracer.
+    Ptrace,
+    /// The init process of its pid namespace ended.
+    PidNamespace,
+    /// /proc/sysrq-trigger.
+    Sysrq,
+    /// Broken memory.
+    MemoryError,
+    /// The kernel, for none of these reasons.
+    Kernel,
+    /// Not known.
+    Unknown,
+}
+
+/// Whose act a signal was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// That of the task that ran.
+    Sender,
+    /// That of the task that ran if it is a user's and no interrupt came upon it.
+    User,
+    /// Nobody's.
+    Nobody,
+}
+
+impl Via {
+    /// Its name, in every form of the report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Tkill => "tkill",
+            Self::Tgkill => "tgkill",
+            Self::PidfdSendSignal => "pidfd_send_signal",
+            Self::RtSigqueueinfo => "rt_sigqueueinfo",
+            Self::RtTgsigqueueinfo => "rt_tgsigqueueinfo",
+            Self::CgroupKill => "cgroup.kill",
+            Self::Terminal => "terminal",
+            Self::Timer => "timer",
+            Self::Alarm => "alarm",
+            Self::Pdeathsig => "pdeathsig",
+            Self::Oom => "oom",
+            Self::OomSharedMm => "oom-shared-mm",
+            Self::Fault => "fault",
+            Self::Sigpipe => "sigpipe",
+            Self::RlimitCpu => "rlimit-cpu",
+            Self::RlimitFsize => "rlimit-fsize",
+            Self::Seccomp => "seccomp",
+            Self::UserDispatch => "user-dispatch",
+            Self::Child => "child",
+            Self::Sigio => "sigio",
+            Self::Aio => "aio",
+            Self::Mqueue => "mqueue",
+            Self::Ptrace => "ptrace",
+            Self::PidNamespace => "pid-namespace",
+            Self::Sysrq => "sysrq",
+            Self::MemoryError => "memory-error",
+            Self::Kernel => "kernel",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whose act it was.
+    pub fn actor(self) -> Actor {
+        match self {
+            Self::Timer | Self::Alarm | Self::MemoryError | Self::Unknown => Actor::Nobody,
+            Self::Terminal | Self::Kernel | Self::Sigio | Self::Aio | Self::Mqueue => Actor::User,
+            // the tick that found the limit reached came upon the very task
+            _ => Actor::Sender,
+        }
+    }
+
+    /// The way a call of this name sends signals.
+    fn of_call(name: &str) -> Option<Self> {
+        Some(match name {
+            "kill" => Self::Kill,
+            "tkill" => Self::Tkill,
+            "tgkill" => Self::Tgkill,
+            "pidfd_send_signal" => Self::PidfdSendSignal,
+            "rt_sigqueueinfo" => Self::RtSigqueueinfo,
+            "rt_tgsigqueueinfo" => Self::RtTgsigqueueinfo,
+            _ => return None,
+        })
+    }
+}
+
+/// How `sent` was sent; `marks` are all of the tape, also those that came later.
+pub fn via(sent: &Sent, marks: &Marks) -> Via {
+    match sent.event.info {
+        SignalInfo::Priv => by_kernel(sent, marks),
+        SignalInfo::NoInfo => on_behalf(sent),
+        SignalInfo::Siginfo => with_info(sent),
+        SignalInfo::Unknown => sent.call_name().and_then(Via::of_call).unwrap_or(Via::Unknown),
+    }
+}
+
+/// Whether the sender is in a write to a file whose path ends in `/name`.
+fn writes_to(sent: &Sent, name: &str) -> bool {
+    let write = matches!(sent.call_name(), Some("write" | "pwrite64" | "writev" | "pwritev" | "pwritev2"));
+    let path = &sent.event.call_path;
+    write && path.strip_suffix(name.as_bytes()).is_some_and(|dir| dir.ends_with(b"/"))
+}
+
+fn exiting(sent: &Sent) -> bool {
+    sent.event.flags & SIGNAL_SENDER_EXITING != 0 || matches!(sent.call_name(), Some("exit" | "exit_group"))
+}
+
+/// SEND_SIG_PRIV.
+fn by_kernel(sent: &Sent, marks: &Marks) -> Via {
+    if writes_to(sent, "sysrq-trigger") {
+        // send_sig_all: SysRq e and i; SysRq f runs in a kernel thread and is an OOM kill
+        return Via::Sysrq;
+    }
+    match sent.event.sig {
+        SIGKILL => kernel_kill(sent, marks),
+        SIGXCPU => Via::RlimitCpu,
+        // it_real_fn and check_cpu_itimer
+        SIGALRM | SIGVTALRM | SIGPROF => Via::Alarm,
+        SIGINT | SIGQUIT | SIGTSTP | SIGHUP | SIGTTIN | SIGTTOU | SIGWINCH | SIGCONT => Via::Terminal,
+        SIGIO | SIGURG => Via::Sigio,
+        // ptrace_attach
+        SIGSTOP if sent.call_name() == Some("ptrace") => Via::Ptrace,
+        _ => Via::Kernel,
+    }
+}
+
+fn kernel_kill(sent: &Sent, marks: &Marks) -> Via {
+    let (event, target) = (&sent.event, &sent.target);
+    let of_other = |sender: &Task| marks.of_other(sender, target, event.ts).is_some();
+    if marks.of_victim(target, event.ts).is_some() {
+        Via::Oom
+    } else if sent.sender.as_ref().is_some_and(of_other) {
+        Via::OomSharedMm
+    } else if sent.to_own_process() && (sent.after_xcpu || event.flags & SIGNAL_INTERRUPT != 0) {
+        // check_process_timers: the hard limit, from the tick or from work it left to the task
+        Via::RlimitCpu
+    } else if exiting(sent) && sent.user().is_some_and(|sender| sender.ns_pid == 1) {
+        // zap_pid_ns_processes
+        Via::PidNamespace
+    } else if exiting(sent) && sent.user().is_some() {
+        // exit_ptrace: PTRACE_O_EXITKILL
+        Via::Ptrace
+    } else {
+        Via::Kernel
+    }
+}
+
+/// SEND_SIG_NOINFO: the kernel does as its current task wants.
+fn on_behalf(sent: &Sent) -> Via {
+    let event = &sent.event;
+    if event.sig == SIGKILL && writes_to(sent, "cgroup.kill") {
+        return Via::CgroupKill;
+    }
+    if event.flags & SIGNAL_PDEATHSIG != 0 && exiting(sent) {
+        return Via::Pdeathsig;
+    }
+    match event.sig {
+        SIGPIPE if sent.to_itself() => Via::Sigpipe,
+        SIGXFSZ if sent.to_itself() => Via::RlimitFsize,
+        // a traced program has become another
+        SIGTRAP if sent.to_itself() => Via::Ptrace,
+        _ => Via::Kernel,
+    }
+}
+
+fn with_info(sent: &Sent) -> Via {
+    let event = &sent.event;
+    match event.code {
+        code::SI_TIMER => Via::Timer,
+        code::SI_MESGQ => Via::Mqueue,
+        code::SI_ASYNCIO => Via::Aio,
+        code::SI_SIGIO => Via::Sigio,
+        1.. => with_reason(sent),
+        _ if event.sig == SIGKILL && writes_to(sent, "cgroup.kill") => Via::CgroupKill,
+        _ if event.flags & SIGNAL_PDEATHSIG != 0 && exiting(sent) => Via::Pdeathsig,
+        // a program may put any negative code into what it queues, so the call decides where it is known
+        code => match (sent.call_name(), code) {
+            (Some(name), _) => Via::of_call(name).unwrap_or(Via::Kernel),
+            (None, code::SI_USER) => Via::Kill,
+            (None, code::SI_TKILL) => Via::Tkill,
+            (None, code::SI_QUEUE) => Via::RtSigqueueinfo,
+            _ => Via::Unknown,
+        },
+    }
+}
+
+/// Codes above 0: only the kernel can send them.
+fn with_reason(sent: &Sent) -> Via {
+    let (sig, code) = (sent.event.sig, sent.event.code);
+    match sig {
+        SIGCHLD => Via::Child,
+        SIGSYS if code == code::SYS_SECCOMP => Via::Seccomp,
+        SIGSYS if code == code::SYS_USER_DISPATCH => Via::UserDispatch,
+        SIGBUS if matches!(code, code::BUS_MCEERR_AR | code::BUS_MCEERR_AO) => Via::MemoryError,
+        SIGSEGV | SIGBUS | SIGFPE | SIGILL | SIGTRAP if sent.to_itself() => Via::Fault,
+        SIGTRAP => Via::Ptrace,
+        _ if code == code::SI_KERNEL => Via::Kernel,
+        // a child made by clone may tell its end by any signal, F_SETSIG may choose any too
+        _ if exiting(sent) => Via::Child,
+        _ => Via::Sigio,
+    }
+}
+
+/// Name of a si_code, e.g. `SI_USER`, `SEGV_MAPERR`; the number where it has none.
+pub fn code_name(sig: u32, code: i32) -> String {
+    let by_signal: &[&str] = match sig {
+        SIGILL => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC"],
+        SIGFPE => &["FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF", "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV"],
+        SIGSEGV => &["SEGV_MAPERR", "SEGV_ACCERR", "SEGV_BNDERR", "SEGV_PKUERR"],
+        SIGBUS => &["BUS_ADRALN", "BUS_ADRERR", "BUS_OBJERR", "BUS_MCEERR_AR", "BUS_MCEERR_AO"],
+        SIGTRAP => &["TRAP_BRKPT", "TRAP_TRACE", "TRAP_BRANCH", "TRAP_HWBKPT", "TRAP_UNK", "TRAP_PERF"],
+        SIGCHLD => &["CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"],
+        SIGIO => &["POLL_IN", "POLL_OUT", "POLL_MSG", "POLL_ERR", "POLL_PRI", "POLL_HUP"],
+        SIGSYS => &["SYS_SECCOMP", "SYS_USER_DISPATCH"],
+        _ => &[],
+    };
+    let known = match code {
+        code::SI_USER => Some("SI_USER"),
+        code::SI_KERNEL => Some("SI_KERNEL"),
+        code::SI_QUEUE => Some("SI_QUEUE"),
+        code::SI_TIMER => Some("SI_TIMER"),
+        code::SI_MESGQ => Some("SI_MESGQ"),
+        code::SI_ASYNCIO => Some("SI_ASYNCIO"),
+        code::SI_SIGIO => Some("SI_SIGIO"),
+        code::SI_TKILL => Some("SI_TKILL"),
+        1.. => by_signal.get(code as usize - 1).copied(),
+        _ => None,
+    };
+    known.map_or_else(|| code.to_string(), str::to_owned)
+}
+
+/// `SIGKILL`.
+pub fn name(sig: u32) -> String {
+    signal_name(sig).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exercise::{event, sent, task};
+    use super::super::oom::Mark;
+    use super::*;
+    use systape_format::model::{SIGNAL_SENDER_KTHREAD, SignalEvent};
+
+    const KILL: SignalInfo = SignalInfo::Siginfo;
+    const NONE: SignalInfo = SignalInfo::NoInfo;
+    const PRIV: SignalInfo = SignalInfo::Priv;
+
+    fn made(sig: u32, info: SignalInfo, code: i32) -> SignalEvent {
+        SignalEvent { info, code, ..event(1_000, sig, 0, 1) }
+    }
+
+    /// From process 10 to process 20.
+    fn to_other(event: SignalEvent, call: Option<&str>) -> Via {
+        via(&sent(event, 10, 20, call), &Marks::default())
+    }
+
+    /// From process 10 to itself.
+    fn to_self(event: SignalEvent, call: Option<&str>) -> Via {
+        via(&sent(event, 10, 10, call), &Marks::default())
+    }
+
+    #[test]
+    fn calls() {
+        let user = |call| to_other(made(15, KILL, 0), Some(call));
+        assert_eq!(user("kill"), Via::Kill);
+        assert_eq!(user("pidfd_send_signal"), Via::PidfdSendSignal);
+        assert_eq!(to_other(made(15, KILL, -6), Some("tkill")), Via::Tkill);
+        assert_eq!(to_self(made(6, KILL, -6), Some("tgkill")), Via::Tgkill);
+        // any code may be queued, that of kill and of a timer alike
+        assert_eq!(to_other(made(10, KILL, -1), Some("rt_sigqueueinfo")), Via::RtSigqueueinfo);
+        assert_eq!(to_other(made(10, KILL, -77), Some("rt_tgsigqueueinfo")), Via::RtTgsigqueueinfo);
+        assert_eq!(to_other(made(9, KILL, 0), None), Via::Kill);
+        assert_eq!(to_other(made(9, KILL, -6), None), Via::Tkill);
+        assert_eq!(to_other(made(9, KILL, -1), None), Via::RtSigqueueinfo);
+        assert_eq!(to_other(made(9, KILL, 0), Some("read")), Via::Kernel);
+        assert_eq!(to_other(made(9, SignalInfo::Unknown, 0), None), Via::Unknown);
+    }
+
+    #[test]
+    fn a_write_to_cgroup_kill_is_no_kill() {
+        let with = |path: &[u8], info| SignalEvent { call_path: path.to_vec(), ..made(9, info, 0) };
+        assert_eq!(to_other(with(b"/sys/fs/cgroup/a/cgroup.kill", NONE), Some("write")), Via::CgroupKill);
+        assert_eq!(to_other(with(b"/sys/fs/cgroup/a/cgroup.kill", KILL), Some("writev")), Via::CgroupKill);
+        assert_eq!(to_other(with(b"/tmp/not-cgroup.kill", NONE), Some("write")), Via::Kernel);
+        assert_eq!(to_other(with(b"/sys/fs/cgroup/a/cgroup.kill", NONE), Some("read")), Via::Kernel);
+        assert_eq!(to_other(with(b"/proc/sysrq-trigger", PRIV), Some("write")), Via::Sysrq);
+    }
+
+    #[test]
+    fn the_kernels_own() {
+        for sig in [SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGTTIN, SIGTTOU, SIGWINCH, SIGCONT] {
+            assert_eq!(to_other(made(sig, PRIV, 0), None), Via::Terminal, "{sig}");
+        }
+        for sig in [SIGALRM, SIGVTALRM, SIGPROF] {
+            assert_eq!(to_other(made(sig, PRIV, 0), None), Via::Alarm, "{sig}");
+        }
+        assert_eq!(to_other(made(10, KILL, code::SI_TIMER), None), Via::Timer);
+        assert_eq!(to_other(made(10, KILL, code::SI_MESGQ), Some("mq_timedsend")), Via::Mqueue);
+        assert_eq!(to_other(made(10, KILL, code::SI_ASYNCIO), None), Via::Aio);
+        assert_eq!(to_other(made(29, PRIV, 0), None), Via::Sigio);
+        assert_eq!(to_other(made(SIGIO, KILL, 1), None), Via::Sigio);
+        assert_eq!(to_other(made(SIGSTOP, PRIV, 0), Some("ptrace")), Via::Ptrace);
+        assert_eq!(to_other(made(SIGCHLD, KILL, 1), Some("exit_group")), Via::Child);
+        assert_eq!(to_other(made(9, PRIV, 0), None), Via::Kernel);
+        assert_eq!(Via::Timer.actor(), Actor::Nobody);
+    }
+
+    #[test]
+    fn what_a_thread_does_to_itself() {
+        for sig in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP] {
+            assert_eq!(to_self(made(sig, KILL, 1), None), Via::Fault, "{sig}");
+        }
+        assert_eq!(to_self(made(SIGSEGV, KILL, code::SI_KERNEL), None), Via::Fault);
+        assert_eq!(to_self(made(SIGSEGV, KILL, 0), Some("kill")), Via::Kill, "a SIGSEGV may be sent too");
+        assert_eq!(to_other(made(SIGBUS, KILL, code::BUS_MCEERR_AO), None), Via::MemoryError);
+        assert_eq!(to_self(made(SIGPIPE, NONE, 0), Some("write")), Via::Sigpipe);
+        assert_eq!(to_self(made(SIGXFSZ, NONE, 0), Some("write")), Via::RlimitFsize);
+        assert_eq!(to_self(made(SIGSYS, KILL, 1), Some("getpid")), Via::Seccomp);
+        assert_eq!(to_self(made(SIGSYS, KILL, 2), Some("getpid")), Via::UserDispatch);
+        assert_eq!(to_self(made(SIGTRAP, NONE, 0), Some("execve")), Via::Ptrace);
+    }
+
+    #[test]
+    fn limits_of_cpu_time() {
+        assert_eq!(to_self(made(SIGXCPU, PRIV, 0), None), Via::RlimitCpu);
+        assert_eq!(to_self(made(SIGKILL, PRIV, 0), None), Via::Kernel, "nothing tells of a limit");
+        let kill = made(SIGKILL, PRIV, 0);
+        let after = Sent { after_xcpu: true, ..sent(kill.clone(), 10, 10, None) };
+        assert_eq!(via(&after, &Marks::default()), Via::RlimitCpu);
+        let tick = SignalEvent { flags: SIGNAL_INTERRUPT, ..kill };
+        assert_eq!(to_self(tick.clone(), None), Via::RlimitCpu);
+        assert_eq!(to_other(tick, None), Via::Kernel);
+    }
+
+    #[test]
+    fn deaths_of_others() {
+        let pdeath = SignalEvent { flags: SIGNAL_PDEATHSIG | SIGNAL_SENDER_EXITING, ..made(9, NONE, 0) };
+        assert_eq!(to_other(pdeath.clone(), None), Via::Pdeathsig);
+        assert_eq!(
+            to_other(SignalEvent { flags: SIGNAL_PDEATHSIG, ..pdeath.clone() }, Some("exit_group")),
+            Via::Pdeathsig
+        );
+        assert_eq!(to_other(SignalEvent { flags: SIGNAL_PDEATHSIG, ..pdeath }, Some("write")), Via::Kernel);
+        let exiting = SignalEvent { flags: SIGNAL_SENDER_EXITING, ..made(9, PRIV, 0) };
+        assert_eq!(to_other(exiting.clone(), None), Via::Ptrace, "PTRACE_O_EXITKILL");
+        let mut container = sent(exiting.clone(), 10, 20, None);
+        container.sender.as_mut().unwrap().ns_pid = 1;
+        assert_eq!(via(&container, &Marks::default()), Via::PidNamespace);
+        let worker = SignalEvent { flags: SIGNAL_SENDER_EXITING | SIGNAL_SENDER_KTHREAD, ..exiting };
+        assert_eq!(to_other(worker, None), Via::Kernel);
+    }
+
+    #[test]
+    fn the_oom_killer_marks_its_victim_afterwards() {
+        let mut marks = Marks::default();
+        marks.push(Mark { ts: 41_000, victim: task(20), short: Some(task(10)), memory: Default::default() });
+        let kill = |ts, target| {
+            let event = SignalEvent { ts, ..made(9, PRIV, 0) };
+            via(&sent(event, 10, target, None), &marks)
+        };
+        assert_eq!(kill(1_000, 20), Via::Oom);
+        assert_eq!(kill(42_000, 30), Via::OomSharedMm);
+        assert_eq!(kill(42_000, 20), Via::Kernel, "a mark explains no later signal");
+        assert_eq!(kill(5_000_000_000, 30), Via::Kernel, "another matter by then");
+        let user = SignalEvent { ts: 1_000, ..made(9, KILL, 0) };
+        assert_eq!(via(&sent(user, 10, 20, Some("kill")), &marks), Via::Kill);
+    }
+
+    #[test]
+    fn names_of_codes() {
+        assert_eq!([code_name(11, 1), code_name(11, 0), code_name(7, 3)], ["SEGV_MAPERR", "SI_USER", "BUS_OBJERR"]);
+        assert_eq!([code_name(11, 99), code_name(35, 1), code_name(9, -6)], ["99", "1", "SI_TKILL"]);
+    }
+}

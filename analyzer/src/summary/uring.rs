@@ -1,0 +1,145 @@
+//! io_uring operations by process: what a program had the kernel do without a syscall each. Counted so that nobody takes the table of
+//! calls for all of its I/O.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use systape_format::model::Task;
+
+use crate::families;
+use crate::loss::Loss;
+use crate::render::record::{Record, escaped};
+use crate::reports::Context;
+
+/// Names of IORING_OP_ by number (include/uapi/linux/io_uring.h up to 6.18; numbers are never given anew).
+#[rustfmt::skip]
+const OPS: [&str; 63] = [
+    "NOP", "READV", "WRITEV", "FSYNC", "READ_FIXED", "WRITE_FIXED", "POLL_ADD", "POLL_REMOVE", "SYNC_FILE_RANGE",
+    "SENDMSG", "RECVMSG", "TIMEOUT", "TIMEOUT_REMOVE", "ACCEPT", "ASYNC_CANCEL", "LINK_TIMEOUT", "CONNECT", "FALLOCATE",
+    "OPENAT", "CLOSE", "FILES_UPDATE", "STATX", "READ", "WRITE", "FADVISE", "MADVISE", "SEND", "RECV", "OPENAT2",
+    "EPOLL_CTL", "SPLICE", "PROVIDE_BUFFERS", "REMOVE_BUFFERS", "TEE", "SHUTDOWN", "RENAMEAT", "UNLINKAT", "MKDIRAT",
+    "SYMLINKAT", "LINKAT", "MSG_RING", "FSETXATTR", "SETXATTR", "FGETXATTR", "GETXATTR", "SOCKET", "URING_CMD",
+    "SEND_ZC", "SENDMSG_ZC", "READ_MULTISHOT", "WAITID", "FUTEX_WAIT", "FUTEX_WAKE", "FUTEX_WAITV", "FIXED_FD_INSTALL",
+    "FTRUNCATE", "BIND", "LISTEN", "RECV_ZC", "EPOLL_WAIT", "READV_FIXED", "WRITEV_FIXED", "PIPE",
+];
+
+/// Name of an operation, or `op63`.
+pub fn op_name(op: u8) -> String {
+    OPS.get(usize::from(op)).map_or_else(|| format!("op{op}"), |name| (*name).to_owned())
+}
+
+/// Operations so far.
+#[derive(Debug, Default)]
+pub struct Rings {
+    /// By (upid, pid).
+    processes: FxHashMap<(u32, u32), Ring>,
+}
+
+/// Operations of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ring {
+    /// A task of it: its leader, or the first that was met.
+    pub task: Task,
+    /// Operation → how often.
+    pub ops: BTreeMap<u8, u64>,
+}
+
+impl Rings {
+    /// Counts the operations of a tape that pass the filters on tasks and times, if the others do not ask for calls of their own.
+    pub fn collect(&mut self, context: &Context<'_>, loss: &mut Loss) -> Result<()> {
+        let (scope, f) = (&context.scope, context.scope.filters());
+        // they have no duration, result or CPU, and -e names calls
+        if f.selects || f.failure || f.longer_than.is_some() || f.cpus.is_some() {
+            return Ok(());
+        }
+        let segments = families::candidates(context);
+        families::walk(
+            context,
+            loss,
+            "io_uring operations",
+            &segments,
+            |s, dict| s.urings(dict),
+            |dict, ops| {
+                for op in ops.iter().filter(|op| scope.at(op.ts)) {
+                    if let Some(task) = dict.tasks.get(op.task as usize).filter(|task| scope.task(task)) {
+                        self.add(task, op.op);
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )
+    }
+
+    fn add(&mut self, task: &Task, op: u8) {
+        let ring = self.processes.entry((task.upid, task.pid)).or_default();
+        if ring.ops.is_empty() || (task.tid == task.pid && ring.task.comm != task.comm) {
+            ring.task = task.clone();
+        }
+        *ring.ops.entry(op).or_default() += 1;
+    }
+
+    /// Processes with operations, the busiest last.
+    pub fn processes(self) -> Vec<Ring> {
+        let mut all: Vec<Ring> = self.processes.into_values().collect();
+        all.sort_by_key(|ring| (ring.total(), ring.task.pid, ring.task.upid));
+        all
+    }
+}
+
+impl Ring {
+    fn total(&self) -> u64 {
+        self.ops.values().sum()
+    }
+
+    /// `io_uring: fio (123) 4096 operations (READ 4000, WRITE 96) that are no syscalls`; at least so many unless all are there.
+    pub fn text(&self, complete: bool) -> String {
+        let mut ops: Vec<_> = self.ops.iter().collect();
+        ops.sort_by_key(|(op, count)| (std::cmp::Reverse(**count), **op));
+        let ops: Vec<_> = ops.into_iter().map(|(op, count)| format!("{} {count}", op_name(*op))).collect();
+        let (comm, total) = (escaped(&self.task.comm), self.total());
+        let (ending, what) = if total == 1 { ("", "is no syscall") } else { ("s", "are no syscalls") };
+        let bound = if complete { "" } else { "at least " };
+        format!(
+            "io_uring: {comm} ({}) {bound}{total} operation{ending} ({}) that {what}",
+            self.task.pid,
+            ops.join(", ")
+        )
+    }
+
+    /// An object for each operation.
+    pub fn json(&self, complete: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (op, count) in &self.ops {
+            let task = &self.task;
+            let mut record = Record::default();
+            record.set("kind", "io_uring").set("pid", task.pid).set("upid", task.upid).text("comm", Some(&task.comm));
+            record.set("op", op_name(*op)).set("count", *count).set("complete", complete).json(&mut out);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_process_and_operation() {
+        let mut rings = Rings::default();
+        let task = |pid, tid, comm: &str| Task { pid, tid, comm: comm.into(), ..Task::default() };
+        rings.add(&task(9, 10, "iou-sqp-9"), 22);
+        rings.add(&task(9, 9, "fio"), 22);
+        rings.add(&task(9, 9, "fio"), 3);
+        rings.add(&task(5, 5, "one"), 99);
+        let text: Vec<_> = rings.processes().iter().map(|ring| ring.text(true)).collect();
+        assert_eq!(
+            text,
+            [
+                "io_uring: one (5) 1 operation (op99 1) that is no syscall",
+                "io_uring: fio (9) 3 operations (READ 2, FSYNC 1) that are no syscalls"
+            ]
+        );
+    }
+}

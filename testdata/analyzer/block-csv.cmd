@@ -1,0 +1,1 @@
+block --format csv events.tape

@@ -1,0 +1,1 @@
+block --hist --by disk --format csv events.tape

@@ -1,0 +1,1 @@
+block --hist events.tape

@@ -1,0 +1,1 @@
+block --format json events.tape

@@ -1,0 +1,1 @@
+block --top --by disk,cause events.tape

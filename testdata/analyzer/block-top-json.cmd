@@ -1,0 +1,1 @@
+block --top --by cgroup,op --format json events.tape

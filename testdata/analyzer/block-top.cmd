@@ -1,0 +1,1 @@
+block --top events.tape

@@ -1,0 +1,1 @@
+exec --format json --max-events 4 life.tape

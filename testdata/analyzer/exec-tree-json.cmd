@@ -1,0 +1,1 @@
+exec --tree --format json -p 4721 life.tape

@@ -1,0 +1,1 @@
+kills --format csv --max-events 3 life.tape

@@ -1,0 +1,1 @@
+kills --format json --max-events 5 life.tape

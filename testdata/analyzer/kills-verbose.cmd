@@ -1,0 +1,1 @@
+kills -v --signal KILL life.tape

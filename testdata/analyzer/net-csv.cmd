@@ -1,0 +1,1 @@
+net --format csv events.tape

@@ -1,0 +1,1 @@
+net --format json events.tape

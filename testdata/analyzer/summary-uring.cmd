@@ -1,0 +1,1 @@
+-s --summary-mode total events.tape
