@@ -172,6 +172,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::DiskError => "writing the tape failed",
         GapCause::BadRecord => "a record the recorder could not read",
         GapCause::LateRecord => "arrived late, stored in a later segment",
+        GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
     }
 }
 
@@ -189,6 +190,7 @@ pub fn cause_name(cause: GapCause) -> &'static str {
         GapCause::DiskError => "disk-error",
         GapCause::BadRecord => "bad-record",
         GapCause::LateRecord => "late-record",
+        GapCause::Everyday => "everyday",
     }
 }
 

@@ -114,15 +114,17 @@ pub enum Drop {
     BlockState = 9,
     /// Ring full, or no buffer: signals.
     Signal = 10,
+    /// Bulk ring full: signals that come by the thousand and end nobody.
+    Everyday = 11,
     /// Bulk ring full: states of sockets.
-    Net = 11,
+    Net = 12,
     /// Bulk ring full: io_uring operations.
-    Uring = 12,
+    Uring = 13,
 }
 
 impl Drop {
     /// All causes, in map order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Bulk,
         Self::State,
         Self::Process,
@@ -134,6 +136,7 @@ impl Drop {
         Self::Block,
         Self::BlockState,
         Self::Signal,
+        Self::Everyday,
         Self::Net,
         Self::Uring,
     ];

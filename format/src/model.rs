@@ -344,6 +344,8 @@ pub enum GapCause {
     BadRecord = 9,
     /// Arrived after its segment was closed; stored in a later one.
     LateRecord = 10,
+    /// Ring buffer full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled).
+    Everyday = 11,
 }
 
 /// Kinds of event.

@@ -169,6 +169,7 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::Block => (GapCause::RingFull, Family::Block),
         Drop::BlockState => (GapCause::StateFailed, Family::Block),
         Drop::Signal => (GapCause::RingFull, Family::Signal),
+        Drop::Everyday => (GapCause::Everyday, Family::Signal),
         Drop::Net => (GapCause::RingFull, Family::Net),
         Drop::Uring => (GapCause::RingFull, Family::IoUring),
         Drop::Own => return None,

@@ -68,6 +68,10 @@ impl Processes {
         if (leads(task) || !leads(&process.task)) && process.task != *task {
             process.task = task.clone();
         }
+        if !leads(&process.task) {
+            // a process is named by its leader; a thread's name is its own
+            process.task.comm.clear();
+        }
         at
     }
 

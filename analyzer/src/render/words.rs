@@ -1,5 +1,10 @@
 //! Small pieces of text that reports share: escaped bytes, command lines, spans of time, amounts of memory.
 
+/// A comm, escaped; `?` = not known.
+pub fn named(comm: &[u8]) -> String {
+    if comm.is_empty() { "?".into() } else { escaped(comm) }
+}
+
 /// `bytes` escaped for a terminal.
 pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

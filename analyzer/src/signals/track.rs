@@ -37,6 +37,17 @@ impl Choice {
         }
     }
 
+    /// Whether the loss of signals that end nobody (GapCause::Everyday) touches the answer.
+    pub fn of_everyday(&self) -> bool {
+        // as the BPF side divides them (signals.bpf.h); the rest of them end their target unless it cares for them
+        let everyday = |sig: &u32| matches!(sig, 14 | 17 | 18 | 23 | 26..=29 | 32..);
+        match self {
+            Self::Fatal => false,
+            Self::These(list) => list.iter().any(everyday),
+            Self::All => true,
+        }
+    }
+
     /// Whether `sig` is wanted for what it did.
     fn by_effect(&self, sig: u32) -> bool {
         match self {

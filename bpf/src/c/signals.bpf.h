@@ -46,7 +46,7 @@ static __always_inline void send_signal(struct signal_slot *s, u64 len, bool eve
 		len = sizeof(*s);
 	if (!everyday && !bpf_ringbuf_output(&process_ring, s, len, BPF_RB_NO_WAKEUP))
 		return;
-	send_event(s, len, DROP_SIGNAL);
+	send_event(s, len, everyday ? DROP_EVERYDAY : DROP_SIGNAL);
 }
 
 static __always_inline struct signal_slot *begin_signal(u32 *index, u8 kind, struct task_struct *target)

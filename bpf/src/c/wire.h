@@ -344,6 +344,7 @@ enum drop_cause {
 	DROP_BLOCK,
 	DROP_BLOCK_STATE, /* table of I/Os in progress full */
 	DROP_SIGNAL,
+	DROP_EVERYDAY, /* of signals that end nobody */
 	DROP_NET,
 	DROP_URING,
 	DROP_CAUSES,

@@ -113,7 +113,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 11] = [
+const CAUSES: [(GapCause, schema::GapCause); 12] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -125,6 +125,7 @@ const CAUSES: [(GapCause, schema::GapCause); 11] = [
     (GapCause::DiskError, schema::GapCause::DiskError),
     (GapCause::BadRecord, schema::GapCause::BadRecord),
     (GapCause::LateRecord, schema::GapCause::LateRecord),
+    (GapCause::Everyday, schema::GapCause::Everyday),
 ];
 
 /// The gaps message.

@@ -12,7 +12,7 @@ use crate::output::line;
 use crate::processes::{Image, Process};
 use crate::render::csv;
 use crate::render::json::lossless;
-use crate::render::words::{command, escaped, span};
+use crate::render::words::{command, escaped, named, span};
 
 /// The kernel's own threads are children of this one.
 const KTHREADD: (u32, &[u8]) = (2, b"kthreadd");
@@ -167,13 +167,13 @@ fn cut(mut text: String) -> String {
 /// What it ran, one program after the other.
 fn programs(process: &Process) -> String {
     let line = |image: &Image| match image.command.argv.as_slice() {
-        [] if image.path.is_empty() => format!("[{}]", escaped(&image.task.comm)),
+        [] if image.path.is_empty() => format!("[{}]", named(&image.task.comm)),
         [] => escaped(&image.path),
         argv => command(argv, image.command.whole),
     };
     let ran: Vec<String> = process.images.iter().filter(|image| image.exec || process.before).map(line).collect();
     match process.image() {
-        None => format!("[{}]", escaped(&process.task.comm)),
+        None => format!("[{}]", named(&process.task.comm)),
         // a child that stayed what its parent was
         Some(image) if ran.is_empty() => format!("{} (fork)", line(image)),
         Some(_) => ran.join(" => "),

@@ -12,7 +12,7 @@ use std::io::Write as _;
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use systape_format::model::{Dict, Family, SignalEvent, Task};
+use systape_format::model::{Dict, Family, GapCause, SignalEvent, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::{Context, clock};
@@ -59,6 +59,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         bail!("signals and process life were not recorded: record them with --families signal,process");
     }
     let mut context = Context::about(config, tape, &[Family::Signal, Family::Process])?;
+    if !config.life.signals.of_everyday() {
+        context.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
+    }
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings);
     let records = collect(&context, &processes, &mut findings);

@@ -5,7 +5,7 @@ use systape_format::model::{Ancestor, Session, Task, UID_UNKNOWN};
 
 use crate::processes::Processes;
 use crate::render::json::lossless;
-use crate::render::words::{command, escaped};
+use crate::render::words::{command, escaped, named};
 use crate::signals::Record;
 
 /// Sender or target of a record, with all that is known of it then.
@@ -63,7 +63,7 @@ impl<'a> Party<'a> {
     pub fn chain(&self) -> Option<String> {
         let (top, ..) = self.ancestors.last()?;
         let mut names: Vec<String> =
-            self.ancestors.iter().rev().map(|(pid, comm, _)| format!("{}({pid})", escaped(comm))).collect();
+            self.ancestors.iter().rev().map(|(pid, comm, _)| format!("{}({pid})", named(comm))).collect();
         if *top > 2 {
             // the kernel's two first processes have no parent
             names.insert(0, "...".to_owned());
@@ -78,7 +78,7 @@ impl<'a> Party<'a> {
         let cgroup = crate::render::cgroup_path(session, task.cgroup_id);
         let words = |argv: &[u8]| argv.split(|b| *b == 0).map(|w| Value::from(lossless(w))).collect::<Vec<_>>();
         let ancestor =
-            |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": lossless(comm), "upid": upid});
+            |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": name(comm), "upid": upid});
         json!({
             "pid": task.pid,
             "tid": task.tid,
@@ -86,7 +86,7 @@ impl<'a> Party<'a> {
             "ns_tid": known(task.ns_tid),
             "upid": known(task.upid),
             "utid": known(task.utid),
-            "comm": lossless(&task.comm),
+            "comm": name(&task.comm),
             "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
             "exe": if task.exe.is_empty() { Value::Null } else { lossless(&task.exe).into() },
             "cgroup": cgroup.map_or(Value::Null, |path| lossless(path).into()),
@@ -117,10 +117,15 @@ pub const COLUMNS: [&str; 10] = ["pid", "tid", "ns_pid", "upid", "utid", "comm",
 pub fn short(task: &Task) -> String {
     let uid = if task.uid == UID_UNKNOWN { String::new() } else { format!(", uid {}", task.uid) };
     let inside = if inside(task) { format!(", {} inside", task.ns_pid) } else { String::new() };
-    format!("{} ({}{inside}{uid})", escaped(&task.comm), task.pid)
+    format!("{} ({}{inside}{uid})", named(&task.comm), task.pid)
 }
 
 /// Whether its pid is another one in its own namespace.
 pub fn inside(task: &Task) -> bool {
     task.ns_pid != 0 && task.ns_pid != task.pid
+}
+
+/// A comm in JSON; null = not known.
+fn name(comm: &[u8]) -> Value {
+    if comm.is_empty() { Value::Null } else { lossless(comm).into() }
 }
