@@ -7,7 +7,7 @@
 use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashSet;
 use systape_abi::{Abi, Selection};
-use systape_format::model::{CallState, Core, Dict, SegmentInfo, Session, Task, Time};
+use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, Task, Time};
 
 use crate::clock::Clock;
 use crate::glob;
@@ -150,23 +150,24 @@ impl<'a> Scope<'a> {
         ts >= self.from && ts < self.to
     }
 
+    /// Whether `call` passes `-e`.
+    pub fn call(&self, call: &Call) -> Pick {
+        let (selection, abi) = (&self.filters.selection, Abi::from_raw(call.abi));
+        if !selection.contains(abi, call.nr) {
+            Pick::No
+        } else if selection.positively_names(abi, call.nr) {
+            Pick::Always
+        } else {
+            Pick::Selected
+        }
+    }
+
     /// Decides tasks and calls of one segment.
     pub fn segment(&self, dict: &Dict) -> SegmentFilter<'_> {
-        let f = self.filters;
-        let call = |c: &systape_format::model::Call| {
-            let abi = Abi::from_raw(c.abi);
-            if !f.selection.contains(abi, c.nr) {
-                Pick::No
-            } else if f.selection.positively_names(abi, c.nr) {
-                Pick::Always
-            } else {
-                Pick::Selected
-            }
-        };
         SegmentFilter {
             scope: self,
             tasks: dict.tasks.iter().map(|t| self.task(t)).collect(),
-            calls: dict.calls.iter().map(call).collect(),
+            calls: dict.calls.iter().map(|c| self.call(c)).collect(),
         }
     }
 }

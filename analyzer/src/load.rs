@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Task, Time};
+use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
 use systape_format::reader::{Segment, Tape};
 
 use crate::calls::{CallBook, CallInfo};
@@ -148,6 +148,25 @@ impl OpenCalls {
             open.dict.calls.push(call.call);
         }
         (!open.core.call.is_empty()).then_some(open)
+    }
+
+    /// One that a checkpoint tells of.
+    pub fn of(task: &Task, call: &InFlight) -> Self {
+        let mut args = [0; 6];
+        args.iter_mut().zip(&call.args).for_each(|(to, from)| *to = *from);
+        Self {
+            dict: Dict { tasks: vec![task.clone()], calls: vec![call.call], ..Dict::default() },
+            core: Core {
+                call: vec![0],
+                task: vec![0],
+                dur: vec![0],
+                errno: vec![0],
+                state: vec![CallState::InFlight],
+                ..Core::default()
+            },
+            time: Time { start: vec![call.start], ..Time::default() },
+            args: Args { args: vec![args], ..Args::default() },
+        }
     }
 
     /// As a segment to print; what their descriptors stood for is not known.

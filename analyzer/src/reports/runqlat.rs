@@ -1,12 +1,175 @@
-//! How long runnable tasks waited for a CPU.
+//! How long runnable threads waited for a CPU: bcc's runqlat histogram, in all or one per task, process, cgroup, CPU, name.
 
-use anyhow::{Result, bail};
+use std::io::{self, Write};
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
+use super::{Context, scheduling};
+use crate::args::Format;
 use crate::config::Config;
+use crate::output::{self, line};
+use crate::render::table::Fields;
 use crate::run::Verdict;
+use crate::runs::decode::Needs;
+use crate::runs::keys::{By, Key, Keys, Words};
+use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+
+/// Stars in the longest bar.
+const STARS: u64 = 40;
 
 /// Prints what `config` asks for.
-pub fn run(_config: &Config, _tape: &Tape) -> Result<Verdict> {
-    bail!("not there yet")
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let mut context = scheduling::context(config, tape, false)?;
+    let sink = Waits {
+        keys: Keys::new(&config.sched.by, &context.scope, false),
+        context: &context,
+        hists: FxHashMap::default(),
+        unknown: 0,
+    };
+    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
+    let mut hists: Vec<(Key, Hist)> = hists.into_iter().collect();
+    // the busiest last, where the eye is; CPUs by number
+    hists.sort_by_key(|(key, hist)| (key.cpu, hist.count(), *key));
+    let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
+    let mut out = output::stdout()?;
+    let mut printed = Vec::new();
+    let mut rows = Vec::new();
+    for (key, hist) in &hists {
+        let title = keys.by().iter().zip(keys.texts(key, &words)).map(|(by, text)| format!("{} = {text}", by.name()));
+        printed.push((title.collect::<Vec<_>>().join(", "), hist));
+        rows.extend(fields(&keys.fields(key, &words), hist));
+    }
+    context.loss.findings.extend(fed.findings);
+    match config.format {
+        Format::Text => {
+            scheduling::head(&context, &mut out)?;
+            for (title, hist) in printed {
+                if !title.is_empty() {
+                    line(&mut out, &format!("\n{title}"))?;
+                }
+                text(&mut out, hist)?;
+            }
+            if hists.is_empty() {
+                line(&mut out, "no thread that passes the filters waited for a CPU")?;
+            }
+            if unknown > 0 {
+                line(&mut out, &format!("\n{unknown} waits are not counted: when they began is not known"))?;
+            }
+        }
+        format => scheduling::rows(format, &mut out, rows.into_iter())?,
+    }
+    out.flush()?;
+    Ok(scheduling::verdict(&context, config.format == Format::Text))
+}
+
+/// Counts by powers of two of µs: slot 0 holds 0 and 1, slot i 2^i to 2^(i+1) - 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Hist([u64; 64]);
+
+impl Default for Hist {
+    fn default() -> Self {
+        Self([0; 64])
+    }
+}
+
+impl Hist {
+    fn add(&mut self, ns: u64) {
+        self.0[(ns / 1000).max(1).ilog2() as usize] += 1;
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// (least µs, greatest µs, count) up to the last that is not 0.
+    fn slots(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let used = self.0.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        self.0.iter().take(used).enumerate().map(|(at, count)| {
+            let low = if at == 0 { 0 } else { 1 << at };
+            (low, (1 << at) - 1 + (1 << at), *count)
+        })
+    }
+}
+
+struct Waits<'a> {
+    context: &'a Context<'a>,
+    keys: Keys<'a>,
+    hists: FxHashMap<Key, Hist>,
+    /// Waits that ended, of unknown length.
+    unknown: u64,
+}
+
+impl Sink for Waits<'_> {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        let (End::In(cpu), scope) = (interval.end, &self.context.scope) else { return };
+        let cpus = scope.filters().cpus.as_ref();
+        if interval.to < scope.from || cpus.is_some_and(|cpus| cpus.binary_search(&cpu).is_err()) {
+            return;
+        }
+        let Some(mut key) = self.keys.key(threads, slot, interval) else { return };
+        let known = matches!(interval.state, State::Waiting(why) if why != Why::Made) && !interval.began_before;
+        if !known {
+            self.unknown += 1;
+            return;
+        }
+        if self.keys.has(By::Cpu) {
+            key.cpu = cpu;
+        }
+        self.hists.entry(key).or_default().add(interval.len());
+    }
+}
+
+/// As bcc prints a histogram by powers of two.
+fn text(out: &mut impl Write, hist: &Hist) -> io::Result<()> {
+    let max = hist.0.iter().copied().max().unwrap_or(0).max(1);
+    // bcc makes room for larger numbers by halving the bars
+    let wide = hist.0[32..].iter().any(|count| *count > 0);
+    let (width, stars) = if wide { (20, STARS / 2) } else { (10, STARS) };
+    let (indent, name) = if wide { (15, 29) } else { (5, 19) };
+    line(out, &format!("{:indent$}{:<name$} : count     distribution", "", "usecs"))?;
+    for (low, high, count) in hist.slots() {
+        let bar = "*".repeat((u128::from(count) * u128::from(stars) / u128::from(max)) as usize);
+        line(out, &format!("{low:>width$} -> {high:<width$} : {count:<8} |{bar:<fill$}|", fill = stars as usize))?;
+    }
+    Ok(())
+}
+
+fn fields(keys: &Fields, hist: &Hist) -> Vec<Fields> {
+    let row = |(low, high, count): (u64, u64, u64)| {
+        let mut fields = keys.clone();
+        fields.extend([
+            ("low_ns", (low * 1000).into()),
+            ("high_ns", (high * 1000 + 999).into()),
+            ("count", count.into()),
+        ]);
+        fields
+    };
+    hist.slots().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_bcc_prints_it() {
+        let mut hist = Hist::default();
+        for us in [0, 1, 1, 1, 3, 9, 9] {
+            hist.add(us * 1000 + 999);
+        }
+        let mut out = Vec::new();
+        text(&mut out, &hist).unwrap();
+        let expected = "     usecs               : count     distribution
+         0 -> 1          : 4        |****************************************|
+         2 -> 3          : 1        |**********                              |
+         4 -> 7          : 0        |                                        |
+         8 -> 15         : 2        |********************                    |
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let rows = fields(&vec![], &hist);
+        assert_eq!(rows[3], [("low_ns", 8000.into()), ("high_ns", 15_999.into()), ("count", 2.into())]);
+    }
 }

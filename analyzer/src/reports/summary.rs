@@ -16,7 +16,9 @@ use crate::loss::Loss;
 use crate::output::line;
 use crate::render::json::lossless;
 use crate::render::{csv, num};
+use crate::run::complain;
 use crate::summary::collect;
+use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group};
@@ -46,22 +48,60 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let rings = rings.processes();
     let whole = rings.is_empty() || Loss::gather(context.tape, &context.scope, &[Family::IoUring]).complete();
     let (groups, events) = table::groups(sums, &context.book);
+    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(context, context.config.mode)));
+    if matches!(cpu, Cpu(Some(None))) {
+        complain("--cpu: scheduler events were not recorded in this tape");
+    }
     match context.config.format {
         Format::Text => {
-            text(context, out, &groups, events)?;
+            text(context, out, &groups, events, &cpu)?;
             for ring in &rings {
                 line(out, &ring.text(whole))?;
             }
         }
         Format::Json => {
-            json(context, out, &groups)?;
+            json(context, out, &groups, &cpu)?;
             for ring in &rings {
                 out.write_all(&ring.json(whole))?;
             }
         }
-        Format::Csv => comma(context, out, &groups)?,
+        Format::Csv => comma(context, out, &groups, &cpu)?,
     }
     Ok(())
+}
+
+/// Time on and off a CPU, if asked for and recorded.
+struct Cpu(Option<Option<CpuTimes>>);
+
+impl Cpu {
+    /// Of a row; None: not asked for.
+    fn of(&self, group: &Group, call: &CallInfo) -> Option<CpuTime> {
+        let times = self.0.as_ref()?;
+        let time = times.as_ref().and_then(|times| times.get(&(group.key, call.call)));
+        Some(time.copied().unwrap_or_default())
+    }
+
+    /// Fields of a row; null where nothing is known.
+    fn fields(&self, group: &Group, call: &CallInfo) -> Vec<(&'static str, Value)> {
+        let Some(time) = self.of(group, call) else { return Vec::new() };
+        let known = |ns: u64| if time.calls == 0 { Value::Null } else { ns.into() };
+        let count = |calls: u64| if matches!(self.0, Some(Some(_))) { calls.into() } else { Value::Null };
+        vec![
+            ("cpu_ns", known(time.on)),
+            ("off_cpu_ns", known(time.off)),
+            ("cpu_calls", count(time.calls)),
+            ("cpu_unknown_calls", count(time.unknown)),
+        ]
+    }
+
+    /// Two columns of a row: `≥` when calls are left out.
+    fn columns(&self, out: &mut Vec<u8>, group: &Group, call: &CallInfo) {
+        let Some(time) = self.of(group, call) else { return };
+        for ns in [time.on, time.off] {
+            out.push(b' ');
+            optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 { "≥" } else { "" });
+        }
+    }
 }
 
 /// Widths of the two columns that perf does not have: as wide as their widest value, so that the table fits 100 columns when it can.
@@ -83,7 +123,7 @@ impl Widths {
     }
 }
 
-fn text(context: &Context<'_>, out: &mut impl Write, groups: &[Group], events: u64) -> io::Result<()> {
+fn text(context: &Context<'_>, out: &mut impl Write, groups: &[Group], events: u64, cpu: &Cpu) -> io::Result<()> {
     let complete = context.loss.complete();
     let session = context.tape.session();
     line(out, "")?;
@@ -98,9 +138,11 @@ fn text(context: &Context<'_>, out: &mut impl Write, groups: &[Group], events: u
     for group in groups {
         buffer.clear();
         heading(context, &mut buffer, group, events, at_least);
-        columns(&mut buffer, widths);
+        columns(&mut buffer, widths, cpu.0.is_some());
         for (call, stats) in &group.rows {
             row(&mut buffer, call, stats, widths);
+            cpu.columns(&mut buffer, group, call);
+            buffer.push(b'\n');
             if context.config.errnos {
                 for (errno, count) in &stats.errnos {
                     buffer.extend_from_slice(format!("\t\t\t\t{}: {count}\n", errno_name(*errno)).as_bytes());
@@ -145,18 +187,23 @@ fn cgroup_name(session: &Session, group: &Group) -> String {
     }
 }
 
-fn columns(out: &mut Vec<u8>, widths: Widths) {
+fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
     let (a, b) = (widths.p50, widths.p99);
+    let more =
+        if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
     let text = format!(
-        "   syscall            calls  errors  total       min       avg       max       stddev  {:>a$} {:>b$}\n\
-         \x20                                    (msec)    (msec)    (msec)    (msec)        (%)  {:>a$} {:>b$}\n\
-         \x20  --------------- --------  ------ -------- --------- --------- ---------     ------  {} {}\n",
+        "   syscall            calls  errors  total       min       avg       max       stddev  {:>a$} {:>b$}{}\n\
+         \x20                                    (msec)    (msec)    (msec)    (msec)        (%)  {:>a$} {:>b$}{}\n\
+         \x20  --------------- --------  ------ -------- --------- --------- ---------     ------  {} {}{}\n",
         "p50",
         "p99",
+        more[0],
         "(msec)",
         "(msec)",
+        more[1],
         "-".repeat(a),
-        "-".repeat(b)
+        "-".repeat(b),
+        more[2]
     );
     out.extend_from_slice(text.as_bytes());
 }
@@ -178,7 +225,6 @@ fn row(out: &mut Vec<u8>, call: &CallInfo, stats: &Stats, widths: Widths) {
     optional(out, stats.quantile(500), widths.p50, "");
     out.push(b' ');
     optional(out, stats.quantile(990), widths.p99, "");
-    out.push(b'\n');
 }
 
 /// A duration in ms, or `-` when there is none.
@@ -241,11 +287,12 @@ fn measures(call: &CallInfo, stats: &Stats, complete: bool) -> Vec<(&'static str
     ]
 }
 
-fn json(context: &Context<'_>, out: &mut impl Write, groups: &[Group]) -> io::Result<()> {
+fn json(context: &Context<'_>, out: &mut impl Write, groups: &[Group], cpu: &Cpu) -> io::Result<()> {
     let complete = context.loss.complete();
     for group in groups {
         for (call, stats) in &group.rows {
             let fields = keys(context, group).into_iter().chain(measures(call, stats, complete));
+            let fields = fields.chain(cpu.fields(group, call));
             let mut object: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
             if context.config.errnos {
                 let errnos: Map<String, Value> =
@@ -258,7 +305,7 @@ fn json(context: &Context<'_>, out: &mut impl Write, groups: &[Group]) -> io::Re
     Ok(())
 }
 
-fn comma(context: &Context<'_>, out: &mut impl Write, groups: &[Group]) -> io::Result<()> {
+fn comma(context: &Context<'_>, out: &mut impl Write, groups: &[Group], cpu: &Cpu) -> io::Result<()> {
     let complete = context.loss.complete();
     let mut buffer = Vec::new();
     let mut header = false;
@@ -266,6 +313,7 @@ fn comma(context: &Context<'_>, out: &mut impl Write, groups: &[Group]) -> io::R
         for (call, stats) in &group.rows {
             let mut fields: Vec<_> = keys(context, group);
             fields.extend(measures(call, stats, complete));
+            fields.extend(cpu.fields(group, call));
             if context.config.errnos {
                 let errnos: Vec<String> =
                     stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();

@@ -208,7 +208,7 @@ impl<'a> Keys<'a> {
             key.state = interval.state.name();
         }
         if syscall {
-            key.place = place(&interval.doing, known.kernel, all_calls);
+            key.place = place(&interval.doing, interval.state, known.kernel, all_calls);
         }
         if file && let Doing::Call(call) = interval.doing {
             key.file = call.file;
@@ -309,11 +309,13 @@ pub fn task_text(task: &Task) -> String {
     if task.tid == task.pid { format!("{comm}[{}]", task.tid) } else { format!("{comm}[{}/{}]", task.tid, task.pid) }
 }
 
-/// Where a thread is.
-pub fn place(doing: &Doing, kernel: bool, all_calls: bool) -> Place {
+/// Where a thread in `state` is.
+pub fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) -> Place {
     match doing {
         Doing::Call(call) => Place::Call(call.call),
         _ if kernel => Place::Kernel,
+        // nobody falls asleep in his own code: it is in a call that is not on the tape
+        Doing::User if state == State::Sleeping(b'S') => Place::Unknown,
         Doing::User if all_calls => Place::User,
         Doing::User | Doing::Unknown => Place::Unknown,
     }

@@ -167,9 +167,13 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread began to end; it runs on until it leaves its CPU for the last time.
-    pub fn exit(&mut self, slot: Slot) {
+    /// A thread began to end; it runs on until it leaves its CPU for the last time. When that may not be seen, it ends here.
+    pub fn exit(&mut self, ts: u64, slot: Slot) {
+        let ts = self.at(ts);
         self.notes[slot].exiting = true;
+        if self.threads[slot].state == State::Unknown {
+            self.die(slot, ts);
+        }
     }
 
     /// A CPU went from one thread to another.
@@ -181,11 +185,7 @@ impl<S: Sink> Tracker<S> {
             && self.runs_on(believed, cpu)
         {
             // it left this CPU unseen
-            if self.notes[believed].exiting {
-                self.die(believed, ts);
-            } else {
-                self.doubt(believed, ts);
-            }
+            self.doubt(believed, ts);
         }
         if let Some(prev) = change.prev {
             self.left(prev, ts, cpu, change.letter);
@@ -249,6 +249,9 @@ impl<S: Sink> Tracker<S> {
     /// A call began.
     pub fn enter(&mut self, slot: Slot, call: InCall) {
         let ts = self.at(call.start);
+        if !call.began_before {
+            self.must_run(slot, ts);
+        }
         self.step(slot, ts);
         self.threads[slot].doing = Doing::Call(call);
     }
@@ -256,6 +259,7 @@ impl<S: Sink> Tracker<S> {
     /// The call a thread was in ended.
     pub fn leave(&mut self, ts: u64, slot: Slot) {
         let ts = self.at(ts);
+        self.must_run(slot, ts);
         self.step(slot, ts);
         let pid = self.threads[slot].task.pid;
         self.threads[slot].doing = if self.lost_calls.anywhere(pid) { Doing::Unknown } else { Doing::User };
@@ -355,6 +359,13 @@ impl<S: Sink> Tracker<S> {
         self.cpus[at] = slot;
     }
 
+    /// Only a thread on a CPU begins and ends calls.
+    fn must_run(&mut self, slot: Slot, ts: u64) {
+        if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_)) {
+            self.doubt(slot, ts);
+        }
+    }
+
     /// What was believed of `slot` since its last event was wrong.
     fn doubt(&mut self, slot: Slot, ts: u64) {
         self.threads[slot].state = State::Unknown;
@@ -376,6 +387,9 @@ impl<S: Sink> Tracker<S> {
     fn change(&mut self, slot: Slot, ts: u64, end: End, state: State) {
         if self.threads[slot].dead {
             return;
+        }
+        if state == State::Unknown && self.notes[slot].exiting {
+            return self.die(slot, ts);
         }
         self.close(slot, ts, end);
         let thread = &mut self.threads[slot];

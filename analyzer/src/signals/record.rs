@@ -25,8 +25,6 @@ pub struct Sent {
     pub sender_above: Arc<[Ancestor]>,
     /// Processes above the target.
     pub target_above: Arc<[Ancestor]>,
-    /// The target had a SIGXCPU of the kernel before.
-    pub after_xcpu: bool,
 }
 
 /// Arguments of the recording kernel's calls are what registers held: an `int` is their low half.

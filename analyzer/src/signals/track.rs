@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use systape_format::model::{Ancestor, ByteStatus, OomMemory, SignalEvent, SignalInfo, SignalKind, Task};
 
-use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGXCPU};
+use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use super::oom::{Mark, Marks};
 use super::outcome::{self, Explains, Outcome, Taken};
 use super::record::{Record, Sent};
@@ -81,8 +81,6 @@ pub struct Tracker<'a> {
     marks: Marks,
     /// Process → the processes above it, as last seen.
     chains: FxHashMap<u64, Arc<[Ancestor]>>,
-    /// Processes that had a SIGXCPU of the kernel.
-    xcpu: FxHashSet<u64>,
 }
 
 impl<'a> Tracker<'a> {
@@ -97,7 +95,6 @@ impl<'a> Tracker<'a> {
             waiting: FxHashMap::default(),
             marks: Marks::default(),
             chains: FxHashMap::default(),
-            xcpu: FxHashSet::default(),
         }
     }
 
@@ -111,7 +108,6 @@ impl<'a> Tracker<'a> {
             match event.kind {
                 SignalKind::Generate => {
                     let call = event.call.and_then(|call| calls.get(call as usize)).cloned();
-                    let after_xcpu = self.xcpu.contains(&key(target));
                     self.generate(Sent {
                         event,
                         sender: sender.cloned(),
@@ -119,7 +115,6 @@ impl<'a> Tracker<'a> {
                         call,
                         sender_above: Arc::default(),
                         target_above: Arc::default(),
-                        after_xcpu,
                     });
                 }
                 SignalKind::Deliver => self.deliver(&event, target),
@@ -135,9 +130,6 @@ impl<'a> Tracker<'a> {
 
     fn generate(&mut self, mut sent: Sent) {
         let (sig, ts, process) = (sent.event.sig, sent.event.ts, key(&sent.target));
-        if sig == SIGXCPU && sent.event.info == SignalInfo::Priv {
-            self.xcpu.insert(process);
-        }
         let passes = (self.passes)(sent.sender.as_deref(), &sent.target, ts);
         let how = self.explains(&sent);
         let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (how.is_some() || stops(sig)));
@@ -286,7 +278,6 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
         call: None,
         sender_above: Arc::default(),
         target_above: Arc::default(),
-        after_xcpu: false,
     };
     let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };

@@ -72,7 +72,7 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: Summar
 }
 
 /// The group of `task`.
-fn group_key(task: &Task, mode: SummaryMode) -> GroupKey {
+pub fn group_key(task: &Task, mode: SummaryMode) -> GroupKey {
     match mode {
         SummaryMode::Total => 0,
         SummaryMode::Cgroup => task.cgroup_id,

@@ -53,8 +53,8 @@ fn errno(error: i32) -> u16 {
         12 => libc::EAGAIN,
         13 => libc::EBUSY,
         // numbers above mean different things in different kernels, and 10 is it
-        1.. => libc::EIO,
-        _ => error.checked_neg().unwrap_or(libc::EIO),
+        status if status > 0 => libc::EIO,
+        errno => errno.checked_neg().unwrap_or(libc::EIO),
     };
     u16::try_from(errno).unwrap_or(libc::EIO as u16)
 }

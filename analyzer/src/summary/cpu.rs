@@ -1,0 +1,126 @@
+//! How much of the time in calls was spent on a CPU, and how much off it.
+
+use rustc_hash::FxHashMap;
+use systape_format::model::{Call, Family};
+
+use super::collect::{GroupKey, group_key};
+use crate::args::SummaryMode;
+use crate::reports::Context;
+use crate::runs::decode::Needs;
+use crate::runs::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, feed};
+
+/// Of one group and call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// Calls of which the whole history is known; the others are in no sum.
+    pub calls: u64,
+    /// Their time on a CPU, ns.
+    pub on: u64,
+    /// Their time off it, asleep or waiting for one, ns.
+    pub off: u64,
+    /// Calls of which some of it is not known: they began before the recording, did not end, or a loss touches them.
+    pub unknown: u64,
+}
+
+/// Sums by group and call.
+pub type CpuTimes = FxHashMap<(GroupKey, Call), CpuTime>;
+
+/// Adds up the calls that pass the filters. None: scheduler events were not recorded.
+pub fn collect(context: &mut Context<'_>, mode: SummaryMode) -> Option<CpuTimes> {
+    if !feed::recorded(context.tape.session(), Family::Sched) {
+        return None;
+    }
+    let sink = CpuSink { mode, accs: Vec::new(), sums: CpuTimes::default() };
+    // calls are chosen by their start, and end later
+    let fed = feed::feed(context, Needs { calls: true, counted: true, files: false }, u64::MAX, sink);
+    context.loss.findings.extend(fed.findings);
+    Some(fed.tracker.sink.sums)
+}
+
+/// The call a thread is in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Acc {
+    call: Option<InCall>,
+    group: GroupKey,
+    on: u64,
+    off: u64,
+    unknown: bool,
+}
+
+struct CpuSink {
+    mode: SummaryMode,
+    accs: Vec<Acc>,
+    sums: CpuTimes,
+}
+
+impl CpuSink {
+    fn finish(&mut self, slot: Slot, whole: bool) {
+        let acc = std::mem::take(&mut self.accs[slot]);
+        let Some(call) = acc.call.filter(|call| call.counted) else { return };
+        let sum = self.sums.entry((acc.group, call.call)).or_default();
+        if !whole || acc.unknown || call.began_before {
+            sum.unknown += 1;
+            return;
+        }
+        sum.calls += 1;
+        sum.on += acc.on;
+        sum.off += acc.off;
+    }
+}
+
+impl Sink for CpuSink {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        if slot >= self.accs.len() {
+            self.accs.resize(slot + 1, Acc::default());
+        }
+        let call = match interval.doing {
+            Doing::Call(call) => Some(call),
+            Doing::User | Doing::Unknown => None,
+        };
+        if self.accs[slot].call != call {
+            self.finish(slot, true);
+            let group = group_key(&threads[slot].task, self.mode);
+            self.accs[slot] = Acc { call, group, ..Acc::default() };
+        }
+        let acc = &mut self.accs[slot];
+        match interval.state {
+            State::Running => acc.on += interval.len(),
+            State::Sleeping(_) | State::Waiting(_) => acc.off += interval.len(),
+            State::Unknown => acc.unknown |= !interval.is_empty(),
+        }
+        if matches!(interval.end, End::Died | End::Stop) {
+            self.finish(slot, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use systape_format::model::{RunState, Task};
+
+    use super::*;
+    use crate::runs::tracker::{Change, Coverage, Tracker};
+
+    #[test]
+    fn a_call_is_on_and_off_the_cpu() {
+        let sink = CpuSink { mode: SummaryMode::Total, accs: Vec::new(), sums: CpuTimes::default() };
+        let mut tracker = Tracker::new(Coverage { open: 0, followed: None, every_cpu: true }, sink);
+        let task = Arc::new(Task { tid: 1, utid: 1, ..Task::default() });
+        let a = tracker.slot(&task, true).unwrap();
+        tracker.begin(a, &RunState { on_cpu: true, state: b'R', ..RunState::default() });
+        let read = |start, row| InCall { start, counted: true, row: Some((0, row)), ..InCall::default() };
+        tracker.enter(a, read(10, 0));
+        tracker.leave(15, a);
+        tracker.enter(a, read(20, 1));
+        tracker.switch(Change { ts: 25, cpu: 0, prev: Some(a), next: None, letter: b'S' });
+        tracker.wakeup(70, None, a, false);
+        tracker.switch(Change { ts: 80, cpu: 0, prev: None, next: Some(a), letter: b'R' });
+        tracker.leave(84, a);
+        tracker.enter(a, read(90, 2));
+        tracker.finish(100);
+        let sums: Vec<_> = tracker.sink.sums.values().copied().collect();
+        assert_eq!(sums, [CpuTime { calls: 2, on: 5 + 5 + 4, off: 55, unknown: 1 }]);
+    }
+}
