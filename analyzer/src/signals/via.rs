@@ -225,6 +225,8 @@ fn kernel_kill(sent: &Sent, marks: &Marks) -> Via {
         // check_process_timers: the hard limit, from the tick or from work it left to the task. No SIGXCPU needs to have come
         // before: where the soft limit is the hard one it is looked at first
         Via::RlimitCpu
+    } else if sent.to_own_process() {
+        Via::Kernel
     } else if exiting(sent) && sent.user().is_some_and(|sender| sender.ns_pid == 1) {
         // zap_pid_ns_processes
         Via::PidNamespace
