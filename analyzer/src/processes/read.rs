@@ -8,7 +8,7 @@ use systape_format::reader::{Segment, Tape};
 use super::Processes;
 
 /// Segments decoded at a time by each thread.
-const BATCH: usize = 16;
+const BATCH: usize = 2;
 
 /// The processes of `tape`. What cannot be read is told in `findings`: processes may be missing then.
 pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Processes {

@@ -61,7 +61,14 @@ pub fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
 
 /// `event` as sent by process `sender` to process `target` in `name`.
 pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) -> Sent {
-    Sent { event, sender: Some(task(sender)), target: task(target), call: name.map(call) }
+    Sent {
+        event,
+        sender: Some(task(sender).into()),
+        target: task(target).into(),
+        call: name.map(call),
+        sender_above: Arc::default(),
+        target_above: Arc::default(),
+    }
 }
 
 /// The end of the process of task `at` (an index), with the kernel's exit code.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use systape_format::model::{SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, Task};
+use systape_format::model::{Ancestor, SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, Task};
 
 use super::oom::Mark;
 use super::outcome::Outcome;
@@ -16,11 +16,15 @@ pub struct Sent {
     /// The event. Of a death without one: only `ts` and `sig` hold.
     pub event: SignalEvent,
     /// The thread that ran.
-    pub sender: Option<Task>,
+    pub sender: Option<Arc<Task>>,
     /// The thread it was sent to.
-    pub target: Task,
+    pub target: Arc<Task>,
     /// The call `sender` was in; None = it was in none, or that is not known.
     pub call: Option<Arc<CallInfo>>,
+    /// Processes above the sender, the parent first; those of `event` are moved here.
+    pub sender_above: Arc<[Ancestor]>,
+    /// Processes above the target.
+    pub target_above: Arc<[Ancestor]>,
 }
 
 /// Arguments of the recording kernel's calls are what registers held: an `int` is their low half.
@@ -42,13 +46,13 @@ impl Sent {
     /// Whether it went to the thread that sent it.
     pub fn to_itself(&self) -> bool {
         let same = |s: &Task| s.tid == self.target.tid && s.start_ns == self.target.start_ns;
-        self.to_own_process() && self.sender.as_ref().is_some_and(same)
+        self.to_own_process() && self.sender.as_deref().is_some_and(same)
     }
 
     /// The task that ran, if it is a user's and did it itself: not one that an interrupt came upon.
     pub fn user(&self) -> Option<&Task> {
         let other = self.event.flags & (SIGNAL_INTERRUPT | SIGNAL_SENDER_KTHREAD) != 0;
-        self.sender.as_ref().filter(|_| !other)
+        self.sender.as_deref().filter(|_| !other)
     }
 
     /// The process group a kill went to (0: the sender's own, 1: everyone there is); None = it went to one process.
@@ -79,7 +83,7 @@ impl Record {
     /// Who sent it; None = nobody (a timer, the kernel by itself), or not known.
     pub fn sender(&self) -> Option<&Task> {
         match self.via.actor() {
-            Actor::Sender => self.sent.sender.as_ref(),
+            Actor::Sender => self.sent.sender.as_deref(),
             Actor::User => self.sent.user(),
             Actor::Nobody => None,
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{ByteStatus, OomMemory, SignalEvent, SignalInfo, SignalKind, Task};
+use systape_format::model::{Ancestor, ByteStatus, OomMemory, SignalEvent, SignalInfo, SignalKind, Task};
 
 use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use super::oom::{Mark, Marks};
@@ -90,6 +90,8 @@ pub struct Tracker<'a> {
     /// (process, signal) → slots nobody took yet.
     waiting: FxHashMap<(u64, u32), Vec<usize>>,
     marks: Marks,
+    /// Process → the processes above it, as last seen.
+    chains: FxHashMap<u64, Arc<[Ancestor]>>,
 }
 
 impl<'a> Tracker<'a> {
@@ -103,33 +105,43 @@ impl<'a> Tracker<'a> {
             best: FxHashMap::default(),
             waiting: FxHashMap::default(),
             marks: Marks::default(),
+            chains: FxHashMap::default(),
         }
     }
 
     /// Adds the events of a segment; `tasks` and `calls` are what their indices stand for.
     pub fn segment(&mut self, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
+        // a thread has one entry for thousands of signals
+        let tasks: Vec<Arc<Task>> = tasks.iter().cloned().map(Arc::new).collect();
         for event in events {
             let Some(target) = tasks.get(event.target as usize) else { continue };
             let sender = event.sender.and_then(|sender| tasks.get(sender as usize));
             match event.kind {
                 SignalKind::Generate => {
                     let call = event.call.and_then(|call| calls.get(call as usize)).cloned();
-                    self.generate(Sent { event, sender: sender.cloned(), target: target.clone(), call });
+                    self.generate(Sent {
+                        event,
+                        sender: sender.cloned(),
+                        target: Arc::clone(target),
+                        call,
+                        sender_above: Arc::default(),
+                        target_above: Arc::default(),
+                    });
                 }
                 SignalKind::Deliver => self.deliver(&event, target),
                 SignalKind::OomVictim => self.marks.push(Mark {
                     ts: event.ts,
-                    victim: target.clone(),
-                    short: sender.cloned(),
+                    victim: (**target).clone(),
+                    short: sender.map(|sender| (**sender).clone()),
                     memory: event.oom,
                 }),
             }
         }
     }
 
-    fn generate(&mut self, sent: Sent) {
+    fn generate(&mut self, mut sent: Sent) {
         let (sig, ts, process) = (sent.event.sig, sent.event.ts, key(&sent.target));
-        let passes = (self.passes)(sent.sender.as_ref(), &sent.target, ts);
+        let passes = (self.passes)(sent.sender.as_deref(), &sent.target, ts);
         let how = self.explains(&sent);
         let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (how.is_some() || stops(sig)));
         let slot = (passes && asked).then_some(self.slots.len());
@@ -140,8 +152,32 @@ impl<'a> Tracker<'a> {
             if outcome::queued(&sent.event) {
                 self.waiting.entry((process, sig)).or_default().push(slot);
             }
+            self.trim(&mut sent);
             self.slots.push(Some(Slot { sent, taken: None }));
         }
+    }
+
+    /// Keeps once what many signals have in common, which is most of their memory: chains of parents, and the command line that the
+    /// table of processes has too.
+    fn trim(&mut self, sent: &mut Sent) {
+        let event = &mut sent.event;
+        if let Some(sender) = sent.sender.as_deref() {
+            sent.sender_above = self.chain(key(sender), std::mem::take(&mut event.sender_ancestors));
+            let known = self.processes.get(sender).and_then(|process| process.command_at(event.ts));
+            if known.is_some_and(|known| known.argv == event.argv && known.whole == event.argv_status.is_whole()) {
+                event.argv = Vec::new();
+            }
+        }
+        sent.target_above = self.chain(key(&sent.target), std::mem::take(&mut event.target_ancestors));
+    }
+
+    /// `chain` of this process, the same value as last time if it did not change.
+    fn chain(&mut self, process: u64, chain: Vec<Ancestor>) -> Arc<[Ancestor]> {
+        let last = self.chains.entry(process).or_default();
+        if **last != *chain {
+            *last = chain.into();
+        }
+        Arc::clone(last)
     }
 
     /// How well `sent` explains the end of its target; None = not at all.
@@ -246,7 +282,14 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
         argv_full: 0,
         oom: OomMemory::default(),
     };
-    let sent = Sent { event, sender: None, target: target.clone(), call: None };
+    let sent = Sent {
+        event,
+        sender: None,
+        target: Arc::new(target.clone()),
+        call: None,
+        sender_above: Arc::default(),
+        target_above: Arc::default(),
+    };
     let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
     Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }

@@ -219,12 +219,14 @@ fn kernel_kill(sent: &Sent, marks: &Marks) -> Via {
     let of_other = |sender: &Task| marks.of_other(sender, target, event.ts).is_some();
     if marks.of_victim(target, event.ts).is_some() {
         Via::Oom
-    } else if sent.sender.as_ref().is_some_and(of_other) {
+    } else if sent.sender.as_deref().is_some_and(of_other) {
         Via::OomSharedMm
     } else if sent.to_own_process() && !exiting(sent) {
         // check_process_timers: the hard limit, from the tick or from work it left to the task. No SIGXCPU needs to have come
         // before: where the soft limit is the hard one it is looked at first
         Via::RlimitCpu
+    } else if sent.to_own_process() {
+        Via::Kernel
     } else if exiting(sent) && sent.user().is_some_and(|sender| sender.ns_pid == 1) {
         // zap_pid_ns_processes
         Via::PidNamespace
@@ -432,7 +434,7 @@ mod tests {
         let exiting = SignalEvent { flags: SIGNAL_SENDER_EXITING, ..made(9, PRIV, 0) };
         assert_eq!(to_other(exiting.clone(), None), Via::Ptrace, "PTRACE_O_EXITKILL");
         let mut container = sent(exiting.clone(), 10, 20, None);
-        container.sender.as_mut().unwrap().ns_pid = 1;
+        container.sender = Some(Task { ns_pid: 1, ..task(10) }.into());
         assert_eq!(via(&container, &Marks::default()), Via::PidNamespace);
         let worker = SignalEvent { flags: SIGNAL_SENDER_EXITING | SIGNAL_SENDER_KTHREAD, ..exiting };
         assert_eq!(to_other(worker, None), Via::Kernel);

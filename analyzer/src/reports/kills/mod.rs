@@ -26,7 +26,7 @@ use crate::signals::{Record, Tracker};
 /// How many lines tell of losses before the rest is only counted.
 pub(super) const LOSS_LINES: usize = 12;
 /// Segments decoded at a time by each thread.
-const BATCH: usize = 16;
+const BATCH: usize = 2;
 
 /// Everything a form of the report prints from.
 struct Story<'a> {

@@ -25,13 +25,13 @@ impl<'a> Party<'a> {
         // read at that very moment
         let own = (event.argv_status.has_bytes() && !event.argv.is_empty())
             .then_some((event.argv.as_slice(), event.argv_status.is_whole()));
-        Some(Self::new(task, own, &event.sender_ancestors, event.ts, processes))
+        Some(Self::new(task, own, &record.sent.sender_above, event.ts, processes))
     }
 
     /// The target.
     pub fn target(record: &'a Record, processes: &'a Processes) -> Self {
         let event = &record.sent.event;
-        Self::new(&record.sent.target, None, &event.target_ancestors, event.ts, processes)
+        Self::new(&record.sent.target, None, &record.sent.target_above, event.ts, processes)
     }
 
     fn new(

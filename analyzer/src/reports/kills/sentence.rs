@@ -3,7 +3,7 @@
 use super::party::short;
 use crate::processes::Ending;
 use crate::render::words::{bytes, escaped, span};
-use crate::signals::number::{SIGABRT, SIGKILL};
+use crate::signals::number::SIGABRT;
 use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
 use crate::signals::{Disposition, Record, Via, ends, via};
 
@@ -45,10 +45,6 @@ fn detail(record: &Record) -> String {
             Some(group) => format!("(-{group})"),
             None => String::new(),
         },
-        // one hard limit of CPU time that is as low as the soft one looks like this, and perhaps something else
-        Via::Kernel if sent.to_own_process() && event.sig == SIGKILL => {
-            " while it ran (a hard limit of CPU time?)".to_owned()
-        }
         Via::Fault => format!(": address {:#x} at ip {:#x}", event.addr, event.ip),
         Via::Sigpipe if !event.call_path.is_empty() => format!(": writing to {}", escaped(&event.call_path)),
         Via::Oom => {
