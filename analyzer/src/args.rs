@@ -12,6 +12,7 @@ Examples:
   analyze --duration 10 -e '!futex' t.tape  calls longer than 10 ms, futex left out
   analyze -e file,network --failure         failed calls on files and sockets
   analyze -s                                calls, errors and times per thread and syscall
+  analyze -s --cpu                          ... and how much of it was on a CPU
   analyze --errno-summary --summary-mode total
   analyze --time 1.5,2 -p 2214              half a second of one process
   analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
@@ -19,7 +20,6 @@ Examples:
   analyze net                               connections: both ends, who, how long
   analyze kills -v                          who sent which signal to whom, and what came of it
   analyze exec --tree --comm=watch          who started what, how it ended, below watch
-  analyze -s --cpu                          ... and how much of it was on a CPU
   analyze sched latency t.tape              who waited for a CPU how long; also: sched timehist
   analyze runqlat --by cpu                  histograms of these waits
   analyze offcpu -p 2214                    what a process waited for; --wakers 2214: who woke it
@@ -28,7 +28,8 @@ Examples:
   analyze info t.tape                       what is in the tape, and what is missing
   analyze check t.tape                      whether every byte of it is sound
 
-Reports: info, check, sched, runqlat, offcpu, states; without a report name, the listing. A file named like a report is written ./info.
+Reports: info, check, block, net, kills, exec, sched, runqlat, offcpu, states; without a report name, the listing.
+A file named like a report is written ./info.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 
 /// What was typed.

@@ -156,6 +156,7 @@ impl<S: Sink> Feeder<S> {
         }
         let open = if needs.calls { OpenCalls::read(tape) } else { None };
         if let Some(open) = open {
+            let filter = context.scope.segment(&open.dict);
             for row in 0..open.core.call.len() {
                 let start = open.time.start[row];
                 let call = open.dict.calls[open.core.call[row] as usize];
@@ -164,7 +165,8 @@ impl<S: Sink> Feeder<S> {
                     file: unseen(&context.book.get(call)),
                     start,
                     began_before: start <= session.window_open,
-                    ..InCall::default()
+                    counted: filter.core(&open.core, row) && filter.time(&open.time, row),
+                    row: None,
                 };
                 let task = Arc::new(open.dict.tasks[open.core.task[row] as usize].clone());
                 self.push(start, 5, task, Some(call));

@@ -103,7 +103,7 @@ pub struct Key {
 }
 
 /// What is the same for all intervals of a thread until its name changes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
     task: Arc<Task>,
     passes: bool,
@@ -117,7 +117,7 @@ pub struct Keys<'a> {
     by: Vec<By>,
     scope: &'a Scope<'a>,
     all_calls: bool,
-    slots: Vec<Option<Known>>,
+    slots: Vec<Known>,
     comms: Names,
     tasks: FxHashMap<u32, Arc<Task>>,
     processes: FxHashMap<u32, Arc<Task>>,
@@ -155,14 +155,13 @@ impl<'a> Keys<'a> {
 
     fn known(&mut self, threads: &[Thread], slot: Slot) -> &Known {
         if slot >= self.slots.len() {
-            self.slots.resize_with(threads.len().max(slot + 1), || None);
+            self.slots.resize_with(threads.len().max(slot + 1), Known::default);
         }
         let task = &threads[slot].task;
-        if !self.slots[slot].as_ref().is_some_and(|known| Arc::ptr_eq(&known.task, task)) {
-            self.slots[slot] = Some(self.make(task));
+        if !Arc::ptr_eq(&self.slots[slot].task, task) {
+            self.slots[slot] = self.make(task);
         }
-        // just made
-        self.slots[slot].as_ref().unwrap_or_else(|| unreachable!())
+        &self.slots[slot]
     }
 
     fn make(&mut self, task: &Arc<Task>) -> Known {

@@ -143,6 +143,8 @@ impl<S: Sink> Tracker<S> {
     /// What a thread was in when the recording began.
     pub fn begin(&mut self, slot: Slot, run: &RunState) {
         let state = match run.state {
+            // it may be woken, run and sleep again elsewhere
+            _ if !self.coverage.every_cpu => State::Unknown,
             _ if run.on_cpu => State::Running,
             b'R' => State::Waiting(Why::Before),
             letter @ (b'S' | b'D' | b'T' | b't' | b'I' | b'P' | b'Z' | b'X') => State::Sleeping(letter),
@@ -152,7 +154,7 @@ impl<S: Sink> Tracker<S> {
         (thread.state, thread.since, thread.cpu) = (state, self.coverage.open, run.cpu);
         (thread.began_before, thread.last_in) = (true, run.last_run);
         self.notes[slot].heard = true;
-        if run.on_cpu {
+        if state == State::Running {
             self.set_cpu(run.cpu, Some(slot));
         }
     }

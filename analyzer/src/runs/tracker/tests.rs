@@ -220,7 +220,7 @@ fn lost_calls_leave_it_open_what_a_thread_does() {
 #[test]
 fn with_switches_of_some_cpus_only_nobody_sleeps_for_sure() {
     let mut t = tracker(Coverage { every_cpu: false, ..ALL });
-    let a = slot(&mut t, 1);
+    let a = asleep(&mut t, 1);
     switch(&mut t, 110, 0, None, Some(a), b'R');
     switch(&mut t, 120, 0, Some(a), None, b'S');
     switch(&mut t, 150, 0, None, Some(a), b'R');
