@@ -47,6 +47,8 @@ pub fn state_letter(state: u32) -> u8 {
         s if s & 0x20 != 0 => b'Z',
         s if s & (0x10 | 0x80) != 0 => b'X',
         s if s & 0x40 != 0 => b'P',
+        // RT lock wait and frozen
+        s if s & (0x1000 | 0x8000) != 0 => b'D',
         _ => b'R',
     }
 }

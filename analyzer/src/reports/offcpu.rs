@@ -45,7 +45,8 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let text = config.format == Format::Text;
-    let mut table = Table::default().number("total ms").number("count").number("avg ms").number("max ms").number("share");
+    let mut table =
+        Table::default().number("total ms").number("count").number("avg ms").number("max ms").number("share");
     table = by.iter().fold(table, |table, by| table.word(by.name()));
     let mut rows = Vec::new();
     for (key, sum) in sums.into_iter().take(limit) {

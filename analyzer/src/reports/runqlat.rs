@@ -140,7 +140,11 @@ fn text(out: &mut impl Write, hist: &Hist) -> io::Result<()> {
 fn fields(keys: &Fields, hist: &Hist) -> Vec<Fields> {
     let row = |(low, high, count): (u64, u64, u64)| {
         let mut fields = keys.clone();
-        fields.extend([("low_ns", (low * 1000).into()), ("high_ns", (high * 1000 + 999).into()), ("count", count.into())]);
+        fields.extend([
+            ("low_ns", (low * 1000).into()),
+            ("high_ns", (high * 1000 + 999).into()),
+            ("count", count.into()),
+        ]);
         fields
     };
     hist.slots().map(row).collect()

@@ -16,6 +16,7 @@ use crate::loss::Loss;
 use crate::output::line;
 use crate::render::json::lossless;
 use crate::render::{csv, num};
+use crate::run::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
@@ -47,8 +48,10 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let rings = rings.processes();
     let whole = rings.is_empty() || Loss::gather(context.tape, &context.scope, &[Family::IoUring]).complete();
     let (groups, events) = table::groups(sums, &context.book);
-    let cpu = context.config.cpu_time.then(|| cpu::collect(context, context.config.mode));
-    let cpu = Cpu(cpu.map(Option::unwrap_or_default));
+    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(context, context.config.mode)));
+    if matches!(cpu, Cpu(Some(None))) {
+        complain("--cpu: scheduler events were not recorded in this tape");
+    }
     match context.config.format {
         Format::Text => {
             text(context, out, &groups, events, &cpu)?;
@@ -67,25 +70,27 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     Ok(())
 }
 
-/// Time on and off a CPU, if asked for.
-struct Cpu(Option<CpuTimes>);
+/// Time on and off a CPU, if asked for and recorded.
+struct Cpu(Option<Option<CpuTimes>>);
 
 impl Cpu {
     /// Of a row; None: not asked for.
     fn of(&self, group: &Group, call: &CallInfo) -> Option<CpuTime> {
         let times = self.0.as_ref()?;
-        Some(times.get(&(group.key, call.call)).copied().unwrap_or_default())
+        let time = times.as_ref().and_then(|times| times.get(&(group.key, call.call)));
+        Some(time.copied().unwrap_or_default())
     }
 
     /// Fields of a row; null where nothing is known.
     fn fields(&self, group: &Group, call: &CallInfo) -> Vec<(&'static str, Value)> {
         let Some(time) = self.of(group, call) else { return Vec::new() };
         let known = |ns: u64| if time.calls == 0 { Value::Null } else { ns.into() };
+        let count = |calls: u64| if matches!(self.0, Some(Some(_))) { calls.into() } else { Value::Null };
         vec![
             ("cpu_ns", known(time.on)),
             ("off_cpu_ns", known(time.off)),
-            ("cpu_calls", time.calls.into()),
-            ("cpu_unknown_calls", time.unknown.into()),
+            ("cpu_calls", count(time.calls)),
+            ("cpu_unknown_calls", count(time.unknown)),
         ]
     }
 
@@ -184,7 +189,8 @@ fn cgroup_name(session: &Session, group: &Group) -> String {
 
 fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
     let (a, b) = (widths.p50, widths.p99);
-    let more = if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
+    let more =
+        if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
     let text = format!(
         "   syscall            calls  errors  total       min       avg       max       stddev  {:>a$} {:>b$}{}\n\
          \x20                                    (msec)    (msec)    (msec)    (msec)        (%)  {:>a$} {:>b$}{}\n\

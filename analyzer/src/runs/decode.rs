@@ -275,8 +275,7 @@ fn files(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], names: &mu
         .map(|row| {
             let info = &infos[core.call[row] as usize];
             match fds.fd.get(row) {
-                _ if path_argument(info).is_some() => UNKNOWN_FILE,
-                _ if info.fd_args[0].is_none() => NO_FILE,
+                _ if unseen(info) == NO_FILE || path_argument(info).is_some() => unseen(info),
                 Some(fd) if *fd == FD_NONE => NO_FILE,
                 Some(fd) if *fd >= FD_FIRST => *fd,
                 _ => UNKNOWN_FILE,
@@ -297,6 +296,11 @@ fn files(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], names: &mu
         });
     }
     of_row
+}
+
+/// What a call is on when its arguments cannot be looked at.
+pub fn unseen(info: &CallInfo) -> u32 {
+    if path_argument(info).is_some() || info.fd_args[0].is_some() { UNKNOWN_FILE } else { NO_FILE }
 }
 
 fn path_argument(info: &CallInfo) -> Option<usize> {

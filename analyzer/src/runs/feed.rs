@@ -14,13 +14,14 @@ use systape_abi::{Abi, Selection};
 use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, Session, Task};
 use systape_format::reader::Tape;
 
-use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What};
+use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What, unseen};
 use super::gaps::{self, Lost};
-use super::names::{NO_FILE, Names, UNKNOWN_FILE};
+use super::names::{NO_FILE, Names};
 use super::tracker::{Change, Coverage, Tracker};
 use super::{InCall, Sink, Slot, targets};
+use crate::calls::CallBook;
 use crate::load::OpenCalls;
-use crate::loss::{self, Hole};
+use crate::loss::Hole;
 use crate::reports::Context;
 use crate::stream::CarryPlan;
 
@@ -151,15 +152,16 @@ impl<S: Sink> Feeder<S> {
         let tape = context.tape;
         let session = tape.session();
         if let Ok(checkpoint) = tape.checkpoint(0) {
-            self.begin_with(&checkpoint, session, needs);
+            self.begin_with(&checkpoint, session, &context.book, needs);
         }
         let open = if needs.calls { OpenCalls::read(tape) } else { None };
         if let Some(open) = open {
             for row in 0..open.core.call.len() {
                 let start = open.time.start[row];
+                let call = open.dict.calls[open.core.call[row] as usize];
                 let call = InCall {
-                    call: open.dict.calls[open.core.call[row] as usize],
-                    file: UNKNOWN_FILE,
+                    call,
+                    file: unseen(&context.book.get(call)),
                     start,
                     began_before: start <= session.window_open,
                     ..InCall::default()
@@ -170,7 +172,7 @@ impl<S: Sink> Feeder<S> {
         }
     }
 
-    fn begin_with(&mut self, checkpoint: &Checkpoint, session: &Session, needs: Needs) {
+    fn begin_with(&mut self, checkpoint: &Checkpoint, session: &Session, book: &CallBook<'_>, needs: Needs) {
         let tasks: FxHashMap<u32, Arc<Task>> =
             checkpoint.tasks.iter().map(|task| (task.utid, Arc::new(task.clone()))).collect();
         for run in &checkpoint.run {
@@ -192,8 +194,8 @@ impl<S: Sink> Feeder<S> {
             let slot = tasks.get(utid).and_then(|task| self.tracker.slot(task, true));
             if let Some(slot) = slot {
                 let start = if *start == 0 { open } else { *start };
-                let call =
-                    InCall { call: *call, file: UNKNOWN_FILE, start, began_before: start <= open, ..InCall::default() };
+                let file = unseen(&book.get(*call));
+                let call = InCall { call: *call, file, start, began_before: start <= open, ..InCall::default() };
                 self.tracker.enter(slot, call);
             }
         }
@@ -343,7 +345,7 @@ impl<S: Sink> Feeder<S> {
                 }
                 What::Exit { task } => {
                     if let Some(slot) = self.slot(part, &mut slots, task) {
-                        self.tracker.exit(slot);
+                        self.tracker.exit(event.ts, slot);
                     }
                 }
                 What::Wakeup { waker, wakee, new } => {
@@ -426,15 +428,4 @@ fn decode(decoder: &Decoder<'_>, own: std::ops::Range<usize>, carry: &[usize]) -
 
 fn batch_size() -> usize {
     rayon::current_num_threads().clamp(1, BATCH)
-}
-
-/// Adds what could not be read to the losses of `context`.
-pub fn note<S>(context: &mut Context<'_>, fed: &Fed<S>) {
-    for hole in &fed.holes {
-        if !context.loss.holes.contains(hole) {
-            context.loss.holes.push(hole.clone());
-        }
-    }
-    context.loss.findings.extend(fed.findings.iter().cloned());
-    debug_assert!(fed.findings.is_empty() || !loss::Loss::complete(&context.loss), "a finding is a loss");
 }

@@ -167,9 +167,13 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread began to end; it runs on until it leaves its CPU for the last time.
-    pub fn exit(&mut self, slot: Slot) {
+    /// A thread began to end; it runs on until it leaves its CPU for the last time. When that may not be seen, it ends here.
+    pub fn exit(&mut self, ts: u64, slot: Slot) {
+        let ts = self.at(ts);
         self.notes[slot].exiting = true;
+        if self.threads[slot].state == State::Unknown {
+            self.die(slot, ts);
+        }
     }
 
     /// A CPU went from one thread to another.
@@ -181,11 +185,7 @@ impl<S: Sink> Tracker<S> {
             && self.runs_on(believed, cpu)
         {
             // it left this CPU unseen
-            if self.notes[believed].exiting {
-                self.die(believed, ts);
-            } else {
-                self.doubt(believed, ts);
-            }
+            self.doubt(believed, ts);
         }
         if let Some(prev) = change.prev {
             self.left(prev, ts, cpu, change.letter);
@@ -387,6 +387,9 @@ impl<S: Sink> Tracker<S> {
     fn change(&mut self, slot: Slot, ts: u64, end: End, state: State) {
         if self.threads[slot].dead {
             return;
+        }
+        if state == State::Unknown && self.notes[slot].exiting {
+            return self.die(slot, ts);
         }
         self.close(slot, ts, end);
         let thread = &mut self.threads[slot];

@@ -61,7 +61,7 @@ pub fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
 
 /// `event` as sent by process `sender` to process `target` in `name`.
 pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) -> Sent {
-    Sent { event, sender: Some(task(sender)), target: task(target), call: name.map(call), after_xcpu: false }
+    Sent { event, sender: Some(task(sender)), target: task(target), call: name.map(call) }
 }
 
 /// The end of the process of task `at` (an index), with the kernel's exit code.

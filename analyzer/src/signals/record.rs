@@ -21,8 +21,6 @@ pub struct Sent {
     pub target: Task,
     /// The call `sender` was in; None = it was in none, or that is not known.
     pub call: Option<Arc<CallInfo>>,
-    /// The target had a SIGXCPU of the kernel before.
-    pub after_xcpu: bool,
 }
 
 /// Arguments of the recording kernel's calls are what registers held: an `int` is their low half.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use systape_format::model::{ByteStatus, OomMemory, SignalEvent, SignalInfo, SignalKind, Task};
 
-use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGXCPU};
+use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use super::oom::{Mark, Marks};
 use super::outcome::{self, Explains, Outcome, Taken};
 use super::record::{Record, Sent};
@@ -79,8 +79,6 @@ pub struct Tracker<'a> {
     /// (process, signal) → slots nobody took yet.
     waiting: FxHashMap<(u64, u32), Vec<usize>>,
     marks: Marks,
-    /// Processes that had a SIGXCPU of the kernel.
-    xcpu: FxHashSet<u64>,
 }
 
 impl<'a> Tracker<'a> {
@@ -94,7 +92,6 @@ impl<'a> Tracker<'a> {
             best: FxHashMap::default(),
             waiting: FxHashMap::default(),
             marks: Marks::default(),
-            xcpu: FxHashSet::default(),
         }
     }
 
@@ -106,8 +103,7 @@ impl<'a> Tracker<'a> {
             match event.kind {
                 SignalKind::Generate => {
                     let call = event.call.and_then(|call| calls.get(call as usize)).cloned();
-                    let after_xcpu = self.xcpu.contains(&key(target));
-                    self.generate(Sent { event, sender: sender.cloned(), target: target.clone(), call, after_xcpu });
+                    self.generate(Sent { event, sender: sender.cloned(), target: target.clone(), call });
                 }
                 SignalKind::Deliver => self.deliver(&event, target),
                 SignalKind::OomVictim => self.marks.push(Mark {
@@ -122,9 +118,6 @@ impl<'a> Tracker<'a> {
 
     fn generate(&mut self, sent: Sent) {
         let (sig, ts, process) = (sent.event.sig, sent.event.ts, key(&sent.target));
-        if sig == SIGXCPU && sent.event.info == SignalInfo::Priv {
-            self.xcpu.insert(process);
-        }
         let passes = (self.passes)(sent.sender.as_ref(), &sent.target, ts);
         let how = self.explains(&sent);
         let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (how.is_some() || stops(sig)));
@@ -242,7 +235,7 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
         argv_full: 0,
         oom: OomMemory::default(),
     };
-    let sent = Sent { event, sender: None, target: target.clone(), call: None, after_xcpu: false };
+    let sent = Sent { event, sender: None, target: target.clone(), call: None };
     let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
     Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }

@@ -3,7 +3,7 @@
 //! Facts of the kernel are those of Linux 5.10 to 6.12; the function that sends is named where it matters.
 
 use systape_abi::signal_name;
-use systape_format::model::{SIGNAL_INTERRUPT, SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalInfo, Task};
+use systape_format::model::{SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalInfo, Task};
 
 use super::number::{
     SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL, SIGPIPE, SIGPROF, SIGQUIT,
@@ -221,8 +221,9 @@ fn kernel_kill(sent: &Sent, marks: &Marks) -> Via {
         Via::Oom
     } else if sent.sender.as_ref().is_some_and(of_other) {
         Via::OomSharedMm
-    } else if sent.to_own_process() && (sent.after_xcpu || event.flags & SIGNAL_INTERRUPT != 0) {
-        // check_process_timers: the hard limit, from the tick or from work it left to the task
+    } else if sent.to_own_process() && !exiting(sent) {
+        // check_process_timers: the hard limit, from the tick or from work it left to the task. No SIGXCPU needs to have come
+        // before: where the soft limit is the hard one it is looked at first
         Via::RlimitCpu
     } else if exiting(sent) && sent.user().is_some_and(|sender| sender.ns_pid == 1) {
         // zap_pid_ns_processes
@@ -413,13 +414,10 @@ mod tests {
     #[test]
     fn limits_of_cpu_time() {
         assert_eq!(to_self(made(SIGXCPU, PRIV, 0), None), Via::RlimitCpu);
-        assert_eq!(to_self(made(SIGKILL, PRIV, 0), None), Via::Kernel, "nothing tells of a limit");
         let kill = made(SIGKILL, PRIV, 0);
-        let after = Sent { after_xcpu: true, ..sent(kill.clone(), 10, 10, None) };
-        assert_eq!(via(&after, &Marks::default()), Via::RlimitCpu);
-        let tick = SignalEvent { flags: SIGNAL_INTERRUPT, ..kill };
-        assert_eq!(to_self(tick.clone(), None), Via::RlimitCpu);
-        assert_eq!(to_other(tick, None), Via::Kernel);
+        assert_eq!(to_self(kill.clone(), None), Via::RlimitCpu);
+        assert_eq!(to_self(kill.clone(), Some("exit_group")), Via::Kernel, "who exits is not looked at");
+        assert_eq!(to_other(kill, None), Via::Kernel);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 pub mod events;
 pub mod life;
+pub mod sched;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,14 @@ impl Tape {
         tape
     }
 
+    /// The same that knows this at its start.
+    pub fn create_at(path: &Path, session: &Session, checkpoint: &Checkpoint) -> Self {
+        let mut tape = Self::bare(path, session);
+        let encoded = tape.encoder.checkpoint(checkpoint).unwrap();
+        tape.writer.checkpoint(encoded).unwrap();
+        tape
+    }
+
     /// The same without a checkpoint.
     fn bare(path: &Path, session: &Session) -> Self {
         let file = File::create(path).unwrap();
@@ -193,7 +202,8 @@ impl Tape {
     pub fn abandon(self) {}
 }
 
-fn call(name: &str) -> Call {
+/// The call of that name, or number: `sys_451`.
+pub fn call(name: &str) -> Call {
     let number = match name.strip_prefix("sys_") {
         Some(digits) => digits.parse().unwrap(),
         None => number(Abi::X86_64, name).unwrap(),
@@ -448,6 +458,8 @@ impl Place {
     pub fn with_sample() -> Self {
         let place = Self::new();
         sample(&place.path("sample.tape"));
+        sched::tape(&place.path("sched.tape"), false);
+        sched::tape(&place.path("sched-lost.tape"), true);
         place
     }
 

@@ -240,6 +240,7 @@ struct task_struct {
 	unsigned int flags;
 	int on_cpu;
 	struct mm_struct *mm;
+	int exit_state;
 	int exit_code;
 	int pid;
 	int tgid;

@@ -25,14 +25,19 @@
 #define MM_SHMEMPAGES 3
 #define PAGE_BYTES 4096
 
-/* Comes by the thousand and ends nobody unless a user sends it: may be pushed out by a flood, the others may not. */
-static __always_inline bool is_everyday(u32 sig, s32 code, bool said)
+/*
+ * Comes by the thousand and ends nobody unless a user sends it: may be pushed out by a flood, the others may not. `spared`: the
+ * target does something else about it than the default, which for most of these is to die.
+ */
+static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spared)
 {
-	if (sig >= SIGRTMIN)
+	if (sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH)
 		return true;
+	if (!spared)
+		return false;
 	if (sig == SIGALRM || sig == SIGVTALRM || sig == SIGPROF)
 		return !said || code > SI_USER || code < -1;
-	return sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH || sig == SIGIO;
+	return sig >= SIGRTMIN || sig == SIGIO;
 }
 
 static __always_inline void send_signal(struct signal_slot *s, u64 len, bool everyday)
@@ -202,7 +207,8 @@ int signal_generate(u64 *ctx)
 	s->rec.hdr.flags = group ? SIG_GROUP : 0;
 	origin(&s->rec, info);
 	disposition(&s->rec, target, sig);
-	everyday = is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO);
+	everyday = is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO,
+			       s->rec.hdr.flags & (SIG_BLOCKED | SIG_IGNORED | SIG_HANDLED));
 	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN);
 	flags = BPF_CORE_READ(current, flags);
 	if (flags & PF_EXITING)
@@ -259,7 +265,7 @@ int signal_deliver(u64 *ctx)
 	s->rec.sig = sig;
 	origin(&s->rec, info);
 	s->rec.ip = (u64)BPF_CORE_READ(ka, sa.sa_handler);
-	send_signal(s, sizeof(s->rec), is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO));
+	send_signal(s, sizeof(s->rec), is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO, s->rec.ip));
 	slot_put(index);
 	return 0;
 }

@@ -33,10 +33,16 @@ static __always_inline u8 state_letter(u32 state)
 		return 'T';
 	if (state & 8)
 		return 't';
-	if (state & 0x20)
+	if (state & 0x20) /* EXIT_ZOMBIE */
 		return 'Z';
-	if (state & 0x10)
+	if (state & (0x10 | 0x80)) /* EXIT_DEAD, TASK_DEAD */
 		return 'X';
+	if (state & 0x40)
+		return 'P';
+	if (state & (0x1000 | 0x8000)) /* TASK_RTLOCK_WAIT, TASK_FROZEN: shown as D */
+		return 'D';
+	if (state & 0x200) /* TASK_WAKING: it waits for a CPU */
+		return 'R';
 	return 0;
 }
 
@@ -93,12 +99,13 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	struct wire_snap snap = {};
 	struct task_state *st;
 	struct pt_regs regs;
-	u32 state;
+	u32 state, dead;
 
 	if (!task)
 		return 0;
 	fill_task(&snap.task, task, WIRE_TASK, TASK_SEEN);
-	state = task_run_state(task);
+	dead = BPF_CORE_READ(task, exit_state);
+	state = dead ?: task_run_state(task);
 	snap.state = state_letter(state);
 	snap.kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
 	snap.on_cpu = BPF_CORE_READ(task, on_cpu);
@@ -111,7 +118,7 @@ int walk_tasks(struct bpf_iter__task *ctx)
 		snap.nr = st->rec.nr;
 		snap.abi = st->rec.abi;
 		__builtin_memcpy(snap.args, st->rec.args, sizeof(snap.args));
-	} else if (!snap.kthread && state != TASK_RUNNING) {
+	} else if (!snap.kthread && !dead && state != TASK_RUNNING) {
 		read_regs(&regs, task);
 		/* -1: it went to sleep in an exception, not in a call */
 		if ((long)regs.orig_ax >= 0) {

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use rustc_hash::FxHashSet;
 use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
@@ -28,23 +27,24 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
     let verbose = story.context.config.life.verbose;
-    let mut told = FxHashSet::default();
-    let mut lines = 0;
-    for (at, first) in story.records.iter().enumerate() {
-        if !verbose && !told.insert(first.act) {
-            continue;
+    // acts are numbered in the order of their first signals
+    let mut acts: Vec<Vec<&Record>> = Vec::new();
+    for record in story.records {
+        let known = if verbose { None } else { acts.get_mut((record.act as usize).wrapping_sub(1)) };
+        match known {
+            Some(act) => act.push(record),
+            None => acts.push(vec![record]),
         }
-        if lines == story.context.config.max_events {
-            return Ok(());
-        }
-        lines += 1;
-        // others of the same act need not follow at once, but soon
-        let of_act = |record: &&Record| record.act == first.act;
-        let act: Vec<&Record> = if verbose { vec![first] } else { story.records[at..].iter().filter(of_act).collect() };
-        line(out, &one_line(story, &act))?;
+    }
+    let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    for act in acts.iter().take(limit) {
+        line(out, &one_line(story, act))?;
         if verbose {
-            paragraph(story, first, out)?;
+            paragraph(story, act[0], out)?;
         }
+    }
+    if limit < acts.len() {
+        return Ok(());
     }
     line(out, &totals(story))
 }

@@ -29,8 +29,13 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     let mut out = output::stdout()?;
     if format == Format::Text {
         scheduling::head(&context, &mut out)?;
-        let mut table =
-            Table::default().number("slept ms").number("count").number("avg ms").number("max ms").word("waker").word("wakee");
+        let mut table = Table::default()
+            .number("slept ms")
+            .number("count")
+            .number("avg ms")
+            .number("max ms")
+            .word("waker")
+            .word("wakee");
         for (_, sum) in &sums {
             table.row(sum.cells());
         }

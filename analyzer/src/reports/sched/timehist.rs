@@ -96,6 +96,10 @@ impl Known {
     fn value(self) -> Value {
         if self.unknown { Value::Null } else { self.ns.into() }
     }
+
+    fn is_at_least(self) -> bool {
+        self.at_least && !self.unknown
+    }
 }
 
 /// A thread's times since it left a CPU.
@@ -132,7 +136,12 @@ impl Sink for Timehist<'_> {
             *acc = Acc { utid: thread.task.utid, ..Acc::default() };
         }
         match interval.state {
-            State::Running => acc.run.add(interval),
+            State::Running => {
+                acc.run.add(interval);
+                // it came on the CPU before the recording, after a wait nobody saw
+                (acc.wait.unknown, acc.delay.unknown) =
+                    (acc.wait.unknown | interval.began_before, acc.delay.unknown | interval.began_before);
+            }
             State::Waiting(why) => {
                 acc.wait.add(interval);
                 if why != Why::Made {
@@ -202,9 +211,9 @@ impl Timehist<'_> {
             ("wait_ns", acc.wait.value()),
             ("delay_ns", acc.delay.value()),
             ("run_ns", acc.run.value()),
-            ("wait_at_least", acc.wait.at_least.into()),
-            ("delay_at_least", acc.delay.at_least.into()),
-            ("run_at_least", acc.run.at_least.into()),
+            ("wait_at_least", acc.wait.is_at_least().into()),
+            ("delay_at_least", acc.delay.is_at_least().into()),
+            ("run_at_least", acc.run.is_at_least().into()),
             ("state", Value::from(char::from(letter).to_string())),
         ]);
         if format == Format::Csv { self.csv.row(&mut self.out, &fields) } else { object(&mut self.out, &fields) }

@@ -76,7 +76,7 @@ fn new_threads_begin_when_they_are_made() {
     t.fork(120, a);
     t.wakeup(125, None, a, true);
     switch(&mut t, 130, 1, None, Some(a), b'R');
-    t.exit(a);
+    t.exit(145, a);
     switch(&mut t, 150, 1, Some(a), None, b'X');
     t.finish(200);
     let expected = [("RQ", 120, 125, End::Woken(None)), ("RQ", 125, 130, End::In(1)), ("RUN", 130, 150, End::Died)];
@@ -186,6 +186,20 @@ fn who_begins_a_call_does_not_sleep() {
     t.finish(150);
     let states: Vec<_> = of(&t, 1).into_iter().map(|(s, from, to, _)| (s, from, to)).collect();
     assert_eq!(states, [("?", 100, 120), ("?", 120, 130), ("S", 130, 150)]);
+}
+
+#[test]
+fn who_ended_in_a_loss_is_not_unknown_for_ever() {
+    let mut t = tracker(ALL);
+    let (a, b) = (asleep(&mut t, 1), asleep(&mut t, 2));
+    t.lose(Lost { first: 110, last: 130, cpu: None, pid: 0 });
+    t.exit(120, a);
+    switch(&mut t, 140, 0, None, Some(b), b'R');
+    t.exit(150, b);
+    t.lose(Lost { first: 160, last: 170, cpu: None, pid: 0 });
+    t.finish(200);
+    assert_eq!(of(&t, 1)[1], ("?", 110, 120, End::Died));
+    assert_eq!(of(&t, 2)[2..], [("RUN", 140, 160, End::Died)]);
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! Programs that were started: `analyze exec` and its tree against strace, which watches the very same processes while
+//! they are recorded. Paths, arguments, errors, exit statuses, and who made whom.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use systape_e2e::strace::{self, Traced};
+use systape_e2e::Lab;
+
+/// Every way a start can go, and to end after one.
+const SCRIPT: &str = r#"
+/bin/true
+/bin/false
+/bin/echo one 'two words' '' 'qu"ote\' 'ä' "$(printf 'line\nline')"
+./missing with arguments
+./noexec
+./directory
+./notdir/program
+./badformat
+./script its argument
+./loop
+env -i PATH=/nowhere:/bin sh -c 'exit 9'
+env -i PATH=/nowhere:/nothing nosuchprogram a b
+sh -c 'exec sh -c "exec /bin/echo last"'
+sh -c 'kill -9 $$'
+sh -c 'kill -TERM $$; /bin/true'
+./kills execveat ./program by descriptor
+./kills execveat ./missing by descriptor
+/bin/true $(seq 1 2000)
+/bin/sleep 0 & wait
+(/bin/true; (/bin/true; exit 3))
+exit 7
+"#;
+
+struct Story {
+    lab: Lab,
+    calls: Vec<Traced>,
+    /// Process → how it ended: exit code or signal.
+    ends: BTreeMap<i64, (Option<i64>, Option<i64>)>,
+    /// Process → the one that made it.
+    parents: HashMap<i64, i64>,
+}
+
+/// Records strace, which runs the script and writes what it sees.
+fn story() -> Option<Story> {
+    let lab = Lab::with_bpf()?;
+    lab.cc("kills", &[]);
+    let write = |name: &str, text: &str, mode: u32| {
+        fs::write(lab.path(name), text).expect(name);
+        fs::set_permissions(lab.path(name), fs::Permissions::from_mode(mode)).expect(name);
+    };
+    write("noexec", "#!/bin/sh\n", 0o644);
+    write("notdir", "", 0o644);
+    write("badformat", "no program\n", 0o755);
+    write("script", "#!/bin/sh -u\nexit 5\n", 0o755);
+    write("loop", "#!./nointerpreter\n", 0o755);
+    write("the.script", SCRIPT, 0o755);
+    fs::copy("/bin/true", lab.path("program")).expect("copy");
+    fs::create_dir(lab.path("directory")).expect("mkdir");
+    let trace = "trace=execve,execveat,clone,clone3,fork,vfork";
+    let options = ["-f", "-xx", "-s", "4096", "-e", "abbrev=none", "-e", trace, "-o", "out"];
+    let script = [&["strace"], &options[..], &["--", "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "/bin/sh", "./the.script"]];
+    lab.record("t.tape", &[], &script.concat()).expect(7);
+    lab.assert_whole("t.tape");
+    let text = fs::read_to_string(lab.path("out")).expect("strace's output");
+    let mut ends = BTreeMap::new();
+    for line in text.lines() {
+        let (pid, rest) = line.split_once(' ').expect("pid");
+        let end = rest.trim().strip_prefix("+++ ").and_then(|rest| rest.strip_suffix(" +++"));
+        if let Some(end) = end {
+            let code = end.strip_prefix("exited with ").map(|code| code.parse().expect("code"));
+            let signal = end.strip_prefix("killed by ").map(|name| if name == "SIGKILL" { 9 } else { 15 });
+            ends.insert(pid.parse().expect("pid"), (code, signal));
+        }
+    }
+    let calls = strace::parse(&text);
+    let is_fork = |call: &&Traced| call.name.contains("clone") || call.name.contains("fork");
+    let parents = calls.iter().filter(is_fork).filter_map(|c| Some((c.ret?, c.tid))).collect();
+    Some(Story { lab, calls, ends, parents })
+}
+
+/// Words of an array as strace prints it.
+fn words(printed: &str) -> Vec<String> {
+    let inner = printed.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_else(|| panic!("{printed}"));
+    let word = |text: &str| String::from_utf8(strace::string(text).expect("string")).expect("UTF-8");
+    inner.split(", ").filter(|text| !text.is_empty()).map(word).collect()
+}
+
+#[test]
+fn every_start_as_strace_sees_it() {
+    let Some(story) = story() else { return };
+    let report = story.lab.analyze(&["exec", "t.tape", "--format", "json", "--fail-on-loss"]).expect(0);
+    assert_eq!(report.stderr, "");
+    let mut wrong = Vec::new();
+    let mut rows: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
+    for row in report.json() {
+        rows.entry(row["pid"].as_i64().expect("pid")).or_default().push(row);
+    }
+    let mut truth: BTreeMap<i64, Vec<&Traced>> = BTreeMap::new();
+    for call in story.calls.iter().filter(|call| call.name.starts_with("exec")) {
+        truth.entry(call.tid).or_default().push(call);
+    }
+    assert!(truth.len() > 15 && truth.values().flatten().filter(|c| c.errno.is_some()).count() >= 9, "{truth:?}");
+    for (pid, calls) in &truth {
+        let rows = rows.get(pid).map_or(&[][..], Vec::as_slice);
+        if rows.len() != calls.len() {
+            wrong.push(format!("{pid}: {} rows, not {}: {rows:?} {calls:?}", rows.len(), calls.len()));
+            continue;
+        }
+        for (at, (row, call)) in rows.iter().zip(calls).enumerate() {
+            let at_fd = usize::from(call.name == "execveat");
+            let path = String::from_utf8(call.bytes(at_fd).expect("path")).expect("UTF-8");
+            let mut expected = json!({
+                "ret": call.ret, "errno": call.errno, "args": words(call.split()[at_fd + 1]), "args_whole": true,
+                "ppid": story.parents.get(pid), "uid": 0,
+            });
+            if path == "./script" {
+                // the kernel starts its interpreter with it, so that is what runs
+                expected["args"] = json!(["/bin/sh", "-u", "./script", "its", "argument"]);
+            }
+            if at_fd == 0 {
+                expected["path"] = path.into();
+            }
+            if story.parents.get(pid).is_none() {
+                // strace made it
+                expected["ppid"] = row["ppid"].clone();
+            }
+            if call.ret == Some(0) {
+                let last = calls[at + 1..].iter().all(|later| later.ret != Some(0));
+                let end = *story.ends.get(pid).unwrap_or_else(|| panic!("{pid} has no end: {:?}", story.ends));
+                let end = if last { end } else { (None, None) };
+                expected["ended"] = if last { "exit" } else { "exec" }.into();
+                (expected["exit_code"], expected["exit_signal"]) = (end.0.into(), end.1.into());
+            }
+            for (key, value) in expected.as_object().expect("object") {
+                if row[key] != *value {
+                    wrong.push(format!("{pid} {}({}): {key} {}, not {value}\n    {row}", call.name, call.args, row[key]));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // only those that failed
+    let failed = story.lab.analyze(&["exec", "t.tape", "--failure", "--format", "json"]).expect(0).json();
+    let ours = failed.iter().filter(|row| truth.contains_key(&row["pid"].as_i64().expect("pid"))).count();
+    assert_eq!(ours, truth.values().flatten().filter(|call| call.errno.is_some()).count());
+    assert!(failed.iter().all(|row| row["ret"] == -1), "{failed:?}");
+}
+
+#[test]
+fn the_tree_is_that_of_the_forks() {
+    let Some(story) = story() else { return };
+    let report = story.lab.analyze(&["exec", "t.tape", "--tree", "--format", "json", "--fail-on-loss"]).expect(0);
+    // a node's parent is the last one before it that is a step less deep
+    let mut above: Vec<i64> = Vec::new();
+    let mut nodes: HashMap<i64, (Option<i64>, Value)> = HashMap::new();
+    for node in report.json() {
+        let pid = node["pid"].as_i64().expect("pid");
+        let depth = usize::try_from(node["depth"].as_u64().expect("depth")).expect("depth");
+        assert!(depth <= above.len(), "{node}");
+        above.truncate(depth);
+        let parent = above.last().copied();
+        above.push(pid);
+        assert!(nodes.insert(pid, (parent, node)).is_none(), "{pid} is there twice");
+    }
+    for (pid, end) in &story.ends {
+        let (parent, node) = nodes.get(pid).unwrap_or_else(|| panic!("{pid} is not in the tree"));
+        if let Some(maker) = story.parents.get(pid) {
+            assert_eq!((parent.as_ref(), node["ppid"].as_i64()), (Some(maker), Some(*maker)), "{node}");
+        }
+        let said = (node["exit_code"].as_i64(), node["exit_signal"].as_i64());
+        assert_eq!((said, &node["ended"], &node["started_before"]), (*end, &true.into(), &false.into()), "{node}");
+        let ran = node["programs"].as_array().expect("programs").iter().filter(|program| program["exec"] == true);
+        let succeeded = |call: &&Traced| call.tid == *pid && call.name.starts_with("exec") && call.ret == Some(0);
+        assert_eq!(ran.count(), story.calls.iter().filter(succeeded).count(), "{node}");
+    }
+    // as text: indented below its parent, with its command line
+    let text = story.lab.analyze(&["exec", "t.tape", "--tree"]).expect(0).text();
+    let indent = |word: &str| {
+        let line = text.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("no {word}: {text}"));
+        line.find(word).expect("word")
+    };
+    assert_eq!(indent("/bin/echo one") - indent("/usr/bin/env -i PATH=/usr/bin:/bin /bin/sh ./the.script => "), 2, "{text}");
+}

@@ -1,0 +1,1 @@
+offcpu --by task,state,syscall,file sched-lost.tape

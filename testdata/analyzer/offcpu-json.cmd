@@ -1,0 +1,1 @@
+offcpu --format json -e file,read sched.tape

@@ -1,0 +1,1 @@
+offcpu --wakers 100 sched.tape

@@ -1,0 +1,1 @@
+offcpu sched.tape

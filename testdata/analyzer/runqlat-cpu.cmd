@@ -1,0 +1,1 @@
+runqlat --by cpu sched-lost.tape

@@ -1,0 +1,1 @@
+runqlat --by task --format json -p 102 sched.tape

@@ -1,0 +1,1 @@
+runqlat sched.tape

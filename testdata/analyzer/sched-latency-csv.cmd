@@ -1,0 +1,1 @@
+sched latency --by task --format csv sched.tape

@@ -1,0 +1,1 @@
+sched timehist --format json sched.tape

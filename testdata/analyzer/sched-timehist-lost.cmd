@@ -1,0 +1,1 @@
+sched sched-lost.tape

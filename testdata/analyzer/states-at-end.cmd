@@ -1,0 +1,1 @@
+states --at 100% sched-lost.tape

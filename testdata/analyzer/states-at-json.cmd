@@ -1,0 +1,1 @@
+states --at 0.0012 --format json sched.tape

@@ -1,0 +1,1 @@
+states --at 700us sched.tape

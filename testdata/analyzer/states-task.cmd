@@ -1,0 +1,1 @@
+states --by task,state sched-lost.tape

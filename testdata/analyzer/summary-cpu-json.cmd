@@ -1,0 +1,1 @@
+-s --cpu --summary-mode total --format json sched.tape

@@ -1,0 +1,1 @@
+-s --cpu sched-lost.tape
