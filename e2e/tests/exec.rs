@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use systape_e2e::strace::{self, Traced};
 use systape_e2e::Lab;
+use systape_e2e::strace::{self, Traced};
 
 /// Every way a start can go, and to end after one.
 const SCRIPT: &str = r#"
@@ -61,7 +61,8 @@ fn story() -> Option<Story> {
     fs::create_dir(lab.path("directory")).expect("mkdir");
     let trace = "trace=execve,execveat,clone,clone3,fork,vfork";
     let options = ["-f", "-xx", "-s", "4096", "-e", "abbrev=none", "-e", trace, "-o", "out"];
-    let script = [&["strace"], &options[..], &["--", "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "/bin/sh", "./the.script"]];
+    let script =
+        [&["strace"], &options[..], &["--", "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "/bin/sh", "./the.script"]];
     lab.record("t.tape", &[], &script.concat()).expect(7);
     lab.assert_whole("t.tape");
     let text = fs::read_to_string(lab.path("out")).expect("strace's output");
@@ -83,7 +84,8 @@ fn story() -> Option<Story> {
 
 /// Words of an array as strace prints it.
 fn words(printed: &str) -> Vec<String> {
-    let inner = printed.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_else(|| panic!("{printed}"));
+    let inner =
+        printed.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_else(|| panic!("{printed}"));
     let word = |text: &str| String::from_utf8(strace::string(text).expect("string")).expect("UTF-8");
     inner.split(", ").filter(|text| !text.is_empty()).map(word).collect()
 }
@@ -123,7 +125,7 @@ fn every_start_as_strace_sees_it() {
             if at_fd == 0 {
                 expected["path"] = path.into();
             }
-            if story.parents.get(pid).is_none() {
+            if !story.parents.contains_key(pid) {
                 // strace made it
                 expected["ppid"] = row["ppid"].clone();
             }
@@ -136,7 +138,10 @@ fn every_start_as_strace_sees_it() {
             }
             for (key, value) in expected.as_object().expect("object") {
                 if row[key] != *value {
-                    wrong.push(format!("{pid} {}({}): {key} {}, not {value}\n    {row}", call.name, call.args, row[key]));
+                    wrong.push(format!(
+                        "{pid} {}({}): {key} {}, not {value}\n    {row}",
+                        call.name, call.args, row[key]
+                    ));
                 }
             }
         }
@@ -182,5 +187,9 @@ fn the_tree_is_that_of_the_forks() {
         let line = text.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("no {word}: {text}"));
         line.find(word).expect("word")
     };
-    assert_eq!(indent("/bin/echo one") - indent("/usr/bin/env -i PATH=/usr/bin:/bin /bin/sh ./the.script => "), 2, "{text}");
+    assert_eq!(
+        indent("/bin/echo one") - indent("/usr/bin/env -i PATH=/usr/bin:/bin /bin/sh ./the.script => "),
+        2,
+        "{text}"
+    );
 }
