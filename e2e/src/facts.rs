@@ -254,7 +254,8 @@ fn party(side: &str, truth: &Value, found: &Value, adopted: bool, wrong: &mut Ve
         }
     }
     // a tape that saw only a thread of init may have that one's name
-    let name = |pid: i64, comm: &Value| (pid, if pid == 1 { String::new() } else { comm.as_str().expect("comm").to_owned() });
+    let name =
+        |pid: i64, comm: &Value| (pid, if pid == 1 { String::new() } else { comm.as_str().expect("comm").to_owned() });
     let pair = |a: &Value| name(a["pid"].as_i64().expect("pid"), &a["comm"]);
     let above: Vec<_> = found["ancestors"].as_array().expect("ancestors").iter().map(pair).collect();
     let pair = |a: &Value| name(a[0].as_i64().expect("pid"), &a[1]);

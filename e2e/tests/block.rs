@@ -229,10 +229,10 @@ fn written_back_is_blamed_on_who_dirtied() {
     // the flusher must not write it before sync does: it waits 30 s
     run(lab.command("sh").args(["-c", &format!("sync; {}", dd("old", 499))])).expect(0);
 
-    // sh's own file is written by sh, which is neither of the others
+    // the second sync keeps the two files apart: they may be neighbours on the disk, and pages of both in one request
     let script = format!(
         "fio --name=w --filename=m/new --ioengine=psync --rw=write --bs=4k --size=2084864 --fallocate=none --output=/dev/null; \
-         {}; sync -f m",
+         sync -f m; {}; sync -f m",
         dd("late", 101)
     );
     let (ios, _) = counted(&lab, &disk.name, "t.tape", &script);

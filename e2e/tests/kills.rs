@@ -56,7 +56,8 @@ impl Memory {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
         let place = |kind: &str, fits: &dyn Fn(&Path, &str) -> bool| {
             let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-            let mut places = fields.filter(|f| f[2] == kind && fits(Path::new(f[1]), f[3])).map(|f| PathBuf::from(f[1]));
+            let mut places =
+                fields.filter(|f| f[2] == kind && fits(Path::new(f[1]), f[3])).map(|f| PathBuf::from(f[1]));
             places.next()
         };
         let name = format!("systape-e2e-memory-{}", std::process::id());
@@ -140,7 +141,8 @@ fn a_core_is_dumped() {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").expect("core_pattern");
     let Some(story) = story(&["core"], &[]) else { return };
     story.facts.check(&story.records);
-    if pattern.trim() == "core" && fs::read_to_string("/proc/sys/kernel/core_uses_pid").is_ok_and(|uses| uses == "0\n") {
+    if pattern.trim() == "core" && fs::read_to_string("/proc/sys/kernel/core_uses_pid").is_ok_and(|uses| uses == "0\n")
+    {
         assert!(story.lab.path("core").exists());
         let dumped = |r: &&Value| r["outcome"]["core_dumped"] == true;
         assert_eq!(story.records.iter().filter(dumped).count(), 1);

@@ -2,7 +2,7 @@
 // says what the kernel counted of it: "NAME TID ON_CPU_NS WAIT_NS TIMES" of /proc/thread-self/schedstat, one line each.
 //
 //   sched ROUNDS SPIN_MS    two threads play ping-pong through pipes, two sleep, two spin on one CPU
-//   sched                   sleeps 100 ms, makes 33,000,007 random bytes and says how long that took on a CPU, ns
+//   sched                   sleeps 1 and 100 ms, makes 33,000,007 random bytes and says how long that took on a CPU, ns
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -98,10 +98,11 @@ static void *spinner(void *arg)
 static int calls(void)
 {
 	static char bytes[33000007];
-	struct timespec ms = { .tv_nsec = 100000000 };
+	struct timespec ms = { .tv_nsec = 1000000 }, more = { .tv_nsec = 100000000 };
 	long long before;
 
 	nanosleep(&ms, NULL);
+	nanosleep(&more, NULL);
 	before = cpu_ns();
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return 9;
