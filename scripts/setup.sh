@@ -18,6 +18,14 @@ need() {
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 runs() { "$1" --version; }
+# wish PACKAGE TEST...: the same, but what wants it can do without
+wished=()
+wish() {
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || wished+=("$package")
+}
+in_path() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
 
 need gcc runs cc
 need libc6-dev test -e /usr/include/stdio.h
@@ -40,6 +48,12 @@ if [ "$wanted" = test ]; then
     # the slow file system of a test
     need fuse3 command -v fusermount3
     need libfuse3-dev test -e /usr/include/fuse3/fuse.h
+    # peers that tests compare with; without one, its part of the test says SKIPPED. Ubuntu has no linux-perf
+    wish fio in_path fio
+    wish bpftrace in_path bpftrace
+    wish linux-perf in_path perf
+    wish mount in_path losetup
+    wish e2fsprogs in_path mkfs.ext4
     # proves that the committed Cap'n Proto code is current
     need capnproto command -v capnp
 fi
@@ -60,19 +74,32 @@ if [ "$(id -u)" != 0 ]; then
 fi
 can_be_root() { [ "$(id -u)" = 0 ] || [ ${#as_root[@]} -gt 0 ]; }
 
+update() {
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
+    "${apt[@]}" update >"$log" 2>&1 || say "apt-get update failed; trying with the package lists there are"
+}
+
 if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null ||
         die "missing: ${missing[*]} (Debian's names); install them with this system's package manager, see docs/install.md"
     can_be_root || die "missing: ${missing[*]}; not root and no sudo: have root run  apt-get install -y ${missing[*]}"
     say "installing ${missing[*]}"
-    log=$(mktemp)
-    trap 'rm -f "$log"' EXIT
-    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
-    "${apt[@]}" update >"$log" 2>&1 || say "apt-get update failed; trying with the package lists there are"
+    update
     "${apt[@]}" install --no-install-recommends "${missing[@]}" >>"$log" 2>&1 || {
         tail -n 30 "$log" >&2
         die "apt-get could not install: ${missing[*]}"
     }
+fi
+
+if [ ${#wished[@]} -gt 0 ] && command -v apt-get >/dev/null && can_be_root; then
+    say "installing ${wished[*]}"
+    [ -n "${log:-}" ] || update
+    for package in "${wished[@]}"; do
+        "${apt[@]}" install --no-install-recommends "$package" >>"$log" 2>&1 ||
+            say "no $package: the tests that compare with it skip that"
+    done
 fi
 
 command -v cargo >/dev/null || die "cargo is missing; install Rust 1.$rust_minor or newer: https://rustup.rs"

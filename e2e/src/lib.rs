@@ -7,6 +7,7 @@
 
 pub mod blocks;
 pub mod call;
+pub mod disk;
 pub mod facts;
 pub mod lab;
 pub mod more;

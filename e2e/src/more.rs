@@ -91,6 +91,18 @@ impl Mounted {
             .expect(0);
         Self(dir)
     }
+
+    /// A disk, in a new directory.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
+    #[must_use]
+    pub fn disk(lab: &Lab, name: &str, path: &str) -> Self {
+        let dir = lab.path(name);
+        std::fs::create_dir(&dir).expect("mkdir");
+        crate::lab::run(lab.command("mount").args([path, name])).expect(0);
+        Self(dir)
+    }
 }
 
 impl Drop for Mounted {

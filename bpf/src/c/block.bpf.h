@@ -12,7 +12,7 @@
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
 #define REQ_OP_FLUSH 2
-#define MAX_BIOS 64
+#define MAX_BIOS 1024 /* a request of 1 MiB may be made of pieces of 1 KiB */
 
 static __always_inline u32 dev_of(struct gendisk *disk)
 {
@@ -41,6 +41,22 @@ static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 }
 
 /*
+ * Whether a page of a file is being read into the page cache or written back
+ * from it. One that is only the buffer of O_DIRECT, mapped from a file or from
+ * shared memory, is neither. `flags` begins struct page in every kernel; its
+ * type changed in 6.18 (memdesc_flags_t).
+ */
+static __always_inline bool page_in_io(struct page *page)
+{
+	u64 bits = 1ULL << bpf_core_enum_value(enum pageflags, PG_locked) |
+		   1ULL << bpf_core_enum_value(enum pageflags, PG_writeback);
+	u64 flags = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), page);
+	return flags & bits;
+}
+
+/*
  * The inode whose pages a bio carries: NULL for memory of a process, and for
  * metadata (pages of the device itself). `cached` = they are of the page cache.
  */
@@ -59,11 +75,14 @@ static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
 	mapping = BPF_CORE_READ(page, mapping);
 	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS)
 		return NULL;
-	*cached = true;
 	inode = BPF_CORE_READ(mapping, host);
-	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
+		/* a buffer of metadata is written without the page's flags */
+		*cached = true;
 		return NULL;
-	return inode;
+	}
+	*cached = page_in_io(page);
+	return *cached ? inode : NULL;
 }
 
 /* Only ids of the v2 hierarchy have paths in the tape. */

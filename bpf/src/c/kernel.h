@@ -294,6 +294,12 @@ struct block_device {
 	struct gendisk *bd_disk;
 };
 
+/* the numbers are the running kernel's: bpf_core_enum_value() */
+enum pageflags {
+	PG_locked,
+	PG_writeback,
+};
+
 struct page {
 	struct address_space *mapping;
 	unsigned long compound_head;
