@@ -125,7 +125,7 @@ fn every_start_as_strace_sees_it() {
             if at_fd == 0 {
                 expected["path"] = path.into();
             }
-            if story.parents.get(pid).is_none() {
+            if !story.parents.contains_key(pid) {
                 // strace made it
                 expected["ppid"] = row["ppid"].clone();
             }

@@ -1433,19 +1433,53 @@ static void children_of(pid_t parent, pid_t *pids)
 	need(sscanf(text, "%d %d", &pids[0], &pids[1]) == 2, "children");
 }
 
+// Two processes in the foreground, not the leader: its death would tell them SIGHUP, which may come first.
 static void key(const char *byte, int sig)
 {
-	struct child leader = session();
-	pid_t pids[3] = { leader.pid };
+	struct child shell;
+	pid_t pids[2];
 
-	children_of(leader.pid, pids + 1);
-	for (int i = 0; i < 3; i++) {
+	master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	need(master >= 0 && !grantpt(master) && !unlockpt(master), "pty");
+	shell = begin("shell");
+	if (!shell.pid) {
+		pid_t first = 0;
+
+		need(setsid() > 0, "setsid");
+		int tty = open(ptsname(master), O_RDWR);
+		need(tty >= 0 && !ioctl(tty, TIOCSCTTY, 0), "controlling terminal");
+		close(master);
+		for (int i = 0; i < 2; i++) {
+			pid_t pid = fork();
+
+			need(pid >= 0, "fork");
+			if (!pid) {
+				prctl(PR_SET_NAME, "job");
+				hold();
+				rest();
+			}
+			first = first ? first : pid;
+			need(!setpgid(pid, first), "setpgid");
+		}
+		need(!tcsetpgrp(tty, first), "tcsetpgrp");
+		rest();
+	}
+	await(&shell);
+	let(&shell);
+	let(&shell);
+	await(&shell);
+	await(&shell);
+	children_of(shell.pid, pids);
+	for (int i = 0; i < 2; i++) {
 		about(pids[i]);
 		sent(sig, 0, pids[i], "\"via\":\"terminal\",\"act\":\"one\"," FATAL);
 	}
 	need(write(master, byte, 1) == 1, "key");
-	for (int i = 0; i < 3; i++)
-		ended(pids[i]);
+	until_dead(pids[0]);
+	until_dead(pids[1]);
+	need(!kill(shell.pid, SIGKILL) && waitpid(shell.pid, NULL, 0) == shell.pid, "shell");
+	ended(pids[0]);
+	ended(pids[1]);
 	close(master);
 }
 

@@ -420,3 +420,15 @@ static pid_t child_inside(pid_t parent, pid_t inside)
 	need(0, "a child inside");
 	return 0;
 }
+
+// Waits until a process that somebody else is to reap has died.
+static void until_dead(pid_t pid)
+{
+	for (int tries = 0; tries < 30000; tries++, usleep(1000)) {
+		char *state = status(pid, "State");
+
+		if (!state || *state == 'Z')
+			return;
+	}
+	need(0, "a death");
+}
