@@ -256,7 +256,7 @@ fn party(side: &str, truth: &Value, found: &Value, adopted: bool, seen: bool, wr
     }
     // nothing told who was above a process that was sent no signal: init may be missing among those the tape knows
     let kept = |pid: i64| seen || pid != 1;
-    let pair = |pid: &Value, comm: &Value| (pid.as_i64().expect("pid"), comm.as_str().expect("comm").to_owned());
+    let pair = |pid: &Value, comm: &Value| (pid.as_i64().expect("pid"), comm.as_str().map(str::to_owned));
     let above = found["ancestors"].as_array().expect("ancestors").iter().map(|a| pair(&a["pid"], &a["comm"]));
     let above: Vec<_> = above.filter(|(pid, _)| kept(*pid)).collect();
     let parents = truth["ancestors"].as_array().expect("ancestors").iter().map(|a| pair(&a[0], &a[1]));
