@@ -119,7 +119,7 @@ fn options_of_analyze() {
         (&["--no-such-option"], 2, &["--no-such-option"]),
         (&["-s", "-S"], 2, &["-s", "-S"]),
         (&["-i", "t.tape"], 2, &["t.tape"]),
-        (&["kills"], 2, &["kills"]),
+        (&["klils"], 2, &["klils", "kills"]),
         (&["other.tape"], 2, &["other.tape"]),
     ];
     for (options, code, words) in cases {
@@ -172,7 +172,7 @@ fn what_record_cannot_follow() {
         (&["-e", ""], &["-e"]),
         (&["-p", &own], &["command", "-p"]),
         (&["-t", &own], &["command", "-t"]),
-        (&["-a"], &["-a"]),
+        (&["--families", "disk"], &["--families", "disk", "block"]),
         (&["-m", "much"], &["-m", "much"]),
         (&["-m", "0"], &["-m"]),
         (&["-m", "4G"], &["-m", "1 GiB"]),

@@ -22,7 +22,7 @@ fn it_inherits_what_it_would() {
     for before in [
         "true",
         "trap '' HUP USR1 PIPE INT TERM",
-        "ulimit -n 64; ulimit -c 0",
+        "ulimit -n 256; ulimit -c 0",
         "ulimit -l 64",
         "umask 077",
         "exec 7</dev/null",

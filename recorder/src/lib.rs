@@ -15,6 +15,7 @@ pub mod effects;
 pub mod encode;
 pub mod families;
 pub mod fds;
+pub mod limits;
 pub mod load;
 pub mod order;
 pub mod output;

@@ -370,6 +370,9 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
             missing.join(",").to_lowercase()
         );
     }
+    if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {
+        return error.context("record needs some 200 open files; raise the limit: ulimit -n 1024");
+    }
     let said = MESSAGES.lock().map(|m| m.join("")).unwrap_or_default();
     let tail: String = said.lines().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
     error.context(format!("the kernel's last words:\n{tail}\nloading failed"))

@@ -17,7 +17,7 @@ use crate::progress::Line;
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
-use crate::{clock, output, rights, session, snapshot};
+use crate::{clock, limits, output, rights, session, snapshot};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
 pub const FAILED: u8 = 125;
@@ -68,8 +68,9 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let signals = Signals::new().context("cannot catch signals")?;
+    let files = limits::raise_files();
     let mut programs = Programs::load(config)?;
-    let mut child = command.as_ref().map(Child::spawn).transpose()?;
+    let mut child = command.as_ref().map(|command| Child::spawn(command, files)).transpose()?;
     if let Some(child) = child.as_ref().filter(|_| !config.all) {
         // with a delay the command runs before the recording begins
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };

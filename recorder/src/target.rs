@@ -9,7 +9,7 @@ use std::ptr;
 use anyhow::{Context, Result};
 
 use crate::config::Command;
-use crate::signals;
+use crate::{limits, signals};
 
 /// Exit status of the child when its execve fails.
 const EXEC_FAILED: i32 = 126;
@@ -33,11 +33,12 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Child {
-    /// Forks. Must be called before any thread is started: the child runs on until its execve.
+    /// Forks. Must be called before any thread is started: the child runs on until its execve. `files` is the limit of
+    /// open files the command is to have; None = as it is.
     ///
     /// # Errors
     /// When no process or pipe can be made.
-    pub fn spawn(command: &Command) -> Result<Self> {
+    pub fn spawn(command: &Command, files: Option<libc::rlimit>) -> Result<Self> {
         // everything that allocates happens before the fork
         let mut argv: Vec<*const libc::c_char> = command.argv.iter().map(|a| a.as_ptr()).collect();
         argv.push(ptr::null());
@@ -54,6 +55,9 @@ impl Child {
         }
         if pid == 0 {
             drop(gate);
+            if let Some(files) = &files {
+                limits::set_files(files);
+            }
             become_command(&wait, &command.path, &argv, &envp);
         }
         Ok(Self { pid, gate: Some(gate), status: None })

@@ -1,0 +1,31 @@
+//! The limit of open files: every BPF program, link, map and ring is a descriptor, over a hundred in all.
+
+use std::mem::MaybeUninit;
+
+/// Files a recorder may have open; what users' shells allow is mostly 1024 or more.
+const FILES: libc::rlim_t = 1024;
+
+/// Makes room where the limit is lower, as far as that is allowed. Gives back what it was if it was changed: the
+/// command is to have its own.
+pub fn raise_files() -> Option<libc::rlimit> {
+    let mut raw = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: raw is a valid rlimit to write to.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, raw.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: getrlimit succeeded and has filled it.
+    let before = unsafe { raw.assume_init() };
+    if before.rlim_cur >= FILES {
+        return None;
+    }
+    let wide = libc::rlimit { rlim_cur: FILES, rlim_max: before.rlim_max.max(FILES) };
+    let narrow = libc::rlimit { rlim_cur: before.rlim_max.min(FILES), ..before };
+    // a hard limit is raised with CAP_SYS_RESOURCE only; a limit that stays shows when programs are loaded
+    (set_files(&wide) || set_files(&narrow)).then_some(before)
+}
+
+/// Sets the limit; false when that is not allowed. Async-signal-safe.
+pub fn set_files(limit: &libc::rlimit) -> bool {
+    // SAFETY: limit is a valid rlimit.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 }
+}
