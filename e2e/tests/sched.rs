@@ -171,8 +171,15 @@ fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<String, String>
         tape.entry(next).or_default().1 += 1;
     }
     tape.retain(|tid, _| threads.contains_key(tid));
-    let counted = truth.iter().map(|(tid, seen)| (*tid, seen.switches)).collect();
-    assert_eq!(tape, counted, "switches from and to each thread: tape, perf");
+    let counted: BTreeMap<i64, (u64, u64)> = truth.iter().map(|(tid, seen)| (*tid, seen.switches)).collect();
+    for (tid, perf) in &counted {
+        let ours = tape.get(tid).copied().unwrap_or_default();
+        assert!(ours.0 >= perf.0 && ours.1 >= perf.1, "switches from and to {tid}: tape {ours:?}, perf {perf:?}");
+    }
+    // now and then perf (6.1) misses switches from idle, without a word
+    if tape != counted {
+        return Err(format!("switches from and to each thread: tape {tape:?}, perf {counted:?}"));
+    }
 
     let latency = rows(lab, &["sched", "latency", "t.tape", "--by", "task", "-t", &tids]);
     assert_eq!(latency.len(), threads.len(), "{latency:?}");
@@ -223,12 +230,12 @@ fn blocked_before_and_after_the_recording() {
     assert!(text.contains("(≥") && text.contains(" = ? in flight"), "{text}");
 
     let states = rows(&lab, &["states", "t.tape", "-p", &pid, "--by", "task,state,syscall"]);
-    let [state] = &states[..] else { panic!("{states:?}") };
-    assert_eq!(
-        (&state["state"], &state["syscall"], num(state, "tid")),
-        (&"S".into(), &"read".into(), num(state, "pid"))
-    );
-    assert!((num(state, "time_ns") - span).abs() <= span / 1000, "{state}, recording {span}");
+    assert!(states.iter().all(|row| row["state"] == "S" && num(row, "tid") == num(row, "pid")), "{states:?}");
+    let sum: i64 = states.iter().map(|row| num(row, "time_ns")).sum();
+    assert!((sum - span).abs() <= span / 1000, "{states:?}, recording {span}");
+    // calls in flight are looked for when recording has begun
+    let read = states.iter().find(|row| row["syscall"] == "read").unwrap_or_else(|| panic!("{states:?}"));
+    assert!(num(read, "time_ns") > span * 9 / 10, "{states:?}");
 
     let now = rows(&lab, &["states", "t.tape", "--at", "80%", "-p", &pid]);
     let [now] = &now[..] else { panic!("{now:?}") };
@@ -327,7 +334,8 @@ fn calls_are_on_and_off_the_cpu() {
         // the first, short one is there because the state of a command is not known before it first leaves its CPU
         assert_eq!((num(sleep, "calls"), num(sleep, "cpu_calls") + num(sleep, "cpu_unknown_calls")), (2, 2), "{sleep}");
         assert!(num(sleep, "cpu_calls") > 0, "{sleep}");
-        assert!(off >= 99 * MS && on + off <= total + 1000 && total - on - off < 10 * MS, "{sleep}");
+        assert!(off >= 99 * MS && on + off <= total + 1000, "{sleep}");
+        assert!(num(sleep, "cpu_unknown_calls") > 0 || total - on - off < total / 100, "{sleep}");
 
         let random = row("getrandom");
         let (on, off, total) = (num(random, "cpu_ns"), num(random, "off_cpu_ns"), num(random, "total_ns"));
