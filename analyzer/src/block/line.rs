@@ -18,6 +18,11 @@ fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause]: [&
     format!("{time:<11} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
 }
 
+/// Where on the disk; None: nowhere (the kernel's -1: a flush of the device's cache).
+fn sector(io: &BlockIo) -> Option<u64> {
+    (io.sector != u64::MAX).then_some(io.sector)
+}
+
 /// Appends the line of `io`; times count from `base`.
 pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices, base: u64) {
     let e = io.io;
@@ -31,7 +36,7 @@ pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices
         &pid,
         &devices.name(e.dev),
         &flags::letters(e.flags),
-        &e.sector.to_string(),
+        &sector(e).map_or_else(|| "-".into(), |sector| sector.to_string()),
         &e.bytes.to_string(),
         &millis(io.queue()),
         &millis(io.latency()),
@@ -84,12 +89,12 @@ pub fn record(io: &Io<'_>, times: &Times<'_>, devices: &Devices) -> Record {
         .set("dur_ns", io.latency())
         .set("queue_ns", io.queue())
         .set("disk", devices.name(e.dev))
-        .set("partition", devices.partition(e.dev, e.sector))
+        .set("partition", sector(e).and_then(|sector| devices.partition(e.dev, sector)))
         .set("major", major)
         .set("minor", minor)
         .set("op", Op::of(e.flags).name())
         .group("flags", &["value", "text"], Some(vec![e.flags.into(), flags::text(e.flags).into()]))
-        .wide("sector", e.sector)
+        .set("sector", sector(e).map(|sector| sector.to_string()))
         .set("bytes", e.bytes)
         .set("errno", systape_abi::errno_name(e.errno).filter(|_| e.errno != 0))
         .set("errno_code", (e.errno != 0).then_some(e.errno))

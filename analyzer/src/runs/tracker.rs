@@ -347,7 +347,8 @@ impl<S: Sink> Tracker<S> {
 
     fn runs_on(&self, slot: Slot, cpu: u32) -> bool {
         let thread = &self.threads[slot];
-        thread.state == State::Running && thread.cpu == cpu
+        // a thread that was found running without a word of where may be anywhere
+        thread.state == State::Running && (thread.cpu == cpu || thread.cpu == CPU_NONE)
     }
 
     fn set_cpu(&mut self, cpu: u32, slot: Option<Slot>) {
@@ -361,11 +362,21 @@ impl<S: Sink> Tracker<S> {
         self.cpus[at] = slot;
     }
 
-    /// Only a thread on a CPU begins and ends calls.
+    /// Only a thread on a CPU begins and ends calls: what was believed otherwise was wrong, and where nothing was known it is
+    /// now, the CPU excepted.
     fn must_run(&mut self, slot: Slot, ts: u64) {
         if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_)) {
             self.doubt(slot, ts);
         }
+        let known = self.threads[slot].state != State::Unknown;
+        if known || self.threads[slot].dead || self.notes[slot].exiting || !self.lost.none() || self.blind(slot) {
+            return;
+        }
+        if self.threads[slot].since < ts {
+            self.change(slot, ts, End::Lost, State::Running);
+        }
+        let thread = &mut self.threads[slot];
+        (thread.state, thread.cpu, thread.began_before) = (State::Running, CPU_NONE, true);
     }
 
     /// What was believed of `slot` since its last event was wrong.

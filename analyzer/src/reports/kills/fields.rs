@@ -102,7 +102,7 @@ fn outcome(story: &Story<'_>, record: &Record) -> Map<String, Value> {
         "exited": if end.is_some() { Some(true) } else { story.certain(record).then_some(false) },
         "exit_signal": end.and_then(|end| end.signal()),
         "exit_code": end.and_then(|end| end.status()),
-        "latency_ns": end.filter(|_| record.unseen.is_none()).map(|end| end.ts.wrapping_sub(ts) as i64),
+        "latency_ns": end.filter(|_| record.unseen.is_none()).and_then(|end| end.ts.checked_sub(ts)),
         "core_dumped": end.map(|end| end.core_dumped()),
         "stopped": outcome.stopped,
         "cause": if record.unseen.is_none() { outcome.cause.into() } else { Value::Null },

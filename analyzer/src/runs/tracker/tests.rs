@@ -185,7 +185,7 @@ fn who_begins_a_call_does_not_sleep() {
     switch(&mut t, 130, 0, Some(a), None, b'S');
     t.finish(150);
     let states: Vec<_> = of(&t, 1).into_iter().map(|(s, from, to, _)| (s, from, to)).collect();
-    assert_eq!(states, [("?", 100, 120), ("?", 120, 130), ("S", 130, 150)]);
+    assert_eq!(states, [("?", 100, 120), ("RUN", 120, 130), ("S", 130, 150)]);
 }
 
 #[test]
