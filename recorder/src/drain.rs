@@ -16,6 +16,7 @@ use systape_bpf::wire::Snap;
 use crate::clock;
 use crate::load::{DropDelta, Programs};
 use crate::order::Batch;
+use crate::skips::Skipped;
 
 /// Size at which a batch is passed on.
 const BATCH: usize = 256 << 10;
@@ -38,6 +39,8 @@ pub enum Drained {
         drops: Vec<DropDelta>,
         /// Processes that lost a state record.
         lost_state: Vec<(u32, u64)>,
+        /// Runs of programs that the kernel skipped.
+        skipped: Vec<Skipped>,
     },
     /// The window was closed at this time, and these calls were open then.
     Closed {
@@ -85,7 +88,8 @@ pub fn run(mut programs: Programs, control: &Control, out: &Sender<Drained>) -> 
     };
     prefer_this_thread();
     let walker = programs.walker()?;
-    let pass = |programs: &mut Programs, slack: u64| -> Result<Option<u64>> {
+    let mut skips = programs.skips();
+    let mut pass = |programs: &mut Programs, slack: u64| -> Result<Option<u64>> {
         let started = clock::monotonic();
         // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
         rings.consume().context("cannot read the rings")?;
@@ -95,10 +99,12 @@ pub fn run(mut programs: Programs, control: &Control, out: &Sender<Drained>) -> 
         }
         let drops = programs.take_drops()?;
         let lost_state = programs.take_lost_state();
-        let lost: u64 = drops.iter().filter(|d| d.is_loss()).map(|d| d.count.count).sum();
+        let skipped = skips.take(slack == 0);
+        let dropped = drops.iter().filter(|d| d.is_loss()).map(|d| d.count.count);
+        let lost: u64 = dropped.chain(skipped.iter().map(|s| s.count)).sum();
         control.lost.fetch_add(lost, Ordering::Relaxed);
         let watermark = started.saturating_sub(slack);
-        if out.send(Drained::Pass { watermark, drops, lost_state }).is_err() {
+        if out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_err() {
             return Ok(None);
         }
         let read = std::mem::take(&mut *pass_bytes.borrow_mut());

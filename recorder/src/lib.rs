@@ -25,6 +25,7 @@ pub mod rights;
 pub mod run;
 pub mod session;
 pub mod signals;
+pub mod skips;
 pub mod snapshot;
 pub mod stage;
 pub mod target;

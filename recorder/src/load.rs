@@ -18,6 +18,7 @@ use systape_bpf::{Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeS
 use crate::calls;
 use crate::config::Config;
 use crate::families::{self, Tracepoints};
+use crate::skips::Skips;
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -209,6 +210,11 @@ impl Programs {
             // SAFETY: as in open_window.
             unsafe { ptr::write_volatile(&raw mut bss.walk_mode, mode) };
         }
+    }
+
+    /// Watches for runs that the kernel skips, from now on.
+    pub fn skips(&self) -> Skips {
+        Skips::new(self.skel.object())
     }
 
     /// Something that walks tasks on its own, from any thread.

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::{Receiver, Sender};
 use systape_bpf::Drop;
 use systape_bpf::wire::Snap;
-use systape_format::model::{Family, GapCause};
+use systape_format::model::{CPU_NONE, Family, GapCause};
 
 use crate::clock;
 use crate::drain::Drained;
 use crate::encode::{Encoder, Piece, Settings, Start, Totals};
 use crate::load::{DropDelta, Walker};
 use crate::pipeline::Progress;
+use crate::skips::Skipped;
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
@@ -73,14 +74,14 @@ impl Stage {
         for message in drained {
             match message {
                 Drained::Batch(batch) => self.encoder.add(batch),
-                Drained::Pass { watermark, drops, lost_state } => {
-                    held.push((drops, lost_state));
+                Drained::Pass { watermark, drops, lost_state, skipped } => {
+                    held.push((drops, lost_state, skipped));
                     if let Some(start) = waiting.take_if(|s| watermark > s.done) {
                         self.encoder.begin(start);
                     }
                     if waiting.is_none() {
-                        for (drops, lost_state) in held.drain(..) {
-                            self.losses(&drops, &lost_state);
+                        for (drops, lost_state, skipped) in held.drain(..) {
+                            self.losses(&drops, &lost_state, &skipped);
                         }
                         self.pass(watermark);
                     }
@@ -95,8 +96,8 @@ impl Stage {
         if let Some(start) = waiting.take() {
             self.encoder.begin(start);
         }
-        for (drops, lost_state) in held {
-            self.losses(&drops, &lost_state);
+        for (drops, lost_state, skipped) in held {
+            self.losses(&drops, &lost_state, &skipped);
         }
         self.encoder.advance(u64::MAX);
         self.encoder.in_flight(&open_calls.unwrap_or_default());
@@ -135,7 +136,7 @@ impl Stage {
         }
     }
 
-    fn losses(&mut self, drops: &[DropDelta], lost_state: &[(u32, u64)]) {
+    fn losses(&mut self, drops: &[DropDelta], lost_state: &[(u32, u64)], skipped: &[Skipped]) {
         for delta in drops {
             let count = delta.count;
             let Some((cause, family)) = meaning(delta.cause) else {
@@ -143,15 +144,23 @@ impl Stage {
                 continue;
             };
             if delta.is_loss() {
-                match self.encoded.lost.iter_mut().find(|(f, _)| *f == family) {
-                    Some((_, n)) => *n += count.count,
-                    None => self.encoded.lost.push((family, count.count)),
-                }
+                self.lost(family, count.count);
             }
             self.encoder.gap(cause, family, delta.cpu, count.count, count.first, count.last, 0);
         }
         for &(pid, first) in lost_state {
             self.encoder.lost_state(pid, first);
+        }
+        for s in skipped {
+            self.lost(s.family, s.count);
+            self.encoder.gap(GapCause::Skipped, s.family, CPU_NONE, s.count, s.first, s.last, 0);
+        }
+    }
+
+    fn lost(&mut self, family: Family, count: u64) {
+        match self.encoded.lost.iter_mut().find(|(f, _)| *f == family) {
+            Some((_, n)) => *n += count,
+            None => self.encoded.lost.push((family, count)),
         }
     }
 }

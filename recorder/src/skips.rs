@@ -1,0 +1,119 @@
+//! Runs of BPF programs that the kernel skipped because the program was interrupted by itself on one CPU.
+//!
+//! Such a run says nothing of what it would have recorded; the kernel counts them per program (recursion_misses, since
+//! 5.12: ed9ae9a9a5d1; 0 before). A run for a task that is not recorded counts too, so the number is an upper bound.
+
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use libbpf_rs::Object;
+use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
+use systape_format::model::Family;
+
+use crate::clock;
+
+/// Time between two looks: a look is a system call per program.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Runs of one family's programs that were skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Of what.
+    pub family: Family,
+    /// How many at most.
+    pub count: u64,
+    /// After this time.
+    pub first: u64,
+    /// Before this time.
+    pub last: u64,
+}
+
+#[derive(Debug)]
+struct Watched {
+    family: Family,
+    fd: OwnedFd,
+    seen: u64,
+}
+
+/// The counters of all loaded programs.
+#[derive(Debug)]
+pub struct Skips {
+    programs: Vec<Watched>,
+    looked: Instant,
+    looked_ts: u64,
+}
+
+impl Skips {
+    /// Watches the programs of `object`; what was skipped until now does not count.
+    pub fn new(object: &Object) -> Self {
+        let loaded = object.progs().filter(|program| program.as_fd().as_raw_fd() >= 0);
+        let watch = |program: libbpf_rs::Program<'_>| -> Option<Watched> {
+            let family = family(program.name().to_str()?)?;
+            let fd = program.as_fd().try_clone_to_owned().ok()?;
+            let seen = misses(&fd);
+            Some(Watched { family, fd, seen })
+        };
+        Self { programs: loaded.filter_map(watch).collect(), looked: Instant::now(), looked_ts: clock::monotonic() }
+    }
+
+    /// What was skipped since the last look; looks now and then unless `last`.
+    pub fn take(&mut self, last: bool) -> Vec<Skipped> {
+        if !last && self.looked.elapsed() < PERIOD {
+            return Vec::new();
+        }
+        let now = clock::monotonic();
+        let mut skipped: Vec<Skipped> = Vec::new();
+        for program in &mut self.programs {
+            let count = misses(&program.fd);
+            let new = count.saturating_sub(std::mem::replace(&mut program.seen, count));
+            if new == 0 {
+                continue;
+            }
+            match skipped.iter_mut().find(|s| s.family == program.family) {
+                Some(known) => known.count += new,
+                None => skipped.push(Skipped { family: program.family, count: new, first: self.looked_ts, last: now }),
+            }
+        }
+        (self.looked, self.looked_ts) = (Instant::now(), now);
+        skipped
+    }
+}
+
+/// What a program records; None: nothing that can be missing (iterators).
+fn family(program: &str) -> Option<Family> {
+    Some(match program {
+        "sys_enter" | "sys_exit" => Family::Syscall,
+        "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename" | "cgroup_attach_task" => {
+            Family::Process
+        }
+        name if name.starts_with("sched_") => Family::Sched,
+        name if name.starts_with("block_") || name.starts_with("writeback_") => Family::Block,
+        name if name.starts_with("signal_") || name.starts_with("mark_victim") => Family::Signal,
+        "inet_sock_set_state" => Family::Net,
+        name if name.starts_with("io_uring_") => Family::IoUring,
+        _ => return None,
+    })
+}
+
+fn misses(fd: &OwnedFd) -> u64 {
+    let mut info = bpf_prog_info::default();
+    let mut len = size_of::<bpf_prog_info>() as u32;
+    // SAFETY: info is a zeroed bpf_prog_info of `len` bytes, which asks for no arrays; fd is a program's.
+    let error = unsafe { bpf_obj_get_info_by_fd(fd.as_raw_fd(), (&raw mut info).cast(), &raw mut len) };
+    if error == 0 { info.recursion_misses } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_family() {
+        let of = |name| family(name).map(|f| f as u16);
+        assert_eq!(of("sched_switch"), Some(Family::Sched as u16));
+        assert_eq!(of("sched_process_exit"), Some(Family::Process as u16));
+        assert_eq!(of("mark_victim_pid"), Some(Family::Signal as u16));
+        assert_eq!(of("walk_tasks"), None);
+    }
+}
