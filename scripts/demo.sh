@@ -39,3 +39,15 @@ show "analyze demo.tape -e file --failure" 6        # what failed
 show "analyze demo.tape --summary --summary-mode total" 16
 show "analyze info demo.tape" 40
 show "analyze check demo.tape" 4
+
+# the whole machine while something is killed and the disk is written to
+work='sleep 60 & sleep 0.3; kill $!; wait; dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sync'
+printf '\n$ %srecord -a -o who.tape -- sh -c '"'%s'\n" "${root:+sudo }" "$work"
+"${root[@]}" "$(command -v record)" -a -o who.tape -- sh -c "$work"
+"${root[@]}" chown "$(id -u)" who.tape
+
+show "analyze kills who.tape" 6                     # who killed whom
+show "analyze exec --tree --comm=sh who.tape" 16    # who started what
+show "analyze block --top who.tape" 6               # who used the disks
+show "analyze sched latency who.tape" 10            # who waited for a CPU
+show "analyze states --at 0.2 who.tape" 8           # what everybody was doing
