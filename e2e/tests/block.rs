@@ -320,6 +320,7 @@ fn merged_requests_say_so() {
 #[test]
 fn a_disk_on_another_is_not_added_up() {
     let Some(lab) = Lab::with_bpf() else { return };
+    let Some(below) = under(&lab) else { return skipped("temporary directory is on no disk") };
     let Some(disk) = Loop::new(&lab, "image", 16 * MIB) else { return };
     let script = format!("dd if=/dev/zero of={} bs=64k count=37 oflag=direct status=none; sync image", disk.path);
     let (upper, _) = counted(&lab, &disk.name, "t.tape", &script);
@@ -338,7 +339,6 @@ fn a_disk_on_another_is_not_added_up() {
     assert!(text.lines().any(|line| line.starts_with(&format!("{}: {} I/Os", disk.name, upper.len()))), "{text}");
 
     // the same bytes again, below: pages of the image, dirtied by a thread of the kernel for dd
-    let Some(below) = under(&lab) else { return skipped("temporary directory is on no disk") };
     assert_eq!(row(&below)["in_total"], true);
     let inode = fs::metadata(lab.path("image")).expect("image").ino().to_string();
     let mut lower = ios(&lab, "t.tape", &below, &[]);
