@@ -64,7 +64,7 @@ const KIND_NET: u16 = 11;
 const KIND_URING: u16 = 12;
 
 /// Ancestors a signal's record has room for, of its sender and of its target each.
-const MAX_ANCESTORS: usize = 16;
+const MAX_ANCESTORS: usize = 32;
 
 // The C side and this side must agree on every byte.
 const _: () = assert!(size_of::<Syscall>() == 144);

@@ -247,7 +247,7 @@ struct wire_ancestor {
 	u32 pad;
 	char comm[COMM_LEN];
 };
-#define MAX_ANCESTORS 16
+#define MAX_ANCESTORS 32
 
 struct wire_signal {
 	struct wire_hdr hdr; /* flags: SIG_ */
