@@ -104,11 +104,10 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
 {
 	struct task_struct *current = current_task();
-	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, everything, cached = false;
+	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, cached = false;
 	struct inode *inode = bio ? inode_of(bio, &cached) : NULL;
 	bool reads = (io->op_flags & REQ_OP_MASK) == REQ_OP_READ;
 
-	everything = !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
 	if (!in_interrupt(ctx, current)) {
 		io->has_origin = 1;
 		fill_who(&io->origin, current);
@@ -130,7 +129,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 			io->cause = CAUSE_DIRTIER;
 			io->owner = d->who;
 			io->has_owner = 1;
-			return everything || d->matched;
+			return records_everything() || d->matched;
 		}
 	}
 	/* who writes back what others dirtied (sync) did not cause it */
@@ -141,7 +140,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 	} else if (io->cgroup_id > ROOT_CGROUP) {
 		io->cause = CAUSE_CGROUP;
 	}
-	return everything || recorded;
+	return records_everything() || recorded;
 }
 
 static __always_inline struct io_state *begin_request(void *ctx, struct request *rq, u64 now)

@@ -12,7 +12,6 @@ int inet_sock_set_state(u64 *ctx)
 {
 	const struct sock *sk = (void *)ctx[0];
 	struct task_struct *current = current_task();
-	bool everything = !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
 	struct wire_net w = {};
 	u64 key = (u64)sk;
 	u8 one = 1;
@@ -24,7 +23,7 @@ int inet_sock_set_state(u64 *ctx)
 	w.sport = BPF_CORE_READ(sk, __sk_common.skc_num);
 	if (in_interrupt(ctx, current))
 		w.hdr.flags |= NET_IRQ;
-	if (!everything) {
+	if (!records_everything()) {
 		/* a connection that comes in belongs to who listens on its port */
 		if (!(w.hdr.flags & NET_IRQ) && is_recorded(current)) {
 			bpf_map_update_elem(&sockets, &key, &one, BPF_ANY);

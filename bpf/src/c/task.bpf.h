@@ -166,6 +166,12 @@ static __always_inline void fill_who(struct wire_who *who, struct task_struct *t
 	bpf_core_read(&who->comm, sizeof(who->comm), &task->comm);
 }
 
+/* The whole machine, unfiltered. */
+static __always_inline bool records_everything(void)
+{
+	return !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
+}
+
 /*
  * Whether a family other than syscalls records what happens to this task. Makes
  * no state: it is asked under locks of the scheduler.
@@ -174,7 +180,7 @@ static __always_inline bool is_recorded(struct task_struct *task)
 {
 	struct task_state *st;
 
-	if (!target_marked && !filter_uid && !filter_comm && !filter_cgroup)
+	if (records_everything())
 		return true;
 	if (filter_uid && BPF_CORE_READ(task, real_cred, uid.val) != target_uid)
 		return false;
