@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use systape_format::model::{Dict, Family, SegmentInfo};
+use systape_format::model::{Dict, Family, SegmentInfo, Session};
 use systape_format::reader::{Segment, Tape};
 
 use crate::loss::{Loss, family_name};
@@ -12,16 +12,16 @@ use crate::reports::Context;
 
 /// Whether the recording captured `family`; None when the tape does not say.
 pub fn recorded(tape: &Tape, family: Family) -> Option<bool> {
-    let families = &tape.session().families;
-    if !tape.session_is_whole() {
-        return None;
+    tape.session_is_whole().then(|| in_session(tape.session(), family))
+}
+
+/// Whether a session says that `family` was captured.
+pub fn in_session(session: &Session, family: Family) -> bool {
+    match session.families.is_empty() {
+        // tapes that name no family are from before there were others
+        true => matches!(family, Family::Syscall | Family::Process | Family::State),
+        false => session.families.contains(&family),
     }
-    // tapes that name no family are from before there were others
-    Some(if families.is_empty() {
-        matches!(family, Family::Syscall | Family::Process | Family::State)
-    } else {
-        families.contains(&family)
-    })
 }
 
 /// The captured families as words; empty when the tape does not say.

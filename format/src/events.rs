@@ -255,6 +255,37 @@ pub struct SignalEvent {
     pub oom: OomMemory,
 }
 
+impl SignalEvent {
+    /// Signal `sig` to `target`, with nothing said of its origin.
+    pub fn new(ts: u64, kind: SignalKind, sig: u32, target: u32) -> Self {
+        Self {
+            ts,
+            kind,
+            sig,
+            code: 0,
+            errno: 0,
+            info: SignalInfo::Unknown,
+            result: 0,
+            flags: 0,
+            target,
+            sender: None,
+            call: None,
+            call_args: [0; 4],
+            call_path: Vec::new(),
+            si_pid: 0,
+            si_uid: 0,
+            addr: 0,
+            ip: 0,
+            sender_ancestors: Vec::new(),
+            target_ancestors: Vec::new(),
+            argv: Vec::new(),
+            argv_status: ByteStatus::NotResident,
+            argv_full: 0,
+            oom: OomMemory::default(),
+        }
+    }
+}
+
 /// A TCP (or DCCP, SCTP) socket changed its state (sock:inet_sock_set_state).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetState {

@@ -355,7 +355,7 @@ fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Ancestor, OomMemory, SignalInfo, SignalKind};
+    use crate::model::{Ancestor, SignalKind};
 
     #[test]
     fn interning_gives_each_value_one_number() {
@@ -393,31 +393,8 @@ mod tests {
     }
 
     fn signal() -> SignalEvent {
-        SignalEvent {
-            ts: 0,
-            kind: SignalKind::Generate,
-            sig: 9,
-            code: 0,
-            errno: 0,
-            info: SignalInfo::Unknown,
-            result: 0,
-            flags: 0,
-            target: 0,
-            sender: None,
-            call: None,
-            call_args: [1; 4],
-            call_path: Vec::new(),
-            si_pid: 0,
-            si_uid: 0,
-            addr: 0,
-            ip: 0,
-            sender_ancestors: Vec::new(),
-            target_ancestors: Vec::new(),
-            argv: Vec::new(),
-            argv_status: ByteStatus::Whole,
-            argv_full: 0,
-            oom: OomMemory::default(),
-        }
+        let empty = SignalEvent::new(0, SignalKind::Generate, 9, 0);
+        SignalEvent { call_args: [1; 4], argv_status: ByteStatus::Whole, ..empty }
     }
 
     /// Pushes until it is full; the largest block must be within the estimate, and that within a block.

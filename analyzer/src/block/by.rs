@@ -9,7 +9,8 @@ use super::io::{Io, cause_name};
 use crate::devices::{Dev, Devices, numbers};
 use crate::render::cgroup_path;
 use crate::render::json::lossless;
-use crate::render::record::{Record, escaped};
+use crate::render::record::Record;
+use crate::render::words::escaped;
 
 /// One of the things I/Os can be added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use systape_format::model::{BlockCause, BlockIo, BlockLayer, Dict, Session, Task
 
 use crate::filter::Scope;
 use crate::render::cgroup_path;
-use crate::render::record::escaped;
+use crate::render::words::escaped;
 
 /// A block I/O and who is behind it.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@ use super::flags::{self, Op};
 use super::io::{Io, cause_name, layer_name};
 use crate::devices::{Devices, numbers};
 use crate::render::cgroup_path;
-use crate::render::record::{Record, Times, escaped, millis, seconds};
+use crate::render::record::{Record, Times, millis, seconds};
+use crate::render::words::escaped;
 
 /// Names of the columns of the text form.
 pub fn header() -> Vec<u8> {

@@ -7,8 +7,9 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::describe::{Event, Value};
 use crate::render::json::lossless;
-use crate::render::record::{Record, Times, escaped};
+use crate::render::record::{Record, Times};
 use crate::render::text::Look;
+use crate::render::words::escaped;
 use crate::render::{cgroup_path, csv, num};
 
 /// `     0.006 (         ): trace/3319 sched:sched_waking(comm: "ls", pid: 3320 (ls), target_cpu: 1)`.

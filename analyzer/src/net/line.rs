@@ -4,7 +4,8 @@ use systape_format::model::{NetState, Task};
 
 use super::connection::{Connection, Direction, Lasted, Outcome, Window};
 use super::words::{address, endpoint, protocol_name, state_name};
-use crate::render::record::{Record, Times, escaped, millis, seconds};
+use crate::render::record::{Record, Times, millis, seconds};
+use crate::render::words::escaped;
 
 /// Names of the columns of connections.
 pub fn header() -> Vec<u8> {

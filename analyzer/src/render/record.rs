@@ -3,6 +3,7 @@
 use serde_json::Value;
 use systape_format::model::{Session, Task, UID_UNKNOWN};
 
+use super::words::escaped;
 use super::{csv, json};
 use crate::clock::{self, Clock};
 
@@ -141,13 +142,6 @@ fn task_values(task: &Task) -> [Value; 6] {
         json::lossless(&task.comm).into(),
         uid,
     ]
-}
-
-/// Bytes as text in which nothing acts on a terminal.
-pub fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    systape_abi::escape(bytes, &mut text);
-    text
 }
 
 /// Times of a tape as values.

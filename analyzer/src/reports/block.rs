@@ -105,7 +105,7 @@ fn table(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>
     };
     match (config.format, config.hist) {
         (Format::Text, hist) => {
-            losses::head(context, out)?;
+            losses::head(context, "At least, because something is missing:", out)?;
             if hist { view.histograms(out)? } else { view.top(out)? }
         }
         (Format::Json, _) => view.records(config.hist, out, false)?,

@@ -12,7 +12,7 @@ use crate::run::complain;
 use crate::stream::{Loose, Merger};
 
 /// How many lines tell of losses before the rest is only counted.
-const LOSS_LINES: usize = 12;
+pub const LOSS_LINES: usize = 12;
 
 /// Says on stderr what is missing from an answer that has no place for it: the abnormal end, damage, and gaps unless they are `listed`.
 pub fn tell(context: &Context<'_>, listed: bool) {
@@ -26,14 +26,13 @@ pub fn tell(context: &Context<'_>, listed: bool) {
     }
 }
 
-/// Lines above a table, an empty one behind them; nothing when nothing is missing.
-pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
-    let lines = context.loss.lines(context.tape.session(), LOSS_LINES);
+/// Lines above a table, the first one `heading`, an empty one behind them; nothing when nothing is missing.
+pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
     if context.loss.complete() {
         return Ok(());
     }
-    line(out, "At least, because something is missing:")?;
-    for lost in lines {
+    line(out, heading)?;
+    for lost in context.loss.lines(context.tape.session(), LOSS_LINES) {
         line(out, &format!("  {lost}"))?;
     }
     line(out, "")

@@ -10,6 +10,7 @@ use super::{Context, scheduling};
 use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, line};
+use crate::render::loghist::LogHist;
 use crate::render::table::Fields;
 use crate::run::Verdict;
 use crate::runs::decode::Needs;
@@ -30,9 +31,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     };
     let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
     let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
-    let mut hists: Vec<(Key, Hist)> = hists.into_iter().collect();
+    let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest last, where the eye is; CPUs by number
-    hists.sort_by_key(|(key, hist)| (key.cpu, hist.count(), *key));
+    hists.sort_by_key(|(key, hist)| (key.cpu, hist.total(), *key));
     let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
     let mut out = output::stdout()?;
     let mut printed = Vec::new();
@@ -65,39 +66,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(scheduling::verdict(&context, config.format == Format::Text))
 }
 
-/// Counts by powers of two of µs: slot 0 holds 0 and 1, slot i 2^i to 2^(i+1) - 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Hist([u64; 64]);
-
-impl Default for Hist {
-    fn default() -> Self {
-        Self([0; 64])
-    }
-}
-
-impl Hist {
-    fn add(&mut self, ns: u64) {
-        self.0[(ns / 1000).max(1).ilog2() as usize] += 1;
-    }
-
-    fn count(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    /// (least µs, greatest µs, count) up to the last that is not 0.
-    fn slots(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        let used = self.0.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        self.0.iter().take(used).enumerate().map(|(at, count)| {
-            let low = if at == 0 { 0 } else { 1 << at };
-            (low, (1 << at) - 1 + (1 << at), *count)
-        })
-    }
-}
-
 struct Waits<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
-    hists: FxHashMap<Key, Hist>,
+    hists: FxHashMap<Key, LogHist>,
     /// Waits that ended, of unknown length.
     unknown: u64,
 }
@@ -118,26 +90,27 @@ impl Sink for Waits<'_> {
         if self.keys.has(By::Cpu) {
             key.cpu = cpu;
         }
-        self.hists.entry(key).or_default().add(interval.len());
+        self.hists.entry(key).or_default().add(interval.len() / 1000);
     }
 }
 
 /// As bcc prints a histogram by powers of two.
-fn text(out: &mut impl Write, hist: &Hist) -> io::Result<()> {
-    let max = hist.0.iter().copied().max().unwrap_or(0).max(1);
+fn text(out: &mut impl Write, hist: &LogHist) -> io::Result<()> {
+    let buckets = hist.buckets();
+    let max = buckets.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
     // bcc makes room for larger numbers by halving the bars
-    let wide = hist.0[32..].iter().any(|count| *count > 0);
+    let wide = buckets.len() > 32;
     let (width, stars) = if wide { (20, STARS / 2) } else { (10, STARS) };
     let (indent, name) = if wide { (15, 29) } else { (5, 19) };
     line(out, &format!("{:indent$}{:<name$} : count     distribution", "", "usecs"))?;
-    for (low, high, count) in hist.slots() {
+    for (low, high, count) in buckets {
         let bar = "*".repeat((u128::from(count) * u128::from(stars) / u128::from(max)) as usize);
         line(out, &format!("{low:>width$} -> {high:<width$} : {count:<8} |{bar:<fill$}|", fill = stars as usize))?;
     }
     Ok(())
 }
 
-fn fields(keys: &Fields, hist: &Hist) -> Vec<Fields> {
+fn fields(keys: &Fields, hist: &LogHist) -> Vec<Fields> {
     let row = |(low, high, count): (u64, u64, u64)| {
         let mut fields = keys.clone();
         fields.extend([
@@ -147,7 +120,7 @@ fn fields(keys: &Fields, hist: &Hist) -> Vec<Fields> {
         ]);
         fields
     };
-    hist.slots().map(row).collect()
+    hist.buckets().into_iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -156,9 +129,9 @@ mod tests {
 
     #[test]
     fn as_bcc_prints_it() {
-        let mut hist = Hist::default();
+        let mut hist = LogHist::default();
         for us in [0, 1, 1, 1, 3, 9, 9] {
-            hist.add(us * 1000 + 999);
+            hist.add(us);
         }
         let mut out = Vec::new();
         text(&mut out, &hist).unwrap();

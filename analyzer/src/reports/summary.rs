@@ -15,7 +15,9 @@ use crate::families;
 use crate::loss::Loss;
 use crate::output::line;
 use crate::render::json::lossless;
+use crate::render::words::escaped;
 use crate::render::{csv, num};
+use crate::reports::losses::LOSS_LINES;
 use crate::run::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
@@ -23,9 +25,6 @@ use crate::summary::hist::QUANTILE_ERROR;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group};
 use crate::summary::uring::Rings;
-
-/// How many lines tell of losses before the rest is only counted.
-const LOSS_LINES: usize = 12;
 
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
@@ -170,12 +169,6 @@ fn heading(context: &Context<'_>, out: &mut Vec<u8>, group: &Group, events: u64,
     };
     let share = if context.config.mode == SummaryMode::Total { String::new() } else { format!(", {percent:.1}%") };
     out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
-}
-
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    systape_abi::escape(bytes, &mut text);
-    text
 }
 
 fn cgroup_name(session: &Session, group: &Group) -> String {

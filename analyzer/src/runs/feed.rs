@@ -20,6 +20,7 @@ use super::names::{NO_FILE, Names};
 use super::tracker::{Change, Coverage, Tracker};
 use super::{InCall, Sink, Slot, targets};
 use crate::calls::CallBook;
+use crate::families::in_session;
 use crate::load::OpenCalls;
 use crate::loss::Hole;
 use crate::reports::Context;
@@ -39,14 +40,6 @@ pub struct Fed<S> {
     pub holes: Vec<Hole>,
     /// Scheduler events that could not be read.
     pub findings: Vec<String>,
-}
-
-/// Whether `family` was recorded.
-pub fn recorded(session: &Session, family: Family) -> bool {
-    match session.families.is_empty() {
-        true => matches!(family, Family::Syscall | Family::Process),
-        false => session.families.contains(&family),
-    }
 }
 
 /// What the recording covers.
@@ -188,7 +181,7 @@ impl<S: Sink> Feeder<S> {
             Selection::parse(&session.selection.iter().map(|e| String::from_utf8_lossy(e)).collect::<Vec<_>>());
         let selection = if session.selection.is_empty() { Ok(Selection::all()) } else { selection };
         let ends = |call: Call| selection.as_ref().is_ok_and(|s| s.contains(Abi::from_raw(call.abi), call.nr));
-        if !needs.calls || !recorded(session, Family::Syscall) {
+        if !needs.calls || !in_session(session, Family::Syscall) {
             return;
         }
         let open = self.tracker.now();

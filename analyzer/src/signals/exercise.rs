@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use systape_format::model::{
-    ByteStatus, Call, OomMemory, ProcessEvent, ProcessKind, Session, SignalEvent, SignalInfo, SignalKind, Task,
+    ByteStatus, Call, ProcessEvent, ProcessKind, Session, SignalEvent, SignalInfo, SignalKind, Task,
 };
 
 use super::record::Sent;
@@ -33,29 +33,10 @@ pub fn call(name: &str) -> Arc<CallInfo> {
 /// Signal `sig`, sent at `ts` by task `sender` to task `target` (indices) with kill's siginfo.
 pub fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
     SignalEvent {
-        ts,
-        kind: SignalKind::Generate,
-        sig,
-        code: 0,
-        errno: 0,
         info: SignalInfo::Siginfo,
-        result: 0,
-        flags: 0,
-        target,
         sender: Some(sender),
-        call: None,
-        call_args: [0; 4],
-        call_path: Vec::new(),
-        si_pid: 0,
-        si_uid: 0,
-        addr: 0,
-        ip: 0,
-        sender_ancestors: Vec::new(),
-        target_ancestors: Vec::new(),
-        argv: Vec::new(),
         argv_status: ByteStatus::Whole,
-        argv_full: 0,
-        oom: OomMemory::default(),
+        ..SignalEvent::new(ts, SignalKind::Generate, sig, target)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{Ancestor, ByteStatus, OomMemory, SignalEvent, SignalInfo, SignalKind, Task};
+use systape_format::model::{Ancestor, SignalEvent, SignalKind, Task};
 
 use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use super::oom::{Mark, Marks};
@@ -257,31 +257,7 @@ impl<'a> Tracker<'a> {
 
 /// The end of a process by a signal that nobody was seen to send.
 fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
-    let event = SignalEvent {
-        ts: end.ts,
-        kind: SignalKind::Generate,
-        sig,
-        code: 0,
-        errno: 0,
-        info: SignalInfo::Unknown,
-        result: outcome::DELIVERED,
-        flags: 0,
-        target: 0,
-        sender: None,
-        call: None,
-        call_args: [0; 4],
-        call_path: Vec::new(),
-        si_pid: 0,
-        si_uid: 0,
-        addr: 0,
-        ip: 0,
-        sender_ancestors: Vec::new(),
-        target_ancestors: Vec::new(),
-        argv: Vec::new(),
-        argv_status: ByteStatus::NotResident,
-        argv_full: 0,
-        oom: OomMemory::default(),
-    };
+    let event = SignalEvent { result: outcome::DELIVERED, ..SignalEvent::new(end.ts, SignalKind::Generate, sig, 0) };
     let sent = Sent {
         event,
         sender: None,
@@ -298,6 +274,8 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
 #[cfg(test)]
 mod tests {
     use super::super::exercise::{call, event, exit, task};
+    use systape_format::model::{OomMemory, SignalInfo};
+
     use super::*;
     use systape_format::model::{ProcessEvent, SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED};
 

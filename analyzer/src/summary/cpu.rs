@@ -5,6 +5,7 @@ use systape_format::model::{Call, Family};
 
 use super::collect::{GroupKey, group_key};
 use crate::args::SummaryMode;
+use crate::families;
 use crate::reports::Context;
 use crate::runs::decode::Needs;
 use crate::runs::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, feed};
@@ -27,7 +28,7 @@ pub type CpuTimes = FxHashMap<(GroupKey, Call), CpuTime>;
 
 /// Adds up the calls that pass the filters. None: scheduler events were not recorded.
 pub fn collect(context: &mut Context<'_>, mode: SummaryMode) -> Option<CpuTimes> {
-    if !feed::recorded(context.tape.session(), Family::Sched) {
+    if !families::in_session(context.tape.session(), Family::Sched) {
         return None;
     }
     let sink = CpuSink { mode, accs: Vec::new(), sums: CpuTimes::default() };

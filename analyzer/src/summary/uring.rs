@@ -10,7 +10,8 @@ use systape_format::model::Task;
 
 use crate::families;
 use crate::loss::Loss;
-use crate::render::record::{Record, escaped};
+use crate::render::record::Record;
+use crate::render::words::escaped;
 use crate::reports::Context;
 
 /// Names of IORING_OP_ by number (include/uapi/linux/io_uring.h up to 6.18; numbers are never given anew).

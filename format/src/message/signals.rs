@@ -285,31 +285,7 @@ mod tests {
     use crate::message::reread;
 
     fn signal(ts: u64) -> SignalEvent {
-        SignalEvent {
-            ts,
-            kind: SignalKind::Deliver,
-            sig: 9,
-            code: 0,
-            errno: 0,
-            info: SignalInfo::Unknown,
-            result: 0,
-            flags: 0,
-            target: 0,
-            sender: None,
-            call: None,
-            call_args: [0; 4],
-            call_path: Vec::new(),
-            si_pid: 0,
-            si_uid: 0,
-            addr: 0,
-            ip: 0,
-            sender_ancestors: Vec::new(),
-            target_ancestors: Vec::new(),
-            argv: Vec::new(),
-            argv_status: ByteStatus::Whole,
-            argv_full: 0,
-            oom: OomMemory::default(),
-        }
+        SignalEvent { argv_status: ByteStatus::Whole, ..SignalEvent::new(ts, SignalKind::Deliver, 9, 0) }
     }
 
     #[test]

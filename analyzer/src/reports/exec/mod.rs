@@ -16,11 +16,9 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::output;
 use crate::processes::{self, Ending, Processes};
+use crate::reports::losses::LOSS_LINES;
 use crate::run::{Verdict, complain};
 use crate::signals::via;
-
-/// How many lines tell of losses before the rest is only counted.
-const LOSS_LINES: usize = 12;
 
 /// What every form of both reports prints from.
 struct Story<'a> {

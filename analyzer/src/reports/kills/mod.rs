@@ -20,11 +20,10 @@ use crate::args::Format;
 use crate::config::Config;
 use crate::output;
 use crate::processes::{self, Processes};
+use crate::reports::losses::LOSS_LINES;
 use crate::run::{Verdict, complain};
 use crate::signals::{Record, Tracker};
 
-/// How many lines tell of losses before the rest is only counted.
-pub(super) const LOSS_LINES: usize = 12;
 /// Segments decoded at a time by each thread.
 const BATCH: usize = 2;
 

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
-use super::{LOSS_LINES, Story, missing, sentence};
+use super::{Story, missing, sentence};
 use crate::loss::seconds;
 use crate::output::line;
 use crate::render::value::{self, Scratch};
 use crate::render::words::{escaped, span};
+use crate::reports::losses::LOSS_LINES;
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name};
 use crate::signals::{Choice, Disposition, Record, Via};

@@ -18,6 +18,7 @@ use crate::output;
 use crate::render::LineFormat as _;
 use crate::render::json::Json;
 use crate::render::table::{Csv, Fields, object};
+use crate::reports::losses::LOSS_LINES;
 use crate::run::Verdict;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Keys, task_fields, task_text};
@@ -65,7 +66,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     if context.config.format != Format::Csv {
         told.gaps.clear();
     }
-    for line in told.lines(session, scheduling::LOSS_LINES) {
+    for line in told.lines(session, LOSS_LINES) {
         crate::run::complain(&line);
     }
     Ok(scheduling::verdict(&context, true))
