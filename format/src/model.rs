@@ -4,6 +4,7 @@
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
 pub use crate::events::*;
+pub use crate::stacks::*;
 
 /// `uid` of a task whose user is not known.
 pub const UID_UNKNOWN: u32 = u32::MAX;
@@ -83,6 +84,8 @@ pub struct Session {
     pub notes: Vec<Vec<u8>>,
     /// Families that were captured; empty = not said (syscalls and process life).
     pub families: Vec<Family>,
+    /// Stacks that were asked for.
+    pub stacks: StackSettings,
 }
 
 /// Name and arguments of one syscall as the recording kernel's tracefs gives them.

@@ -8,8 +8,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::message::{BLOCK_BYTES, MAX_ADDRESS, SWITCH_BYTES, URING_BYTES, WAKEUP_BYTES};
 use crate::model::{
-    BlockIo, ByteStatus, Call, FD_FIRST, Gap, NetState, ProcessEvent, SignalEvent, Switch, SyscallRow, Task, UringOp,
-    Wakeup,
+    Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, Mapping, NetState, Node, ProcessEvent, Sample,
+    SignalEvent, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
 };
 
 /// Rows of any kind at which a segment is full.
@@ -66,6 +66,8 @@ pub struct SegmentData {
     pub(crate) signals: Vec<SignalEvent>,
     pub(crate) nets: Vec<NetState>,
     pub(crate) urings: Vec<UringOp>,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) stacks: Stacks,
     pub(crate) gaps: Vec<Gap>,
 }
 
@@ -102,6 +104,9 @@ pub struct SegmentBuilder {
     call_table: Vec<u32>,
     call_ids: HashMap<Call, u32>,
     fd_ids: HashMap<Vec<u8>, u32>,
+    mapping_ids: HashMap<Mapping, u32>,
+    frame_ids: HashMap<Frame, u32>,
+    node_ids: HashMap<Node, u32>,
     dict_bytes: usize,
     fd_bytes: usize,
     process_bytes: usize,
@@ -119,6 +124,9 @@ impl SegmentBuilder {
             call_table: vec![0; usize::from(TABLE.0) * TABLE.1 as usize],
             call_ids: HashMap::new(),
             fd_ids: HashMap::new(),
+            mapping_ids: HashMap::new(),
+            frame_ids: HashMap::new(),
+            node_ids: HashMap::new(),
             dict_bytes: 0,
             fd_bytes: 0,
             process_bytes: 0,
@@ -219,23 +227,27 @@ impl SegmentBuilder {
         self.data.processes.push(ev);
     }
 
-    /// Adds a switch (in any order of time: the encoder sorts); its tasks are what [`Self::intern_task`] gave, here and below.
-    pub fn push_switch(&mut self, switch: Switch) {
+    /// Adds a switch (in any order of time: the encoder sorts); its tasks are what [`Self::intern_task`] gave, here and below. Returns its
+    /// insertion id, which [`Self::push_stack`] takes.
+    pub fn push_switch(&mut self, switch: Switch) -> u32 {
         self.data.switches.push(switch);
+        self.data.switches.len() as u32 - 1
     }
 
     /// Adds a wake-up.
-    pub fn push_wakeup(&mut self, wakeup: Wakeup) {
+    pub fn push_wakeup(&mut self, wakeup: Wakeup) -> u32 {
         self.data.wakeups.push(wakeup);
+        self.data.wakeups.len() as u32 - 1
     }
 
     /// Adds a block I/O.
-    pub fn push_block(&mut self, io: BlockIo) {
+    pub fn push_block(&mut self, io: BlockIo) -> u32 {
         self.data.blocks.push(io);
+        self.data.blocks.len() as u32 - 1
     }
 
     /// Adds a signal; its call is what [`Self::intern_call`] gave. Of ancestors the first [`MAX_ANCESTORS`] are kept.
-    pub fn push_signal(&mut self, mut signal: SignalEvent) {
+    pub fn push_signal(&mut self, mut signal: SignalEvent) -> u32 {
         let (argv, status, full) = cut(&signal.argv, signal.argv_status, signal.argv_full);
         if argv.len() < signal.argv.len() {
             (signal.argv_status, signal.argv_full) = (status, full);
@@ -248,6 +260,7 @@ impl SegmentBuilder {
         }
         self.signal_bytes += crate::message::signal_bytes(&signal);
         self.data.signals.push(signal);
+        self.data.signals.len() as u32 - 1
     }
 
     /// Adds a socket's change of state. Of an address the first 16 bytes are kept.
@@ -261,6 +274,46 @@ impl SegmentBuilder {
     /// Adds an io_uring operation.
     pub fn push_uring(&mut self, op: UringOp) {
         self.data.urings.push(op);
+    }
+
+    /// Adds a CPU sample.
+    pub fn push_sample(&mut self, sample: Sample) -> u32 {
+        self.data.samples.push(sample);
+        self.data.samples.len() as u32 - 1
+    }
+
+    /// Index of `mapping` in this segment's mappings.
+    pub fn intern_mapping(&mut self, mapping: &Mapping) -> u32 {
+        if let Some(&id) = self.mapping_ids.get(mapping) {
+            return id;
+        }
+        let id = self.data.stacks.mappings.len() as u32;
+        self.data.stacks.mappings.push(mapping.clone());
+        self.mapping_ids.insert(mapping.clone(), id);
+        id
+    }
+
+    /// Index of `frame` in this segment's frames; its mapping is what [`Self::intern_mapping`] gave.
+    pub fn intern_frame(&mut self, frame: Frame) -> u32 {
+        let frames = &mut self.data.stacks.frames;
+        *self.frame_ids.entry(frame).or_insert_with(|| {
+            frames.push(frame);
+            frames.len() as u32 - 1
+        })
+    }
+
+    /// Index of `node` in this segment's tree; its frame and parent are what [`Self::intern_frame`] and this gave.
+    pub fn intern_node(&mut self, node: Node) -> u32 {
+        let nodes = &mut self.data.stacks.nodes;
+        *self.node_ids.entry(node).or_insert_with(|| {
+            nodes.push(node);
+            nodes.len() as u32 - 1
+        })
+    }
+
+    /// Adds the stack of an event: `row` is what the event's push gave, the nodes are what [`Self::intern_node`] gave. The first of several for one event is kept.
+    pub fn push_stack(&mut self, stack: Attached) {
+        self.data.stacks.attached.push(stack);
     }
 
     /// Adds a loss.

@@ -6,7 +6,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use crate::encode::{EncodedCheckpoint, EncodedSegment};
+use crate::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols};
 use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::header::{ALIGN, BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, NO_SEGMENT};
@@ -80,6 +80,12 @@ impl<W: Write> Writer<W> {
         self.segments = self.segments.saturating_add(1);
         let blocks = self.append(blocks, info.segment)?;
         self.entries.push(IndexEntry { info, blocks });
+        Ok(())
+    }
+
+    /// Writes names.
+    pub fn symbols(&mut self, symbols: EncodedSymbols) -> Result<()> {
+        self.append(symbols.blocks, NO_SEGMENT)?;
         Ok(())
     }
 

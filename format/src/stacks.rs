@@ -1,0 +1,307 @@
+//! Stacks of events, and the names behind their frames.
+//!
+//! A segment's stacks are a tree: a [`Node`] is a [`Frame`] and the node of its caller, so stacks that share callers share nodes. An
+//! [`Attached`] ties one event of the segment to its innermost frames. A frame is a place in a [`Mapping`], not a name: names are in
+//! [`Symbols`] blocks, which stand anywhere in the tape, and can be looked up later as well, by build id and offset.
+
+/// What a [`Mapping`] is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum MappingKind {
+    /// Nothing is known to be mapped there; offsets are addresses.
+    #[default]
+    Unknown = 0,
+    /// A file; offsets are file offsets.
+    Elf = 1,
+    /// The kernel; offsets count from its symbol `_text`, or are 0 when that address is not known.
+    Kernel = 2,
+    /// A kernel module; offsets count from its load address.
+    Module = 3,
+    /// The vDSO; offsets count from its first byte.
+    Vdso = 4,
+    /// Executable memory without a file: code made at run time; offsets are addresses.
+    Jit = 5,
+    /// A BPF program in the kernel; offsets count from its first byte.
+    Bpf = 6,
+}
+
+impl MappingKind {
+    /// The kind a tape's number stands for; None for one this version does not know.
+    pub fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Unknown,
+            1 => Self::Elf,
+            2 => Self::Kernel,
+            3 => Self::Module,
+            4 => Self::Vdso,
+            5 => Self::Jit,
+            6 => Self::Bpf,
+            _ => return None,
+        })
+    }
+}
+
+/// Where code came from. Two mappings are the same when all fields are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Mapping {
+    /// What it is.
+    pub kind: MappingKind,
+    /// The build id of the file, kernel or module; empty = it has none, or not known.
+    pub build_id: Vec<u8>,
+    /// Path of a file as the process saw it, name of a module or BPF program, `[vdso]`, `[kernel]`; empty = none.
+    pub path: Vec<u8>,
+    /// Jit and unknown: the process whose address space it is; else 0.
+    pub upid: u32,
+}
+
+/// [`Frame::flags`]: the offset is of the instruction that ran. Without it, it is a return address: the call lies before it.
+pub const FRAME_EXACT: u8 = 1;
+/// [`Frame::flags`]: the trampoline that the kernel returns through from a signal handler.
+pub const FRAME_SIGNAL: u8 = 2;
+/// [`Frame::flags`]: found by following frame pointers where there is no unwind information.
+pub const FRAME_GUESSED: u8 = 4;
+
+/// A place in code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    /// Index into the mappings beside it.
+    pub mapping: u32,
+    /// See [`MappingKind`].
+    pub offset: u64,
+    /// FRAME_ bits.
+    pub flags: u8,
+}
+
+impl Frame {
+    /// The offset to look up: inside the call, for a return address.
+    pub fn lookup(&self) -> u64 {
+        if self.flags & FRAME_EXACT != 0 { self.offset } else { self.offset.saturating_sub(1) }
+    }
+}
+
+/// A frame of a stack and who called it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Index of the caller's node, less than this one's; None = the outermost frame known.
+    pub parent: Option<u32>,
+    /// Index into the frames.
+    pub frame: u32,
+}
+
+/// Which event a stack belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum StackOf {
+    /// A syscall: its caller.
+    Syscall = 1,
+    /// A switch: of the task that went off the CPU.
+    Switch = 2,
+    /// A wake-up: of the waker.
+    Wakeup = 3,
+    /// A block I/O: of who queued it.
+    Block = 4,
+    /// A signal: of the sender.
+    Signal = 5,
+    /// A CPU sample.
+    Sample = 6,
+}
+
+impl StackOf {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Syscall, Self::Switch, Self::Wakeup, Self::Block, Self::Signal, Self::Sample];
+
+    /// What a tape's number stands for; None for one this version does not know.
+    pub fn from_raw(raw: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| *of as u8 == raw)
+    }
+}
+
+/// How far the user part of a stack reaches, and why no further.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum StackStatus {
+    /// There is none: a kernel thread, an interrupt, or only the kernel's part was asked for.
+    #[default]
+    Absent = 0,
+    /// To the outermost frame.
+    Complete = 1,
+    /// By frame pointers: as far as they reach, callers compiled without them may be missing.
+    FramePointers = 2,
+    /// More frames than are kept.
+    TooDeep = 3,
+    /// The stack is larger than what was copied of it.
+    Cut = 4,
+    /// A page of the stack was not resident.
+    NotResident = 5,
+    /// The file has no unwind information for that place.
+    NoUnwindInfo = 6,
+    /// The unwind information, or the stack, makes no sense there.
+    BadMemory = 7,
+    /// The file could not be opened, or is none.
+    NoFile = 8,
+    /// Nothing is known to be mapped there.
+    NoMapping = 9,
+    /// Code made at run time.
+    Jit = 10,
+    /// The rest is on another stack (a signal handler's).
+    OtherStack = 11,
+    /// The recorder was too slow to unwind it.
+    Late = 12,
+    /// Not taken: no buffer, or the stack ring was full.
+    Lost = 13,
+    /// The kernel could not give it.
+    Failed = 14,
+}
+
+impl StackStatus {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Absent,
+        Self::Complete,
+        Self::FramePointers,
+        Self::TooDeep,
+        Self::Cut,
+        Self::NotResident,
+        Self::NoUnwindInfo,
+        Self::BadMemory,
+        Self::NoFile,
+        Self::NoMapping,
+        Self::Jit,
+        Self::OtherStack,
+        Self::Late,
+        Self::Lost,
+        Self::Failed,
+    ];
+
+    /// What a tape's number stands for; None for one this version does not know.
+    pub fn from_raw(raw: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(raw)).copied()
+    }
+
+    /// Whether all there was is there.
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Absent | Self::Complete)
+    }
+}
+
+/// The stack of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// Kind of event.
+    pub of: StackOf,
+    /// When pushed: the event's insertion id. When read: its position among the segment's events of that kind, as the reader gives them.
+    pub row: u32,
+    /// Node of the innermost user frame; None = none.
+    pub user: Option<u32>,
+    /// Node of the innermost kernel frame; None = none, or not asked for.
+    pub kernel: Option<u32>,
+    /// How far the user part reaches.
+    pub status: StackStatus,
+}
+
+/// The stacks of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// Where code came from.
+    pub mappings: Vec<Mapping>,
+    /// Distinct places.
+    pub frames: Vec<Frame>,
+    /// The tree. A node of user code has callers in user code only, one of the kernel callers in the kernel only.
+    pub nodes: Vec<Node>,
+    /// Sorted by (of, row), at most one for each.
+    pub attached: Vec<Attached>,
+}
+
+impl Stacks {
+    /// The stack of an event; None = none was stored.
+    pub fn of(&self, of: StackOf, row: u32) -> Option<&Attached> {
+        let at = self.attached.binary_search_by_key(&(of, row), |a| (a.of, a.row)).ok()?;
+        self.attached.get(at)
+    }
+
+    /// The frames from `leaf` outwards.
+    pub fn frames_from(&self, leaf: Option<u32>) -> impl Iterator<Item = &Frame> {
+        let mut next = leaf;
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(next? as usize)?;
+            next = node.parent;
+            self.frames.get(node.frame as usize)
+        })
+    }
+}
+
+/// A task was on a CPU when a timer looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub ts: u64,
+    /// Where.
+    pub cpu: u32,
+    /// Index into the segment's tasks.
+    pub task: u32,
+    /// It ran in the kernel.
+    pub kernel: bool,
+}
+
+/// A function at a place in code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Its name, demangled.
+    pub name: Vec<u8>,
+    /// Source file; empty = not known.
+    pub file: Vec<u8>,
+    /// Line in it; 0 = not known.
+    pub line: u32,
+}
+
+/// What stands at one offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Index into the mappings beside it.
+    pub mapping: u32,
+    /// As [`Frame::lookup`] gives it.
+    pub offset: u64,
+    /// The innermost inlined function first, the function it was inlined into last. Empty: looked up, and there is no name.
+    pub functions: Vec<Function>,
+}
+
+/// A block of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Symbols {
+    /// What the symbols are of.
+    pub mappings: Vec<Mapping>,
+    /// Sorted by (mapping, offset).
+    pub symbols: Vec<Symbol>,
+    /// Mappings whose names could not be looked up: index, and why in words.
+    pub failures: Vec<(u32, String)>,
+}
+
+/// How user stacks were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StackMode {
+    /// Not at all.
+    #[default]
+    None = 0,
+    /// By frame pointers.
+    FramePointers = 1,
+    /// By unwind information, from a copy of the stack.
+    Dwarf = 2,
+}
+
+/// What stacks were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackSettings {
+    /// How user stacks were taken.
+    pub mode: StackMode,
+    /// Most bytes copied of a stack; 0 unless `mode` is Dwarf.
+    pub copy_limit: u32,
+    /// Of which events; empty = none, or recorded by a version that took none.
+    pub on: Vec<StackOf>,
+    /// Of which of them the kernel's part too.
+    pub kernel: Vec<StackOf>,
+    /// CPU samples a second on each CPU; 0 = none.
+    pub frequency: u32,
+    /// Only of calls at least this long, ns; 0 = all.
+    pub min_dur: u64,
+}
