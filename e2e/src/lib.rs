@@ -12,6 +12,7 @@ pub mod facts;
 pub mod lab;
 pub mod more;
 pub mod probes;
+pub mod stacks;
 pub mod strace;
 
 pub use call::Call;
