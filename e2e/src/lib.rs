@@ -8,6 +8,7 @@
 pub mod blocks;
 pub mod call;
 pub mod disk;
+pub mod elf;
 pub mod facts;
 pub mod lab;
 pub mod more;

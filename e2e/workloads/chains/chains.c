@@ -263,6 +263,11 @@ static NOIPA void run_case(const char *name)
 	} else if (!strcmp(name, "plain")) {
 		for (long i = 0; i < TIMES; i++)
 			outer(PLAIN, i);
+	} else if (!strcmp(name, "forever")) {
+		for (long i = 0;; i++) {
+			outer(PLAIN, i);
+			usleep(500);
+		}
 	} else if (!strcmp(name, "inlines")) {
 		for (long i = 0; i < TIMES; i++)
 			holder(INLINES, i);
