@@ -36,6 +36,11 @@ impl Batch {
         self.bytes.is_empty()
     }
 
+    /// The records.
+    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.ranges().map(|(from, to)| &self.bytes[from..to])
+    }
+
     /// Where the records stand.
     fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut at = 0;

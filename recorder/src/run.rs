@@ -94,6 +94,7 @@ pub fn record(config: &Config) -> Result<u8> {
         selection: config.selection.clone(),
         window_open: about.window_open,
         flush: config.flush,
+        stacks: config.stacks.clone(),
         filter: TaskFilter {
             uid: config.uid,
             comm: config.comm.clone(),
