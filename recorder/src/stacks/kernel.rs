@@ -50,7 +50,7 @@ impl Kernel {
         let image = Mapping { kind: MappingKind::Kernel, build_id, path: b"[kernel]".to_vec(), upid: 0 };
         let text = symbols.as_ref().and_then(|s| s.text_base()).unwrap_or(0);
         let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
-        let modules = modules.into_iter().map(|module| (module.name, module.start)).collect();
+        let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
         Self { symbols, image: Arc::new(image), text, modules, mappings: FxHashMap::default(), known: FxHashMap::default() }
     }
 

@@ -4,8 +4,17 @@
 //! frames in a thread of its own, off the way of the events, and hands them to the encoder, which ties them to their events.
 //! [`names`] looks up what the frames are called.
 
-use crossbeam_channel::{Receiver, Sender};
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
 
+use anyhow::{Context, Result};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use systape_symbols::Kallsyms;
+
+use crate::config::Config;
+use kernel::Kernel;
+use places::Places;
 use names::{Message, Names};
 use unwinding::Unwinding;
 
@@ -35,4 +44,37 @@ pub struct NameWorker {
     pub tell: Sender<Message>,
     /// What it was told.
     pub told: Receiver<Message>,
+}
+
+/// Makes ready what the asked-for stacks need; None = none were asked for. What cannot be had is noted.
+///
+/// # Errors
+/// When the file for the raw stacks cannot be made.
+pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers>> {
+    let settings = &config.stacks;
+    if settings.on.is_empty() {
+        return Ok(None);
+    }
+    let kallsyms = if settings.kernel.is_empty() { Ok(None) } else { Kallsyms::read().map(|k| Some(Arc::new(k))) };
+    let kallsyms = kallsyms.unwrap_or_else(|why| {
+        notes.push(format!("frames of the kernel have no names: {why}").into_bytes());
+        None
+    });
+    let places = Places::default();
+    let names = config.symbols.then(|| Names::new(kallsyms.clone())).transpose()?;
+    let names = names.map(|names| {
+        let (tell, told) = unbounded();
+        NameWorker { names, tell, told }
+    });
+    let keep = config.keep_stack_bytes.then(|| keep_file(config)).transpose()?;
+    let tell = names.as_ref().map(|worker| worker.tell.clone());
+    Ok(Some(Workers { unwinding: Unwinding::new(places, Kernel::new(kallsyms), tell, keep), names }))
+}
+
+fn keep_file(config: &Config) -> Result<File> {
+    let mut path = config.output.clone().into_os_string();
+    path.push(".stacks");
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&path);
+    file.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -3,10 +3,8 @@
 //! Stacks are handled in order of time, each against the address space as it was then. A stack waits until everything before it was
 //! read: mappings made earlier are known by then.
 
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -14,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{
-    FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, MappingKind, StackStatus,
+    FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus,
 };
 use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
 
