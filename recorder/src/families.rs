@@ -98,7 +98,12 @@ impl Tracepoints {
 ///
 /// # Errors
 /// When the object cannot be changed.
-pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: &Tracepoints) -> Result<Vec<String>> {
+pub fn choose(
+    open: &mut OpenSystapeSkel<'static>,
+    families: &Families,
+    samples: bool,
+    kernel: &Tracepoints,
+) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let has = |name: &str| kernel.arguments(name).is_some();
     let takes = |name: &str, count: usize| kernel.arguments(name) == Some(count);
@@ -112,6 +117,7 @@ pub fn choose(open: &mut OpenSystapeSkel<'static>, families: &Families, kernel: 
     let progs = &mut open.progs;
     let set = |prog: &mut OpenProgramMut<'_>, on: bool| prog.set_autoload(on);
     let on = |family| families.has(family);
+    set(&mut progs.cpu_sample, samples);
     set(&mut progs.sys_enter, on(Family::Syscall));
     set(&mut progs.sys_exit, on(Family::Syscall));
     set(&mut progs.sched_waking, on(Family::Sched));

@@ -240,6 +240,8 @@ int signal_generate(u64 *ctx)
 			}
 		}
 		s->rec.target_ancestors = ancestors(s->data, MAX_ANCESTORS, target);
+		if (wants_stack(STACK_SIGNAL) && !(s->rec.hdr.flags & SIG_INTERRUPT))
+			take_stack(ctx, STACK_SIGNAL, s->rec.ts, 0);
 	}
 	send_signal(s, sizeof(s->rec) + (len & SLOT_DATA_MASK), everyday);
 	slot_put(index);

@@ -196,6 +196,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		send_closing(st);
 	st->in_call = 1;
 	st->rec.start = bpf_ktime_get_ns();
+	stack_at_enter(ctx, st, d);
 	return 0;
 }
 
@@ -328,6 +329,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	}
 	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
 		add_names(st, d);
+	stack_at_exit(ctx, st, d);
 	send_record(st, d);
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
