@@ -14,8 +14,8 @@ use systape_symbols::Kallsyms;
 
 use crate::config::Config;
 use kernel::Kernel;
-use places::Places;
 use names::{Message, Names};
+use places::Places;
 use unwinding::Unwinding;
 
 pub mod feed;

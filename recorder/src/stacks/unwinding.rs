@@ -11,15 +11,13 @@ use crossbeam_channel::{Receiver, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
-use systape_format::model::{
-    FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus,
-};
+use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus};
 use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
 
 use super::feed::{Raw, with_frames};
 use super::kernel::Kernel;
-use super::places::{FileId, Place, Places};
 use super::names::{Message, Origin, Seen};
+use super::places::{FileId, Place, Places};
 use super::taken::{Code, Taken, TakenFrame};
 use crate::order::Batch;
 
@@ -190,7 +188,8 @@ impl Unwinding {
         // a few files, each is read once.
         let end = loop {
             frames.clear();
-            let space = Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
+            let space =
+                Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
             let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
             match space.missing.get() {
                 Some(file) => self.read_module(file),
@@ -199,7 +198,8 @@ impl Unwinding {
         };
         for found in &frames {
             let bit = |on: bool, flag: u8| if on { flag } else { 0 };
-            let flags = bit(found.exact, FRAME_EXACT) | bit(found.signal, FRAME_SIGNAL) | bit(found.guessed, FRAME_GUESSED);
+            let flags =
+                bit(found.exact, FRAME_EXACT) | bit(found.signal, FRAME_SIGNAL) | bit(found.guessed, FRAME_GUESSED);
             self.user_frame(pid, found.address, flags, taken);
         }
         self.found = frames;
