@@ -24,7 +24,8 @@ const C: [Case; 15] = [
     Case::new(11, "fork", "leaf in_child forks run_case main"),
     Case::new(12, "thread", "leaf middle outer thread_body"),
     Case::new(13, "clone", "leaf middle outer clone_body"),
-    Case::new(14, "coroutine", "leaf middle outer coroutine_body"),
+    // begins at the first byte of a function, which is no call's end
+    Case { status: "complete|no-unwind-info", ..Case::new(14, "coroutine", "leaf middle outer coroutine_body @any") },
     Case::new(15, "jit", "leaf called_back made_at_run_time calls_made_code run_case main"),
 ];
 
@@ -110,7 +111,7 @@ fn libraries() {
         Case::new(21, "first", "first_leaf first_middle first_outer calls_plug main"),
         Case::new(22, "second", "second_leaf second_middle second_outer calls_plug main"),
     ];
-    let resolver = Case::new(23, "resolver", "resolved_resolve @libs resolved_calls_resolved calls_plug main");
+    let resolver = Case::new(23, "resolver", "~resolved_resolve @libs resolved_calls_resolved calls_plug main");
     let mut all = wrong(&events, "lazy", &cases, true);
     all.extend(wrong(&events, "now", &[library, resolver], true));
     expect_none(&all);
