@@ -75,6 +75,8 @@ pub struct Frame {
     pub inlined: bool,
     /// It is the kernel's.
     pub kernel: bool,
+    /// It is what the kernel returns through from a signal handler.
+    pub signal: bool,
     /// Source file, if known.
     pub file: Option<String>,
     /// Line in it, if known.
@@ -89,6 +91,7 @@ impl Frame {
             module: text("module").unwrap_or_default(),
             inlined: value["inlined"] == true,
             kernel: value["kernel"] == true,
+            signal: value["signal"] == true,
             file: text("file"),
             line: value["line"].as_u64(),
         }
@@ -96,7 +99,7 @@ impl Frame {
 
     /// The name, `?` without one.
     pub fn name(&self) -> &str {
-        self.sym.as_deref().unwrap_or("?")
+        if self.signal { "[signal]" } else { self.sym.as_deref().unwrap_or("?") }
     }
 
     /// Whether it is in the C library, the dynamic linker or the vDSO.
@@ -179,7 +182,7 @@ fn matches(frames: &[Frame], words: &[&str], named: bool) -> bool {
     // without names there are no inlined frames either
     let word = word.trim_end_matches('!');
     let fits = match (&frame.sym, word) {
-        (Some(sym), "@signal") => ["[signal]", "__restore_rt"].contains(&sym.as_str()),
+        (_, "@signal") => frame.signal,
         (Some(sym), _) if word.starts_with('~') => sym.contains(&word[1..]),
         (Some(sym), _) => sym == word,
         (None, _) => !named,
@@ -334,6 +337,7 @@ mod tests {
                 module: if module == "libc" { "/lib/libc.so.6".into() } else { module.into() },
                 inlined: name.ends_with('!'),
                 kernel: false,
+                signal: name == "[signal]",
                 file: None,
                 line: None,
             }

@@ -109,7 +109,7 @@ fn what_a_thread_waits_for() {
         lab.assert_whole("t.tape");
         let options = ["callgraph", "t.tape", "--of", "offcpu", "--comm=waiter", "--folded"];
         let text = lab.analyze(&options).expect(0).text();
-        let function = if call_graph == "dwarf" { "contended_function" } else { "waiter" };
+        let function = if call_graph == "dwarf" { "contended_function" } else { "want_the_lock" };
         let (part, total) = share(&text, function);
         println!("{call_graph}: {part} of {total} in {function}");
         assert!(total > 0 && part >= 0.9, "{call_graph}: {part} of {total}\n{text}");

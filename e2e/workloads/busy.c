@@ -50,7 +50,7 @@ static void *holder(void *n)
 	return NULL;
 }
 
-static void *waiter(void *unused)
+static void *want_the_lock(void *unused)
 {
 	pthread_setname_np(pthread_self(), "waiter");
 	while (!done)
@@ -63,7 +63,7 @@ static int contend(long n)
 	pthread_t threads[2];
 
 	pthread_create(&threads[0], NULL, holder, (void *)n);
-	pthread_create(&threads[1], NULL, waiter, NULL);
+	pthread_create(&threads[1], NULL, want_the_lock, NULL);
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	return 0;
