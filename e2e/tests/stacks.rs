@@ -175,21 +175,60 @@ fn stripped() {
 fn programs_that_are_gone() {
     let Some(lab) = Lab::with_bpf() else { return };
     compile(&lab, &[("deleted", "chains.c", &["-O2"]), ("short", "chains.c", &["-O2"])]);
-    compile(&lab, &[("jailed", "chains.c", &["-O2", "-static"])]);
+    compile(&lab, &[("jailed", "chains.c", &["-O2", "-static"]), ("second", "chains.c", &["-O1", "-no-pie"])]);
     fs::create_dir(lab.path("jail")).expect("mkdir");
     fs::rename(lab.path("jailed"), lab.path("jail/jailed")).expect("mv");
-    // 101 processes that live for a millisecond; one that deletes itself first; one whose path is another outside its root
+    // 101 processes that live for a millisecond; one that deletes itself first; one whose path is another outside its root;
+    // one that becomes another program
     let script = "
         for i in $(seq 101); do ./short once; done
         ./deleted delete plain trap
-        chroot jail /jailed plain trap";
+        chroot jail /jailed plain trap
+        ln short first; ./first plain exec ./second plain trap";
     let events = record(&lab, "dwarf", script);
     let named = |name: &str| C.into_iter().find(|case| case.name == name).expect("case");
     let cases = [named("plain"), named("trap")];
     let mut all = wrong(&events, "short", &[Case { times: 101, ..named("plain") }], true);
     all.extend(wrong(&events, "deleted", &cases, true));
     all.extend(wrong(&events, "jailed", &cases, true));
+    all.extend(wrong(&events, "first", &cases[..1], true));
+    all.extend(wrong(&events, "second", &cases, true));
     expect_none(&all);
+}
+
+/// Turns of the case whose stacks are as deep as the turn says.
+const VARIED: i64 = 4001;
+
+#[test]
+fn each_call_has_its_own() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    compile(&lab, &[("chains", "chains.c", &["-O2"])]);
+    for (case, id, function) in [("varied", 16, "recurse"), ("flood", 17, "recurse_wide")] {
+        let options = ["--call-graph", "dwarf", "-e", "=lseek"];
+        lab.record("t.tape", &options, &["./chains", case]).expect(0);
+        let run = lab.analyze(&["t.tape", "-e", "=lseek", "--call-graph", "--format", "json"]).expect(0);
+        let events: Vec<_> = run.json().iter().filter_map(Event::of).filter(|e| e.case == id).collect();
+        // however many stacks are lost, no call is
+        let turns: BTreeMap<_, _> = events.iter().map(|e| ((e.tid, e.turn), e)).collect();
+        assert_eq!((turns.len() as i64, events.len() as i64), (2 * VARIED, 2 * VARIED), "{case}");
+        let (mut whole, mut without) = (0, BTreeMap::<&str, u64>::new());
+        for event in &events {
+            let stack = event.stack.as_ref().unwrap_or_else(|| panic!("{case}: no stack, and no reason: {event:?}"));
+            let chain = format!("leaf {function}*{} varied_body", 1 + event.turn % 41);
+            if stack.status == "complete" {
+                assert!(stack.is(&chain, true), "{case}, turn {}: {}", event.turn, stack.brief());
+                whole += 1;
+            } else {
+                *without.entry(&stack.status).or_default() += 1;
+            }
+        }
+        println!("{case}: {whole} whole stacks, others {without:?}");
+        assert!(without.keys().all(|status| ["lost", "late"].contains(status)), "{case}: {without:?}");
+        assert!(whole * 100 >= events.len() * if case == "varied" { 99 } else { 10 }, "{case}: {whole}, {without:?}");
+        // what was lost is in the tape's account
+        let lost = &lab.info("t.tape")["lost"];
+        assert_eq!(lost != &serde_json::json!({}), without.contains_key("lost"), "{case}: {lost} {without:?}");
+    }
 }
 
 /// Whether `some` is `all` with nothing or something left out.

@@ -1,6 +1,6 @@
 /*
- * Chains of C functions: chains CASE..., see the table at the end. Compiled in several ways; whatever the way, the chains are
- * those in tests/stacks.rs.
+ * Chains of C functions: chains CASE..., see run_case. Compiled in several ways; whatever the way, the chains are
+ * those in tests/stacks.rs. A CASE exec makes a new program of the rest.
  */
 #define _GNU_SOURCE
 #include "chains.h"
@@ -195,6 +195,16 @@ static int clone_body(void *unused)
 	return 0;
 }
 
+/* as deep as the turn says, on each of two threads at once */
+static void *varied_body(void *recursion)
+{
+	void (*function)(int, long, int) = recursion ? recurse : recurse_wide;
+
+	for (long i = 0; i < 4001; i++)
+		function(recursion ? VARIED : FLOOD, i, 1 + i % 41);
+	return NULL;
+}
+
 static ucontext_t here, there;
 
 static void coroutine_body(void)
@@ -313,6 +323,14 @@ static NOIPA void run_case(const char *name)
 
 		pthread_create(&thread, NULL, thread_body, NULL);
 		pthread_join(thread, NULL);
+	} else if (!strcmp(name, "varied") || !strcmp(name, "flood")) {
+		void *narrow = !strcmp(name, "varied") ? &here : NULL;
+		pthread_t threads[2];
+
+		pthread_create(&threads[0], NULL, varied_body, narrow);
+		pthread_create(&threads[1], NULL, varied_body, narrow);
+		pthread_join(threads[0], NULL);
+		pthread_join(threads[1], NULL);
 	} else if (!strcmp(name, "clone")) {
 		char *stack = malloc(64 << 10);
 		int status;
@@ -340,7 +358,10 @@ static NOIPA void run_case(const char *name)
 
 int main(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "exec"))
+			return execv(argv[i + 1], argv + i + 1);
 		run_case(argv[i]);
+	}
 	return 0;
 }
