@@ -79,7 +79,7 @@ static NOIPA void recurse_wide(int id, long turn, int depth)
 static volatile sig_atomic_t handled;
 static int handled_id;
 
-static void on_signal(int sig)
+static NOIPA void on_signal(int sig)
 {
 	(void)sig;
 	if (handled == TIMES)
