@@ -9,6 +9,7 @@
 //! | `~area` | a function with that in its name |
 //! | `?leaf` | the same or nothing |
 //! | `recurse*200` | 200 of them |
+//! | `@unnamed` | a function without a name: an entry of the PLT |
 //! | `@signal` | what the kernel returns through from a signal handler |
 //! | `@libs` | any number of frames of the C library, the dynamic linker and the vDSO, whatever their names |
 //! | `@any` | any number of any frames |
@@ -183,6 +184,7 @@ fn matches(frames: &[Frame], words: &[&str], named: bool) -> bool {
     let word = word.trim_end_matches('!');
     let fits = match (&frame.sym, word) {
         (_, "@signal") => frame.signal,
+        (sym, "@unnamed") => sym.is_none(),
         (Some(sym), _) if word.starts_with('~') => sym.contains(&word[1..]),
         (Some(sym), _) => sym == word,
         (None, _) => !named,

@@ -56,7 +56,7 @@ fn who_asks_for_the_time_zone() {
     };
     let lines = run.json();
     let of_zone: Vec<_> = lines.iter().filter(|line| line["args"]["filename"] == "/etc/localtime").collect();
-    assert!(of_zone.len() >= DATES, "{} calls", of_zone.len());
+    assert!(of_zone.len() >= DATES - 1, "{} calls", of_zone.len());
     let stacks: Vec<_> = of_zone.iter().filter_map(|line| Stack::of(line)).collect();
     let right = stacks.iter().filter(|s| is(s)).count();
     assert!(
@@ -81,7 +81,7 @@ fn who_asks_for_the_time_zone() {
     let text =
         there(&["callgraph", "unset.tape", "--of", "syscall", "-e", "=newfstatat", "--comm=tz", "--folded"]).text();
     let (part, calls) = share(&text, "parse_line");
-    assert!(calls >= DATES as u64 && part > 0.99, "{part} of {calls}\n{text}");
+    assert!(calls + 1 >= DATES as u64 && part > 0.99, "{part} of {calls}\n{text}");
 
     // the remedy, and what it changes
     parse_dates(&lab, "set.tape", &["TZ=:/etc/localtime"]);
@@ -90,7 +90,7 @@ fn who_asks_for_the_time_zone() {
         rows.iter().filter_map(|row| row["calls"].as_u64()).sum::<u64>()
     };
     let (before, after) = (calls("unset.tape"), calls("set.tape"));
-    assert!(before >= DATES as u64 && after < 20, "{before} {after}");
+    assert!(before + 1 >= DATES as u64 && after < 20, "{before} {after}");
     let diff = lab.analyze(&["diff", "unset.tape", "set.tape"]).expect(0).text();
     let line = diff.lines().find(|line| line.contains("newfstatat")).unwrap_or_else(|| panic!("{diff}"));
     assert!(line.split_whitespace().any(|word| word.replace(',', "").parse() == Ok(before)), "{before}: {line}");
