@@ -67,7 +67,7 @@ impl PerfMaps {
 fn c_compiled_in_every_way() {
     let Some(lab) = Lab::with_bpf() else { return };
     let ways: [(&str, &[&str]); 7] = [
-        ("frame-pointers", &["-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-DRAW"]),
+        ("frame-pointers", &["-O1", "-fno-omit-frame-pointer", "-DRAW"]),
         ("optimized", &["-O2", "-fomit-frame-pointer"]),
         ("unoptimized", &["-O0", "-fomit-frame-pointer", "-Wno-inline"]),
         ("no-pie", &["-O2", "-no-pie"]),
@@ -244,7 +244,8 @@ fn is_part_of(some: &[&str], all: &[&str]) -> bool {
 #[test]
 fn by_frame_pointers() {
     let Some(lab) = Lab::with_bpf() else { return };
-    let keeps = ["-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-DRAW"];
+    // optimized, gcc leaves it out of functions that call none
+    let keeps = ["-O0", "-fno-omit-frame-pointer", "-DRAW"];
     compile(&lab, &[("keeps", "chains.c", &keeps), ("omits", "chains.c", &["-O2", "-fomit-frame-pointer"])]);
     let cases = ["plain", "inlines", "realign", "vfork", "fork", "thread", "jit"];
     let script = format!("./keeps {0}; ./omits {0}", cases.join(" "));
