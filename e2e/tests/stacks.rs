@@ -37,8 +37,16 @@ const C: [Case; 15] = [
 #[track_caller]
 fn record(lab: &Lab, call_graph: &str, script: &str) -> Vec<Event> {
     lab.record("t.tape", &["--call-graph", call_graph, "-e", "=lseek"], &["sh", "-c", script]).expect(0);
-    lab.assert_whole("t.tape");
-    events(lab, "t.tape", &[])
+    let events = events(lab, "t.tape", &[]);
+    // one that finds no buffer, or the ring full, is lost, and counted: the calls are all there
+    if !events.iter().any(is_lost) {
+        lab.assert_whole("t.tape");
+    }
+    events
+}
+
+fn is_lost(event: &Event) -> bool {
+    event.stack.as_ref().is_some_and(|stack| stack.status == "lost")
 }
 
 #[track_caller]

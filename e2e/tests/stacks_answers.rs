@@ -69,7 +69,7 @@ fn who_asks_for_the_time_zone() {
     assert!(frame.file.as_ref().is_some_and(|file| file.ends_with("tz.c")) && frame.line.is_some(), "{frame:?}");
 
     // the same to read
-    let text = there(&[&listing[..], &["--max-events", "9"]].concat()).text();
+    let text = there(&[&listing[..], &["--max-events", "50"]].concat()).text();
     let under = text.split("newfstatat(").find(|part| part.contains("/etc/localtime")).expect("a call");
     let at = |name: &str| under.find(name).unwrap_or_else(|| panic!("no {name} in {under}"));
     let order = ["tzset_internal", "seconds_of", "parse_line", "parse_log", "main", "_start"].map(at);
