@@ -318,7 +318,7 @@ fn as_perf_says() {
         ["plain", "inlines", "recursion", "trap", "alarm", "vdso", "realign", "vfork", "fork", "thread", "clone"];
     // perf needs 64 KB for each sample, however little of it is stack
     let perf = "perf record -q -N -m 256M -e syscalls:sys_enter_lseek --call-graph dwarf,65528";
-    let script = format!("{perf} -o perf.data -- sh -c './optimized {}; ./cxx'", cases.join(" "));
+    let script = format!("{perf} -o perf.data -- ./optimized {}", cases.join(" "));
     let events = record(&lab, "dwarf", &script);
     let fields = ["-F", "comm,tid,event,trace,ip,sym,dso", "--max-stack", "1024", "--no-inline"];
     let run = lab::run(lab.command("perf").args(["script", "-i", "perf.data"]).args(fields)).expect(0);
