@@ -42,10 +42,14 @@ static __always_inline u64 stack_top(struct task_struct *task, struct mm_struct 
 	return top;
 }
 
-/* Copies from sp upwards, a page at a time; what cannot be read is marked, or the end where that is not known. */
+/*
+ * Copies from sp upwards, to the end of the page in which the stack begins or
+ * the limit lies. Pages that cannot be read are marked, without a branch: the
+ * verifier would follow both ways of each.
+ */
 static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 top)
 {
-	u32 limit = stack_copy_limit, total = 0;
+	u32 limit = stack_copy_limit, total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
 	u64 want = top ? top - sp : limit;
 
 	if (want > limit) {
@@ -54,26 +58,21 @@ static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 
 	}
 	at &= STACK_KERNEL_MASK;
 	for (int i = 0; i < STACK_PAGES; i++) {
-		u32 step, to;
+		u32 to = total;
+		long err;
 
 		if (total >= want)
 			break;
-		step = PAGE_STEP - ((sp + total) & (PAGE_STEP - 1));
-		if (step > want - total)
-			step = want - total;
-		to = total;
 		barrier_var(to);
 		to &= STACK_COPY_MAX - 1;
 		barrier_var(step);
 		step = ((step - 1) & (PAGE_STEP - 1)) + 1;
-		if (bpf_probe_read_user(&s->data[at + to], step, (void *)(sp + total))) {
-			if (!top)
-				break;
-			s->rec.absent |= 1ULL << i;
-		}
+		err = bpf_probe_read_user(&s->data[at + to], step, (void *)(sp + total));
+		s->rec.absent |= (u64)err >> 63 << i;
 		total += step;
+		step = PAGE_STEP;
 	}
-	return total;
+	return total < want ? total : want;
 }
 
 static __always_inline void user_registers(struct stack_slot *s)
@@ -192,12 +191,12 @@ static __always_inline void stack_at_enter(void *ctx, const struct task_state *s
 }
 
 /* At the exit of a call, before its record is sent. */
-static __always_inline void stack_at_exit(void *ctx, const struct task_state *st, const struct sc_desc *d)
+static __always_inline void stack_at_exit(struct task_state *st, const struct sc_desc *d)
 {
 	if (!wants_stack(STACK_SYSCALL) || st->rec.hdr.flags || leaves_program(st, d))
 		return;
 	if (st->rec.state != CALL_CLONE_CHILD && st->rec.end - st->rec.start >= stacks_min_dur)
-		take_stack(ctx, STACK_SYSCALL, st->rec.start, 0);
+		st->stack_due = 1;
 }
 
 /* What a perf event program is given (include/uapi/linux/bpf_perf_event.h). */
