@@ -69,7 +69,9 @@ impl Reader {
         for (i, offset) in offsets.iter().enumerate() {
             let address = self.elf.address(*offset);
             if self.elf.is_debug_file && address.and_then(|address| self.elf.code_at(address)).is_none() {
-                return Err(format!("the debug file has no code at offset {offset:#x} of the program; the program itself is needed"));
+                return Err(format!(
+                    "the debug file has no code at offset {offset:#x} of the program; the program itself is needed"
+                ));
             }
             open.extend(address.map(|address| (i, address)));
         }
@@ -135,7 +137,10 @@ fn finish(functions: &mut Vec<Function>) {
 /// Innermost first. blazesym's order is outermost first, and each one's line is the place inside that function already.
 fn functions(symbol: &Sym<'_>, address: u64, elf: &Elf) -> Vec<Function> {
     // A symbol without a size reaches to the next one, even over the end of its section: .plt would be `_init`.
-    if symbol.size.is_none() && symbol.addr != address && !elf.code_at(address).is_some_and(|r| r.contains(&symbol.addr)) {
+    if symbol.size.is_none()
+        && symbol.addr != address
+        && !elf.code_at(address).is_some_and(|r| r.contains(&symbol.addr))
+    {
         return Vec::new();
     }
     let outer = symbol.code_info.as_deref();
