@@ -27,6 +27,7 @@ pub mod session;
 pub mod signals;
 pub mod skips;
 pub mod snapshot;
+pub mod spaces;
 pub mod stage;
 pub mod target;
 pub mod tasks;
