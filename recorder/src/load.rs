@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
-use systape_format::model::StackMode;
 use systape_bpf::wire::{CallDesc, DropCount, Snap};
 use systape_bpf::{Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire};
+use systape_format::model::StackMode;
 
 use crate::calls;
 use crate::config::Config;
@@ -106,11 +106,8 @@ impl Programs {
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
         if config.stacks.frequency > 0 {
-            programs.samplers = sampler::attach(
-                &programs.skel.progs.cpu_sample,
-                config.stacks.frequency,
-                config.cpus.as_deref(),
-            )?;
+            programs.samplers =
+                sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
         }
         Ok(programs)
     }

@@ -42,7 +42,9 @@ fn open(frequency: u32, cpu: u32) -> Result<OwnedFd> {
     if fd < 0 {
         let error = std::io::Error::last_os_error();
         if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) {
-            bail!("-F: the kernel refuses samples ({error}); it takes CAP_SYS_ADMIN, or sysctl kernel.perf_event_paranoid=-1 with CAP_PERFMON");
+            bail!(
+                "-F: the kernel refuses samples ({error}); it takes CAP_SYS_ADMIN, or sysctl kernel.perf_event_paranoid=-1 with CAP_PERFMON"
+            );
         }
         return Err(error).with_context(|| format!("-F: no samples on CPU {cpu}"));
     }

@@ -87,7 +87,12 @@ impl Stage {
 
     /// Runs until the drain is done. Nothing is encoded before the state at the start is known, and nothing of the time
     /// in which it was read before all of that time is here.
-    pub fn run(mut self, start: &Receiver<Start>, drained: &Receiver<Drained>, stacks: Option<Receiver<Taken>>) -> Encoded {
+    pub fn run(
+        mut self,
+        start: &Receiver<Start>,
+        drained: &Receiver<Drained>,
+        stacks: Option<Receiver<Taken>>,
+    ) -> Encoded {
         let Ok(start) = start.recv() else { return self.encoded };
         let mut waiting = Some(start);
         let mut held = Vec::new();
@@ -159,7 +164,8 @@ impl Stage {
     }
 
     fn pass(&mut self) {
-        let watermark = self.events_until.min(self.stacks_until.max(self.events_until.saturating_sub(STACK_PATIENCE_NS)));
+        let watermark =
+            self.events_until.min(self.stacks_until.max(self.events_until.saturating_sub(STACK_PATIENCE_NS)));
         self.encoder.advance(watermark);
         let written = self.progress.bytes.load(Ordering::Relaxed);
         let in_chunk = written.saturating_sub(self.chunk_from);

@@ -20,23 +20,6 @@ static __always_inline u8 abi_from(u32 status, long id)
 		return ABI_I386;
 	if (id & X32_BIT)
 		return ABI_X32;
-/*
- * After sys_exit, on the same tracepoint: programs run in the order in which
- * they stand here. A program of its own: the verifier
- * goes through take_stack() for every state in which sys_exit may be by then.
- */
-SEC("tp_btf/sys_exit")
-int sys_exit_stack(u64 *ctx)
-{
-	struct task_state *st = current_state(false);
-
-	if (!st || !st->stack_due)
-		return 0;
-	st->stack_due = 0;
-	take_stack(ctx, STACK_SYSCALL, st->rec.start, 0);
-	return 0;
-}
-
 #endif
 	return ABI_X86_64;
 }
@@ -356,8 +339,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 
 /*
  * After sys_exit, on the same tracepoint: programs run in the order in which
- * they stand here. A program of its own: the verifier
- * goes through take_stack() for every state in which sys_exit may be by then.
+ * they stand here. A program of its own, because the verifier would go through
+ * take_stack() for every state in which sys_exit may be by then.
  */
 SEC("tp_btf/sys_exit")
 int sys_exit_stack(u64 *ctx)

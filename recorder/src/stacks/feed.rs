@@ -59,7 +59,9 @@ impl Feed {
     fn send(&mut self) {
         let full = std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH));
         if let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(Raw::Stacks(full)) {
-            self.late.extend(batch.records().filter_map(|record| wire::stack(record).ok()).filter_map(|s| without_frames(&s)));
+            self.late.extend(
+                batch.records().filter_map(|record| wire::stack(record).ok()).filter_map(|s| without_frames(&s)),
+            );
         }
     }
 
@@ -79,11 +81,8 @@ impl Feed {
         }
         let stacks = std::mem::take(&mut self.late);
         let times = || stacks.iter().map(|s| s.ts);
-        let given_up = GivenUp {
-            count: stacks.len() as u64,
-            first: times().min().unwrap_or(0),
-            last: times().max().unwrap_or(0),
-        };
+        let given_up =
+            GivenUp { count: stacks.len() as u64, first: times().min().unwrap_or(0), last: times().max().unwrap_or(0) };
         Some((Taken { stacks, ..Taken::default() }, given_up))
     }
 }

@@ -51,7 +51,14 @@ impl Kernel {
         let text = symbols.as_ref().and_then(|s| s.text_base()).unwrap_or(0);
         let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
         let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
-        Self { symbols, image: Arc::new(image), text, modules, mappings: FxHashMap::default(), known: FxHashMap::default() }
+        Self {
+            symbols,
+            image: Arc::new(image),
+            text,
+            modules,
+            mappings: FxHashMap::default(),
+            known: FxHashMap::default(),
+        }
     }
 
     /// The place of `address`.
@@ -87,8 +94,9 @@ impl Kernel {
             }
             Some(module) => {
                 let base = self.modules.get(module).copied().unwrap_or(address - within);
-                let mapping =
-                    self.mapping(MappingKind::Module, module, || systape_symbols::module_build_id(module).unwrap_or_default());
+                let mapping = self.mapping(MappingKind::Module, module, || {
+                    systape_symbols::module_build_id(module).unwrap_or_default()
+                });
                 Place { mapping, offset: address.saturating_sub(base), tracing }
             }
         }

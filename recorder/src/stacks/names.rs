@@ -90,7 +90,11 @@ impl Names {
     pub fn new(kernel: Option<Arc<Kallsyms>>) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let command = vec![program.into_os_string(), OsString::from(CHILD)];
-        Ok(Self { resolver: Resolver::new(command, vec![PathBuf::from(DEBUG_DIR)]), kernel, pending: FxHashMap::default() })
+        Ok(Self {
+            resolver: Resolver::new(command, vec![PathBuf::from(DEBUG_DIR)]),
+            kernel,
+            pending: FxHashMap::default(),
+        })
     }
 
     /// Works until nobody tells anything any more, then looks up what is left.
@@ -126,7 +130,12 @@ impl Names {
     }
 
     /// Looks up what is pending, a mapping at a time, so that no more than one mapping's names are in memory.
-    fn write(&mut self, bar: &ProgressBar, compressor: &mut Compressor, out: &mut impl FnMut(EncodedSymbols)) -> Result<()> {
+    fn write(
+        &mut self,
+        bar: &ProgressBar,
+        compressor: &mut Compressor,
+        out: &mut impl FnMut(EncodedSymbols),
+    ) -> Result<()> {
         let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         for (mapping, pending) in all {

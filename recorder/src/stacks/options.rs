@@ -153,8 +153,13 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        for line in ["--stacks-on block", "-g --stacks-on sample", "-g --stacks-on disk", "--call-graph lbr", "--call-graph dwarf,1M"]
-        {
+        for line in [
+            "--stacks-on block",
+            "-g --stacks-on sample",
+            "-g --stacks-on disk",
+            "--call-graph lbr",
+            "--call-graph dwarf,1M",
+        ] {
             assert!(settings(line).is_err(), "{line}");
         }
     }

@@ -11,15 +11,13 @@ use crossbeam_channel::{Receiver, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
-use systape_format::model::{
-    FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus,
-};
+use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus};
 use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
 
 use super::feed::{Raw, with_frames};
 use super::kernel::Kernel;
-use super::places::{FileId, Place, Places};
 use super::names::{Message, Origin, Seen};
+use super::places::{ImageId, Place, Places};
 use super::taken::{Code, Taken, TakenFrame};
 use crate::order::Batch;
 
@@ -47,11 +45,11 @@ pub struct Unwinding {
     places: Places,
     kernel: Kernel,
     unwinder: Unwinder,
-    modules: FxHashMap<FileId, Unwindable>,
+    modules: FxHashMap<ImageId, Unwindable>,
     module_bytes: usize,
     /// Numbers of codes, by mapping and by kind.
     shared: FxHashMap<Arc<Mapping>, u32>,
-    files: FxHashMap<FileId, u32>,
+    files: FxHashMap<ImageId, u32>,
     special: [Option<u32>; 2],
     codes: u32,
     seen: FxHashSet<(u32, u64)>,
@@ -130,11 +128,15 @@ impl Unwinding {
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
+        if watermark != u64::MAX {
+            self.places.sweep(watermark);
+        }
         taken
     }
 
     fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
         let begin = taken.frames.len() as u32;
+        self.places.meet(parts.stack.who.pid);
         self.kernel_frames(parts.kernel, taken);
         let kernel = (begin, taken.frames.len() as u32);
         let status = self.user_frames(parts, taken);
@@ -190,7 +192,8 @@ impl Unwinding {
         // a few files, each is read once.
         let end = loop {
             frames.clear();
-            let space = Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
+            let space =
+                Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
             let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
             match space.missing.get() {
                 Some(file) => self.read_module(file),
@@ -199,21 +202,22 @@ impl Unwinding {
         };
         for found in &frames {
             let bit = |on: bool, flag: u8| if on { flag } else { 0 };
-            let flags = bit(found.exact, FRAME_EXACT) | bit(found.signal, FRAME_SIGNAL) | bit(found.guessed, FRAME_GUESSED);
+            let flags =
+                bit(found.exact, FRAME_EXACT) | bit(found.signal, FRAME_SIGNAL) | bit(found.guessed, FRAME_GUESSED);
             self.user_frame(pid, found.address, flags, taken);
         }
         self.found = frames;
         status(end)
     }
 
-    fn read_module(&mut self, file: FileId) {
+    fn read_module(&mut self, file: ImageId) {
         if self.module_bytes >= ALL_MODULE_BYTES {
             self.modules.insert(file, Unwindable::Full);
             return;
         }
         let limits = Limits { unwind_bytes: MODULE_BYTES };
-        let module = match self.places.image(file) {
-            Some(image) => Module::from_bytes(image, limits).ok(),
+        let module = match self.places.bytes(file) {
+            Some(bytes) => Module::from_bytes(bytes, limits).ok(),
             None => self.places.open(file).ok().and_then(|file| Module::open(&file, limits).ok()),
         };
         let unwindable = module.map_or(Unwindable::No, |module| {
@@ -228,12 +232,12 @@ impl Unwinding {
         let back = u64::from(flags & FRAME_EXACT == 0);
         let place = self.places.place(pid, address.saturating_sub(back));
         let (code, offset) = match place {
-            Place::File { id, offset } => {
+            Place::Image { id, offset } => {
                 let code = self.file_code(id, taken);
                 let frame = TakenFrame { code, offset: offset + back, flags };
                 let lookup = (code, offset);
                 if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert(lookup) {
-                    let mapping = Arc::clone(self.places.mapping(id));
+                    let mapping = self.places.mapping(id);
                     let (file, path) = (self.places.open(id), self.places.path(id));
                     self.tell(Seen { mapping, offset, origin: Origin::File { file, path } });
                 }
@@ -275,11 +279,11 @@ impl Unwinding {
         code
     }
 
-    fn file_code(&mut self, id: FileId, taken: &mut Taken) -> u32 {
+    fn file_code(&mut self, id: ImageId, taken: &mut Taken) -> u32 {
         if let Some(code) = self.files.get(&id) {
             return *code;
         }
-        let mapping = Arc::clone(self.places.mapping(id));
+        let mapping = self.places.mapping(id);
         let code = self.shared_code(&mapping, taken);
         self.files.insert(id, code);
         code
@@ -305,16 +309,16 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 /// The address space of one process, as the unwinder asks for it.
 struct Space<'a> {
     places: &'a Places,
-    modules: &'a FxHashMap<FileId, Unwindable>,
+    modules: &'a FxHashMap<ImageId, Unwindable>,
     pid: u32,
     /// A file that was met and is not read yet.
-    missing: std::cell::Cell<Option<FileId>>,
+    missing: std::cell::Cell<Option<ImageId>>,
 }
 
 impl AddressSpace for Space<'_> {
     fn code(&self, address: u64) -> Mapped<'_> {
         match self.places.place(self.pid, address) {
-            Place::File { id, offset } => match self.modules.get(&id) {
+            Place::Image { id, offset } => match self.modules.get(&id) {
                 Some(Unwindable::Module(module)) => match module.address_of(offset) {
                     Some(in_file) => Mapped::Module { module, id: id.0, bias: address.wrapping_sub(in_file) },
                     None => Mapped::NoFile,
