@@ -166,10 +166,16 @@ impl Unwinding {
         match stack.user {
             stack_user::ADDRESSES if failed => StackStatus::Failed,
             stack_user::ADDRESSES => {
+                let mut reached = 0;
                 for (i, address) in words(parts.user).enumerate() {
+                    // code without frame pointers uses that register for anything: a value that is no address of code ends the chain
+                    if i > 0 && self.places.place(stack.who.pid, address.saturating_sub(1)) == Place::Nothing {
+                        break;
+                    }
+                    reached = i + 1;
                     self.user_frame(stack.who.pid, address, if i == 0 { FRAME_EXACT } else { 0 }, taken);
                 }
-                if parts.user.len() >= MAX_ADDRESSES * 8 { StackStatus::TooDeep } else { StackStatus::FramePointers }
+                if reached >= MAX_ADDRESSES { StackStatus::TooDeep } else { StackStatus::FramePointers }
             }
             stack_user::COPY => self.unwind(parts, taken),
             _ => StackStatus::Absent,
