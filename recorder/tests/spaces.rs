@@ -1,6 +1,6 @@
 //! Address spaces against what programs say of themselves: their own addresses, maps and clock, readelf's build ids.
 //!
-//! The side-band needs root (or CAP_PERFMON and a permissive perf_event_paranoid): without it these tests say that they are skipped.
+//! The side-band and other processes' files need root, and a container may refuse the former even so: these tests say when they are skipped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,13 @@ use std::time::Duration;
 use systape_recorder::clock::monotonic;
 use systape_recorder::spaces::{Backing, Config, Lost, Region, Tracker, proc_maps};
 
-/// A tracker that has scanned all processes; None where the side-band is refused.
+/// A tracker that has scanned all processes; None where the side-band is refused, or files of others.
 fn tracker(config: &Config) -> Option<Tracker> {
+    // SAFETY: only reads an id.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("SKIPPED: not root");
+        return None;
+    }
     let (mut tracker, notes) = Tracker::open(config);
     for note in &notes {
         println!("note: {note}");
@@ -180,7 +185,10 @@ fn short_processes_are_resolved_to_the_last() {
                     assert_eq!(opened, Ok(()));
                     files.insert(path, id);
                 }
-                Backing::Vdso => vdso += 1,
+                Backing::Vdso => {
+                    assert_eq!(region.offset(region.start), 0);
+                    vdso += 1;
+                }
                 Backing::Jit | Backing::Unknown => panic!("{region:?}"),
             }
         }
@@ -374,6 +382,65 @@ fn a_replaced_library_is_each_processs_own() {
     }
     before.end();
     after.end();
+}
+
+#[test]
+fn files_of_other_mount_namespaces_and_roots() {
+    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let source = format!("{WHERE}int main(void) {{ where(\"main\", main); getchar(); return 0; }}");
+    let program = cc(dir.path(), "inside", &source, &["-static"]);
+    let id = build_id(&program);
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return println!("SKIPPED: no mount namespaces");
+    }
+    // a tmpfs that nobody else sees, and a root in it with the /proc that the program reads
+    let setup =
+        "set -e; mkdir -p $1/there; mount -t tmpfs none $1/there; mkdir $1/there/proc; cp $1/inside $1/there/inside;
+        mount --rbind /proc $1/there/proc";
+    let there = dir.path().join("there/inside");
+    for (run, path) in [("exec $1/there/inside", &there), ("exec chroot $1/there /inside", &PathBuf::from("/inside"))] {
+        let script = format!("{setup}; {run}");
+        let arguments = ["-m", "sh", "-c", &script, "sh", dir.path().to_str().unwrap()].map(Path::new);
+        let mut child = Waiting::start(Path::new("unshare"), &arguments);
+        let place = child.place();
+        tracker.read();
+        tracker.apply_until(monotonic());
+        let region = *tracker.find(place.pid, place.address).unwrap();
+        assert_eq!(region.offset(place.address), place.offset);
+        assert!(!there.exists());
+        assert_eq!(file_of(&mut tracker, &region), (path.clone(), id.clone(), Ok(())));
+        child.end();
+    }
+}
+
+#[test]
+fn an_executed_memfd_is_a_file() {
+    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let waits = "#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return getchar() == 0; }";
+    let image = cc(dir.path(), "image", waits, &["-static"]);
+    let source = "
+        #define _GNU_SOURCE
+        #include <fcntl.h>
+        #include <sys/mman.h>
+        #include <sys/sendfile.h>
+        #include <unistd.h>
+        int main(int argc, char **argv, char **environment) {
+            int from = open(argv[1], O_RDONLY), to = memfd_create(\"image\", MFD_CLOEXEC);
+            while (sendfile(to, from, NULL, 1 << 20) > 0) { }
+            return fexecve(to, argv, environment);
+        }";
+    let mut child = Waiting::start(&cc(dir.path(), "run", source, &[]), &[&image]);
+    let mut line = String::new();
+    child.stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    tracker.read();
+    tracker.apply_until(monotonic());
+    let regions: Vec<Region> = tracker.regions(child.child.id()).copied().collect();
+    let region = regions.iter().find(|r| matches!(r.backing, Backing::File(_))).unwrap();
+    assert_eq!(file_of(&mut tracker, region), ("/memfd:image".into(), build_id(&image), Ok(())));
+    child.end();
 }
 
 #[test]
