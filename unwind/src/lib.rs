@@ -4,8 +4,16 @@
 //! Nothing here knows of processes, rings or tapes. All input may be hostile: a traced program chooses its registers, its stack and
 //! its files. Work and memory per stack and per file are bounded, and nothing panics.
 
+mod bytes;
+mod cfi;
+mod elf;
+mod evaluate;
 mod module;
+mod registers;
+mod rules;
+mod stack;
 mod unwinder;
 
 pub use module::{Limits, Module, ModuleError};
-pub use unwinder::{AddressSpace, Code, End, Found, Registers, StackCopy, Unwinder};
+pub use registers::Registers;
+pub use unwinder::{AddressSpace, Code, End, Found, StackCopy, Unwinder};
