@@ -4,7 +4,7 @@
 //! descriptor comes when the event is read, however little is left of the file and its process. Libraries opened with dlopen and memfds are not told.
 
 use std::cell::OnceCell;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -21,6 +21,10 @@ const KEPT_MAX: usize = 256;
 const KEPT_NS: u64 = 5_000_000_000;
 /// Most events read at a pass.
 const EVENTS_MAX: usize = 4096;
+
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+/// How often file systems that were mounted since are looked for, ns.
+const MARK_NS: u64 = 500_000_000;
 
 /// File systems that are looked at: those with files of this machine. Opening a file of a network or FUSE file system may wait for ever.
 const FILE_SYSTEMS: [&str; 15] = [
@@ -51,6 +55,9 @@ impl Kept {
 #[derive(Debug, Default)]
 pub struct ExecWatch {
     events: Option<File>,
+    /// /proc/self/mountinfo, which tells poll(2) when it has changed.
+    mounts: Option<File>,
+    marked: u64,
     /// Oldest first.
     kept: Vec<Kept>,
     overflows: u64,
@@ -81,23 +88,47 @@ impl ExecWatch {
         }
         // SAFETY: the call has just made this descriptor and nobody else has it.
         let events = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mounts = fs::read("/proc/self/mountinfo").map_err(|e| format!("cannot read /proc/self/mountinfo: {e}"))?;
-        let mut last = None;
-        let mut watched = 0;
-        for mount in mount_points(&mounts) {
-            match mark(&events, mount) {
-                Ok(()) => watched += 1,
+        let mounts = File::open(MOUNTINFO).map_err(|e| format!("cannot open {MOUNTINFO}: {e}"))?;
+        let mut this = Self { events: Some(events.into()), mounts: Some(mounts), ..Self::default() };
+        match this.mark_all() {
+            (0, Some(e)) => Err(format!("fanotify refuses every file system: {e}")),
+            _ => Ok(this),
+        }
+    }
+
+    /// Marks every file system; one that is marked already stays so. Returns how many, and an error of the others.
+    fn mark_all(&mut self) -> (usize, Option<io::Error>) {
+        self.marked = clock::monotonic();
+        let (mut count, mut last) = (0, None);
+        let Some(events) = &self.events else { return (count, last) };
+        for mount in mount_points(&fs::read(MOUNTINFO).unwrap_or_default()) {
+            match mark(events, &mount) {
+                Ok(()) => count += 1,
                 Err(e) => last = Some(e),
             }
         }
-        match last {
-            Some(e) if watched == 0 => Err(format!("fanotify refuses every file system: {e}")),
-            _ => Ok(Self { events: Some(events.into()), ..Self::default() }),
+        (count, last)
+    }
+
+    /// Containers that start bring file systems with them.
+    fn mark_new(&mut self) {
+        let Some(mounts) = &self.mounts else { return };
+        if clock::monotonic().saturating_sub(self.marked) < MARK_NS {
+            return;
+        }
+        let mut poll = libc::pollfd { fd: mounts.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
+        // SAFETY: poll is one valid pollfd; no waiting.
+        let changed = unsafe { libc::poll(&raw mut poll, 1, 0) } > 0;
+        if changed {
+            self.mark_all();
+        } else {
+            self.marked = clock::monotonic();
         }
     }
 
     /// Takes what was executed since the last time, without waiting.
     pub fn read(&mut self) {
+        self.mark_new();
         let Some(mut events) = self.events.take() else { return };
         let now = clock::monotonic();
         let expired = self.kept.iter().take_while(|kept| kept.time.saturating_add(KEPT_NS) < now).count();
@@ -176,7 +207,7 @@ fn split_event(bytes: &[u8]) -> Option<(Event, &[u8])> {
     Some((event, bytes.get(length..)?))
 }
 
-fn mark(events: &OwnedFd, mount: CString) -> io::Result<()> {
+fn mark(events: &File, mount: &CStr) -> io::Result<()> {
     let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
     // SAFETY: events is an open descriptor, mount a string that ends with zero.
     let result =

@@ -1,23 +1,16 @@
 //! The mapped files: each known once, by its build id or inode, and opened when it is first heard of.
 //!
-//! A file is opened by what the kernel says is mapped (/proc/PID/map_files), then by its path as the process sees it, then by its path
-//! as we see it, then from what [`ExecWatch`] kept. Whatever was opened must be the file that was mapped: its build id is compared, or
-//! device and inode where there is none. Paths belong to the traced programs: nothing but a regular file is ever opened for reading.
+//! How a file is opened, and checked to be the one that was mapped, is in [`super::open`]. Here is which files there are.
 
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Mapping, MappingKind};
 
+use super::Mapped;
 use super::exec_watch::ExecWatch;
+use super::open::{Opened, Opener, Refused, Stat, accept, without_deleted};
 use super::space::Backing;
-use super::{Mapped, elf};
 
 /// Most files known in a recording.
 const FILES_MAX: usize = 65_536;
@@ -25,7 +18,7 @@ const FILES_MAX: usize = 65_536;
 const KEYS_MAX: usize = 4 * FILES_MAX;
 /// Most times a file that could not be opened is tried again when it is mapped again.
 const ATTEMPTS_MAX: u32 = 16;
-/// Most inodes remembered as memory without a file.
+/// Most inodes without a name remembered as no ELF files.
 const JIT_INODES_MAX: usize = 4096;
 
 /// A file of the recording: a dense number from 0, which never changes its meaning.
@@ -38,33 +31,6 @@ enum Key {
     BuildId { build_id: Vec<u8>, path: Vec<u8> },
     Inode { dev: u64, inode: u64, generation: u64, path: Vec<u8> },
     Opened { stat: Stat, path: Vec<u8> },
-}
-
-/// What tells an opened file from another, and from itself after it was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Stat {
-    dev: u64,
-    inode: u64,
-    size: u64,
-    mtime: (i64, i64),
-}
-
-impl Stat {
-    fn of(file: &File) -> io::Result<Self> {
-        let meta = file.metadata()?;
-        let mtime = (meta.mtime(), meta.mtime_nsec());
-        Ok(Self { dev: meta.dev(), inode: meta.ino(), size: meta.size(), mtime })
-    }
-}
-
-/// A file that was opened and is the one that was mapped.
-#[derive(Debug)]
-struct Opened {
-    file: File,
-    stat: Stat,
-    ident: elf::Ident,
-    /// No directory has it any more: it cannot be opened again by a path.
-    unlinked: bool,
 }
 
 #[derive(Debug)]
@@ -115,6 +81,7 @@ pub struct Files {
     open_max: usize,
     clock: u64,
     over_limit: u64,
+    opener: Opener,
 }
 
 impl Files {
@@ -128,6 +95,7 @@ impl Files {
             open_max: open_max.max(1),
             clock: 0,
             over_limit: 0,
+            opener: Opener::default(),
         }
     }
 
@@ -145,7 +113,8 @@ impl Files {
             Class::Backing(backing) => return backing,
             class => class,
         };
-        if !self.jit_inodes.is_empty() && self.jit_inodes.contains(&(mapped.dev, mapped.inode)) {
+        // numbers of inodes with names are used again
+        if class == Class::Nameless && self.jit_inodes.contains(&(mapped.dev, mapped.inode)) {
             return Backing::Jit;
         }
         let key = key_of(mapped);
@@ -170,17 +139,32 @@ impl Files {
         entry.source = Source { pid, mapped: mapped.clone() };
         if matches!(entry.state, State::Failed(_)) && entry.attempts < ATTEMPTS_MAX {
             entry.attempts += 1;
-            if let Ok(opened) = open_mapped(pid, mapped, watch) {
-                self.opened(id, opened);
+            match self.open(pid, mapped, watch) {
+                Ok(opened) => self.opened(id, opened),
+                Err(refused) => self.refused(id, refused),
             }
         }
         true
     }
 
+    fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<Opened, Refused> {
+        let kept = || watch.candidates(mapped).find_map(|file| accept(file, mapped));
+        self.opener.open(pid, mapped).or_else(|refused| kept().ok_or(refused))
+    }
+
+    fn refused(&mut self, id: FileId, refused: Refused) {
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.state = State::Failed(refused.reason);
+            if refused.hangs {
+                entry.attempts = ATTEMPTS_MAX;
+            }
+        }
+    }
+
     fn seen_first(&mut self, key: Key, class: Class, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
-        let opened = open_mapped(pid, mapped, watch);
+        let opened = self.open(pid, mapped, watch);
         if is_run_time_code(class, mapped, &opened) {
-            if mapped.inode != 0 {
+            if class == Class::Nameless && mapped.inode != 0 {
                 if self.jit_inodes.len() >= JIT_INODES_MAX {
                     self.jit_inodes.clear();
                 }
@@ -216,11 +200,7 @@ impl Files {
         }
         match opened {
             Ok(opened) => self.opened(id, opened),
-            Err(reason) => {
-                if let Some(entry) = self.entries.get_mut(id.0 as usize) {
-                    entry.state = State::Failed(reason);
-                }
-            }
+            Err(refused) => self.refused(id, refused),
         }
         Backing::File(id)
     }
@@ -318,12 +298,15 @@ impl Files {
     }
 
     fn reopen(&mut self, id: FileId) {
-        let Some(entry) = self.entries.get_mut(id.0 as usize) else { return };
-        let again = open_mapped(entry.source.pid, &entry.source.mapped, &ExecWatch::none());
-        match again {
-            Ok(opened) if Some(opened.stat) == entry.stat => self.opened(id, opened),
-            Ok(_) => entry.state = State::Failed("changed while it was closed for want of descriptors".into()),
-            Err(reason) => entry.state = State::Failed(format!("closed for want of descriptors, then {reason}")),
+        let Some(entry) = self.entries.get(id.0 as usize) else { return };
+        let (source, stat) = (entry.source.clone(), entry.stat);
+        let state = match self.opener.open(source.pid, &source.mapped) {
+            Ok(opened) if Some(opened.stat) == stat => return self.opened(id, opened),
+            Ok(_) => "written to while it was closed for want of descriptors".into(),
+            Err(refused) => format!("closed for want of descriptors, then {}", refused.reason),
+        };
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.state = State::Failed(state);
         }
     }
 
@@ -381,7 +364,7 @@ fn classify(mapped: &Mapped) -> Class {
 }
 
 /// Memory that a file only lends its pages to: no ELF file, and no name that will be there later.
-fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<Opened, String>) -> bool {
+fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<Opened, Refused>) -> bool {
     let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
     let elf = !mapped.build_id.is_empty() || opened.as_ref().is_ok_and(|opened| opened.ident.elf);
     match opened {
@@ -399,144 +382,151 @@ fn key_of(mapped: &Mapped) -> Key {
     }
 }
 
-/// A path without the kernel's " (deleted)", and whether it had that.
-fn without_deleted(path: &[u8]) -> (&[u8], bool) {
-    match path.strip_suffix(b" (deleted)") {
-        Some(path) => (path, true),
-        None => (path, false),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
 
-/// Opens the file behind a mapping.
-fn open_mapped(pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<Opened, String> {
-    let mut failure = Failure::default();
-    let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end));
-    if let Some(opened) = failure.note(open_checked(&exact, mapped), false) {
-        return Ok(opened);
+    use super::*;
+
+    /// No process has this number: files are opened by their paths.
+    const NOBODY: u32 = u32::MAX;
+
+    fn mapped(path: &Path) -> Mapped {
+        let meta = fs::metadata(path).unwrap();
+        let path = path.as_os_str().as_bytes().to_vec();
+        Mapped { start: 0x1000, end: 0x2000, dev: meta.dev(), inode: meta.ino(), path, ..Mapped::default() }
     }
-    let (path, deleted) = without_deleted(&mapped.path);
-    // "//toolong" is no path; a relative one would be ours
-    if path.starts_with(b"/") && !path.starts_with(b"//") {
-        let root = [format!("/proc/{pid}/root").as_bytes(), path].concat();
-        for (path, ours) in [(&root[..], false), (path, true)] {
-            if let Some(opened) = failure.note(open_checked(Path::new(OsStr::from_bytes(path)), mapped), ours) {
-                return Ok(opened);
-            }
+
+    fn see(files: &mut Files, mapped: &Mapped) -> FileId {
+        match files.see(NOBODY, mapped, &ExecWatch::none()) {
+            Backing::File(id) => id,
+            other => panic!("{other:?}"),
         }
     }
-    let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-    if let Some(opened) = failure.note(open_checked(&exe, mapped), false) {
-        return Ok(opened);
+
+    fn contents(files: &mut Files, id: FileId) -> Result<String, String> {
+        let mut text = String::new();
+        let mut file = files.get(id)?.try_clone().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        Ok(text)
     }
-    if let Some(opened) = watch.candidates(mapped).find_map(|file| check(file, mapped).ok()) {
-        return Ok(opened);
+
+    #[test]
+    fn a_file_is_known_once_by_inode_and_build_id() {
+        let mut files = Files::new(10);
+        let exe = std::env::current_exe().unwrap();
+        let by_inode = mapped(&exe);
+        let first = see(&mut files, &by_inode);
+        let build_id = files.mapping(first).unwrap().build_id.clone();
+        assert_eq!(build_id.len(), 20);
+        let by_build_id = Mapped { dev: 0, inode: 0, build_id: build_id.clone(), ..by_inode.clone() };
+        assert_eq!(see(&mut files, &by_build_id), first);
+        assert_eq!(see(&mut files, &by_inode), first);
+        assert_eq!(files.len(), 1);
+        // another path is another mapping of the tape
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("copy");
+        fs::copy(&exe, &copy).unwrap();
+        assert_ne!(see(&mut files, &Mapped { build_id, ..mapped(&copy) }), first);
     }
-    Err(failure.words(deleted))
-}
 
-/// Why a file was not opened: what was met on the way.
-#[derive(Debug, Default)]
-struct Failure {
-    replaced: bool,
-    irregular: bool,
-    denied: bool,
-    last: Option<io::Error>,
-}
-
-/// Why one try failed.
-#[derive(Debug)]
-enum Refusal {
-    /// Not the file that was mapped.
-    Other,
-    /// A directory, device, fifo, …
-    Irregular,
-    Io(io::Error),
-}
-
-impl From<io::Error> for Refusal {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
+    #[test]
+    fn names_tell_what_has_no_file() {
+        let mut files = Files::new(10);
+        let mut backing = |path: &str, inode, end| {
+            let mapped = Mapped { start: 0x1000, end, inode, path: path.into(), ..Mapped::default() };
+            files.see(NOBODY, &mapped, &ExecWatch::none())
+        };
+        let high = 0x7fff_0000_0000;
+        assert_eq!(backing("[vdso]", 0, high), Backing::Vdso);
+        assert_eq!(backing("[vdso]", 0, 0xf7f0_0000), Backing::Unknown);
+        for path in ["", "//anon", "[heap]", "[stack]", "[anon:jit]", "[uprobes]"] {
+            assert_eq!(backing(path, 0, high), Backing::Jit, "{path}");
+        }
+        for path in ["/dev/zero (deleted)", "/memfd:x (deleted)", "/SYSV00000000 (deleted)", "/anon_hugepage (deleted)"]
+        {
+            assert_eq!(backing(path, 7, high), Backing::Jit, "{path}");
+        }
+        // deleted, but it may have been a library
+        assert!(matches!(backing("/gone.so (deleted)", 7, high), Backing::File(_)));
+        assert_eq!(files.failure(FileId(0)), Some("deleted, and its process had ended before it could be opened"));
+        assert_eq!(files.mapping(FileId(0)).unwrap().path, b"/gone.so");
     }
-}
 
-impl Failure {
-    /// Takes a note of a failed try; `ours` = by a path as we see it, whose error says most.
-    fn note(&mut self, result: Result<Opened, Refusal>, ours: bool) -> Option<Opened> {
-        match result {
-            Ok(opened) => return Some(opened),
-            // /proc/PID/exe and a path in our own root are guesses
-            Err(Refusal::Other) => self.replaced |= ours,
-            Err(Refusal::Irregular) => self.irregular |= ours,
-            Err(Refusal::Io(e)) => {
-                self.denied |= matches!(e.kind(), io::ErrorKind::PermissionDenied);
-                if ours || self.last.is_none() {
-                    self.last = Some(e);
-                }
+    #[test]
+    fn the_file_used_longest_ago_is_closed_and_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(2);
+        let paths: Vec<_> = (0..4).map(|i| dir.path().join(i.to_string())).collect();
+        let ids: Vec<FileId> = paths
+            .iter()
+            .map(|path| {
+                fs::write(path, path.as_os_str().as_bytes()).unwrap();
+                see(&mut files, &mapped(path))
+            })
+            .collect();
+        assert_eq!(files.open, ids[2..]);
+        for _ in 0..3 {
+            for (path, id) in paths.iter().zip(&ids) {
+                assert_eq!(contents(&mut files, *id).as_deref(), Ok(path.to_str().unwrap()));
+                assert!(files.open.len() <= 2);
             }
         }
-        None
-    }
-
-    fn words(self, deleted: bool) -> String {
-        if self.replaced {
-            "replaced by another file".into()
-        } else if self.irregular {
-            "not a regular file any more".into()
-        } else if self.denied {
-            "it may not be read (CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH allow it)".into()
-        } else {
-            match self.last {
-                Some(e) if e.kind() != io::ErrorKind::NotFound => e.to_string(),
-                _ if deleted => "deleted, and its process had ended before it could be opened".into(),
-                _ => "not there, and its process had ended before it could be opened".into(),
-            }
+        assert_eq!(files.counts(), Counts { files: 4, failed: 0, over_limit: 0 });
+        // closed, and another file by the time it is wanted
+        fs::remove_file(&paths[0]).unwrap();
+        assert!(
+            contents(&mut files, ids[0]).unwrap_err().starts_with("closed for want of descriptors, then not there")
+        );
+        // one that could not be opened again stays
+        fs::remove_file(&paths[3]).unwrap();
+        let held = mapped(&paths[1]);
+        files.entries[ids[3].0 as usize].unlinked = true;
+        for i in 0..5 {
+            let path = dir.path().join(format!("more{i}"));
+            fs::write(&path, "x").unwrap();
+            see(&mut files, &mapped(&path));
         }
+        assert!(files.get(ids[3]).is_ok());
+        assert_eq!(see(&mut files, &held), ids[1]);
     }
-}
 
-fn open_checked(path: &Path, mapped: &Mapped) -> Result<Opened, Refusal> {
-    check(open_regular(path)?, mapped)
-}
-
-/// Opens a path for reading if it is a regular file. Opening a device can do things, and a fifo waits: so the path is opened
-/// without touching what it names, then that very file is.
-fn open_regular(path: &Path) -> Result<File, Refusal> {
-    let named = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path)?;
-    if !named.metadata()?.is_file() {
-        return Err(Refusal::Irregular);
+    #[test]
+    fn a_file_that_is_written_to_becomes_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "one").unwrap();
+        let mut files = Files::new(10);
+        let first = see(&mut files, &mapped(&path));
+        assert_eq!(see(&mut files, &mapped(&path)), first);
+        fs::write(&path, "another").unwrap();
+        let second = see(&mut files, &mapped(&path));
+        assert_ne!(first, second);
+        assert_eq!(contents(&mut files, first), Err("written to while it was recorded".into()));
+        assert_eq!(contents(&mut files, second).as_deref(), Ok("another"));
+        fs::write(&path, "and again").unwrap();
+        assert_eq!(contents(&mut files, second), Err("written to while it was recorded".into()));
     }
-    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-    Ok(OpenOptions::new().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", named.as_raw_fd()))?)
-}
 
-/// Whether an opened file is the one that was mapped.
-fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(Refusal::Irregular);
+    #[test]
+    fn a_file_that_could_not_be_opened_is_tried_when_it_is_mapped_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside) = (dir.path().join("file"), dir.path().join("aside"));
+        fs::write(&path, "x").unwrap();
+        let mapped = mapped(&path);
+        fs::rename(&path, &aside).unwrap();
+        let mut files = Files::new(10);
+        let id = see(&mut files, &mapped);
+        assert!(files.get(id).is_err());
+        fs::rename(&aside, &path).unwrap();
+        assert_eq!(see(&mut files, &mapped), id);
+        assert!(files.get(id).is_ok());
+        files.close(id);
+        assert!(files.open.is_empty());
+        assert!(files.get(id).is_ok());
     }
-    let stat = Stat::of(&file)?;
-    let ident = elf::ident(&file);
-    let same = if mapped.build_id.is_empty() {
-        same_inode(mapped, &stat) && same_generation(mapped, &file)
-    } else {
-        ident.build_id == mapped.build_id
-    };
-    if same { Ok(Opened { file, stat, ident, unlinked: meta.nlink() == 0 }) } else { Err(Refusal::Other) }
-}
-
-/// overlayfs and btrfs show stat(2) another device than the kernel's own, one without a block device (major 0).
-fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
-    let differs = mapped.dev != stat.dev && libc::major(mapped.dev) != 0 && libc::major(stat.dev) != 0;
-    mapped.inode == stat.inode && !differs
-}
-
-/// File systems give the number of a deleted inode to the next file.
-fn same_generation(mapped: &Mapped, file: &File) -> bool {
-    /// _IOR('v', 1, long); the kernel writes an int.
-    const FS_IOC_GETVERSION: libc::Ioctl = 0x8008_7601u32 as libc::Ioctl;
-    let mut generation = 0i64;
-    // SAFETY: generation has room for a long; file systems that do not know the request fail.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION, &raw mut generation) };
-    mapped.generation == 0 || result != 0 || generation as u32 == mapped.generation as u32
 }

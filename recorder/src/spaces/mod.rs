@@ -14,6 +14,7 @@
 pub mod elf;
 pub mod exec_watch;
 pub mod files;
+pub mod open;
 pub mod proc_maps;
 pub mod ring;
 pub mod sideband;
