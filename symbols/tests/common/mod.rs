@@ -101,7 +101,11 @@ pub fn resolver(debug_dirs: Vec<PathBuf>) -> Resolver {
 }
 
 pub fn run(program: &str, arguments: &[&str], dir: &Path) -> Output {
-    let output = Command::new(program).args(arguments).current_dir(dir).output();
+    run_with(program, arguments, dir, &[])
+}
+
+pub fn run_with(program: &str, arguments: &[&str], dir: &Path, environment: &[(&str, &str)]) -> Output {
+    let output = Command::new(program).args(arguments).current_dir(dir).envs(environment.iter().copied()).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
