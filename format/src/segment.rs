@@ -6,7 +6,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::message::{BLOCK_BYTES, MAX_ADDRESS, SWITCH_BYTES, URING_BYTES, WAKEUP_BYTES};
+use crate::message::{
+    ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SWITCH_BYTES, URING_BYTES,
+    WAKEUP_BYTES, mapping_bytes,
+};
 use crate::model::{
     Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, Mapping, NetState, Node, ProcessEvent, Sample,
     SignalEvent, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
@@ -22,6 +25,11 @@ pub const MAX_VALUE: usize = 1 << 20;
 pub const MAX_ANCESTORS: usize = 256;
 /// Bytes kept of an ancestor's comm; the kernel's are shorter.
 const MAX_COMM: usize = 64;
+/// Bytes kept of a mapping's path and build id, and of a source file's name: the kernel's PATH_MAX.
+pub const MAX_PATH: usize = 4096;
+/// Estimated bytes of stacks at which a segment is full. Less than [`FULL_BYTES`]: one stack of 1,000 frames, each in a
+/// mapping of its own with a path of 4 KiB, must still fit.
+const FULL_STACKS: usize = 3 << 20;
 /// ABIs and numbers below these are looked up in a table, the rest in a map.
 const TABLE: (u8, u32) = (8, 1024);
 
@@ -87,6 +95,8 @@ impl SegmentData {
             self.signals.len(),
             self.nets.len(),
             self.urings.len(),
+            self.samples.len(),
+            self.stacks.attached.len(),
         ]
         .into_iter()
         .max()
@@ -112,6 +122,7 @@ pub struct SegmentBuilder {
     process_bytes: usize,
     signal_bytes: usize,
     net_bytes: usize,
+    mapping_bytes: usize,
 }
 
 impl SegmentBuilder {
@@ -132,6 +143,7 @@ impl SegmentBuilder {
             process_bytes: 0,
             signal_bytes: 0,
             net_bytes: 0,
+            mapping_bytes: 0,
         }
     }
 
@@ -282,15 +294,19 @@ impl SegmentBuilder {
         self.data.samples.len() as u32 - 1
     }
 
-    /// Index of `mapping` in this segment's mappings.
+    /// Index of `mapping` in this segment's mappings. Of path and build id the first [`MAX_PATH`] bytes are kept.
     pub fn intern_mapping(&mut self, mapping: &Mapping) -> u32 {
         if let Some(&id) = self.mapping_ids.get(mapping) {
             return id;
         }
-        let id = self.data.stacks.mappings.len() as u32;
-        self.data.stacks.mappings.push(mapping.clone());
-        self.mapping_ids.insert(mapping.clone(), id);
-        id
+        let cut = cut_mapping(mapping);
+        let mappings = &mut self.data.stacks.mappings;
+        let bytes = &mut self.mapping_bytes;
+        *self.mapping_ids.entry(cut).or_insert_with_key(|cut| {
+            *bytes += mapping_bytes(cut);
+            mappings.push(cut.clone());
+            mappings.len() as u32 - 1
+        })
     }
 
     /// Index of `frame` in this segment's frames; its mapping is what [`Self::intern_mapping`] gave.
@@ -339,12 +355,21 @@ impl SegmentBuilder {
             d.wakeups.len() * WAKEUP_BYTES,
             d.blocks.len() * BLOCK_BYTES,
             d.urings.len() * URING_BYTES,
+            d.samples.len() * SAMPLE_BYTES,
+            self.stack_bytes(),
         ];
         let lists = [args, fds, bytes, gaps, dict, self.process_bytes, self.signal_bytes, self.net_bytes];
         lists.into_iter().chain(columns).max().unwrap_or(0)
     }
 
-    /// Whether nothing was pushed. Interned tasks, calls and names alone are nothing.
+    /// Estimate, from above, of the bytes of the stacks' block.
+    fn stack_bytes(&self) -> usize {
+        let s = &self.data.stacks;
+        let columns = s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len() * ATTACHED_BYTES;
+        self.mapping_bytes + columns
+    }
+
+    /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone are nothing.
     pub fn is_empty(&self) -> bool {
         self.data.most_rows() == 0 && self.data.processes.is_empty() && self.data.gaps.is_empty()
     }
@@ -352,7 +377,7 @@ impl SegmentBuilder {
     /// Whether it is time to [`Self::finish`]. Ask after each push: a segment that goes on past this may become too large
     /// for a block, which [`crate::encode::Encoder::segment`] refuses.
     pub fn is_full(&self) -> bool {
-        self.data.most_rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES
+        self.data.most_rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES || self.stack_bytes() >= FULL_STACKS
     }
 
     /// Closes the window: what ends at `window_end` or later belongs to the next segment.
@@ -390,6 +415,12 @@ fn same(a: &Task, b: &Task) -> bool {
         && (*ns_tid, *ns_pid, *ppid) == (b.ns_tid, b.ns_pid, b.ppid)
         && bytes(comm, &b.comm)
         && bytes(exe, &b.exe)
+}
+
+/// A mapping as the format can hold it.
+pub(crate) fn cut_mapping(mapping: &Mapping) -> Mapping {
+    let head = |bytes: &[u8]| bytes.get(..MAX_PATH).unwrap_or(bytes).to_vec();
+    Mapping { build_id: head(&mapping.build_id), path: head(&mapping.path), ..*mapping }
 }
 
 /// Cuts a value to [`MAX_VALUE`] and says so in its status.
@@ -509,7 +540,7 @@ mod tests {
         fill("nets", |b, r| {
             b.push_net(NetState { ts: r, saddr: vec![1; 40], daddr: vec![2; 16], ..NetState::default() });
         });
-        fill("signals", |b, r| b.push_signal(SignalEvent { ts: r, ..signal() }));
+        fill("signals", |b, r| _ = b.push_signal(SignalEvent { ts: r, ..signal() }));
         let ancestors = vec![Ancestor { comm: vec![b'x'; 3000], ..Ancestor::default() }; 300];
         fill("long signals", |b, r| {
             let (sender_ancestors, target_ancestors) = (ancestors.clone(), ancestors.clone());
