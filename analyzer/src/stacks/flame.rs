@@ -80,8 +80,7 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let text = draw(Metric::Count);
-        for part in ["a &lt; b", "main (4 events, 100.00%)", "read_[k] (3 events, 75.00%)", "op&lt;int&gt; x (1 events"]
-        {
+        for part in ["a &lt; b", "main (4 events, 100.00%)", "read (3 events, 75.00%)", "op&lt;int&gt; x (1 events"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(text, draw(Metric::Count));

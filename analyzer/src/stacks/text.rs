@@ -182,7 +182,7 @@ mod tests {
         let (text, left) = print(Order::Caller, 2.0, usize::MAX);
         let expected = "\
 # Children      Self  Command  Shared Object  Symbol
-# ........  ........  .......  .............  ..............................................
+# ........  ........  .......  .............  ..................................................
 #
     91.00%     0.00%  app      app            [.] main
             |
