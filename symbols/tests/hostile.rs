@@ -261,3 +261,23 @@ fn the_child_keeps_nothing_open_and_is_confined() {
     drop(resolver);
     assert!(!Path::new(&format!("/proc/{pid}/fd/0")).exists(), "the child lives on");
 }
+
+#[test]
+fn memory_is_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = build_c(dir.path(), &[]);
+    let addresses = instructions(&path, &["<outer>"]);
+    let offsets = offsets(&path, &addresses);
+    let limits = Limits { memory: 64 << 20, ..Limits::default() };
+    let mut resolver = Resolver::with_limits(common::command(), Vec::new(), limits);
+    let expected = look_up(&mut resolver, &path, &offsets).unwrap();
+    // Unpacks to 200 MiB.
+    run("sh", &["-c", "head -c 200M /dev/zero | xz -0 > zeros.xz"], dir.path());
+    fs::copy(&path, dir.path().join("bomb")).unwrap();
+    run("strip", &["-s", "bomb"], dir.path());
+    run("objcopy", &["--add-section", ".gnu_debugdata=zeros.xz", "bomb"], dir.path());
+    let found = look_up(&mut resolver, &dir.path().join("bomb"), &offsets);
+    assert!(found.as_ref().map_or(true, |found| found.iter().all(Vec::is_empty)), "{found:?}");
+    eprintln!("{:?}", found.map(|found| found.len()));
+    assert_eq!(look_up(&mut resolver, &path, &offsets).unwrap(), expected);
+}
