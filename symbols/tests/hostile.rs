@@ -171,9 +171,9 @@ fn a_child_that_is_none() {
         // gives back what it got, which is a length out of bounds or an unknown answer
         (vec!["/bin/sh".into(), "-c".into(), "exec cat <&0 >&0".into()], "nonsense"),
         (vec!["/bin/sh".into(), "-c".into(), "kill -SEGV $$".into()], "signal 11 (SIGSEGV)"),
-        (vec!["/bin/sh".into(), "-c".into(), r"printf '\377\377\377\377' >&0".into()], "nonsense"),
+        (vec!["/bin/sh".into(), "-c".into(), r"printf '\377\377\377\377' >&0; exec sleep 9".into()], "nonsense"),
         (
-            vec!["/bin/sh".into(), "-c".into(), r"printf '\005\000\000\000\000abcd' >&0; sleep 9".into()],
+            vec!["/bin/sh".into(), "-c".into(), r"printf '\005\000\000\000\000abcd' >&0; exec sleep 9".into()],
             "another program",
         ),
     ] {
