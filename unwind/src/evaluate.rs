@@ -23,6 +23,12 @@ impl<R: Reader> EvaluationStorage<R> for Storage {
     type Result = [Piece<R>; 1];
 }
 
+/// Compilers do not say where an epilogue takes a register off the stack: its rule goes on to name the place, now just below the stack pointer.
+/// The register has its value already.
+fn is_popped(address: u64, registers: &Registers) -> bool {
+    address < registers.sp()
+}
+
 /// By the rules of nearly all code.
 #[inline]
 pub(crate) fn apply(rule: &Rule, registers: &Registers, stack: &StackCopy<'_>) -> Result<Registers, End> {
@@ -35,8 +41,9 @@ pub(crate) fn apply(rule: &Rule, registers: &Registers, stack: &StackCopy<'_>) -
     caller.0[IP] = stack.word(cfa.wrapping_add_signed(rule.return_address.into()))?;
     caller.0[RSP] = cfa;
     for (register, offset) in CALLEE_SAVED.into_iter().zip(rule.saved) {
-        if offset != SAME {
-            caller.0[register] = stack.word(cfa.wrapping_add_signed(offset.into()))?;
+        let address = cfa.wrapping_add_signed(offset.into());
+        if offset != SAME && !is_popped(address, registers) {
+            caller.0[register] = stack.word(address)?;
         }
     }
     Ok(caller)
@@ -68,10 +75,22 @@ pub(crate) fn evaluate(
         let value = match rule {
             RegisterRule::Undefined if is_return_address => return Ok(None),
             RegisterRule::Undefined | RegisterRule::SameValue => continue,
+            RegisterRule::Offset(offset)
+                if !is_return_address && is_popped(cfa.wrapping_add_signed(*offset), registers) =>
+            {
+                continue;
+            }
             RegisterRule::Offset(offset) => stack.word(cfa.wrapping_add_signed(*offset))?,
             RegisterRule::ValOffset(offset) => cfa.wrapping_add_signed(*offset),
             RegisterRule::Register(other) => eval.register(*other)?,
-            RegisterRule::Expression(e) => stack.word(eval.expression(*e, Some(cfa))?)?,
+            RegisterRule::Expression(e) => {
+                let address = eval.expression(*e, Some(cfa))?;
+                // GCC goes on to say "where rbp points" in the epilogue of a function that realigned its stack, when rbp is the caller's again.
+                if !rules.signal && !is_return_address && !(registers.sp()..cfa).contains(&address) {
+                    continue;
+                }
+                stack.word(address)?
+            }
             RegisterRule::ValExpression(e) => eval.expression(*e, Some(cfa))?,
             _ => return Err(End::BadMemory),
         };

@@ -277,14 +277,16 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
     registers.0[RBP] == 0 && (entry_at(registers.sp()) || entry_at(registers.sp().wrapping_add(8)))
 }
 
-/// A syscall (it leaves the instruction pointer in rcx) has returned 0, and a function to run stands in rdx (clone3) or on the stack (clone).
+/// A syscall (it leaves the instruction pointer in rcx) has returned 0 just before, and a function to run stands in rdx (clone3) or on the stack (clone).
 fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let [rax, rdx, rcx, ..] = registers.0;
     let is_function = |address: u64| match space.code(address) {
         Code::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
         _ => false,
     };
-    rax == 0 && rcx == registers.ip() && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
+    rax == 0
+        && registers.ip().wrapping_sub(rcx) < 16
+        && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
 }
 
 /// The word at the stack pointer as return address, if it is one of code with rules.
