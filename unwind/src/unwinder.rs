@@ -11,7 +11,7 @@
 //!
 //! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer. For an instruction that ran in
 //! a file which has rules elsewhere, the word at the stack pointer is tried before: assembler without rules is mostly a leaf, clone's parent side
-//! for one.
+//! for one. A signal's trampoline without rules (musl, Go) is known by what the kernel left on the stack; that is no guess.
 //!
 //! **Bounds.** The stack pointer grows from frame to frame, but once for each instruction that ran it may stay (vfork takes its return
 //! address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and expressions.
@@ -194,11 +194,11 @@ impl Unwinder {
                 }
                 step.unwrap_or_else(|| {
                     let leaf = frame.exact && module.has_rules();
-                    (without_rules(space, frame, stack, leaf, End::NoUnwindInfo), false)
+                    without_rules(space, frame, stack, leaf, End::NoUnwindInfo)
                 })
             }
-            Code::NoFile => (without_rules(space, frame, stack, false, End::NoFile), false),
-            Code::Jit => (without_rules(space, frame, stack, false, End::Jit), false),
+            Code::NoFile => without_rules(space, frame, stack, false, End::NoFile),
+            Code::Jit => without_rules(space, frame, stack, false, End::Jit),
             // A call through a null pointer has left its return address. Elsewhere the way here was wrong already.
             Code::Nothing if frame.exact => {
                 (leaf_caller(space, frame, stack).unwrap_or(Step::End(End::NoMapping)), false)
@@ -258,13 +258,48 @@ impl Unwinder {
     }
 }
 
-/// A top that has no rules, or a guess. `leaf`: the return address may stand at the stack pointer. `reason`: why there are no rules.
-fn without_rules(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'_>, leaf: bool, reason: End) -> Step {
+/// A top that has no rules, a signal's frame, or a guess; and whether it was a signal's. `leaf`: the return address may stand at the stack
+/// pointer. `reason`: why there are no rules.
+fn without_rules(
+    space: &dyn AddressSpace,
+    frame: &Frame,
+    stack: &StackCopy<'_>,
+    leaf: bool,
+    reason: End,
+) -> (Step, bool) {
+    if let Some(registers) = interrupted(space, &frame.registers, stack) {
+        return (Step::Caller { registers, guessed: false }, true);
+    }
     if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(space, &frame.registers, stack) {
-        return Step::End(End::Complete);
+        return (Step::End(End::Complete), false);
     }
     let caller = if leaf { leaf_caller(space, frame, stack) } else { None };
-    caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason))
+    (caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason)), false)
+}
+
+/// The registers that a signal interrupted, where the stack pointer is at the `struct ucontext` that the kernel has put there (the trampolines of
+/// musl and Go have no rules). Its layout is fixed by the ABI; the segment registers, the flags and the pointer to the floating point state tell it
+/// from anything else.
+fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
+    // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
+    const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, IP];
+    let sp = registers.sp();
+    let word = |i: u64| stack.word(sp.wrapping_add(i * 8)).ok();
+    let (segments, flags) = (word(23)?, word(22)?);
+    let user_code = segments & 0xffff == 0x33 && matches!(segments >> 48, 0 | 0x2b);
+    // Bit 1 of the flags is always set, bit 9 (interrupts) is in user mode; 22 and up are none.
+    if !user_code || flags & 0x202 != 0x202 || flags >> 22 != 0 || word(0)? > 0xff {
+        return None;
+    }
+    let state = word(28)?;
+    if state != 0 && !(state.is_multiple_of(16) && state.wrapping_sub(sp) < SIGNAL_FRAME) {
+        return None;
+    }
+    let mut interrupted = Registers::default();
+    for (i, register) in ORDER.into_iter().enumerate() {
+        interrupted.0[register] = word(5 + i as u64)?;
+    }
+    (!matches!(space.code(interrupted.ip()), Code::Nothing)).then_some(interrupted)
 }
 
 /// rbp is 0, and at the stack pointer (or one word above, where it was aligned) stand argc and argv with its end.

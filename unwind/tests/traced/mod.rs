@@ -252,6 +252,16 @@ impl Space {
         loaded.function(address - bias)
     }
 
+    /// The file at an address.
+    pub fn path(&self, address: u64) -> Option<&PathBuf> {
+        let (.., loaded) = self.regions.iter().find(|(s, e, ..)| (*s..*e).contains(&address))?;
+        loaded.as_ref().map(|l| &l.path)
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.regions.iter().filter_map(|(.., l)| l.as_ref()).map(|l| l.path.as_path())
+    }
+
     /// For messages: file, function and address.
     pub fn describe(&self, address: u64) -> String {
         match self.regions.iter().find(|(s, e, ..)| (*s..*e).contains(&address)) {
