@@ -29,24 +29,27 @@ fn is_popped(address: u64, registers: &Registers) -> bool {
     address < registers.sp()
 }
 
-/// By the rules of nearly all code.
+/// By the rules of nearly all code. `registers` become the caller's; after an error they are half of each.
 #[inline]
-pub(crate) fn apply(rule: &Rule, registers: &Registers, stack: &StackCopy<'_>) -> Result<Registers, End> {
+pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_>) -> Result<(), End> {
     let base = registers.get(rule.cfa_register.into()).ok_or(End::BadMemory)?;
     let mut cfa = base.wrapping_add_signed(rule.cfa_offset.into());
     if rule.cfa_is_loaded {
         cfa = stack.word(cfa)?;
     }
-    let mut caller = *registers;
-    caller.0[IP] = stack.word(cfa.wrapping_add_signed(rule.return_address.into()))?;
-    caller.0[RSP] = cfa;
+    let return_address = stack.word(cfa.wrapping_add_signed(rule.return_address.into()))?;
     for (register, offset) in CALLEE_SAVED.into_iter().zip(rule.saved) {
+        if offset == SAME {
+            continue;
+        }
         let address = cfa.wrapping_add_signed(offset.into());
-        if offset != SAME && !is_popped(address, registers) {
-            caller.0[register] = stack.word(address)?;
+        if !is_popped(address, registers) {
+            registers.0[register] = stack.word(address)?;
         }
     }
-    Ok(caller)
+    registers.0[IP] = return_address;
+    registers.0[RSP] = cfa;
+    Ok(())
 }
 
 /// By any rules. Registers without a rule keep their value, as every unwinder on Linux has it. None: the return address is undefined, there

@@ -28,6 +28,8 @@ const BUDGET: u64 = 1 << 19;
 const SIGNAL_FRAME: u64 = 64 << 10;
 /// Most arguments of a program looked at; the first word of a stack.
 const MAX_ARGC: u64 = 1 << 20;
+/// Most bytes of arguments and environment believed in; the kernel allows a quarter of the stack's limit, and 6 MiB.
+const MAX_ARGUMENTS: u64 = 64 << 20;
 
 /// A copy of the stack from the stack pointer upwards.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +117,10 @@ pub struct Unwinder {
 
 /// Where the way to the caller is known.
 enum Step {
-    Caller { registers: Registers, guessed: bool },
+    /// The frame's registers are now the caller's.
+    Caller {
+        guessed: bool,
+    },
     End(End),
 }
 
@@ -147,24 +152,24 @@ impl Unwinder {
         let mut budget = BUDGET;
         let mut switched = false;
         for _ in 0..limit {
-            let (step, signal) = self.step(space, &frame, stack, &mut budget);
-            let address = frame.registers.ip();
+            let (address, sp) = (frame.registers.ip(), frame.registers.sp());
+            let (step, signal) = self.step(space, &mut frame, stack, &mut budget);
             frames.push(Found { address, exact: frame.exact, signal, guessed: frame.guessed });
-            let (caller, guessed) = match step {
-                Step::Caller { registers, guessed } => (registers, guessed),
+            let guessed = match step {
+                Step::Caller { guessed } => guessed,
                 Step::End(End::Cut) if switched => return End::OtherStack,
                 Step::End(end) => return end,
             };
-            let (sp, next) = (frame.registers.sp(), caller.sp());
+            let next = frame.registers.sp();
             let grows = next > sp || next == sp && frame.exact || signal && next < stack.base;
             if !grows {
                 return End::BadMemory;
             }
-            if caller.ip() == 0 {
+            if frame.registers.ip() == 0 {
                 return End::Complete;
             }
             switched |= signal && next.wrapping_sub(sp) > SIGNAL_FRAME;
-            frame = Frame { registers: caller, exact: signal, guessed, first: false };
+            (frame.exact, frame.guessed, frame.first) = (signal, guessed, false);
         }
         End::TooDeep
     }
@@ -178,7 +183,7 @@ impl Unwinder {
     fn step(
         &mut self,
         space: &dyn AddressSpace,
-        frame: &Frame,
+        frame: &mut Frame,
         stack: &StackCopy<'_>,
         budget: &mut u64,
     ) -> (Step, bool) {
@@ -213,18 +218,21 @@ impl Unwinder {
         module: &Module,
         id: u32,
         address: u64,
-        frame: &Frame,
+        frame: &mut Frame,
         stack: &StackCopy<'_>,
         budget: &mut u64,
     ) -> Option<(Step, bool)> {
-        let registers = &frame.registers;
+        let registers = &mut frame.registers;
         let known = match self.cache.get(id, address) {
             Some(known) => known,
             None => match module.rules(address, &mut self.context, budget) {
                 Ok(rules) => {
                     let Some(known) = Known::of(&rules) else {
                         let step = match evaluate(&rules, registers, stack, budget) {
-                            Ok(Some(registers)) => Step::Caller { registers, guessed: false },
+                            Ok(Some(caller)) => {
+                                *registers = caller;
+                                Step::Caller { guessed: false }
+                            }
                             Ok(None) => Step::End(End::Complete),
                             Err(end) => Step::End(end),
                         };
@@ -246,7 +254,7 @@ impl Unwinder {
         match known {
             Known::Rule(rule) => {
                 let step = match apply(&rule, registers, stack) {
-                    Ok(registers) => Step::Caller { registers, guessed: false },
+                    Ok(()) => Step::Caller { guessed: false },
                     Err(end) => Step::End(end),
                 };
                 Some((step, rule.signal))
@@ -262,13 +270,14 @@ impl Unwinder {
 /// pointer. `reason`: why there are no rules.
 fn without_rules(
     space: &dyn AddressSpace,
-    frame: &Frame,
+    frame: &mut Frame,
     stack: &StackCopy<'_>,
     leaf: bool,
     reason: End,
 ) -> (Step, bool) {
     if let Some(registers) = interrupted(space, &frame.registers, stack) {
-        return (Step::Caller { registers, guessed: false }, true);
+        frame.registers = registers;
+        return (Step::Caller { guessed: false }, true);
     }
     if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(space, &frame.registers, stack) {
         return (Step::End(End::Complete), false);
@@ -302,14 +311,16 @@ fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCop
     (!matches!(space.code(interrupted.ip()), Code::Nothing)).then_some(interrupted)
 }
 
-/// rbp is 0, and at the stack pointer (or one word above, where it was aligned) stand argc and argv with its end.
+/// rbp is 0, and at the stack pointer, or up to two words above where `_start` has pushed some, stand argc and argv with its end. The kernel
+/// puts the arguments' bytes above it all.
 fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let entry_at = |sp: u64| {
-        let Ok(argc @ 0..MAX_ARGC) = stack.word(sp) else { return false };
-        let word = |i: u64| stack.word(sp.wrapping_add(8 + i * 8));
-        word(argc) == Ok(0) && (argc == 0 || matches!(word(0), Ok(1..)) && matches!(word(argc - 1), Ok(1..)))
+        let Ok(argc @ 1..MAX_ARGC) = stack.word(sp) else { return false };
+        let argument = |i: u64| stack.word(sp.wrapping_add(8 + i * 8));
+        let is_above = |argument: Result<u64, End>| argument.is_ok_and(|a| a > sp && a - sp < MAX_ARGUMENTS);
+        is_above(argument(0)) && is_above(argument(argc - 1)) && argument(argc) == Ok(0)
     };
-    registers.0[RBP] == 0 && (entry_at(registers.sp()) || entry_at(registers.sp().wrapping_add(8)))
+    registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(registers.sp().wrapping_add(above)))
 }
 
 /// A syscall (it leaves the instruction pointer in rcx) has returned 0 just before, and a function to run stands in rdx (clone3) or on the stack (clone).
@@ -325,20 +336,19 @@ fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackC
 }
 
 /// The word at the stack pointer as return address, if it is one of code with rules.
-fn leaf_caller(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'_>) -> Option<Step> {
+fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
     let address = stack.word(sp).ok()?;
     let Code::Module { module, bias, .. } = space.code(address.wrapping_sub(1)) else { return None };
     if !module.covers(address.wrapping_sub(1).wrapping_sub(bias)) {
         return None;
     }
-    let mut registers = frame.registers;
-    registers.0[IP] = address;
-    registers.0[RSP] = sp.wrapping_add(8);
-    Some(Step::Caller { registers, guessed: true })
+    frame.registers.0[IP] = address;
+    frame.registers.0[RSP] = sp.wrapping_add(8);
+    Some(Step::Caller { guessed: true })
 }
 
-fn by_frame_pointer(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'_>, reason: End) -> Step {
+fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: End) -> Step {
     let rbp = frame.registers.0[RBP];
     if rbp == 0 && frame.guessed {
         return Step::End(End::Complete);
@@ -358,9 +368,9 @@ fn by_frame_pointer(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'
     if matches!(space.code(address.wrapping_sub(1)), Code::Nothing) && address != 0 {
         return Step::End(reason);
     }
-    let mut registers = frame.registers;
+    let registers = &mut frame.registers;
     registers.0[IP] = address;
     registers.0[RBP] = saved;
     registers.0[RSP] = rbp.wrapping_add(16);
-    Step::Caller { registers, guessed: true }
+    Step::Caller { guessed: true }
 }

@@ -125,8 +125,6 @@ impl Traced {
         self.wait()
     }
 
-    /// Another thread of the program.
-
     pub fn event_message(&self) -> u64 {
         let mut message = 0u64;
         // SAFETY: `message` lives through the call.
@@ -256,6 +254,10 @@ impl Space {
     pub fn path(&self, address: u64) -> Option<&PathBuf> {
         let (.., loaded) = self.regions.iter().find(|(s, e, ..)| (*s..*e).contains(&address))?;
         loaded.as_ref().map(|l| &l.path)
+    }
+
+    pub fn start_of(&self, path: &str) -> u64 {
+        self.regions.iter().find(|(.., l)| l.as_ref().is_some_and(|l| l.path == Path::new(path))).unwrap().0
     }
 
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
