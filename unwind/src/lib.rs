@@ -8,12 +8,15 @@ mod bytes;
 mod cfi;
 mod elf;
 mod evaluate;
+mod exercise;
 mod module;
 mod registers;
 mod rules;
 mod stack;
 mod unwinder;
 
+#[doc(hidden)]
+pub use exercise::exercise;
 pub use module::{Limits, Module, ModuleError};
 pub use registers::Registers;
 pub use unwinder::{AddressSpace, Code, End, Found, StackCopy, Unwinder};
