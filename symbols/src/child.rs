@@ -1,0 +1,113 @@
+//! The child's side: limits, then one file after the other.
+
+mod limits;
+mod reader;
+mod separate;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::wire::{self, In, Out};
+use reader::Reader;
+
+/// The child's side: takes requests from its standard input, a socket, until that ends. To be called first thing in main.
+pub fn run_child() -> ExitCode {
+    if limits::confine().is_err() {
+        return ExitCode::FAILURE;
+    }
+    let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
+    let mut child = Child::default();
+    while let Ok(Some((message, fd))) = crate::socket::receive(&socket, wire::LONGEST_REQUEST, None) {
+        let Some(answer) = child.answer(&message, fd) else { return ExitCode::FAILURE };
+        if crate::socket::send(&socket, &answer.0, None, None).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+#[derive(Default)]
+struct Child {
+    cpu_seconds: u32,
+    debug_dirs: Vec<PathBuf>,
+    reader: Option<Reader>,
+}
+
+impl Child {
+    /// None = the request makes no sense.
+    fn answer(&mut self, message: &[u8], fd: Option<OwnedFd>) -> Option<Out> {
+        let mut input = In(message);
+        match input.u8()? {
+            wire::SETUP => self.set_up(&mut input),
+            wire::OPEN => {
+                self.reader = None;
+                limits::more_cpu(self.cpu_seconds);
+                let build_id = input.bytes(wire::LONGEST_STRING)?;
+                let path = input.bytes(wire::LONGEST_STRING)?;
+                Some(match Reader::open(fd?.into(), build_id, path, &self.debug_dirs) {
+                    Ok(reader) => {
+                        self.reader = Some(reader);
+                        Out::new(wire::OK)
+                    }
+                    Err(why) => failed(&why),
+                })
+            }
+            wire::NAMES => {
+                let n = input.count(wire::MOST_OFFSETS)?;
+                let offsets = (0..n).map(|_| input.u64()).collect::<Option<Vec<_>>>()?;
+                Some(match self.reader.as_ref()?.names(&offsets) {
+                    Ok(names) => all_that_fit(&names),
+                    Err(why) => failed(&why),
+                })
+            }
+            wire::CLOSE => {
+                self.reader = None;
+                limits::give_memory_back();
+                Some(Out::new(wire::OK))
+            }
+            _ => None,
+        }
+    }
+
+    fn set_up(&mut self, input: &mut In<'_>) -> Option<Out> {
+        limits::memory(input.u64()?).ok()?;
+        self.cpu_seconds = input.u32()?;
+        for _ in 0..input.count(wire::MOST_OFFSETS)? {
+            self.debug_dirs.push(bytes_to_path(input.bytes(wire::LONGEST_STRING)?));
+        }
+        let mut out = Out::new(wire::OK);
+        out.u32(wire::MAGIC);
+        Some(out)
+    }
+}
+
+fn failed(why: &str) -> Out {
+    let mut out = Out::new(wire::FAILED);
+    out.bytes(&why.as_bytes()[..why.len().min(wire::LONGEST_REASON)]);
+    out
+}
+
+fn all_that_fit(names: &[Vec<systape_format::model::Function>]) -> Out {
+    let mut out = Out::new(wire::OK);
+    out.u32(0);
+    let mut fit = 0u32;
+    for functions in names {
+        let before = out.0.len();
+        out.functions(functions);
+        if out.0.len() > wire::LONGEST_ANSWER {
+            out.0.truncate(before);
+            break;
+        }
+        fit += 1;
+    }
+    out.0[1..5].copy_from_slice(&fit.to_ne_bytes());
+    out
+}
+
+fn bytes_to_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}

@@ -1,0 +1,204 @@
+//! Names in one file, from the best source of each.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use blazesym::symbolize::source::{Elf as ElfSource, Source};
+use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
+use systape_format::model::Function;
+
+use super::{bytes_to_path, separate};
+use crate::demangle::demangle;
+use crate::elf::Elf;
+use crate::wire::{LONGEST_STRING, MOST_FUNCTIONS};
+
+/// Stands for a function whose name is not known but which functions with names were inlined into, or which was inlined.
+const UNNAMED: &str = "[unknown]";
+
+/// A file being looked up in, and the files with its debug information.
+pub(super) struct Reader {
+    elf: Elf,
+    /// Headers of the debug file.
+    debug: Option<Elf>,
+    /// Best first.
+    sources: Vec<Place>,
+    symbolizer: Symbolizer,
+    /// Kept open: the sources name them by number.
+    _files: Vec<File>,
+}
+
+/// Where names are.
+struct Place {
+    source: Source<'static>,
+    /// In the DWARF, not in the symbol table.
+    dwarf: bool,
+    /// In the debug file.
+    debug: bool,
+}
+
+impl Place {
+    fn new(file: &File, dwarf: bool, debug: bool) -> Self {
+        let mut elf = ElfSource::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        elf.debug_syms = dwarf;
+        Self { source: Source::Elf(elf), dwarf, debug }
+    }
+}
+
+impl Reader {
+    pub fn open(file: File, build_id: &[u8], path: &[u8], debug_dirs: &[PathBuf]) -> Result<Self, String> {
+        let elf = Elf::read(&file)?;
+        if !build_id.is_empty() && elf.build_id != build_id {
+            return Err(format!("it is another file: its build id is {}, not {}", hex(&elf.build_id), hex(build_id)));
+        }
+        let path: &Path = &bytes_to_path(path);
+        let debug = if elf.has_dwarf { None } else { separate::find(&file, &elf, path, debug_dirs) };
+        let mut sources = Vec::new();
+        if elf.has_dwarf {
+            sources.push(Place::new(&file, true, false));
+        }
+        if let Some((file, elf)) = &debug {
+            sources.push(Place::new(file, elf.has_dwarf, true));
+            if elf.has_dwarf {
+                sources.push(Place::new(file, false, true));
+            }
+        }
+        sources.push(Place::new(&file, false, false));
+        let symbolizer = Symbolizer::builder()
+            .enable_demangling(false)
+            .enable_auto_reload(false)
+            // for files that share their debug information with others (dwz)
+            .set_debug_dirs(Some(debug_dirs))
+            .build();
+        let mut files = vec![file];
+        let debug = debug.map(|(file, elf)| {
+            files.push(file);
+            elf
+        });
+        Ok(Self { elf, debug, sources, symbolizer, _files: files })
+    }
+
+    /// The functions at each offset.
+    pub fn names(&self, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+        let mut names = vec![Vec::new(); offsets.len()];
+        let mut open: Vec<(usize, u64)> = Vec::with_capacity(offsets.len());
+        for (i, offset) in offsets.iter().enumerate() {
+            let address = self.elf.address(*offset);
+            if self.elf.is_debug_file && address.and_then(|address| self.elf.code_at(address)).is_none() {
+                return Err(format!(
+                    "the debug file has no code at offset {offset:#x} of the program; the program itself is needed"
+                ));
+            }
+            open.extend(address.map(|address| (i, address)));
+        }
+        let mut error = None;
+        let mut worked = false;
+        for source in &self.sources {
+            if open.is_empty() {
+                break;
+            }
+            let addresses: Vec<u64> = open.iter().map(|(_, address)| *address).collect();
+            match self.symbolizer.symbolize(&source.source, Input::VirtOffset(&addresses)) {
+                Ok(symbols) => {
+                    worked = true;
+                    let elf = self.debug.as_ref().filter(|_| source.debug).unwrap_or(&self.elf);
+                    for ((i, address), symbol) in open.iter().zip(&symbols) {
+                        if let Symbolized::Sym(symbol) = symbol {
+                            improve(&mut names[*i], functions(symbol, *address, elf));
+                        }
+                    }
+                    open.retain(|(i, _)| {
+                        let outermost = names[*i].last().map_or(&b""[..], |function| &function.name);
+                        outermost.is_empty() || (source.dwarf && !is_mangled(outermost))
+                    });
+                }
+                Err(why) => {
+                    error.get_or_insert(why);
+                }
+            }
+        }
+        match error {
+            Some(error) if !worked => Err(format!("{error:#}")),
+            _ => {
+                names.iter_mut().for_each(finish);
+                Ok(names)
+            }
+        }
+    }
+}
+
+/// What a further source says, where an earlier one said nothing, or not the whole name of the outermost function: DWARF by GCC has but the
+/// last part of a name in an anonymous namespace, the symbol table has all of it.
+fn improve(have: &mut Vec<Function>, new: Vec<Function>) {
+    match (have.last_mut(), new.last()) {
+        (None, _) => have.extend(new),
+        (Some(have), Some(new)) => {
+            let whole = is_mangled(&new.name) && new.name.windows(have.name.len().max(1)).any(|part| part == have.name);
+            if have.name.is_empty() || whole {
+                have.name.clone_from(&new.name);
+            }
+        }
+        (Some(_), None) => {}
+    }
+}
+
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
+}
+
+fn finish(functions: &mut Vec<Function>) {
+    if functions.len() == 1 && functions[0].name.is_empty() {
+        functions.clear();
+    }
+    if functions.len() > MOST_FUNCTIONS {
+        functions.drain(MOST_FUNCTIONS - 1..functions.len() - 1);
+    }
+    for function in functions {
+        function.name = match std::str::from_utf8(&function.name) {
+            Ok(name) if !name.is_empty() => demangle(name).into_bytes(),
+            _ => UNNAMED.into(),
+        };
+    }
+}
+
+/// Innermost first, names as they are in the file. blazesym's order is outermost first, and each one's line is the place inside that function already.
+fn functions(symbol: &Sym<'_>, address: u64, elf: &Elf) -> Vec<Function> {
+    // A symbol without a size reaches to the next one, even over the end of its section: .plt would be `_init`. Functions in several pieces
+    // have no size either; their address is 0.
+    let guessed = symbol.size.is_none() && symbol.addr != 0 && symbol.addr != address;
+    if guessed && !elf.code_at(address).is_some_and(|section| section.contains(&symbol.addr)) {
+        return Vec::new();
+    }
+    let outer = symbol.code_info.as_deref();
+    // When the outermost call says no file, blazesym leaves the place of the innermost function with the outermost.
+    let misplaced = symbol.inlined.last().is_some_and(|innermost| innermost.code_info.is_none());
+    let mut functions: Vec<Function> = Vec::with_capacity(symbol.inlined.len() + 1);
+    for (i, inlined) in symbol.inlined.iter().rev().enumerate() {
+        let place = inlined.code_info.as_ref();
+        functions.push(function(&inlined.name, if i == 0 { place.or(outer) } else { place }));
+    }
+    functions.push(function(&symbol.name, if misplaced { None } else { outer }));
+    functions
+}
+
+fn function(name: &str, place: Option<&CodeInfo<'_>>) -> Function {
+    let mut function = Function { name: name.into(), ..Function::default() };
+    if let Some(place) = place {
+        let path = place.to_path();
+        let path = path.as_os_str().as_bytes();
+        // A path cut short would be another file's.
+        if path.len() <= LONGEST_STRING {
+            function.file = path.to_vec();
+            function.line = place.line.unwrap_or(0);
+        }
+    }
+    function
+}
+
+fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "absent".into();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,188 @@
+//! The socket between the calling process and the child: messages with a length, a descriptor beside one of them.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Room for one descriptor in a control message: the header and the number, padded. Aligned as a header must be.
+type Control = [u64; 4];
+
+fn ensure_room() {
+    // SAFETY: CMSG_SPACE computes a number from a number.
+    const _: () = assert!(unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) } as usize <= size_of::<Control>());
+}
+
+/// Sends a message, its length first, and `fd` with its first byte. A time-out is an error of kind TimedOut.
+pub(crate) fn send(
+    socket: &UnixStream,
+    message: &[u8],
+    fd: Option<BorrowedFd<'_>>,
+    until: Option<Instant>,
+) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(4 + message.len());
+    bytes.extend_from_slice(&(message.len() as u32).to_ne_bytes());
+    bytes.extend_from_slice(message);
+    let mut fd = fd;
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        socket.set_write_timeout(left(until)?)?;
+        match send_some(socket, rest, fd) {
+            Ok(n) => {
+                fd = None;
+                rest = &rest[n..];
+            }
+            Err(error) => retry_or(error)?,
+        }
+    }
+    Ok(())
+}
+
+fn send_some(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io::Result<usize> {
+    ensure_room();
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut control: Control = [0; 4];
+    // SAFETY: all zeroes is a message header without anything.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    header.msg_iov = &raw mut iov;
+    header.msg_iovlen = 1;
+    if let Some(fd) = fd {
+        header.msg_control = (&raw mut control).cast();
+        // SAFETY: `control` has room for a header and one descriptor (asserted above), so that CMSG_FIRSTHDR points into it.
+        unsafe {
+            header.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+            let first = libc::CMSG_FIRSTHDR(&raw const header);
+            (*first).cmsg_level = libc::SOL_SOCKET;
+            (*first).cmsg_type = libc::SCM_RIGHTS;
+            (*first).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+            libc::CMSG_DATA(first).cast::<RawFd>().write_unaligned(fd.as_raw_fd());
+        }
+    }
+    // SAFETY: `header` points at `iov` and `control`, which live until the call returns; the kernel only reads them.
+    let n = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+/// Receives a message of at most `longest` bytes, and the descriptor that came with it. The end of input before a message is None.
+pub(crate) fn receive(
+    socket: &UnixStream,
+    longest: usize,
+    until: Option<Instant>,
+) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
+    let mut length = [0; 4];
+    let mut fd = None;
+    if fill(socket, &mut length, &mut fd, until)? < length.len() {
+        return Ok(None);
+    }
+    let length = u32::from_ne_bytes(length) as usize;
+    if length > longest {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {length} bytes, over {longest}")));
+    }
+    let mut message = vec![0; length];
+    if fill(socket, &mut message, &mut fd, until)? < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some((message, fd)))
+}
+
+/// Fills `buf`; less only at the end of input.
+fn fill(socket: &UnixStream, buf: &mut [u8], fd: &mut Option<OwnedFd>, until: Option<Instant>) -> io::Result<usize> {
+    let mut have = 0;
+    while have < buf.len() {
+        socket.set_read_timeout(left(until)?)?;
+        match receive_some(socket, &mut buf[have..], fd) {
+            Ok(0) => break,
+            Ok(n) => have += n,
+            Err(error) => retry_or(error)?,
+        }
+    }
+    Ok(have)
+}
+
+fn receive_some(socket: &UnixStream, buf: &mut [u8], fd: &mut Option<OwnedFd>) -> io::Result<usize> {
+    let mut iov = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
+    let mut control: Control = [0; 4];
+    // SAFETY: all zeroes is a message header without anything.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    header.msg_iov = &raw mut iov;
+    header.msg_iovlen = 1;
+    header.msg_control = (&raw mut control).cast();
+    header.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: `header` points at `iov` (over `buf`) and `control`, both writable and alive until the call returns.
+    let n = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+    let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel wrote the control messages it says it did into `control`; each SCM_RIGHTS message holds as many descriptors as
+    // its length says, they are new ones and owned by nobody else.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(&raw const header);
+        while !message.is_null() {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(message).cast::<RawFd>();
+                let bytes = ((*message).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                for at in 0..bytes / size_of::<RawFd>() {
+                    *fd = Some(OwnedFd::from_raw_fd(data.add(at).read_unaligned()));
+                }
+            }
+            message = libc::CMSG_NXTHDR(&raw const header, message);
+        }
+    }
+    Ok(n)
+}
+
+/// What is left until a deadline, for a socket's time-out; None = no deadline.
+fn left(until: Option<Instant>) -> io::Result<Option<Duration>> {
+    let Some(until) = until else { return Ok(None) };
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+}
+
+/// Interrupted calls are made again; so are those whose time-out is over, and [`left`] then says so.
+fn retry_or(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_descriptor_travels_with_its_message() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let file = File::open("/proc/self/stat").unwrap();
+        send(&a, b"with", Some(file.as_fd()), None).unwrap();
+        send(&a, b"without", None, None).unwrap();
+        let (message, fd) = receive(&b, 100, None).unwrap().unwrap();
+        assert_eq!(message, b"with");
+        let mut text = String::new();
+        File::from(fd.unwrap()).read_to_string(&mut text).unwrap();
+        assert!(text.starts_with(&std::process::id().to_string()), "{text}");
+        let (message, fd) = receive(&b, 100, None).unwrap().unwrap();
+        assert_eq!((&message[..], fd.is_none()), (&b"without"[..], true));
+        drop(a);
+        assert!(receive(&b, 100, None).unwrap().is_none());
+    }
+
+    #[test]
+    fn long_cut_and_late_messages_are_errors() {
+        let (mut a, b) = UnixStream::pair().unwrap();
+        a.write_all(&u32::MAX.to_ne_bytes()).unwrap();
+        assert_eq!(receive(&b, 100, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
+
+        let soon = Some(Instant::now() + Duration::from_millis(20));
+        assert_eq!(receive(&b, 100, soon).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let soon = Some(Instant::now() + Duration::from_millis(20));
+        assert_eq!(send(&a, &vec![0; 16 << 20], None, soon).unwrap_err().kind(), io::ErrorKind::TimedOut);
+
+        let (mut a, b) = UnixStream::pair().unwrap();
+        a.write_all(&[9, 0, 0, 0, 1, 2]).unwrap();
+        drop(a);
+        assert_eq!(receive(&b, 100, None).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,150 @@
+//! Messages between the calling process and the child that reads symbols.
+//!
+//! A message is a length (u32) and that many bytes; numbers are in the machine's order, a string is its length (u32) and its bytes.
+//!
+//! | request | | answer |
+//! |---|---|---|
+//! | SETUP | memory u64, CPU seconds u32, directories: n u32, strings | OK, MAGIC |
+//! | OPEN, with a descriptor | build id, path: strings | OK, or FAILED and why: string |
+//! | NAMES | offsets: n u32, u64 each | OK, k u32, then k times: functions n u32, each name, file: strings, line u32; or FAILED and why |
+//! | CLOSE | | OK |
+//!
+//! NAMES may be answered for the first k offsets only (k ≥ 1), when the answer would be too long; the rest is asked again.
+//! The calling process checks every number: the child may be in the hands of a file it read.
+
+use systape_format::model::Function;
+
+pub(crate) const SETUP: u8 = 1;
+pub(crate) const OPEN: u8 = 2;
+pub(crate) const NAMES: u8 = 3;
+pub(crate) const CLOSE: u8 = 4;
+
+pub(crate) const OK: u8 = 0;
+pub(crate) const FAILED: u8 = 1;
+
+/// Says that the child is ours, and of this version.
+pub(crate) const MAGIC: u32 = 0x5379_6d01;
+
+/// Longest request.
+pub(crate) const LONGEST_REQUEST: usize = 1 << 20;
+/// Longest answer.
+pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
+/// Most offsets in a request.
+pub(crate) const MOST_OFFSETS: usize = 4096;
+/// Most functions at an offset. One that has more keeps the innermost and the outermost.
+pub(crate) const MOST_FUNCTIONS: usize = 64;
+/// Longest name, and longest path of a source file.
+pub(crate) const LONGEST_STRING: usize = crate::demangle::LONGEST;
+/// Longest reason for a failure.
+pub(crate) const LONGEST_REASON: usize = 512;
+
+/// A message being written.
+#[derive(Debug, Default)]
+pub(crate) struct Out(pub Vec<u8>);
+
+impl Out {
+    pub fn new(kind: u8) -> Self {
+        Self(vec![kind])
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        self.0.extend_from_slice(&value.to_ne_bytes());
+    }
+
+    pub fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_ne_bytes());
+    }
+
+    /// `bytes` must be shorter than 4 GiB; all are bounded by the constants above.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.u32(bytes.len() as u32);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub fn functions(&mut self, functions: &[Function]) {
+        self.u32(functions.len() as u32);
+        for function in functions {
+            self.bytes(&function.name);
+            self.bytes(&function.file);
+            self.u32(function.line);
+        }
+    }
+}
+
+/// A message being read. None = it is too short, or a length is out of bounds.
+#[derive(Debug)]
+pub(crate) struct In<'a>(pub &'a [u8]);
+
+impl<'a> In<'a> {
+    pub fn u8(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub fn u32(&mut self) -> Option<u32> {
+        let (word, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_ne_bytes(*word))
+    }
+
+    pub fn u64(&mut self) -> Option<u64> {
+        let (word, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_ne_bytes(*word))
+    }
+
+    pub fn count(&mut self, most: usize) -> Option<usize> {
+        self.u32().map(|n| n as usize).filter(|n| *n <= most)
+    }
+
+    pub fn bytes(&mut self, longest: usize) -> Option<&'a [u8]> {
+        let len = self.count(longest)?;
+        let (bytes, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    pub fn functions(&mut self) -> Option<Vec<Function>> {
+        let n = self.count(MOST_FUNCTIONS)?;
+        let mut functions = Vec::with_capacity(n);
+        for _ in 0..n {
+            let name = self.bytes(LONGEST_STRING).filter(|name| !name.is_empty())?.to_vec();
+            let file = self.bytes(LONGEST_STRING)?.to_vec();
+            functions.push(Function { name, file, line: self.u32()? });
+        }
+        Some(functions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_survive_and_any_cut_is_noticed() {
+        let functions = vec![
+            Function { name: b"inner".to_vec(), file: b"/src/a.c".to_vec(), line: 7 },
+            Function { name: b"outer".to_vec(), file: Vec::new(), line: 0 },
+        ];
+        let mut out = Out::default();
+        out.functions(&functions);
+        assert_eq!(In(&out.0).functions(), Some(functions));
+        for cut in 0..out.0.len() {
+            assert_eq!(In(&out.0[..cut]).functions(), None, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_bounds_are_refused() {
+        let mut many = Out::default();
+        many.u32(MOST_FUNCTIONS as u32 + 1);
+        assert_eq!(In(&many.0).functions(), None);
+        let mut long = Out::default();
+        long.bytes(&[b'x'; LONGEST_STRING + 1]);
+        assert_eq!(In(&long.0).bytes(LONGEST_STRING), None);
+        let mut unnamed = Out::default();
+        unnamed.functions(&[Function::default()]);
+        assert_eq!(In(&unnamed.0).functions(), None);
+    }
+}
