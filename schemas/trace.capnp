@@ -379,7 +379,7 @@ struct Stacks {
   # Of the events of this segment.
   mappings @0 :List(Mapping);
   frames @1 :UInt32;
-  mapping @2 :Column;        # of a frame: next or index into mappings + 1, must be < its length
+  mapping @2 :Column;        # of a frame: index, must be < length of mappings
   offset @3 :Column;         # signed: minus that of the frame before of the same mapping (first: minus 0), modulo 2^64
   flags @4 :Column;          # 1 exact (the offset is of the instruction that ran, else a return address), 2 signal
                              # trampoline, 4 guessed by frame pointers; other bits must be 0
@@ -388,7 +388,7 @@ struct Stacks {
   frame @7 :Column;          # next or index + 1, must be < frames
   stacks @8 :UInt32;         # distinct ones
   user @9 :Column;           # signed: node of the innermost user frame + 1 (0 = none) minus that of the stack before
-  kernel @10 :Column;        # the same of the innermost kernel frame; both must be at most `nodes`
+  kernel @10 :Column;        # the innermost kernel frame's node + 1; 0 = none; both must be at most `nodes`
   status @11 :Column;        # StackStatus
   rows @12 :UInt32;          # events with a stack
   of @13 :Column;            # StackOf, must ascend
@@ -433,7 +433,8 @@ struct Symbols {
   rows @1 :UInt32;           # places; sorted by (mapping, offset), must not repeat
   mapping @2 :Column;        # index, must be < length of mappings
   offset @3 :Column;         # minus that of the row before of the same mapping (first: minus 0)
-  functions @4 :Column;      # how many are at the place, innermost inlined one first; 0 = looked up, no name; must be <= 256
+  functions @4 :Column;      # how many are at the place, the innermost inlined one first, must be <= 256; 0 = looked up,
+                             # no name
   functionRows @5 :UInt32;   # their sum, must
   name @6 :Column;           # next or index into names + 1
   file @7 :Column;           # the same into files

@@ -450,6 +450,11 @@ mod tests {
         let renamed = Task { comm: b"cp".to_vec(), ..t.clone() };
         assert_eq!((b.intern_task(&t), b.intern_task(&renamed), b.intern_task(&t)), (0, 1, 0));
         assert_eq!((b.intern_fd_name(b"/a"), b.intern_fd_name(b"\xff"), b.intern_fd_name(b"/a")), (2, 3, 2));
+        assert_eq!((b.intern_mapping(&Mapping::default()), b.intern_mapping(&Mapping::default())), (0, 0));
+        let frame = |offset| Frame { offset, ..Frame::default() };
+        assert_eq!((b.intern_frame(frame(5)), b.intern_frame(frame(6)), b.intern_frame(frame(5))), (0, 1, 0));
+        let node = |parent| Node { parent, frame: 1 };
+        assert_eq!((b.intern_node(node(None)), b.intern_node(node(Some(0))), b.intern_node(node(None))), (0, 1, 0));
         assert!(b.is_empty(), "names alone are nothing");
     }
 
@@ -537,6 +542,7 @@ mod tests {
             });
         });
         fill("urings", |b, r| b.push_uring(UringOp { ts: r, task: 0, op: r as u8 }));
+        fill("samples", |b, r| _ = b.push_sample(Sample { ts: r, cpu: half(r), task: 0, kernel: r & 1 != 0 }));
         fill("nets", |b, r| {
             b.push_net(NetState { ts: r, saddr: vec![1; 40], daddr: vec![2; 16], ..NetState::default() });
         });
@@ -551,6 +557,42 @@ mod tests {
             assert_eq!((kept.argv.len(), kept.argv_status), (MAX_VALUE, ByteStatus::Truncated));
             assert_eq!(kept.argv_full, MAX_VALUE as u64 + 5);
             assert_eq!((kept.call_path.len(), kept.sender_ancestors.len()), (MAX_VALUE, MAX_ANCESTORS));
+        });
+    }
+
+    /// A sample with a stack of `depth` frames, each with bits without a pattern.
+    fn push_deep(b: &mut SegmentBuilder, r: u64, depth: u64, mut mapping: impl FnMut(u64) -> Mapping) {
+        let mut leaf = |of: u64| {
+            (0..depth).fold(None, |parent, i| {
+                let offset = (r ^ i ^ of << 11).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mapping = b.intern_mapping(&mapping(offset));
+                let frame = b.intern_frame(Frame { mapping, offset, flags: offset as u8 & 7 });
+                Some(b.intern_node(Node { parent, frame }))
+            })
+        };
+        let (user, kernel) = (leaf(0), leaf(1));
+        let row = b.push_sample(Sample { ts: r, cpu: r as u32, ..Sample::default() });
+        let status = crate::model::StackStatus::ALL[r as usize % 15];
+        b.push_stack(Attached { of: crate::model::StackOf::Sample, row, user, kernel, status });
+    }
+
+    #[test]
+    fn stacks_fill_a_segment_before_their_block_is_too_large() {
+        let small = |_| Mapping { upid: 7, ..Mapping::default() };
+        fill("deep unique stacks", |b, r| push_deep(b, r, 1024, small));
+        fill("short unique stacks", |b, r| push_deep(b, r, 3, small));
+        fill("stacks without frames", |b, r| push_deep(b, r, 0, small));
+        // As bad as one push can be: each frame in a file of its own with the longest path.
+        fill("deep stacks of many files", |b, r| {
+            let mut i = 0;
+            let path = move |offset: u64| {
+                i += 1;
+                let mut path = vec![b'/'; if i > 1024 { 64 } else { 2 * MAX_PATH }];
+                path[..8].copy_from_slice(&offset.to_le_bytes());
+                Mapping { path, build_id: vec![1; 20], ..Mapping::default() }
+            };
+            push_deep(b, r, 1024, path);
+            assert_eq!(b.data.stacks.mappings[0].path.len(), MAX_PATH);
         });
     }
 }

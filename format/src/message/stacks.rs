@@ -118,7 +118,7 @@ pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
     write_mappings(b.reborrow().init_mappings(s.mappings.len() as u32), &s.mappings);
 
     b.set_frames(s.frames.len() as u32);
-    put(b.reborrow().init_mapping(), &nexts(s.frames.iter().map(|f| f.mapping)));
+    put(b.reborrow().init_mapping(), &s.frames.iter().map(|f| f.mapping).collect::<Vec<_>>());
     let mut last = vec![0u64; s.mappings.len()];
     let offset = |f: &Frame| f.offset.wrapping_sub(std::mem::replace(&mut last[f.mapping as usize], f.offset)) as i64;
     put_signed(b.reborrow().init_offset(), &s.frames.iter().map(offset).collect::<Vec<_>>());
@@ -132,8 +132,8 @@ pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
     b.set_stacks(ends.len() as u32);
     let user = ends.iter().map(|&(user, _, _)| u64::from(plus_one(user)));
     put_signed(b.reborrow().init_user(), &steps(user));
-    let kernel = ends.iter().map(|&(_, kernel, _)| u64::from(plus_one(kernel)));
-    put_signed(b.reborrow().init_kernel(), &steps(kernel));
+    let kernel = ends.iter().map(|&(_, kernel, _)| plus_one(kernel));
+    put(b.reborrow().init_kernel(), &kernel.collect::<Vec<_>>());
     put(b.reborrow().init_status(), &ends.iter().map(|&(_, _, status)| status as u8).collect::<Vec<_>>());
 
     b.set_rows(s.attached.len() as u32);
@@ -159,7 +159,10 @@ pub(crate) fn read_stacks(header: &Header, message: &Message<'_>) -> Result<Stac
 
     let rows = Rows { block: STACKS, n: rows_of(STACKS, r.get_stacks())? };
     let user = rows.steps("user", r.get_user(), nodes.len())?;
-    let kernel = rows.steps("kernel", r.get_kernel(), nodes.len())?;
+    let kernel: Vec<u32> = rows.column("kernel", r.get_kernel())?;
+    if let Some(kernel) = kernel.iter().find(|&&kernel| kernel as usize > nodes.len()) {
+        return Err(bad(format!("kernel {kernel} where there are {}", nodes.len())));
+    }
     let status: Vec<u8> = rows.column("status", r.get_status())?;
 
     let n = rows_as_header(STACKS, r.get_rows(), header)?;
@@ -195,7 +198,10 @@ pub(crate) fn read_stacks(header: &Header, message: &Message<'_>) -> Result<Stac
 
 fn read_frames(r: &schema::stacks::Reader<'_>, mappings: usize) -> Result<Vec<Frame>> {
     let rows = Rows { block: STACKS, n: rows_of(STACKS, r.get_frames())? };
-    let mapping = rows.nexts("mapping", r.get_mapping(), mappings)?;
+    let mapping: Vec<u32> = rows.column("mapping", r.get_mapping())?;
+    if let Some(mapping) = mapping.iter().find(|&&mapping| mapping as usize >= mappings) {
+        return Err(Error::invalid(STACKS, format!("mapping {mapping} where there are {mappings}")));
+    }
     let offset: Vec<u64> = rows.column("offset", r.get_offset())?;
     let flags: Vec<u8> = rows.column("flags", r.get_flags())?;
     if let Some(flags) = flags.iter().find(|&&flags| flags & !FRAME_FLAGS != 0) {
@@ -224,4 +230,119 @@ fn read_nodes(r: &schema::stacks::Reader<'_>, frames: usize) -> Result<Vec<Node>
         Ok(Node { parent, frame })
     };
     parent.iter().zip(&frame).enumerate().map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::reread;
+    use crate::tree::order;
+
+    /// Two calls and a sample of one user stack, the second call with a kernel part; an unused node in between.
+    fn sample() -> Ordered {
+        let mapping = |path: &[u8]| Mapping { path: path.to_vec(), kind: MappingKind::Elf, ..Mapping::default() };
+        let attached = |of, row, user, kernel| Attached { of, row, user, kernel, status: StackStatus::Complete };
+        let stacks = Stacks {
+            mappings: vec![mapping(b"unused"), mapping(b"a"), mapping(b"b")],
+            frames: vec![
+                Frame { mapping: 2, offset: 9, flags: 1 },
+                Frame { mapping: 0, offset: 1, flags: 0 },
+                Frame { mapping: 1, offset: u64::MAX, flags: 0 },
+            ],
+            nodes: vec![
+                Node { parent: None, frame: 2 },
+                Node { parent: None, frame: 1 },
+                Node { parent: Some(0), frame: 0 },
+                Node { parent: None, frame: 0 },
+            ],
+            attached: vec![
+                attached(StackOf::Sample, 5, Some(2), None),
+                attached(StackOf::Syscall, 4, Some(2), Some(3)),
+                attached(StackOf::Syscall, 1, Some(2), None),
+                attached(StackOf::Syscall, 4, None, None),
+            ],
+        };
+        order(&stacks, |_, id| id)
+    }
+
+    type Root<'a> = schema::stacks::Builder<'a>;
+
+    /// What reading the sample with a change to the message gives.
+    fn forged(forge: impl FnOnce(Root<'_>)) -> Result<Stacks, String> {
+        let mut message = write_stacks(&sample());
+        forge(message.get_root().expect("the root"));
+        reread(&message, 3, read_stacks).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn numbers_are_those_of_first_use() {
+        let got = forged(|_| ()).expect("own message");
+        assert_eq!(got, sample().stacks);
+        assert_eq!(got.mappings.iter().map(|m| &m.path[..]).collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(got.nodes.len(), 3, "one is of no stack");
+        let rows: Vec<_> = got.attached.iter().map(|a| (a.of, a.row, a.user, a.kernel)).collect();
+        assert_eq!(
+            rows,
+            [
+                (StackOf::Syscall, 1, Some(1), None),
+                (StackOf::Syscall, 4, Some(1), Some(2)),
+                (StackOf::Sample, 5, Some(1), None),
+            ],
+            "of two stacks of one call the first"
+        );
+        assert_eq!(got.frames_from(Some(1)).map(|f| f.offset).collect::<Vec<_>>(), [9, u64::MAX]);
+    }
+
+    #[test]
+    fn stacks_that_break_a_must_are_refused() {
+        let says = |what: &str, forge: &dyn Fn(Root<'_>)| {
+            let e = forged(forge).expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says("mapping 1 has unknown kind 7", &|b| b.get_mappings().expect("mappings").get(1).set_kind(7));
+        says("mapping 2 where there are 2", &|b| put(b.init_mapping(), &[0u32, 2]));
+        says("unknown flags 0x8 of a frame", &|b| put(b.init_flags(), &[0u32, 8]));
+        says("2 values for 3 rows", &|mut b| b.set_frames(3));
+        says("node 1 has its caller 2 nodes before", &|b| put(b.init_parent(), &[0u32, 2, 0]));
+        says("node 0 has its caller 1 nodes before", &|b| put(b.init_parent(), &[1u32, 0, 0]));
+        says("frame 2 where there are 2", &|b| put(b.init_frame(), &[0u32, 0, 0]));
+        says("frame 6 where there are 2", &|b| put(b.init_frame(), &[1u32, 7, 1]));
+        says("user 4 where there are 3", &|b| put(b.init_user(), &[2u32, 2]));
+        says("user 18446744073709551615 where there are 3", &|b| put_signed(b.init_user(), &[-1, 0]));
+        says("kernel 4 where there are 3", &|b| put(b.init_kernel(), &[0u32, 4]));
+        says("unknown status 15", &|b| put(b.init_status(), &[15u32, 1]));
+        says("row 0: of unknown kind 0", &|b| put(b.init_of(), &[0u32, 1, 6]));
+        says("row 2: of unknown kind 7", &|b| put(b.init_of(), &[1u32, 1, 7]));
+        says("row 1: kind 1 is not sorted", &|b| put(b.init_of(), &[2u32, 1, 6]));
+        says("row 1: a second stack", &|b| put(b.init_row(), &[1u32, 0, 5]));
+        says("row 2: event 1048576 > limit", &|b| put(b.init_row(), &[1u32, 3, 1 << 20]));
+        says("row 1: event 4294967295 > limit", &|b| put(b.init_row(), &[1u32, u32::MAX, 5]));
+        says("stack 2 where there are 2", &|b| put(b.init_stack(), &[0u32, 0, 0]));
+        says("4 rows, its header says 3", &|mut b| b.set_rows(4));
+        says("absent", &|b| _ = b.init_stack());
+        let limit = "> limit 1048576";
+        says(limit, &|mut b| b.set_frames(u32::MAX));
+        says(limit, &|mut b| b.set_nodes(u32::MAX));
+        says(limit, &|mut b| b.set_stacks(u32::MAX));
+    }
+
+    #[test]
+    fn samples_that_break_a_must_are_refused() {
+        let rows = [Sample { ts: 5, cpu: 1, task: 1, kernel: true }, Sample::default()];
+        let rows = [rows[1], rows[0]];
+        let forged = |tasks, forge: &dyn Fn(schema::samples::Builder<'_>)| {
+            let mut message = write_samples(&rows);
+            forge(message.get_root().expect("the root"));
+            reread(&message, 2, |h, m| read_samples(h, m, tasks)).map_err(|e| e.to_string())
+        };
+        assert_eq!(forged(2, &|_| ()).as_deref(), Ok(&rows[..]));
+        let says = |got: Result<Vec<Sample>, String>, what: &str| {
+            let e = got.expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says(forged(1, &|_| ()), "task 1 where the dict has 1");
+        says(forged(2, &|b| put(b.init_flags(), &[0u32, 2])), "unknown flags 0x2");
+        says(forged(2, &|mut b| b.set_first(u64::MAX)), "a time passes 2^64 - 1");
+        says(forged(2, &|mut b| b.set_rows(3)), "3 rows, its header says 2");
+    }
 }

@@ -299,3 +299,175 @@ pub(crate) fn read_symbols(header: &Header, message: &Message<'_>) -> Result<Sym
     }
     Ok(Symbols { mappings, symbols, failures })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::reread;
+
+    fn function(name: &str, file: &str, line: u32) -> Function {
+        Function { name: name.into(), file: file.into(), line }
+    }
+
+    fn sample() -> Symbols {
+        let symbol =
+            |mapping, offset, functions: &[Function]| Symbol { mapping, offset, functions: functions.to_vec() };
+        Symbols {
+            mappings: vec![Mapping { path: b"a".to_vec(), ..Mapping::default() }, Mapping::default()],
+            symbols: vec![
+                symbol(0, 5, &[function("f", "x.c", 7), function("g", "x.c", 9)]),
+                symbol(0, 8, &[]),
+                symbol(1, 2, &[function("f", "", 0)]),
+            ],
+            failures: vec![(1, "why".to_owned())],
+        }
+    }
+
+    /// All parts of `symbols`, read again, and the sizes of their messages.
+    fn round(symbols: &Symbols) -> (Vec<Symbols>, usize) {
+        let parts = split_symbols(symbols).expect("mappings in range");
+        let mut largest = 0;
+        let read = |part: &SymbolPart| {
+            let message = write_symbols(part);
+            let bytes = capnp::serialize::compute_serialized_size_in_words(&message) * 8;
+            assert!(bytes <= part.bytes() + 1024, "{bytes} bytes, estimated {}", part.bytes());
+            largest = largest.max(bytes);
+            reread(&message, part.rows() as u32, read_symbols).expect("own message")
+        };
+        (parts.iter().map(read).collect(), largest)
+    }
+
+    type Root<'a> = schema::symbols::Builder<'a>;
+
+    #[test]
+    fn symbols_that_break_a_must_are_refused() {
+        let forged = |forge: &dyn Fn(Root<'_>)| {
+            let mut message = write_symbols(&split_symbols(&sample()).expect("sound")[0]);
+            forge(message.get_root().expect("the root"));
+            reread(&message, 3, read_symbols).map_err(|e| e.to_string())
+        };
+        assert_eq!(forged(&|_| ()), Ok(sample()));
+        let says = |what: &str, forge: &dyn Fn(Root<'_>)| {
+            let e = forged(forge).expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says("mapping 0 has unknown kind 9", &|b| b.get_mappings().expect("mappings").get(0).set_kind(9));
+        says("row 2: mapping 2 where there are 2", &|b| put(b.init_mapping(), &[0u32, 0, 2]));
+        says("row 2: mapping 0 after 1: not sorted", &|b| put(b.init_mapping(), &[0u32, 1, 0]));
+        says("row 1: offset 0x5 a second time", &|b| put(b.init_offset(), &[5u32, 0, 2]));
+        says("row 1: an offset passes 2^64 - 1", &|b| put(b.init_offset(), &[5, u64::MAX, 2]));
+        says("4 functions of places, 3 in all", &|b| put(b.init_functions(), &[2u32, 1, 1]));
+        says("row 0: 257 functions > limit 256", &|mut b| {
+            b.set_function_rows(258);
+            put(b.reborrow().init_line(), &[0u32; 258]);
+            put(b.reborrow().init_name(), &[1u32; 258]);
+            put(b.reborrow().init_file(), &[1u32; 258]);
+            put(b.init_functions(), &[257u32, 0, 1]);
+        });
+        says("name 2 where there are 2", &|b| put(b.init_name(), &[0u32, 0, 3]));
+        says("file 2 where there are 2", &|b| put(b.init_file(), &[0u32, 3, 0]));
+        says("a name of 2 bytes > limit 16384, or more than the 1 that are left", &|b| {
+            put(b.init_name_len(), &[1u32, 2])
+        });
+        says("1 bytes of names are left over", &|b| put(b.init_name_len(), &[1u32, 0]));
+        says("a file of 4 bytes", &|b| put(b.init_file_len(), &[4u32, 0]));
+        says("failure of mapping 2 where there are 2", &|b| b.get_failures().expect("failures").get(0).set_mapping(2));
+        says("4 rows, its header says 3", &|mut b| b.set_rows(4));
+        says("> limit 1048576", &|mut b| b.set_names(1 << 21));
+        says("> limit 1048576", &|mut b| b.set_files(u32::MAX));
+        says("absent", &|b| _ = b.init_offset());
+    }
+
+    #[test]
+    fn a_small_block_does_not_become_gigabytes() {
+        let mut message = write_symbols(&split_symbols(&sample()).expect("sound")[0]);
+        let mut b: Root<'_> = message.get_root().expect("the root");
+        // A million functions with the longest name, which all stand there once.
+        let n = 1 << 20;
+        b.set_rows(4096);
+        put(b.reborrow().init_mapping(), &[0u32; 4096]);
+        put(b.reborrow().init_offset(), &[1u32; 4096]);
+        put(b.reborrow().init_functions(), &[256u32; 4096]);
+        b.set_function_rows(n);
+        put(b.reborrow().init_name(), &vec![1u32; n as usize]);
+        put(b.reborrow().init_file(), &vec![1u32; n as usize]);
+        put(b.reborrow().init_line(), &vec![1u32; n as usize]);
+        b.set_names(1);
+        put(b.reborrow().init_name_len(), &[MAX_NAME as u32]);
+        b.set_name_bytes(&[b'x'; MAX_NAME]);
+        let e = reread(&message, 4096, read_symbols).expect_err("16 GiB of names");
+        assert!(matches!(e, Error::TooLarge { limit: 67_108_864, .. }), "{e}");
+    }
+
+    #[test]
+    fn many_symbols_are_several_blocks() {
+        let mut symbols = Symbols {
+            mappings: (0..3).map(|upid| Mapping { upid, ..Mapping::default() }).collect(),
+            ..Symbols::default()
+        };
+        for i in 0..200_000u64 {
+            let functions =
+                vec![function(&format!("namespace::of::a::function_{i}"), "src/lib.rs", i as u32); 1 + i as usize % 3];
+            // Not in order.
+            symbols.symbols.push(Symbol { mapping: 2 - (i % 3) as u32, offset: (i * 7919) % 1_000_003, functions });
+        }
+        symbols.failures = vec![(0, "first".to_owned()), (2, "last".to_owned()), (2, "very last".to_owned())];
+        let (parts, largest) = round(&symbols);
+        assert!(parts.len() > 2 && largest < 5 << 20, "{} parts, {largest} bytes", parts.len());
+        let mut all = Vec::new();
+        let mut failures = Vec::new();
+        for part in parts {
+            let upid = |mapping: u32| part.mappings[mapping as usize].upid;
+            all.extend(part.symbols.iter().map(|s| Symbol { mapping: upid(s.mapping), ..s.clone() }));
+            failures.extend(part.failures.iter().map(|(mapping, why)| (upid(*mapping), why.clone())));
+        }
+        symbols.symbols.sort_by_key(|s| (s.mapping, s.offset));
+        assert!(all == symbols.symbols);
+        assert_eq!(failures, symbols.failures);
+    }
+
+    #[test]
+    fn names_that_are_used_often_close_a_block_too() {
+        let functions = vec![function(&"x".repeat(10_000), "y", 1); 100];
+        let symbols = (0..100).map(|offset| Symbol { mapping: 0, offset, functions: functions.clone() }).collect();
+        let all = Symbols { mappings: vec![Mapping::default()], symbols, failures: vec![] };
+        let (parts, _) = round(&all);
+        assert!(parts.len() > 2, "{}", parts.len());
+        assert_eq!(parts.iter().map(|p| p.symbols.len()).sum::<usize>(), 100);
+    }
+
+    #[test]
+    fn what_is_huge_is_cut() {
+        let long = |c: u8, n: usize| vec![c; n];
+        let chain = (0..300u32).map(|i| {
+            let name = [&i.to_le_bytes()[..], &long(b'n', 20_000)].concat();
+            Function { file: [&i.to_le_bytes()[..], &long(b'f', 5000)].concat(), name, line: i }
+        });
+        let chain: Vec<Function> = chain.collect();
+        let mapping = Mapping { path: long(b'p', 10_000), build_id: long(1, 10_000), ..Mapping::default() };
+        let symbol = |offset| Symbol { mapping: 0, offset, functions: chain.clone() };
+        let why = "\u{e9}".repeat(5000);
+        let all = Symbols { mappings: vec![mapping], symbols: vec![symbol(1), symbol(2)], failures: vec![(0, why)] };
+        let (parts, largest) = round(&all);
+        assert!(parts.len() >= 2 && largest < 6 << 20, "{} parts, {largest} bytes", parts.len());
+        assert_eq!(parts[0].mappings[0].path.len(), MAX_PATH);
+        let kept = &parts[1].symbols[0];
+        assert_eq!((kept.offset, kept.functions.len()), (2, MAX_FUNCTIONS));
+        assert!(
+            kept.functions.iter().zip(&chain).all(|(kept, f)| kept.line == f.line && f.name.starts_with(&kept.name))
+        );
+        assert_eq!((kept.functions[0].name.len(), kept.functions[0].file.len()), (MAX_NAME, MAX_PATH));
+        let failures: Vec<_> = parts.iter().flat_map(|p| &p.failures).collect();
+        assert_eq!(failures, [&(0, "\u{e9}".repeat(MAX_PATH / 2))]);
+    }
+
+    #[test]
+    fn one_name_is_kept_of_a_place() {
+        let symbol = |line| Symbol { mapping: 0, offset: 4, functions: vec![function("f", "", line)] };
+        let all = Symbols { mappings: vec![Mapping::default()], symbols: vec![symbol(1), symbol(2)], failures: vec![] };
+        assert_eq!(round(&all).0[0].symbols, [symbol(2)]);
+        assert!(split_symbols(&Symbols::default()).expect("nothing").is_empty());
+        let e = split_symbols(&Symbols { mappings: vec![], ..all }).err().expect("no mapping");
+        assert!(e.to_string().contains("mapping 0 where there are 0"), "{e}");
+    }
+}
