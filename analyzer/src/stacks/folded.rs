@@ -46,10 +46,8 @@ pub fn fold(graph: &Graph, max_depth: usize) -> Vec<(String, u64)> {
 
 /// `name`, `name_[k]` in the kernel.
 fn of_label(label: &Label) -> String {
-    let mut text = frame(&label.name);
-    if text.starts_with("[0x") {
-        text = frame(&format!("{} ({})", label.name, label.module));
-    }
+    let plain = Label { inlined: false, ..label.clone() };
+    let mut text = frame(&plain.in_tree());
     if label.kernel {
         text.push_str("_[k]");
     }

@@ -5,6 +5,8 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 use systape_format::model::{FRAME_EXACT, FRAME_SIGNAL, Frame, Mapping, Stacks};
 
+use super::recorded::Places;
+
 /// No node: a stack without frames, or the caller of the outermost one.
 pub const NONE: u32 = u32::MAX;
 
@@ -87,6 +89,13 @@ impl Forest {
             next = node.parent;
         }
         true
+    }
+
+    /// The places on all stacks.
+    pub fn places(&self) -> Places {
+        let mut places = Places::default();
+        places.add(self.mappings.values(), self.frames.values());
+        places
     }
 
     fn node(&mut self, parent: u32, frame: u32) -> u32 {

@@ -8,9 +8,6 @@ use super::label::{self, Label};
 use super::names::Names;
 use super::weight::{Metric, Weight};
 
-/// Functions at one place at most: more inlining than any compiler does is damage.
-const MAX_INLINED: usize = 128;
-
 /// A stack in a [`Forest`], how it ends, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
@@ -214,8 +211,8 @@ impl<'a> Paths<'a> {
         let forest = &self.stacked.forest;
         let frame = &forest.frames()[at as usize];
         let mapping = &forest.mappings().values()[frame.mapping as usize];
-        let named = label::functions(self.names, self.mappings[frame.mapping as usize], frame);
-        named.take(MAX_INLINED).map(|named| labels.id(&label::label(mapping, frame, named))).collect()
+        let found = label::labels(self.names, self.mappings[frame.mapping as usize], mapping, frame);
+        found.iter().map(|(_, label)| labels.id(label)).collect()
     }
 }
 

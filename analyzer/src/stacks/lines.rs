@@ -1,13 +1,14 @@
 //! The stack of one event: lines below the event's own, as perf trace prints them, and a JSON array.
 
 use serde_json::{Value, json};
-use systape_format::model::{Attached, FRAME_GUESSED, FRAME_SIGNAL, Frame, StackOf, Stacks};
+use systape_format::model::{Attached, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, Stacks};
 use systape_format::reader::Segment;
 
 use super::ending::Ending;
 use super::forest::MAX_FRAMES;
-use super::label::{self, Label};
+use super::label;
 use super::names::Names;
+use crate::args::Format;
 use crate::render::json::lossless;
 
 /// perf trace's indentation of a frame.
@@ -37,34 +38,49 @@ pub struct StackLines<'a> {
     /// What `names` calls each mapping.
     mappings: Vec<Option<u32>>,
     unreadable: bool,
-    /// Labels of frames that were printed.
-    labels: Vec<Option<Box<[Label]>>>,
+    /// Functions of frames that were printed, as text.
+    texts: Vec<Option<Box<[String]>>>,
 }
 
 impl<'a> StackLines<'a> {
+    /// None at all: of events that no segment holds.
+    pub fn none(names: &'a Names, limits: Limits) -> Self {
+        Self::new(names, limits, Stacks::default(), false)
+    }
+
     /// Those of `segment`; that they cannot be read is told in `findings` and on each event.
     pub fn read(segment: &Segment<'_>, names: &'a Names, limits: Limits, findings: &mut Vec<String>) -> Self {
-        let read = segment.stacks();
-        let unreadable = read.is_err();
-        let stacks = read.unwrap_or_else(|error| {
-            findings.push(format!("segment {}: its stacks cannot be read: {error}", segment.info().segment));
-            Stacks::default()
-        });
+        match segment.stacks() {
+            Ok(stacks) => Self::new(names, limits, stacks, false),
+            Err(error) => {
+                findings.push(format!("segment {}: its stacks cannot be read: {error}", segment.info().segment));
+                Self::new(names, limits, Stacks::default(), true)
+            }
+        }
+    }
+
+    fn new(names: &'a Names, limits: Limits, stacks: Stacks, unreadable: bool) -> Self {
         let mappings = stacks.mappings.iter().map(|mapping| names.mapping(mapping)).collect();
-        let labels = vec![None; stacks.frames.len()];
-        Self { names, limits, stacks, mappings, unreadable, labels }
+        let texts = vec![None; stacks.frames.len()];
+        Self { names, limits, stacks, mappings, unreadable, texts }
+    }
+
+    /// Whether events with short stacks are hidden.
+    pub fn limited(&self) -> bool {
+        self.limits.min > 0
     }
 
     /// Whether the stack of an event has as many functions as are asked for.
     pub fn passes(&mut self, of: StackOf, row: u32) -> bool {
-        self.limits.min == 0 || {
-            let (frames, _) = self.frames(of, row);
-            let mut functions = 0;
-            for frame in frames {
-                functions += self.labels(frame).len();
-            }
-            functions >= self.limits.min
+        if self.limits.min == 0 {
+            return true;
         }
+        let (frames, _) = self.frames(of, row);
+        let mut functions = 0;
+        for frame in frames {
+            functions += self.functions(frame).len();
+        }
+        functions >= self.limits.min
     }
 
     /// The numbers of an event's frames, the innermost (of the kernel, if those were asked for) first, and how they end.
@@ -87,41 +103,60 @@ impl<'a> StackLines<'a> {
         (frames, Ending::Status(status))
     }
 
-    fn labels(&mut self, at: u32) -> &[Label] {
+    /// `main (/bin/app)` of each function of a frame.
+    fn functions(&mut self, at: u32) -> &[String] {
         let Some(frame) = self.stacks.frames.get(at as usize) else { return &[] };
-        let labels = &mut self.labels[at as usize];
-        labels.get_or_insert_with(|| {
-            let mapping = self.stacks.mappings.get(frame.mapping as usize).cloned().unwrap_or_default();
-            let id = self.mappings.get(frame.mapping as usize).copied().flatten();
-            label::functions(self.names, id, frame).map(|named| label::label(&mapping, frame, named)).collect()
+        let (names, mappings, ids) = (self.names, &self.stacks.mappings, &self.mappings);
+        self.texts[at as usize].get_or_insert_with(|| {
+            let unknown = Mapping::default();
+            let mapping = mappings.get(frame.mapping as usize).unwrap_or(&unknown);
+            let id = ids.get(frame.mapping as usize).copied().flatten();
+            label::labels(names, id, mapping, frame).iter().map(|(_, label)| label.in_list()).collect()
         })
     }
 
-    /// Appends the lines of an event's stack: perf trace's, and one that says why it ends early or is not there.
-    pub fn text(&mut self, out: &mut Vec<u8>, of: StackOf, row: u32) {
+    /// The functions of an event's stack, the innermost first, and a line that says why it ends early or is not there.
+    pub fn list(&mut self, of: StackOf, row: u32) -> Vec<String> {
         let (frames, ending) = self.frames(of, row);
-        let mut left = self.limits.max;
+        let max = self.limits.max;
+        let mut lines = Vec::new();
         for frame in &frames {
-            let labels = self.labels(*frame);
-            for label in labels.iter().take(left) {
-                push(out, &label.in_list());
+            lines.extend_from_slice(self.functions(*frame));
+            if lines.len() > max {
+                // the end is not shown
+                lines.truncate(max);
+                return lines;
             }
-            left = left.saturating_sub(labels.len());
         }
-        // past the limit the end is not shown
-        let ended = left > 0 || frames.is_empty();
-        if let Some(mark) = ending.mark(frames.is_empty()).filter(|_| ended) {
-            push(out, &mark);
+        lines.extend(ending.mark(frames.is_empty()));
+        lines
+    }
+
+    /// Adds an event's stack to its line, which is the end of `out`.
+    pub fn add(&mut self, out: &mut Vec<u8>, format: Format, of: StackOf, row: u32) {
+        match format {
+            Format::Text => {
+                for text in self.list(of, row) {
+                    out.extend_from_slice(INDENT.as_bytes());
+                    out.extend_from_slice(text.as_bytes());
+                    out.push(b'\n');
+                }
+            }
+            Format::Json if out.ends_with(b"}\n") => {
+                out.truncate(out.len() - 2);
+                let (stack, status) = self.json(of, row);
+                out.extend_from_slice(format!(",\"stack\":{stack},\"stack_status\":{status}}}\n").as_bytes());
+            }
+            Format::Json | Format::Csv => {}
         }
     }
 
-    /// `"stack": [...], "stack_status": "..."` of an event.
-    pub fn json(&mut self, of: StackOf, row: u32) -> (Value, Value) {
+    /// `stack` and `stack_status` of an event.
+    pub fn json(&self, of: StackOf, row: u32) -> (Value, Value) {
         let (frames, ending) = self.frames(of, row);
         let mut stack = Vec::new();
         for at in frames {
-            let Some(frame) = self.stacks.frames.get(at as usize).copied() else { continue };
-            self.objects(&frame, &mut stack);
+            self.objects(at, &mut stack);
             if stack.len() >= self.limits.max {
                 stack.truncate(self.limits.max);
                 break;
@@ -130,30 +165,24 @@ impl<'a> StackLines<'a> {
         (stack.into(), ending.name().into())
     }
 
-    fn objects(&self, frame: &Frame, into: &mut Vec<Value>) {
-        let id = self.mappings.get(frame.mapping as usize).copied().flatten();
-        let unknown = systape_format::model::Mapping::default();
+    fn objects(&self, at: u32, into: &mut Vec<Value>) {
+        let Some(frame) = self.stacks.frames.get(at as usize) else { return };
+        let unknown = Mapping::default();
         let mapping = self.stacks.mappings.get(frame.mapping as usize).unwrap_or(&unknown);
-        for named in label::functions(self.names, id, frame) {
+        let id = self.mappings.get(frame.mapping as usize).copied().flatten();
+        for (function, label) in label::labels(self.names, id, mapping, frame) {
             let text = |bytes: &[u8]| if bytes.is_empty() { Value::Null } else { lossless(bytes).into() };
-            let function = named.function;
             into.push(json!({
                 "sym": function.map_or(Value::Null, |function| text(&function.name)),
                 "off": format!("{:#x}", frame.offset),
-                "module": lossless(label::module(mapping)),
+                "module": lossless(&label.module),
                 "file": function.map_or(Value::Null, |function| text(&function.file)),
                 "line": function.map(|function| function.line).filter(|line| *line != 0),
-                "inlined": named.inlined,
-                "kernel": label::in_kernel(mapping),
+                "inlined": label.inlined,
+                "kernel": label.kernel,
                 "signal": frame.flags & FRAME_SIGNAL != 0,
                 "guessed": frame.flags & FRAME_GUESSED != 0,
             }));
         }
     }
-}
-
-fn push(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(INDENT.as_bytes());
-    out.extend_from_slice(text.as_bytes());
-    out.push(b'\n');
 }

@@ -1,10 +1,15 @@
 //! What stands at places in code, as far as the tape says.
 
+use std::path::PathBuf;
+
+use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::model::{Frame, Function, Mapping};
 use systape_format::reader::Tape;
 
+use super::debug_files;
 use super::forest::Interner;
+use super::recorded::Places;
 
 /// Places that are kept at most: some 100 MB. The rest would print as addresses.
 const MAX_PLACES: usize = 1 << 20;
@@ -55,6 +60,23 @@ impl Names {
         names
     }
 
+    /// The names in `tape` and in files of `dirs`, which are looked up for `places` only.
+    ///
+    /// # Errors
+    /// One of `dirs` is no directory.
+    pub fn find(
+        tape: &Tape,
+        places: impl FnOnce() -> Places,
+        dirs: &[PathBuf],
+        findings: &mut Vec<String>,
+    ) -> Result<Self> {
+        let mut names = Self::read(tape, findings);
+        if !dirs.is_empty() {
+            debug_files::improve(&mut names, &places(), dirs)?;
+        }
+        Ok(names)
+    }
+
     /// Adds what was found at a place; `better`: only if that says more than what is known.
     fn put(&mut self, place: (u32, u64), functions: Vec<Function>, better: bool) {
         let full = self.places.len() >= MAX_PLACES;
@@ -86,6 +108,21 @@ impl Names {
     pub fn at(&self, mapping: Option<u32>, frame: &Frame) -> &[Function] {
         let functions = mapping.and_then(|mapping| self.places.get(&(mapping, frame.lookup())));
         functions.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether there is a name at `offset`, as [`Frame::lookup`] gives it.
+    pub fn has(&self, mapping: Option<u32>, offset: u64) -> bool {
+        self.detail(mapping, offset).0
+    }
+
+    /// Whether there is a source line at `offset`.
+    pub fn has_lines(&self, mapping: Option<u32>, offset: u64) -> bool {
+        self.detail(mapping, offset).1
+    }
+
+    fn detail(&self, mapping: Option<u32>, offset: u64) -> (bool, bool, usize) {
+        let functions = mapping.and_then(|mapping| self.places.get(&(mapping, offset)));
+        functions.map(|functions| detail(functions)).unwrap_or_default()
     }
 
     /// Why the mapping with that number has no names, if it was tried.

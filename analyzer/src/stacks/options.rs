@@ -51,7 +51,7 @@ impl Of {
         match self {
             Self::Cpu => "CPU samples",
             Self::Syscall => "syscalls",
-            Self::OffCpu => "times off the CPU",
+            Self::OffCpu => "switches off the CPU",
             Self::Block => "block I/Os",
             Self::Signal => "signals",
             Self::Wakeup => "wake-ups",

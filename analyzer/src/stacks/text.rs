@@ -53,7 +53,7 @@ impl View<'_> {
         };
         let command = width("Command", &|(comm, _)| comm.chars().count());
         let object = width("Shared Object", &|(_, root)| self.graph.label(*root).object().chars().count());
-        let symbol = width("Symbol", &|(_, root)| self.symbol(*root).chars().count());
+        let symbol = width("Symbol", &|(_, root)| self.graph.label(*root).symbol().chars().count());
         let columns = match self.order {
             Order::Caller => ["Children      Self", "........  ........"],
             Order::Callee => ["Overhead", "........"],
@@ -70,8 +70,7 @@ impl View<'_> {
             };
             let total = self.percent(node.total.of(self.graph.metric));
             let label = self.graph.label(*root);
-            let text =
-                format!("  {total:>8}{own}  {comm:command$}  {:object$}  {}", label.object(), self.symbol(*root));
+            let text = format!("  {total:>8}{own}  {comm:command$}  {:object$}  {}", label.object(), label.symbol());
             line(out, text.trim_end())?;
             self.tree(out, *root, &mut left)?;
             line(out, "")?;
@@ -82,14 +81,6 @@ impl View<'_> {
     /// `12.34%`.
     fn percent(&self, part: u64) -> String {
         format!("{:.2}%", percent(part, self.graph.total()))
-    }
-
-    fn symbol(&self, at: u32) -> String {
-        let label = self.graph.label(at);
-        let inlined = if label.inlined { " (inlined)" } else { "" };
-        // what stands for missing frames is in neither
-        let letter = if label.module.is_empty() { "   " } else { label.letter() };
-        format!("{letter} {}{inlined}", label.name)
     }
 
     fn heavy(&self, at: u32) -> bool {

@@ -18,20 +18,20 @@ use crate::stacks::ending::Ending;
 use crate::stacks::forest::{Graft, Interner, NONE};
 use crate::stacks::graph::{Key, Stacked};
 use crate::stacks::options::Of;
-use crate::stacks::weight::{Metric, Weight};
+use crate::stacks::weight::Weight;
 
 /// Segments decoded at a time by each thread.
 const BATCH: usize = 2;
 
-/// Adds up the events of all segments that pass; what is missing is added to the context's losses.
-pub fn collect(context: &mut Context<'_>, of: Of, metric: Metric) -> Stacked {
+/// Adds up the events of all segments that pass, `bytes`: and what calls moved; what is missing is added to the context's losses.
+pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
     let mut all = Stacked::default();
     let mut loss = std::mem::take(&mut context.loss);
     let segments = match of {
         Of::Syscall => context.candidates(),
         _ => families::candidates(context),
     };
-    let reader = Reader { context, of, metric, min_dur: context.tape.session().stacks.min_dur };
+    let reader = Reader { context, of, bytes, min_dur: context.tape.session().stacks.min_dur };
     for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
         let parts: Vec<Part> = batch.par_iter().map(|at| reader.segment(*at)).collect();
         for part in parts {
@@ -103,7 +103,8 @@ impl Part {
 struct Reader<'a> {
     context: &'a Context<'a>,
     of: Of,
-    metric: Metric,
+    /// What calls returned is needed.
+    bytes: bool,
     min_dur: u64,
 }
 
@@ -144,7 +145,7 @@ impl Reader<'_> {
     fn calls(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
         let core = segment.core(dict)?;
         let time = segment.time(dict, &core)?;
-        let args = if self.metric == Metric::Bytes { segment.args(&core)? } else { Default::default() };
+        let args = if self.bytes { segment.args(&core)? } else { Default::default() };
         self.rows(part, dict, &core, &time, &args.ret);
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use systape_format::model::{Family, StackMode, StackOf};
+use systape_format::model::{Family, StackMode};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
@@ -23,6 +23,7 @@ use crate::stacks::folded;
 use crate::stacks::graph::{Graph, Stacked};
 use crate::stacks::names::Names;
 use crate::stacks::options::Of;
+use crate::stacks::recorded;
 use crate::stacks::text::{Left, View};
 use crate::stacks::weight::{Metric, Weight, percent};
 
@@ -78,7 +79,8 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn read(config: &'a Config, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
-        let kinds = kinds(tape)?;
+        let recorded = recorded::require(tape)?;
+        let kinds: Vec<Of> = Of::ALL.into_iter().filter(|of| recorded.contains(&of.events())).collect();
         let of = choose(&kinds, of)?;
         check(config, of)?;
         let metric = config.stacks.metric.unwrap_or(of.metric());
@@ -88,10 +90,14 @@ impl<'a> Found<'a> {
         let mut context = Context::about(config, tape, families_of(config, of))?;
         let stacked = match of {
             Of::OffCpu => offcpu::collect(&mut context)?,
-            of => collect::collect(&mut context, of, metric),
+            of => {
+                let all = matches!(config.format, Format::Json | Format::Csv);
+                collect::collect(&mut context, of, all || metric == Metric::Bytes)
+            }
         };
         let mut findings = Vec::new();
-        let names = Names::read(tape, &mut findings);
+        let dirs = &config.stacks.debug_dirs;
+        let names = Names::find(tape, || stacked.forest.places(), dirs, &mut findings)?;
         findings.iter().for_each(|finding| complain(finding));
         let graph = Graph::new(&stacked, &names, config.stacks.order, metric);
         let others = kinds.into_iter().filter(|other| *other != of).collect();
@@ -119,7 +125,7 @@ impl<'a> Found<'a> {
             ""
         };
         match self.metric {
-            Metric::Count => format!("{least}{} {}", self.total.count, self.of.words()),
+            Metric::Count => format!("{least}{}", few(self.total.count, "event")),
             Metric::Bytes => format!("{least}{} bytes", self.total.bytes),
             Metric::Time => {
                 let mut text = Vec::new();
@@ -128,24 +134,6 @@ impl<'a> Found<'a> {
             }
         }
     }
-}
-
-/// The events `tape` has stacks of, in the order in which one is chosen.
-fn kinds(tape: &Tape) -> Result<Vec<Of>> {
-    let mut kinds: Vec<StackOf> = tape.session().stacks.on.clone();
-    if kinds.is_empty() {
-        // the block that says so may be damaged
-        for at in 0..tape.segments().len() {
-            kinds.extend(tape.segment(at).stacks().unwrap_or_default().attached.iter().map(|attached| attached.of));
-            kinds.sort();
-            kinds.dedup();
-        }
-    }
-    let known: Vec<Of> = Of::ALL.into_iter().filter(|of| kinds.contains(&of.events())).collect();
-    if known.is_empty() {
-        bail!("this tape has no stacks: record them with 'record -g'");
-    }
-    Ok(known)
 }
 
 fn choose(kinds: &[Of], asked: Option<Of>) -> Result<Of> {
@@ -205,7 +193,7 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<Fil
         StackMode::Dwarf => ", user stacks by unwind information",
     };
     line(out, "#")?;
-    line(out, &format!("# Events: {} {}{mode}", found.total.count, found.of.words()))?;
+    line(out, &format!("# Events: {} ({}){mode}", found.total.count, found.of.words()))?;
     line(out, &format!("# Total (100%): {}", found.total_text()))?;
     line(out, "#")?;
     let view = View {
@@ -233,7 +221,6 @@ fn order(config: &Config) -> &'static str {
 /// What the numbers above do not show.
 fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     let mut lines = Vec::new();
-    let few = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let total = &found.total;
     if left.light > 0 {
         let share = percent(left.weight, found.graph.total());
@@ -242,11 +229,10 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
         } else {
             format!("below {}% (--min-percent) or past --max-events", config.stacks.min_percent)
         };
-        let branches = if left.light == 1 { "branch" } else { "branches" };
-        lines.push(format!("Left out: {share:.2}% in {} {branches}, {below}", left.light));
+        lines.push(format!("Left out: {share:.2}% in {}, {below}", branches(left.light)));
     }
     if left.deep > 0 {
-        lines.push(format!("Cut: {} deeper than --max-depth", few(left.deep, "branch").replace("branchs", "branches")));
+        lines.push(format!("Cut: {} deeper than --max-depth", branches(left.deep)));
     }
     if found.metric == Metric::Time && total.open > 0 {
         lines.push(format!("{} of them lasted longer than is known: what is known is counted", total.open));
@@ -257,7 +243,8 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     let endings = found.stacked.endings();
     for (none, lead) in [(true, "No stack"), (false, "Stack ends early")] {
         let of = endings.iter().filter(|((ending, empty), _)| *empty == none && (none || ending.early()));
-        let parts: Vec<String> = of.clone().map(|((ending, _), count)| format!("{count} {}", ending.words())).collect();
+        let parts: Vec<String> =
+            of.clone().map(|((ending, _), count)| format!("{} ({count})", ending.words())).collect();
         if !parts.is_empty() {
             let sum: u64 = of.map(|(_, count)| count).sum();
             let share = percent(sum, total.count);
@@ -265,6 +252,15 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
         }
     }
     lines
+}
+
+/// `1 event`, `2 events`.
+fn few(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn branches(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "branch" } else { "branches" })
 }
 
 fn print_folded(
