@@ -73,6 +73,8 @@ pub const STACK_FAILED: u16 = 4;
 
 /// `hdr.flags` of a [`Stack`]: a sample found the kernel running.
 pub const STACK_IN_KERNEL: u16 = 8;
+/// `hdr.flags` of a [`Stack`]: in a syscall, so the instruction pointer is behind the instruction that made it.
+pub const STACK_IN_CALL: u16 = 16;
 
 /// Ancestors a signal's record has room for, of its sender and of its target each.
 const MAX_ANCESTORS: usize = 32;

@@ -205,7 +205,7 @@ int signal_generate(u64 *ctx)
 		return 0;
 	if (wants_stack(STACK_SIGNAL) && !is_common(sig) && !in_interrupt(ctx, current)) {
 		now = bpf_ktime_get_ns();
-		take_stack(ctx, STACK_SIGNAL, now, 0);
+		take_stack(ctx, STACK_SIGNAL, now, now, 0);
 	}
 	s = begin_signal(&index, SIGNAL_GENERATE, target);
 	if (!s) {

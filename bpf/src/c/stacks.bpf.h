@@ -99,18 +99,16 @@ static __always_inline void user_registers(struct stack_slot *s)
 	s->rec.regs[16] = r[16]; /* rip */
 }
 
-#define TAKE_KERNEL_ONLY 0x8000
-
 static __always_inline bool wants_stack(u32 of)
 {
 	return stacks_on >> of & 1;
 }
 
 /*
- * Sends the stack of the current task. Flags are the record's, and
- * TAKE_KERNEL_ONLY.
+ * Sends the stack of the current task. `ts` is the time of the event: the stack
+ * is before what happens later, as the event is. Flags are the record's.
  */
-static __noinline int take_stack(void *ctx, u32 of, u64 key, u16 flags)
+static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 {
 	struct task_struct *task = current_task();
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
@@ -128,10 +126,10 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u16 flags)
 	}
 	__builtin_memset(&s->rec, 0, sizeof(s->rec));
 	s->rec.hdr.kind = WIRE_STACK;
-	s->rec.hdr.flags = flags & ~TAKE_KERNEL_ONLY;
+	s->rec.hdr.flags = flags;
 	s->rec.hdr.cpu = bpf_get_smp_processor_id();
-	s->rec.ts = bpf_ktime_get_ns();
-	s->rec.key = key ? key : s->rec.ts;
+	s->rec.ts = ts;
+	s->rec.key = key;
 	s->rec.of = of;
 	fill_who(&s->rec.who, task);
 	if (stacks_kernel >> of & 1) {
@@ -141,12 +139,14 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u16 flags)
 		s->rec.kernel_bytes = at;
 	}
 	len = at;
-	if (!(flags & TAKE_KERNEL_ONLY) && stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
+	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
 		bpf_probe_read_kernel(s->regs, sizeof(s->regs),
 				      (void *)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(s->regs));
 		sp = s->regs[19];
 		if (s->regs[17] != USER_CS)
 			s->rec.hdr.flags |= STACK_COMPAT;
+		if ((long)s->regs[15] >= 0) /* orig_ax */
+			s->rec.hdr.flags |= STACK_IN_CALL;
 		user_registers(s);
 		if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
 			s->rec.user = STACK_COPY;
@@ -187,7 +187,7 @@ static __always_inline bool leaves_program(const struct task_state *st, const st
 static __always_inline void stack_at_enter(void *ctx, const struct task_state *st, const struct sc_desc *d)
 {
 	if (wants_stack(STACK_SYSCALL) && !st->rec.hdr.flags && leaves_program(st, d))
-		take_stack(ctx, STACK_SYSCALL, st->rec.start, 0);
+		take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.start, 0);
 }
 
 /* At the exit of a call, before its record is sent. */
@@ -210,12 +210,14 @@ SEC("perf_event")
 int cpu_sample(struct sample_context *ctx)
 {
 	struct task_struct *current = current_task();
+	u64 now;
 
 	if (window != WINDOW_OPEN || !(u32)bpf_get_current_pid_tgid())
 		return 0;
 	if (!cpu_is_recorded() || !is_recorded(current))
 		return 0;
-	take_stack(ctx, STACK_SAMPLE, 0, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);
+	now = bpf_ktime_get_ns();
+	take_stack(ctx, STACK_SAMPLE, now, now, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);
 	return 0;
 }
 

@@ -350,7 +350,7 @@ int sys_exit_stack(u64 *ctx)
 	if (!st || !st->stack_due)
 		return 0;
 	st->stack_due = 0;
-	take_stack(ctx, STACK_SYSCALL, st->rec.start, 0);
+	take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.end, 0);
 	return 0;
 }
 

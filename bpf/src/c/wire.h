@@ -327,6 +327,7 @@ enum stack_user {
 #define STACK_COMPAT 2	/* 32-bit code */
 #define STACK_FAILED 4	/* the kernel could not walk it */
 #define STACK_IN_KERNEL 8 /* a sample found the kernel running */
+#define STACK_IN_CALL 16  /* in a syscall: the instruction pointer is behind the instruction that made it */
 
 struct wire_stack {
 	struct wire_hdr hdr; /* flags: STACK_ */

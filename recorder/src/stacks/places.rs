@@ -1,11 +1,12 @@
 //! Addresses of processes as the unwinding stage needs them: in which code they lie, with what every process shares of it.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 use systape_format::model::Mapping;
 
@@ -103,10 +104,23 @@ impl Places {
     /// Why there is none, in words.
     pub fn open(&mut self, id: ImageId) -> Result<Arc<File>, String> {
         if id == VDSO {
-            return Err("the kernel's own image, not a file".into());
+            return self.vdso_file();
         }
         let file = self.tracker.files_mut().get(FileId(id.0)).map_err(str::to_owned)?;
         file.try_clone().map(Arc::new).map_err(|e| format!("cannot keep it open: {e}"))
+    }
+
+    /// The vDSO as a file, which it is not: made of its bytes.
+    fn vdso_file(&self) -> Result<Arc<File>, String> {
+        // SAFETY: the name is a C string; a new descriptor comes back, or -1.
+        let fd = unsafe { libc::memfd_create(c"vdso".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(format!("no memory for the vDSO's image: {}", std::io::Error::last_os_error()));
+        }
+        // SAFETY: the kernel just gave this descriptor to us.
+        let mut file = unsafe { File::from_raw_fd(fd) };
+        file.write_all(&self.tracker.vdso().image).map_err(|e| format!("no memory for the vDSO's image: {e}"))?;
+        Ok(Arc::new(file))
     }
 
     /// What an image is called.

@@ -163,6 +163,7 @@ impl Unwinding {
     fn user_frames(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
         let stack = &parts.stack;
         let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
+        let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
         match stack.user {
             stack_user::ADDRESSES if failed => StackStatus::Failed,
             stack_user::ADDRESSES => {
@@ -173,7 +174,7 @@ impl Unwinding {
                         break;
                     }
                     reached = i + 1;
-                    self.user_frame(stack.who.pid, address, if i == 0 { FRAME_EXACT } else { 0 }, taken);
+                    self.user_frame(stack.who.pid, address, if i == 0 && !in_call { FRAME_EXACT } else { 0 }, taken);
                 }
                 if reached >= MAX_ADDRESSES { StackStatus::TooDeep } else { StackStatus::FramePointers }
             }
