@@ -22,8 +22,9 @@ use crate::module::Module;
 use crate::registers::{IP, RBP, RSP, Registers};
 use crate::rules::{Cache, Known};
 
-/// Bytes of entries evaluated for one stack, 256 for each expression too. A cold stack of 100 frames takes about 10,000.
-const BUDGET: u64 = 1 << 19;
+/// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about 10,000; made to hurt, all of it
+/// takes some 10 ms.
+const BUDGET: u64 = 256 << 10;
 /// A signal that is handled on the interrupted stack leaves a frame of at most some 12 KB (AMX state) on it.
 const SIGNAL_FRAME: u64 = 64 << 10;
 /// Most arguments of a program looked at; the first word of a stack.
