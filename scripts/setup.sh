@@ -45,6 +45,10 @@ if [ "$wanted" = test ]; then
     need libcap2-bin command -v setcap
     need util-linux command -v unshare
     need procps command -v ps
+    # programs whose stacks are known, as shipped and stripped, and the names of the C library's own functions
+    need g++ runs c++
+    need binutils runs objcopy
+    need libc6-dbg test -d /usr/lib/debug/.build-id
     # the slow file system of a test
     need fuse3 command -v fusermount3
     need libfuse3-dev test -e /usr/include/fuse3/fuse.h

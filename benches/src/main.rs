@@ -6,6 +6,7 @@
 
 mod floor;
 mod offline;
+mod stacks;
 mod stats;
 mod switches;
 mod timed;
@@ -65,5 +66,6 @@ fn bench() -> Result<()> {
         offline::run(&tools, &traces, rounds)?;
     }
     switches::run(&tools, dir.path(), rounds)?;
+    stacks::run(&tools, dir.path(), files.path(), rounds)?;
     Ok(())
 }

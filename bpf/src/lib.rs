@@ -88,6 +88,17 @@ pub mod target_bits {
     pub const STATE: u32 = 8;
 }
 
+/// How user stacks are taken: `stacks_user` (wire.h, enum stack_user).
+pub mod stack_user {
+    /// Addresses by frame pointers.
+    pub const ADDRESSES: u8 = 1;
+    /// A copy of the stack.
+    pub const COPY: u8 = 2;
+}
+
+/// Most bytes of a stack that can be copied: as many pages as a mask of 64 bits has room for, less the one that is begun in its middle.
+pub const STACK_COPY_MAX: u32 = 63 * 4096;
+
 /// Index into the drops map (wire.h, enum drop_cause).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -120,11 +131,15 @@ pub enum Drop {
     Net = 12,
     /// Bulk ring full: io_uring operations.
     Uring = 13,
+    /// Ring of stacks full, or no buffer for one.
+    Stack = 14,
+    /// The same, of a CPU sample.
+    Sample = 15,
 }
 
 impl Drop {
     /// All causes, in map order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Bulk,
         Self::State,
         Self::Process,
@@ -139,5 +154,7 @@ impl Drop {
         Self::Everyday,
         Self::Net,
         Self::Uring,
+        Self::Stack,
+        Self::Sample,
     ];
 }

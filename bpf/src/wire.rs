@@ -10,8 +10,8 @@ pub use types::{
     drop_count as DropCount, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block,
     wire_capture as Capture, wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork,
     wire_hdr as Header, wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap,
-    wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring, wire_wakeup as Wakeup,
-    wire_who as Who,
+    wire_stack as Stack, wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring,
+    wire_wakeup as Wakeup, wire_who as Who,
 };
 
 /// `Capture::arg` of the name of a returned fd, the first of a pair, or the cwd.
@@ -62,6 +62,19 @@ const KIND_BLOCK: u16 = 9;
 const KIND_SIGNAL: u16 = 10;
 const KIND_NET: u16 = 11;
 const KIND_URING: u16 = 12;
+const KIND_STACK: u16 = 13;
+
+/// `hdr.flags` of a [`Stack`]: it is longer than the copy.
+pub const STACK_CUT: u16 = 1;
+/// `hdr.flags` of a [`Stack`]: of 32-bit code.
+pub const STACK_COMPAT: u16 = 2;
+/// `hdr.flags` of a [`Stack`]: the kernel could not walk it.
+pub const STACK_FAILED: u16 = 4;
+
+/// `hdr.flags` of a [`Stack`]: a sample found the kernel running.
+pub const STACK_IN_KERNEL: u16 = 8;
+/// `hdr.flags` of a [`Stack`]: in a syscall, so the instruction pointer is behind the instruction that made it.
+pub const STACK_IN_CALL: u16 = 16;
 
 /// Ancestors a signal's record has room for, of its sender and of its target each.
 const MAX_ANCESTORS: usize = 32;
@@ -81,6 +94,7 @@ const _: () = assert!(size_of::<Signal>() == 304);
 const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
+const _: () = assert!(size_of::<Stack>() == 216);
 const _: () = assert!(size_of::<CallDesc>() == 16);
 const _: () = assert!(size_of::<DropCount>() == 24);
 
@@ -126,6 +140,34 @@ pub struct SignalParts<'a> {
     pub argv: &'a [u8],
     /// What the fd argument of the sender's call stands for; see [`name`].
     pub path: &'a [u8],
+}
+
+/// A stack's record and what follows it.
+#[derive(Clone, Copy, Debug)]
+pub struct StackParts<'a> {
+    /// The record.
+    pub stack: Stack,
+    /// Addresses in the kernel, the innermost first; 8 bytes each.
+    pub kernel: &'a [u8],
+    /// Addresses by frame pointers (8 bytes each), or memory from the stack pointer on; `stack.user` says which.
+    pub user: &'a [u8],
+}
+
+/// Reads a record of the stack ring.
+///
+/// # Errors
+/// As [`parse`].
+pub fn stack(bytes: &[u8]) -> Result<StackParts<'_>, BadRecord> {
+    let kind = kind(bytes);
+    if kind != KIND_STACK {
+        return Err(BadRecord { kind, len: bytes.len(), needed: 0 });
+    }
+    let (stack, data) = copy::<Stack>(bytes, kind)?;
+    let (in_kernel, in_user) = (stack.kernel_bytes as usize, stack.user_bytes as usize);
+    let short = BadRecord { kind, len: bytes.len(), needed: size_of::<Stack>() + in_kernel + in_user };
+    let (kernel, rest) = data.split_at_checked(in_kernel).ok_or(short)?;
+    let user = rest.get(..in_user).ok_or(short)?;
+    Ok(StackParts { stack, kernel, user })
 }
 
 /// Bytes that are no record: the kind, the length found and the least length of that kind (0: unknown kind).

@@ -8,10 +8,12 @@
 pub mod blocks;
 pub mod call;
 pub mod disk;
+pub mod elf;
 pub mod facts;
 pub mod lab;
 pub mod more;
 pub mod probes;
+pub mod stacks;
 pub mod strace;
 
 pub use call::Call;

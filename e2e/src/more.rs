@@ -2,10 +2,11 @@
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::lab::Run;
+use crate::lab::{Run, binary, run};
 use crate::{Call, Lab};
 
 /// Flags for programs without libc.
@@ -75,6 +76,39 @@ pub fn numbered(lab: &Lab, name: &str) -> Vec<i64> {
     bytes.chunks_exact(8).map(|w| i64::from_ne_bytes(w.try_into().expect("8 bytes"))).collect()
 }
 
+/// A directory with `analyze`, the libraries it needs, and a copy of a tape; what `ldd` said of the libraries.
+///
+/// # Panics
+/// When something cannot be copied.
+#[must_use]
+pub fn bare_root(lab: &Lab, tape: &str) -> (PathBuf, String) {
+    let root = lab.path("root");
+    let copy_into = |file: &str| {
+        let target = root.join(file.trim_start_matches('/'));
+        std::fs::create_dir_all(target.parent().expect("parent")).expect("mkdir");
+        std::fs::copy(file, &target).unwrap_or_else(|e| panic!("{file}: {e}"));
+    };
+    let analyze = binary("analyze").canonicalize().expect("analyze");
+    let libraries = run(lab.command("ldd").arg(&analyze)).expect(0).text();
+    let files: Vec<_> = libraries.split_whitespace().filter(|word| word.starts_with('/')).collect();
+    assert!(files.len() >= 2, "{libraries}");
+    files.into_iter().for_each(copy_into);
+    std::fs::copy(&analyze, root.join("analyze")).expect("copy");
+    std::fs::copy(lab.path(tape), root.join(tape)).expect("copy");
+    std::fs::set_permissions(root.join(tape), std::os::unix::fs::PermissionsExt::from_mode(0o444)).expect("chmod");
+    (root, libraries)
+}
+
+/// `analyze ARGUMENTS` as nobody in a directory that [`bare_root`] made, without an environment.
+#[must_use]
+pub fn in_bare_root(lab: &Lab, root: &Path, arguments: &[&str]) -> Command {
+    let mut command = lab.command("chroot");
+    command.args(["--userspec=65534:65534", "--groups=65534"]).arg(root).arg("/analyze").args(arguments);
+    // PATH is how chroot itself is found
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
 /// A mounted file system, unmounted when the test is over.
 pub struct Mounted(PathBuf);
 
@@ -87,8 +121,7 @@ impl Mounted {
     pub fn tmpfs(lab: &Lab, name: &str, size: &str) -> Self {
         let dir = lab.path(name);
         std::fs::create_dir(&dir).expect("mkdir");
-        crate::lab::run(lab.command("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none", name]))
-            .expect(0);
+        run(lab.command("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none", name])).expect(0);
         Self(dir)
     }
 
@@ -100,7 +133,7 @@ impl Mounted {
     pub fn disk(lab: &Lab, name: &str, path: &str) -> Self {
         let dir = lab.path(name);
         std::fs::create_dir(&dir).expect("mkdir");
-        crate::lab::run(lab.command("mount").args([path, name])).expect(0);
+        run(lab.command("mount").args([path, name])).expect(0);
         Self(dir)
     }
 }

@@ -9,8 +9,9 @@ use common::{
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, NetState, OomMemory, RunState, Sample, SignalEvent,
-    SignalInfo, SignalKind, StackOf, StackSettings, StackStatus, Stacks, Switch, UringOp, Wakeup,
+    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, NetState, OomMemory, RunState, Sample,
+    SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
+    Wakeup,
 };
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
@@ -334,12 +335,48 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn any_symbols()(
+        mappings in 1..6u32,
+    )(
+        symbols in prop::collection::vec(
+            (0..mappings, number(), prop::collection::vec((bytes(), bytes(), any::<u32>()), 0..4)), 0..60),
+        failures in prop::collection::vec((0..mappings, ".{0,20}"), 0..4),
+        mappings in Just(mappings),
+    ) -> Symbols {
+        let function = |(name, file, line)| Function { name, file, line };
+        let symbol = |(mapping, offset, functions): (u32, u64, Vec<_>)| {
+            Symbol { mapping, offset, functions: functions.into_iter().map(function).collect() }
+        };
+        Symbols {
+            mappings: (0..mappings).map(common::mapping).collect(),
+            symbols: symbols.into_iter().map(symbol).collect(),
+            failures,
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn any_windows(windows in prop::collection::vec(any_window(), 0..3)) {
         check(&windows);
+    }
+
+    #[test]
+    fn any_names(symbols in any_symbols()) {
+        let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+        writer.symbols(Encoder::new(3).symbols(&symbols).unwrap()).unwrap();
+        let tape = Tape::from_bytes(writer.finish(&End::default()).unwrap()).unwrap();
+        assert_eq!(tape.verify(&|_| ()), []);
+        // Sorted, and of two of a place the later one.
+        let mut truth = symbols;
+        truth.symbols.reverse();
+        truth.symbols.sort_by_key(|s| (s.mapping, s.offset));
+        truth.symbols.dedup_by_key(|s| (s.mapping, s.offset));
+        truth.failures.sort_by_key(|f| f.0);
+        assert_eq!((tape.symbol_blocks(), tape.symbols(0).unwrap()), (1, truth));
     }
 }
 
@@ -595,6 +632,69 @@ fn a_long_recording_has_several_index_blocks() {
     assert_eq!(tape.findings(), []);
     assert!(tape.has_index());
     assert_eq!(tape.segments()[8999].segment, 8999);
+}
+
+#[test]
+fn names_of_many_places_take_several_blocks() {
+    let function = |i: u64| Function { name: format!("f{i}").into_bytes(), file: vec![], line: 1 };
+    let all = Symbols {
+        mappings: vec![common::mapping(0)],
+        symbols: (0..300_000).map(|i| Symbol { mapping: 0, offset: i * 16, functions: vec![function(i)] }).collect(),
+        failures: vec![],
+    };
+    let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+    writer.symbols(Encoder::new(1).symbols(&all).unwrap()).unwrap();
+    writer.symbols(Encoder::new(1).symbols(&Symbols::default()).unwrap()).unwrap();
+    let bytes = writer.finish(&End::default()).unwrap();
+    let with = Tape::from_bytes(bytes.clone()).unwrap();
+    assert_eq!(with.verify(&|_| ()), []);
+    assert!(with.has_index() && with.symbol_blocks() > 1, "{}", with.symbol_blocks());
+    let index = with.blocks().iter().find(|b| b.kind == BlockKind::Index).unwrap().offset as usize;
+    for tape in [with, Tape::from_bytes(bytes[..index].to_vec()).unwrap()] {
+        let parts: Vec<Symbols> = read_symbols(&tape).into_iter().map(Result::unwrap).collect();
+        assert!(parts.iter().all(|p| p.mappings == all.mappings));
+        assert!(parts.into_iter().flat_map(|p| p.symbols).eq(all.symbols.iter().cloned()));
+    }
+}
+
+#[test]
+fn a_stack_outside_the_tables_is_refused() {
+    use systape_format::model::{Attached, Frame, Node, Sample};
+    let attached = Attached { of: StackOf::Sample, row: 0, user: None, kernel: None, status: StackStatus::Complete };
+    let refused = |what: &str, fill: &dyn Fn(&mut SegmentBuilder)| {
+        let mut b = SegmentBuilder::new(0);
+        b.intern_task(&Task::default());
+        b.push_sample(Sample::default());
+        fill(&mut b);
+        let e = Encoder::new(1).segment(b.finish(1)).unwrap_err().to_string();
+        assert!(e.contains(what), "{what}: {e}");
+    };
+    let frame = Frame::default();
+    refused("event of a stack 1 was not", &|b| b.push_stack(Attached { row: 1, ..attached }));
+    refused("event of a stack 0 was not", &|b| b.push_stack(Attached { of: StackOf::Switch, ..attached }));
+    refused("node of a stack 0 was not", &|b| b.push_stack(Attached { user: Some(0), ..attached }));
+    refused("node of a stack 7 was not", &|b| b.push_stack(Attached { kernel: Some(7), ..attached }));
+    refused("frame of a node 0 was not", &|b| _ = b.intern_node(Node { parent: None, frame: 0 }));
+    refused("mapping of a frame 0 was not", &|b| _ = b.intern_frame(frame));
+    refused("unknown flags 0x9 of a frame", &|b| {
+        b.intern_mapping(&common::mapping(0));
+        b.intern_frame(Frame { flags: 9, ..frame });
+    });
+    refused("caller of a node 0 was not", &|b| {
+        b.intern_mapping(&common::mapping(0));
+        b.intern_frame(frame);
+        b.intern_node(Node { parent: Some(0), frame: 0 });
+    });
+}
+
+#[test]
+fn the_first_of_two_stacks_of_one_event_is_kept() {
+    let mut w = window(0);
+    let other = Stack { status: StackStatus::Late, user: vec![], ..w.stacks[0].clone() };
+    w.stacks.push(other.clone());
+    check(std::slice::from_ref(&w));
+    w.stacks.insert(0, other);
+    check(std::slice::from_ref(&w));
 }
 
 #[test]

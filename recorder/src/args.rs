@@ -12,6 +12,7 @@ Examples:
   record -p 4711 --for 10s        a running process, for ten seconds
   record -a -e file,'!close'      file syscalls of the whole machine, until Ctrl-C
   record -a --families sched,block --for 5s
+  record --call-graph dwarf -F 99 -- ./program
   record -o slow.tape -G /system.slice/nginx.service --max-size 1G
 
 Then: analyze [FILE]   (see analyze --help)
@@ -62,6 +63,38 @@ pub struct Args {
     /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it
     #[arg(short = 'e', long = "event", alias = "expr", value_name = "EXPR", allow_hyphen_values = true)]
     pub events: Vec<String>,
+
+    /// Stacks by frame pointers: the same as --call-graph fp
+    #[arg(short = 'g', help_heading = "Stacks")]
+    pub frame_pointers: bool,
+
+    /// Stacks of user code: fp (frame pointers), or dwarf[,SIZE] (any code; copies up to SIZE of the stack) [default size: 63k]
+    #[arg(long, value_name = "MODE", help_heading = "Stacks")]
+    pub call_graph: Option<String>,
+
+    /// The kernel's part of stacks too
+    #[arg(long, help_heading = "Stacks")]
+    pub kernel_stacks: bool,
+
+    /// Stacks of these events: syscall switch wakeup block signal sample, or all [default: all but wakeup]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Stacks")]
+    pub stacks_on: Vec<String>,
+
+    /// Of calls only those that take at least this long: milliseconds, or with a unit
+    #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Stacks")]
+    pub stacks_min: Option<Duration>,
+
+    /// Look this often at what runs on each CPU, with its stack
+    #[arg(short = 'F', long = "freq", value_name = "HZ", help_heading = "Stacks")]
+    pub frequency: Option<u32>,
+
+    /// Do not look up names of functions (analyze --debug-dir can do it later)
+    #[arg(long, help_heading = "Stacks")]
+    pub no_symbols: bool,
+
+    /// For debugging: keep the copied stacks in FILE.stacks
+    #[arg(long, hide = true)]
+    pub keep_stack_bytes: bool,
 
     /// Do not follow children
     #[arg(long)]

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
-use systape_format::model::Family;
+use systape_format::model::{Family, StackSettings};
 
 use crate::args::{Args, parse_size};
 use crate::families::Families;
+use crate::stacks;
 
 const MAX_RING: u64 = 1 << 30;
 
@@ -55,6 +56,12 @@ pub struct Config {
     pub cpus: Option<Vec<u32>>,
     /// Families to record.
     pub families: Families,
+    /// Stacks to take.
+    pub stacks: StackSettings,
+    /// Look names of functions up.
+    pub symbols: bool,
+    /// Keep copied stacks beside the tape.
+    pub keep_stack_bytes: bool,
     /// Calls to record.
     pub selection: Selection,
     /// The -e expressions as typed.
@@ -105,6 +112,7 @@ impl Config {
         if args.cgroup.is_some() && !families.has(Family::Syscall) {
             bail!("-G knows a task's cgroup from its syscalls: add the family syscall");
         }
+        let stacks = stacks::options::parse(&args, &families)?;
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
             && (name.is_empty() || name.len() > 15)
@@ -112,6 +120,9 @@ impl Config {
             bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
         }
         Ok(Self {
+            stacks,
+            symbols: !args.no_symbols,
+            keep_stack_bytes: args.keep_stack_bytes,
             all: args.all,
             pids: args.pid,
             tids: args.tid,
@@ -252,6 +263,12 @@ fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
 /// CPUs the kernel may ever have, as far as it says.
 fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(systape_bpf::MAX_CPUS, |n| n as u32)
+}
+
+/// CPUs that are online; the first one when the kernel does not say.
+pub fn online_cpus() -> Vec<u32> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    parse_cpus(text.trim(), u32::MAX).unwrap_or_else(|_| vec![0])
 }
 
 fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {

@@ -3,7 +3,7 @@
 //! When what comes after is too slow the channel fills, this thread waits, the rings fill, and the BPF side counts what
 //! does not fit: there is no queue without a bound and no second place where events are dropped.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +17,8 @@ use crate::clock;
 use crate::load::{DropDelta, Programs};
 use crate::order::Batch;
 use crate::skips::Skipped;
+use crate::stacks::feed::{Feed, GivenUp, Raw};
+use crate::stacks::taken::Taken;
 
 /// Size at which a batch is passed on.
 const BATCH: usize = 256 << 10;
@@ -42,6 +44,8 @@ pub enum Drained {
         /// Runs of programs that the kernel skipped.
         skipped: Vec<Skipped>,
     },
+    /// Stacks that were given up because their unwinding is behind.
+    LateStacks(Taken, GivenUp),
     /// The window was closed at this time, and these calls were open then.
     Closed {
         /// When.
@@ -66,16 +70,22 @@ pub struct Control {
 ///
 /// # Errors
 /// When the rings cannot be read at all; the channel being closed ends the drain without an error.
-pub fn run(mut programs: Programs, control: &Control, out: &Sender<Drained>) -> Result<()> {
+pub fn run(
+    mut programs: Programs,
+    control: &Control,
+    out: &Sender<Drained>,
+    unwinding: Option<Sender<Raw>>,
+) -> Result<()> {
     let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
-    let pass_bytes = RefCell::new(0u64);
+    let pass_bytes = Cell::new(0u64);
+    let feed = unwinding.map(|out| RefCell::new(Feed::new(out)));
     let rings = {
         let mut builder = RingBufferBuilder::new();
         for ring in programs.rings() {
             builder.add(ring, |record| {
                 let mut batch = batch.borrow_mut();
                 batch.push(record);
-                *pass_bytes.borrow_mut() += record.len() as u64;
+                pass_bytes.set(pass_bytes.get() + record.len() as u64);
                 if batch.len() >= BATCH {
                     let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
                     // a closed channel shows at the next pass
@@ -85,6 +95,18 @@ pub fn run(mut programs: Programs, control: &Control, out: &Sender<Drained>) -> 
             })?;
         }
         builder.build().context("cannot read the rings")?
+    };
+    let stack_ring = match (programs.stack_ring(), &feed) {
+        (Some(ring), Some(feed)) => {
+            let mut builder = RingBufferBuilder::new();
+            builder.add(ring, |record| {
+                feed.borrow_mut().push(record);
+                pass_bytes.set(pass_bytes.get() + record.len() as u64);
+                0
+            })?;
+            Some(builder.build().context("cannot read the ring of stacks")?)
+        }
+        _ => None,
     };
     prefer_this_thread();
     let walker = programs.walker()?;
@@ -97,17 +119,28 @@ pub fn run(mut programs: Programs, control: &Control, out: &Sender<Drained>) -> 
         if !rest.is_empty() && out.send(Drained::Batch(rest)).is_err() {
             return Ok(None);
         }
+        let watermark = started.saturating_sub(slack);
+        if let (Some(ring), Some(feed)) = (&stack_ring, &feed) {
+            // after the events: the stack of each of them was sent before it
+            ring.consume().context("cannot read the ring of stacks")?;
+            let late = feed.borrow_mut().pass(watermark, slack == 0);
+            if let Some((stacks, given_up)) = late {
+                control.lost.fetch_add(given_up.count, Ordering::Relaxed);
+                if out.send(Drained::LateStacks(stacks, given_up)).is_err() {
+                    return Ok(None);
+                }
+            }
+        }
         let drops = programs.take_drops()?;
         let lost_state = programs.take_lost_state();
         let skipped = skips.take(slack == 0);
         let dropped = drops.iter().filter(|d| d.is_loss()).map(|d| d.count.count);
         let lost: u64 = dropped.chain(skipped.iter().map(|s| s.count)).sum();
         control.lost.fetch_add(lost, Ordering::Relaxed);
-        let watermark = started.saturating_sub(slack);
         if out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_err() {
             return Ok(None);
         }
-        let read = std::mem::take(&mut *pass_bytes.borrow_mut());
+        let read = pass_bytes.take();
         control.bytes.fetch_add(read, Ordering::Relaxed);
         Ok(Some(read))
     };

@@ -14,11 +14,13 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, DropCount, Snap};
 use systape_bpf::{Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire};
+use systape_format::model::StackMode;
 
 use crate::calls;
 use crate::config::Config;
 use crate::families::{self, Tracepoints};
 use crate::skips::Skips;
+use crate::{sampler, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -26,6 +28,13 @@ const PROCESS_RING: u32 = 4 << 20;
 /// Each bulk ring without -m, and all of them together when the machine has many CPUs.
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
+
+/// The ring of stacks for each CPU, by what a stack is: some 20 addresses, or kilobytes of memory.
+const STACK_RING_ADDRESSES: u32 = 4 << 20;
+const STACK_RING_COPIES: u32 = 16 << 20;
+const STACK_BUDGET: u32 = 256 << 20;
+/// Stacks being taken at once on each CPU: in a task, in an interrupt above it, and one more for tasks preempted in between.
+const STACK_SLOTS_PER_CPU: u32 = 3;
 
 const WINDOW_OPEN: u32 = 1;
 const WINDOW_DRAINING: u32 = 2;
@@ -38,6 +47,9 @@ const WALK_CALLS: u32 = 2;
 pub struct Programs {
     skel: SystapeSkel<'static>,
     bulk: Vec<MapHandle>,
+    /// Of the timers that take samples.
+    samplers: Vec<libbpf_rs::Link>,
+    stacks: bool,
     ring_bytes: u64,
     epoch: u32,
     /// What the kernel lacks.
@@ -84,13 +96,19 @@ impl Programs {
         let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
         let rings = ring_count()?;
         set_options(&mut open, config, task_storage, rings)?;
-        let notes = families::choose(&mut open, &config.families, &Tracepoints::read()?)?;
+        let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
-        let mut programs = Self { skel, bulk: Vec::new(), ring_bytes: 0, epoch: 0, notes };
+        let stacks = !config.stacks.on.is_empty();
+        let mut programs =
+            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, ring_bytes: 0, epoch: 0, notes };
         let suitable = BULK_RING.min(BULK_BUDGET / rings);
         programs.make_rings(rings, config.ring_bytes.unwrap_or(suitable))?;
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
+        if config.stacks.frequency > 0 {
+            programs.samplers =
+                sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
+        }
         Ok(programs)
     }
 
@@ -107,6 +125,9 @@ impl Programs {
             self.bulk.push(ring);
         }
         self.ring_bytes = u64::from(rings) * u64::from(bytes) + u64::from(STATE_RING) + u64::from(PROCESS_RING);
+        if self.stacks {
+            self.ring_bytes += u64::from(self.skel.maps.stack_ring.max_entries());
+        }
         Ok(())
     }
 
@@ -114,6 +135,9 @@ impl Programs {
         let maps = &self.skel.maps;
         for slot in 0..SLOTS {
             maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_slots")?;
+        }
+        for slot in 0..maps.free_stack_slots.max_entries() {
+            maps.free_stack_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_stack_slots")?;
         }
         for (map, abi) in [(&maps.calls_64, Abi::X86_64), (&maps.calls_32, Abi::I386)] {
             for (nr, desc) in calls::table(abi, &config.selection).iter().enumerate() {
@@ -162,6 +186,11 @@ impl Programs {
         let mut all: Vec<&dyn MapCore> = vec![&self.skel.maps.process_ring, &self.skel.maps.state_ring];
         all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));
         all
+    }
+
+    /// The ring of stacks; None when none are taken.
+    pub fn stack_ring(&self) -> Option<&dyn MapCore> {
+        self.stacks.then_some(&self.skel.maps.stack_ring as &dyn MapCore)
     }
 
     /// Starts the recording; the time given is the first one events may have.
@@ -308,7 +337,20 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     }
     open.maps.state_ring.set_max_entries(STATE_RING)?;
     open.maps.process_ring.set_max_entries(PROCESS_RING)?;
+    let stacks = &config.stacks;
+    if !stacks.on.is_empty() {
+        let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
+        open.maps.stack_ring.set_max_entries(rings.saturating_mul(each).min(STACK_BUDGET))?;
+        let slots = rings * STACK_SLOTS_PER_CPU;
+        open.maps.stack_slots.set_max_entries(slots)?;
+        open.maps.free_stack_slots.set_max_entries(slots)?;
+    }
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
+    options.stacks_on = stacks::options::bits(&stacks.on);
+    options.stacks_kernel = stacks::options::bits(&stacks.kernel);
+    options.stacks_user = stacks::options::user_kind(stacks.mode);
+    options.stack_copy_limit = stacks.copy_limit;
+    options.stacks_min_dur = stacks.min_dur;
     options.has_task_storage = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;

@@ -6,11 +6,15 @@ use clap::{CommandFactory, Parser};
 use systape_recorder::args::Args;
 use systape_recorder::config::Config;
 use systape_recorder::run::{self, FAILED};
+use systape_recorder::stacks::names;
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == names::CHILD) {
+        return systape_symbols::run_child();
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(e) if e.use_stderr() => return usage(&e),

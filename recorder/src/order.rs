@@ -36,8 +36,18 @@ impl Batch {
         self.bytes.is_empty()
     }
 
+    /// The records.
+    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.ranges().map(|(from, to)| &self.bytes[from..to])
+    }
+
+    /// The record at one of [`Self::ranges`].
+    pub fn get(&self, (from, to): (usize, usize)) -> &[u8] {
+        self.bytes.get(from..to).unwrap_or_default()
+    }
+
     /// Where the records stand.
-    fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let len = self.bytes.get(at..at + 4)?.first_chunk::<4>().map(|b| u32::from_ne_bytes(*b))? as usize;

@@ -9,13 +9,14 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use systape_format::encode::{EncodedCheckpoint, EncodedSegment, Encoder as Compressor};
+use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{End, Session};
 use systape_format::writer::Writer;
 
 use crate::drain::{self, Control};
 use crate::encode::{Piece, Settings, Start};
 use crate::load::Programs;
+use crate::stacks::{self, NameWorker, feed};
 use crate::stage::{Encoded, Stage};
 
 /// Batches that may wait for the encoder (256 KiB each).
@@ -64,6 +65,7 @@ pub struct Progress {
 enum Compressed {
     Checkpoint(EncodedCheckpoint),
     Segment(EncodedSegment),
+    Symbols(EncodedSymbols),
 }
 
 /// The running stages.
@@ -76,6 +78,8 @@ pub struct Pipeline {
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
     write: JoinHandle<Result<Writer<Sink>>>,
+    unwind: Option<JoinHandle<()>>,
+    names: Option<JoinHandle<Result<()>>>,
     start: Sender<Start>,
 }
 
@@ -90,6 +94,7 @@ impl Pipeline {
         tape_id: [u8; 16],
         session: &Session,
         settings: Settings,
+        stacks: Option<stacks::Workers>,
     ) -> Result<Self> {
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress::default());
@@ -100,13 +105,29 @@ impl Pipeline {
         let (done_tx, done_rx) = bounded(PIECES);
         let (start_tx, start_rx) = bounded(1);
 
+        let (mut raw_tx, mut taken_rx, mut unwind, mut names, mut tell) = (None, None, None, None, None);
+        if let Some(workers) = stacks {
+            let (tx, rx) = bounded(feed::BATCHES);
+            let (out, taken) = bounded(feed::BATCHES);
+            unwind = Some(spawn("unwind", move || workers.unwinding.run(&rx, &out))?);
+            (raw_tx, taken_rx) = (Some(tx), Some(taken));
+            if let Some(NameWorker { names: worker, tell: tx, told }) = workers.names {
+                let done = done_tx.clone();
+                // who takes them is gone only when writing failed, which the main thread sees
+                let write = move |symbols| drop(done.send((0, Compressed::Symbols(symbols))));
+                names = Some(spawn("names", move || worker.run(&told, write))?);
+                tell = Some(tx);
+            }
+        }
         let drain = {
             let control = Arc::clone(&control);
-            spawn("drain", move || drain::run(programs, &control, &batch_tx))?
+            spawn("drain", move || drain::run(programs, &control, &batch_tx, raw_tx))?
         };
         let encode = {
             let progress = Arc::clone(&progress);
-            spawn("encode", move || Stage::new(settings, walker, piece_tx, progress).run(&start_rx, &batch_rx))?
+            spawn("encode", move || {
+                Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx)
+            })?
         };
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
         let compress = (0..workers)
@@ -119,7 +140,7 @@ impl Pipeline {
             let progress = Arc::clone(&progress);
             spawn("write", move || write(writer, &done_rx, &progress))?
         };
-        Ok(Self { control, progress, drain, encode, compress, write, start: start_tx })
+        Ok(Self { control, progress, drain, encode, compress, write, unwind, names, start: start_tx })
     }
 
     /// Hands over the state at the start; encoding begins with it.
@@ -134,7 +155,12 @@ impl Pipeline {
     pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64, Sink)> {
         self.control.stop.store(true, Ordering::Release);
         let drained = join(self.drain)?;
+        self.unwind.map(join).transpose()?;
         let encoded = join(self.encode)?;
+        if let Err(e) = self.names.map(join).transpose().and_then(|done| done.transpose()) {
+            // names can be looked up later, events cannot be recorded later
+            eprintln!("record: names of functions are missing: {e:#}");
+        }
         let compressed: Vec<Result<()>> = self.compress.into_iter().map(join).collect::<Result<_>>()?;
         let writer = join(self.write)??;
         drained?;
@@ -176,16 +202,27 @@ fn write(mut writer: Writer<Sink>, done: &Receiver<(u64, Compressed)>, progress:
     let mut early = BTreeMap::new();
     let mut next = 0;
     progress.bytes.store(writer.bytes(), Ordering::Relaxed);
+    let failed = |e| {
+        progress.failed.store(true, Ordering::Release);
+        Err(e).context("what was written before is readable")
+    };
     for (seq, piece) in done {
+        if let Compressed::Symbols(symbols) = piece {
+            if let Err(e) = writer.symbols(symbols) {
+                return failed(e);
+            }
+            progress.bytes.store(writer.bytes(), Ordering::Relaxed);
+            continue;
+        }
         early.insert(seq, piece);
         while let Some(piece) = early.remove(&next) {
             let written = match piece {
                 Compressed::Checkpoint(cp) => writer.checkpoint(cp),
                 Compressed::Segment(segment) => writer.segment(segment),
+                Compressed::Symbols(symbols) => writer.symbols(symbols),
             };
             if let Err(e) = written {
-                progress.failed.store(true, Ordering::Release);
-                return Err(e).context("what was written before is readable");
+                return failed(e);
             }
             next += 1;
             progress.bytes.store(writer.bytes(), Ordering::Relaxed);

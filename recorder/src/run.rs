@@ -17,7 +17,7 @@ use crate::progress::Line;
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
-use crate::{clock, limits, output, rights, session, snapshot};
+use crate::{clock, limits, output, rights, session, snapshot, stacks};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
 pub const FAILED: u8 = 125;
@@ -85,6 +85,7 @@ pub fn record(config: &Config) -> Result<u8> {
         signals.wait(delay);
     }
     let mut about = session::collect(config);
+    let stacks = stacks::start(config, &mut about.notes)?;
     about.ring_bytes = programs.ring_bytes();
     about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;
@@ -94,13 +95,14 @@ pub fn record(config: &Config) -> Result<u8> {
         selection: config.selection.clone(),
         window_open: about.window_open,
         flush: config.flush,
+        stacks: config.stacks.clone(),
         filter: TaskFilter {
             uid: config.uid,
             comm: config.comm.clone(),
             cgroups: config.cgroup.as_deref().map(|dir| snapshot::cgroups(dir).into_iter().map(|(id, _)| id).collect()),
         },
     };
-    let pipeline = Pipeline::start(programs, sink, tape_id(about.window_open), &about, settings)?;
+    let pipeline = Pipeline::start(programs, sink, tape_id(about.window_open), &about, settings, stacks)?;
     pipeline.begin(read_start(config, snaps));
     if let Some(child) = &mut child {
         child.go();

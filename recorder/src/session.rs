@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use systape_abi::Abi;
-use systape_format::model::{Session, SyscallFormat};
+use systape_format::model::{Family, Session, StackOf, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self, Config};
@@ -45,11 +45,18 @@ pub fn collect(config: &Config) -> Session {
         users: config::users(),
         devices: devices::names(),
         device_links: devices::links(),
-        families: config.families.list().to_vec(),
+        families: families(config),
+        stacks: config.stacks.clone(),
         cgroups,
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),
     }
+}
+
+/// The families asked for, and samples.
+fn families(config: &Config) -> Vec<Family> {
+    let samples = config.stacks.on.contains(&StackOf::Sample).then_some(Family::Sample);
+    config.families.list().iter().copied().chain(samples).collect()
 }
 
 fn read_line(path: &str) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, never, select};
 use systape_bpf::Drop;
 use systape_bpf::wire::Snap;
 use systape_format::model::{CPU_NONE, Family, GapCause};
@@ -14,12 +14,18 @@ use crate::encode::{Encoder, Piece, Settings, Start, Totals};
 use crate::load::{DropDelta, Walker};
 use crate::pipeline::Progress;
 use crate::skips::Skipped;
+use crate::stacks::feed::GivenUp;
+use crate::stacks::names::Message;
+use crate::stacks::taken::Taken;
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
 /// ... and not before it holds this many times its checkpoint, or after this time.
 const CHUNK_CHECKPOINTS: u64 = 16;
 const CHUNK_NS: u64 = 60_000_000_000;
+
+/// How long events wait for their stacks when the unwinding is stuck.
+const STACK_PATIENCE_NS: u64 = 2_000_000_000;
 
 /// What the encoder knows at the end.
 #[derive(Clone, Debug, Default)]
@@ -45,14 +51,27 @@ pub struct Stage {
     chunk_ts: u64,
     chunk_from: u64,
     checkpoint_bytes: u64,
+    /// Every event before this is here, and every stack before that.
+    events_until: u64,
+    stacks_until: u64,
 }
 
 impl Stage {
     /// A stage that has seen nothing.
-    pub fn new(settings: Settings, walker: Walker, out: Sender<(u64, Piece)>, progress: Arc<Progress>) -> Self {
+    pub fn new(
+        settings: Settings,
+        walker: Walker,
+        out: Sender<(u64, Piece)>,
+        progress: Arc<Progress>,
+        names: Option<Sender<Message>>,
+    ) -> Self {
         let window_open = settings.window_open;
+        let mut encoder = Encoder::new(settings);
+        if let Some(names) = names {
+            encoder.tell_names(names);
+        }
         Self {
-            encoder: Encoder::new(settings),
+            encoder,
             walker,
             out,
             next: 0,
@@ -61,21 +80,54 @@ impl Stage {
             chunk_ts: window_open,
             chunk_from: 0,
             checkpoint_bytes: 0,
+            events_until: 0,
+            stacks_until: u64::MAX,
         }
     }
 
     /// Runs until the drain is done. Nothing is encoded before the state at the start is known, and nothing of the time
     /// in which it was read before all of that time is here.
-    pub fn run(mut self, start: &Receiver<Start>, drained: &Receiver<Drained>) -> Encoded {
+    pub fn run(
+        mut self,
+        start: &Receiver<Start>,
+        drained: &Receiver<Drained>,
+        stacks: Option<Receiver<Taken>>,
+    ) -> Encoded {
         let Ok(start) = start.recv() else { return self.encoded };
         let mut waiting = Some(start);
         let mut held = Vec::new();
         let mut open_calls: Option<Vec<Snap>> = None;
-        for message in drained {
+        self.stacks_until = if stacks.is_some() { 0 } else { u64::MAX };
+        let rest = stacks.clone();
+        let mut stacks = stacks.unwrap_or_else(never);
+        loop {
+            let message = select! {
+                recv(drained) -> message => message,
+                recv(stacks) -> taken => {
+                    match taken {
+                        Ok(taken) => {
+                            self.stacks_until = self.stacks_until.max(taken.watermark);
+                            self.encoder.add_stacks(taken);
+                        }
+                        // no more will come
+                        Err(_) => (self.stacks_until, stacks) = (u64::MAX, never()),
+                    }
+                    if waiting.is_none() {
+                        self.pass();
+                    }
+                    continue;
+                }
+            };
+            let Ok(message) = message else { break };
             match message {
                 Drained::Batch(batch) => self.encoder.add(batch),
+                Drained::LateStacks(taken, given_up) => {
+                    self.encoder.add_stacks(taken);
+                    self.given_up(given_up);
+                }
                 Drained::Pass { watermark, drops, lost_state, skipped } => {
                     held.push((drops, lost_state, skipped));
+                    self.events_until = watermark;
                     if let Some(start) = waiting.take_if(|s| watermark > s.done) {
                         self.encoder.begin(start);
                     }
@@ -83,7 +135,7 @@ impl Stage {
                         for (drops, lost_state, skipped) in held.drain(..) {
                             self.losses(&drops, &lost_state, &skipped);
                         }
-                        self.pass(watermark);
+                        self.pass();
                     }
                 }
                 Drained::Closed { ts, snaps } => {
@@ -93,6 +145,10 @@ impl Stage {
                 }
             }
         }
+        // the drain is done: the unwinding works off what it has and ends
+        for taken in rest.iter().flatten() {
+            self.encoder.add_stacks(taken);
+        }
         if let Some(start) = waiting.take() {
             self.encoder.begin(start);
         }
@@ -101,13 +157,16 @@ impl Stage {
         }
         self.encoder.advance(u64::MAX);
         self.encoder.in_flight(&open_calls.unwrap_or_default());
+        self.unexplained();
         self.encoder.close_segment(clock::monotonic());
         self.send();
         self.encoded.totals = self.encoder.totals().clone();
         self.encoded
     }
 
-    fn pass(&mut self, watermark: u64) {
+    fn pass(&mut self) {
+        let watermark =
+            self.events_until.min(self.stacks_until.max(self.events_until.saturating_sub(STACK_PATIENCE_NS)));
         self.encoder.advance(watermark);
         let written = self.progress.bytes.load(Ordering::Relaxed);
         let in_chunk = written.saturating_sub(self.chunk_from);
@@ -157,6 +216,22 @@ impl Stage {
         }
     }
 
+    fn given_up(&mut self, stacks: GivenUp) {
+        self.lost(Family::Stack, stacks.count);
+        self.encoder.gap(GapCause::QueueFull, Family::Stack, CPU_NONE, stacks.count, stacks.first, stacks.last, 0);
+    }
+
+    /// Stacks that are missing although nobody said so.
+    fn unexplained(&mut self) {
+        let said = self.encoded.lost.iter().filter(|(family, _)| *family == Family::Stack).map(|(_, n)| n).sum();
+        let count = self.encoder.missed_stacks().saturating_sub(said);
+        if count > 0 {
+            self.lost(Family::Stack, count);
+            let now = clock::monotonic();
+            self.encoder.gap(GapCause::Unknown, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
+        }
+    }
+
     fn lost(&mut self, family: Family, count: u64) {
         match self.encoded.lost.iter_mut().find(|(f, _)| *f == family) {
             Some((_, n)) => *n += count,
@@ -181,6 +256,8 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::Everyday => (GapCause::Everyday, Family::Signal),
         Drop::Net => (GapCause::RingFull, Family::Net),
         Drop::Uring => (GapCause::RingFull, Family::IoUring),
+        Drop::Stack => (GapCause::RingFull, Family::Stack),
+        Drop::Sample => (GapCause::RingFull, Family::Sample),
         Drop::Own => return None,
     })
 }

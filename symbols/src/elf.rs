@@ -144,10 +144,10 @@ impl Elf {
         self.code[..after].last().filter(|range| address < range.end)
     }
 
-    /// Separate debug files made by objcopy have a file size of 0 and other offsets in their segments (those by elfutils keep both). All
+    /// Separate debug files made by objcopy have other offsets and smaller file sizes in their segments (those by elfutils keep both). All
     /// linkers lay segments out alike: each at the first offset behind the one before that is congruent to its address.
     fn restore_offsets(&mut self) {
-        if self.loads.iter().any(|load| load.executable && load.file_size > 0) {
+        if self.loads.iter().all(|load| !load.executable || load.file_size == load.memory_size) {
             return;
         }
         let mut end = 0u64;

@@ -2,10 +2,13 @@
 
 use std::fs::File;
 
+use crate::cfi::{Cfi, Context, Missing, Rules};
+use crate::elf::{self, Elf, FileSource, Segment, Source};
+
 /// How much of a file is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of unwind information kept of one file.
+    /// Most bytes of unwind information kept of one file. An index that has to be built comes on top; it is no larger than that.
     pub unwind_bytes: u64,
 }
 
@@ -15,35 +18,103 @@ pub struct Limits {
 pub struct ModuleError(pub String);
 
 /// An ELF file's unwind information, owned: the file may change or vanish afterwards.
+///
+/// Read are the headers, the build id, `.eh_frame` with its search table, and `.debug_frame` (left out where it exceeds the limit), which is
+/// asked where `.eh_frame` says nothing. A file without section headers is read by its program headers. A file that has no unwind information is a module
+/// all the same: it has a build id and addresses.
 #[derive(Debug)]
-pub struct Module {}
+pub struct Module {
+    build_id: Vec<u8>,
+    segments: Vec<Segment>,
+    /// `.eh_frame`, then `.debug_frame`.
+    cfi: Vec<Cfi>,
+}
 
 impl Module {
     /// Reads what is needed, by pread (a mapped file that is cut short would raise SIGBUS).
     ///
     /// # Errors
-    /// Not an ELF file of this machine, too large, or nothing in it makes sense.
-    pub fn open(_file: &File, _limits: Limits) -> Result<Self, ModuleError> {
-        Err(ModuleError("not built yet".into()))
+    /// Not an ELF file of this machine (32-bit files among them), too large, or nothing in it makes sense.
+    pub fn open(file: &File, limits: Limits) -> Result<Self, ModuleError> {
+        Self::read(&FileSource::new(file)?, limits)
     }
 
-    /// As [`Self::open`] for an image in memory as the kernel maps it (the vDSO).
-    pub fn from_bytes(_bytes: &[u8], _limits: Limits) -> Result<Self, ModuleError> {
-        Err(ModuleError("not built yet".into()))
+    /// As [`Self::open`] for an image in memory as the kernel maps it (the vDSO: its memory is its file).
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_bytes(bytes: &[u8], limits: Limits) -> Result<Self, ModuleError> {
+        Self::read(&bytes, limits)
+    }
+
+    fn read(source: &impl Source, limits: Limits) -> Result<Self, ModuleError> {
+        let Elf { build_id, segments, eh_frame, eh_frame_hdr, debug_frame } = elf::parse(source, limits)?;
+        let eh_frame = eh_frame.map(|section| Cfi::eh_frame(section, eh_frame_hdr));
+        let cfi = eh_frame.into_iter().chain(debug_frame.map(Cfi::debug_frame)).collect();
+        Ok(Self { build_id, segments, cfi })
     }
 
     /// The build id note; empty = it has none.
     pub fn build_id(&self) -> &[u8] {
-        &[]
+        &self.build_id
     }
 
     /// The address that the file itself gives to what stands at file offset `offset` (by its PT_LOAD headers).
-    pub fn address_of(&self, _offset: u64) -> Option<u64> {
-        None
+    ///
+    /// Mappings are whole pages, so a page at the edge of two segments is mapped twice; the executable segment is meant then, because code is
+    /// what is looked up.
+    pub fn address_of(&self, offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let exact = |s: &&Segment| (s.offset..s.offset.saturating_add(s.file_size)).contains(&offset);
+        let pages = |s: &&Segment| {
+            let end = s.offset.saturating_add(s.file_size);
+            s.file_size > 0
+                && (s.offset & !(PAGE - 1)..end.checked_next_multiple_of(PAGE).unwrap_or(end)).contains(&offset)
+        };
+        let executable = || self.segments.iter().filter(|s| s.executable);
+        let segment = executable()
+            .find(exact)
+            .or_else(|| executable().find(pages))
+            .or_else(|| self.segments.iter().find(exact))
+            .or_else(|| self.segments.iter().find(pages))?;
+        Some(offset.wrapping_sub(segment.offset).wrapping_add(segment.address))
     }
 
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
-        0
+        size_of::<Self>()
+            + self.build_id.capacity()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.cfi.capacity() * size_of::<Cfi>()
+            + self.cfi.iter().map(Cfi::memory).sum::<usize>()
+    }
+
+    /// Whether there is any unwind information.
+    pub fn has_rules(&self) -> bool {
+        !self.cfi.is_empty()
+    }
+
+    /// The rules at an address of the file.
+    pub(crate) fn rules<'a>(
+        &'a self,
+        address: u64,
+        context: &'a mut Context,
+        budget: &mut u64,
+    ) -> Result<Rules<'a>, Missing> {
+        match self.cfi.as_slice() {
+            [] => Err(Missing::NoFde),
+            [only] => only.rules(address, context, budget),
+            [first, second, ..] => if first.covers(address) { first } else { second }.rules(address, context, budget),
+        }
+    }
+
+    /// Whether there are rules for an address of the file.
+    pub(crate) fn covers(&self, address: u64) -> bool {
+        self.cfi.iter().any(|cfi| cfi.covers(address))
+    }
+
+    /// Whether a function begins at an address of the file.
+    pub(crate) fn begins_at(&self, address: u64) -> bool {
+        self.cfi.iter().any(|cfi| cfi.begins_at(address))
     }
 }

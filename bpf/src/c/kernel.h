@@ -213,6 +213,7 @@ struct percpu_counter {
 
 struct mm_struct {
 	unsigned long arg_start, arg_end;
+	unsigned long start_stack;
 	unsigned long total_vm;
 	struct percpu_counter rss_stat[4];
 };
@@ -227,6 +228,10 @@ struct mm_rss_stat {
 
 struct mm_struct___counts {
 	struct mm_rss_stat rss_stat;
+};
+
+struct thread_struct {
+	unsigned long fsbase; /* x86-64 */
 };
 
 struct sched_info {
@@ -261,6 +266,7 @@ struct task_struct {
 	struct sighand_struct *sighand;
 	int pdeath_signal;
 	struct sched_info sched_info;
+	struct thread_struct thread;
 	unsigned int cpu; /* before 5.16: then in thread_info */
 };
 

@@ -30,6 +30,13 @@ const volatile u32 own_tgid = 0;
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 
+/* Stacks: bit i stands for enum stack_of i. */
+const volatile u32 stacks_on = 0;
+const volatile u32 stacks_kernel = 0;
+const volatile u8 stacks_user = 0; /* enum stack_user */
+const volatile u32 stack_copy_limit = 0;
+const volatile u64 stacks_min_dur = 0; /* of calls, ns */
+
 #define WINDOW_CLOSED 0
 #define WINDOW_OPEN 1
 #define WINDOW_DRAINING 2 /* no new calls; open ones are still recorded */
@@ -54,9 +61,11 @@ struct task_state {
 	u8 entered; /* it is in a call whose enter was seen, recorded or not */
 	u8 seen; /* something of it was seen since the recording began */
 	u8 in_cgroup; /* -G: it was in the cgroup when last asked */
+	u8 stack_due; /* sys_exit_stack is to take the stack of the call that just ended */
+	u8 pad[3];
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
-	u64 pad2;
+	u32 pad2;
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };
@@ -120,6 +129,27 @@ struct {
 	__type(value, u32);
 } free_slots SEC(".maps");
 
+/* Room for a stack. As with slots, none belongs to a CPU. */
+struct stack_slot {
+	struct wire_stack rec;
+	u8 data[STACK_KERNEL_MASK + 1 + STACK_COPY_MAX + 4096];
+	u64 regs[21]; /* not sent */
+};
+
+/* User space sets how many there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stack_slot);
+} stack_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} free_stack_slots SEC(".maps");
+
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -135,6 +165,7 @@ struct {
 
 struct ring state_ring SEC(".maps");
 struct ring process_ring SEC(".maps");
+struct ring stack_ring SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -287,6 +318,7 @@ struct {
 	struct wire_net n;
 	struct wire_uring o;
 	struct wire_ancestor p;
+	struct wire_stack q;
 } wire_types SEC(".data.types");
 
 #endif

@@ -14,6 +14,7 @@
 #include "task.bpf.h"
 #include "capture.bpf.h"
 #include "path.bpf.h"
+#include "stacks.bpf.h"
 #include "syscalls.bpf.h"
 #include "process.bpf.h"
 #include "sched.bpf.h"

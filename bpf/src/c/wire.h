@@ -25,6 +25,7 @@ enum wire_kind {
 	WIRE_SIGNAL = 10,
 	WIRE_NET = 11,
 	WIRE_URING = 12,
+	WIRE_STACK = 13,
 };
 
 /* = CallState of the tape */
@@ -305,6 +306,48 @@ struct wire_uring {
 	struct wire_who who;
 };
 
+/* = StackOf of the tape */
+enum stack_of {
+	STACK_SYSCALL = 1,
+	STACK_SWITCH,
+	STACK_WAKEUP,
+	STACK_BLOCK,
+	STACK_SIGNAL,
+	STACK_SAMPLE,
+};
+
+/* What follows of the user's part */
+enum stack_user {
+	STACK_NO_USER = 0,
+	STACK_ADDRESSES = 1, /* by frame pointers */
+	STACK_COPY = 2,	     /* memory from the stack pointer on */
+};
+
+#define STACK_CUT 1	/* the stack is longer than the copy */
+#define STACK_COMPAT 2	/* 32-bit code */
+#define STACK_FAILED 4	/* the kernel could not walk it */
+#define STACK_IN_KERNEL 8 /* a sample found the kernel running */
+#define STACK_IN_CALL 16  /* in a syscall: the instruction pointer is behind the instruction that made it */
+
+struct wire_stack {
+	struct wire_hdr hdr; /* flags: STACK_ */
+	u64 ts;
+	u64 key;
+	struct wire_who who;
+	u64 regs[17]; /* DWARF numbers of x86-64; 0 without a user part */
+	u64 absent;   /* bit i: page i of the copy could not be read */
+	u32 kernel_bytes;
+	u32 user_bytes;
+	u8 of;
+	u8 user;
+	u8 pad[6];
+	/* data follows: addresses in the kernel, then the user's part */
+};
+#define STACK_KERNEL_MASK 0x3ff
+#define STACK_KERNEL_BYTES (127 * 8) /* kernel.perf_event_max_stack */
+#define STACK_COPY_MAX (1 << 18)
+#define STACK_PAGES 64 /* bits of absent */
+
 /* What the task iterator writes for every task. */
 struct wire_snap {
 	struct wire_task task;
@@ -347,6 +390,8 @@ enum drop_cause {
 	DROP_EVERYDAY, /* of signals that end nobody */
 	DROP_NET,
 	DROP_URING,
+	DROP_STACK,  /* ring of stacks full, or no buffer */
+	DROP_SAMPLE, /* the same, of a CPU sample */
 	DROP_CAUSES,
 };
 

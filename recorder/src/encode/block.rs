@@ -1,7 +1,7 @@
 //! Block I/Os.
 
 use systape_bpf::wire;
-use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family};
+use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family, StackOf};
 
 use super::Encoder;
 
@@ -10,7 +10,7 @@ impl Encoder {
         let origin = (b.has_origin != 0).then(|| self.interned_who(&b.origin));
         let owner = (b.has_owner != 0).then(|| self.interned_who(&b.owner));
         self.stored(Family::Block, b.complete);
-        self.builder.push_block(BlockIo {
+        let row = self.builder.push_block(BlockIo {
             complete: b.complete,
             queued: b.queued,
             issued: b.issued,
@@ -33,6 +33,9 @@ impl Encoder {
             cgroup_id: b.cgroup_id,
             inode: b.inode,
         });
+        if b.has_origin != 0 {
+            self.attach_who(StackOf::Block, row, &b.origin, b.queued, true);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use systape_abi::{Abi, Effect};
 use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
-use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, SyscallRow};
+use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, StackOf, SyscallRow};
 
 use super::Encoder;
 use crate::effects::{self, CallInfo, Returned};
@@ -38,7 +38,11 @@ impl Encoder {
             fd2,
         };
         self.stored(Family::Syscall, s.end);
+        let unselected = row.unselected;
         let row = self.builder.push_syscall(row);
+        let long_enough = s.end.saturating_sub(s.start) >= self.settings.stacks.min_dur;
+        let expected = !unselected && long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
+        self.attach(StackOf::Syscall, row, (task, s.id.tid), s.start, expected);
         let returned = self.captured(row, task, &info, s, data);
         if errno != 0 {
             effects::failed(&mut self.tasks, task, &info);

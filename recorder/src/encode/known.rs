@@ -37,6 +37,7 @@ impl Encoder {
         let mut checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
         self.as_of_start(&mut checkpoint, start.done.saturating_add(1));
         self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
+        self.stacks.chunk_ends();
     }
 
     /// fds that waiting records touch before `until`, by process.

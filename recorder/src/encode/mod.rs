@@ -9,13 +9,14 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use systape_abi::Selection;
 use systape_bpf::wire::{self, Record, Snap, Who};
-use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause};
+use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause, StackSettings};
 use systape_format::segment::{SegmentBuilder, SegmentData};
 
 use crate::effects::{self, CallInfo};
 use crate::fds::Name;
 use crate::order::{Batch, Order, Pending};
 use crate::snapshot;
+use crate::stacks::taken::TakenStack;
 use crate::tasks::{TaskId, Tasks};
 
 mod block;
@@ -25,6 +26,7 @@ mod life;
 mod net;
 mod sched;
 mod signals;
+mod stacks;
 
 /// What goes on to be compressed, in this order.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub struct Settings {
     pub window_open: u64,
     /// Longest life of a segment.
     pub flush: Duration,
+    /// Stacks that are taken.
+    pub stacks: StackSettings,
     /// What the BPF side asks at each call, for calls that began before it could.
     pub filter: TaskFilter,
 }
@@ -124,6 +128,9 @@ pub struct Encoder {
     close_ts: Option<u64>,
     totals: Totals,
     sockets: net::Sockets,
+    stacks: stacks::Stacks,
+    /// Samples that wait for the watermark.
+    samples: Vec<(TakenStack, stacks::Waiting)>,
     pieces: Vec<Piece>,
 }
 
@@ -131,6 +138,7 @@ impl Encoder {
     /// Begins with what was there before.
     pub fn new(settings: Settings) -> Self {
         let window_start = settings.window_open;
+        let stacks = stacks::Stacks::new(settings.stacks.clone());
         Self {
             settings,
             order: Order::default(),
@@ -146,6 +154,8 @@ impl Encoder {
             close_ts: None,
             totals: Totals::default(),
             sockets: net::Sockets::default(),
+            stacks,
+            samples: Vec::new(),
             pieces: Vec::new(),
         }
     }
@@ -165,6 +175,7 @@ impl Encoder {
                 self.close_segment(pending.ts.saturating_add(1));
             }
         }
+        self.encode_samples(watermark);
         let watermark = if watermark == u64::MAX { self.latest.saturating_add(1) } else { watermark };
         let bad = self.order.take_bad();
         if bad > 0 {
@@ -172,6 +183,7 @@ impl Encoder {
         }
         self.apply_rereads(watermark);
         self.tasks.sweep(watermark);
+        self.stacks.sweep(watermark);
         let life = self.settings.flush.as_nanos() as u64;
         if self.first_row.is_some_and(|first| watermark.saturating_sub(first) >= life) {
             self.close_segment(watermark);

@@ -1,7 +1,7 @@
 //! Who runs where, and who made whom runnable.
 
 use systape_bpf::wire;
-use systape_format::model::{Family, Switch, Wakeup};
+use systape_format::model::{Family, StackOf, Switch, Wakeup};
 
 use super::Encoder;
 
@@ -12,7 +12,7 @@ impl Encoder {
     pub(super) fn switch(&mut self, s: &wire::Switch) {
         let (prev, next) = (self.interned_who(&s.prev), self.interned_who(&s.next));
         self.stored(Family::Sched, s.ts);
-        self.builder.push_switch(Switch {
+        let row = self.builder.push_switch(Switch {
             ts: s.ts,
             cpu: s.hdr.cpu,
             prev,
@@ -20,6 +20,7 @@ impl Encoder {
             prev_state: s.prev_state,
             preempted: s.hdr.flags & wire::SWITCH_PREEMPTED != 0,
         });
+        self.attach_who(StackOf::Switch, row, &s.prev, s.ts, false);
         if s.prev_state & TASK_DEAD != 0 {
             // the exit of a task that is not recorded itself is told by this alone
             let id = self.tasks.meet(&s.prev);
@@ -32,7 +33,7 @@ impl Encoder {
         let waker = if interrupt { None } else { Some(self.interned_who(&w.waker)) };
         let wakee = self.interned_who(&w.wakee);
         self.stored(Family::Sched, w.ts);
-        self.builder.push_wakeup(Wakeup {
+        let row = self.builder.push_wakeup(Wakeup {
             ts: w.ts,
             cpu: w.hdr.cpu,
             waker,
@@ -40,5 +41,6 @@ impl Encoder {
             target_cpu: w.target_cpu,
             new: w.hdr.flags & wire::WAKEUP_NEW != 0,
         });
+        self.attach_who(StackOf::Wakeup, row, &w.waker, w.ts, !interrupt && w.waker.tid != 0);
     }
 }

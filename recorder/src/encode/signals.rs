@@ -2,7 +2,7 @@
 
 use systape_bpf::wire::{self, SignalParts};
 use systape_format::model::{
-    Ancestor, ByteStatus, Family, OomMemory, SIGNAL_INTERRUPT, SignalEvent, SignalInfo, SignalKind,
+    Ancestor, ByteStatus, Family, OomMemory, SIGNAL_INTERRUPT, SignalEvent, SignalInfo, SignalKind, StackOf,
 };
 
 use super::Encoder;
@@ -27,10 +27,11 @@ impl Encoder {
             _ => Vec::new(),
         };
         let call = call.map(|info| self.interned_call(s.abi, s.nr, &info));
+        let caller = sender;
         let (target, sender) = (self.interned_task(target), sender.map(|id| self.interned_task(id)));
         let argv = parts.argv.strip_suffix(&[0]).unwrap_or(parts.argv).to_vec();
         self.stored(Family::Signal, s.ts);
-        self.builder.push_signal(SignalEvent {
+        let row = self.builder.push_signal(SignalEvent {
             ts: s.ts,
             kind,
             sig: s.sig,
@@ -60,6 +61,11 @@ impl Encoder {
             argv_full: s.argv_full,
             oom: OomMemory { total_vm: s.oom[0], anon: s.oom[1], file: s.oom[2], shmem: s.oom[3] },
         });
+        // of the everyday ones no stack is taken, as no ancestors are
+        let expected = s.kind == wire::SIGNAL_GENERATE && flags & SIGNAL_INTERRUPT == 0 && s.target_ancestors > 0;
+        if let Some(caller) = caller.filter(|_| s.kind == wire::SIGNAL_GENERATE) {
+            self.attach(StackOf::Signal, row, (caller, s.sender.id.tid), s.ts, expected);
+        }
     }
 
     /// Kernels before 6.1 name an OOM victim by its pid only.

@@ -84,14 +84,9 @@ impl Reader {
         let mut names = vec![Vec::new(); offsets.len()];
         let mut open: Vec<(usize, u64)> = Vec::with_capacity(offsets.len());
         for (i, offset) in offsets.iter().enumerate() {
-            let address = self.elf.address(*offset);
-            if self.elf.is_debug_file && address.and_then(|address| self.elf.code_at(address)).is_none() {
-                return Err(format!(
-                    "the debug file has no code at offset {offset:#x} of the program; the program itself is needed"
-                ));
-            }
-            open.extend(address.map(|address| (i, address)));
+            open.extend(self.elf.address(*offset).map(|address| (i, address)));
         }
+        self.check_layout(offsets, &open)?;
         let mut error = None;
         let mut worked = false;
         for source in &self.sources {
@@ -125,6 +120,18 @@ impl Reader {
                 Ok(names)
             }
         }
+    }
+
+    /// A debug file whose layout had to be worked out is good for offsets in its code. Frames that were guessed may lie elsewhere, but not many.
+    fn check_layout(&self, offsets: &[u64], addresses: &[(usize, u64)]) -> Result<(), String> {
+        let in_code = addresses.iter().filter(|(_, address)| self.elf.code_at(*address).is_some()).count();
+        if self.elf.is_debug_file && (offsets.len() - in_code) * 8 > offsets.len() {
+            return Err(format!(
+                "of {} offsets of the program {in_code} are code in the debug file; the program itself is needed",
+                offsets.len()
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -127,7 +127,7 @@ pub fn build_c(dir: &Path, more: &[&str]) -> PathBuf {
 pub fn build_id(path: &Path) -> Vec<u8> {
     let output = run("readelf", &["-nW", path.to_str().unwrap()], Path::new("/"));
     let text = String::from_utf8(output.stdout).unwrap();
-    let id = text.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).unwrap_or_default();
+    let id = text.lines().find_map(|line| line.trim().split_once("Build ID: ")).unwrap().1;
     (0..id.len() / 2).map(|i| u8::from_str_radix(&id[i * 2..i * 2 + 2], 16).unwrap()).collect()
 }
 
@@ -157,6 +157,16 @@ pub fn instructions(path: &Path, of: &[&str]) -> Vec<u64> {
         &run("objdump", &["-dC", "--no-show-raw-insn", path.to_str().unwrap()], Path::new("/")).stdout,
     )
     .into_owned();
+    // Between functions there is padding, which addr2line gives to the function before.
+    let table =
+        String::from_utf8_lossy(&run("nm", &["-S", path.to_str().unwrap()], Path::new("/")).stdout).into_owned();
+    let hex = |s: &str| u64::from_str_radix(s, 16).ok();
+    let symbol = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let start = hex(fields[0])?;
+        (fields.len() > 3).then(|| hex(fields[1]).map(|size| start..start + size)).flatten()
+    };
+    let ranges: Vec<_> = table.lines().filter_map(symbol).collect();
     let mut wanted = false;
     let mut found = Vec::new();
     for line in text.lines() {
@@ -165,7 +175,8 @@ pub fn instructions(path: &Path, of: &[&str]) -> Vec<u64> {
         } else if let Some((address, _)) = line.split_once(":\t")
             && wanted
         {
-            found.push(u64::from_str_radix(address.trim(), 16).unwrap());
+            let address = u64::from_str_radix(address.trim(), 16).unwrap();
+            found.extend(ranges.iter().any(|range| range.contains(&address)).then_some(address));
         }
     }
     assert!(!found.is_empty(), "no instructions of {of:?} in {}", path.display());
@@ -177,10 +188,19 @@ pub type Place = (String, String, u32);
 
 /// What `addr2line -f -i -C` says, innermost first.
 pub fn addr2line(path: &Path, addresses: &[u64]) -> Vec<Vec<Place>> {
+    ask("addr2line", path, addresses)
+}
+
+/// What LLVM's says.
+pub fn llvm_addr2line(path: &Path, addresses: &[u64]) -> Vec<Vec<Place>> {
+    ask("llvm-addr2line", path, addresses)
+}
+
+fn ask(program: &str, path: &Path, addresses: &[u64]) -> Vec<Vec<Place>> {
     let dir = tempfile::tempdir().unwrap();
     let list: String = addresses.iter().map(|address| format!("{address:#x}\n")).collect();
     fs::write(dir.path().join("list"), list).unwrap();
-    let output = Command::new("addr2line")
+    let output = Command::new(program)
         .args(["-a", "-f", "-i", "-C", "-e"])
         .arg(path)
         .stdin(fs::File::open(dir.path().join("list")).unwrap())

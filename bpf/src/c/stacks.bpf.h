@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Stacks of events, in a ring of their own. A stack names the event it belongs
+ * to by kind, thread and a time (`key`): start of a call, queueing of an I/O,
+ * else when the event happened.
+ */
+#ifndef __SYSTAPE_STACKS_H
+#define __SYSTAPE_STACKS_H
+
+#define BPF_F_USER_STACK 256
+#define PAGE_STEP 4096
+#define USER_CS 0x33 /* __USER_CS: 64-bit code */
+
+static __always_inline struct stack_slot *stack_slot_get(u32 *index)
+{
+	if (bpf_map_pop_elem(&free_stack_slots, index))
+		return NULL;
+	return bpf_map_lookup_elem(&stack_slots, index);
+}
+
+static __always_inline void stack_slot_put(u32 index)
+{
+	bpf_map_push_elem(&free_stack_slots, &index, BPF_ANY);
+}
+
+/*
+ * Where the stack that sp points into begins (its highest address), 0 = not
+ * known. The first thread's is the kernel's own note. Other threads' stacks
+ * hold the thread's control block at their top, to which fs points (glibc,
+ * musl).
+ */
+static __always_inline u64 stack_top(struct task_struct *task, struct mm_struct *mm, u64 sp)
+{
+	u64 start = BPF_CORE_READ(mm, start_stack), fs = 0, top = 0;
+
+	if (start > sp && start - sp <= STACK_COPY_MAX * 64ULL)
+		top = start;
+	if (bpf_core_field_exists(task->thread.fsbase))
+		fs = BPF_CORE_READ(task, thread.fsbase);
+	if (fs > sp && fs - sp <= STACK_COPY_MAX * 64ULL && (!top || fs < top))
+		top = fs;
+	return top;
+}
+
+/*
+ * Copies from sp upwards, to the end of the page in which the stack begins or
+ * the limit lies. Pages that cannot be read are marked, without a branch: the
+ * verifier would follow both ways of each.
+ */
+static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 top)
+{
+	u32 limit = stack_copy_limit, total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
+	u64 want = top ? top - sp : limit;
+
+	if (want > limit) {
+		want = limit;
+		s->rec.hdr.flags |= STACK_CUT;
+	}
+	at &= STACK_KERNEL_MASK;
+	for (int i = 0; i < STACK_PAGES; i++) {
+		u32 to = total;
+		long err;
+
+		if (total >= want)
+			break;
+		barrier_var(to);
+		to &= STACK_COPY_MAX - 1;
+		barrier_var(step);
+		step = ((step - 1) & (PAGE_STEP - 1)) + 1;
+		err = bpf_probe_read_user(&s->data[at + to], step, (void *)(sp + total));
+		s->rec.absent |= (u64)err >> 63 << i;
+		total += step;
+		step = PAGE_STEP;
+	}
+	return total < want ? total : want;
+}
+
+static __always_inline void user_registers(struct stack_slot *s)
+{
+	const u64 *r = s->regs;
+
+	/* pt_regs (arch/x86/include/asm/ptrace.h) to the DWARF numbers of x86-64 */
+	s->rec.regs[0] = r[10];	 /* rax */
+	s->rec.regs[1] = r[12];	 /* rdx */
+	s->rec.regs[2] = r[11];	 /* rcx */
+	s->rec.regs[3] = r[5];	 /* rbx */
+	s->rec.regs[4] = r[13];	 /* rsi */
+	s->rec.regs[5] = r[14];	 /* rdi */
+	s->rec.regs[6] = r[4];	 /* rbp */
+	s->rec.regs[7] = r[19];	 /* rsp */
+	s->rec.regs[8] = r[9];	 /* r8 */
+	s->rec.regs[9] = r[8];
+	s->rec.regs[10] = r[7];
+	s->rec.regs[11] = r[6];
+	s->rec.regs[12] = r[3];	 /* r12 */
+	s->rec.regs[13] = r[2];
+	s->rec.regs[14] = r[1];
+	s->rec.regs[15] = r[0];
+	s->rec.regs[16] = r[16]; /* rip */
+}
+
+static __always_inline bool wants_stack(u32 of)
+{
+	return stacks_on >> of & 1;
+}
+
+/*
+ * Sends the stack of the current task. `ts` is the time of the event: the stack
+ * is before what happens later, as the event is. Flags are the record's.
+ */
+static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
+{
+	struct task_struct *task = current_task();
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct stack_slot *s;
+	u32 index, at = 0, len;
+	u64 sp;
+	long n;
+
+	if ((u32)BPF_CORE_READ(task, tgid) == own_tgid)
+		return 0;
+	s = stack_slot_get(&index);
+	if (!s) {
+		count_drop(of == STACK_SAMPLE ? DROP_SAMPLE : DROP_STACK);
+		return 0;
+	}
+	__builtin_memset(&s->rec, 0, sizeof(s->rec));
+	s->rec.hdr.kind = WIRE_STACK;
+	s->rec.hdr.flags = flags;
+	s->rec.hdr.cpu = bpf_get_smp_processor_id();
+	s->rec.ts = ts;
+	s->rec.key = key;
+	s->rec.of = of;
+	fill_who(&s->rec.who, task);
+	if (stacks_kernel >> of & 1) {
+		n = bpf_get_stack(ctx, s->data, STACK_KERNEL_BYTES, 0);
+		if (n > 0)
+			at = n & STACK_KERNEL_MASK;
+		s->rec.kernel_bytes = at;
+	}
+	len = at;
+	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
+		bpf_probe_read_kernel(s->regs, sizeof(s->regs),
+				      (void *)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(s->regs));
+		sp = s->regs[19];
+		if (s->regs[17] != USER_CS)
+			s->rec.hdr.flags |= STACK_COMPAT;
+		if ((long)s->regs[15] >= 0) /* orig_ax */
+			s->rec.hdr.flags |= STACK_IN_CALL;
+		user_registers(s);
+		if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
+			s->rec.user = STACK_COPY;
+			s->rec.user_bytes = copy_stack(s, at, sp, stack_top(task, mm, sp));
+			len += s->rec.user_bytes;
+		} else {
+			s->rec.user = STACK_ADDRESSES;
+			n = bpf_get_stack(ctx, &s->data[at & STACK_KERNEL_MASK], STACK_KERNEL_BYTES, BPF_F_USER_STACK);
+			if (n > 0) {
+				s->rec.user_bytes = n & STACK_KERNEL_MASK;
+				len += s->rec.user_bytes;
+			} else {
+				s->rec.hdr.flags |= STACK_FAILED;
+			}
+		}
+	}
+	len += sizeof(s->rec);
+	if (len > sizeof(s->rec) + sizeof(s->data))
+		len = sizeof(s->rec) + sizeof(s->data);
+	if (bpf_ringbuf_output(&stack_ring, s, len, BPF_RB_NO_WAKEUP))
+		count_drop(of == STACK_SAMPLE ? DROP_SAMPLE : DROP_STACK);
+	stack_slot_put(index);
+	return 0;
+}
+
+#define NR_EXIT_64 60
+#define NR_EXIT_GROUP_64 231
+
+/* A call that does not come back to the program that made it: its caller is gone when it is over. */
+static __always_inline bool leaves_program(const struct task_state *st, const struct sc_desc *d)
+{
+	if (d->flags & SC_EXEC)
+		return true;
+	return st->rec.abi == ABI_X86_64 && (st->rec.nr == NR_EXIT_64 || st->rec.nr == NR_EXIT_GROUP_64);
+}
+
+/* At the enter of a call whose start was just noted. */
+static __always_inline void stack_at_enter(void *ctx, const struct task_state *st, const struct sc_desc *d)
+{
+	if (wants_stack(STACK_SYSCALL) && !st->rec.hdr.flags && leaves_program(st, d))
+		take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.start, 0);
+}
+
+/* At the exit of a call, before its record is sent. */
+static __always_inline void stack_at_exit(struct task_state *st, const struct sc_desc *d)
+{
+	if (!wants_stack(STACK_SYSCALL) || st->rec.hdr.flags || leaves_program(st, d))
+		return;
+	if (st->rec.state != CALL_CLONE_CHILD && st->rec.end - st->rec.start >= stacks_min_dur)
+		st->stack_due = 1;
+}
+
+/* What a perf event program is given (include/uapi/linux/bpf_perf_event.h). */
+struct sample_context {
+	u64 regs[21];
+	u64 sample_period;
+	u64 addr;
+};
+
+SEC("perf_event")
+int cpu_sample(struct sample_context *ctx)
+{
+	struct task_struct *current = current_task();
+	u64 now;
+
+	if (window != WINDOW_OPEN || !(u32)bpf_get_current_pid_tgid())
+		return 0;
+	if (!cpu_is_recorded() || !is_recorded(current))
+		return 0;
+	now = bpf_ktime_get_ns();
+	take_stack(ctx, STACK_SAMPLE, now, now, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);
+	return 0;
+}
+
+#endif

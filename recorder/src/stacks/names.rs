@@ -1,0 +1,205 @@
+//! Names of the places that stacks lead through, looked up at the end of each chunk and of the recording.
+//!
+//! A thread of its own collects the distinct places. ELF files are parsed in a child process (systape-symbols).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use crossbeam_channel::Receiver;
+use indicatif::{ProgressBar, ProgressStyle};
+use rustc_hash::FxHashMap;
+use systape_format::encode::{EncodedSymbols, Encoder as Compressor};
+use systape_format::model::{Function, Mapping, Symbol, Symbols};
+use systape_symbols::{Kallsyms, PerfMap, Resolver};
+
+/// The first argument that makes `record` the child that parses ELF files.
+pub const CHILD: &str = "--look-up-names";
+/// Where debug files are kept that do not lie beside their program.
+const DEBUG_DIR: &str = "/usr/lib/debug";
+const ZSTD_LEVEL: i32 = 6;
+
+/// Where to look a place up.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// A file: open, if it could be opened, and where it was found.
+    File {
+        /// Its content, or why it could not be opened.
+        file: Result<Arc<File>, String>,
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// An address in the kernel.
+    Kernel(u64),
+    /// Code made at run time, by this process; its id in its own pid namespace too.
+    Jit {
+        /// Process.
+        pid: u32,
+        /// As the process itself sees it; 0 = not known.
+        ns_pid: u32,
+    },
+}
+
+/// A place that a stack leads through, told once.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The code.
+    pub mapping: Arc<Mapping>,
+    /// As [`systape_format::model::Frame::lookup`] gives it.
+    pub offset: u64,
+    /// Where to look.
+    pub origin: Origin,
+}
+
+/// What the thread is told.
+#[derive(Debug)]
+pub enum Message {
+    /// A place.
+    Seen(Seen),
+    /// A chunk is over: what is known until now is looked up and written.
+    ChunkEnds,
+}
+
+/// Places of one mapping that have no names yet.
+#[derive(Debug)]
+struct Pending {
+    origin: Origin,
+    /// Offset → address, for the kernel's.
+    offsets: BTreeMap<u64, u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Names {
+    resolver: Resolver,
+    kernel: Option<Arc<Kallsyms>>,
+    pending: FxHashMap<Arc<Mapping>, Pending>,
+}
+
+impl Names {
+    /// A thread's worth of it; nothing is started before the first look-up.
+    ///
+    /// # Errors
+    /// When this program cannot find itself.
+    pub fn new(kernel: Option<Arc<Kallsyms>>) -> Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let command = vec![program.into_os_string(), OsString::from(CHILD)];
+        Ok(Self {
+            resolver: Resolver::new(command, vec![PathBuf::from(DEBUG_DIR)]),
+            kernel,
+            pending: FxHashMap::default(),
+        })
+    }
+
+    /// Works until nobody tells anything any more, then looks up what is left.
+    ///
+    /// # Errors
+    /// When names cannot be compressed; those that were sent before are in the tape.
+    pub fn run(mut self, input: &Receiver<Message>, mut out: impl FnMut(EncodedSymbols)) -> Result<()> {
+        let mut compressor = Compressor::new(ZSTD_LEVEL);
+        for message in input {
+            match message {
+                Message::Seen(seen) => self.add(seen),
+                Message::ChunkEnds => self.write(&ProgressBar::hidden(), &mut compressor, &mut out)?,
+            }
+        }
+        let places: usize = self.pending.values().map(|p| p.offsets.len()).sum();
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(places as u64) } else { ProgressBar::hidden() };
+        bar.set_style(
+            ProgressStyle::with_template("looking up names  {pos}/{len}  {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        let written = self.write(&bar, &mut compressor, &mut out);
+        bar.finish_and_clear();
+        written
+    }
+
+    fn add(&mut self, seen: Seen) {
+        let address = if let Origin::Kernel(address) = seen.origin { address } else { 0 };
+        let pending = self
+            .pending
+            .entry(seen.mapping)
+            .or_insert_with(|| Pending { origin: seen.origin, offsets: BTreeMap::new() });
+        pending.offsets.insert(seen.offset, address);
+    }
+
+    /// Looks up what is pending, a mapping at a time, so that no more than one mapping's names are in memory.
+    fn write(
+        &mut self,
+        bar: &ProgressBar,
+        compressor: &mut Compressor,
+        out: &mut impl FnMut(EncodedSymbols),
+    ) -> Result<()> {
+        let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        for (mapping, pending) in all {
+            bar.set_message(String::from_utf8_lossy(&mapping.path).escape_debug().to_string());
+            let symbols = self.look_up(&mapping, &pending);
+            bar.inc(pending.offsets.len() as u64);
+            out(compressor.symbols(&symbols).context("names")?);
+        }
+        Ok(())
+    }
+
+    fn look_up(&mut self, mapping: &Mapping, pending: &Pending) -> Symbols {
+        let offsets: Vec<u64> = pending.offsets.keys().copied().collect();
+        let found = match &pending.origin {
+            Origin::File { file: Ok(file), path } => {
+                let file = systape_symbols::File { fd: file.as_fd(), path, build_id: &mapping.build_id };
+                self.resolver.look_up(&file, &offsets)
+            }
+            Origin::File { file: Err(why), .. } => Err(why.clone()),
+            Origin::Kernel(_) => self.kernel_names(pending),
+            Origin::Jit { pid, ns_pid } => jit_names(*pid, *ns_pid, &offsets),
+        };
+        let mut symbols = Symbols { mappings: vec![mapping.clone()], ..Symbols::default() };
+        match found {
+            Ok(names) => {
+                let named = offsets.into_iter().zip(names);
+                symbols.symbols = named.map(|(offset, functions)| Symbol { mapping: 0, offset, functions }).collect();
+            }
+            Err(why) => symbols.failures.push((0, why)),
+        }
+        symbols
+    }
+
+    fn kernel_names(&self, pending: &Pending) -> Result<Vec<Vec<Function>>, String> {
+        let Some(kernel) = &self.kernel else {
+            return Err("/proc/kallsyms shows no addresses (CAP_SYSLOG, or sysctl kernel.kptr_restrict=0)".into());
+        };
+        let name = |address: &u64| match kernel.lookup(*address) {
+            Some((name, ..)) => vec![Function { name: name.as_bytes().to_vec(), ..Function::default() }],
+            None => Vec::new(),
+        };
+        Ok(pending.offsets.values().map(name).collect())
+    }
+}
+
+/// A perf map: a regular file, whatever a process has put there.
+fn perf_map(path: &str) -> Option<PerfMap> {
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    PerfMap::read(&file).ok()
+}
+
+/// Names that a JIT compiler left in its perf map.
+fn jit_names(pid: u32, ns_pid: u32, addresses: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+    let inner = if ns_pid == 0 { pid } else { ns_pid };
+    let places = [format!("/proc/{pid}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{pid}.map")];
+    let map = places.iter().find_map(|path| perf_map(path));
+    let Some(map) = map else { return Err(format!("there is no /tmp/perf-{inner}.map")) };
+    let name = |address: &u64| match map.lookup(*address) {
+        Some((name, _)) => vec![Function { name: name.to_vec(), ..Function::default() }],
+        None => Vec::new(),
+    };
+    Ok(addresses.iter().map(name).collect())
+}

@@ -1,0 +1,166 @@
+//! Which stacks the command line asks for.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use systape_bpf::{STACK_COPY_MAX, stack_user};
+use systape_format::model::{Family, StackMode, StackOf, StackSettings};
+
+use crate::args::{Args, parse_size};
+use crate::families::Families;
+
+/// Names on the command line.
+const NAMES: [(&str, StackOf); 6] = [
+    ("syscall", StackOf::Syscall),
+    ("switch", StackOf::Switch),
+    ("wakeup", StackOf::Wakeup),
+    ("block", StackOf::Block),
+    ("signal", StackOf::Signal),
+    ("sample", StackOf::Sample),
+];
+/// Other words for them: what the families and reports are called.
+const ALIASES: [(&str, &str); 4] = [("sched", "switch"), ("offcpu", "switch"), ("waking", "wakeup"), ("cpu", "sample")];
+
+/// Bytes copied of a stack when nothing else is said: what 99 of 100 stacks of everyday programs need.
+const COPY_DEFAULT: u32 = 63 << 10;
+/// Highest rate of samples, as perf's kernel.perf_event_max_sample_rate has it by default.
+const MAX_FREQUENCY: u32 = 100_000;
+
+/// The settings the command line asks for.
+///
+/// # Errors
+/// What cannot be had together.
+pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
+    let frequency = args.frequency.unwrap_or(0);
+    if frequency > MAX_FREQUENCY {
+        bail!("-F {frequency}: at most {MAX_FREQUENCY} samples a second");
+    }
+    let wants_user = args.frame_pointers || args.call_graph.is_some();
+    if !wants_user && !args.kernel_stacks && frequency == 0 {
+        if !args.stacks_on.is_empty() || args.stacks_min.is_some() {
+            bail!("--stacks-on and --stacks-min choose among stacks: add -g, --call-graph=dwarf or --kernel-stacks");
+        }
+        return Ok(StackSettings::default());
+    }
+    let (mode, copy_limit) = match args.call_graph.as_deref() {
+        Some(text) => mode(text)?,
+        None if wants_user || frequency > 0 => (StackMode::FramePointers, 0),
+        None => (StackMode::None, 0),
+    };
+    let mut on = Vec::new();
+    for name in &args.stacks_on {
+        let known = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, known)| known);
+        match NAMES.iter().find(|(n, _)| *n == known || Some(*n) == known.strip_suffix('s')) {
+            Some((_, of)) => on.push(*of),
+            None if name == "all" => on.extend(StackOf::ALL),
+            None => {
+                let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+                bail!("--stacks-on: there is no '{name}'; there are {} and all", names.join(", "));
+            }
+        }
+    }
+    if on.is_empty() && (wants_user || args.kernel_stacks) {
+        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal];
+    }
+    // who asks for samples asks for their stacks
+    on.retain(|of| *of != StackOf::Sample);
+    if frequency > 0 {
+        on.push(StackOf::Sample);
+    } else if args.stacks_on.iter().any(|name| name == "sample" || name == "cpu") {
+        bail!("--stacks-on sample needs -F HZ: how often to look");
+    }
+    on.retain(|of| family(*of).is_none_or(|family| families.has(family)));
+    on.sort_unstable();
+    on.dedup();
+    // of samples the kernel's part says what the time in the kernel went into, at no cost to the program
+    let kernel = on.iter().copied().filter(|of| args.kernel_stacks || *of == StackOf::Sample).collect();
+    let min_dur = args.stacks_min.unwrap_or(Duration::ZERO).as_nanos();
+    Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
+}
+
+/// The family an event with a stack belongs to; None for samples, which are asked for by -F alone.
+fn family(of: StackOf) -> Option<Family> {
+    match of {
+        StackOf::Syscall => Some(Family::Syscall),
+        StackOf::Switch | StackOf::Wakeup => Some(Family::Sched),
+        StackOf::Block => Some(Family::Block),
+        StackOf::Signal => Some(Family::Signal),
+        StackOf::Sample => None,
+    }
+}
+
+/// `fp`, `dwarf` or `dwarf,SIZE`, as perf has them: a bare number is bytes.
+fn mode(text: &str) -> Result<(StackMode, u32)> {
+    let (name, size) = text.split_once(',').map_or((text, None), |(name, size)| (name, Some(size)));
+    match (name, size) {
+        ("fp", None) => Ok((StackMode::FramePointers, 0)),
+        ("dwarf", None) => Ok((StackMode::Dwarf, COPY_DEFAULT)),
+        ("dwarf", Some(size)) => {
+            let bytes = parse_size(size).map_err(|e| anyhow::anyhow!("--call-graph: {e}"))?;
+            if bytes == 0 || bytes > 256 << 10 {
+                bail!("--call-graph {text}: between 1 byte and 256k of a stack can be copied");
+            }
+            Ok((StackMode::Dwarf, (bytes as u32).min(STACK_COPY_MAX)))
+        }
+        ("lbr", _) => bail!("--call-graph lbr: needs hardware that not every machine has; use fp or dwarf"),
+        _ => bail!("--call-graph {text}: one of fp, dwarf, dwarf,SIZE"),
+    }
+}
+
+/// A set of events as the BPF side has it: bit i for number i.
+pub fn bits(events: &[StackOf]) -> u32 {
+    events.iter().fold(0, |bits, of| bits | 1 << (*of as u32))
+}
+
+/// How the BPF side is to take user stacks.
+pub fn user_kind(mode: StackMode) -> u8 {
+    match mode {
+        StackMode::None => 0,
+        StackMode::FramePointers => stack_user::ADDRESSES,
+        StackMode::Dwarf => stack_user::COPY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn settings(line: &str) -> Result<StackSettings> {
+        let args = Args::try_parse_from(std::iter::once("record").chain(line.split_whitespace()))?;
+        parse(&args, &Families::parse(&args.families)?)
+    }
+
+    #[test]
+    fn options_become_settings() {
+        assert_eq!(settings("").unwrap(), StackSettings::default());
+        let fp = settings("-g").unwrap();
+        assert_eq!((fp.mode, fp.on.len(), fp.kernel.len()), (StackMode::FramePointers, 4, 0));
+        let dwarf = settings("--call-graph dwarf,8192 --stacks-on sched,block --kernel-stacks").unwrap();
+        assert_eq!((dwarf.mode, dwarf.copy_limit), (StackMode::Dwarf, 8192));
+        assert_eq!(dwarf.on, [StackOf::Switch, StackOf::Block]);
+        assert_eq!(dwarf.kernel, dwarf.on);
+        let samples = settings("-F 99").unwrap();
+        assert_eq!((samples.on, samples.frequency), (vec![StackOf::Sample], 99));
+        assert_eq!(samples.kernel, [StackOf::Sample]);
+        assert_eq!(settings("-g -F 99").unwrap().on.len(), 5);
+        let kernel = settings("--kernel-stacks --families block").unwrap();
+        assert_eq!((kernel.mode, kernel.on), (StackMode::None, vec![StackOf::Block]));
+        assert_eq!(settings("-g --stacks-min 2").unwrap().min_dur, 2_000_000);
+        assert_eq!(bits(&[StackOf::Syscall, StackOf::Sample]), 0b100_0010);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for line in [
+            "--stacks-on block",
+            "-g --stacks-on sample",
+            "-g --stacks-on disk",
+            "--call-graph lbr",
+            "--call-graph dwarf,1M",
+        ] {
+            assert!(settings(line).is_err(), "{line}");
+        }
+    }
+}

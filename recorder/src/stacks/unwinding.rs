@@ -1,0 +1,358 @@
+//! The unwinding stage: raw stacks become frames, in a thread of its own.
+//!
+//! Stacks are handled in order of time, each against the address space as it was then. A stack waits until everything before it was
+//! read: mappings made earlier are known by then.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_bpf::stack_user;
+use systape_bpf::wire::{self, StackParts};
+use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus};
+use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
+
+use super::feed::{Raw, with_frames};
+use super::kernel::Kernel;
+use super::names::{Message, Origin, Seen};
+use super::places::{ImageId, Place, Places};
+use super::taken::{Code, Taken, TakenFrame};
+use crate::order::Batch;
+
+/// Frames kept of a stack.
+const MAX_FRAMES: usize = 1024;
+/// Rules the unwinder remembers.
+const RULES: usize = 1 << 16;
+/// Unwind information kept of one file, and of all together.
+const MODULE_BYTES: u64 = 64 << 20;
+const ALL_MODULE_BYTES: usize = 256 << 20;
+/// Distinct frames whose names are asked for: bounds the memory of a recording that never ends.
+const MAX_SEEN: usize = 1 << 20;
+
+/// A file as the unwinder sees it.
+enum Unwindable {
+    Module(Box<Module>),
+    /// It could not be opened, or makes no sense.
+    No,
+    /// Its unwind information did not fit with that of the others.
+    Full,
+}
+
+/// See the module.
+pub struct Unwinding {
+    places: Places,
+    kernel: Kernel,
+    unwinder: Unwinder,
+    modules: FxHashMap<ImageId, Unwindable>,
+    module_bytes: usize,
+    /// Numbers of codes, by mapping and by kind.
+    shared: FxHashMap<Arc<Mapping>, u32>,
+    files: FxHashMap<ImageId, u32>,
+    special: [Option<u32>; 2],
+    codes: u32,
+    seen: FxHashSet<(u32, u64)>,
+    names: Option<Sender<Message>>,
+    keep: Option<File>,
+    waiting: Vec<(u64, Arc<Batch>, (usize, usize))>,
+    found: Vec<Found>,
+}
+
+impl std::fmt::Debug for Unwinding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unwinding").field("files", &self.files.len()).finish_non_exhaustive()
+    }
+}
+
+impl Unwinding {
+    /// A stage that knows of the address spaces what `places` does. `names` is told of every new place; `keep` gets the raw records.
+    pub fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
+        Self {
+            places,
+            kernel,
+            unwinder: Unwinder::new(RULES),
+            modules: FxHashMap::default(),
+            module_bytes: 0,
+            shared: FxHashMap::default(),
+            files: FxHashMap::default(),
+            special: [None; 2],
+            codes: 0,
+            seen: FxHashSet::default(),
+            names,
+            keep,
+            waiting: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Works until the drain is done.
+    pub fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
+        for raw in input {
+            match raw {
+                Raw::Stacks(batch) => self.add(batch),
+                Raw::Pass(watermark) => {
+                    self.places.read();
+                    let taken = self.pass(watermark);
+                    if out.send(taken).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+        let rest = self.pass(u64::MAX);
+        out.send(rest).ok();
+    }
+
+    fn add(&mut self, batch: Batch) {
+        let batch = Arc::new(batch);
+        for range in batch.ranges() {
+            let bytes = batch.get(range);
+            if let Some(keep) = &mut self.keep {
+                // for debugging only: what does not fit on the disk is left out
+                keep.write_all(bytes).ok();
+            }
+            if let Ok(parts) = wire::stack(bytes) {
+                self.waiting.push((parts.stack.ts, Arc::clone(&batch), range));
+            }
+        }
+    }
+
+    fn pass(&mut self, watermark: u64) -> Taken {
+        let mut taken = Taken { watermark, ..Taken::default() };
+        self.waiting.sort_by_key(|(ts, ..)| *ts);
+        let ready = self.waiting.partition_point(|(ts, ..)| *ts < watermark);
+        let rest = self.waiting.split_off(ready);
+        for (ts, batch, range) in std::mem::replace(&mut self.waiting, rest) {
+            let Ok(parts) = wire::stack(batch.get(range)) else { continue };
+            self.places.apply_until(ts);
+            self.one(&parts, &mut taken);
+        }
+        if watermark != u64::MAX {
+            self.places.sweep(watermark);
+        }
+        taken
+    }
+
+    fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
+        let begin = taken.frames.len() as u32;
+        self.places.meet(parts.stack.who.pid);
+        self.kernel_frames(parts.kernel, taken);
+        let kernel = (begin, taken.frames.len() as u32);
+        let status = self.user_frames(parts, taken);
+        let user = (kernel.1, taken.frames.len() as u32);
+        taken.stacks.extend(with_frames(parts, status, user, kernel));
+    }
+
+    fn kernel_frames(&mut self, addresses: &[u8], taken: &mut Taken) {
+        let mut leading = true;
+        for (i, address) in words(addresses).enumerate() {
+            let place = self.kernel.place(address);
+            leading &= place.tracing;
+            if leading {
+                continue;
+            }
+            let flags = if i == 0 { FRAME_EXACT } else { 0 };
+            let code = self.shared_code(&place.mapping, taken);
+            let frame = TakenFrame { code, offset: place.offset, flags };
+            self.see(code, &frame, Origin::Kernel(address), &place.mapping);
+            taken.frames.push(frame);
+        }
+    }
+
+    fn user_frames(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
+        let stack = &parts.stack;
+        let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
+        let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
+        match stack.user {
+            stack_user::ADDRESSES if failed => StackStatus::Failed,
+            stack_user::ADDRESSES => {
+                let mut reached = 0;
+                for (i, address) in words(parts.user).enumerate() {
+                    // code without frame pointers uses that register for anything: a value that is no address of code ends the chain
+                    if i > 0 && self.places.place(stack.who.pid, address.saturating_sub(1)) == Place::Nothing {
+                        break;
+                    }
+                    reached = i + 1;
+                    self.user_frame(stack.who.pid, address, if i == 0 && !in_call { FRAME_EXACT } else { 0 }, taken);
+                }
+                if reached >= MAX_ADDRESSES { StackStatus::TooDeep } else { StackStatus::FramePointers }
+            }
+            stack_user::COPY => self.unwind(parts, taken),
+            _ => StackStatus::Absent,
+        }
+    }
+
+    fn unwind(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
+        let stack = &parts.stack;
+        let pid = stack.who.pid;
+        let mut frames = std::mem::take(&mut self.found);
+        frames.clear();
+        let registers = Registers(stack.regs);
+        let copy = StackCopy {
+            base: stack.regs[7],
+            bytes: parts.user,
+            absent: stack.absent,
+            cut: stack.hdr.flags & wire::STACK_CUT != 0,
+        };
+        // What is not read yet stops the unwinding: then it is read, and the stack is unwound again. A stack leads through
+        // a few files, each is read once.
+        let end = loop {
+            frames.clear();
+            let space =
+                Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
+            let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
+            match space.missing.get() {
+                Some(file) => self.read_module(file),
+                None => break end,
+            }
+        };
+        for found in &frames {
+            let bit = |on: bool, flag: u8| if on { flag } else { 0 };
+            let flags =
+                bit(found.exact, FRAME_EXACT) | bit(found.signal, FRAME_SIGNAL) | bit(found.guessed, FRAME_GUESSED);
+            self.user_frame(pid, found.address, flags, taken);
+        }
+        self.found = frames;
+        status(end)
+    }
+
+    fn read_module(&mut self, file: ImageId) {
+        if self.module_bytes >= ALL_MODULE_BYTES {
+            self.modules.insert(file, Unwindable::Full);
+            return;
+        }
+        let limits = Limits { unwind_bytes: MODULE_BYTES };
+        let module = match self.places.bytes(file) {
+            Some(bytes) => Module::from_bytes(bytes, limits).ok(),
+            None => self.places.open(file).ok().and_then(|file| Module::open(&file, limits).ok()),
+        };
+        let unwindable = module.map_or(Unwindable::No, |module| {
+            self.module_bytes += module.memory();
+            Unwindable::Module(Box::new(module))
+        });
+        self.modules.insert(file, unwindable);
+    }
+
+    fn user_frame(&mut self, pid: u32, address: u64, flags: u8, taken: &mut Taken) {
+        // a call that never returns may be the last instruction of its mapping
+        let back = u64::from(flags & FRAME_EXACT == 0);
+        let place = self.places.place(pid, address.saturating_sub(back));
+        let (code, offset) = match place {
+            Place::Image { id, offset } => {
+                let code = self.file_code(id, taken);
+                let frame = TakenFrame { code, offset: offset + back, flags };
+                let lookup = (code, offset);
+                if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert(lookup) {
+                    let mapping = self.places.mapping(id);
+                    let (file, path) = (self.places.open(id), self.places.path(id));
+                    self.tell(Seen { mapping, offset, origin: Origin::File { file, path } });
+                }
+                taken.frames.push(frame);
+                return;
+            }
+            Place::Jit => (self.special_code(0, taken), address),
+            Place::Nothing => (self.special_code(1, taken), address),
+        };
+        taken.frames.push(TakenFrame { code, offset, flags });
+    }
+
+    fn see(&mut self, code: u32, frame: &TakenFrame, origin: Origin, mapping: &Arc<Mapping>) {
+        let offset = frame.offset - u64::from(frame.flags & FRAME_EXACT == 0).min(frame.offset);
+        if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((code, offset)) {
+            self.tell(Seen { mapping: Arc::clone(mapping), offset, origin });
+        }
+    }
+
+    fn tell(&self, seen: Seen) {
+        if let Some(names) = &self.names {
+            // it ends before this stage only when it died
+            names.send(Message::Seen(seen)).ok();
+        }
+    }
+
+    fn new_code(&mut self, code: Code, taken: &mut Taken) -> u32 {
+        taken.codes.push(code);
+        self.codes += 1;
+        self.codes - 1
+    }
+
+    fn shared_code(&mut self, mapping: &Arc<Mapping>, taken: &mut Taken) -> u32 {
+        if let Some(code) = self.shared.get(mapping) {
+            return *code;
+        }
+        let code = self.new_code(Code::Shared(Arc::clone(mapping)), taken);
+        self.shared.insert(Arc::clone(mapping), code);
+        code
+    }
+
+    fn file_code(&mut self, id: ImageId, taken: &mut Taken) -> u32 {
+        if let Some(code) = self.files.get(&id) {
+            return *code;
+        }
+        let mapping = self.places.mapping(id);
+        let code = self.shared_code(&mapping, taken);
+        self.files.insert(id, code);
+        code
+    }
+
+    fn special_code(&mut self, which: usize, taken: &mut Taken) -> u32 {
+        if let Some(code) = self.special[which] {
+            return code;
+        }
+        let code = self.new_code(if which == 0 { Code::Jit } else { Code::Unknown }, taken);
+        self.special[which] = Some(code);
+        code
+    }
+}
+
+/// Addresses the BPF side takes at most by frame pointers.
+const MAX_ADDRESSES: usize = 127;
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes))
+}
+
+/// The address space of one process, as the unwinder asks for it.
+struct Space<'a> {
+    places: &'a Places,
+    modules: &'a FxHashMap<ImageId, Unwindable>,
+    pid: u32,
+    /// A file that was met and is not read yet.
+    missing: std::cell::Cell<Option<ImageId>>,
+}
+
+impl AddressSpace for Space<'_> {
+    fn code(&self, address: u64) -> Mapped<'_> {
+        match self.places.place(self.pid, address) {
+            Place::Image { id, offset } => match self.modules.get(&id) {
+                Some(Unwindable::Module(module)) => match module.address_of(offset) {
+                    Some(in_file) => Mapped::Module { module, id: id.0, bias: address.wrapping_sub(in_file) },
+                    None => Mapped::NoFile,
+                },
+                Some(_) => Mapped::NoFile,
+                None => {
+                    self.missing.set(Some(id));
+                    Mapped::NoFile
+                }
+            },
+            Place::Jit => Mapped::Jit,
+            Place::Nothing => Mapped::Nothing,
+        }
+    }
+}
+
+fn status(end: End) -> StackStatus {
+    match end {
+        End::Complete => StackStatus::Complete,
+        End::TooDeep => StackStatus::TooDeep,
+        End::Cut => StackStatus::Cut,
+        End::NotResident => StackStatus::NotResident,
+        End::NoUnwindInfo => StackStatus::NoUnwindInfo,
+        End::BadMemory => StackStatus::BadMemory,
+        End::NoFile => StackStatus::NoFile,
+        End::NoMapping => StackStatus::NoMapping,
+        End::Jit => StackStatus::Jit,
+        End::OtherStack => StackStatus::OtherStack,
+    }
+}

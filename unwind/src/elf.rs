@@ -1,0 +1,324 @@
+//! Finds, in an ELF file, what unwinding needs. Every offset, count and length comes from the file and is checked against the file's
+//! length and against [`Limits`] before anything is allocated.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use object::elf::{
+    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_X86_64, NT_GNU_BUILD_ID, PF_X,
+    PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE,
+};
+use object::read::{CompressedData, CompressionFormat};
+
+use crate::bytes::{at, u16_at, u32_at, u64_at};
+use crate::module::{Limits, ModuleError};
+
+/// Where in the header the class and the byte order stand.
+const EI_CLASS: usize = 4;
+const EI_DATA: usize = 5;
+/// Program headers looked at; linkers make about a dozen.
+const MAX_SEGMENTS: u64 = 1024;
+/// Section headers looked at: as many as e_shnum can say.
+const MAX_SECTIONS: u64 = 0xffff;
+/// Bytes of section names looked at.
+const MAX_NAMES: u64 = 1 << 20;
+/// Bytes looked at of one note section or segment.
+const MAX_NOTES: u64 = 64 << 10;
+/// Longest build id: 20 bytes by default, `--build-id=0x…` may say any.
+const MAX_BUILD_ID: usize = 64;
+
+/// Where bytes come from.
+pub(crate) trait Source {
+    /// Length of the whole.
+    fn len(&self) -> u64;
+    /// Fills `into` from `offset`, all or nothing.
+    fn read_into(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// `length` bytes from `offset`; None when they are not all there. The caller has bounded `length`.
+    fn read(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
+        if offset.checked_add(length)? > self.len() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let length = usize::try_from(length).ok()?;
+        bytes.try_reserve_exact(length).ok()?;
+        bytes.resize(length, 0);
+        self.read_into(offset, &mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+/// A file, read by pread only.
+pub(crate) struct FileSource<'a> {
+    file: &'a File,
+    len: u64,
+}
+
+impl<'a> FileSource<'a> {
+    pub(crate) fn new(file: &'a File) -> Result<Self, ModuleError> {
+        let metadata = file.metadata().map_err(|e| ModuleError(format!("cannot be examined: {e}")))?;
+        if !metadata.is_file() {
+            return Err(ModuleError("not a regular file".into()));
+        }
+        Ok(Self { file, len: metadata.len() })
+    }
+}
+
+impl Source for FileSource<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_into(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset)
+    }
+}
+
+impl Source for &[u8] {
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn read_into(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let from = at(self, offset, into.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        into.copy_from_slice(from);
+        Ok(())
+    }
+}
+
+/// A PT_LOAD header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) offset: u64,
+    pub(crate) address: u64,
+    pub(crate) file_size: u64,
+    pub(crate) executable: bool,
+}
+
+/// Bytes of the file and the address it gives them.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) address: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Elf {
+    pub(crate) build_id: Vec<u8>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) eh_frame: Option<Loaded>,
+    pub(crate) eh_frame_hdr: Option<Loaded>,
+    pub(crate) debug_frame: Option<Vec<u8>>,
+}
+
+struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    file_size: u64,
+}
+
+struct SectionHeader {
+    name: u32,
+    kind: u32,
+    flags: u64,
+    address: u64,
+    offset: u64,
+    size: u64,
+}
+
+/// Reads it.
+pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleError> {
+    let refuse = |why: &str| ModuleError(why.into());
+    let header = source.read(0, 64).ok_or_else(|| refuse("not an ELF file: shorter than its header"))?;
+    check_ident(&header)?;
+    let programs = program_headers(source, &header);
+    let sections = section_headers(source, &header);
+    if programs.is_empty() && sections.is_empty() {
+        return Err(refuse("neither program headers nor section headers can be read"));
+    }
+    let names = section_names(source, &header, &sections);
+    let named = |name: &[u8]| {
+        sections.iter().find(|s| s.kind != SHT_NOBITS && s.size > 0 && section_name(&names, s) == Some(name))
+    };
+
+    let segments: Vec<Segment> = programs
+        .iter()
+        .filter(|p| p.kind == PT_LOAD)
+        .map(|p| Segment {
+            offset: p.offset,
+            address: p.address,
+            file_size: p.file_size,
+            executable: p.flags & PF_X != 0,
+        })
+        .collect();
+    // Offsets into the sections are kept in 32 bits.
+    let mut room = limits.unwind_bytes.min(u32::MAX.into());
+
+    let eh_frame_hdr = programs
+        .iter()
+        .find(|p| p.kind == PT_GNU_EH_FRAME)
+        .map(|p| (p.offset, p.address, p.file_size))
+        .or_else(|| named(b".eh_frame_hdr").map(|s| (s.offset, s.address, s.size)))
+        .filter(|(_, _, size)| *size <= room)
+        .and_then(|(offset, address, size)| Some(Loaded { address, bytes: source.read(offset, size)? }));
+    room -= eh_frame_hdr.as_ref().map_or(0, |h| h.bytes.len() as u64);
+
+    let eh_frame = match named(b".eh_frame") {
+        Some(s) if s.flags & u64::from(SHF_COMPRESSED) == 0 => {
+            if s.size > room {
+                return Err(ModuleError(format!(
+                    ".eh_frame has {} bytes, over the limit of {} for one file",
+                    s.size, limits.unwind_bytes
+                )));
+            }
+            source.read(s.offset, s.size).map(|bytes| Loaded { address: s.address, bytes })
+        }
+        _ => None,
+    };
+    let eh_frame = eh_frame.or_else(|| eh_frame_by_segment(source, eh_frame_hdr.as_ref()?, &segments, room));
+    room -= eh_frame.as_ref().map_or(0, |s| s.bytes.len() as u64);
+
+    let debug_frame = named(b".debug_frame").and_then(|s| read_debug_frame(source, s, room));
+    let build_id = build_id(source, &programs, &sections);
+    Ok(Elf { build_id, segments, eh_frame, eh_frame_hdr, debug_frame })
+}
+
+fn check_ident(header: &[u8]) -> Result<(), ModuleError> {
+    let refuse = |why: String| Err(ModuleError(why));
+    if !header.starts_with(&ELFMAG) {
+        return refuse("not an ELF file".into());
+    }
+    if header[EI_DATA] != ELFDATA2LSB {
+        return refuse("not a little-endian ELF file".into());
+    }
+    let machine = u16_at(header, 18).unwrap_or(0);
+    match (header[EI_CLASS], machine) {
+        (ELFCLASS64, EM_X86_64) => Ok(()),
+        (ELFCLASS32, EM_386) => refuse("a 32-bit (i386) file: only x86-64 stacks are unwound".into()),
+        (ELFCLASS32, EM_X86_64) => refuse("an x32 file: only x86-64 stacks are unwound".into()),
+        _ => refuse(format!("an ELF file of another machine ({machine})")),
+    }
+}
+
+fn program_headers(source: &impl Source, header: &[u8]) -> Vec<ProgramHeader> {
+    let (Some(offset), Some(size), Some(count)) = (u64_at(header, 32), u16_at(header, 54), u16_at(header, 56)) else {
+        return Vec::new();
+    };
+    if size != 56 {
+        return Vec::new();
+    }
+    let count = u64::from(count).min(MAX_SEGMENTS);
+    let Some(table) = source.read(offset, count * 56) else { return Vec::new() };
+    table
+        .chunks_exact(56)
+        .filter_map(|h| {
+            Some(ProgramHeader {
+                kind: u32_at(h, 0)?,
+                flags: u32_at(h, 4)?,
+                offset: u64_at(h, 8)?,
+                address: u64_at(h, 16)?,
+                file_size: u64_at(h, 32)?,
+            })
+        })
+        .collect()
+}
+
+fn section_headers(source: &impl Source, header: &[u8]) -> Vec<SectionHeader> {
+    let (Some(offset), Some(size), Some(count)) = (u64_at(header, 40), u16_at(header, 58), u16_at(header, 60)) else {
+        return Vec::new();
+    };
+    if offset == 0 || size != 64 {
+        return Vec::new();
+    }
+    let count = u64::from(count).min(MAX_SECTIONS);
+    let Some(table) = source.read(offset, count * 64) else { return Vec::new() };
+    table
+        .chunks_exact(64)
+        .filter_map(|h| {
+            Some(SectionHeader {
+                name: u32_at(h, 0)?,
+                kind: u32_at(h, 4)?,
+                flags: u64_at(h, 8)?,
+                address: u64_at(h, 16)?,
+                offset: u64_at(h, 24)?,
+                size: u64_at(h, 32)?,
+            })
+        })
+        .collect()
+}
+
+fn section_names(source: &impl Source, header: &[u8], sections: &[SectionHeader]) -> Vec<u8> {
+    u16_at(header, 62)
+        .and_then(|index| sections.get(usize::from(index)))
+        .filter(|s| s.kind != SHT_NOBITS)
+        .and_then(|s| source.read(s.offset, s.size.min(MAX_NAMES)))
+        .unwrap_or_default()
+}
+
+fn section_name<'a>(names: &'a [u8], section: &SectionHeader) -> Option<&'a [u8]> {
+    let from = names.get(section.name as usize..)?;
+    // No name that is looked for is longer.
+    let from = &from[..from.len().min(32)];
+    from.split(|b| *b == 0).next()
+}
+
+/// Without section headers (sstrip) the search table says where .eh_frame begins; it ends before the end of its segment, at an entry of
+/// length 0.
+fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[Segment], room: u64) -> Option<Loaded> {
+    let address = crate::cfi::eh_frame_address(hdr)?;
+    let segment =
+        segments.iter().find(|s| address.checked_sub(s.address).is_some_and(|within| within < s.file_size))?;
+    let within = address - segment.address;
+    let offset = segment.offset.checked_add(within)?;
+    let length = (segment.file_size - within).min(source.len().checked_sub(offset)?).min(room);
+    let mut bytes = source.read(offset, length)?;
+    bytes.truncate(crate::cfi::end_of_entries(&bytes));
+    bytes.shrink_to_fit();
+    Some(Loaded { address, bytes })
+}
+
+fn read_debug_frame(source: &impl Source, section: &SectionHeader, room: u64) -> Option<Vec<u8>> {
+    if section.size > room {
+        return None;
+    }
+    let bytes = source.read(section.offset, section.size)?;
+    if section.flags & u64::from(SHF_COMPRESSED) == 0 {
+        return Some(bytes);
+    }
+    let (kind, size) = (u32_at(&bytes, 0)?, u64_at(&bytes, 8)?);
+    // Of the two kinds only zlib's decoder stops at the size that is promised here.
+    if kind != ELFCOMPRESS_ZLIB || size > room {
+        return None;
+    }
+    let data = CompressedData { format: CompressionFormat::Zlib, data: bytes.get(24..)?, uncompressed_size: size };
+    data.decompress().ok().map(std::borrow::Cow::into_owned)
+}
+
+fn build_id(source: &impl Source, programs: &[ProgramHeader], sections: &[SectionHeader]) -> Vec<u8> {
+    let segments = programs.iter().filter(|p| p.kind == PT_NOTE).map(|p| (p.offset, p.file_size));
+    let sections = sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (s.offset, s.size));
+    // Eight of each: a file with more is not worth the reading.
+    segments
+        .take(8)
+        .chain(sections.take(8))
+        .filter_map(|(offset, size)| source.read(offset, size.min(MAX_NOTES)))
+        .find_map(|notes| build_id_note(&notes))
+        .unwrap_or_default()
+}
+
+fn build_id_note(mut notes: &[u8]) -> Option<Vec<u8>> {
+    loop {
+        let (name_size, size, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
+        let name = at(notes, 12, name_size as usize)?;
+        let start = 12 + (name_size as usize).next_multiple_of(4);
+        let content = at(notes, start as u64, size as usize)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && (1..=MAX_BUILD_ID).contains(&content.len()) {
+            return Some(content.to_vec());
+        }
+        notes = notes.get(start + (size as usize).next_multiple_of(4)..)?;
+    }
+}

@@ -1,0 +1,115 @@
+//! Reads from a stack copy, and what it means when there is nothing to read.
+
+use crate::unwinder::{End, StackCopy};
+
+const PAGE: u64 = 4096;
+/// Above a cut copy the same stack goes on at most that far; beyond is another stack. The default limit of a stack is 8 MiB.
+const SAME_STACK: u64 = 64 << 20;
+/// No stack is below: pages that the kernel lets nobody map.
+const LOWEST: u64 = 65536;
+/// User addresses end here, with five levels of page tables.
+const HIGHEST: u64 = 1 << 56;
+
+impl StackCopy<'_> {
+    /// First address above the copy.
+    pub(crate) fn end(&self) -> u64 {
+        self.base.saturating_add(self.bytes.len() as u64)
+    }
+
+    /// The 8 bytes at `address`.
+    #[inline]
+    pub(crate) fn word(&self, address: u64) -> Result<u64, End> {
+        let within = address.wrapping_sub(self.base);
+        let bytes = usize::try_from(within).ok().and_then(|at| self.bytes.get(at..)?.first_chunk::<8>());
+        let Some(bytes) = bytes else { return Err(self.outside(address)) };
+        if self.absent != 0 && (self.is_absent(address) || self.is_absent(address + 7)) {
+            return Err(End::NotResident);
+        }
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    /// The `size` bytes (1 to 8) at `address`, zero-extended.
+    pub(crate) fn value(&self, address: u64, size: u8) -> Result<u64, End> {
+        if !(1..=8).contains(&size) {
+            return Err(End::BadMemory);
+        }
+        let length = usize::from(size);
+        let within = usize::try_from(address.wrapping_sub(self.base)).ok();
+        let bytes = within.and_then(|at| self.bytes.get(at..)?.get(..length));
+        let Some(bytes) = bytes else { return Err(self.outside(address)) };
+        if self.is_absent(address) || self.is_absent(address + u64::from(size) - 1) {
+            return Err(End::NotResident);
+        }
+        let mut value = [0; 8];
+        value[..length].copy_from_slice(bytes);
+        Ok(u64::from_le_bytes(value))
+    }
+
+    fn is_absent(&self, address: u64) -> bool {
+        let page = address / PAGE - self.base / PAGE;
+        page < 64 && self.absent & (1 << page) != 0
+    }
+
+    /// Why there is nothing at an address that is not in the copy.
+    fn outside(&self, address: u64) -> End {
+        let end = self.end();
+        if self.cut && address >= end.saturating_sub(7) && address - self.base < SAME_STACK {
+            return End::Cut;
+        }
+        let far = if address < self.base { self.base - address } else { address.saturating_sub(end) };
+        if far >= PAGE && address.is_multiple_of(8) && (LOWEST..HIGHEST).contains(&address) {
+            End::OtherStack
+        } else {
+            End::BadMemory
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x7ffc_0000_0f00;
+
+    fn copy(bytes: &[u8], absent: u64, cut: bool) -> StackCopy<'_> {
+        StackCopy { base: BASE, bytes, absent, cut }
+    }
+
+    #[test]
+    fn reads_stay_inside() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(0x2000).collect();
+        let stack = copy(&bytes, 0, false);
+        assert_eq!(stack.word(BASE), Ok(0x0706_0504_0302_0100));
+        assert_eq!(stack.word(BASE + 0x1ff8), Ok(0xfffe_fdfc_fbfa_f9f8));
+        assert_eq!(stack.value(BASE + 3, 2), Ok(0x0403));
+        assert_eq!(stack.word(BASE + 0x1ff9), Err(End::BadMemory));
+        assert_eq!(stack.word(BASE - 8), Err(End::BadMemory));
+        assert_eq!(stack.word(u64::MAX), Err(End::BadMemory));
+        assert_eq!(stack.word(0), Err(End::BadMemory));
+        assert_eq!(stack.word(BASE - 0x10_0000), Err(End::OtherStack));
+        assert_eq!(stack.word(BASE + 0x10_0000), Err(End::OtherStack));
+        assert_eq!(stack.value(BASE, 0), Err(End::BadMemory));
+        assert_eq!(stack.value(BASE, 9), Err(End::BadMemory));
+    }
+
+    #[test]
+    fn above_a_cut_copy_is_cut() {
+        let bytes = [0; 0x2000];
+        let stack = copy(&bytes, 0, true);
+        assert_eq!(stack.word(BASE + 0x1ffc), Err(End::Cut));
+        assert_eq!(stack.word(BASE + 0x2000), Err(End::Cut));
+        assert_eq!(stack.word(BASE + (1 << 30)), Err(End::OtherStack));
+        assert_eq!(stack.word(BASE - 0x2000), Err(End::OtherStack));
+    }
+
+    #[test]
+    fn absent_pages_count_from_the_first_page_of_the_copy() {
+        let bytes = [0; 0x3000];
+        let stack = copy(&bytes, 0b10, false);
+        assert_eq!(stack.word(BASE + 0xf8), Ok(0));
+        assert_eq!(stack.word(BASE + 0xfc), Err(End::NotResident), "its second half is on the page");
+        assert_eq!(stack.word(BASE + 0x100), Err(End::NotResident));
+        assert_eq!(stack.word(BASE + 0x10f8), Err(End::NotResident));
+        assert_eq!(stack.word(BASE + 0x1100), Ok(0));
+    }
+}
