@@ -137,7 +137,11 @@ impl Row {
     fn cells(&self) -> Vec<String> {
         let (a, b) = (&self.before, &self.after);
         let total = |sum: &Sum| millis(sum.total, if sum.open { "≥" } else { "" });
-        let sign = if b.total >= a.total { "+" } else { "-" };
+        let sign = match b.total.cmp(&a.total) {
+            std::cmp::Ordering::Less => "-",
+            std::cmp::Ordering::Equal => "",
+            std::cmp::Ordering::Greater => "+",
+        };
         // the difference of a lower bound is neither more nor less than anything
         let about = if a.open || b.open { "~" } else { "" };
         let mut difference = Vec::new();

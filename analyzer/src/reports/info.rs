@@ -248,7 +248,7 @@ impl<'a> Facts<'a> {
         };
         if let Some(inventory) = &self.stacks {
             for (key, text) in stacks::lines(session, inventory) {
-                lines.add(key, &printable(text.as_bytes()));
+                lines.add(key, &text);
             }
         }
         lines.add("lost", &lost);

@@ -50,21 +50,16 @@ impl<T: Hash + Eq + Clone> Interner<T> {
     }
 }
 
-/// A frame and the node of its caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Node {
-    /// [`NONE`]: the outermost.
-    parent: u32,
-    frame: u32,
-}
-
 /// One tree of the stacks of many segments.
 #[derive(Debug, Default)]
 pub struct Forest {
     mappings: Interner<Mapping>,
     /// Their mappings are numbers of `mappings`.
     frames: Interner<Frame>,
-    nodes: Interner<Node>,
+    /// (node of the caller, frame), by number; [`NONE`]: the outermost.
+    nodes: Vec<(u32, u32)>,
+    /// Numbers of nodes, by caller << 32 | frame: small keys, a table of a million nodes is what a large tape waits for.
+    ids: FxHashMap<u64, u32>,
 }
 
 impl Forest {
@@ -81,12 +76,12 @@ impl Forest {
     /// The numbers of the frames from `leaf` outwards, and whether that is all of them.
     pub fn frames_from(&self, leaf: u32, into: &mut Vec<u32>) -> bool {
         let mut next = leaf;
-        while let Some(node) = self.nodes.values().get(next as usize) {
+        while let Some((parent, frame)) = self.nodes.get(next as usize) {
             if into.len() == MAX_FRAMES {
                 return false;
             }
-            into.push(node.frame);
-            next = node.parent;
+            into.push(*frame);
+            next = *parent;
         }
         true
     }
@@ -99,7 +94,11 @@ impl Forest {
     }
 
     fn node(&mut self, parent: u32, frame: u32) -> u32 {
-        self.nodes.id(&Node { parent, frame })
+        let nodes = &mut self.nodes;
+        *self.ids.entry(u64::from(parent) << 32 | u64::from(frame)).or_insert_with(|| {
+            nodes.push((parent, frame));
+            nodes.len() as u32 - 1
+        })
     }
 }
 
@@ -116,6 +115,26 @@ impl Graft {
     pub fn new(stacks: &Stacks) -> Self {
         let (nodes, frames) = (vec![NONE; stacks.nodes.len()], vec![NONE; stacks.frames.len()]);
         Self { nodes, frames, chain: Vec::new() }
+    }
+
+    /// Looks up the nodes of all of `leaves` at once, in the order in which the segment has them: neighbours share callers.
+    pub fn all(&mut self, stacks: &Stacks, forest: &mut Forest, leaves: impl Iterator<Item = u32>) {
+        let mut used = vec![false; stacks.nodes.len()];
+        for leaf in leaves {
+            if let Some(used) = used.get_mut(leaf as usize) {
+                *used = true;
+            }
+        }
+        for at in (0..used.len()).rev() {
+            // a caller stands before its callee
+            let parent = stacks.nodes[at].parent.filter(|parent| used[at] && (*parent as usize) < at);
+            if let Some(parent) = parent {
+                used[parent as usize] = true;
+            }
+        }
+        for at in (0..used.len()).filter(|at| used[*at]) {
+            self.node(stacks, forest, Some(at as u32));
+        }
     }
 
     /// The node of `forest` that stands for the segment's node `leaf`; [`NONE`] for none.

@@ -14,7 +14,7 @@ use assert_cmd::Command;
 use systape_abi::{Abi, number};
 use systape_format::model::{
     ByteStatus, CPU_NONE, Call, CallState, Checkpoint, ClockSample, End, FD_NONE, Family, Gap, GapCause, InFlight,
-    ProcessEvent, ProcessKind, Session, SyscallFormat, SyscallRow, Task,
+    ProcessEvent, ProcessKind, Session, Symbols, SyscallFormat, SyscallRow, Task,
 };
 use systape_format::{Encoder, SegmentBuilder, Writer};
 
@@ -174,6 +174,12 @@ impl Tape {
         self.now = OPEN + until * US;
         let encoded = self.encoder.segment(builder.finish(self.now)).unwrap();
         self.writer.segment(encoded).unwrap();
+    }
+
+    /// Writes names.
+    pub fn symbols(&mut self, symbols: &Symbols) {
+        let encoded = self.encoder.symbols(symbols).unwrap();
+        self.writer.symbols(encoded).unwrap();
     }
 
     /// Ends the tape cleanly.

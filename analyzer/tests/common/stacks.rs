@@ -151,8 +151,7 @@ pub fn write_with(path: &Path, times: u64, of_tape: &Session, gaps: &[Gap]) {
         let row = builder.push_switch(back);
         attach(builder, StackOf::Switch, row, (&[MAIN, WORK], &[SCHEDULE]), StackStatus::Complete);
     });
-    let names = tape.encoder.symbols(&symbols()).unwrap();
-    tape.writer.symbols(names).unwrap();
+    tape.symbols(&symbols());
     tape.finish();
 }
 

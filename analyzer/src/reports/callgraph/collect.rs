@@ -89,6 +89,8 @@ impl Part {
     fn merge(&self, all: &mut Stacked) {
         let comms: Vec<u32> = self.comms.values().iter().map(|comm| all.comms.id(comm)).collect();
         let mut graft = Graft::new(&self.stacks);
+        let leaves = self.sums.keys().flat_map(|(user, kernel, ..)| [*user, *kernel]);
+        graft.all(&self.stacks, &mut all.forest, leaves.flatten());
         for ((user, kernel, ending, comm), weight) in &self.sums {
             let user = graft.node(&self.stacks, &mut all.forest, *user);
             let kernel = graft.node(&self.stacks, &mut all.forest, *kernel);

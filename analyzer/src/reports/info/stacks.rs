@@ -28,7 +28,7 @@ fn names(kinds: &[StackOf]) -> Vec<&'static str> {
     kinds.iter().map(|of| name(*of)).collect()
 }
 
-/// `stacks` and `symbols` lines.
+/// `stacks` and `symbols` lines, escaped.
 pub fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static str, String)> {
     let settings = &session.stacks;
     let mode = match settings.mode {
@@ -63,7 +63,7 @@ pub fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static str, Str
     }
     lines.push(("symbols", format!("{} of {} places in code have names", inventory.named, inventory.places)));
     for unnamed in inventory.unnamed.iter().take(LISTED) {
-        let why = unnamed.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        let why = unnamed.why.as_deref().map(|why| format!(": {}", escaped(why.as_bytes()))).unwrap_or_default();
         lines.push(("", format!("{} without in {}{why}", unnamed.places, escaped(label::module(&unnamed.mapping)))));
     }
     if inventory.unnamed.len() > LISTED {
