@@ -4,8 +4,8 @@
 # Rules
 # - Add fields with the next number, never renumber, never reuse. An absent field must read as "not recorded".
 # - A change to the meaning of a row needs a bit in the block header's features_incompat (schemas/CHANGES.md).
-# - Kernel values (nr, signo, errno, flags, modes) are raw integers. Only our own kinds are enums: `unknown @0`,
-#   append-only.
+# - Kernel values (nr, signo, errno, flags, modes) are raw integers. Only our own kinds are enums: `unknown @0`, or what an
+#   older tape means by not saying it; append-only.
 # - Bytes that the kernel does not promise to be UTF-8 are Data.
 # - Every text or bytes field carries its class in $class(...); redaction works by class, and a test fails on a field
 #   without one. Classes: path, string, comm, address, host, user, command, none.
@@ -71,6 +71,22 @@ struct Session {
   notes @21 :List(Argument);           # what this recording could not do and why (capability, kernel feature)
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
   families @23 :List(Family);          # captured; empty = not said: syscalls and process life
+  stacks @24 :StackSettings;           # what stacks were asked for; null = none
+}
+
+struct StackSettings {
+  mode @0 :StackMode;
+  copyLimit @1 :UInt32;                # most bytes copied of a stack; 0 unless mode is dwarf
+  on @2 :List(StackOf);                # of which events
+  kernel @3 :List(StackOf);            # of which of them the kernel's part too
+  frequency @4 :UInt32;                # CPU samples a second on each CPU; 0 = none
+  minDur @5 :UInt64;                   # only of calls at least this long, ns; 0 = all
+}
+
+enum StackMode {
+  none @0;           # user stacks were not taken
+  framePointers @1;
+  dwarf @2;          # by unwind information, from a copy of the stack
 }
 
 struct Argument { value @0 :Data $class("command"); }
@@ -326,6 +342,117 @@ struct UringOps {
   op @4 :Column;             # IORING_OP_, must be below 256
 }
 
+struct Samples {
+  # CPU samples: a task was on a CPU when a timer looked.
+  rows @0 :UInt32;
+  first @1 :Ns;
+  delta @2 :Column;
+  cpu @3 :Column;
+  task @4 :Column;           # TaskIdx
+  flags @5 :Column;          # bit 0: it ran in the kernel; other bits must be 0
+}
+
+# ---------------------------------------------------------------- stacks and symbols
+#
+# Frames are places in mappings, not names. Stacks are a tree of nodes: a node is a frame and the node of its caller.
+# Mappings, frames, nodes and stacks are numbered in order of first use, which their columns are made for: in a "next or
+# value + 1" column 0 = the least number that no value before has reached, else the value + 1.
+
+struct Mapping {
+  kind @0 :UInt8;                      # MappingKind
+  buildId @1 :Data $class("none");     # empty = it has none, or not known
+  path @2 :Data $class("path");        # of a file; name of a module or BPF program; empty = none
+  upid @3 :UInt32;                     # jit and unknown: whose address space; else 0
+}
+
+enum MappingKind {
+  unknown @0;        # nothing is known to be mapped there; offsets are addresses
+  elf @1;            # a file; file offsets
+  kernel @2;         # from its symbol _text on; 0 = not known
+  module @3;         # from its load address on
+  vdso @4;           # from its first byte on
+  jit @5;            # executable memory without a file; addresses
+  bpf @6;            # from the program's first byte on
+}
+
+struct Stacks {
+  # Of the events of this segment.
+  mappings @0 :List(Mapping);
+  frames @1 :UInt32;
+  mapping @2 :Column;        # of a frame: index, must be < length of mappings
+  offset @3 :Column;         # signed: minus that of the frame before of the same mapping (first: minus 0), modulo 2^64
+  flags @4 :Column;          # 1 exact (the offset is of the instruction that ran, else a return address), 2 signal
+                             # trampoline, 4 guessed by frame pointers; other bits must be 0
+  nodes @5 :UInt32;
+  parent @6 :Column;         # of a node: own index minus the caller's, must be at most the own index; 0 = outermost
+  frame @7 :Column;          # next or index + 1, must be < frames
+  stacks @8 :UInt32;         # distinct ones
+  user @9 :Column;           # signed: node of the innermost user frame + 1 (0 = none) minus that of the stack before
+  kernel @10 :Column;        # the innermost kernel frame's node + 1; 0 = none; both must be at most `nodes`
+  status @11 :Column;        # StackStatus
+  rows @12 :UInt32;          # events with a stack
+  of @13 :Column;            # StackOf, must ascend
+  row @14 :Column;           # the event's position in its block, minus that of the row before with the same `of` (first:
+                             # minus 0); must be > 0 but for a first; the position must be < the rows of that block
+  stack @15 :Column;         # next or index + 1, must be < stacks
+}
+
+enum StackOf {
+  unknown @0;        # must not occur
+  syscall @1;        # its caller; position: row of the calls
+  switch @2;         # of the task that went off the CPU
+  wakeup @3;         # of the waker
+  block @4;          # of who queued it
+  signal @5;         # of the sender
+  sample @6;
+}
+
+enum StackStatus {
+  # How far the user part reaches, and why no further.
+  absent @0;         # there is none: a kernel thread, an interrupt, or only the kernel's part was asked for
+  complete @1;
+  framePointers @2;  # as far as they reach; callers compiled without them may be missing
+  tooDeep @3;        # more frames than are kept
+  cut @4;            # larger than what was copied of it
+  notResident @5;
+  noUnwindInfo @6;
+  badMemory @7;      # unwind information, or stack, makes no sense there
+  noFile @8;         # could not be opened, or is none
+  noMapping @9;
+  jit @10;
+  otherStack @11;    # the rest is on another stack (a signal handler's)
+  late @12;          # the recorder was too slow to unwind it
+  lost @13;          # not taken: no buffer, or the stack ring was full
+  failed @14;        # the kernel could not give it
+}
+
+struct Symbols {
+  # Names of places. Blocks of no segment, anywhere in the tape; each complete in itself; of two that name a place the
+  # later one holds.
+  mappings @0 :List(Mapping);
+  rows @1 :UInt32;           # places; sorted by (mapping, offset), must not repeat
+  mapping @2 :Column;        # index, must be < length of mappings
+  offset @3 :Column;         # minus that of the row before of the same mapping (first: minus 0)
+  functions @4 :Column;      # how many are at the place, the innermost inlined one first, must be <= 256; 0 = looked up,
+                             # no name
+  functionRows @5 :UInt32;   # their sum, must
+  name @6 :Column;           # next or index into names + 1
+  file @7 :Column;           # the same into files
+  line @8 :Column;           # 0 = not known
+  names @9 :UInt32;
+  nameLen @10 :Column;       # bytes of each, at most 16384
+  nameBytes @11 :Data $class("none");  # all names one after the other, must be sum(nameLen) long
+  files @12 :UInt32;
+  fileLen @13 :Column;       # at most 4096; a file of 0 bytes = not known
+  fileBytes @14 :Data $class("path");
+  failures @15 :List(SymbolFailure);
+}
+
+struct SymbolFailure {
+  mapping @0 :UInt32;                  # whose names could not be looked up; must be < length of mappings
+  text @1 :Text $class("path");        # why
+}
+
 # ---------------------------------------------------------------- signals and sockets: lists
 
 struct Signals {
@@ -488,6 +615,7 @@ struct Index {
   # May be several blocks; lists go on where those of the block before ended.
   segments @0 :List(SegmentEntry);     # by segment number, ascending
   checkpoints @1 :List(BlockRef);      # by offset; a checkpoint of several parts has an entry for each
+  symbols @2 :List(BlockRef);          # by offset
 }
 
 struct BlockRef {

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::stacks::options::Of;
+use crate::stacks::weight::Metric;
+
 const EXAMPLES: &str = "\
 Examples:
   analyze                                  every call of ./trace.tape, in order of start
@@ -25,10 +28,13 @@ Examples:
   analyze offcpu -p 2214                    what a process waited for; --wakers 2214: who woke it
   analyze states --by state,syscall         what all threads were doing
   analyze states --at 1.5                   ... at one instant, longest stuck first
+  analyze --call-graph -e fsync             who called fsync: the stack below each call
+  analyze callgraph --of offcpu             where threads left the CPU, by time; --svg FILE: a flame graph
+  analyze diff before.tape after.tape       two summaries side by side
   analyze info t.tape                       what is in the tape, and what is missing
   analyze check t.tape                      whether every byte of it is sound
 
-Reports: info, check, block, net, kills, exec, sched, runqlat, offcpu, states; without a report name, the listing.
+Reports: info, check, block, net, kills, exec, sched, runqlat, offcpu, states, callgraph, diff; without a report name, the listing.
 A file named like a report is written ./info.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 
@@ -147,6 +153,54 @@ pub struct Args {
     #[arg(long, help_heading = "Listing")]
     pub clone_child: bool,
 
+    /// Print the stack below each call and event
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = call_graph, help_heading = "Stacks")]
+    pub call_graph: Option<String>,
+
+    /// Print at most N functions of a stack; implies --call-graph
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    pub max_stack: Option<usize>,
+
+    /// Only calls and events whose stacks have at least N functions; implies --call-graph
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    pub min_stack: Option<usize>,
+
+    /// callgraph: whose stacks; the first of these the tape has
+    #[arg(long, value_enum, value_name = "EVENTS", help_heading = "Stacks")]
+    pub of: Option<Of>,
+
+    /// callgraph: what percentages are of
+    #[arg(long, value_enum, value_name = "METRIC", help_heading = "Stacks")]
+    pub metric: Option<Metric>,
+
+    /// callgraph: innermost functions first, their callers below them
+    #[arg(long, help_heading = "Stacks")]
+    pub callee: bool,
+
+    /// callgraph: leave out what is below this share of the total [default: 0.5]
+    #[arg(long, value_name = "PERCENT", help_heading = "Stacks")]
+    pub min_percent: Option<f64>,
+
+    /// callgraph: cut stacks after N functions
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    pub max_depth: Option<usize>,
+
+    /// callgraph: one stack a line, functions separated by semicolons, for flame graph tools
+    #[arg(long, help_heading = "Stacks")]
+    pub folded: bool,
+
+    /// callgraph: write a flame graph to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Stacks")]
+    pub svg: Option<PathBuf>,
+
+    /// callgraph: compare with this tape (before), with --svg or --folded
+    #[arg(long, value_name = "TAPE", help_heading = "Stacks")]
+    pub diff: Option<PathBuf>,
+
+    /// Look for files with better symbols in DIR, by build id; may be repeated
+    #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
+    pub debug_dirs: Vec<PathBuf>,
+
     /// block: histograms of latencies
     #[arg(long, help_heading = "Reports")]
     pub hist: bool,
@@ -167,7 +221,7 @@ pub struct Args {
     #[arg(long, help_heading = "Kills and exec")]
     pub all: bool,
 
-    /// kills: both command lines, chains of parents, siginfo
+    /// kills: both command lines, chains of parents, siginfo, the sender's stack
     #[arg(short = 'v', long, help_heading = "Kills and exec")]
     pub verbose: bool,
 
@@ -215,6 +269,14 @@ impl Args {
             crate::run::complain(&format!("{first}{tip} (see 'analyze --help')"));
             std::process::exit(2)
         })
+    }
+}
+
+/// perf trace's values of --call-graph choose how stacks are recorded: a tape has them already.
+fn call_graph(text: &str) -> Result<String, String> {
+    match text.split(',').next() {
+        Some("" | "fp" | "dwarf" | "lbr") => Ok(text.to_owned()),
+        _ => Err("there are fp, dwarf and lbr, and none changes what the tape has".to_owned()),
     }
 }
 

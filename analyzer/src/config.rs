@@ -13,6 +13,7 @@ use crate::filter::Filters;
 use crate::render::text::Look;
 use crate::runs::options::{self, Options};
 use crate::signals::Choice;
+use crate::stacks::options as stacks;
 use crate::timespec;
 
 /// The tape that is read when none is named.
@@ -43,11 +44,15 @@ pub enum Report {
     Sched,
     /// What every thread was doing: time by state, call and file; or the picture of one instant.
     States,
+    /// Stacks added up: who called what, by count, time or bytes.
+    Callgraph,
+    /// Two summaries side by side.
+    Diff,
 }
 
 impl Report {
     /// Names of reports; the listing has none.
-    pub const NAMES: [(&'static str, Self); 10] = [
+    pub const NAMES: [(&'static str, Self); 12] = [
         ("info", Self::Info),
         ("check", Self::Check),
         ("block", Self::Block),
@@ -58,6 +63,8 @@ impl Report {
         ("runqlat", Self::Runqlat),
         ("sched", Self::Sched),
         ("states", Self::States),
+        ("callgraph", Self::Callgraph),
+        ("diff", Self::Diff),
     ];
 }
 
@@ -68,6 +75,8 @@ pub struct Config {
     pub report: Report,
     /// The tape.
     pub file: PathBuf,
+    /// diff: the tape it is compared with.
+    pub second: Option<PathBuf>,
     /// Which calls.
     pub filters: Filters,
     /// Whether there is a listing.
@@ -106,6 +115,8 @@ pub struct Config {
     pub life: Life,
     /// Options of the scheduler reports.
     pub sched: Options,
+    /// Options about stacks.
+    pub stacks: stacks::Options,
     /// Whether the summary says how much of a call was on a CPU.
     pub cpu_time: bool,
 }
@@ -162,9 +173,12 @@ impl Life {
 impl Config {
     /// Settles what was typed.
     pub fn resolve(args: &Args) -> Result<Self> {
-        let (report, file) = report_and_file(args)?;
+        let (report, file, second) = report_and_files(args)?;
         let summary = args.summary || args.with_summary || args.errno_summary;
         let listing = args.with_summary || !summary;
+        if summary && report == Report::Diff {
+            bail!("'analyze diff' compares summaries: leave out -s, -S and --errno-summary");
+        }
         if summary && report != Report::Calls {
             bail!("-s, -S and --errno-summary sum up calls: leave out the name of the report");
         }
@@ -178,6 +192,9 @@ impl Config {
         let filters = filters(args)?;
         let events = Wanted::parse(filters.selection.other_events())?;
         let calls = filters.selection.selects_calls();
+        if report == Report::Diff && !calls {
+            bail!("'analyze diff' compares sums of calls, and -e names none");
+        }
         if summary && !calls {
             bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
         }
@@ -187,6 +204,7 @@ impl Config {
         Ok(Self {
             report,
             file,
+            second,
             filters,
             listing,
             calls,
@@ -212,6 +230,7 @@ impl Config {
             fail_on_loss: args.fail_on_loss,
             life: Life::resolve(args, report)?,
             sched: Options::resolve(args, report)?,
+            stacks: stacks::Options::resolve(args, report)?,
             cpu_time: cpu_time(args, report, summary)?,
         })
     }
@@ -262,16 +281,22 @@ fn cpu_time(args: &Args, report: Report, summary: bool) -> Result<bool> {
     Ok(bare)
 }
 
-/// The first word is a report if it is the name of one; what is left is the tape.
-fn report_and_file(args: &Args) -> Result<(Report, PathBuf)> {
+/// The first word is a report if it is the name of one; what is left is the tape, of diff two.
+fn report_and_files(args: &Args) -> Result<(Report, PathBuf, Option<PathBuf>)> {
     let named = args.words.first().and_then(|word| Report::NAMES.iter().find(|(name, _)| word.as_os_str() == *name));
     let (report, files) = match named {
         Some((_, report)) => (*report, &args.words[options::words(*report, args)..]),
         None => (Report::Calls, &args.words[..]),
     };
+    if report == Report::Diff {
+        return match (&args.input, files) {
+            (None, [before, after]) => Ok((report, before.clone(), Some(after.clone()))),
+            _ => bail!("'analyze diff BEFORE AFTER' compares two tapes: name both"),
+        };
+    }
     match (&args.input, files) {
-        (None, []) => Ok((report, PathBuf::from(DEFAULT_TAPE))),
-        (None, [file]) | (Some(file), []) => Ok((report, file.clone())),
+        (None, []) => Ok((report, PathBuf::from(DEFAULT_TAPE), None)),
+        (None, [file]) | (Some(file), []) => Ok((report, file.clone(), None)),
         (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
         (None, [first, second, ..]) => {
             if named.is_some() || first.exists() {

@@ -28,6 +28,7 @@ pub mod reports;
 pub mod run;
 pub mod runs;
 pub mod signals;
+pub mod stacks;
 pub mod stream;
 pub mod summary;
 pub mod timespec;

@@ -5,5 +5,9 @@ use std::process::ExitCode;
 use systape_analyzer::{args::Args, run};
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::stacks::debug_files::READER) {
+        return systape_symbols::run_child();
+    }
     run::run(&Args::from_env())
 }

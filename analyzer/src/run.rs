@@ -78,11 +78,16 @@ fn answer(config: &Config) -> Result<Verdict> {
         Report::Runqlat => reports::runqlat::run(config, &tape),
         Report::Sched => reports::sched::run(config, &tape),
         Report::States => reports::states::run(config, &tape),
+        Report::Diff => reports::diff::run(config, &tape),
+        Report::Callgraph => reports::callgraph::run(config, &tape),
     }
 }
 
 /// Opens the tape, or says in one line what is at `file` instead.
-fn open(file: &Path) -> Result<Tape> {
+///
+/// # Errors
+/// What is there is no tape, or nothing is.
+pub fn open(file: &Path) -> Result<Tape> {
     let metadata = match std::fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(file)),

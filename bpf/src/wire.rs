@@ -73,6 +73,8 @@ pub const STACK_FAILED: u16 = 4;
 
 /// `hdr.flags` of a [`Stack`]: a sample found the kernel running.
 pub const STACK_IN_KERNEL: u16 = 8;
+/// `hdr.flags` of a [`Stack`]: in a syscall, so the instruction pointer is behind the instruction that made it.
+pub const STACK_IN_CALL: u16 = 16;
 
 /// Ancestors a signal's record has room for, of its sender and of its target each.
 const MAX_ANCESTORS: usize = 32;
@@ -92,7 +94,7 @@ const _: () = assert!(size_of::<Signal>() == 304);
 const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
-const _: () = assert!(size_of::<Stack>() == 216);
+const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 16);
 const _: () = assert!(size_of::<DropCount>() == 24);
 

@@ -3,12 +3,15 @@
 //!     cargo run --release -p systape-format --example bench_codec [ROWS]
 //!
 //! `dd`: one thread, read and write of one byte in turn. `mixed`: 100 threads, 60 calls, skewed durations, errors,
-//! pointers and paths behind fds. `sched`: switches, each with the wake-up before it, of 60 tasks on 4 CPUs. One thread;
-//! the best of five runs is printed.
+//! pointers and paths behind fds. `sched`: switches, each with the wake-up before it, of 60 tasks on 4 CPUs. `stacks`:
+//! calls with the stacks of a program that goes 50 ways, 2,000, or never the same one twice. One thread; the best of
+//! five runs is printed.
 
 use std::time::Instant;
 
-use systape_format::model::{Switch, Wakeup};
+use systape_format::model::{
+    Attached, FRAME_EXACT, Frame, Mapping, MappingKind, Node, StackOf, StackStatus, Switch, Wakeup,
+};
 use systape_format::{
     BlockKind, Call, CallState, Core, Encoder, End, SegmentBuilder, SegmentData, Session, SyscallRow, Tape, Task,
     Writer,
@@ -171,6 +174,83 @@ fn run_sched(rows: usize) -> Result<(), systape_format::Error> {
     Ok(())
 }
 
+/// Way `path` through a made-up program: frames from the outermost inwards. A function has up to 8 calls in it, the first
+/// ones likelier.
+fn walk(path: u64, kernel: bool, mut f: impl FnMut(usize, u64)) {
+    let rng = &mut Rng(path.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    rng.next();
+    let depth = if kernel { 4 + rng.below(6) } else { 8 + rng.below(24) };
+    let mut place = u64::from(kernel);
+    for _ in 0..depth {
+        let way = rng.below(8).min(rng.below(8)).min(rng.below(8));
+        // The function called at one place is always the same, and many places call one.
+        place = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 4000 * 16 + way;
+        let function = place / 16;
+        let mapping = if kernel { 0 } else { 1 + function as usize % 5 };
+        f(mapping, function * 0x240 + way * 23 + 9);
+    }
+}
+
+/// Calls with a stack each, some with the kernel's part.
+fn stacks(rows: usize, paths: u64) -> Vec<SegmentData> {
+    let mut rng = Rng(13);
+    let mappings: Vec<Mapping> = (0..6u8)
+        .map(|i| Mapping {
+            kind: if i == 0 { MappingKind::Kernel } else { MappingKind::Elf },
+            build_id: (0..20).map(|b: u8| b.wrapping_mul(37) ^ i.wrapping_mul(91)).collect(),
+            path: format!("/usr/lib/x86_64-linux-gnu/library{i}.so.6").into_bytes(),
+            upid: 0,
+        })
+        .collect();
+    segments(rows, move |b, now| {
+        let task = b.intern_task(&task(rng.below(8) as u32));
+        let call = b.intern_call(Call { abi: 1, nr: rng.below(20) as u32 });
+        *now += rng.dur(2000);
+        let row = b.push_syscall(SyscallRow { end: *now, dur: rng.dur(300), task, call, ..SyscallRow::default() });
+        let mut leaf = |kernel| {
+            let mut parent = None;
+            walk(rng.below(paths).min(rng.below(paths)), kernel, |mapping, offset| {
+                let mapping = b.intern_mapping(&mappings[mapping]);
+                let flags = if kernel { FRAME_EXACT } else { 0 };
+                let frame = b.intern_frame(Frame { mapping, offset, flags });
+                parent = Some(b.intern_node(Node { parent, frame }));
+            });
+            parent
+        };
+        let (user, kernel) = (leaf(false), leaf(true));
+        let kernel = kernel.filter(|_| row % 3 == 0);
+        b.push_stack(Attached { of: StackOf::Syscall, row, user, kernel, status: StackStatus::Complete });
+    })
+}
+
+fn run_stacks(rows: usize, paths: u64) -> Result<(), systape_format::Error> {
+    let mut encode = f64::MAX;
+    let mut bytes = Vec::new();
+    for _ in 0..5 {
+        let data = stacks(rows, paths);
+        let start = Instant::now();
+        let mut encoder = Encoder::new(3);
+        let mut writer = Writer::create(Vec::new(), [1; 16], &Session::default())?;
+        for segment in data {
+            writer.segment(encoder.segment(segment)?)?;
+        }
+        encode = encode.min(start.elapsed().as_nanos() as f64);
+        bytes = writer.finish(&End::default())?;
+    }
+    let tape = Tape::from_bytes(bytes)?;
+    let all = || (0..tape.segments().len()).map(|i| tape.segment(i));
+    let (read, (nodes, frames)) = best(|| {
+        all().map(|s| s.stacks().expect("own tape")).fold((0, 0), |n, s| (n.0 + s.nodes.len(), n.1 + s.frames.len()))
+    });
+    let stored: u64 = all().map(|s| s.stored_len(BlockKind::Stacks)).sum();
+    let n = rows as f64;
+    let ways = if paths == u64::MAX { "ever new".to_owned() } else { paths.to_string() };
+    println!("stacks: {rows} rows of {ways} ways, {} segments, {nodes} nodes, {frames} frames", tape.segments().len());
+    println!("  {:<16} {:.3} bytes/row", BlockKind::Stacks.name(), stored as f64 / n);
+    println!("  encode with calls {:.1} ns/row, decode {:.2}", encode / n, read / n);
+    Ok(())
+}
+
 fn best<T>(mut f: impl FnMut() -> T) -> (f64, T) {
     let mut result = None;
     let mut least = f64::MAX;
@@ -260,5 +340,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     run("dd", rows, dd)?;
     run("mixed", rows, mixed)?;
     run_sched(rows)?;
+    for paths in [50, 2000, u64::MAX] {
+        run_stacks(rows / 100, paths)?;
+    }
     Ok(())
 }

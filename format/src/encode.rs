@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, MAX_RAW, MAX_ROWS};
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
-use crate::model::{Checkpoint, FD_FIRST, FD_NONE, SegmentInfo, Symbols};
+use crate::model::{Checkpoint, FD_FIRST, FD_NONE, SegmentInfo, StackOf, Symbols};
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
+use crate::tree;
 use capnp::message::{Builder, HeapAllocator};
 
 /// Parts a checkpoint may have: bounds what a reader puts together.
@@ -112,6 +113,8 @@ impl Encoder {
                 push(self.packer.pack(BlockKind::SyscallsFds, &fds)?, n, carry);
             }
         }
+        // Before events are sorted: stacks name them by insertion id.
+        let stacks = stacks_in_row_order(&data, &ids);
         let d = &mut data;
         self.events(BlockKind::Processes, &mut d.processes, |e| e.ts, message::write_processes, &mut blocks)?;
         self.events(BlockKind::Sched, &mut d.switches, |e| e.ts, message::write_switches, &mut blocks)?;
@@ -123,6 +126,12 @@ impl Encoder {
         self.events(BlockKind::Signals, &mut d.signals, |e| e.ts, message::write_signals, &mut blocks)?;
         self.events(BlockKind::Net, &mut d.nets, |e| e.ts, message::write_nets, &mut blocks)?;
         self.events(BlockKind::Uring, &mut d.urings, |e| e.ts, message::write_urings, &mut blocks)?;
+        self.events(BlockKind::Samples, &mut d.samples, |e| e.ts, message::write_samples, &mut blocks)?;
+        if !stacks.stacks.attached.is_empty() {
+            let mut block = self.packer.pack(BlockKind::Stacks, &message::write_stacks(&stacks))?;
+            block.header.rows = stacks.stacks.attached.len() as u32;
+            blocks.push(block);
+        }
         if !data.gaps.is_empty() {
             let mut block = self.packer.pack(BlockKind::Gaps, &message::write_gaps(&data.gaps))?;
             let h = &mut block.header;
@@ -168,8 +177,17 @@ impl Encoder {
     }
 
     /// Compresses names, in several blocks when they are many.
-    pub fn symbols(&mut self, _symbols: &Symbols) -> Result<EncodedSymbols> {
-        Ok(EncodedSymbols { blocks: Vec::new() })
+    ///
+    /// Symbols need not be sorted; of two of a place the last one is kept. Long names and chains of inlined functions
+    /// are cut. Fails when a mapping is not one of the list.
+    pub fn symbols(&mut self, symbols: &Symbols) -> Result<EncodedSymbols> {
+        let mut blocks = Vec::new();
+        for part in message::split_symbols(symbols)? {
+            let mut block = self.packer.pack(BlockKind::Symbols, &message::write_symbols(&part))?;
+            block.header.rows = part.rows() as u32;
+            blocks.push(block);
+        }
+        Ok(EncodedSymbols { blocks })
     }
 
     /// Compresses a checkpoint, in several blocks when it is large.
@@ -195,7 +213,8 @@ impl Encoder {
 /// What the format cannot hold.
 fn check(data: &SegmentData) -> Result<()> {
     let n = data.rows();
-    let most = data.most_rows();
+    let stacks = &data.stacks;
+    let most = data.most_rows().max(stacks.frames.len()).max(stacks.nodes.len());
     if most > MAX_ROWS as usize {
         let what = "cannot write segment: rows".to_owned();
         return Err(Error::TooLarge { what, len: most as u64, limit: u64::from(MAX_ROWS) });
@@ -223,7 +242,22 @@ fn check(data: &SegmentData) -> Result<()> {
     inside("task of a signal", data.signals.iter().map(|e| e.target.max(e.sender.unwrap_or(0))).max(), tasks)?;
     inside("call of a signal", data.signals.iter().filter_map(|e| e.call).max(), data.calls.len())?;
     inside("task of a socket", data.nets.iter().filter_map(|e| e.task).max(), tasks)?;
-    inside("task of an io_uring operation", data.urings.iter().map(|e| e.task).max(), tasks)
+    inside("task of an io_uring operation", data.urings.iter().map(|e| e.task).max(), tasks)?;
+    inside("task of a sample", data.samples.iter().map(|e| e.task).max(), tasks)?;
+    for (i, node) in stacks.nodes.iter().enumerate() {
+        inside("caller of a node", node.parent, i)?;
+    }
+    inside("frame of a node", stacks.nodes.iter().map(|n| n.frame).max(), stacks.frames.len())?;
+    inside("mapping of a frame", stacks.frames.iter().map(|f| f.mapping).max(), stacks.mappings.len())?;
+    if let Some(frame) = stacks.frames.iter().find(|f| f.flags & !message::FRAME_FLAGS != 0) {
+        return Err(Error::invalid("segment", format!("unknown flags {:#x} of a frame", frame.flags)));
+    }
+    inside("node of a stack", stacks.attached.iter().filter_map(|a| a.user.max(a.kernel)).max(), stacks.nodes.len())?;
+    for of in StackOf::ALL {
+        let rows = stacks.attached.iter().filter(|a| a.of == of).map(|a| a.row);
+        inside("event of a stack", rows.max(), events_of(data, of))?;
+    }
+    Ok(())
 }
 
 /// Core and time columns in row order, and the insertion id of each row.
@@ -247,12 +281,53 @@ fn in_row_order(d: &SegmentData) -> (Columns, Vec<u32>) {
     (columns, ids)
 }
 
+/// Events of a kind that can have stacks.
+fn events_of(d: &SegmentData, of: StackOf) -> usize {
+    match of {
+        StackOf::Syscall => d.rows(),
+        StackOf::Switch => d.switches.len(),
+        StackOf::Wakeup => d.wakeups.len(),
+        StackOf::Block => d.blocks.len(),
+        StackOf::Signal => d.signals.len(),
+        StackOf::Sample => d.samples.len(),
+    }
+}
+
+/// Stacks with rows instead of insertion ids, as they are stored. Call rows are those of `ids`; those of events are what
+/// the stable sort by their time, still to come, will give.
+fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::Ordered {
+    fn by_time<T>(events: &[T], ts: impl Fn(&T) -> u64) -> Vec<u32> {
+        let mut ids: Vec<u32> = (0..events.len() as u32).collect();
+        ids.sort_by_key(|&id| ts(&events[id as usize]));
+        positions(&ids)
+    }
+    let rows: Vec<Vec<u32>> = StackOf::ALL
+        .into_iter()
+        .map(|of| match of {
+            _ if d.stacks.attached.iter().all(|a| a.of != of) => Vec::new(),
+            StackOf::Syscall => positions(ids),
+            StackOf::Switch => by_time(&d.switches, |e| e.ts),
+            StackOf::Wakeup => by_time(&d.wakeups, |e| e.ts),
+            StackOf::Block => by_time(&d.blocks, |e| e.complete),
+            StackOf::Signal => by_time(&d.signals, |e| e.ts),
+            StackOf::Sample => by_time(&d.samples, |e| e.ts),
+        })
+        .collect();
+    tree::order(&d.stacks, |of, id| rows[of as usize - 1][id as usize])
+}
+
+/// Where each insertion id is in `ids`.
+fn positions(ids: &[u32]) -> Vec<u32> {
+    let mut positions = vec![0u32; ids.len()];
+    for (position, &id) in ids.iter().enumerate() {
+        positions[id as usize] = position as u32;
+    }
+    positions
+}
+
 /// Captured values with rows instead of insertion ids, sorted by (row, arg).
 fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> Values {
-    let mut row_of = vec![0u32; ids.len()];
-    for (row, &id) in ids.iter().enumerate() {
-        row_of[id as usize] = row as u32;
-    }
+    let row_of = positions(ids);
     let mut order: Vec<(u32, u8, usize)> =
         d.values.iter().enumerate().map(|(i, v)| (row_of[v.row as usize], v.arg, i)).collect();
     order.sort_unstable();

@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::model::{
-    Args, BlockIo, Captured, Checkpoint, Core, Dict, Fds, Gap, NetState, ProcessEvent, SignalEvent, Switch, Time,
-    UringOp, Wakeup,
+    Args, BlockIo, Captured, Checkpoint, Core, Dict, Fds, Gap, NetState, ProcessEvent, Sample, SignalEvent, Stacks,
+    Switch, Symbols, Time, UringOp, Wakeup,
 };
 use crate::reader::Tape;
 
@@ -24,6 +24,8 @@ pub struct Contents {
     pub signals: Option<Result<Vec<SignalEvent>>>,
     pub nets: Option<Result<Vec<NetState>>>,
     pub urings: Option<Result<Vec<UringOp>>>,
+    pub samples: Option<Result<Vec<Sample>>>,
+    pub stacks: Result<Stacks>,
     pub gaps: Result<Vec<Gap>>,
 }
 
@@ -48,6 +50,8 @@ pub fn read_segments(tape: &Tape) -> Vec<Contents> {
                 signals: known.map(|d| s.signals(d)),
                 nets: known.map(|d| s.nets(d)),
                 urings: known.map(|d| s.urings(d)),
+                samples: known.map(|d| s.samples(d)),
+                stacks: s.stacks(),
                 gaps: s.gaps(),
                 core,
                 dict,
@@ -61,11 +65,17 @@ pub fn read_checkpoints(tape: &Tape) -> Vec<Result<Checkpoint>> {
     (0..tape.checkpoints()).map(|i| tape.checkpoint(i)).collect()
 }
 
+/// Every block of names.
+pub fn read_symbols(tape: &Tape) -> Vec<Result<Symbols>> {
+    (0..tape.symbol_blocks()).map(|i| tape.symbols(i)).collect()
+}
+
 /// Opens `bytes` and reads all of it in every way there is. Must never panic.
 pub fn exercise(bytes: &[u8]) {
     let Ok(tape) = Tape::from_bytes(bytes.to_vec()) else { return };
     read_segments(&tape);
     read_checkpoints(&tape);
+    read_symbols(&tape);
     tape.blocks();
     tape.verify(&|_| ());
 }

@@ -4,7 +4,7 @@
 //! |---:|---:|---|---|
 //! | 0 | 8 | magic | `8f 73 79 73 74 61 70 65` ("\x8fsystape") |
 //! | 8 | 2 | major | 1; a reader refuses a tape with a greater one |
-//! | 10 | 2 | minor | 1; a reader ignores it |
+//! | 10 | 2 | minor | 2; a reader ignores it |
 //! | 12 | 2 | kind | [`BlockKind`] |
 //! | 14 | 2 | flags | [`FLAG_CONTINUES`], [`FLAG_CONTINUED`]; unknown bits are ignored |
 //! | 16 | 16 | tape_id | random, the same in every block of a tape |
@@ -32,7 +32,7 @@ pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
 pub const MAJOR: u16 = 1;
 /// Minor version this crate writes.
-pub const MINOR: u16 = 1;
+pub const MINOR: u16 = 2;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
 /// `segment` of a block that belongs to none.
@@ -89,6 +89,12 @@ pub enum BlockKind {
     Signals,
     /// Changes of sockets' states.
     Net,
+    /// CPU samples.
+    Samples,
+    /// Stacks of the segment's events.
+    Stacks,
+    /// Names of places in code; of no segment.
+    Symbols,
     /// io_uring operations.
     Uring,
     /// A kind this version does not know; skipped.
@@ -97,7 +103,7 @@ pub enum BlockKind {
 
 impl BlockKind {
     /// Kinds of column groups and events a segment can have.
-    pub const OF_SEGMENT: [Self; 14] = [
+    pub const OF_SEGMENT: [Self; 16] = [
         Self::Dict,
         Self::SyscallsCore,
         Self::SyscallsTime,
@@ -112,6 +118,8 @@ impl BlockKind {
         Self::Signals,
         Self::Net,
         Self::Uring,
+        Self::Samples,
+        Self::Stacks,
     ];
 
     /// The kind a header's number stands for.
@@ -134,7 +142,10 @@ impl BlockKind {
             15 => Self::Blocks,
             16 => Self::Signals,
             17 => Self::Net,
-            // 18 to 21 are reserved: docs/tape-format.md.
+            18 => Self::Samples,
+            19 => Self::Stacks,
+            // 20 is reserved: docs/tape-format.md.
+            21 => Self::Symbols,
             22 => Self::Uring,
             other => Self::Other(other),
         }
@@ -160,6 +171,9 @@ impl BlockKind {
             Self::Blocks => 15,
             Self::Signals => 16,
             Self::Net => 17,
+            Self::Samples => 18,
+            Self::Stacks => 19,
+            Self::Symbols => 21,
             Self::Uring => 22,
             Self::Other(raw) => raw,
         }
@@ -185,6 +199,9 @@ impl BlockKind {
             Self::Blocks => "blocks",
             Self::Signals => "signals",
             Self::Net => "net",
+            Self::Samples => "samples",
+            Self::Stacks => "stacks",
+            Self::Symbols => "symbols",
             Self::Uring => "uring",
             Self::Other(_) => "unknown kind",
         }

@@ -31,7 +31,8 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
             | BlockKind::Blocks
             | BlockKind::Signals
             | BlockKind::Net
-            | BlockKind::Uring => union(&mut span, times),
+            | BlockKind::Uring
+            | BlockKind::Samples => union(&mut span, times),
             BlockKind::Gaps => union(&mut gaps, times),
             _ => {}
         }

@@ -6,7 +6,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::message::{BLOCK_BYTES, MAX_ADDRESS, SWITCH_BYTES, URING_BYTES, WAKEUP_BYTES};
+use crate::message::{
+    ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SWITCH_BYTES, URING_BYTES,
+    WAKEUP_BYTES, mapping_bytes,
+};
 use crate::model::{
     Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, Mapping, NetState, Node, ProcessEvent, Sample,
     SignalEvent, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
@@ -22,6 +25,11 @@ pub const MAX_VALUE: usize = 1 << 20;
 pub const MAX_ANCESTORS: usize = 256;
 /// Bytes kept of an ancestor's comm; the kernel's are shorter.
 const MAX_COMM: usize = 64;
+/// Bytes kept of a mapping's path and build id, and of a source file's name: the kernel's PATH_MAX.
+pub const MAX_PATH: usize = 4096;
+/// Estimated bytes of stacks at which a segment is full. Less than [`FULL_BYTES`]: one stack of 1,000 frames, each in a
+/// mapping of its own with a path of 4 KiB, must still fit.
+const FULL_STACKS: usize = 3 << 20;
 /// ABIs and numbers below these are looked up in a table, the rest in a map.
 const TABLE: (u8, u32) = (8, 1024);
 
@@ -87,6 +95,8 @@ impl SegmentData {
             self.signals.len(),
             self.nets.len(),
             self.urings.len(),
+            self.samples.len(),
+            self.stacks.attached.len(),
         ]
         .into_iter()
         .max()
@@ -112,6 +122,7 @@ pub struct SegmentBuilder {
     process_bytes: usize,
     signal_bytes: usize,
     net_bytes: usize,
+    mapping_bytes: usize,
 }
 
 impl SegmentBuilder {
@@ -132,6 +143,7 @@ impl SegmentBuilder {
             process_bytes: 0,
             signal_bytes: 0,
             net_bytes: 0,
+            mapping_bytes: 0,
         }
     }
 
@@ -282,15 +294,19 @@ impl SegmentBuilder {
         self.data.samples.len() as u32 - 1
     }
 
-    /// Index of `mapping` in this segment's mappings.
+    /// Index of `mapping` in this segment's mappings. Of path and build id the first [`MAX_PATH`] bytes are kept.
     pub fn intern_mapping(&mut self, mapping: &Mapping) -> u32 {
         if let Some(&id) = self.mapping_ids.get(mapping) {
             return id;
         }
-        let id = self.data.stacks.mappings.len() as u32;
-        self.data.stacks.mappings.push(mapping.clone());
-        self.mapping_ids.insert(mapping.clone(), id);
-        id
+        let cut = cut_mapping(mapping);
+        let mappings = &mut self.data.stacks.mappings;
+        let bytes = &mut self.mapping_bytes;
+        *self.mapping_ids.entry(cut).or_insert_with_key(|cut| {
+            *bytes += mapping_bytes(cut);
+            mappings.push(cut.clone());
+            mappings.len() as u32 - 1
+        })
     }
 
     /// Index of `frame` in this segment's frames; its mapping is what [`Self::intern_mapping`] gave.
@@ -339,12 +355,21 @@ impl SegmentBuilder {
             d.wakeups.len() * WAKEUP_BYTES,
             d.blocks.len() * BLOCK_BYTES,
             d.urings.len() * URING_BYTES,
+            d.samples.len() * SAMPLE_BYTES,
+            self.stack_bytes(),
         ];
         let lists = [args, fds, bytes, gaps, dict, self.process_bytes, self.signal_bytes, self.net_bytes];
         lists.into_iter().chain(columns).max().unwrap_or(0)
     }
 
-    /// Whether nothing was pushed. Interned tasks, calls and names alone are nothing.
+    /// Estimate, from above, of the bytes of the stacks' block.
+    fn stack_bytes(&self) -> usize {
+        let s = &self.data.stacks;
+        let columns = s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len() * ATTACHED_BYTES;
+        self.mapping_bytes + columns
+    }
+
+    /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone are nothing.
     pub fn is_empty(&self) -> bool {
         self.data.most_rows() == 0 && self.data.processes.is_empty() && self.data.gaps.is_empty()
     }
@@ -352,7 +377,7 @@ impl SegmentBuilder {
     /// Whether it is time to [`Self::finish`]. Ask after each push: a segment that goes on past this may become too large
     /// for a block, which [`crate::encode::Encoder::segment`] refuses.
     pub fn is_full(&self) -> bool {
-        self.data.most_rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES
+        self.data.most_rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES || self.stack_bytes() >= FULL_STACKS
     }
 
     /// Closes the window: what ends at `window_end` or later belongs to the next segment.
@@ -392,6 +417,12 @@ fn same(a: &Task, b: &Task) -> bool {
         && bytes(exe, &b.exe)
 }
 
+/// A mapping as the format can hold it.
+pub(crate) fn cut_mapping(mapping: &Mapping) -> Mapping {
+    let head = |bytes: &[u8]| bytes.get(..MAX_PATH).unwrap_or(bytes).to_vec();
+    Mapping { build_id: head(&mapping.build_id), path: head(&mapping.path), ..*mapping }
+}
+
 /// Cuts a value to [`MAX_VALUE`] and says so in its status.
 fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) {
     let Some(head) = bytes.get(..MAX_VALUE).filter(|_| bytes.len() > MAX_VALUE) else {
@@ -419,6 +450,11 @@ mod tests {
         let renamed = Task { comm: b"cp".to_vec(), ..t.clone() };
         assert_eq!((b.intern_task(&t), b.intern_task(&renamed), b.intern_task(&t)), (0, 1, 0));
         assert_eq!((b.intern_fd_name(b"/a"), b.intern_fd_name(b"\xff"), b.intern_fd_name(b"/a")), (2, 3, 2));
+        assert_eq!((b.intern_mapping(&Mapping::default()), b.intern_mapping(&Mapping::default())), (0, 0));
+        let frame = |offset| Frame { offset, ..Frame::default() };
+        assert_eq!((b.intern_frame(frame(5)), b.intern_frame(frame(6)), b.intern_frame(frame(5))), (0, 1, 0));
+        let node = |parent| Node { parent, frame: 1 };
+        assert_eq!((b.intern_node(node(None)), b.intern_node(node(Some(0))), b.intern_node(node(None))), (0, 1, 0));
         assert!(b.is_empty(), "names alone are nothing");
     }
 
@@ -506,10 +542,11 @@ mod tests {
             });
         });
         fill("urings", |b, r| b.push_uring(UringOp { ts: r, task: 0, op: r as u8 }));
+        fill("samples", |b, r| _ = b.push_sample(Sample { ts: r, cpu: half(r), task: 0, kernel: r & 1 != 0 }));
         fill("nets", |b, r| {
             b.push_net(NetState { ts: r, saddr: vec![1; 40], daddr: vec![2; 16], ..NetState::default() });
         });
-        fill("signals", |b, r| b.push_signal(SignalEvent { ts: r, ..signal() }));
+        fill("signals", |b, r| _ = b.push_signal(SignalEvent { ts: r, ..signal() }));
         let ancestors = vec![Ancestor { comm: vec![b'x'; 3000], ..Ancestor::default() }; 300];
         fill("long signals", |b, r| {
             let (sender_ancestors, target_ancestors) = (ancestors.clone(), ancestors.clone());
@@ -520,6 +557,42 @@ mod tests {
             assert_eq!((kept.argv.len(), kept.argv_status), (MAX_VALUE, ByteStatus::Truncated));
             assert_eq!(kept.argv_full, MAX_VALUE as u64 + 5);
             assert_eq!((kept.call_path.len(), kept.sender_ancestors.len()), (MAX_VALUE, MAX_ANCESTORS));
+        });
+    }
+
+    /// A sample with a stack of `depth` frames, each with bits without a pattern.
+    fn push_deep(b: &mut SegmentBuilder, r: u64, depth: u64, mut mapping: impl FnMut(u64) -> Mapping) {
+        let mut leaf = |of: u64| {
+            (0..depth).fold(None, |parent, i| {
+                let offset = (r ^ i ^ of << 11).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mapping = b.intern_mapping(&mapping(offset));
+                let frame = b.intern_frame(Frame { mapping, offset, flags: offset as u8 & 7 });
+                Some(b.intern_node(Node { parent, frame }))
+            })
+        };
+        let (user, kernel) = (leaf(0), leaf(1));
+        let row = b.push_sample(Sample { ts: r, cpu: r as u32, ..Sample::default() });
+        let status = crate::model::StackStatus::ALL[r as usize % 15];
+        b.push_stack(Attached { of: crate::model::StackOf::Sample, row, user, kernel, status });
+    }
+
+    #[test]
+    fn stacks_fill_a_segment_before_their_block_is_too_large() {
+        let small = |_| Mapping { upid: 7, ..Mapping::default() };
+        fill("deep unique stacks", |b, r| push_deep(b, r, 1024, small));
+        fill("short unique stacks", |b, r| push_deep(b, r, 3, small));
+        fill("stacks without frames", |b, r| push_deep(b, r, 0, small));
+        // As bad as one push can be: each frame in a file of its own with the longest path.
+        fill("deep stacks of many files", |b, r| {
+            let mut i = 0;
+            let path = move |offset: u64| {
+                i += 1;
+                let mut path = vec![b'/'; if i > 1024 { 64 } else { 2 * MAX_PATH }];
+                path[..8].copy_from_slice(&offset.to_le_bytes());
+                Mapping { path, build_id: vec![1; 20], ..Mapping::default() }
+            };
+            push_deep(b, r, 1024, path);
+            assert_eq!(b.data.stacks.mappings[0].path.len(), MAX_PATH);
         });
     }
 }

@@ -70,6 +70,15 @@ pub(crate) fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
             Err(e) => findings.push(at, e.to_string()),
         }
     }
+    if tape.symbols != layout.symbols {
+        findings.push(walk.end, "the index lists other blocks of symbols than there are".to_owned());
+    }
+    for (i, place) in tape.symbols.iter().enumerate() {
+        if let Err(e) = tape.symbols(i) {
+            findings.push(place.offset, e.to_string());
+        }
+        progress(place.offset);
+    }
     progress(tape.len);
     findings.into_vec()
 }
@@ -120,6 +129,7 @@ fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: 
     let number = segment.info().segment;
     let mut fail = |e: Error| findings.push(at, format!("segment {number}: {e}"));
     let gaps = segment.gaps().map_err(&mut fail).ok();
+    segment.stacks().map_err(&mut fail).ok();
     let Ok(dict) = segment.dict().map_err(&mut fail) else { return };
     let events = events(segment, &dict, &mut fail);
     let core = segment.core(&dict).map_err(&mut fail).ok();
@@ -190,6 +200,7 @@ fn events(segment: Segment<'_>, dict: &Dict, fail: &mut impl FnMut(Error)) -> Op
         span(segment.signals(dict), |e| (e.ts, e.ts)),
         span(segment.nets(dict), |e| (e.ts, e.ts)),
         span(segment.urings(dict), |e| (e.ts, e.ts)),
+        span(segment.samples(dict), |e| (e.ts, e.ts)),
     ];
     // Every damaged kind is told, not the first one only.
     let read: Vec<Option<Option<Span>>> = spans.into_iter().map(|span| span.map_err(&mut *fail).ok()).collect();

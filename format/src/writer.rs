@@ -34,6 +34,7 @@ pub struct Writer<W: Write> {
     segments: u32,
     entries: Vec<IndexEntry>,
     checkpoints: Vec<Place>,
+    symbols: Vec<Place>,
     buf: Vec<u8>,
 }
 
@@ -55,6 +56,7 @@ impl<W: Write> Writer<W> {
             segments: 0,
             entries: Vec::new(),
             checkpoints: Vec::new(),
+            symbols: Vec::new(),
             buf: Vec::new(),
         };
         writer.append(vec![block], NO_SEGMENT)?;
@@ -83,9 +85,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes names.
+    /// Writes names. They may stand anywhere, and reach what was written before as well as what comes.
     pub fn symbols(&mut self, symbols: EncodedSymbols) -> Result<()> {
-        self.append(symbols.blocks, NO_SEGMENT)?;
+        let mut places = self.append(symbols.blocks, NO_SEGMENT)?;
+        self.symbols.append(&mut places);
         Ok(())
     }
 
@@ -94,9 +97,10 @@ impl<W: Write> Writer<W> {
         let mut packer = Packer::new(LEVEL);
         let mut index = Vec::new();
         let mut rest = self.entries.as_slice();
-        // A checkpoint's reference is small and chunks are few: those of up to 100,000 go in front, in the first block
-        // with room.
+        // References of checkpoints and symbols are small and few: those of up to 80,000 and 40,000 go in front, in the
+        // first block.
         let mut checkpoints = self.checkpoints.as_slice();
+        let mut symbols = self.symbols.as_slice();
         loop {
             let mut bytes = 0;
             let fit = rest.iter().take_while(|e| {
@@ -105,9 +109,10 @@ impl<W: Write> Writer<W> {
             });
             let (entries, later) = rest.split_at(fit.count());
             let (places, later_places) = checkpoints.split_at(checkpoints.len().min(INDEX_PART / 2 / 24));
-            index.push(packer.pack(BlockKind::Index, &message::write_index(entries, places))?);
-            (rest, checkpoints) = (later, later_places);
-            if rest.is_empty() && checkpoints.is_empty() {
+            let (names, later_names) = symbols.split_at(symbols.len().min(INDEX_PART / 4 / 24));
+            index.push(packer.pack(BlockKind::Index, &message::write_index(entries, places, names))?);
+            (rest, checkpoints, symbols) = (later, later_places, later_names);
+            if rest.is_empty() && checkpoints.is_empty() && symbols.is_empty() {
                 break;
             }
         }

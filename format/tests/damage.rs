@@ -3,7 +3,7 @@
 mod common;
 
 use common::{GROUPS, ID, Rng, Truth, block_spans, fix_crc, sample, tape, window};
-use systape_format::exercise::exercise;
+use systape_format::exercise::{exercise, read_symbols};
 use systape_format::{BlockKind, Error, Tape};
 
 #[test]
@@ -98,7 +98,8 @@ fn blocks_lost_doubled_and_swapped() {
         let tape = Tape::from_bytes(lost).unwrap();
         let good = truth.check(&tape, &format!("block {i} lost"));
         let dependents = match infos[i].kind {
-            BlockKind::Dict => GROUPS - 1,
+            // Gaps and stacks do not point into it.
+            BlockKind::Dict => GROUPS - 2,
             BlockKind::SyscallsCore => 5,
             _ => usize::from(infos[i].segment.is_some()),
         };
@@ -115,6 +116,79 @@ fn blocks_lost_doubled_and_swapped() {
         let tape = Tape::from_bytes(swapped).unwrap();
         assert_eq!(truth.check(&tape, &format!("blocks {i} swapped")), 3 * GROUPS);
         assert_ne!(tape.verify(&|_| ()), [], "blocks {i} swapped: not told");
+    }
+}
+
+/// The block of a kind in segment 0, or of no segment: where it begins and ends.
+fn span_of(whole: &[u8], kind: BlockKind) -> (usize, usize) {
+    let infos = Tape::from_bytes(whole.to_vec()).unwrap().blocks();
+    block_spans(whole)[infos.iter().position(|b| b.kind == kind).unwrap()]
+}
+
+#[test]
+fn damaged_stacks_leave_everything_else() {
+    let whole = common::encode(&[window(0)]);
+    let truth = Truth::of(&whole);
+    let (from, to) = span_of(&whole, BlockKind::Stacks);
+    let mut rng = Rng(5);
+    for at in from + 128..to {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << rng.below(8);
+        let tape = Tape::from_bytes(bytes).unwrap();
+        assert!(matches!(tape.segment(0).stacks(), Err(Error::BadHash { .. })), "byte {at}");
+        assert_eq!(truth.check(&tape, "stacks damaged"), GROUPS - 1, "byte {at}");
+    }
+}
+
+#[test]
+fn stacks_of_events_that_are_not_there_are_refused() {
+    let whole = common::encode(&[window(0)]);
+    let kinds = [BlockKind::SyscallsCore, BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals];
+    for kind in kinds.into_iter().chain([BlockKind::Samples]) {
+        let (from, _) = span_of(&whole, kind);
+        // The header says that there are none.
+        let mut bytes = whole.clone();
+        bytes[from + 72..from + 76].copy_from_slice(&0u32.to_le_bytes());
+        fix_crc(&mut bytes, from);
+        let tape = Tape::from_bytes(bytes).unwrap();
+        let e = tape.segment(0).stacks().unwrap_err().to_string();
+        assert!(e.contains(&format!("of {}, which has 0", kind.name())), "{kind:?}: {e}");
+        assert!(tape.verify(&|_| ()).iter().any(|f| f.text.contains("which has 0")), "{kind:?}");
+        // Its header is damaged: how many rows there were nobody knows.
+        let mut bytes = whole.clone();
+        bytes[from + 72] ^= 1;
+        let tape = Tape::from_bytes(bytes).unwrap();
+        let truth = Tape::from_bytes(whole.clone()).unwrap();
+        assert_eq!(tape.segment(0).stacks().unwrap(), truth.segment(0).stacks().unwrap(), "{kind:?} lost");
+    }
+}
+
+#[test]
+fn names_are_found_however_the_tape_ends() {
+    let whole = sample();
+    let spans = block_spans(&whole);
+    let infos = Tape::from_bytes(whole.clone()).unwrap().blocks();
+    for (i, &(_, to)) in spans.iter().enumerate() {
+        // Killed behind this block, or in the middle of the next one.
+        for cut in [to, (to + 100).min(whole.len())] {
+            let tape = Tape::from_bytes(whole[..cut].to_vec()).unwrap();
+            let names = infos[..=i].iter().filter(|b| b.kind == BlockKind::Symbols).count();
+            assert_eq!(tape.symbol_blocks(), names, "cut at {cut}");
+            assert!(read_symbols(&tape).into_iter().all(|s| s.unwrap() == common::symbols()));
+        }
+    }
+    let mut rng = Rng(3);
+    for kind in [BlockKind::Symbols, BlockKind::Index] {
+        let (from, to) = span_of(&whole, kind);
+        for at in from..to {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << rng.below(8);
+            let tape = Tape::from_bytes(bytes).unwrap();
+            let good = read_symbols(&tape).into_iter().filter_map(Result::ok).collect::<Vec<_>>();
+            assert_eq!(good.len(), if kind == BlockKind::Symbols { 1 } else { 2 }, "{kind:?}, byte {at}");
+            assert!(good.iter().all(|s| *s == common::symbols()));
+            assert_ne!(tape.verify(&|_| ()), []);
+        }
     }
 }
 

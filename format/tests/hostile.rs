@@ -29,7 +29,7 @@ fn with_payload(whole: &[u8], i: usize, stored: &[u8], raw_len: u32) -> Vec<u8> 
     let moved = out.len() as i64 - whole.len() as i64;
     let footer = out.len() - FOOTER_LEN;
     for (field, before) in
-        [(3 * GROUPS, spans[spans.len() - 2].0), (32, spans[spans.len() - 1].0), (40, whole.len() - FOOTER_LEN)]
+        [(24, spans[spans.len() - 2].0), (32, spans[spans.len() - 1].0), (40, whole.len() - FOOTER_LEN)]
     {
         let now = if before > from { before as i64 + moved } else { before as i64 };
         put(&mut out, footer + field, &(now as u64).to_le_bytes());

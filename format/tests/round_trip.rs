@@ -2,12 +2,16 @@
 
 mod common;
 
-use common::{Events, GROUPS, ID, Window, checkpoint, clock, encode, end, sample, session, tape, task, window};
+use common::{
+    Events, GROUPS, ID, Place, Stack, Window, checkpoint, clock, encode, end, sample, session, symbols, tape, task,
+    window,
+};
 use proptest::prelude::*;
-use systape_format::exercise::read_segments;
+use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, NetState, OomMemory, RunState, SignalEvent, SignalInfo,
-    SignalKind, Switch, UringOp, Wakeup,
+    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, NetState, OomMemory, RunState, Sample,
+    SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
+    Wakeup,
 };
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
@@ -81,6 +85,8 @@ fn check(windows: &[Window]) {
         assert_eq!(got.signals.unwrap().unwrap(), sorted.signals);
         assert_eq!(got.nets.unwrap().unwrap(), sorted.nets);
         assert_eq!(got.urings.unwrap().unwrap(), sorted.urings);
+        assert_eq!(got.samples.unwrap().unwrap(), sorted.samples);
+        assert_eq!(Stack::all(&got.stacks.unwrap()), w.sorted_stacks());
         assert_eq!(got.gaps.unwrap(), w.gaps);
         let info = &tape.segments()[i];
         assert_eq!(info.rows as usize, w.rows.len());
@@ -243,10 +249,40 @@ prop_compose! {
         signals in prop::collection::vec(signal(tasks, calls), 0..4),
         nets in prop::collection::vec(net(tasks), 0..5),
         urings in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
+        samples in prop::collection::vec((number(), any::<u32>(), 0..tasks, any::<bool>()), 0..20),
     ) -> Events {
         let urings = urings.into_iter().map(|(ts, task, op)| UringOp { ts, task, op }).collect();
-        Events { switches, wakeups, blocks, signals, nets, urings }
+        let samples = samples.into_iter().map(|(ts, cpu, task, kernel)| Sample { ts, cpu, task, kernel }).collect();
+        Events { switches, wakeups, blocks, signals, nets, urings, samples }
     }
+}
+
+/// Frames of few places, so that stacks share callers, and of any.
+fn places() -> impl Strategy<Value = Vec<Place>> {
+    let place = prop_oneof![
+        3 => (0..3u32, 0..3u64, 0..2u8),
+        1 => (0..20u32, number(), 0..8u8),
+    ];
+    let place = place.prop_map(|(mapping, offset, flags)| (common::mapping(mapping), offset, flags));
+    prop::collection::vec(place, 0..8)
+}
+
+/// A stack whose event is still to be chosen.
+fn stack() -> impl Strategy<Value = (prop::sample::Index, Stack)> {
+    let status = (0..15u8).prop_map(|raw| StackStatus::from_raw(raw).unwrap());
+    (any::<prop::sample::Index>(), 0..6usize, places(), places(), status).prop_map(
+        |(event, of, user, kernel, status)| (event, Stack { of: StackOf::ALL[of], row: 0, user, kernel, status }),
+    )
+}
+
+/// The drawn stacks, each of one of the events there are.
+fn any_stacks(calls: usize, events: &Events, drawn: Vec<(prop::sample::Index, Stack)>) -> Vec<Stack> {
+    let len = |of| match of {
+        StackOf::Syscall => calls,
+        _ => events.times(of).len(),
+    };
+    let of_event = |(event, s): (prop::sample::Index, Stack)| Stack { row: event.index(len(s.of)) as u32, ..s };
+    drawn.into_iter().filter(|(_, s)| len(s.of) > 0).map(of_event).collect()
 }
 
 prop_compose! {
@@ -262,6 +298,7 @@ prop_compose! {
         processes in prop::collection::vec(event(n_tasks), 0..4),
         events in any_events(n_tasks, n_calls),
         gap_counts in prop::collection::vec(number(), 0..3),
+        drawn in prop::collection::vec(stack(), 0..60),
         n_calls in Just(n_calls),
         n_names in Just(n_names),
         start in Just(start),
@@ -277,6 +314,7 @@ prop_compose! {
                 bytes,
             })
             .collect();
+        let rows_len = rows.len();
         // Two values of one argument keep no order of their own.
         captured.sort_by_key(|c| (c.row, c.arg));
         captured.dedup_by_key(|c| (c.row, c.arg));
@@ -290,8 +328,30 @@ prop_compose! {
             rows,
             captured,
             processes,
+            stacks: any_stacks(rows_len, &events, drawn),
             events,
             gaps: gap_counts.into_iter().map(gap).collect(),
+        }
+    }
+}
+
+prop_compose! {
+    fn any_symbols()(
+        mappings in 1..6u32,
+    )(
+        symbols in prop::collection::vec(
+            (0..mappings, number(), prop::collection::vec((bytes(), bytes(), any::<u32>()), 0..4)), 0..60),
+        failures in prop::collection::vec((0..mappings, ".{0,20}"), 0..4),
+        mappings in Just(mappings),
+    ) -> Symbols {
+        let function = |(name, file, line)| Function { name, file, line };
+        let symbol = |(mapping, offset, functions): (u32, u64, Vec<_>)| {
+            Symbol { mapping, offset, functions: functions.into_iter().map(function).collect() }
+        };
+        Symbols {
+            mappings: (0..mappings).map(common::mapping).collect(),
+            symbols: symbols.into_iter().map(symbol).collect(),
+            failures,
         }
     }
 }
@@ -302,6 +362,21 @@ proptest! {
     #[test]
     fn any_windows(windows in prop::collection::vec(any_window(), 0..3)) {
         check(&windows);
+    }
+
+    #[test]
+    fn any_names(symbols in any_symbols()) {
+        let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+        writer.symbols(Encoder::new(3).symbols(&symbols).unwrap()).unwrap();
+        let tape = Tape::from_bytes(writer.finish(&End::default()).unwrap()).unwrap();
+        assert_eq!(tape.verify(&|_| ()), []);
+        // Sorted, and of two of a place the later one.
+        let mut truth = symbols;
+        truth.symbols.reverse();
+        truth.symbols.sort_by_key(|s| (s.mapping, s.offset));
+        truth.symbols.dedup_by_key(|s| (s.mapping, s.offset));
+        truth.failures.sort_by_key(|f| f.0);
+        assert_eq!((tape.symbol_blocks(), tape.symbols(0).unwrap()), (1, truth));
     }
 }
 
@@ -314,8 +389,11 @@ fn sample_is_whole() {
     assert_eq!(tape.checkpoint(0).unwrap(), checkpoint(1000));
     assert_eq!(tape.checkpoint(1).unwrap(), checkpoint(3000));
     assert!(matches!(tape.checkpoint(2), Err(Error::Missing { .. })));
+    assert_eq!(tape.symbol_blocks(), 2);
+    assert!(read_symbols(&tape).into_iter().all(|s| s.unwrap() == symbols()));
+    assert!(matches!(tape.symbols(2), Err(Error::Missing { .. })));
     assert_eq!(tape.tape_id(), ID);
-    assert_eq!(tape.version(), (1, 1));
+    assert_eq!(tape.version(), (1, 2));
     assert_eq!(tape.complete_until(), 4000);
     assert_eq!(tape.len_bytes(), sample().len() as u64);
 }
@@ -364,7 +442,14 @@ fn a_segment_of_gaps_alone_has_times() {
 
 #[test]
 fn a_segment_of_events_alone_has_times() {
-    let w = Window { events: common::events(1000), rows: vec![], captured: vec![], processes: vec![], ..window(0) };
+    let w = Window {
+        events: common::events(1000),
+        rows: vec![],
+        captured: vec![],
+        processes: vec![],
+        stacks: vec![],
+        ..window(0)
+    };
     check(std::slice::from_ref(&w));
     let tape = Tape::from_bytes(encode(std::slice::from_ref(&w))).unwrap();
     assert_eq!(tape.verify(&|_| ()), []);
@@ -396,6 +481,7 @@ fn events_at_the_edges_of_time() {
             signals: ends.map(|ts| SignalEvent { ts, target: 0, ..sent.clone() }).to_vec(),
             nets: ends.map(|ts| NetState { ts, ..NetState::default() }).to_vec(),
             urings: ends.map(|ts| UringOp { ts, ..UringOp::default() }).to_vec(),
+            samples: ends.map(|ts| Sample { ts, ..Sample::default() }).to_vec(),
         },
         ..Window::default()
     };
@@ -406,7 +492,7 @@ fn events_at_the_edges_of_time() {
 fn a_wrong_time_of_an_event_is_told() {
     let whole = encode(&[window(0)]);
     let kinds = [BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals, BlockKind::Net];
-    for kind in kinds.into_iter().chain([BlockKind::Uring]) {
+    for kind in kinds.into_iter().chain([BlockKind::Uring, BlockKind::Samples]) {
         let blocks = Tape::from_bytes(whole.clone()).unwrap().blocks();
         let at = blocks.iter().find(|b| b.kind == kind).unwrap().offset as usize;
         let mut bytes = whole.clone();
@@ -428,6 +514,7 @@ fn old_tapes_have_none_of_the_new_families() {
         assert_eq!(tape.version(), (1, 0));
         assert_eq!(tape.verify(&|_| ()), []);
         assert_eq!((&tape.session().device_links[..], &tape.session().families[..]), (&[][..], &[][..]));
+        assert_eq!((&tape.session().stacks, tape.symbol_blocks()), (&StackSettings::default(), 0));
         for cp in systape_format::exercise::read_checkpoints(&tape) {
             let cp = cp.unwrap();
             assert_eq!((cp.run, cp.commands), (vec![], vec![]));
@@ -441,6 +528,8 @@ fn old_tapes_have_none_of_the_new_families() {
             assert_eq!(s.signals.unwrap().unwrap(), []);
             assert_eq!(s.nets.unwrap().unwrap(), []);
             assert_eq!(s.urings.unwrap().unwrap(), []);
+            assert_eq!(s.samples.unwrap().unwrap(), []);
+            assert_eq!(s.stacks.unwrap(), Stacks::default());
             assert!(!tape.segment(i).has(BlockKind::Sched));
         }
     }
@@ -546,6 +635,69 @@ fn a_long_recording_has_several_index_blocks() {
 }
 
 #[test]
+fn names_of_many_places_take_several_blocks() {
+    let function = |i: u64| Function { name: format!("f{i}").into_bytes(), file: vec![], line: 1 };
+    let all = Symbols {
+        mappings: vec![common::mapping(0)],
+        symbols: (0..300_000).map(|i| Symbol { mapping: 0, offset: i * 16, functions: vec![function(i)] }).collect(),
+        failures: vec![],
+    };
+    let mut writer = Writer::create(Vec::new(), ID, &session()).unwrap();
+    writer.symbols(Encoder::new(1).symbols(&all).unwrap()).unwrap();
+    writer.symbols(Encoder::new(1).symbols(&Symbols::default()).unwrap()).unwrap();
+    let bytes = writer.finish(&End::default()).unwrap();
+    let with = Tape::from_bytes(bytes.clone()).unwrap();
+    assert_eq!(with.verify(&|_| ()), []);
+    assert!(with.has_index() && with.symbol_blocks() > 1, "{}", with.symbol_blocks());
+    let index = with.blocks().iter().find(|b| b.kind == BlockKind::Index).unwrap().offset as usize;
+    for tape in [with, Tape::from_bytes(bytes[..index].to_vec()).unwrap()] {
+        let parts: Vec<Symbols> = read_symbols(&tape).into_iter().map(Result::unwrap).collect();
+        assert!(parts.iter().all(|p| p.mappings == all.mappings));
+        assert!(parts.into_iter().flat_map(|p| p.symbols).eq(all.symbols.iter().cloned()));
+    }
+}
+
+#[test]
+fn a_stack_outside_the_tables_is_refused() {
+    use systape_format::model::{Attached, Frame, Node, Sample};
+    let attached = Attached { of: StackOf::Sample, row: 0, user: None, kernel: None, status: StackStatus::Complete };
+    let refused = |what: &str, fill: &dyn Fn(&mut SegmentBuilder)| {
+        let mut b = SegmentBuilder::new(0);
+        b.intern_task(&Task::default());
+        b.push_sample(Sample::default());
+        fill(&mut b);
+        let e = Encoder::new(1).segment(b.finish(1)).unwrap_err().to_string();
+        assert!(e.contains(what), "{what}: {e}");
+    };
+    let frame = Frame::default();
+    refused("event of a stack 1 was not", &|b| b.push_stack(Attached { row: 1, ..attached }));
+    refused("event of a stack 0 was not", &|b| b.push_stack(Attached { of: StackOf::Switch, ..attached }));
+    refused("node of a stack 0 was not", &|b| b.push_stack(Attached { user: Some(0), ..attached }));
+    refused("node of a stack 7 was not", &|b| b.push_stack(Attached { kernel: Some(7), ..attached }));
+    refused("frame of a node 0 was not", &|b| _ = b.intern_node(Node { parent: None, frame: 0 }));
+    refused("mapping of a frame 0 was not", &|b| _ = b.intern_frame(frame));
+    refused("unknown flags 0x9 of a frame", &|b| {
+        b.intern_mapping(&common::mapping(0));
+        b.intern_frame(Frame { flags: 9, ..frame });
+    });
+    refused("caller of a node 0 was not", &|b| {
+        b.intern_mapping(&common::mapping(0));
+        b.intern_frame(frame);
+        b.intern_node(Node { parent: Some(0), frame: 0 });
+    });
+}
+
+#[test]
+fn the_first_of_two_stacks_of_one_event_is_kept() {
+    let mut w = window(0);
+    let other = Stack { status: StackStatus::Late, user: vec![], ..w.stacks[0].clone() };
+    w.stacks.push(other.clone());
+    check(std::slice::from_ref(&w));
+    w.stacks.insert(0, other);
+    check(std::slice::from_ref(&w));
+}
+
+#[test]
 fn a_session_that_fits_no_block_is_refused() {
     let session = Session { users: (0..200_000).map(|i| (i, vec![b'u'; 40])).collect(), ..session() };
     let e = Writer::create(Vec::new(), ID, &session).unwrap_err();
@@ -563,7 +715,7 @@ fn a_row_outside_the_tables_is_refused() {
         let e = Encoder::new(1).segment(w.data()).unwrap_err();
         assert!(e.to_string().contains(what) && e.to_string().contains("1 was not interned"), "{what}: {e}");
     };
-    let Events { switches, wakeups, blocks, signals, nets, urings } = common::events(1000);
+    let Events { switches, wakeups, blocks, signals, nets, urings, samples } = common::events(1000);
     refused("task of a switch", Events { switches, ..Events::default() });
     refused("task of a wake-up", Events { wakeups, ..Events::default() });
     refused("task of a block I/O", Events { blocks, ..Events::default() });
@@ -572,6 +724,7 @@ fn a_row_outside_the_tables_is_refused() {
     refused("call of a signal", Events { signals, ..Events::default() });
     refused("task of a socket", Events { nets, ..Events::default() });
     refused("task of an io_uring operation", Events { urings, ..Events::default() });
+    refused("task of a sample", Events { samples, ..Events::default() });
 }
 
 #[test]
@@ -617,18 +770,23 @@ fn goes_on_after_a_full_disk() {
     for room in (1000..whole.len() - 1500).step_by(37) {
         let mut encoder = Encoder::new(3);
         let mut writer = Writer::create(Full { bytes: Vec::new(), room }, ID, &session()).unwrap();
-        let mut failed = Vec::new();
+        let (mut failed, mut names) = (Vec::new(), Vec::new());
         for i in 0..3 {
             if i % 2 == 0 {
                 failed.push(writer.checkpoint(encoder.checkpoint(&checkpoint(1000 * (i + 1))).unwrap()).is_err());
             }
             failed.push(writer.segment(encoder.segment(window(i).data()).unwrap()).is_err());
+            if i % 2 == 0 {
+                names.push(writer.symbols(encoder.symbols(&symbols()).unwrap()).is_err());
+            }
         }
-        assert_eq!(failed.iter().filter(|&&f| f).count(), 1, "room {room}");
+        assert_eq!(failed.iter().chain(&names).filter(|&&f| f).count(), 1, "room {room}");
         let bytes = writer.finish(&end(4000)).unwrap().bytes;
         let tape = Tape::from_bytes(bytes).unwrap();
         assert!(tape.end().is_some());
         assert_ne!(tape.verify(&|_| ()), [], "room {room}: a hole that is not told");
+        assert_eq!(read_symbols(&tape).len(), names.iter().filter(|&&f| !f).count(), "room {room}");
+        assert!(read_symbols(&tape).into_iter().all(|s| s.unwrap() == symbols()), "room {room}");
         let segments = failed.len() - 2 - usize::from(failed[1] || failed[2] || failed[4]);
         assert!(tape.segments().len() >= segments, "room {room}: {} segments", tape.segments().len());
         kept.push(common::Truth::of(&whole).check(&tape, "full disk"));

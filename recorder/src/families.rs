@@ -8,7 +8,7 @@ use libbpf_rs::OpenProgramMut;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 use systape_bpf::OpenSystapeSkel;
-use systape_format::model::Family;
+use systape_format::model::{Family, StackOf};
 
 /// Names of families on the command line. Process life is always recorded: nothing can be told without it.
 const NAMES: [(&str, Family); 7] = [
@@ -101,7 +101,7 @@ impl Tracepoints {
 pub fn choose(
     open: &mut OpenSystapeSkel<'static>,
     families: &Families,
-    samples: bool,
+    stacks: &[StackOf],
     kernel: &Tracepoints,
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
@@ -117,7 +117,8 @@ pub fn choose(
     let progs = &mut open.progs;
     let set = |prog: &mut OpenProgramMut<'_>, on: bool| prog.set_autoload(on);
     let on = |family| families.has(family);
-    set(&mut progs.cpu_sample, samples);
+    set(&mut progs.cpu_sample, stacks.contains(&StackOf::Sample));
+    set(&mut progs.sys_exit_stack, stacks.contains(&StackOf::Syscall));
     set(&mut progs.sys_enter, on(Family::Syscall));
     set(&mut progs.sys_exit, on(Family::Syscall));
     set(&mut progs.sched_waking, on(Family::Sched));

@@ -28,6 +28,7 @@ pub mod session;
 pub mod signals;
 pub mod skips;
 pub mod snapshot;
+pub mod spaces;
 pub mod stacks;
 pub mod stage;
 pub mod target;

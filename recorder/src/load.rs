@@ -96,7 +96,7 @@ impl Programs {
         let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
         let rings = ring_count()?;
         set_options(&mut open, config, task_storage, rings)?;
-        let notes = families::choose(&mut open, &config.families, config.stacks.frequency > 0, &Tracepoints::read()?)?;
+        let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let mut programs =

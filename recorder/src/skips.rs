@@ -83,6 +83,8 @@ impl Skips {
 /// What a program records; None: nothing that can be missing (iterators).
 fn family(program: &str) -> Option<Family> {
     Some(match program {
+        "sys_exit_stack" => Family::Stack,
+        "cpu_sample" => Family::Sample,
         "sys_enter" | "sys_exit" => Family::Syscall,
         "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename" | "cgroup_attach_task" => {
             Family::Process
@@ -114,6 +116,7 @@ mod tests {
         assert_eq!(of("sched_switch"), Some(Family::Sched as u16));
         assert_eq!(of("sched_process_exit"), Some(Family::Process as u16));
         assert_eq!(of("mark_victim_pid"), Some(Family::Signal as u16));
+        assert_eq!(of("sys_exit_stack"), Some(Family::Stack as u16));
         assert_eq!(of("walk_tasks"), None);
     }
 }

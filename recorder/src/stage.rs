@@ -157,6 +157,7 @@ impl Stage {
         }
         self.encoder.advance(u64::MAX);
         self.encoder.in_flight(&open_calls.unwrap_or_default());
+        self.unexplained();
         self.encoder.close_segment(clock::monotonic());
         self.send();
         self.encoded.totals = self.encoder.totals().clone();
@@ -218,6 +219,17 @@ impl Stage {
     fn given_up(&mut self, stacks: GivenUp) {
         self.lost(Family::Stack, stacks.count);
         self.encoder.gap(GapCause::QueueFull, Family::Stack, CPU_NONE, stacks.count, stacks.first, stacks.last, 0);
+    }
+
+    /// Stacks that are missing although nobody said so.
+    fn unexplained(&mut self) {
+        let said = self.encoded.lost.iter().filter(|(family, _)| *family == Family::Stack).map(|(_, n)| n).sum();
+        let count = self.encoder.missed_stacks().saturating_sub(said);
+        if count > 0 {
+            self.lost(Family::Stack, count);
+            let now = clock::monotonic();
+            self.encoder.gap(GapCause::Unknown, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
+        }
     }
 
     fn lost(&mut self, family: Family, count: u64) {

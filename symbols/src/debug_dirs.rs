@@ -37,7 +37,10 @@ impl DebugDirs {
         for dir in &self.dirs {
             for dir in [dir.clone(), dir.join("usr/lib/debug")] {
                 let path = by_build_id(&dir, build_id)?;
-                if open_regular(&path).and_then(|file| Elf::read(&file).ok()).is_some_and(|elf| elf.build_id == build_id) {
+                if open_regular(&path)
+                    .and_then(|file| Elf::read(&file).ok())
+                    .is_some_and(|elf| elf.build_id == build_id)
+                {
                     return Some(path);
                 }
             }

@@ -18,7 +18,9 @@ pub fn demangle(name: &str) -> String {
         return cut(name);
     }
     let demangled = if name.starts_with("_R") || is_rust_legacy(name) {
-        rustc_demangle::try_demangle(name).ok().and_then(|symbol| bounded(|out| fmt::write(out, format_args!("{symbol:#}"))))
+        rustc_demangle::try_demangle(name)
+            .ok()
+            .and_then(|symbol| bounded(|out| fmt::write(out, format_args!("{symbol:#}"))))
     } else if name.starts_with("_Z") {
         cpp(name)
     } else {
@@ -32,16 +34,20 @@ pub fn demangle(name: &str) -> String {
 
 fn cpp(name: &str) -> Option<String> {
     let symbol = Symbol::new(name).ok()?;
-    bounded(|out| symbol.structured_demangle(out, &DemangleOptions::default()))
+    // cpp_demangle 0.5 takes the first parameter of a constructor that is a template for the type it returns. Without parameters it is right.
+    let constructor_template = ["C1I", "C2I", "C3I", "C4I", "C5I"].iter().any(|it| name.contains(it));
+    let options = DemangleOptions::default();
+    let options = if constructor_template { options.no_params() } else { options };
+    bounded(|out| symbol.structured_demangle(out, &options))
 }
 
 /// `_ZN`, then identifiers of which the last is `h` and 16 hexadecimal digits, then `E`, then maybe a suffix of LLVM's.
 fn is_rust_legacy(name: &str) -> bool {
-    let name = name.split_once('.').map_or(name, |(name, _)| name);
-    let Some(name) = name.strip_prefix("_ZN").and_then(|name| name.strip_suffix('E')) else { return false };
-    let Some(at) = name.len().checked_sub(19) else { return false };
-    let hash = name.get(at..).and_then(|hash| hash.strip_prefix("17h"));
-    hash.is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
+    let Some((before, hash)) = name.rsplit_once("17h") else { return false };
+    let Some((hash, rest)) = hash.split_at_checked(16) else { return false };
+    before.starts_with("_ZN")
+        && hash.bytes().all(|b| b.is_ascii_hexdigit())
+        && rest.strip_prefix('E').is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
 }
 
 /// Newer linkers write `name@@VERSION` into .symtab.
@@ -90,7 +96,7 @@ mod tests {
             ("h", "h"),
             ("i", "i"),
             ("_Reset", "_Reset"),
-            ("_Zoom", "_Zoom"),
+            ("_Zebra", "_Zebra"),
             ("main", "main"),
             ("memcpy@@GLIBC_2.14", "memcpy"),
             ("old@GLIBC_2.2", "old"),
@@ -99,11 +105,16 @@ mod tests {
             ("_ZN2ns5Class6methodEi", "ns::Class::method(int)"),
             ("_ZNK2ns3BoxIiE3getEv", "ns::Box<int>::get() const"),
             ("_Z3maxIiET_S0_S0_", "int max<int>(int, int)"),
+            ("_ZN2ns1AC4IiEEmT_", "ns::A::A<int>"),
             ("_ZN12_GLOBAL__N_14workEv", "(anonymous namespace)::work()"),
             ("_ZN3foo3barEv.cold", "foo::bar() [clone .cold]"),
             // Rust: legacy and v0
             ("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"),
             ("_ZN3foo3bar17h0123456789abcdefE.llvm.123", "foo::bar"),
+            (
+                "_ZN63_$LT$core..iter..Map$LT$I$C$F$GT$$u20$as$u20$core..Iterator$GT$4fold17h1b3ff323a6600523E",
+                "<core::iter::Map<I,F> as core::Iterator>::fold",
+            ),
             ("_RNvC6_123foo3bar", "123foo::bar"),
             // the same shape without a hash is C++
             ("_ZN3foo3barEv", "foo::bar()"),
@@ -120,7 +131,9 @@ mod tests {
             name.push_str("1bIS_S_E");
         }
         let mut pairs = String::from("_Z1f1aIiiE");
-        for id in ["S_", "S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_", "SA_", "SB_", "SC_", "SD_"] {
+        for id in
+            ["S_", "S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_", "SA_", "SB_", "SC_", "SD_"]
+        {
             pairs.push_str(&format!("1pI{id}{id}E"));
         }
         for name in [name, pairs] {

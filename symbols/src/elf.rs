@@ -8,9 +8,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use object::Endian;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::Endian;
 use object::read::{FileKind, ReadCache, ReadRef};
 
 /// Most bytes of headers, notes and section names read of a file.
@@ -98,7 +98,13 @@ impl Elf {
         Ok(this)
     }
 
-    fn section<H: FileHeader>(&mut self, endian: H::Endian, data: Limited<'_>, section: &H::SectionHeader, name: &[u8]) {
+    fn section<H: FileHeader>(
+        &mut self,
+        endian: H::Endian,
+        data: Limited<'_>,
+        section: &H::SectionHeader,
+        name: &[u8],
+    ) {
         let kind = section.sh_type(endian);
         let flags: u64 = section.sh_flags(endian).into();
         let size: u64 = section.sh_size(endian).into();
@@ -116,7 +122,8 @@ impl Elf {
             }
             elf::SHT_PROGBITS if name == b".debug_info" && size > 0 => self.has_dwarf = true,
             elf::SHT_PROGBITS if name == b".gnu_debuglink" && size <= 4096 => {
-                self.debug_link = section.data(endian, data).ok().and_then(|link| debug_link(link, endian.is_big_endian()));
+                self.debug_link =
+                    section.data(endian, data).ok().and_then(|link| debug_link(link, endian.is_big_endian()));
             }
             _ => {}
         }
@@ -137,10 +144,10 @@ impl Elf {
         self.code[..after].last().filter(|range| address < range.end)
     }
 
-    /// Separate debug files made by objcopy have a file size of 0 and other offsets in their segments (those by elfutils keep both). All
+    /// Separate debug files made by objcopy have other offsets and smaller file sizes in their segments (those by elfutils keep both). All
     /// linkers lay segments out alike: each at the first offset behind the one before that is congruent to its address.
     fn restore_offsets(&mut self) {
-        if self.loads.iter().any(|load| load.executable && load.file_size > 0) {
+        if self.loads.iter().all(|load| !load.executable || load.file_size == load.memory_size) {
             return;
         }
         let mut end = 0u64;

@@ -238,7 +238,8 @@ garbage
 
     #[test]
     fn module_lines() {
-        let text = "ext4 1134592 1 - Live 0xffffffffc0a00000\nnf_nat 61440 2 nft,xt, Live 0xffffffffc0900000 (OE)\nbad\n";
+        let text =
+            "ext4 1134592 1 - Live 0xffffffffc0a00000\nnf_nat 61440 2 nft,xt, Live 0xffffffffc0900000 (OE)\nbad\n";
         assert_eq!(
             parse_modules(text),
             [
@@ -256,7 +257,9 @@ garbage
         let mut names: HashMap<u64, Vec<&str>> = HashMap::new();
         for line in text.lines() {
             let mut fields = line.split_ascii_whitespace();
-            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
+            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) =
+                (fields.next(), fields.next(), fields.next())
+            else {
                 continue;
             };
             names.entry(u64::from_str_radix(address, 16).unwrap()).or_default().push(name);

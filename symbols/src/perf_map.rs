@@ -145,7 +145,9 @@ mod tests {
     #[test]
     fn what_is_no_line_is_skipped() {
         let long = format!("500 10 {}\n", "x".repeat(5000));
-        let text = format!("\nnothing\n100\n100 10\n100 10 \n+100 10 plus\n100 0 empty\nffffffffffffffff 2 over\n{long}200 10 good");
+        let text = format!(
+            "\nnothing\n100\n100 10\n100 10 \n+100 10 plus\n100 0 empty\nffffffffffffffff 2 over\n{long}200 10 good"
+        );
         let map = PerfMap::parse(text.as_bytes());
         assert_eq!(name(&map, 0x205), Some(("good".into(), 5)));
         assert_eq!((map.pieces.len(), name(&map, 0x100), name(&map, 0x500)), (1, None, None));

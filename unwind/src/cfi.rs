@@ -17,7 +17,9 @@ use crate::elf::Loaded;
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Longest CIE believed in; real ones have 20 to 60 bytes.
-const MAX_CIE: u64 = 4096;
+const MAX_CIE: u64 = 1024;
+/// Longest FDE believed in; the longest of gcc 12's cc1 has 20,064 bytes, of LLVM 14 2,388.
+const MAX_FDE: u64 = 64 << 10;
 /// Bytes of an `.eh_frame_hdr` before its table, in the one layout that linkers write.
 const HDR_TABLE: u64 = 12;
 /// DW_EH_PE_datarel | DW_EH_PE_sdata4: 4 bytes each, counted from the header's own address.
@@ -29,7 +31,7 @@ pub(crate) struct Storage;
 
 impl UnwindContextStorage<usize> for Storage {
     /// A row of __restore_rt has 17 rules, functions of the Windows convention have 18.
-    type Rules = [(Register, RegisterRule<usize>); 64];
+    type Rules = [(Register, RegisterRule<usize>); 32];
     /// Nested DW_CFA_remember_state; compilers nest one or two.
     type Stack = Box<[UnwindTableRow<usize, Self>; 8]>;
 }
@@ -150,7 +152,7 @@ impl Cfi {
         if !fde.contains(address) {
             return Err(Missing::NoFde);
         }
-        if fde.cie().address_size() != 8 {
+        if fde.cie().address_size() != 8 || fde.entry_len() as u64 > MAX_FDE {
             return Err(Missing::Bad);
         }
         let cost = (fde.entry_len() + fde.cie().entry_len()) as u64;

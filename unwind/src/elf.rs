@@ -14,6 +14,9 @@ use object::read::{CompressedData, CompressionFormat};
 use crate::bytes::{at, u16_at, u32_at, u64_at};
 use crate::module::{Limits, ModuleError};
 
+/// Where in the header the class and the byte order stand.
+const EI_CLASS: usize = 4;
+const EI_DATA: usize = 5;
 /// Program headers looked at; linkers make about a dozen.
 const MAX_SEGMENTS: u64 = 1024;
 /// Section headers looked at: as many as e_shnum can say.
@@ -189,11 +192,11 @@ fn check_ident(header: &[u8]) -> Result<(), ModuleError> {
     if !header.starts_with(&ELFMAG) {
         return refuse("not an ELF file".into());
     }
-    if header[5] != ELFDATA2LSB {
+    if header[EI_DATA] != ELFDATA2LSB {
         return refuse("not a little-endian ELF file".into());
     }
     let machine = u16_at(header, 18).unwrap_or(0);
-    match (header[4], machine) {
+    match (header[EI_CLASS], machine) {
         (ELFCLASS64, EM_X86_64) => Ok(()),
         (ELFCLASS32, EM_386) => refuse("a 32-bit (i386) file: only x86-64 stacks are unwound".into()),
         (ELFCLASS32, EM_X86_64) => refuse("an x32 file: only x86-64 stacks are unwound".into()),

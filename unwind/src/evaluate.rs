@@ -23,23 +23,33 @@ impl<R: Reader> EvaluationStorage<R> for Storage {
     type Result = [Piece<R>; 1];
 }
 
-/// By the rules of nearly all code.
+/// Compilers do not say where an epilogue takes a register off the stack: its rule goes on to name the place, now just below the stack pointer.
+/// The register has its value already.
+fn is_popped(address: u64, registers: &Registers) -> bool {
+    address < registers.sp()
+}
+
+/// By the rules of nearly all code. `registers` become the caller's; after an error they are half of each.
 #[inline]
-pub(crate) fn apply(rule: &Rule, registers: &Registers, stack: &StackCopy<'_>) -> Result<Registers, End> {
+pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_>) -> Result<(), End> {
     let base = registers.get(rule.cfa_register.into()).ok_or(End::BadMemory)?;
     let mut cfa = base.wrapping_add_signed(rule.cfa_offset.into());
     if rule.cfa_is_loaded {
         cfa = stack.word(cfa)?;
     }
-    let mut caller = *registers;
-    caller.0[IP] = stack.word(cfa.wrapping_add_signed(rule.return_address.into()))?;
-    caller.0[RSP] = cfa;
+    let return_address = stack.word(cfa.wrapping_add_signed(rule.return_address.into()))?;
     for (register, offset) in CALLEE_SAVED.into_iter().zip(rule.saved) {
-        if offset != SAME {
-            caller.0[register] = stack.word(cfa.wrapping_add_signed(offset.into()))?;
+        if offset == SAME {
+            continue;
+        }
+        let address = cfa.wrapping_add_signed(offset.into());
+        if !is_popped(address, registers) {
+            registers.0[register] = stack.word(address)?;
         }
     }
-    Ok(caller)
+    registers.0[IP] = return_address;
+    registers.0[RSP] = cfa;
+    Ok(())
 }
 
 /// By any rules. Registers without a rule keep their value, as every unwinder on Linux has it. None: the return address is undefined, there
@@ -68,10 +78,22 @@ pub(crate) fn evaluate(
         let value = match rule {
             RegisterRule::Undefined if is_return_address => return Ok(None),
             RegisterRule::Undefined | RegisterRule::SameValue => continue,
+            RegisterRule::Offset(offset)
+                if !is_return_address && is_popped(cfa.wrapping_add_signed(*offset), registers) =>
+            {
+                continue;
+            }
             RegisterRule::Offset(offset) => stack.word(cfa.wrapping_add_signed(*offset))?,
             RegisterRule::ValOffset(offset) => cfa.wrapping_add_signed(*offset),
             RegisterRule::Register(other) => eval.register(*other)?,
-            RegisterRule::Expression(e) => stack.word(eval.expression(*e, Some(cfa))?)?,
+            RegisterRule::Expression(e) => {
+                let address = eval.expression(*e, Some(cfa))?;
+                // GCC goes on to say "where rbp points" in the epilogue of a function that realigned its stack, when rbp is the caller's again.
+                if !rules.signal && !is_return_address && !(registers.sp()..cfa).contains(&address) {
+                    continue;
+                }
+                stack.word(address)?
+            }
             RegisterRule::ValExpression(e) => eval.expression(*e, Some(cfa))?,
             _ => return Err(End::BadMemory),
         };

@@ -1,19 +1,31 @@
 //! Unwinds user stacks from a copy: registers, the bytes above the stack pointer, and the unwind information
-//! (`.eh_frame`, `.debug_frame`) of the files that were mapped.
+//! (`.eh_frame`, `.debug_frame`) of the files that were mapped. x86-64 only.
 //!
 //! Nothing here knows of processes, rings or tapes. All input may be hostile: a traced program chooses its registers, its stack and
 //! its files. Work and memory per stack and per file are bounded, and nothing panics.
+//!
+//! The caller gives an [`AddressSpace`], which knows what is mapped where, a [`Module`] for each file, and a [`StackCopy`]. One [`Unwinder`] serves
+//! all processes: what it remembers belongs to files. The head of `unwinder.rs` says how
+//! frames are looked up, what a top is, and what is guessed.
+//!
+//! Known limits:
+//! - `_init` and `_fini` have no unwind information, nor has much assembler; a stack that stops in them ends there, or goes on by a guess.
+//! - Code that keeps its stack elsewhere (goroutines, coroutines, an alternate signal stack) ends at the edge of that stack.
+//! - `.debug_frame` is read as it is or compressed with zlib, not with zstd, whose decoder does not stop at the length promised.
 
 mod bytes;
 mod cfi;
 mod elf;
 mod evaluate;
+mod exercise;
 mod module;
 mod registers;
 mod rules;
 mod stack;
 mod unwinder;
 
+#[doc(hidden)]
+pub use exercise::exercise;
 pub use module::{Limits, Module, ModuleError};
 pub use registers::Registers;
 pub use unwinder::{AddressSpace, Code, End, Found, StackCopy, Unwinder};

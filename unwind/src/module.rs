@@ -19,8 +19,8 @@ pub struct ModuleError(pub String);
 
 /// An ELF file's unwind information, owned: the file may change or vanish afterwards.
 ///
-/// Read are the headers, the build id, `.eh_frame` with its search table, and `.debug_frame` (also zlib-compressed), which is asked where
-/// `.eh_frame` says nothing. A file without section headers is read by its program headers. A file that has no unwind information is a module
+/// Read are the headers, the build id, `.eh_frame` with its search table, and `.debug_frame` (left out where it exceeds the limit), which is
+/// asked where `.eh_frame` says nothing. A file without section headers is read by its program headers. A file that has no unwind information is a module
 /// all the same: it has a build id and addresses.
 #[derive(Debug)]
 pub struct Module {

@@ -11,7 +11,7 @@
 //!
 //! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer. For an instruction that ran in
 //! a file which has rules elsewhere, the word at the stack pointer is tried before: assembler without rules is mostly a leaf, clone's parent side
-//! for one.
+//! for one. A signal's trampoline without rules (musl, Go) is known by what the kernel left on the stack; that is no guess.
 //!
 //! **Bounds.** The stack pointer grows from frame to frame, but once for each instruction that ran it may stay (vfork takes its return
 //! address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and expressions.
@@ -22,12 +22,15 @@ use crate::module::Module;
 use crate::registers::{IP, RBP, RSP, Registers};
 use crate::rules::{Cache, Known};
 
-/// Bytes of entries evaluated for one stack, 256 for each expression too. A cold stack of 100 frames takes about 10,000.
-const BUDGET: u64 = 1 << 19;
+/// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about 10,000; made to hurt, all of it
+/// takes some 10 ms.
+const BUDGET: u64 = 256 << 10;
 /// A signal that is handled on the interrupted stack leaves a frame of at most some 12 KB (AMX state) on it.
 const SIGNAL_FRAME: u64 = 64 << 10;
 /// Most arguments of a program looked at; the first word of a stack.
 const MAX_ARGC: u64 = 1 << 20;
+/// Most bytes of arguments and environment believed in; the kernel allows a quarter of the stack's limit, and 6 MiB.
+const MAX_ARGUMENTS: u64 = 64 << 20;
 
 /// A copy of the stack from the stack pointer upwards.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,10 @@ pub struct StackCopy<'a> {
     pub absent: u64,
     /// The stack goes on above: it was larger than what is copied of one.
     pub cut: bool,
+    /// The instruction pointer is behind the instruction that entered the kernel, as a return address is behind its call.
+    pub in_call: bool,
+    /// The stack pointer with which the process began; 0 = not known.
+    pub entry: u64,
 }
 
 /// What is mapped at an address.
@@ -115,7 +122,10 @@ pub struct Unwinder {
 
 /// Where the way to the caller is known.
 enum Step {
-    Caller { registers: Registers, guessed: bool },
+    /// The frame's registers are now the caller's.
+    Caller {
+        guessed: bool,
+    },
     End(End),
 }
 
@@ -126,6 +136,13 @@ struct Frame {
     guessed: bool,
     /// No frame was before it.
     first: bool,
+}
+
+impl Frame {
+    /// It called nobody: what it interrupted or entered is not on this stack.
+    fn innermost(&self) -> bool {
+        self.exact || self.first
+    }
 }
 
 impl Unwinder {
@@ -143,28 +160,28 @@ impl Unwinder {
         limit: usize,
         frames: &mut Vec<Found>,
     ) -> End {
-        let mut frame = Frame { registers: *registers, exact: true, guessed: false, first: true };
+        let mut frame = Frame { registers: *registers, exact: !stack.in_call, guessed: false, first: true };
         let mut budget = BUDGET;
         let mut switched = false;
         for _ in 0..limit {
-            let (step, signal) = self.step(space, &frame, stack, &mut budget);
-            let address = frame.registers.ip();
+            let (address, sp) = (frame.registers.ip(), frame.registers.sp());
+            let (step, signal) = self.step(space, &mut frame, stack, &mut budget);
             frames.push(Found { address, exact: frame.exact, signal, guessed: frame.guessed });
-            let (caller, guessed) = match step {
-                Step::Caller { registers, guessed } => (registers, guessed),
+            let guessed = match step {
+                Step::Caller { guessed } => guessed,
                 Step::End(End::Cut) if switched => return End::OtherStack,
                 Step::End(end) => return end,
             };
-            let (sp, next) = (frame.registers.sp(), caller.sp());
-            let grows = next > sp || next == sp && frame.exact || signal && next < stack.base;
+            let next = frame.registers.sp();
+            let grows = next > sp || next == sp && frame.innermost() || signal && next < stack.base;
             if !grows {
                 return End::BadMemory;
             }
-            if caller.ip() == 0 {
+            if frame.registers.ip() == 0 {
                 return End::Complete;
             }
             switched |= signal && next.wrapping_sub(sp) > SIGNAL_FRAME;
-            frame = Frame { registers: caller, exact: signal, guessed, first: false };
+            (frame.exact, frame.guessed, frame.first) = (signal, guessed, false);
         }
         End::TooDeep
     }
@@ -178,7 +195,7 @@ impl Unwinder {
     fn step(
         &mut self,
         space: &dyn AddressSpace,
-        frame: &Frame,
+        frame: &mut Frame,
         stack: &StackCopy<'_>,
         budget: &mut u64,
     ) -> (Step, bool) {
@@ -189,18 +206,18 @@ impl Unwinder {
                 let address = lookup.wrapping_sub(bias);
                 let mut step = self.by_rules(module, id, address, frame, stack, budget);
                 // A syscall may be a function's last instruction.
-                if step.is_none() && frame.first {
+                if step.is_none() && frame.first && frame.exact {
                     step = self.by_rules(module, id, address.wrapping_sub(1), frame, stack, budget);
                 }
                 step.unwrap_or_else(|| {
-                    let leaf = frame.exact && module.has_rules();
-                    (without_rules(space, frame, stack, leaf, End::NoUnwindInfo), false)
+                    let leaf = frame.innermost() && module.has_rules();
+                    without_rules(space, frame, stack, leaf, End::NoUnwindInfo)
                 })
             }
-            Code::NoFile => (without_rules(space, frame, stack, false, End::NoFile), false),
-            Code::Jit => (without_rules(space, frame, stack, false, End::Jit), false),
+            Code::NoFile => without_rules(space, frame, stack, false, End::NoFile),
+            Code::Jit => without_rules(space, frame, stack, false, End::Jit),
             // A call through a null pointer has left its return address. Elsewhere the way here was wrong already.
-            Code::Nothing if frame.exact => {
+            Code::Nothing if frame.innermost() => {
                 (leaf_caller(space, frame, stack).unwrap_or(Step::End(End::NoMapping)), false)
             }
             Code::Nothing => (Step::End(End::NoMapping), false),
@@ -213,18 +230,21 @@ impl Unwinder {
         module: &Module,
         id: u32,
         address: u64,
-        frame: &Frame,
+        frame: &mut Frame,
         stack: &StackCopy<'_>,
         budget: &mut u64,
     ) -> Option<(Step, bool)> {
-        let registers = &frame.registers;
+        let registers = &mut frame.registers;
         let known = match self.cache.get(id, address) {
             Some(known) => known,
             None => match module.rules(address, &mut self.context, budget) {
                 Ok(rules) => {
                     let Some(known) = Known::of(&rules) else {
                         let step = match evaluate(&rules, registers, stack, budget) {
-                            Ok(Some(registers)) => Step::Caller { registers, guessed: false },
+                            Ok(Some(caller)) => {
+                                *registers = caller;
+                                Step::Caller { guessed: false }
+                            }
                             Ok(None) => Step::End(End::Complete),
                             Err(end) => Step::End(end),
                         };
@@ -246,7 +266,7 @@ impl Unwinder {
         match known {
             Known::Rule(rule) => {
                 let step = match apply(&rule, registers, stack) {
-                    Ok(registers) => Step::Caller { registers, guessed: false },
+                    Ok(()) => Step::Caller { guessed: false },
                     Err(end) => Step::End(end),
                 };
                 Some((step, rule.signal))
@@ -258,50 +278,93 @@ impl Unwinder {
     }
 }
 
-/// A top that has no rules, or a guess. `leaf`: the return address may stand at the stack pointer. `reason`: why there are no rules.
-fn without_rules(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'_>, leaf: bool, reason: End) -> Step {
+/// A top that has no rules, a signal's frame, or a guess; and whether it was a signal's. `leaf`: the return address may stand at the stack
+/// pointer. `reason`: why there are no rules.
+fn without_rules(
+    space: &dyn AddressSpace,
+    frame: &mut Frame,
+    stack: &StackCopy<'_>,
+    leaf: bool,
+    reason: End,
+) -> (Step, bool) {
+    if let Some(registers) = interrupted(space, &frame.registers, stack) {
+        frame.registers = registers;
+        return (Step::Caller { guessed: false }, true);
+    }
     if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(space, &frame.registers, stack) {
-        return Step::End(End::Complete);
+        return (Step::End(End::Complete), false);
     }
     let caller = if leaf { leaf_caller(space, frame, stack) } else { None };
-    caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason))
+    (caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason)), false)
 }
 
-/// rbp is 0, and at the stack pointer (or one word above, where it was aligned) stand argc and argv with its end.
+/// The registers that a signal interrupted, where the stack pointer is at the `struct ucontext` that the kernel has put there (the trampolines of
+/// musl and Go have no rules). Its layout is fixed by the ABI; the segment registers, the flags and the pointer to the floating point state tell it
+/// from anything else.
+fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
+    // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
+    const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, IP];
+    let sp = registers.sp();
+    let word = |i: u64| stack.word(sp.wrapping_add(i * 8)).ok();
+    let (segments, flags) = (word(23)?, word(22)?);
+    let user_code = segments & 0xffff == 0x33 && matches!(segments >> 48, 0 | 0x2b);
+    // Bit 1 of the flags is always set, bit 9 (interrupts) is in user mode; 22 and up are none.
+    if !user_code || flags & 0x202 != 0x202 || flags >> 22 != 0 || word(0)? > 0xff {
+        return None;
+    }
+    let state = word(28)?;
+    if state != 0 && !(state.is_multiple_of(16) && state.wrapping_sub(sp) < SIGNAL_FRAME) {
+        return None;
+    }
+    let mut interrupted = Registers::default();
+    for (i, register) in ORDER.into_iter().enumerate() {
+        interrupted.0[register] = word(5 + i as u64)?;
+    }
+    (!matches!(space.code(interrupted.ip()), Code::Nothing)).then_some(interrupted)
+}
+
+/// The stack pointer is that of the beginning, or below by what `_start` has pushed; where that is not known: rbp is 0, and at the stack pointer, or up to two words above where `_start` has pushed some, stand argc and argv with its end. The kernel
+/// puts the arguments' bytes above it all.
 fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
+    let sp = registers.sp();
+    if stack.entry != 0 && stack.entry.wrapping_sub(sp) <= 16 {
+        return true;
+    }
     let entry_at = |sp: u64| {
-        let Ok(argc @ 0..MAX_ARGC) = stack.word(sp) else { return false };
-        let word = |i: u64| stack.word(sp.wrapping_add(8 + i * 8));
-        word(argc) == Ok(0) && (argc == 0 || matches!(word(0), Ok(1..)) && matches!(word(argc - 1), Ok(1..)))
+        let Ok(argc @ 1..MAX_ARGC) = stack.word(sp) else { return false };
+        let argument = |i: u64| stack.word(sp.wrapping_add(8 + i * 8));
+        let is_above = |argument: Result<u64, End>| argument.is_ok_and(|a| a > sp && a - sp < MAX_ARGUMENTS);
+        is_above(argument(0)) && is_above(argument(argc - 1)) && argument(argc) == Ok(0)
     };
-    registers.0[RBP] == 0 && (entry_at(registers.sp()) || entry_at(registers.sp().wrapping_add(8)))
+    registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(sp.wrapping_add(above)))
 }
 
-/// A syscall (it leaves the instruction pointer in rcx) has returned 0, and a function to run stands in rdx (clone3) or on the stack (clone).
+/// A syscall (it leaves the instruction pointer in rcx) has returned 0 just before, and a function to run stands in rdx (clone3) or on the stack (clone).
 fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let [rax, rdx, rcx, ..] = registers.0;
     let is_function = |address: u64| match space.code(address) {
         Code::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
         _ => false,
     };
-    rax == 0 && rcx == registers.ip() && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
+    rax == 0
+        && registers.ip().wrapping_sub(rcx) < 16
+        && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
 }
 
 /// The word at the stack pointer as return address, if it is one of code with rules.
-fn leaf_caller(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'_>) -> Option<Step> {
+fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
     let address = stack.word(sp).ok()?;
     let Code::Module { module, bias, .. } = space.code(address.wrapping_sub(1)) else { return None };
     if !module.covers(address.wrapping_sub(1).wrapping_sub(bias)) {
         return None;
     }
-    let mut registers = frame.registers;
-    registers.0[IP] = address;
-    registers.0[RSP] = sp.wrapping_add(8);
-    Some(Step::Caller { registers, guessed: true })
+    frame.registers.0[IP] = address;
+    frame.registers.0[RSP] = sp.wrapping_add(8);
+    Some(Step::Caller { guessed: true })
 }
 
-fn by_frame_pointer(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'_>, reason: End) -> Step {
+fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: End) -> Step {
     let rbp = frame.registers.0[RBP];
     if rbp == 0 && frame.guessed {
         return Step::End(End::Complete);
@@ -321,9 +384,9 @@ fn by_frame_pointer(space: &dyn AddressSpace, frame: &Frame, stack: &StackCopy<'
     if matches!(space.code(address.wrapping_sub(1)), Code::Nothing) && address != 0 {
         return Step::End(reason);
     }
-    let mut registers = frame.registers;
+    let registers = &mut frame.registers;
     registers.0[IP] = address;
     registers.0[RBP] = saved;
     registers.0[RSP] = rbp.wrapping_add(16);
-    Step::Caller { registers, guessed: true }
+    Step::Caller { guessed: true }
 }

@@ -1,6 +1,6 @@
 //! The lines of a segment's events, in order of time.
 
-use systape_format::model::{Dict, Family, Session};
+use systape_format::model::{Dict, Family, Session, StackOf};
 use systape_format::reader::Segment;
 
 use super::describe::{Describer, Event};
@@ -12,6 +12,8 @@ use crate::devices::Devices;
 use crate::filter::Scope;
 use crate::render::record::Times;
 use crate::render::text::Look;
+use crate::stacks::lines::{Limits, StackLines};
+use crate::stacks::names::Names;
 use crate::stream::Part;
 
 /// What all segments share.
@@ -22,17 +24,20 @@ pub struct EventLines<'a> {
     look: Look,
     times: Times<'a>,
     devices: Devices,
+    /// Names for stacks and how much of these is shown; None: stacks are not printed.
+    pub stacks: Option<(&'a Names, Limits)>,
 }
 
 impl<'a> EventLines<'a> {
     /// Lines of the kinds `wanted` of the tape of `session`; `clock` may be empty for text.
     pub fn new(wanted: Wanted, format: Format, look: Look, session: &'a Session, clock: Clock) -> Self {
-        Self { wanted, format, look, times: Times { session, clock }, devices: Devices::new(session) }
+        Self { wanted, format, look, times: Times { session, clock }, devices: Devices::new(session), stacks: None }
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is told in `findings`.
     pub fn segment(&self, segment: &Segment<'_>, scope: &Scope<'_>, findings: &mut Vec<String>) -> (Part, u64) {
         let number = segment.info().segment;
+        let stacks = self.stacks.map(|(names, limits)| StackLines::read(segment, names, limits, findings));
         let mut told = |what: &str, error: systape_format::Error| {
             findings.push(format!("segment {number}: its {what} cannot be read: {error}"));
         };
@@ -43,7 +48,7 @@ impl<'a> EventLines<'a> {
                 return (Part::default(), 0);
             }
         };
-        let mut lines = Lines { all: self, scope, part: Part::default(), unsorted: Vec::new() };
+        let mut lines = Lines { all: self, scope, stacks, part: Part::default(), unsorted: Vec::new() };
         for family in self.wanted.families() {
             if let Err(error) = lines.family(family, segment, &dict) {
                 told(crate::loss::family_name(family), error);
@@ -56,6 +61,7 @@ impl<'a> EventLines<'a> {
 struct Lines<'a, 'b> {
     all: &'b EventLines<'a>,
     scope: &'b Scope<'b>,
+    stacks: Option<StackLines<'b>>,
     /// Lines in the order they were read, family by family.
     part: Part,
     /// Key, begin and end in `part` of each.
@@ -69,24 +75,44 @@ impl Lines<'_, '_> {
         match family {
             Family::Sched => {
                 if wanted.has(Kind::Switch) {
-                    segment.switches(dict)?.iter().for_each(|e| self.line(&describer.switch(e)));
+                    let events = segment.switches(dict)?;
+                    self.lines(StackOf::Switch, events.iter().map(|e| describer.switch(e)));
                 }
                 if wanted.has(Kind::Waking) || wanted.has(Kind::WakeupNew) {
-                    segment.wakeups(dict)?.iter().for_each(|e| self.line(&describer.wakeup(e)));
+                    let events = segment.wakeups(dict)?;
+                    self.lines(StackOf::Wakeup, events.iter().map(|e| describer.wakeup(e)));
                 }
             }
-            Family::Process => segment.processes(dict)?.iter().for_each(|e| self.line(&describer.process(e))),
-            Family::Signal => segment.signals(dict)?.iter().for_each(|e| self.line(&describer.signal(e))),
-            Family::Block => segment.blocks(dict)?.iter().for_each(|e| self.line(&describer.block(e))),
-            Family::Net => segment.nets(dict)?.iter().for_each(|e| self.line(&describer.net(e))),
-            Family::IoUring => segment.urings(dict)?.iter().for_each(|e| self.line(&describer.uring(e))),
+            Family::Process => segment.processes(dict)?.iter().for_each(|e| self.line(&describer.process(e), None)),
+            Family::Signal => {
+                let events = segment.signals(dict)?;
+                self.lines(StackOf::Signal, events.iter().map(|e| describer.signal(e)));
+            }
+            Family::Block => {
+                let events = segment.blocks(dict)?;
+                self.lines(StackOf::Block, events.iter().map(|e| describer.block(e)));
+            }
+            Family::Net => segment.nets(dict)?.iter().for_each(|e| self.line(&describer.net(e), None)),
+            Family::IoUring => segment.urings(dict)?.iter().for_each(|e| self.line(&describer.uring(e), None)),
             _ => {}
         }
         Ok(())
     }
 
-    fn line(&mut self, event: &Event<'_>) {
+    /// Lines of events that may have stacks, in the order the segment has them.
+    fn lines<'e>(&mut self, of: StackOf, events: impl Iterator<Item = Event<'e>>) {
+        events.enumerate().for_each(|(row, event)| self.line(&event, Some((of, row as u32))));
+    }
+
+    fn line(&mut self, event: &Event<'_>, stack: Option<(StackOf, u32)>) {
         if !self.all.wanted.has(event.kind) || !self.passes(event) {
+            return;
+        }
+        let long = |stacks: &mut StackLines<'_>| match stack {
+            Some((of, row)) => stacks.passes(of, row),
+            None => !stacks.limited(),
+        };
+        if !self.stacks.as_mut().is_none_or(long) {
             return;
         }
         let out = &mut self.part.bytes;
@@ -95,6 +121,9 @@ impl Lines<'_, '_> {
             Format::Text => form::text(out, event, self.all.look, self.all.times.session.window_open),
             Format::Json => form::json(out, event, &self.all.times),
             Format::Csv => form::comma(out, event, &self.all.times),
+        }
+        if let (Some(stacks), Some((of, row))) = (&mut self.stacks, stack) {
+            stacks.add(out, self.all.format, of, row);
         }
         self.unsorted.push((event.ts, begin, out.len()));
     }

@@ -18,6 +18,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     tell_not_recorded(config, tape)?;
     let mut families = if config.calls { vec![Family::Syscall] } else { Vec::new() };
     families.extend(config.events.families());
+    if config.stacks.listed {
+        families.push(Family::Stack);
+    }
     let mut context = Context::about(config, tape, &families)?;
     let mut out = output::stdout()?;
     if config.listing {

@@ -1,4 +1,7 @@
-//! `analyze info`: what a tape holds, of when and where, and what it lacks. Reads headers, gap records and clock samples; no events.
+//! `analyze info`: what a tape holds, of when and where, and what it lacks. Reads headers, gap records, clock samples, stacks and names; no
+//! events.
+
+mod stacks;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,6 +20,7 @@ use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, se
 use crate::output::{self, line};
 use crate::render::csv;
 use crate::run::Verdict;
+use crate::stacks::recorded::Inventory;
 
 /// Everything `info` knows, before it is put into words.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ struct Facts<'a> {
     unreadable: Vec<String>,
     /// End of what is known.
     until: u64,
+    /// Stacks and names; None = there are none.
+    stacks: Option<Inventory>,
 }
 
 /// Prints what is known of the tape.
@@ -108,7 +114,11 @@ impl<'a> Facts<'a> {
             *count > 0 || gaps.iter().any(|((cause, f), _)| is_loss(*cause) && family_name(*f) == *family)
         });
         let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
-        Self { tape, clock: super::clock(tape), events, lost, bytes, gaps, unreadable, until }
+        let mut stacks = Inventory::read(tape);
+        if let Some(stacks) = &mut stacks {
+            unreadable.append(&mut stacks.unreadable);
+        }
+        Self { tape, clock: super::clock(tape), events, lost, bytes, gaps, unreadable, until, stacks }
     }
 
     fn complete(&self) -> bool {
@@ -167,6 +177,8 @@ impl<'a> Facts<'a> {
             "string_limit": session.string_limit,
             "classes": self.classes(),
             "notes": words(&session.notes),
+            "stacks": self.stacks.as_ref().map(|inventory| stacks::stacks_json(session, inventory)),
+            "symbols": self.stacks.as_ref().map(stacks::symbols_json),
             "command_exit": end.and_then(|end| shell_status(end.command_exit)),
             "own_calls": end.map(|end| end.own_calls),
             "recorder_cpu_ns": end.map(|end| end.self_cpu_ns),
@@ -194,7 +206,14 @@ impl<'a> Facts<'a> {
             ("command", any(&[BlockKind::Processes, BlockKind::Signals]) || !session.arguments.is_empty()),
             (
                 "path",
-                any(&[BlockKind::SyscallsFds, BlockKind::SyscallsBytes, BlockKind::Checkpoint, BlockKind::Signals]),
+                any(&[
+                    BlockKind::SyscallsFds,
+                    BlockKind::SyscallsBytes,
+                    BlockKind::Checkpoint,
+                    BlockKind::Signals,
+                    BlockKind::Stacks,
+                    BlockKind::Symbols,
+                ]),
             ),
             ("string", has(BlockKind::SyscallsBytes)),
             ("address", any(&[BlockKind::SyscallsArgs, BlockKind::Net, BlockKind::Signals])),
@@ -227,6 +246,11 @@ impl<'a> Facts<'a> {
             (true, Some(_)) => "nothing".to_owned(),
             (true, None) => "not known: the recording ended abnormally".to_owned(),
         };
+        if let Some(inventory) = &self.stacks {
+            for (key, text) in stacks::lines(session, inventory) {
+                lines.add(key, &text);
+            }
+        }
         lines.add("lost", &lost);
         for ((cause, family), count) in &self.gaps {
             lines.add("", &format!("{count} {}: {}", family_name(*family), cause_text(*cause)));
@@ -311,6 +335,8 @@ fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
             BlockKind::Signals => Family::Signal,
             BlockKind::Net => Family::Net,
             BlockKind::Uring => Family::IoUring,
+            BlockKind::Samples => Family::Sample,
+            BlockKind::Stacks => Family::Stack,
             _ => continue,
         };
         *events.entry(family_name(family)).or_default() += u64::from(block.rows);

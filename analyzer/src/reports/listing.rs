@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use rayon::prelude::*;
-use systape_format::model::CallState;
+use systape_format::model::{CallState, StackOf};
 
 use super::{Context, clock};
 use crate::args::{Format, Sort};
@@ -23,6 +23,9 @@ use crate::render::csv::Csv;
 use crate::render::json::Json;
 use crate::render::text::Text;
 use crate::run::complain;
+use crate::stacks::lines::StackLines;
+use crate::stacks::names::Names;
+use crate::stacks::recorded;
 use crate::stream::{CarryPlan, Loose, Merger, Part, merged};
 
 /// Most segments rendered at a time: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
@@ -40,13 +43,29 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     out.write_all(&form.header())?;
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
-    let events = EventLines::new(config.events, config.format, config.look, session, times);
+    let names = names(context)?;
+    let mut events = EventLines::new(config.events, config.format, config.look, session, times);
+    events.stacks = names.as_ref().map(|names| (names, config.stacks.limits));
     let listing = Listing { context, form: &*form, sort, events, spare: Mutex::default(), findings: Mutex::default() };
     listing.run(out, &mut holes)?;
     let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
     context.loss.holes.extend(holes);
     context.loss.findings.extend(findings);
     Ok(())
+}
+
+/// The names for stacks, if those are asked for.
+fn names(context: &Context<'_>) -> Result<Option<Names>> {
+    let options = &context.config.stacks;
+    if !options.listed {
+        return Ok(None);
+    }
+    let tape = context.tape;
+    recorded::require(tape)?;
+    let mut findings = Vec::new();
+    let names = Names::find(tape, || recorded::places(tape), &options.debug_dirs, &mut findings)?;
+    findings.iter().for_each(|finding| complain(finding));
+    Ok(Some(names))
 }
 
 /// The clock events need: none for text, and none without events.
@@ -102,7 +121,7 @@ struct Listing<'a, 'b> {
     sort: Sort,
     /// Lines of what is no call.
     events: EventLines<'a>,
-    /// Damage met while reading events.
+    /// Damage met while reading events and stacks.
     findings: Mutex<Vec<String>>,
     /// Buffers of parts that were written: fresh ones would cost a page fault every 4 KiB.
     spare: Mutex<Vec<Vec<u8>>>,
@@ -169,10 +188,17 @@ impl Listing<'_, '_> {
         let rows: Vec<usize> = (0..open.core.call.len()).filter(passes).collect();
         let segment = open.load(&context.book);
         let mut lines = self.form.segment(&segment);
+        let mut stacks = self.events.stacks.map(|(names, limits)| StackLines::none(names, limits));
         for row in rows {
+            if stacks.as_mut().is_some_and(|stacks| !stacks.passes(StackOf::Syscall, row as u32)) {
+                continue;
+            }
             let dur = if self.sort == Sort::End { segment.core.dur[row] } else { 0 };
             let mut line = Vec::new();
             lines.row(&mut line, row);
+            if let Some(stacks) = &mut stacks {
+                stacks.add(&mut line, context.config.format, StackOf::Syscall, row as u32);
+            }
             merger.push(Loose {
                 key: segment.time.start[row].saturating_add(dur),
                 tie: (segment.number, row as u32),
@@ -252,7 +278,7 @@ impl Listing<'_, '_> {
         let segment = self.context.tape.segment(at);
         let mut findings = Vec::new();
         let (mut part, window) = self.events.segment(&segment, &self.context.scope, &mut findings);
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
+        self.found(findings);
         let late = part.marks.partition_point(|(key, _)| *key < window);
         let mut begin = 0;
         for (row, (key, end)) in part.marks.drain(..late).enumerate() {
@@ -287,8 +313,18 @@ impl Listing<'_, '_> {
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
         let segment = base.load(&context.book, &mut rendered.holes);
-        self.lines(&segment, &keyed, &mut rendered);
+        self.lines(job.at, &segment, &keyed, &mut rendered);
         rendered
+    }
+
+    /// Keeps what was found damaged; calls and events of a segment may both tell of its stacks.
+    fn found(&self, findings: Vec<String>) {
+        let mut all = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        for finding in findings {
+            if !all.contains(&finding) {
+                all.push(finding);
+            }
+        }
     }
 
     /// The rows of a segment that `job` is about, apart from filters.
@@ -306,8 +342,14 @@ impl Listing<'_, '_> {
         }
     }
 
-    fn lines(&self, segment: &Loaded, keyed: &[(u64, u32)], rendered: &mut Rendered) {
+    fn lines(&self, at: usize, segment: &Loaded, keyed: &[(u64, u32)], rendered: &mut Rendered) {
         let mut lines = self.form.segment(segment);
+        let (mut findings, format) = (Vec::new(), self.context.config.format);
+        let mut stacks = self
+            .events
+            .stacks
+            .map(|(names, limits)| StackLines::read(&self.context.tape.segment(at), names, limits, &mut findings));
+        self.found(findings);
         if let Some(mut buffer) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             buffer.clear();
             rendered.own.bytes = buffer;
@@ -316,12 +358,22 @@ impl Listing<'_, '_> {
         rendered.own.marks.reserve(keyed.len());
         let mut left = self.context.config.max_events;
         for (key, row) in keyed {
+            if stacks.as_mut().is_some_and(|stacks| !stacks.passes(StackOf::Syscall, *row)) {
+                continue;
+            }
+            let mut stack = |line: &mut Vec<u8>| {
+                if let Some(stacks) = &mut stacks {
+                    stacks.add(line, format, StackOf::Syscall, *row);
+                }
+            };
             if self.sort == Sort::Start && (*row as usize) < segment.core.carry_rows {
                 let mut line = Vec::with_capacity(160);
                 lines.row(&mut line, *row as usize);
+                stack(&mut line);
                 rendered.carry.push(Loose { key: *key, tie: (segment.number, *row), line });
             } else if left > 0 {
                 lines.row(&mut rendered.own.bytes, *row as usize);
+                stack(&mut rendered.own.bytes);
                 rendered.own.end_line(*key);
                 left -= 1;
             }

@@ -1,8 +1,10 @@
 //! One file a report. Each gets a [`Context`]: the tape, what was asked of it, and what is known to be missing.
 
 pub mod block;
+pub mod callgraph;
 pub mod calls;
 pub mod check;
+pub mod diff;
 pub mod exec;
 pub mod info;
 pub mod kills;

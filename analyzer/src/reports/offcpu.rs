@@ -31,7 +31,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let by = if config.sched.by.is_empty() { DEFAULT.to_vec() } else { config.sched.by.clone() };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
-    let needs = Needs { calls, files: by.contains(&By::File), counted: false };
+    let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
     let sink = OffCpu {
         keys: Keys::new(&by, &context.scope, keys::all_calls(tape.session())),
         context: &context,

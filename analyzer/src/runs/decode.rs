@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use systape_abi::ArgKind;
-use systape_format::model::{Call, CallState, Core, Dict, FD_FIRST, FD_NONE, ProcessKind, Switch, Task, Time, Wakeup};
+use systape_format::model::{
+    Call, CallState, Core, Dict, FD_FIRST, FD_NONE, ProcessKind, Stacks, Switch, Task, Time, Wakeup,
+};
 use systape_format::reader::{Segment, Tape};
 
 use super::names::{NO_FILE, UNKNOWN_FILE};
@@ -22,6 +24,8 @@ pub struct Needs {
     pub files: bool,
     /// Which calls pass the filters.
     pub counted: bool,
+    /// Stacks of switches.
+    pub stacks: bool,
 }
 
 /// No task: an interrupt.
@@ -73,6 +77,8 @@ pub enum What {
         cpu: u32,
         /// What `prev` is in.
         letter: u8,
+        /// Position among the segment's switches.
+        row: u32,
     },
     /// A call began.
     Enter {
@@ -124,6 +130,10 @@ pub struct Part {
     pub holes: Vec<Hole>,
     /// Its scheduler events could not be read: why.
     pub unread: Option<String>,
+    /// Stacks of its switches; None: not wanted, or they could not be read.
+    pub stacks: Option<Stacks>,
+    /// They could not be read: why.
+    pub no_stacks: Option<String>,
 }
 
 /// Which rows of a segment.
@@ -167,6 +177,12 @@ impl Decoder<'_> {
             && let Err(error) = scheduling(&segment, &dict, &mut part.events)
         {
             part.unread = Some(error.to_string());
+        }
+        if rows == Rows::Own && self.needs.stacks {
+            match segment.stacks() {
+                Ok(stacks) => part.stacks = Some(stacks),
+                Err(error) => part.no_stacks = Some(error.to_string()),
+            }
         }
         if self.needs.calls
             && let Err(error) = self.calls(&segment, &dict, rows, &mut part)
@@ -260,9 +276,9 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
         ts: w.ts,
         what: What::Wakeup { waker: w.waker.unwrap_or(NOBODY), wakee: w.wakee, new: w.new },
     }));
-    events.extend(segment.switches(dict)?.iter().map(|s: &Switch| Event {
+    events.extend(segment.switches(dict)?.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
         ts: s.ts,
-        what: What::Switch { prev: s.prev, next: s.next, cpu: s.cpu, letter: s.prev_letter() },
+        what: What::Switch { prev: s.prev, next: s.next, cpu: s.cpu, letter: s.prev_letter(), row: row as u32 },
     }));
     Ok(())
 }

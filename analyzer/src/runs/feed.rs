@@ -248,6 +248,9 @@ impl<S: Sink> Feeder<S> {
                 self.lost_between(Lost { first: start, last: stop, cpu: None, pid: 0 }, false);
                 findings.push(format!("segment {number}: its scheduler events cannot be read: {why}"));
             }
+            if let Some(why) = part.no_stacks.take() {
+                findings.push(format!("segment {number}: its stacks cannot be read: {why}"));
+            }
             if !part.holes.is_empty() {
                 self.lost_between(Lost { first: start, last: stop, cpu: None, pid: 0 }, true);
                 holes.append(&mut part.holes);
@@ -349,10 +352,13 @@ impl<S: Sink> Feeder<S> {
                         self.tracker.wakeup(event.ts, waker, wakee, new);
                     }
                 }
-                What::Switch { prev, next, cpu, letter } => {
+                What::Switch { prev, next, cpu, letter, row } => {
                     let prev = self.slot(part, &mut slots, prev);
                     let next = self.slot(part, &mut slots, next);
                     self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter });
+                    if let Some(prev) = prev.filter(|prev| !self.tracker.threads()[*prev].dead) {
+                        self.tracker.sink.left(prev, part, row);
+                    }
                 }
             }
         }

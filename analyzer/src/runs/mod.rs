@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use systape_format::model::{Call, Task};
 
+use decode::Part;
+
 /// Position of a thread in the tracker's table; used again after the thread's death.
 pub type Slot = usize;
 
@@ -186,6 +188,8 @@ pub struct Thread {
 pub trait Sink: Send {
     /// An interval of `threads[slot]` ended.
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
+    /// `slot` left a CPU: what it was in until then was told. `row` is the switch's place in `part`.
+    fn left(&mut self, _slot: Slot, _part: &Part, _row: u32) {}
     /// Everything before `ts` was told.
     fn reached(&mut self, _ts: u64) {}
     /// Whether nothing more is wanted.

@@ -49,6 +49,7 @@ pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) ->
         call: name.map(call),
         sender_above: Arc::default(),
         target_above: Arc::default(),
+        place: None,
     }
 }
 

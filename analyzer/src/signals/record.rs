@@ -25,6 +25,8 @@ pub struct Sent {
     pub sender_above: Arc<[Ancestor]>,
     /// Processes above the target.
     pub target_above: Arc<[Ancestor]>,
+    /// Position of its segment and its own among the segment's signals; None = it was not seen.
+    pub place: Option<(usize, u32)>,
 }
 
 /// Arguments of the recording kernel's calls are what registers held: an `int` is their low half.

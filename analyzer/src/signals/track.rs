@@ -109,11 +109,11 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Adds the events of a segment; `tasks` and `calls` are what their indices stand for.
-    pub fn segment(&mut self, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
+    /// Adds the events of the segment at position `at`; `tasks` and `calls` are what their indices stand for.
+    pub fn segment(&mut self, at: usize, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
         // a thread has one entry for thousands of signals
         let tasks: Vec<Arc<Task>> = tasks.iter().cloned().map(Arc::new).collect();
-        for event in events {
+        for (row, event) in events.into_iter().enumerate() {
             let Some(target) = tasks.get(event.target as usize) else { continue };
             let sender = event.sender.and_then(|sender| tasks.get(sender as usize));
             match event.kind {
@@ -126,6 +126,7 @@ impl<'a> Tracker<'a> {
                         call,
                         sender_above: Arc::default(),
                         target_above: Arc::default(),
+                        place: Some((at, row as u32)),
                     });
                 }
                 SignalKind::Deliver => self.deliver(&event, target),
@@ -265,6 +266,7 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
         call: None,
         sender_above: Arc::default(),
         target_above: Arc::default(),
+        place: None,
     };
     let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
@@ -298,7 +300,7 @@ mod tests {
         exits.iter().for_each(|exit| processes.event(exit, &tasks));
         let processes = processes.finish();
         let mut tracker = Tracker::new(&processes, choice, Box::new(passes));
-        tracker.segment(events, &tasks, &[call("kill"), call("write")]);
+        tracker.segment(0, events, &tasks, &[call("kill"), call("write")]);
         tracker.finish()
     }
 

@@ -33,7 +33,7 @@ pub fn collect(context: &mut Context<'_>, mode: SummaryMode) -> Option<CpuTimes>
     }
     let sink = CpuSink { mode, accs: Vec::new(), sums: CpuTimes::default() };
     // calls are chosen by their start, and end later
-    let fed = feed::feed(context, Needs { calls: true, counted: true, files: false }, u64::MAX, sink);
+    let fed = feed::feed(context, Needs { calls: true, counted: true, ..Needs::default() }, u64::MAX, sink);
     context.loss.findings.extend(fed.findings);
     Some(fed.tracker.sink.sums)
 }

@@ -5,6 +5,7 @@
 pub mod events;
 pub mod life;
 pub mod sched;
+pub mod stacks;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use assert_cmd::Command;
 use systape_abi::{Abi, number};
 use systape_format::model::{
     ByteStatus, CPU_NONE, Call, CallState, Checkpoint, ClockSample, End, FD_NONE, Family, Gap, GapCause, InFlight,
-    ProcessEvent, ProcessKind, Session, SyscallFormat, SyscallRow, Task,
+    ProcessEvent, ProcessKind, Session, Symbols, SyscallFormat, SyscallRow, Task,
 };
 use systape_format::{Encoder, SegmentBuilder, Writer};
 
@@ -175,6 +176,12 @@ impl Tape {
         self.writer.segment(encoded).unwrap();
     }
 
+    /// Writes names.
+    pub fn symbols(&mut self, symbols: &Symbols) {
+        let encoded = self.encoder.symbols(symbols).unwrap();
+        self.writer.symbols(encoded).unwrap();
+    }
+
     /// Ends the tape cleanly.
     pub fn finish(self) {
         let lost = Vec::new();
@@ -211,7 +218,7 @@ pub fn call(name: &str) -> Call {
     Call { abi: 1, nr: number }
 }
 
-fn push(builder: &mut SegmentBuilder, row: &Row<'_>) {
+fn push(builder: &mut SegmentBuilder, row: &Row<'_>) -> u32 {
     let task = builder.intern_task(&task(row.tid));
     let fd = row.path.map_or(FD_NONE, |path| builder.intern_fd_name(path.as_bytes()));
     let call = builder.intern_call(call(row.name));
@@ -232,6 +239,7 @@ fn push(builder: &mut SegmentBuilder, row: &Row<'_>) {
     for (arg, status, full, bytes) in &row.captured {
         builder.push_captured(id, *arg, *status, *full, bytes);
     }
+    id
 }
 
 /// 47 calls lost on CPU 1, in 2 to 2.5 ms.

@@ -166,7 +166,7 @@ static __always_inline struct io_state *begin_request(void *ctx, struct request 
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
 		count_drop(DROP_BLOCK_STATE);
 	if (wants_stack(STACK_BLOCK) && io.has_origin)
-		take_stack(ctx, STACK_BLOCK, io.queued, 0);
+		take_stack(ctx, STACK_BLOCK, io.queued, now, 0);
 	return bpf_map_lookup_elem(&ios, &key);
 }
 
@@ -336,7 +336,7 @@ int block_bio_queue(u64 *ctx)
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
 		count_drop(DROP_BLOCK_STATE);
 	if (wants_stack(STACK_BLOCK) && io.has_origin)
-		take_stack(ctx, STACK_BLOCK, io.queued, 0);
+		take_stack(ctx, STACK_BLOCK, io.queued, io.queued, 0);
 	return 0;
 }
 

@@ -61,9 +61,11 @@ struct task_state {
 	u8 entered; /* it is in a call whose enter was seen, recorded or not */
 	u8 seen; /* something of it was seen since the recording began */
 	u8 in_cgroup; /* -G: it was in the cgroup when last asked */
+	u8 stack_due; /* sys_exit_stack is to take the stack of the call that just ended */
+	u8 pad[3];
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
-	u64 pad2;
+	u32 pad2;
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };

@@ -88,7 +88,7 @@ int sched_switch(u64 *ctx)
 	else
 		w.prev_state = task_run_state(prev);
 	if (wants_stack(STACK_SWITCH) && w.prev.tid && is_recorded(prev))
-		take_stack(ctx, STACK_SWITCH, now, 0);
+		take_stack(ctx, STACK_SWITCH, now, now, 0);
 	send_event(&w, sizeof(w), DROP_SCHED);
 	return 0;
 }
@@ -112,7 +112,7 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	fill_who(&w.wakee, wakee);
 	w.target_cpu = task_cpu(wakee);
 	if (wants_stack(STACK_WAKEUP) && w.waker.tid && !(flags & WAKEUP_IRQ))
-		take_stack(ctx, STACK_WAKEUP, w.ts, 0);
+		take_stack(ctx, STACK_WAKEUP, w.ts, w.ts, 0);
 	send_event(&w, sizeof(w), DROP_SCHED);
 	return 0;
 }

@@ -25,13 +25,18 @@
 #define MM_SHMEMPAGES 3
 #define PAGE_BYTES 4096
 
+static __always_inline bool is_common(u32 sig)
+{
+	return sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH;
+}
+
 /*
  * Comes by the thousand and ends nobody unless a user sends it: may be pushed out by a flood, the others may not. `spared`: the
  * target does something else about it than the default, which for most of these is to die.
  */
 static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spared)
 {
-	if (sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH)
+	if (is_common(sig))
 		return true;
 	if (!spared)
 		return false;
@@ -191,17 +196,24 @@ int signal_generate(u64 *ctx)
 	struct signal_slot *s;
 	struct pt_regs regs;
 	bool everyday;
+	u64 now = 0;
 	u32 flags;
 
 	if (window != WINDOW_OPEN)
 		return 0;
 	if (!is_recorded(target) && !is_recorded(current))
 		return 0;
+	if (wants_stack(STACK_SIGNAL) && !is_common(sig) && !in_interrupt(ctx, current)) {
+		now = bpf_ktime_get_ns();
+		take_stack(ctx, STACK_SIGNAL, now, now, 0);
+	}
 	s = begin_signal(&index, SIGNAL_GENERATE, target);
 	if (!s) {
 		count_drop(DROP_SIGNAL);
 		return 0;
 	}
+	if (now)
+		s->rec.ts = now; /* by which the stack is tied to it */
 	s->rec.sig = sig;
 	s->rec.result = result;
 	s->rec.hdr.flags = group ? SIG_GROUP : 0;
@@ -240,8 +252,6 @@ int signal_generate(u64 *ctx)
 			}
 		}
 		s->rec.target_ancestors = ancestors(s->data, MAX_ANCESTORS, target);
-		if (wants_stack(STACK_SIGNAL) && !(s->rec.hdr.flags & SIG_INTERRUPT))
-			take_stack(ctx, STACK_SIGNAL, s->rec.ts, 0);
 	}
 	send_signal(s, sizeof(s->rec) + (len & SLOT_DATA_MASK), everyday);
 	slot_put(index);

@@ -29,9 +29,9 @@ static __always_inline void stack_slot_put(u32 index)
  * hold the thread's control block at their top, to which fs points (glibc,
  * musl).
  */
-static __always_inline u64 stack_top(struct task_struct *task, struct mm_struct *mm, u64 sp)
+static __always_inline u64 stack_top(struct task_struct *task, u64 start, u64 sp)
 {
-	u64 start = BPF_CORE_READ(mm, start_stack), fs = 0, top = 0;
+	u64 fs = 0, top = 0;
 
 	if (start > sp && start - sp <= STACK_COPY_MAX * 64ULL)
 		top = start;
@@ -42,10 +42,14 @@ static __always_inline u64 stack_top(struct task_struct *task, struct mm_struct 
 	return top;
 }
 
-/* Copies from sp upwards, a page at a time; what cannot be read is marked, or the end where that is not known. */
+/*
+ * Copies from sp upwards, to the end of the page in which the stack begins or
+ * the limit lies. Pages that cannot be read are marked, without a branch: the
+ * verifier would follow both ways of each.
+ */
 static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 top)
 {
-	u32 limit = stack_copy_limit, total = 0;
+	u32 limit = stack_copy_limit, total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
 	u64 want = top ? top - sp : limit;
 
 	if (want > limit) {
@@ -54,26 +58,21 @@ static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 
 	}
 	at &= STACK_KERNEL_MASK;
 	for (int i = 0; i < STACK_PAGES; i++) {
-		u32 step, to;
+		u32 to = total;
+		long err;
 
 		if (total >= want)
 			break;
-		step = PAGE_STEP - ((sp + total) & (PAGE_STEP - 1));
-		if (step > want - total)
-			step = want - total;
-		to = total;
 		barrier_var(to);
 		to &= STACK_COPY_MAX - 1;
 		barrier_var(step);
 		step = ((step - 1) & (PAGE_STEP - 1)) + 1;
-		if (bpf_probe_read_user(&s->data[at + to], step, (void *)(sp + total))) {
-			if (!top)
-				break;
-			s->rec.absent |= 1ULL << i;
-		}
+		err = bpf_probe_read_user(&s->data[at + to], step, (void *)(sp + total));
+		s->rec.absent |= (u64)err >> 63 << i;
 		total += step;
+		step = PAGE_STEP;
 	}
-	return total;
+	return total < want ? total : want;
 }
 
 static __always_inline void user_registers(struct stack_slot *s)
@@ -100,18 +99,16 @@ static __always_inline void user_registers(struct stack_slot *s)
 	s->rec.regs[16] = r[16]; /* rip */
 }
 
-#define TAKE_KERNEL_ONLY 0x8000
-
 static __always_inline bool wants_stack(u32 of)
 {
 	return stacks_on >> of & 1;
 }
 
 /*
- * Sends the stack of the current task. Flags are the record's, and
- * TAKE_KERNEL_ONLY.
+ * Sends the stack of the current task. `ts` is the time of the event: the stack
+ * is before what happens later, as the event is. Flags are the record's.
  */
-static __noinline int take_stack(void *ctx, u32 of, u64 key, u16 flags)
+static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 {
 	struct task_struct *task = current_task();
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
@@ -129,10 +126,10 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u16 flags)
 	}
 	__builtin_memset(&s->rec, 0, sizeof(s->rec));
 	s->rec.hdr.kind = WIRE_STACK;
-	s->rec.hdr.flags = flags & ~TAKE_KERNEL_ONLY;
+	s->rec.hdr.flags = flags;
 	s->rec.hdr.cpu = bpf_get_smp_processor_id();
-	s->rec.ts = bpf_ktime_get_ns();
-	s->rec.key = key ? key : s->rec.ts;
+	s->rec.ts = ts;
+	s->rec.key = key;
 	s->rec.of = of;
 	fill_who(&s->rec.who, task);
 	if (stacks_kernel >> of & 1) {
@@ -142,16 +139,19 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u16 flags)
 		s->rec.kernel_bytes = at;
 	}
 	len = at;
-	if (!(flags & TAKE_KERNEL_ONLY) && stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
+	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
 		bpf_probe_read_kernel(s->regs, sizeof(s->regs),
 				      (void *)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(s->regs));
 		sp = s->regs[19];
 		if (s->regs[17] != USER_CS)
 			s->rec.hdr.flags |= STACK_COMPAT;
+		if ((long)s->regs[15] >= 0) /* orig_ax */
+			s->rec.hdr.flags |= STACK_IN_CALL;
 		user_registers(s);
 		if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
 			s->rec.user = STACK_COPY;
-			s->rec.user_bytes = copy_stack(s, at, sp, stack_top(task, mm, sp));
+			s->rec.entry = BPF_CORE_READ(mm, start_stack);
+			s->rec.user_bytes = copy_stack(s, at, sp, stack_top(task, s->rec.entry, sp));
 			len += s->rec.user_bytes;
 		} else {
 			s->rec.user = STACK_ADDRESSES;
@@ -188,16 +188,16 @@ static __always_inline bool leaves_program(const struct task_state *st, const st
 static __always_inline void stack_at_enter(void *ctx, const struct task_state *st, const struct sc_desc *d)
 {
 	if (wants_stack(STACK_SYSCALL) && !st->rec.hdr.flags && leaves_program(st, d))
-		take_stack(ctx, STACK_SYSCALL, st->rec.start, 0);
+		take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.start, 0);
 }
 
 /* At the exit of a call, before its record is sent. */
-static __always_inline void stack_at_exit(void *ctx, const struct task_state *st, const struct sc_desc *d)
+static __always_inline void stack_at_exit(struct task_state *st, const struct sc_desc *d)
 {
 	if (!wants_stack(STACK_SYSCALL) || st->rec.hdr.flags || leaves_program(st, d))
 		return;
 	if (st->rec.state != CALL_CLONE_CHILD && st->rec.end - st->rec.start >= stacks_min_dur)
-		take_stack(ctx, STACK_SYSCALL, st->rec.start, 0);
+		st->stack_due = 1;
 }
 
 /* What a perf event program is given (include/uapi/linux/bpf_perf_event.h). */
@@ -211,12 +211,14 @@ SEC("perf_event")
 int cpu_sample(struct sample_context *ctx)
 {
 	struct task_struct *current = current_task();
+	u64 now;
 
 	if (window != WINDOW_OPEN || !(u32)bpf_get_current_pid_tgid())
 		return 0;
 	if (!cpu_is_recorded() || !is_recorded(current))
 		return 0;
-	take_stack(ctx, STACK_SAMPLE, 0, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);
+	now = bpf_ktime_get_ns();
+	take_stack(ctx, STACK_SAMPLE, now, now, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);
 	return 0;
 }
 

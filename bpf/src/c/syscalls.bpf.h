@@ -182,6 +182,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		st->armed = 0;
 	}
 	st->fresh = 0;
+	st->stack_due = 0;
 	st->began_before = 0;
 	st->entered = 1;
 	st->seen = 1;
@@ -329,10 +330,27 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	}
 	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
 		add_names(st, d);
-	stack_at_exit(ctx, st, d);
+	stack_at_exit(st, d);
 	send_record(st, d);
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
+	return 0;
+}
+
+/*
+ * After sys_exit, on the same tracepoint: programs run in the order in which
+ * they stand here. A program of its own, because the verifier would go through
+ * take_stack() for every state in which sys_exit may be by then.
+ */
+SEC("tp_btf/sys_exit")
+int sys_exit_stack(u64 *ctx)
+{
+	struct task_state *st = current_state(false);
+
+	if (!st || !st->stack_due)
+		return 0;
+	st->stack_due = 0;
+	take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.end, 0);
 	return 0;
 }
 

@@ -327,6 +327,7 @@ enum stack_user {
 #define STACK_COMPAT 2	/* 32-bit code */
 #define STACK_FAILED 4	/* the kernel could not walk it */
 #define STACK_IN_KERNEL 8 /* a sample found the kernel running */
+#define STACK_IN_CALL 16  /* in a syscall: the instruction pointer is behind the instruction that made it */
 
 struct wire_stack {
 	struct wire_hdr hdr; /* flags: STACK_ */
@@ -335,6 +336,7 @@ struct wire_stack {
 	struct wire_who who;
 	u64 regs[17]; /* DWARF numbers of x86-64; 0 without a user part */
 	u64 absent;   /* bit i: page i of the copy could not be read */
+	u64 entry;    /* where the stack pointer was when the program began */
 	u32 kernel_bytes;
 	u32 user_bytes;
 	u8 of;

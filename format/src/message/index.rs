@@ -61,6 +61,14 @@ fn write_place(mut b: schema::block_ref::Builder<'_>, place: &Place) {
     b.set_chunk(place.chunk);
 }
 
+type Places<'a> = capnp::struct_list::Builder<'a, schema::block_ref::Owned>;
+
+fn write_places(mut list: Places<'_>, places: &[Place]) {
+    for (i, place) in places.iter().enumerate() {
+        write_place(list.reborrow().get(i as u32), place);
+    }
+}
+
 fn read_place(r: schema::block_ref::Reader<'_>) -> Place {
     Place {
         kind: BlockKind::from_raw(r.get_kind()),
@@ -72,8 +80,8 @@ fn read_place(r: schema::block_ref::Reader<'_>) -> Place {
 }
 
 /// The message of a part of the index.
-pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place]) -> Builder<HeapAllocator> {
-    let bytes = entries.iter().map(entry_bytes).sum::<usize>() + checkpoints.len() * 24;
+pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place], symbols: &[Place]) -> Builder<HeapAllocator> {
+    let bytes = entries.iter().map(entry_bytes).sum::<usize>() + (checkpoints.len() + symbols.len()) * 24;
     let mut message = new_message(bytes + 256);
     let mut b = message.init_root::<schema::index::Builder<'_>>();
     let mut list = b.reborrow().init_segments(entries.len() as u32);
@@ -81,10 +89,7 @@ pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place]) -> Buil
         let mut b = list.reborrow().get(i as u32);
         b.set_segment(info.segment);
         b.set_chunk(info.chunk);
-        let mut places = b.reborrow().init_blocks(blocks.len() as u32);
-        for (i, place) in blocks.iter().enumerate() {
-            write_place(places.reborrow().get(i as u32), place);
-        }
+        write_places(b.reborrow().init_blocks(blocks.len() as u32), blocks);
         b.set_rows(info.rows);
         b.set_carry_rows(info.carry_rows);
         b.set_carry_start_min(info.carry_start_min);
@@ -107,19 +112,18 @@ pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place]) -> Buil
         }
         b.set_failures(info.failures);
     }
-    let mut list = b.init_checkpoints(checkpoints.len() as u32);
-    for (i, place) in checkpoints.iter().enumerate() {
-        write_place(list.reborrow().get(i as u32), place);
-    }
+    write_places(b.reborrow().init_checkpoints(checkpoints.len() as u32), checkpoints);
+    write_places(b.init_symbols(symbols.len() as u32), symbols);
     message
 }
 
-/// Adds what a block of the index holds to `entries` and `checkpoints`.
+/// Adds what a block of the index holds to `entries`, `checkpoints` and `symbols`.
 pub(crate) fn read_index(
     header: &Header,
     message: &Message<'_>,
     entries: &mut Vec<IndexEntry>,
     checkpoints: &mut Vec<Place>,
+    symbols: &mut Vec<Place>,
 ) -> Result<()> {
     let err = capnp_err(INDEX);
     let r = message.get_root::<schema::index::Reader<'_>>().map_err(&err)?;
@@ -169,6 +173,9 @@ pub(crate) fn read_index(
     let list = r.get_checkpoints().map_err(&err)?;
     plain_len(INDEX, "checkpoints", list.len(), 24, header)?;
     checkpoints.extend(list.iter().map(read_place));
+    let list = r.get_symbols().map_err(&err)?;
+    plain_len(INDEX, "symbols", list.len(), 24, header)?;
+    symbols.extend(list.iter().map(read_place));
     Ok(())
 }
 
@@ -186,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_entry_is_within_1200_bytes() {
+    fn a_full_entry_is_within_1280_bytes() {
         let place = Place { kind: BlockKind::Dict, offset: 0, stored_len: 0, raw_len: 0, chunk: 0 };
         let info = SegmentInfo {
             calls: Some(vec![Call::default(); MAX_CALLS]),
@@ -194,10 +201,11 @@ mod tests {
             ..SegmentInfo::default()
         };
         let entry = IndexEntry { info, blocks: vec![place; BlockKind::OF_SEGMENT.len()] };
-        assert!(entry_bytes(&entry) <= 1200, "{}", entry_bytes(&entry));
-        let one = capnp::serialize::compute_serialized_size_in_words(&write_index(std::slice::from_ref(&entry), &[]));
+        assert!(entry_bytes(&entry) <= 1280, "{}", entry_bytes(&entry));
+        let one =
+            capnp::serialize::compute_serialized_size_in_words(&write_index(std::slice::from_ref(&entry), &[], &[]));
         let two =
-            capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[]));
+            capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[], &[]));
         assert!((two - one) * 8 <= entry_bytes(&entry), "{} > {}", (two - one) * 8, entry_bytes(&entry));
     }
 }

@@ -12,6 +12,8 @@ mod rows;
 mod sched;
 mod session;
 mod signals;
+mod stacks;
+mod symbols;
 mod syscalls;
 
 pub(crate) use block_io::{BLOCK_BYTES, URING_BYTES, read_blocks, read_urings, write_blocks, write_urings};
@@ -24,6 +26,11 @@ pub(crate) use index::{
 pub(crate) use sched::{SWITCH_BYTES, WAKEUP_BYTES, read_switches, read_wakeups, write_switches, write_wakeups};
 pub(crate) use session::{read_end, read_session, write_end, write_session};
 pub(crate) use signals::{MAX_ADDRESS, net_bytes, read_nets, read_signals, signal_bytes, write_nets, write_signals};
+pub(crate) use stacks::{
+    ATTACHED_BYTES, FRAME_BYTES, FRAME_FLAGS, NODE_BYTES, SAMPLE_BYTES, mapping_bytes, read_samples, read_stacks,
+    write_samples, write_stacks,
+};
+pub(crate) use symbols::{read_symbols, split_symbols, write_symbols};
 pub(crate) use syscalls::{
     Columns, Values, read_args, read_bytes, read_core, read_fds, read_time, write_args, write_bytes, write_core,
     write_fds, write_time,

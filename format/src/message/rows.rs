@@ -54,6 +54,17 @@ pub(super) fn sums(values: &mut [u64], base: u64) -> Option<()> {
     (!over).then_some(())
 }
 
+/// Values that are new ones mostly: 0 for the least one not reached before, else the value + 1. See `Rows::nexts`.
+pub(super) fn nexts(values: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut next = 0;
+    let code = |v: u32| {
+        let code = if v == next { 0 } else { v.saturating_add(1) };
+        next = next.max(v.saturating_add(1));
+        code
+    };
+    values.map(code).collect()
+}
+
 /// The `n` rows of one block, for reading its columns.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
@@ -88,6 +99,42 @@ impl Rows {
         let out = self.column(column, r)?;
         in_range(self.block, column, &out, tasks)?;
         Ok(out)
+    }
+
+    /// Undoes [`nexts`]; the values are indices into a table of `len`.
+    pub(super) fn nexts(
+        self,
+        column: &'static str,
+        r: capnp::Result<column::Reader<'_>>,
+        len: usize,
+    ) -> Result<Vec<u32>> {
+        let mut out: Vec<u32> = self.column(column, r)?;
+        let mut next = 0;
+        for v in &mut out {
+            *v = v.checked_sub(1).unwrap_or(next);
+            if *v as usize >= len {
+                return Err(Error::invalid(self.block, format!("{column} {v} where there are {len}")));
+            }
+            next = next.max(*v + 1);
+        }
+        Ok(out)
+    }
+
+    /// Running sums of signed steps from 0; none may leave 0 to `most`.
+    pub(super) fn steps(
+        self,
+        column: &'static str,
+        r: capnp::Result<column::Reader<'_>>,
+        most: usize,
+    ) -> Result<Vec<u32>> {
+        let steps: Vec<u64> = self.column(column, r)?;
+        let mut sum = 0u64;
+        let value = |step: u64| {
+            sum = sum.wrapping_add(step);
+            let fits = u32::try_from(sum).ok().filter(|&v| v as usize <= most);
+            fits.ok_or_else(|| Error::invalid(self.block, format!("{column} {sum} where there are {most}")))
+        };
+        steps.into_iter().map(value).collect()
     }
 
     /// Tasks that need not be: index + 1 or 0.

@@ -3,7 +3,7 @@
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{DeviceLink, End, Family, Session, SyscallFormat};
+use crate::model::{DeviceLink, End, Family, Session, StackMode, StackOf, StackSettings, SyscallFormat};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -77,8 +77,68 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     for (i, &family) in s.families.iter().enumerate() {
         list.set(i as u32, family_raw(family));
     }
+    if s.stacks != StackSettings::default() {
+        write_stack_settings(b.reborrow().init_stacks(), &s.stacks);
+    }
     write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
     message
+}
+
+/// Pairs of our kinds of events with stacks and the schema's.
+const STACKS_OF: [(StackOf, schema::StackOf); 6] = [
+    (StackOf::Syscall, schema::StackOf::Syscall),
+    (StackOf::Switch, schema::StackOf::Switch),
+    (StackOf::Wakeup, schema::StackOf::Wakeup),
+    (StackOf::Block, schema::StackOf::Block),
+    (StackOf::Signal, schema::StackOf::Signal),
+    (StackOf::Sample, schema::StackOf::Sample),
+];
+
+fn write_kinds(mut list: capnp::enum_list::Builder<'_, schema::StackOf>, kinds: &[StackOf]) {
+    for (i, kind) in kinds.iter().enumerate() {
+        let raw = STACKS_OF.iter().find(|(ours, _)| ours == kind);
+        list.set(i as u32, raw.map_or(schema::StackOf::Unknown, |&(_, theirs)| theirs));
+    }
+}
+
+fn write_stack_settings(mut b: schema::stack_settings::Builder<'_>, s: &StackSettings) {
+    b.set_mode(match s.mode {
+        StackMode::None => schema::StackMode::None,
+        StackMode::FramePointers => schema::StackMode::FramePointers,
+        StackMode::Dwarf => schema::StackMode::Dwarf,
+    });
+    b.set_copy_limit(s.copy_limit);
+    write_kinds(b.reborrow().init_on(s.on.len() as u32), &s.on);
+    write_kinds(b.reborrow().init_kernel(s.kernel.len() as u32), &s.kernel);
+    b.set_frequency(s.frequency);
+    b.set_min_dur(s.min_dur);
+}
+
+/// Kinds this version knows: it cannot show stacks of others.
+fn read_kinds(
+    header: &Header,
+    name: &str,
+    list: capnp::Result<capnp::enum_list::Reader<'_, schema::StackOf>>,
+) -> Result<Vec<StackOf>> {
+    let list = list.map_err(capnp_err(SESSION))?;
+    plain_len(SESSION, name, list.len(), 2, header)?;
+    let known = |raw| STACKS_OF.iter().find(|(_, theirs)| *theirs == raw).map(|&(ours, _)| ours);
+    Ok(list.iter().filter_map(|raw| raw.ok().and_then(known)).collect())
+}
+
+fn read_stack_settings(header: &Header, r: schema::stack_settings::Reader<'_>) -> Result<StackSettings> {
+    Ok(StackSettings {
+        mode: match r.get_mode() {
+            Ok(schema::StackMode::FramePointers) => StackMode::FramePointers,
+            Ok(schema::StackMode::Dwarf) => StackMode::Dwarf,
+            Ok(schema::StackMode::None) | Err(_) => StackMode::None,
+        },
+        copy_limit: r.get_copy_limit(),
+        on: read_kinds(header, "on", r.get_on())?,
+        kernel: read_kinds(header, "kernel", r.get_kernel())?,
+        frequency: r.get_frequency(),
+        min_dur: r.get_min_dur(),
+    })
 }
 
 fn write_number(mut b: schema::device_number::Builder<'_>, (major, minor): (u32, u32)) {
@@ -156,6 +216,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         window_open: r.get_window_open(),
         ring_bytes: r.get_ring_bytes(),
         notes: read_arguments(header, "notes", r.get_notes())?,
+        stacks: read_stack_settings(header, r.get_stacks().map_err(&err)?)?,
         ..Session::default()
     };
     let list = r.get_syscalls().map_err(&err)?;

@@ -83,6 +83,8 @@ pub struct Tape {
     pub(crate) blocks: Vec<Blocks>,
     /// (chunk, parts), by chunk.
     pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
+    /// Blocks of names, by offset.
+    pub(crate) symbols: Vec<Place>,
     pub(crate) end: Option<End>,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
@@ -187,12 +189,14 @@ impl Tape {
 
     /// Blocks of names in the tape, in the order in which they were written: of two that name a place, the later one holds.
     pub fn symbol_blocks(&self) -> usize {
-        0
+        self.symbols.len()
     }
 
-    /// The `i`-th block of names.
-    pub fn symbols(&self, _i: usize) -> Result<Symbols> {
-        Ok(Symbols::default())
+    /// The `i`-th block of names. It needs no other one.
+    pub fn symbols(&self, i: usize) -> Result<Symbols> {
+        let missing = Error::Missing { what: BlockKind::Symbols.name(), segment: NO_SEGMENT };
+        let place = self.symbols.get(i).ok_or(missing)?;
+        payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, message::read_symbols)
     }
 
     /// Length of the file when it was opened.

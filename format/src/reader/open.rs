@@ -24,6 +24,7 @@ pub(crate) struct Layout {
     pub(crate) segments: Vec<SegmentInfo>,
     pub(crate) blocks: Vec<Blocks>,
     pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
+    pub(crate) symbols: Vec<Place>,
     pub(crate) end: Option<End>,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
@@ -49,7 +50,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
             by_headers(&source, &tape_id, &walk, &mut findings)
         }
     };
-    let Layout { segments, blocks, checkpoints, end, complete_until, from_index } = layout;
+    let Layout { segments, blocks, checkpoints, symbols, end, complete_until, from_index } = layout;
     let mut tape = Tape {
         source,
         len,
@@ -61,6 +62,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         segments,
         blocks,
         checkpoints,
+        symbols,
         end,
         complete_until,
         from_index,
@@ -120,7 +122,7 @@ fn read_first_session(source: &Source, at: u64, header: &Header, findings: &mut 
 }
 
 /// Reads and parses a header.
-fn header_at(source: &Source, at: u64) -> Result<Header, String> {
+pub(super) fn header_at(source: &Source, at: u64) -> Result<Header, String> {
     let mut bytes = [0u8; HEADER_LEN];
     source.read_exact_at(&mut bytes, at, "block header").map_err(|e| e.to_string())?;
     Header::parse(&bytes).map_err(|e| format!("bad header at {at:#x}: {e}"))
@@ -151,9 +153,10 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
     }
     let end = payload::read(source, &Place::of(pos, &end), tape_id, NO_SEGMENT, message::read_end)
         .map_err(|e| e.to_string())?;
-    let (entries, checkpoints) = read_entries(source, tape_id, &places)?;
+    let Entries { entries, checkpoints, symbols } = read_entries(source, tape_id, &places)?;
     sample(source, tape_id, &entries)?;
-    let mut layout = Layout { complete_until: end.window_close, end: Some(end), from_index: true, ..Layout::default() };
+    let complete_until = end.window_close;
+    let mut layout = Layout { symbols, complete_until, end: Some(end), from_index: true, ..Layout::default() };
     for IndexEntry { info, blocks } in entries {
         layout.segments.push(info);
         let groups = blocks.iter().fold(0, |bits, p| bits | p.kind.group_bit());
@@ -168,17 +171,25 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
     Ok(Some(layout))
 }
 
+/// What an index lists.
+#[derive(Default)]
+struct Entries {
+    entries: Vec<IndexEntry>,
+    checkpoints: Vec<Place>,
+    symbols: Vec<Place>,
+}
+
 /// All entries of the index, their places checked: inside the tape, one after the other. That also bounds how many
 /// there can be, whatever the blocks claim.
-fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<(Vec<IndexEntry>, Vec<Place>), String> {
+fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<Entries, String> {
     let limit = index.first().map_or(0, |p| p.offset);
-    let (mut entries, mut checkpoints) = (Vec::new(), Vec::new());
-    let (mut entry_end, mut checkpoint_end) = (0, 0);
+    let Entries { mut entries, mut checkpoints, mut symbols } = Entries::default();
+    let (mut entry_end, mut checkpoint_end, mut symbols_end) = (0, 0, 0);
     let mut last = None;
     for place in index {
-        let (old_entries, old_checkpoints) = (entries.len(), checkpoints.len());
+        let (old_entries, old_checkpoints, old_symbols) = (entries.len(), checkpoints.len(), symbols.len());
         payload::read(source, place, tape_id, NO_SEGMENT, |header, message| {
-            message::read_index(header, message, &mut entries, &mut checkpoints)
+            message::read_index(header, message, &mut entries, &mut checkpoints, &mut symbols)
         })
         .map_err(|e| e.to_string())?;
         for IndexEntry { info, blocks } in entries.iter().skip(old_entries) {
@@ -199,14 +210,27 @@ fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<
                 return Err(format!("{why}, {} carry rows", info.carry_rows));
             }
         }
-        for p in checkpoints.iter().skip(old_checkpoints) {
-            follows(p, &mut checkpoint_end, limit)?;
-            if p.kind != BlockKind::Checkpoint {
-                return Err(format!("a block of kind {} is listed as a checkpoint", p.kind.name()));
-            }
+        let new = checkpoints.iter().skip(old_checkpoints);
+        of_kind(BlockKind::Checkpoint, new, &mut checkpoint_end, limit)?;
+        of_kind(BlockKind::Symbols, symbols.iter().skip(old_symbols), &mut symbols_end, limit)?;
+    }
+    Ok(Entries { entries, checkpoints, symbols })
+}
+
+/// Checks that `places` are of `kind` and follow each other.
+fn of_kind<'a>(
+    kind: BlockKind,
+    places: impl Iterator<Item = &'a Place>,
+    end: &mut u64,
+    limit: u64,
+) -> Result<(), String> {
+    for p in places {
+        follows(p, end, limit)?;
+        if p.kind != kind {
+            return Err(format!("a block of kind {} is listed as {}", p.kind.name(), kind.name()));
         }
     }
-    Ok((entries, checkpoints))
+    Ok(())
 }
 
 /// Checks that `place` lies after `end` and before `limit`, then moves `end` behind it.
@@ -285,6 +309,7 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
         let place = Place::of(offset, &header);
         match header.kind {
             BlockKind::Checkpoint => checkpoints.entry(header.chunk).or_default().push(place),
+            BlockKind::Symbols => layout.symbols.push(place),
             BlockKind::Index => index.push(place),
             BlockKind::End => end = Some(place),
             _ if header.segment != NO_SEGMENT => segments.entry(header.segment).or_default().push((offset, header)),
@@ -337,8 +362,8 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
 /// Fills in what headers do not tell from an index that agrees with them in everything they do.
 fn add_index(source: &Source, tape_id: &[u8; 16], index: &[Place], layout: &mut Layout, findings: &mut Findings) {
     let at = index.first().map_or(0, |p| p.offset);
-    let (entries, _) = match read_entries(source, tape_id, index) {
-        Ok(read) => read,
+    let entries = match read_entries(source, tape_id, index) {
+        Ok(read) => read.entries,
         Err(why) => return findings.push(at, format!("the index is not used: {why}")),
     };
     let mut known: BTreeMap<u32, IndexEntry> = entries.into_iter().map(|e| (e.info.segment, e)).collect();

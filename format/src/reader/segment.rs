@@ -1,14 +1,27 @@
 //! One segment: decodes a column group when asked.
 
+use super::open::header_at;
 use super::{Blocks, Tape};
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, Header};
 use crate::message;
 use crate::model::{
-    Args, BlockIo, Captured, Core, Dict, Fds, Gap, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent, Stacks,
-    Switch, Time, UringOp, Wakeup,
+    Args, BlockIo, Captured, Core, Dict, Fds, Gap, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent, StackOf,
+    Stacks, Switch, Time, UringOp, Wakeup,
 };
 use crate::payload::{self, Message};
+
+/// The group that a stack's row counts in.
+fn kind_of(of: StackOf) -> BlockKind {
+    match of {
+        StackOf::Syscall => BlockKind::SyscallsCore,
+        StackOf::Switch => BlockKind::Sched,
+        StackOf::Wakeup => BlockKind::Wakeups,
+        StackOf::Block => BlockKind::Blocks,
+        StackOf::Signal => BlockKind::Signals,
+        StackOf::Sample => BlockKind::Samples,
+    }
+}
 
 /// A segment of a tape.
 ///
@@ -161,13 +174,40 @@ impl<'a> Segment<'a> {
     }
 
     /// CPU samples, sorted by ts.
-    pub fn samples(&self, _dict: &Dict) -> Result<Vec<Sample>> {
-        Ok(Vec::new())
+    pub fn samples(&self, dict: &Dict) -> Result<Vec<Sample>> {
+        self.rows(BlockKind::Samples, dict, message::read_samples)
     }
 
     /// Stacks of the segment's events; empty = none were taken.
+    ///
+    /// Each is of an event that the segment has. Of a group whose block is lost nobody knows how many there were: its
+    /// stacks are given all the same.
     pub fn stacks(&self) -> Result<Stacks> {
-        Ok(Stacks::default())
+        let stacks = self.read(BlockKind::Stacks, message::read_stacks)?.unwrap_or_default();
+        for of in StackOf::ALL {
+            // Sorted: the last one of a kind has the greatest row.
+            let end = stacks.attached.partition_point(|a| a.of <= of);
+            let last = end.checked_sub(1).and_then(|last| stacks.attached.get(last)).filter(|a| a.of == of);
+            if let Some(last) = last
+                && let kind = kind_of(of)
+                && let Some(rows) = self.rows_by_header(kind)
+                && last.row >= rows
+            {
+                let why = format!("a stack of row {} of {}, which has {rows}", last.row, kind.name());
+                return Err(Error::invalid(BlockKind::Stacks.name(), why));
+            }
+        }
+        Ok(stacks)
+    }
+
+    /// Rows of a group by its block's header; None = its block is lost.
+    fn rows_by_header(&self, kind: BlockKind) -> Option<u32> {
+        if !self.has(kind) {
+            return Some(0);
+        }
+        let place = self.blocks.places.iter().find(|p| p.kind == kind)?;
+        let header = header_at(&self.tape.source, place.offset).ok()?;
+        place.mismatch(&header, &self.tape.tape_id, self.info.segment).is_none().then_some(header.rows)
     }
 
     /// What is missing and why.

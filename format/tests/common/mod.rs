@@ -4,8 +4,9 @@
 use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::{
-    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, NetState, OomMemory, RunState, SignalEvent,
-    SignalInfo, SignalKind, Switch, UringOp, Wakeup,
+    Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, Frame, Function, Mapping,
+    MappingKind, NetState, Node, OomMemory, RunState, Sample, SignalEvent, SignalInfo, SignalKind, StackMode, StackOf,
+    StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
@@ -54,6 +55,14 @@ pub fn session() -> Session {
         ring_bytes: 1 << 20,
         notes: vec![b"no kallsyms".to_vec()],
         families: vec![Family::Syscall, Family::Sched, Family::IoUring],
+        stacks: StackSettings {
+            mode: StackMode::Dwarf,
+            copy_limit: 65536,
+            on: StackOf::ALL.to_vec(),
+            kernel: vec![StackOf::Sample, StackOf::Switch],
+            frequency: 99,
+            min_dur: 7,
+        },
     }
 }
 
@@ -125,14 +134,19 @@ pub struct Events {
     pub signals: Vec<SignalEvent>,
     pub nets: Vec<NetState>,
     pub urings: Vec<UringOp>,
+    pub samples: Vec<Sample>,
 }
 
 impl Events {
     pub fn push_to(&self, b: &mut SegmentBuilder) {
-        self.switches.iter().for_each(|&e| b.push_switch(e));
-        self.wakeups.iter().for_each(|&e| b.push_wakeup(e));
-        self.blocks.iter().for_each(|e| b.push_block(e.clone()));
-        self.signals.iter().for_each(|e| b.push_signal(e.clone()));
+        fn push<T: Clone>(events: &[T], mut push: impl FnMut(T) -> u32) {
+            events.iter().enumerate().for_each(|(i, e)| assert_eq!(push(e.clone()), i as u32));
+        }
+        push(&self.switches, |e| b.push_switch(e));
+        push(&self.wakeups, |e| b.push_wakeup(e));
+        push(&self.blocks, |e| b.push_block(e));
+        push(&self.signals, |e| b.push_signal(e));
+        push(&self.samples, |e| b.push_sample(e));
         self.nets.iter().for_each(|e| b.push_net(e.clone()));
         self.urings.iter().for_each(|&e| b.push_uring(e));
     }
@@ -145,7 +159,20 @@ impl Events {
         self.signals.sort_by_key(|e| e.ts);
         self.nets.sort_by_key(|e| e.ts);
         self.urings.sort_by_key(|e| e.ts);
+        self.samples.sort_by_key(|e| e.ts);
         self
+    }
+
+    /// Times of the events of a kind that can have stacks.
+    pub fn times(&self, of: StackOf) -> Vec<u64> {
+        match of {
+            StackOf::Syscall => Vec::new(),
+            StackOf::Switch => self.switches.iter().map(|e| e.ts).collect(),
+            StackOf::Wakeup => self.wakeups.iter().map(|e| e.ts).collect(),
+            StackOf::Block => self.blocks.iter().map(|e| e.complete).collect(),
+            StackOf::Signal => self.signals.iter().map(|e| e.ts).collect(),
+            StackOf::Sample => self.samples.iter().map(|e| e.ts).collect(),
+        }
     }
 }
 
@@ -240,11 +267,102 @@ pub fn events(start: u64) -> Events {
         signals: vec![victim, generate, deliver],
         nets: vec![NetState { ts: start + 61, task: None, old_state: 2, new_state: 1, ..state.clone() }, state],
         urings: vec![UringOp { ts: start + 7, task: 1, op: 22 }, UringOp { ts: start + 8, task: 0, op: 255 }],
+        samples: vec![
+            Sample { ts: start + 70, cpu: 1, task: 1, kernel: true },
+            Sample { ts: start + 40, cpu: 0, task: 0, kernel: false },
+        ],
+    }
+}
+
+/// A frame with where it is, as equal in every segment.
+pub type Place = (Mapping, u64, u8);
+
+/// The stack of one event: frames from the innermost outwards, empty = none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    pub of: StackOf,
+    /// Position among the events of that kind as pushed.
+    pub row: u32,
+    pub user: Vec<Place>,
+    pub kernel: Vec<Place>,
+    pub status: StackStatus,
+}
+
+impl Stack {
+    fn push_to(&self, b: &mut SegmentBuilder) {
+        let mut leaf = |places: &[Place]| {
+            places.iter().rev().fold(None, |parent, (mapping, offset, flags)| {
+                let mapping = b.intern_mapping(mapping);
+                let frame = b.intern_frame(Frame { mapping, offset: *offset, flags: *flags });
+                Some(b.intern_node(Node { parent, frame }))
+            })
+        };
+        let (user, kernel) = (leaf(&self.user), leaf(&self.kernel));
+        b.push_stack(Attached { of: self.of, row: self.row, user, kernel, status: self.status });
+    }
+
+    /// What was read, with frames instead of numbers.
+    pub fn all(stacks: &Stacks) -> Vec<Self> {
+        let places = |leaf| {
+            let place = |f: &Frame| (stacks.mappings[f.mapping as usize].clone(), f.offset, f.flags);
+            stacks.frames_from(leaf).map(place).collect()
+        };
+        let one = |a: &Attached| {
+            assert_eq!(stacks.of(a.of, a.row), Some(a));
+            Self { of: a.of, row: a.row, user: places(a.user), kernel: places(a.kernel), status: a.status }
+        };
+        stacks.attached.iter().map(one).collect()
+    }
+}
+
+pub fn mapping(i: u32) -> Mapping {
+    match i {
+        0 => Mapping { kind: MappingKind::Elf, build_id: vec![7; 20], path: b"/usr/lib/libc.so.6".to_vec(), upid: 0 },
+        1 => Mapping { kind: MappingKind::Kernel, build_id: vec![0xff; 20], path: b"[kernel]".to_vec(), upid: 0 },
+        2 => Mapping { kind: MappingKind::Jit, build_id: vec![], path: vec![], upid: 3 },
+        _ => {
+            Mapping { kind: MappingKind::Elf, build_id: vec![], path: format!("/bin/{i}\u{fe}").into_bytes(), upid: 0 }
+        }
+    }
+}
+
+/// A stack for each kind of event, pushed in no order; two of them share callers.
+fn stacks() -> Vec<Stack> {
+    let user = |leaf: u64| vec![(mapping(0), leaf, 1), (mapping(0), 0x2000, 0), (mapping(3), 0x1500, 4)];
+    let kernel = || vec![(mapping(1), 0xffff_0000, 1), (mapping(1), 0x10, 0)];
+    let stack = |of, row, user, kernel| Stack { of, row, user, kernel, status: StackStatus::Complete };
+    vec![
+        stack(StackOf::Sample, 0, user(0x9000), kernel()),
+        stack(StackOf::Syscall, 2, user(0x1000), vec![]),
+        Stack { status: StackStatus::Lost, ..stack(StackOf::Syscall, 0, vec![], vec![]) },
+        stack(StackOf::Switch, 2, user(0x1000), kernel()),
+        stack(StackOf::Wakeup, 1, vec![(mapping(2), u64::MAX, 2)], vec![]),
+        stack(StackOf::Block, 1, vec![], kernel()),
+        stack(StackOf::Signal, 1, user(0), vec![]),
+        Stack { status: StackStatus::Jit, ..stack(StackOf::Sample, 1, user(0x1000)[1..].to_vec(), vec![]) },
+    ]
+}
+
+pub fn symbols() -> Symbols {
+    let function = |name: &str, line| Function { name: name.into(), file: b"src/\xff.c".to_vec(), line };
+    Symbols {
+        mappings: (0..4).map(mapping).collect(),
+        symbols: vec![
+            Symbol { mapping: 0, offset: 0x1fff, functions: vec![function("inlined", 7), function("main", 0)] },
+            Symbol {
+                mapping: 0,
+                offset: 0x9000,
+                functions: vec![Function { name: b"f".to_vec(), ..Function::default() }],
+            },
+            Symbol { mapping: 1, offset: 0, functions: vec![] },
+            Symbol { mapping: 3, offset: u64::MAX, functions: vec![function("main", u32::MAX)] },
+        ],
+        failures: vec![(2, "code made at run time".to_owned()), (3, "no symbols in it: \u{fc}".to_owned())],
     }
 }
 
 /// Groups a segment of the sample has.
-pub const GROUPS: usize = 14;
+pub const GROUPS: usize = 16;
 
 /// What goes into a segment; task, call and fd are indices.
 #[derive(Clone, Debug, Default)]
@@ -259,6 +377,7 @@ pub struct Window {
     pub captured: Vec<Captured>,
     pub processes: Vec<ProcessEvent>,
     pub events: Events,
+    pub stacks: Vec<Stack>,
     pub gaps: Vec<Gap>,
 }
 
@@ -284,6 +403,7 @@ impl Window {
             b.push_process(e.clone());
         }
         self.events.push_to(&mut b);
+        self.stacks.iter().for_each(|s| s.push_to(&mut b));
         for &g in &self.gaps {
             b.push_gap(g);
         }
@@ -299,6 +419,22 @@ impl Window {
         let n = carry.len();
         carry.append(&mut rest);
         (carry, n)
+    }
+
+    /// The stacks as they must be read: of positions in the tape's order, the first of each event.
+    pub fn sorted_stacks(&self) -> Vec<Stack> {
+        let position = |of, row: u32| {
+            let times = self.events.times(of);
+            let mut order: Vec<usize> = (0..times.len()).collect();
+            order.sort_by_key(|&i| times[i]);
+            let order = if of == StackOf::Syscall { self.order().0 } else { order };
+            order.iter().position(|&i| i == row as usize).unwrap() as u32
+        };
+        let mut stacks: Vec<Stack> =
+            self.stacks.iter().map(|s| Stack { row: position(s.of, s.row), ..s.clone() }).collect();
+        stacks.sort_by_key(|s| (s.of, s.row));
+        stacks.dedup_by_key(|s| (s.of, s.row));
+        stacks
     }
 }
 
@@ -351,6 +487,7 @@ pub fn window(i: u64) -> Window {
         ],
         processes: vec![event],
         events: events(start),
+        stacks: stacks(),
         gaps: vec![Gap {
             cause: GapCause::RingFull,
             family: Family::Syscall,
@@ -376,6 +513,9 @@ pub fn tape(id: [u8; 16], windows: &[Window]) -> Vec<u8> {
             writer.checkpoint(encoder.checkpoint(&checkpoint(w.start)).unwrap()).unwrap();
         }
         writer.segment(encoder.segment(w.data()).unwrap()).unwrap();
+        if i % 2 == 0 {
+            writer.symbols(encoder.symbols(&symbols()).unwrap()).unwrap();
+        }
     }
     let close = windows.last().map_or(1000, |w| w.end);
     writer.finish(&end(close)).unwrap()
@@ -404,6 +544,8 @@ pub fn groups(c: &Contents) -> Vec<(&'static str, bool, String)> {
         ("signals", show(c.signals.as_ref())),
         ("net", show(c.nets.as_ref())),
         ("uring", show(c.urings.as_ref())),
+        ("samples", show(c.samples.as_ref())),
+        ("stacks", show(Some(&c.stacks))),
         ("gaps", show(Some(&c.gaps))),
     ];
     all.into_iter().map(|(name, (ok, text))| (name, ok, text)).collect()

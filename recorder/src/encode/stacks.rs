@@ -41,6 +41,8 @@ pub(super) struct Stacks {
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
     own_pid: u32,
+    /// Events that should have a stack and have none.
+    missed: u64,
     /// Places in code made at run time that were told: process and address.
     jit_seen: FxHashSet<(u32, u64)>,
     names: Option<Sender<Message>>,
@@ -93,6 +95,11 @@ impl Encoder {
         self.stacks.names = Some(names);
     }
 
+    /// Events so far that should have a stack and have none.
+    pub fn missed_stacks(&self) -> u64 {
+        self.stacks.missed
+    }
+
     /// Takes stacks in; their events come later. Samples are events of their own.
     pub fn add_stacks(&mut self, taken: Taken) {
         self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
@@ -140,6 +147,7 @@ impl Encoder {
         match self.stacks.waiting.remove(&key) {
             Some(stack) => self.push_stack(of, row, who.0, &stack),
             None if expected && self.tasks.get(who.0).task.pid != self.stacks.own_pid => {
+                self.stacks.missed += 1;
                 self.builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
             }
             None => {}

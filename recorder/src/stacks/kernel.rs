@@ -89,7 +89,7 @@ impl Kernel {
         match module {
             None => Place { tracing, ..image(address.saturating_sub(self.text)) },
             Some("bpf") => {
-                let mapping = self.mapping(MappingKind::Bpf, name, || Vec::new());
+                let mapping = self.mapping(MappingKind::Bpf, name, Vec::new);
                 Place { mapping, offset: within, tracing }
             }
             Some(module) => {

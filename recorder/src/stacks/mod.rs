@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use systape_symbols::Kallsyms;
 
 use crate::config::Config;
+use crate::spaces::{self, Tracker};
 use kernel::Kernel;
 use names::{Message, Names};
 use places::Places;
@@ -60,7 +61,10 @@ pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers
         notes.push(format!("frames of the kernel have no names: {why}").into_bytes());
         None
     });
-    let places = Places::default();
+    let (mut tracker, missing) = Tracker::open(&spaces::Config::default());
+    notes.extend(missing.into_iter().map(String::into_bytes));
+    tracker.scan(&spaces::proc_maps::pids());
+    let places = Places::new(tracker);
     let names = config.symbols.then(|| Names::new(kallsyms.clone())).transpose()?;
     let names = names.map(|names| {
         let (tell, told) = unbounded();

@@ -1,38 +1,135 @@
-//! Stub until the address spaces are there.
-#![allow(missing_docs)]
+//! Addresses of processes as the unwinding stage needs them: in which code they lie, with what every process shares of it.
+
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
 use systape_format::model::Mapping;
 
+use crate::spaces::{Backing, FileId, Tracker};
+
+/// An image that is mapped in processes: a file, or the vDSO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId(pub u32);
-#[derive(Clone, Copy, Debug)]
+pub struct ImageId(pub u32);
+
+/// The vDSO; files count up from 0 and never get there.
+const VDSO: ImageId = ImageId(u32::MAX);
+
+/// Where an address lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    File { id: FileId, offset: u64 },
+    /// In an image, at this offset of it.
+    Image {
+        /// Which.
+        id: ImageId,
+        /// Of a file: the file offset.
+        offset: u64,
+    },
+    /// In executable memory without a file.
     Jit,
+    /// Nothing is known to be there.
     Nothing,
 }
-#[derive(Debug, Default)]
+
+/// Address spaces, and the images in them.
+#[derive(Debug)]
 pub struct Places {
-    m: Arc<Mapping>,
+    tracker: Tracker,
+    mappings: Vec<Option<Arc<Mapping>>>,
+    vdso: Arc<Mapping>,
 }
+
 impl Places {
-    pub fn read(&mut self) {}
-    pub fn apply_until(&mut self, _ts: u64) {}
-    pub fn place(&self, _pid: u32, _address: u64) -> Place {
-        Place::Nothing
+    /// What `tracker` knows.
+    pub fn new(tracker: Tracker) -> Self {
+        let vdso = Arc::new(tracker.vdso().mapping.clone());
+        Self { tracker, mappings: Vec::new(), vdso }
     }
-    pub fn mapping(&self, _id: FileId) -> &Arc<Mapping> {
-        &self.m
+
+    /// Takes in what was mapped since the last time.
+    pub fn read(&mut self) {
+        self.tracker.read();
     }
-    pub fn open(&self, _id: FileId) -> Result<Arc<File>, String> {
-        Err(String::new())
+
+    /// From here on addresses mean what they did at `time`, CLOCK_MONOTONIC ns. Times must not go back.
+    pub fn apply_until(&mut self, time: u64) {
+        self.tracker.apply_until(time);
     }
-    pub fn path(&self, _id: FileId) -> PathBuf {
-        PathBuf::new()
+
+    /// Forgets processes that ended before `time`.
+    pub fn sweep(&mut self, time: u64) {
+        self.tracker.sweep(time);
     }
-    pub fn image(&self, _id: FileId) -> Option<&[u8]> {
-        None
+
+    /// Makes sure that something is known of a process.
+    pub fn meet(&mut self, pid: u32) {
+        if !self.tracker.is_known(pid) {
+            self.tracker.look_again(pid);
+        }
+    }
+
+    /// Where `address` of process `pid` lies.
+    pub fn place(&self, pid: u32, address: u64) -> Place {
+        let Some(region) = self.tracker.find(pid, address) else { return Place::Nothing };
+        let offset = region.offset(address);
+        match region.backing {
+            Backing::File(id) => Place::Image { id: ImageId(id.0), offset },
+            Backing::Vdso => Place::Image { id: VDSO, offset },
+            Backing::Jit => Place::Jit,
+            _ => Place::Nothing,
+        }
+    }
+
+    /// What the tape says of an image.
+    pub fn mapping(&mut self, id: ImageId) -> Arc<Mapping> {
+        if id == VDSO {
+            return Arc::clone(&self.vdso);
+        }
+        let at = id.0 as usize;
+        if self.mappings.len() <= at {
+            self.mappings.resize(at + 1, None);
+        }
+        let known = self.tracker.files().mapping(FileId(id.0));
+        let slot = &mut self.mappings[at];
+        Arc::clone(slot.get_or_insert_with(|| Arc::new(known.cloned().unwrap_or_default())))
+    }
+
+    /// The file of an image.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn open(&mut self, id: ImageId) -> Result<Arc<File>, String> {
+        if id == VDSO {
+            return self.vdso_file();
+        }
+        let file = self.tracker.files_mut().get(FileId(id.0)).map_err(str::to_owned)?;
+        file.try_clone().map(Arc::new).map_err(|e| format!("cannot keep it open: {e}"))
+    }
+
+    /// The vDSO as a file, which it is not: made of its bytes.
+    fn vdso_file(&self) -> Result<Arc<File>, String> {
+        // SAFETY: the name is a C string; a new descriptor comes back, or -1.
+        let fd = unsafe { libc::memfd_create(c"vdso".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(format!("no memory for the vDSO's image: {}", std::io::Error::last_os_error()));
+        }
+        // SAFETY: the kernel just gave this descriptor to us.
+        let mut file = unsafe { File::from_raw_fd(fd) };
+        file.write_all(&self.tracker.vdso().image).map_err(|e| format!("no memory for the vDSO's image: {e}"))?;
+        Ok(Arc::new(file))
+    }
+
+    /// What an image is called.
+    pub fn path(&mut self, id: ImageId) -> PathBuf {
+        PathBuf::from(OsStr::from_bytes(&self.mapping(id).path))
+    }
+
+    /// The bytes of an image that is no file.
+    pub fn bytes(&self, id: ImageId) -> Option<&[u8]> {
+        (id == VDSO).then(|| self.tracker.vdso().image.as_slice())
     }
 }

@@ -17,7 +17,7 @@ use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, R
 use super::feed::{Raw, with_frames};
 use super::kernel::Kernel;
 use super::names::{Message, Origin, Seen};
-use super::places::{FileId, Place, Places};
+use super::places::{ImageId, Place, Places};
 use super::taken::{Code, Taken, TakenFrame};
 use crate::order::Batch;
 
@@ -45,11 +45,11 @@ pub struct Unwinding {
     places: Places,
     kernel: Kernel,
     unwinder: Unwinder,
-    modules: FxHashMap<FileId, Unwindable>,
+    modules: FxHashMap<ImageId, Unwindable>,
     module_bytes: usize,
     /// Numbers of codes, by mapping and by kind.
     shared: FxHashMap<Arc<Mapping>, u32>,
-    files: FxHashMap<FileId, u32>,
+    files: FxHashMap<ImageId, u32>,
     special: [Option<u32>; 2],
     codes: u32,
     seen: FxHashSet<(u32, u64)>,
@@ -128,11 +128,15 @@ impl Unwinding {
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
+        if watermark != u64::MAX {
+            self.places.sweep(watermark);
+        }
         taken
     }
 
     fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
         let begin = taken.frames.len() as u32;
+        self.places.meet(parts.stack.who.pid);
         self.kernel_frames(parts.kernel, taken);
         let kernel = (begin, taken.frames.len() as u32);
         let status = self.user_frames(parts, taken);
@@ -159,13 +163,20 @@ impl Unwinding {
     fn user_frames(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
         let stack = &parts.stack;
         let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
+        let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
         match stack.user {
             stack_user::ADDRESSES if failed => StackStatus::Failed,
             stack_user::ADDRESSES => {
+                let mut reached = 0;
                 for (i, address) in words(parts.user).enumerate() {
-                    self.user_frame(stack.who.pid, address, if i == 0 { FRAME_EXACT } else { 0 }, taken);
+                    // code without frame pointers uses that register for anything: a value that is no address of code ends the chain
+                    if i > 0 && self.places.place(stack.who.pid, address.saturating_sub(1)) == Place::Nothing {
+                        break;
+                    }
+                    reached = i + 1;
+                    self.user_frame(stack.who.pid, address, if i == 0 && !in_call { FRAME_EXACT } else { 0 }, taken);
                 }
-                if parts.user.len() >= MAX_ADDRESSES * 8 { StackStatus::TooDeep } else { StackStatus::FramePointers }
+                if reached >= MAX_ADDRESSES { StackStatus::TooDeep } else { StackStatus::FramePointers }
             }
             stack_user::COPY => self.unwind(parts, taken),
             _ => StackStatus::Absent,
@@ -183,6 +194,8 @@ impl Unwinding {
             bytes: parts.user,
             absent: stack.absent,
             cut: stack.hdr.flags & wire::STACK_CUT != 0,
+            in_call: stack.hdr.flags & wire::STACK_IN_CALL != 0,
+            entry: stack.entry,
         };
         // What is not read yet stops the unwinding: then it is read, and the stack is unwound again. A stack leads through
         // a few files, each is read once.
@@ -206,14 +219,14 @@ impl Unwinding {
         status(end)
     }
 
-    fn read_module(&mut self, file: FileId) {
+    fn read_module(&mut self, file: ImageId) {
         if self.module_bytes >= ALL_MODULE_BYTES {
             self.modules.insert(file, Unwindable::Full);
             return;
         }
         let limits = Limits { unwind_bytes: MODULE_BYTES };
-        let module = match self.places.image(file) {
-            Some(image) => Module::from_bytes(image, limits).ok(),
+        let module = match self.places.bytes(file) {
+            Some(bytes) => Module::from_bytes(bytes, limits).ok(),
             None => self.places.open(file).ok().and_then(|file| Module::open(&file, limits).ok()),
         };
         let unwindable = module.map_or(Unwindable::No, |module| {
@@ -228,12 +241,12 @@ impl Unwinding {
         let back = u64::from(flags & FRAME_EXACT == 0);
         let place = self.places.place(pid, address.saturating_sub(back));
         let (code, offset) = match place {
-            Place::File { id, offset } => {
+            Place::Image { id, offset } => {
                 let code = self.file_code(id, taken);
                 let frame = TakenFrame { code, offset: offset + back, flags };
                 let lookup = (code, offset);
                 if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert(lookup) {
-                    let mapping = Arc::clone(self.places.mapping(id));
+                    let mapping = self.places.mapping(id);
                     let (file, path) = (self.places.open(id), self.places.path(id));
                     self.tell(Seen { mapping, offset, origin: Origin::File { file, path } });
                 }
@@ -275,11 +288,11 @@ impl Unwinding {
         code
     }
 
-    fn file_code(&mut self, id: FileId, taken: &mut Taken) -> u32 {
+    fn file_code(&mut self, id: ImageId, taken: &mut Taken) -> u32 {
         if let Some(code) = self.files.get(&id) {
             return *code;
         }
-        let mapping = Arc::clone(self.places.mapping(id));
+        let mapping = self.places.mapping(id);
         let code = self.shared_code(&mapping, taken);
         self.files.insert(id, code);
         code
@@ -305,16 +318,16 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 /// The address space of one process, as the unwinder asks for it.
 struct Space<'a> {
     places: &'a Places,
-    modules: &'a FxHashMap<FileId, Unwindable>,
+    modules: &'a FxHashMap<ImageId, Unwindable>,
     pid: u32,
     /// A file that was met and is not read yet.
-    missing: std::cell::Cell<Option<FileId>>,
+    missing: std::cell::Cell<Option<ImageId>>,
 }
 
 impl AddressSpace for Space<'_> {
     fn code(&self, address: u64) -> Mapped<'_> {
         match self.places.place(self.pid, address) {
-            Place::File { id, offset } => match self.modules.get(&id) {
+            Place::Image { id, offset } => match self.modules.get(&id) {
                 Some(Unwindable::Module(module)) => match module.address_of(offset) {
                     Some(in_file) => Mapped::Module { module, id: id.0, bias: address.wrapping_sub(in_file) },
                     None => Mapped::NoFile,

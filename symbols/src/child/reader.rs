@@ -22,11 +22,28 @@ pub(super) struct Reader {
     elf: Elf,
     /// Headers of the debug file.
     debug: Option<Elf>,
-    /// Best first; the flag: it is the debug file.
-    sources: Vec<(Source<'static>, bool)>,
+    /// Best first.
+    sources: Vec<Place>,
     symbolizer: Symbolizer,
     /// Kept open: the sources name them by number.
     _files: Vec<File>,
+}
+
+/// Where names are.
+struct Place {
+    source: Source<'static>,
+    /// In the DWARF, not in the symbol table.
+    dwarf: bool,
+    /// In the debug file.
+    debug: bool,
+}
+
+impl Place {
+    fn new(file: &File, dwarf: bool, debug: bool) -> Self {
+        let mut elf = ElfSource::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        elf.debug_syms = dwarf;
+        Self { source: Source::Elf(elf), dwarf, debug }
+    }
 }
 
 impl Reader {
@@ -39,15 +56,15 @@ impl Reader {
         let debug = if elf.has_dwarf { None } else { separate::find(&file, &elf, path, debug_dirs) };
         let mut sources = Vec::new();
         if elf.has_dwarf {
-            sources.push((source(&file, true), false));
+            sources.push(Place::new(&file, true, false));
         }
         if let Some((file, elf)) = &debug {
-            sources.push((source(file, elf.has_dwarf), true));
+            sources.push(Place::new(file, elf.has_dwarf, true));
             if elf.has_dwarf {
-                sources.push((source(file, false), true));
+                sources.push(Place::new(file, false, true));
             }
         }
-        sources.push((source(&file, false), false));
+        sources.push(Place::new(&file, false, false));
         let symbolizer = Symbolizer::builder()
             .enable_demangling(false)
             .enable_auto_reload(false)
@@ -67,29 +84,29 @@ impl Reader {
         let mut names = vec![Vec::new(); offsets.len()];
         let mut open: Vec<(usize, u64)> = Vec::with_capacity(offsets.len());
         for (i, offset) in offsets.iter().enumerate() {
-            let address = self.elf.address(*offset);
-            if self.elf.is_debug_file && address.and_then(|address| self.elf.code_at(address)).is_none() {
-                return Err(format!("the debug file has no code at offset {offset:#x} of the program; the program itself is needed"));
-            }
-            open.extend(address.map(|address| (i, address)));
+            open.extend(self.elf.address(*offset).map(|address| (i, address)));
         }
+        self.check_layout(offsets, &open)?;
         let mut error = None;
         let mut worked = false;
-        for (source, is_debug) in &self.sources {
+        for source in &self.sources {
             if open.is_empty() {
                 break;
             }
             let addresses: Vec<u64> = open.iter().map(|(_, address)| *address).collect();
-            match self.symbolizer.symbolize(source, Input::VirtOffset(&addresses)) {
+            match self.symbolizer.symbolize(&source.source, Input::VirtOffset(&addresses)) {
                 Ok(symbols) => {
                     worked = true;
-                    let elf = self.debug.as_ref().filter(|_| *is_debug).unwrap_or(&self.elf);
+                    let elf = self.debug.as_ref().filter(|_| source.debug).unwrap_or(&self.elf);
                     for ((i, address), symbol) in open.iter().zip(&symbols) {
                         if let Symbolized::Sym(symbol) = symbol {
                             improve(&mut names[*i], functions(symbol, *address, elf));
                         }
                     }
-                    open.retain(|(i, _)| names[*i].last().is_none_or(|outermost| outermost.name.is_empty()));
+                    open.retain(|(i, _)| {
+                        let outermost = names[*i].last().map_or(&b""[..], |function| &function.name);
+                        outermost.is_empty() || (source.dwarf && !is_mangled(outermost))
+                    });
                 }
                 Err(why) => {
                     error.get_or_insert(why);
@@ -104,38 +121,60 @@ impl Reader {
             }
         }
     }
+
+    /// A debug file whose layout had to be worked out is good for offsets in its code. Frames that were guessed may lie elsewhere, but not many.
+    fn check_layout(&self, offsets: &[u64], addresses: &[(usize, u64)]) -> Result<(), String> {
+        let in_code = addresses.iter().filter(|(_, address)| self.elf.code_at(*address).is_some()).count();
+        if self.elf.is_debug_file && (offsets.len() - in_code) * 8 > offsets.len() {
+            return Err(format!(
+                "of {} offsets of the program {in_code} are code in the debug file; the program itself is needed",
+                offsets.len()
+            ));
+        }
+        Ok(())
+    }
 }
 
-fn source(file: &File, dwarf: bool) -> Source<'static> {
-    let mut elf = ElfSource::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    elf.debug_syms = dwarf;
-    Source::Elf(elf)
-}
-
-/// What a further source says, where an earlier one said nothing or did not know the name.
+/// What a further source says, where an earlier one said nothing, or not the whole name of the outermost function: DWARF by GCC has but the
+/// last part of a name in an anonymous namespace, the symbol table has all of it.
 fn improve(have: &mut Vec<Function>, new: Vec<Function>) {
     match (have.last_mut(), new.last()) {
-        (Some(outermost), Some(named)) => outermost.name.clone_from(&named.name),
-        _ => have.extend(new),
+        (None, _) => have.extend(new),
+        (Some(have), Some(new)) => {
+            let whole = is_mangled(&new.name) && new.name.windows(have.name.len().max(1)).any(|part| part == have.name);
+            if have.name.is_empty() || whole {
+                have.name.clone_from(&new.name);
+            }
+        }
+        (Some(_), None) => {}
     }
+}
+
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
 }
 
 fn finish(functions: &mut Vec<Function>) {
     if functions.len() == 1 && functions[0].name.is_empty() {
         functions.clear();
     }
-    for function in functions.iter_mut().filter(|function| function.name.is_empty()) {
-        function.name = UNNAMED.into();
-    }
     if functions.len() > MOST_FUNCTIONS {
         functions.drain(MOST_FUNCTIONS - 1..functions.len() - 1);
     }
+    for function in functions {
+        function.name = match std::str::from_utf8(&function.name) {
+            Ok(name) if !name.is_empty() => demangle(name).into_bytes(),
+            _ => UNNAMED.into(),
+        };
+    }
 }
 
-/// Innermost first. blazesym's order is outermost first, and each one's line is the place inside that function already.
+/// Innermost first, names as they are in the file. blazesym's order is outermost first, and each one's line is the place inside that function already.
 fn functions(symbol: &Sym<'_>, address: u64, elf: &Elf) -> Vec<Function> {
-    // A symbol without a size reaches to the next one, even over the end of its section: .plt would be `_init`.
-    if symbol.size.is_none() && symbol.addr != address && !elf.code_at(address).is_some_and(|r| r.contains(&symbol.addr)) {
+    // A symbol without a size reaches to the next one, even over the end of its section: .plt would be `_init`. Functions in several pieces
+    // have no size either; their address is 0.
+    let guessed = symbol.size.is_none() && symbol.addr != 0 && symbol.addr != address;
+    if guessed && !elf.code_at(address).is_some_and(|section| section.contains(&symbol.addr)) {
         return Vec::new();
     }
     let outer = symbol.code_info.as_deref();
@@ -151,8 +190,7 @@ fn functions(symbol: &Sym<'_>, address: u64, elf: &Elf) -> Vec<Function> {
 }
 
 fn function(name: &str, place: Option<&CodeInfo<'_>>) -> Function {
-    let name = if name.is_empty() { String::new() } else { demangle(name) };
-    let mut function = Function { name: name.into_bytes(), ..Function::default() };
+    let mut function = Function { name: name.into(), ..Function::default() };
     if let Some(place) = place {
         let path = place.to_path();
         let path = path.as_os_str().as_bytes();

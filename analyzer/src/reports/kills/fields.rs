@@ -28,6 +28,10 @@ pub fn json(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result
         let mut object = common(story, record, &clock);
         let sender = Party::sender(record, story.processes);
         object.insert("sender".to_owned(), sender.map_or(Value::Null, |party| party.json(session)));
+        let (stack, status) =
+            story.stacks.as_ref().map_or((Value::Null, Value::Null), |stacks| stacks.borrow_mut().json(record));
+        object.insert("sender_stack".to_owned(), stack);
+        object.insert("sender_stack_status".to_owned(), status);
         object.insert("target".to_owned(), Party::target(record, story.processes).json(session));
         object.insert("outcome".to_owned(), outcome(story, record).into());
         line(out, &Value::Object(object).to_string())?;

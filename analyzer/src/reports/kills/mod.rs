@@ -6,8 +6,10 @@
 mod fields;
 mod party;
 mod sentence;
+mod stacks;
 mod text;
 
+use std::cell::RefCell;
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
@@ -15,6 +17,7 @@ use rayon::prelude::*;
 use systape_format::model::{Dict, Family, GapCause, SignalEvent, Task};
 use systape_format::reader::{Segment, Tape};
 
+use self::stacks::SenderStacks;
 use super::{Context, clock};
 use crate::args::Format;
 use crate::config::Config;
@@ -38,6 +41,8 @@ struct Story<'a> {
     life: bool,
     /// Nothing that touches the answer is missing.
     whole: bool,
+    /// Stacks of senders; None = not recorded, or not asked for.
+    stacks: Option<RefCell<SenderStacks<'a>>>,
 }
 
 impl Story<'_> {
@@ -66,7 +71,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let records = collect(&context, &processes, &mut findings);
     context.loss.findings.append(&mut findings);
     let whole = context.loss.complete();
-    let story = Story { context: &context, processes: &processes, records: &records, signals, life, whole };
+    let names = stacks::names(config, tape)?;
+    let stacks = names.as_ref().map(|names| RefCell::new(SenderStacks::new(tape, names)));
+    let story = Story { context: &context, processes: &processes, records: &records, signals, life, whole, stacks };
     let mut out = output::stdout()?;
     match config.format {
         Format::Text => text::print(&story, &mut out)?,
@@ -112,7 +119,7 @@ fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<Stri
             match part {
                 Ok((dict, events)) if !events.is_empty() => {
                     let calls: Vec<_> = dict.calls.iter().map(|call| context.book.get(*call)).collect();
-                    tracker.segment(events, &dict.tasks, &calls);
+                    tracker.segment(*at, events, &dict.tasks, &calls);
                 }
                 Ok(_) => {}
                 Err(error) => findings.push(format!("segment {at}: its signals cannot be read: {error}")),

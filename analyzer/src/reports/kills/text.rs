@@ -123,6 +123,11 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
         Some(party) => side(story, &party, "sender", &mut say)?,
         None => say("sender", nobody(record))?,
     }
+    if let Some(stacks) = &story.stacks {
+        for (nth, function) in stacks.borrow_mut().list(record).iter().enumerate() {
+            say(if nth == 0 { "  stack" } else { "" }, function)?;
+        }
+    }
     side(story, &Party::target(record, story.processes), "target", &mut say)?;
     if let Some(call) = record.sent.call.as_ref().filter(|_| record.sent.user().is_some()) {
         let mut args = Vec::new();

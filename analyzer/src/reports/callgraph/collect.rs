@@ -1,0 +1,307 @@
+//! Events with their stacks, segment by segment. Each segment is added up by the nodes of its own tree first: names and the trees of
+//! other segments come in once a distinct stack, not once an event.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use systape_abi::Abi;
+use systape_format::Error;
+use systape_format::model::{CallState, Dict, SegmentInfo, SignalKind, StackOf, StackStatus, Stacks, Task};
+use systape_format::reader::Segment;
+
+use super::super::Context;
+use crate::block::io::Io;
+use crate::calls::CallInfo;
+use crate::families;
+use crate::load::{OpenCalls, hole};
+use crate::loss::Hole;
+use crate::stacks::ending::Ending;
+use crate::stacks::forest::{Graft, Interner, NONE};
+use crate::stacks::graph::{Key, Stacked};
+use crate::stacks::options::Of;
+use crate::stacks::weight::Weight;
+
+/// Segments decoded at a time by each thread.
+const BATCH: usize = 2;
+
+/// Adds up the events of all segments that pass, `bytes`: and what calls moved; what is missing is added to the context's losses.
+pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
+    let mut all = Stacked::default();
+    let mut loss = std::mem::take(&mut context.loss);
+    let segments = match of {
+        Of::Syscall => context.candidates(),
+        _ => families::candidates(context),
+    };
+    let reader = Reader { context, of, bytes, min_dur: context.tape.session().stacks.min_dur };
+    for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
+        let parts: Vec<Part> = batch.par_iter().map(|at| reader.segment(*at)).collect();
+        for part in parts {
+            part.merge(&mut all);
+            loss.holes.extend(part.holes);
+            loss.findings.extend(part.findings);
+        }
+    }
+    if of == Of::Syscall
+        && let Some(open) = OpenCalls::read(context.tape)
+    {
+        let mut part = Part::default();
+        reader.rows(&mut part, &open.dict, &open.core, &open.time, &[]);
+        part.merge(&mut all);
+    }
+    context.loss = loss;
+    all
+}
+
+/// A stack in a segment: node of the innermost user and kernel frame, how it ends, whose.
+type Local = (Option<u32>, Option<u32>, Ending, u32);
+
+/// What was found in one segment.
+#[derive(Debug, Default)]
+struct Part {
+    stacks: Stacks,
+    unreadable: bool,
+    comms: Interner<Vec<u8>>,
+    sums: FxHashMap<Local, Weight>,
+    holes: Vec<Hole>,
+    findings: Vec<String>,
+}
+
+impl Part {
+    /// Adds the event at `row`, of a task with that name; `missing`: why it has no stack if it has none.
+    fn add(&mut self, of: StackOf, row: usize, comm: u32, weight: Weight, missing: Ending) {
+        let missing = if self.unreadable { Ending::Unreadable } else { missing };
+        let key = match self.stacks.of(of, row as u32) {
+            Some(stack) => (stack.user, stack.kernel, Ending::Status(stack.status), comm),
+            None => (None, None, missing, comm),
+        };
+        *self.sums.entry(key).or_default() += weight;
+    }
+
+    fn comm(&mut self, task: Option<&Task>) -> u32 {
+        // an empty name prints as not known
+        self.comms.id(&task.map(|task| task.comm.clone()).unwrap_or_default())
+    }
+
+    /// Numbers of the names of the segment's tasks.
+    fn comms(&mut self, dict: &Dict) -> Vec<u32> {
+        dict.tasks.iter().map(|task| self.comm(Some(task))).collect()
+    }
+
+    fn merge(&self, all: &mut Stacked) {
+        let comms: Vec<u32> = self.comms.values().iter().map(|comm| all.comms.id(comm)).collect();
+        let mut graft = Graft::new(&self.stacks);
+        let leaves = self.sums.keys().flat_map(|(user, kernel, ..)| [*user, *kernel]);
+        graft.all(&self.stacks, &mut all.forest, leaves.flatten());
+        for ((user, kernel, ending, comm), weight) in &self.sums {
+            let user = graft.node(&self.stacks, &mut all.forest, *user);
+            let kernel = graft.node(&self.stacks, &mut all.forest, *kernel);
+            // a status that promises frames without any is damage
+            let lying = user == NONE && kernel == NONE && *ending == Ending::Status(StackStatus::Complete);
+            let ending = if lying { Ending::NotStored } else { *ending };
+            all.add(Key { user, kernel, ending, comm: comms[*comm as usize] }, *weight);
+        }
+    }
+}
+
+struct Reader<'a> {
+    context: &'a Context<'a>,
+    of: Of,
+    /// What calls returned is needed.
+    bytes: bool,
+    min_dur: u64,
+}
+
+impl Reader<'_> {
+    fn segment(&self, at: usize) -> Part {
+        let segment = self.context.tape.segment(at);
+        let number = segment.info().segment;
+        let mut part = Part::default();
+        match segment.stacks() {
+            Ok(stacks) => part.stacks = stacks,
+            Err(error) => {
+                part.unreadable = true;
+                part.findings.push(format!("segment {number}: its stacks cannot be read: {error}"));
+            }
+        }
+        if let Err(error) = self.events(&segment, &mut part) {
+            let info: &SegmentInfo = segment.info();
+            match self.of {
+                Of::Syscall => part.holes.push(hole(&segment, info.rows, &error)),
+                of => part.findings.push(format!("segment {number}: its {} cannot be read: {error}", of.words())),
+            }
+        }
+        part
+    }
+
+    fn events(&self, segment: &Segment<'_>, part: &mut Part) -> Result<(), Error> {
+        let dict = segment.dict()?;
+        match self.of {
+            Of::Syscall => self.calls(segment, &dict, part),
+            Of::Cpu => self.samples(segment, &dict, part),
+            Of::Block => self.blocks(segment, &dict, part),
+            Of::Signal => self.signals(segment, &dict, part),
+            // times off the CPU span segments: they have a way of their own
+            Of::Wakeup | Of::OffCpu => self.wakeups(segment, &dict, part),
+        }
+    }
+
+    fn calls(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
+        let core = segment.core(dict)?;
+        let time = segment.time(dict, &core)?;
+        let args = if self.bytes { segment.args(&core)? } else { Default::default() };
+        self.rows(part, dict, &core, &time, &args.ret);
+        Ok(())
+    }
+
+    /// Calls of a segment, or those that are still open; `ret` may be empty.
+    fn rows(
+        &self,
+        part: &mut Part,
+        dict: &Dict,
+        core: &systape_format::model::Core,
+        time: &systape_format::model::Time,
+        ret: &[i64],
+    ) {
+        let filter = self.context.scope.segment(dict);
+        let comms = part.comms(dict);
+        let calls: Vec<(bool, bool)> = dict
+            .calls
+            .iter()
+            .map(|call| self.context.book.get(*call))
+            .map(|info| (info.is_exit, moves_bytes(&info)))
+            .collect();
+        for row in 0..core.call.len() {
+            let state = core.state[row];
+            // no one called the child's side of a clone
+            if state == CallState::CloneChild || !filter.core(core, row) || !filter.time(time, row) {
+                continue;
+            }
+            let (is_exit, moves) = calls[core.call[row] as usize];
+            let dur = core.dur[row];
+            let mut weight = Weight { count: 1, ..Weight::default() };
+            match state {
+                CallState::Complete => weight.time = dur,
+                CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore if !is_exit => {
+                    (weight.time, weight.open) = (dur, 1);
+                }
+                _ => weight.untimed = 1,
+            }
+            if moves && core.errno[row] == 0 {
+                weight.bytes = ret.get(row).and_then(|ret| u64::try_from(*ret).ok()).unwrap_or(0);
+            }
+            let short = state == CallState::Complete && dur < self.min_dur;
+            let missing = if short { Ending::Short } else { Ending::NotStored };
+            part.add(StackOf::Syscall, row, comms[core.task[row] as usize], weight, missing);
+        }
+    }
+
+    fn samples(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
+        let frequency = u64::from(self.context.tape.session().stacks.frequency);
+        let period = 1_000_000_000_u64.checked_div(frequency);
+        let samples = segment.samples(dict)?;
+        let comms = part.comms(dict);
+        let passing = self.passing(dict);
+        for (row, sample) in samples.iter().enumerate() {
+            let task = sample.task as usize;
+            if passing.get(task) != Some(&true) || !self.context.scope.at(sample.ts) || !self.on(sample.cpu) {
+                continue;
+            }
+            let untimed = u64::from(period.is_none());
+            let weight = Weight { count: 1, time: period.unwrap_or(0), untimed, ..Weight::default() };
+            part.add(StackOf::Sample, row, comms[task], weight, Ending::NotStored);
+        }
+        Ok(())
+    }
+
+    fn blocks(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
+        for (row, event) in segment.blocks(dict)?.iter().enumerate() {
+            let io = Io::new(event, dict);
+            if !io.passes(&self.context.scope) {
+                continue;
+            }
+            let latency = io.latency();
+            let weight = Weight {
+                count: 1,
+                time: latency.unwrap_or(0),
+                bytes: u64::from(event.bytes),
+                untimed: u64::from(latency.is_none()),
+                ..Weight::default()
+            };
+            // the stack is of who queued it, whoever it is blamed on
+            let comm = part.comm(io.origin);
+            part.add(StackOf::Block, row, comm, weight, Ending::NotStored);
+        }
+        Ok(())
+    }
+
+    fn signals(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
+        let passing = self.passing(dict);
+        for (row, event) in segment.signals(dict)?.iter().enumerate() {
+            let either = [event.sender, Some(event.target)].into_iter().flatten();
+            let passes = either.into_iter().any(|task| passing.get(task as usize) == Some(&true));
+            if event.kind != SignalKind::Generate || !passes || !self.context.scope.at(event.ts) {
+                continue;
+            }
+            let comm = part.comm(event.sender.and_then(|task| dict.tasks.get(task as usize)));
+            part.add(StackOf::Signal, row, comm, Weight { count: 1, ..Weight::default() }, Ending::NotStored);
+        }
+        Ok(())
+    }
+
+    fn wakeups(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
+        let passing = self.passing(dict);
+        for (row, event) in segment.wakeups(dict)?.iter().enumerate() {
+            let either = [event.waker, Some(event.wakee)].into_iter().flatten();
+            let passes = either.into_iter().any(|task| passing.get(task as usize) == Some(&true));
+            if !passes || !self.context.scope.at(event.ts) || !self.on(event.cpu) {
+                continue;
+            }
+            let comm = part.comm(event.waker.and_then(|task| dict.tasks.get(task as usize)));
+            part.add(StackOf::Wakeup, row, comm, Weight { count: 1, ..Weight::default() }, Ending::NotStored);
+        }
+        Ok(())
+    }
+
+    /// Which tasks of a segment pass.
+    fn passing(&self, dict: &Dict) -> Vec<bool> {
+        dict.tasks.iter().map(|task| self.context.scope.task(task)).collect()
+    }
+
+    fn on(&self, cpu: u32) -> bool {
+        self.context.scope.filters().cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&cpu).is_ok())
+    }
+}
+
+/// Whether what a call returns is how many bytes it moved.
+fn moves_bytes(info: &CallInfo) -> bool {
+    const CALLS: [&str; 28] = [
+        "read",
+        "readv",
+        "pread64",
+        "preadv",
+        "preadv2",
+        "write",
+        "writev",
+        "pwrite64",
+        "pwritev",
+        "pwritev2",
+        "recv",
+        "recvfrom",
+        "recvmsg",
+        "send",
+        "sendto",
+        "sendmsg",
+        "sendfile",
+        "sendfile64",
+        "splice",
+        "tee",
+        "vmsplice",
+        "copy_file_range",
+        "process_vm_readv",
+        "process_vm_writev",
+        "getrandom",
+        "mq_timedreceive",
+        "msgrcv",
+        "getdents64",
+    ];
+    info.abi != Abi::Unknown && CALLS.contains(&info.name.as_str())
+}

@@ -1,0 +1,308 @@
+//! Stacks added up: who called what, as a tree in perf report's layout, as folded stacks, as a flame graph.
+
+mod collect;
+mod offcpu;
+mod rows;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use systape_format::model::{Family, StackMode};
+use systape_format::reader::Tape;
+
+use super::{Context, losses};
+use crate::args::Format;
+use crate::config::Config;
+use crate::output::{self, line};
+use crate::render::num;
+use crate::run::{self, Verdict, complain};
+use crate::stacks::flame::Picture;
+use crate::stacks::folded;
+use crate::stacks::graph::{Graph, Stacked};
+use crate::stacks::names::Names;
+use crate::stacks::options::Of;
+use crate::stacks::recorded;
+use crate::stacks::text::{Left, View};
+use crate::stacks::weight::{Metric, Weight, percent};
+
+/// Prints what `config` asks for.
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let mut found = Found::read(config, tape, config.stacks.of)?;
+    let before = match &config.stacks.diff {
+        Some(path) => {
+            let tape = run::open(path)?;
+            // the same question to both
+            let before = Found::read(config, &tape, Some(found.of)).with_context(|| path.display().to_string())?;
+            before.tell(&tape, &path.display().to_string());
+            found.lost |= before.lost;
+            Some(folded::fold(&before.graph, before.depth(config)))
+        }
+        None => None,
+    };
+    let mut out = output::stdout()?;
+    if let Some(path) = &config.stacks.svg {
+        draw(config, tape, &found, before.clone(), path)?;
+    }
+    let mut told = false;
+    if config.stacks.folded {
+        print_folded(config, &found, before, &mut out)?;
+    } else if config.stacks.svg.is_none() {
+        match config.format {
+            Format::Text => {
+                text(config, tape, &found, &mut out)?;
+                told = true;
+            }
+            Format::Json | Format::Csv => rows::print(config, &found, &mut out)?,
+        }
+    }
+    out.flush()?;
+    if !told {
+        found.tell(tape, "");
+    }
+    Ok(Verdict { lost: found.lost, bad: false })
+}
+
+/// What was found in one tape.
+struct Found<'a> {
+    of: Of,
+    metric: Metric,
+    /// What else the tape has stacks of.
+    others: Vec<Of>,
+    stacked: Stacked,
+    total: Weight,
+    graph: Graph,
+    context: Context<'a>,
+    lost: bool,
+}
+
+impl<'a> Found<'a> {
+    fn read(config: &'a Config, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
+        let recorded = recorded::require(tape)?;
+        let kinds: Vec<Of> = Of::ALL.into_iter().filter(|of| recorded.contains(&of.events())).collect();
+        let of = choose(&kinds, of)?;
+        check(config, of)?;
+        let metric = config.stacks.metric.unwrap_or(of.metric());
+        if !of.has(metric) {
+            bail!("--metric {}: {} have none", metric.name(), of.words());
+        }
+        let mut context = Context::about(config, tape, families_of(config, of))?;
+        let stacked = match of {
+            Of::OffCpu => offcpu::collect(&mut context)?,
+            of => {
+                let all = matches!(config.format, Format::Json | Format::Csv);
+                collect::collect(&mut context, of, all || metric == Metric::Bytes)
+            }
+        };
+        let mut findings = Vec::new();
+        let dirs = &config.stacks.debug_dirs;
+        let names = Names::find(tape, || stacked.forest.places(), dirs, &mut findings)?;
+        findings.iter().for_each(|finding| complain(finding));
+        let graph = Graph::new(&stacked, &names, config.stacks.order, metric);
+        let others = kinds.into_iter().filter(|other| *other != of).collect();
+        let lost = !context.loss.complete();
+        Ok(Self { of, metric, others, total: stacked.total(), stacked, graph, context, lost })
+    }
+
+    fn depth(&self, config: &Config) -> usize {
+        config.stacks.max_depth.unwrap_or(usize::MAX)
+    }
+
+    /// Says on stderr what is missing, of `name` if there are two tapes.
+    fn tell(&self, tape: &Tape, name: &str) {
+        let lead = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        for text in self.context.loss.lines(tape.session(), losses::LOSS_LINES) {
+            complain(&format!("{lead}{text}"));
+        }
+    }
+
+    /// The total with its unit: `12.345 ms`, `4096 bytes`, `17 syscalls`.
+    fn total_text(&self) -> String {
+        let least = if self.lost || (self.metric == Metric::Time && self.total.open + self.total.untimed > 0) {
+            "at least "
+        } else {
+            ""
+        };
+        match self.metric {
+            Metric::Count => format!("{least}{}", few(self.total.count, "event")),
+            Metric::Bytes => format!("{least}{} bytes", self.total.bytes),
+            Metric::Time => {
+                let mut text = Vec::new();
+                num::millis(&mut text, self.total.time, 0, "");
+                format!("{least}{} ms", String::from_utf8_lossy(&text))
+            }
+        }
+    }
+}
+
+fn choose(kinds: &[Of], asked: Option<Of>) -> Result<Of> {
+    match (asked, kinds) {
+        (None, [first, ..]) => Ok(*first),
+        (Some(of), kinds) if kinds.contains(&of) => Ok(of),
+        (asked, kinds) => {
+            let names: Vec<_> = kinds.iter().map(|of| of.name()).collect();
+            let asked = asked.map_or("any", Of::words);
+            bail!("this tape has no stacks of {asked}; it has those of: {}", names.join(", "))
+        }
+    }
+}
+
+/// What these events cannot be narrowed by, said instead of ignored.
+fn check(config: &Config, of: Of) -> Result<()> {
+    let filters = &config.filters;
+    let calls = matches!(of, Of::Syscall | Of::OffCpu);
+    if filters.selects && !calls {
+        bail!("-e selects calls: stacks of {} cannot be narrowed by it", of.words());
+    }
+    if filters.failure && !matches!(of, Of::Syscall | Of::Block) {
+        bail!("--failure: {} do not fail", of.words());
+    }
+    if filters.longer_than.is_some() && !(calls || of == Of::Block) {
+        bail!("--duration: {} have none", of.words());
+    }
+    if filters.cpus.is_some() && matches!(of, Of::Block | Of::Signal) {
+        bail!("-C: {} are recorded without a CPU", of.words());
+    }
+    Ok(())
+}
+
+/// The families whose loss touches the answer.
+fn families_of(config: &Config, of: Of) -> &'static [Family] {
+    match of {
+        Of::Cpu => &[Family::Sample, Family::Stack],
+        Of::Syscall => &[Family::Syscall, Family::Stack],
+        Of::OffCpu if config.filters.selects => &[Family::Sched, Family::Syscall, Family::Stack],
+        Of::OffCpu | Of::Wakeup => &[Family::Sched, Family::Stack],
+        Of::Block => &[Family::Block, Family::Stack],
+        Of::Signal => &[Family::Signal, Family::Stack],
+    }
+}
+
+fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<File>) -> Result<()> {
+    const HEADING: &str = "Something is missing: every number is at least, and some stacks may be missing:";
+    losses::head(&found.context, HEADING, out)?;
+    line(out, &format!("# Stacks of {} by {}, {}", found.of.words(), found.metric.name(), order(config)))?;
+    if config.stacks.of.is_none() && !found.others.is_empty() {
+        let others: Vec<_> = found.others.iter().map(|of| of.name()).collect();
+        line(out, &format!("# (--of {}; this tape also has: {})", found.of.name(), others.join(", ")))?;
+    }
+    let mode = match tape.session().stacks.mode {
+        StackMode::None => "",
+        StackMode::FramePointers => ", user stacks by frame pointers: callers compiled without them are missing",
+        StackMode::Dwarf => ", user stacks by unwind information",
+    };
+    line(out, "#")?;
+    line(out, &format!("# Events: {} ({}){mode}", found.total.count, found.of.words()))?;
+    line(out, &format!("# Total (100%): {}", found.total_text()))?;
+    line(out, "#")?;
+    let view = View {
+        graph: &found.graph,
+        order: config.stacks.order,
+        min_percent: config.stacks.min_percent,
+        max_depth: found.depth(config),
+        roots: usize::try_from(config.max_events).unwrap_or(usize::MAX),
+    };
+    let left = view.print(out)?;
+    for text in footer(config, found, left) {
+        line(out, &format!("# {text}"))?;
+    }
+    Ok(())
+}
+
+fn order(config: &Config) -> &'static str {
+    use crate::stacks::graph::Order;
+    match config.stacks.order {
+        Order::Caller => "callers first",
+        Order::Callee => "callees first",
+    }
+}
+
+/// What the numbers above do not show.
+fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
+    let mut lines = Vec::new();
+    let total = &found.total;
+    if left.light > 0 {
+        let share = percent(left.weight, found.graph.total());
+        let below = if config.max_events == u64::MAX {
+            format!("each below {}% (--min-percent)", config.stacks.min_percent)
+        } else {
+            format!("below {}% (--min-percent) or past --max-events", config.stacks.min_percent)
+        };
+        lines.push(format!("Left out: {share:.2}% in {}, {below}", branches(left.light)));
+    }
+    if left.deep > 0 {
+        lines.push(format!("Cut: {} deeper than --max-depth", branches(left.deep)));
+    }
+    if found.metric == Metric::Time && total.open > 0 {
+        lines.push(format!("{} of them lasted longer than is known: what is known is counted", total.open));
+    }
+    if found.metric == Metric::Time && total.untimed > 0 {
+        lines.push(format!("{} of them: how long they took is not known, so they weigh nothing", total.untimed));
+    }
+    let endings = found.stacked.endings();
+    for (none, lead) in [(true, "No stack"), (false, "Stack ends early")] {
+        let of = endings.iter().filter(|((ending, empty), _)| *empty == none && (none || ending.early()));
+        let parts: Vec<String> =
+            of.clone().map(|((ending, _), count)| format!("{} ({count})", ending.words())).collect();
+        if !parts.is_empty() {
+            let sum: u64 = of.map(|(_, count)| count).sum();
+            let share = percent(sum, total.count);
+            lines.push(format!("{lead}: {} ({share:.2}%): {}", few(sum, "event"), parts.join("; ")));
+        }
+    }
+    lines
+}
+
+/// `1 event`, `2 events`.
+fn few(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn branches(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "branch" } else { "branches" })
+}
+
+fn print_folded(
+    config: &Config,
+    found: &Found<'_>,
+    before: Option<Vec<(String, u64)>>,
+    out: &mut BufWriter<File>,
+) -> Result<()> {
+    let stacks = folded::fold(&found.graph, found.depth(config));
+    match before {
+        None => folded::print(out, &stacks)?,
+        Some(before) => {
+            for (stack, before, after) in folded::both(before, stacks) {
+                line(out, &format!("{stack} {before} {after}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn draw(
+    config: &Config,
+    tape: &Tape,
+    found: &Found<'_>,
+    before: Option<Vec<(String, u64)>>,
+    path: &Path,
+) -> Result<()> {
+    let stacks = folded::fold(&found.graph, found.depth(config));
+    let session = tape.session();
+    let command: Vec<u8> = session.arguments.join(&b' ');
+    let picture = Picture {
+        title: format!("{} by {}", found.of.words(), found.metric.name()),
+        subtitle: Some(format!("{}; {}", found.total_text(), crate::render::words::escaped(&command))),
+        metric: found.metric,
+        waiting: found.metric == Metric::Time && matches!(found.of, Of::OffCpu | Of::Block),
+        order: config.stacks.order,
+    };
+    let mut bytes = Vec::new();
+    match before {
+        None => picture.draw(&stacks, &mut bytes)?,
+        Some(before) => picture.difference(&folded::both(before, stacks), &mut bytes)?,
+    }
+    // only a whole picture replaces what is there
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,128 @@
+//! Time off the CPU, by the stack with which the thread left it: from there until it came back, asleep or waiting for a CPU.
+
+use anyhow::Result;
+use systape_format::model::{Family, StackOf};
+
+use super::super::{Context, offcpu::selected};
+use crate::families::require;
+use crate::runs::decode::{Needs, Part};
+use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
+use crate::stacks::ending::Ending;
+use crate::stacks::forest::{Graft, NONE};
+use crate::stacks::graph::{Key, Stacked};
+use crate::stacks::weight::Weight;
+
+/// Adds up the times of all threads that pass.
+pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
+    require(context.tape, Family::Sched, "scheduler events")?;
+    let needs = Needs { calls: context.scope.filters().selects, stacks: true, ..Needs::default() };
+    let sink = OffCpu { context, stacked: Stacked::default(), away: Vec::new(), graft: None };
+    let fed = feed::feed(context, needs, context.scope.to, sink);
+    let (stacked, holes, findings) = (fed.tracker.sink.stacked, fed.holes, fed.findings);
+    context.loss.holes.extend(holes);
+    context.loss.findings.extend(findings);
+    Ok(stacked)
+}
+
+/// A thread that is off the CPU, or may be soon.
+#[derive(Clone, Copy, Debug, Default)]
+struct Away {
+    /// With which stack it left: user and kernel node.
+    left: Option<(u32, u32, Ending)>,
+    /// Time so far that is inside `--time`, ns; None: no interval yet.
+    time: Option<u64>,
+    /// All of it.
+    length: u64,
+    /// It lasts longer than is known.
+    open: bool,
+    /// Where in its program it was when it left.
+    doing: Doing,
+}
+
+struct OffCpu<'a> {
+    context: &'a Context<'a>,
+    stacked: Stacked,
+    away: Vec<Away>,
+    /// Position of the segment whose nodes are known, and their numbers.
+    graft: Option<(usize, Graft)>,
+}
+
+impl OffCpu<'_> {
+    fn slot(&mut self, slot: Slot) -> &mut Away {
+        if slot >= self.away.len() {
+            self.away.resize(slot + 1, Away::default());
+        }
+        &mut self.away[slot]
+    }
+
+    /// The stretch is over: counts it if it passes.
+    fn back(&mut self, thread: &Thread, slot: Slot, interval: &Interval) {
+        let away = std::mem::take(&mut self.away[slot]);
+        let (Some(time), Some((user, kernel, ending))) = (away.time, away.left) else { return };
+        let scope = &self.context.scope;
+        let filters = scope.filters();
+        let whole = Interval { doing: away.doing, ..*interval };
+        if filters.longer_than.is_some_and(|least| away.length <= least)
+            || filters.cpus.as_ref().is_some_and(|cpus| cpus.binary_search(&interval.cpu).is_err())
+            || !selected(self.context, &whole)
+            || !scope.task(&thread.task)
+        {
+            return;
+        }
+        let comm = self.stacked.comms.id(&thread.task.comm);
+        let weight = Weight { count: 1, time, open: u64::from(away.open), ..Weight::default() };
+        self.stacked.add(Key { user, kernel, ending, comm }, weight);
+    }
+}
+
+impl Sink for OffCpu<'_> {
+    fn left(&mut self, slot: Slot, part: &Part, row: u32) {
+        let left = match &part.stacks {
+            None => (NONE, NONE, Ending::Unreadable),
+            Some(stacks) => {
+                if self.graft.as_ref().is_none_or(|(at, _)| *at != part.at) {
+                    self.graft = Some((part.at, Graft::new(stacks)));
+                }
+                match (stacks.of(StackOf::Switch, row), &mut self.graft) {
+                    (Some(stack), Some((_, graft))) => {
+                        let mut node = |leaf| graft.node(stacks, &mut self.stacked.forest, leaf);
+                        (node(stack.user), node(stack.kernel), Ending::Status(stack.status))
+                    }
+                    _ => (NONE, NONE, Ending::NotStored),
+                }
+            }
+        };
+        *self.slot(slot) = Away { left: Some(left), ..Away::default() };
+    }
+
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        let from = self.context.scope.from;
+        let away = self.slot(slot);
+        if !keys::off_cpu(interval.state, true) {
+            // nothing of an earlier stretch may reach the next
+            *away = Away::default();
+            return;
+        }
+        if away.left.is_none() {
+            let why = match interval.state {
+                State::Waiting(Why::Made | Why::New) => Ending::New,
+                State::Waiting(Why::Before) => Ending::Before,
+                _ if interval.began_before => Ending::Before,
+                _ => Ending::Unseen,
+            };
+            away.left = Some((NONE, NONE, why));
+        }
+        if away.length == 0 {
+            away.doing = interval.doing;
+        }
+        away.length += interval.len();
+        if interval.to > from && !interval.is_empty() {
+            let begin = interval.from.max(from);
+            away.time = Some(away.time.unwrap_or(0) + (interval.to - begin));
+            away.open |= interval.open() || begin > interval.from;
+        }
+        if !matches!(interval.end, End::Woken(_) | End::Step) {
+            self.back(&threads[slot], slot, interval);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `analyze diff`: the summaries of two tapes side by side, a line a syscall, what differs most first.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use super::losses::LOSS_LINES;
+use super::{Context, scheduling};
+use crate::args::{Format, SummaryMode};
+use crate::config::Config;
+use crate::families;
+use crate::loss::seconds;
+use crate::output::{self, line};
+use crate::render::num;
+use crate::render::table::{Fields, Table, millis};
+use crate::render::words::escaped;
+use crate::run::{self, Verdict, complain};
+use crate::runs::feed;
+use crate::summary::collect;
+
+/// Prints the difference between `tape` and the second of `config`.
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let path = config.second.as_deref().unwrap_or(&config.file);
+    let second = run::open(path)?;
+    let before = Side::read(config, tape, &config.file)?;
+    let after = Side::read(config, &second, path)?;
+    let rows = rows(&before, &after);
+    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    let mut out = output::stdout()?;
+    let complete = before.complete && after.complete;
+    match config.format {
+        Format::Text => text(&[&before, &after], &rows[..rows.len().min(limit)], &mut out)?,
+        Format::Json | Format::Csv => {
+            let fields = rows.iter().take(limit).map(|row| row.fields(complete));
+            scheduling::rows(config.format, &mut out, fields)?;
+            [&before, &after].into_iter().for_each(Side::tell);
+        }
+    }
+    out.flush()?;
+    Ok(Verdict { lost: !complete, bad: false })
+}
+
+/// One call of one tape.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    calls: u64,
+    errors: u64,
+    total: u64,
+    /// Some lasted longer than is known.
+    open: bool,
+}
+
+/// One tape.
+struct Side {
+    name: String,
+    /// By name and ABI.
+    sums: FxHashMap<(String, String), Sum>,
+    /// Its length, s.
+    length: String,
+    complete: bool,
+    loss: Vec<String>,
+}
+
+impl Side {
+    fn read(config: &Config, tape: &Tape, path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        families::require(tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
+        let mut context = Context::new(config, tape).with_context(|| name.clone())?;
+        let found = collect::collect(tape, &context.scope, &context.book, SummaryMode::Total, &context.candidates());
+        let mut sums: FxHashMap<(String, String), Sum> = FxHashMap::default();
+        for ((_, call), stats) in &found.stats {
+            let info = context.book.get(*call);
+            let sum = sums.entry((info.long_name.clone(), info.abi.to_string())).or_default();
+            sum.calls += stats.calls;
+            sum.errors += stats.errors;
+            sum.total = sum.total.saturating_add(u64::try_from(stats.total()).unwrap_or(u64::MAX));
+            sum.open |= stats.open > 0;
+        }
+        context.loss.holes.extend(found.holes);
+        let session = tape.session();
+        Ok(Self {
+            name,
+            sums,
+            length: seconds(feed::end(tape), session),
+            complete: context.loss.complete(),
+            loss: context.loss.lines(session, LOSS_LINES),
+        })
+    }
+
+    fn tell(&self) {
+        self.loss.iter().for_each(|text| complain(&format!("{}: {text}", self.name)));
+    }
+}
+
+/// A syscall in both tapes.
+struct Row {
+    name: String,
+    abi: String,
+    before: Sum,
+    after: Sum,
+}
+
+fn rows(before: &Side, after: &Side) -> Vec<Row> {
+    let mut keys: Vec<&(String, String)> = before.sums.keys().chain(after.sums.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let sum = |side: &Side, key: &(String, String)| side.sums.get(key).copied().unwrap_or_default();
+    let row = |key: &(String, String)| Row {
+        name: key.0.clone(),
+        abi: key.1.clone(),
+        before: sum(before, key),
+        after: sum(after, key),
+    };
+    let mut rows: Vec<Row> = keys.into_iter().map(row).collect();
+    // the sort is stable: equal differences stay in the order of names
+    let differs = |row: &Row| (row.after.total.abs_diff(row.before.total), row.after.calls.abs_diff(row.before.calls));
+    rows.sort_by_key(|row| std::cmp::Reverse(differs(row)));
+    rows
+}
+
+/// `+3`, `-3`, `0`.
+fn signed(before: u64, after: u64) -> String {
+    match after.cmp(&before) {
+        std::cmp::Ordering::Equal => "0".to_owned(),
+        std::cmp::Ordering::Greater => format!("+{}", after - before),
+        std::cmp::Ordering::Less => format!("-{}", before - after),
+    }
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let (a, b) = (&self.before, &self.after);
+        let total = |sum: &Sum| millis(sum.total, if sum.open { "≥" } else { "" });
+        let sign = match b.total.cmp(&a.total) {
+            std::cmp::Ordering::Less => "-",
+            std::cmp::Ordering::Equal => "",
+            std::cmp::Ordering::Greater => "+",
+        };
+        // the difference of a lower bound is neither more nor less than anything
+        let about = if a.open || b.open { "~" } else { "" };
+        let mut difference = Vec::new();
+        num::millis(&mut difference, b.total.abs_diff(a.total), 0, &format!("{about}{sign}"));
+        vec![
+            self.name.clone(),
+            a.calls.to_string(),
+            b.calls.to_string(),
+            signed(a.calls, b.calls),
+            a.errors.to_string(),
+            b.errors.to_string(),
+            signed(a.errors, b.errors),
+            total(a),
+            total(b),
+            String::from_utf8_lossy(&difference).into_owned(),
+        ]
+    }
+
+    fn fields(&self, complete: bool) -> Fields {
+        let (a, b) = (&self.before, &self.after);
+        let difference = |a: u64, b: u64| -> Value { json!(i128::from(b) - i128::from(a)) };
+        vec![
+            ("abi", self.abi.as_str().into()),
+            ("syscall", self.name.as_str().into()),
+            ("calls_before", a.calls.into()),
+            ("calls_after", b.calls.into()),
+            ("calls_diff", difference(a.calls, b.calls)),
+            ("errors_before", a.errors.into()),
+            ("errors_after", b.errors.into()),
+            ("errors_diff", difference(a.errors, b.errors)),
+            ("total_ns_before", a.total.into()),
+            ("total_ns_after", b.total.into()),
+            ("total_ns_diff", difference(a.total, b.total)),
+            ("at_least_before", a.open.into()),
+            ("at_least_after", b.open.into()),
+            ("complete", complete.into()),
+        ]
+    }
+}
+
+fn text(sides: &[&Side; 2], rows: &[Row], out: &mut BufWriter<File>) -> Result<()> {
+    for (side, name) in sides.iter().zip(["before", "after"]) {
+        let (mut calls, mut total) = (0_u64, 0_u64);
+        for sum in side.sums.values() {
+            calls += sum.calls;
+            total = total.saturating_add(sum.total);
+        }
+        let least = if side.complete { "" } else { "at least " };
+        let name = format!("{name}: {}", escaped(side.name.as_bytes()));
+        line(out, &format!("{name}, {} s: {least}{calls} calls, {} ms in them", side.length, millis(total, "")))?;
+        for lost in &side.loss {
+            line(out, &format!("  {lost}"))?;
+        }
+    }
+    line(out, "")?;
+    let columns = Table::default().word("syscall");
+    let columns = columns.number("calls").number("after").number("diff");
+    let columns = columns.number("errors").number("after").number("diff");
+    let mut table = columns.number("total ms").number("after").number("diff");
+    rows.iter().for_each(|row| table.row(row.cells()));
+    table.print(out)?;
+    Ok(())
+}

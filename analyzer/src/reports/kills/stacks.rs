@@ -1,0 +1,66 @@
+//! Where in its program a sender was.
+
+use anyhow::Result;
+use serde_json::Value;
+use systape_format::model::StackOf;
+use systape_format::reader::Tape;
+
+use crate::args::Format;
+use crate::config::Config;
+use crate::run::complain;
+use crate::signals::Record;
+use crate::stacks::lines::{Limits, StackLines};
+use crate::stacks::names::Names;
+use crate::stacks::recorded;
+
+/// The names for senders' stacks; None when they are not recorded or not printed.
+pub fn names(config: &Config, tape: &Tape) -> Result<Option<Names>> {
+    let printed = match config.format {
+        Format::Text => config.life.verbose,
+        Format::Json => true,
+        Format::Csv => false,
+    };
+    if !printed || !recorded::kinds(tape).contains(&StackOf::Signal) {
+        return Ok(None);
+    }
+    let mut findings = Vec::new();
+    let names = Names::find(tape, || recorded::places(tape), &config.stacks.debug_dirs, &mut findings)?;
+    findings.iter().for_each(|finding| complain(finding));
+    Ok(Some(names))
+}
+
+/// Reads the stacks of a segment when a signal of it is printed.
+pub struct SenderStacks<'a> {
+    tape: &'a Tape,
+    names: &'a Names,
+    /// The segment that was read last, by position.
+    last: Option<(usize, StackLines<'a>)>,
+}
+
+impl<'a> SenderStacks<'a> {
+    /// Stacks of `tape` with `names`.
+    pub fn new(tape: &'a Tape, names: &'a Names) -> Self {
+        Self { tape, names, last: None }
+    }
+
+    /// The functions of the sender's stack, the innermost first; empty when nobody sent it.
+    pub fn list(&mut self, record: &Record) -> Vec<String> {
+        self.of(record).map_or_else(Vec::new, |(lines, row)| lines.list(StackOf::Signal, row))
+    }
+
+    /// The same as JSON with its status; null when nobody sent it.
+    pub fn json(&mut self, record: &Record) -> (Value, Value) {
+        self.of(record).map_or((Value::Null, Value::Null), |(lines, row)| lines.json(StackOf::Signal, row))
+    }
+
+    fn of(&mut self, record: &Record) -> Option<(&mut StackLines<'a>, u32)> {
+        let (at, row) = record.sent.place.filter(|_| record.sender().is_some())?;
+        if self.last.as_ref().is_none_or(|(last, _)| *last != at) {
+            let mut findings = Vec::new();
+            let lines = StackLines::read(&self.tape.segment(at), self.names, Limits::default(), &mut findings);
+            findings.iter().for_each(|finding| complain(finding));
+            self.last = Some((at, lines));
+        }
+        self.last.as_mut().map(|(_, lines)| (lines, row))
+    }
+}

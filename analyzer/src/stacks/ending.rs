@@ -1,0 +1,103 @@
+//! Why a stack ends where it does, or why there is none, in words.
+
+use systape_format::model::StackStatus;
+
+/// How an event's stack ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ending {
+    /// As the recorder says.
+    Status(StackStatus),
+    /// It has more frames than are looked at.
+    TooLong,
+    /// The call was shorter than those whose stacks were asked for.
+    Short,
+    /// Nothing was stored for the event.
+    NotStored,
+    /// It was stored, and cannot be read.
+    Unreadable,
+    /// The thread was off the CPU before the recording began.
+    Before,
+    /// The thread had not been on a CPU yet.
+    New,
+    /// The thread left the CPU unseen.
+    Unseen,
+}
+
+impl Ending {
+    /// In JSON: `complete`, `frame-pointers`, `too-deep`, …
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status(status) => match status {
+                StackStatus::Absent => "absent",
+                StackStatus::Complete => "complete",
+                StackStatus::FramePointers => "frame-pointers",
+                StackStatus::TooDeep => "too-deep",
+                StackStatus::Cut => "cut",
+                StackStatus::NotResident => "not-resident",
+                StackStatus::NoUnwindInfo => "no-unwind-info",
+                StackStatus::BadMemory => "bad-memory",
+                StackStatus::NoFile => "no-file",
+                StackStatus::NoMapping => "no-mapping",
+                StackStatus::Jit => "jit",
+                StackStatus::OtherStack => "other-stack",
+                StackStatus::Late => "late",
+                StackStatus::Lost => "lost",
+                StackStatus::Failed => "failed",
+            },
+            Self::TooLong => "too-long",
+            Self::Short => "short",
+            Self::NotStored => "not-stored",
+            Self::Unreadable => "unreadable",
+            Self::Before => "began-before",
+            Self::New => "new",
+            Self::Unseen => "unseen",
+        }
+    }
+
+    /// Why, in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Status(status) => match status {
+                StackStatus::Absent => "kernel thread, interrupt, or only the kernel's part was asked for",
+                StackStatus::Complete => "complete",
+                StackStatus::FramePointers => "as far as frame pointers reach",
+                StackStatus::TooDeep => "more frames than are kept",
+                StackStatus::Cut => "larger than what was copied of it",
+                StackStatus::NotResident => "a page of the stack was not resident",
+                StackStatus::NoUnwindInfo => "no unwind information",
+                StackStatus::BadMemory => "stack or unwind information makes no sense",
+                StackStatus::NoFile => "file could not be opened",
+                StackStatus::NoMapping => "nothing known is mapped there",
+                StackStatus::Jit => "code made at run time",
+                StackStatus::OtherStack => "goes on on another stack",
+                StackStatus::Late => "recorder was too slow to unwind it",
+                StackStatus::Lost => "lost, no buffer or stack ring full",
+                StackStatus::Failed => "kernel could not give it",
+            },
+            Self::TooLong => "too many frames",
+            Self::Short => "call too short to have one taken",
+            Self::NotStored => "none was stored",
+            Self::Unreadable => "cannot be read",
+            Self::Before => "off the CPU before the recording began",
+            Self::New => "new thread, had not run yet",
+            Self::Unseen => "leaving the CPU was not seen",
+        }
+    }
+
+    /// Whether frames may be missing at the outer end, so that the last one is not where the thread began. By frame pointers that is
+    /// always so: it is said once, not on every stack.
+    pub fn early(self) -> bool {
+        match self {
+            Self::Status(status) => !status.is_complete() && status != StackStatus::FramePointers,
+            _ => true,
+        }
+    }
+
+    /// The pseudo frame that stands for what is missing; `empty`: everything is.
+    pub fn mark(self, empty: bool) -> Option<String> {
+        match empty {
+            true => Some(format!("[no stack: {}]", self.words())),
+            false => self.early().then(|| format!("[stack ends: {}]", self.words())),
+        }
+    }
+}

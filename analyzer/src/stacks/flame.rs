@@ -1,0 +1,97 @@
+//! Flame graphs, drawn by the crate inferno.
+
+use std::io::Write;
+
+use anyhow::{Context as _, Result, bail};
+use inferno::flamegraph::color::{BasicPalette, Palette};
+use inferno::flamegraph::{Direction, Options, from_lines};
+
+use super::graph::Order;
+use super::weight::Metric;
+
+/// What a picture says of itself.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// Heading.
+    pub title: String,
+    /// Line below it.
+    pub subtitle: Option<String>,
+    /// What widths are.
+    pub metric: Metric,
+    /// Time that is waited for something: blue, as off-CPU graphs are.
+    pub waiting: bool,
+    /// Innermost functions first are drawn from the top down.
+    pub order: Order,
+}
+
+impl Picture {
+    fn options(&self) -> Options<'static> {
+        let mut options = Options::default();
+        options.title.clone_from(&self.title);
+        options.subtitle.clone_from(&self.subtitle);
+        options.colors = Palette::Basic(if self.waiting { BasicPalette::Io } else { BasicPalette::Hot });
+        // the same tape gives the same bytes
+        options.deterministic = true;
+        options.no_sort = false;
+        if self.order == Order::Callee {
+            options.direction = Direction::Inverted;
+        }
+        (options.count_name, options.factor) = match self.metric {
+            Metric::Count => ("events".to_owned(), 1.0),
+            Metric::Time => ("ms".to_owned(), 1e-6),
+            Metric::Bytes => ("bytes".to_owned(), 1.0),
+        };
+        options
+    }
+
+    /// Draws folded stacks.
+    pub fn draw(&self, folded: &[(String, u64)], out: impl Write) -> Result<()> {
+        self.lines(folded.iter().map(|(stack, weight)| format!("{stack} {weight}")).collect(), out)
+    }
+
+    /// Draws the stacks of the second of two tapes, coloured by how they differ from the first: red is more, blue less.
+    pub fn difference(&self, both: &[(String, u64, u64)], out: impl Write) -> Result<()> {
+        self.lines(both.iter().map(|(stack, a, b)| format!("{stack} {a} {b}")).collect(), out)
+    }
+
+    fn lines(&self, lines: Vec<String>, out: impl Write) -> Result<()> {
+        if lines.is_empty() {
+            bail!("there is nothing to draw: no stack passes");
+        }
+        let mut options = self.options();
+        from_lines(&mut options, lines.iter().map(String::as_str), out).context("cannot draw the flame graph")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(metric: Metric) -> Picture {
+        Picture { title: "a < b".into(), subtitle: None, metric, waiting: true, order: Order::Caller }
+    }
+
+    #[test]
+    fn a_picture_has_every_function_and_is_always_the_same() {
+        let folded = [("app;main;read_[k]".to_owned(), 3), ("app;main;op<int> x".to_owned(), 1)];
+        let draw = |metric| {
+            let mut out = Vec::new();
+            picture(metric).draw(&folded, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = draw(Metric::Count);
+        for part in ["a &lt; b", "main (4 events, 100.00%)", "read (3 events, 75.00%)", "op&lt;int&gt; x (1 events"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(text, draw(Metric::Count));
+        assert!(picture(Metric::Time).draw(&[], Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_difference_says_how_much() {
+        let mut out = Vec::new();
+        picture(Metric::Count).difference(&[("a;b".into(), 10, 5), ("a;c".into(), 0, 5)], &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("-50.00%") && text.contains("+50.00%"), "{text}");
+    }
+}

@@ -1,0 +1,188 @@
+//! The stack of one event: lines below the event's own, as perf trace prints them, and a JSON array.
+
+use serde_json::{Value, json};
+use systape_format::model::{Attached, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, Stacks};
+use systape_format::reader::Segment;
+
+use super::ending::Ending;
+use super::forest::MAX_FRAMES;
+use super::label;
+use super::names::Names;
+use crate::args::Format;
+use crate::render::json::lossless;
+
+/// perf trace's indentation of a frame.
+const INDENT: &str = "                                       ";
+
+/// How much of a stack is shown, and which stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Functions at most.
+    pub max: usize,
+    /// Events with fewer are hidden.
+    pub min: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max: usize::MAX, min: 0 }
+    }
+}
+
+/// The stacks of one segment and the names for them.
+#[derive(Debug)]
+pub struct StackLines<'a> {
+    names: &'a Names,
+    limits: Limits,
+    stacks: Stacks,
+    /// What `names` calls each mapping.
+    mappings: Vec<Option<u32>>,
+    unreadable: bool,
+    /// Functions of frames that were printed, as text.
+    texts: Vec<Option<Box<[String]>>>,
+}
+
+impl<'a> StackLines<'a> {
+    /// None at all: of events that no segment holds.
+    pub fn none(names: &'a Names, limits: Limits) -> Self {
+        Self::new(names, limits, Stacks::default(), false)
+    }
+
+    /// Those of `segment`; that they cannot be read is told in `findings` and on each event.
+    pub fn read(segment: &Segment<'_>, names: &'a Names, limits: Limits, findings: &mut Vec<String>) -> Self {
+        match segment.stacks() {
+            Ok(stacks) => Self::new(names, limits, stacks, false),
+            Err(error) => {
+                findings.push(format!("segment {}: its stacks cannot be read: {error}", segment.info().segment));
+                Self::new(names, limits, Stacks::default(), true)
+            }
+        }
+    }
+
+    fn new(names: &'a Names, limits: Limits, stacks: Stacks, unreadable: bool) -> Self {
+        let mappings = stacks.mappings.iter().map(|mapping| names.mapping(mapping)).collect();
+        let texts = vec![None; stacks.frames.len()];
+        Self { names, limits, stacks, mappings, unreadable, texts }
+    }
+
+    /// Whether events with short stacks are hidden.
+    pub fn limited(&self) -> bool {
+        self.limits.min > 0
+    }
+
+    /// Whether the stack of an event has as many functions as are asked for.
+    pub fn passes(&mut self, of: StackOf, row: u32) -> bool {
+        if self.limits.min == 0 {
+            return true;
+        }
+        let (frames, _) = self.frames(of, row);
+        let mut functions = 0;
+        for frame in frames {
+            functions += self.functions(frame).len();
+        }
+        functions >= self.limits.min
+    }
+
+    /// The numbers of an event's frames, the innermost (of the kernel, if those were asked for) first, and how they end.
+    fn frames(&self, of: StackOf, row: u32) -> (Vec<u32>, Ending) {
+        let Some(attached) = self.stacks.of(of, row) else {
+            return (Vec::new(), if self.unreadable { Ending::Unreadable } else { Ending::NotStored });
+        };
+        let Attached { user, kernel, status, .. } = *attached;
+        let mut frames = Vec::new();
+        for leaf in [kernel, user] {
+            let mut next = leaf;
+            while let Some(node) = next.and_then(|at| self.stacks.nodes.get(at as usize)) {
+                if frames.len() == MAX_FRAMES {
+                    return (frames, Ending::TooLong);
+                }
+                frames.push(node.frame);
+                next = node.parent;
+            }
+        }
+        (frames, Ending::Status(status))
+    }
+
+    /// `main (/bin/app)` of each function of a frame.
+    fn functions(&mut self, at: u32) -> &[String] {
+        let Some(frame) = self.stacks.frames.get(at as usize) else { return &[] };
+        let (names, mappings, ids) = (self.names, &self.stacks.mappings, &self.mappings);
+        self.texts[at as usize].get_or_insert_with(|| {
+            let unknown = Mapping::default();
+            let mapping = mappings.get(frame.mapping as usize).unwrap_or(&unknown);
+            let id = ids.get(frame.mapping as usize).copied().flatten();
+            label::labels(names, id, mapping, frame).iter().map(|(_, label)| label.in_list()).collect()
+        })
+    }
+
+    /// The functions of an event's stack, the innermost first, and a line that says why it ends early or is not there.
+    pub fn list(&mut self, of: StackOf, row: u32) -> Vec<String> {
+        let (frames, ending) = self.frames(of, row);
+        let max = self.limits.max;
+        let mut lines = Vec::new();
+        for frame in &frames {
+            lines.extend_from_slice(self.functions(*frame));
+            if lines.len() > max {
+                // the end is not shown
+                lines.truncate(max);
+                return lines;
+            }
+        }
+        lines.extend(ending.mark(frames.is_empty()));
+        lines
+    }
+
+    /// Adds an event's stack to its line, which is the end of `out`.
+    pub fn add(&mut self, out: &mut Vec<u8>, format: Format, of: StackOf, row: u32) {
+        match format {
+            Format::Text => {
+                for text in self.list(of, row) {
+                    out.extend_from_slice(INDENT.as_bytes());
+                    out.extend_from_slice(text.as_bytes());
+                    out.push(b'\n');
+                }
+            }
+            Format::Json if out.ends_with(b"}\n") => {
+                out.truncate(out.len() - 2);
+                let (stack, status) = self.json(of, row);
+                out.extend_from_slice(format!(",\"stack\":{stack},\"stack_status\":{status}}}\n").as_bytes());
+            }
+            Format::Json | Format::Csv => {}
+        }
+    }
+
+    /// `stack` and `stack_status` of an event.
+    pub fn json(&self, of: StackOf, row: u32) -> (Value, Value) {
+        let (frames, ending) = self.frames(of, row);
+        let mut stack = Vec::new();
+        for at in frames {
+            self.objects(at, &mut stack);
+            if stack.len() >= self.limits.max {
+                stack.truncate(self.limits.max);
+                break;
+            }
+        }
+        (stack.into(), ending.name().into())
+    }
+
+    fn objects(&self, at: u32, into: &mut Vec<Value>) {
+        let Some(frame) = self.stacks.frames.get(at as usize) else { return };
+        let unknown = Mapping::default();
+        let mapping = self.stacks.mappings.get(frame.mapping as usize).unwrap_or(&unknown);
+        let id = self.mappings.get(frame.mapping as usize).copied().flatten();
+        for (function, label) in label::labels(self.names, id, mapping, frame) {
+            let text = |bytes: &[u8]| if bytes.is_empty() { Value::Null } else { lossless(bytes).into() };
+            into.push(json!({
+                "sym": function.map_or(Value::Null, |function| text(&function.name)),
+                "off": format!("{:#x}", frame.offset),
+                "module": lossless(&label.module),
+                "file": function.map_or(Value::Null, |function| text(&function.file)),
+                "line": function.map(|function| function.line).filter(|line| *line != 0),
+                "inlined": label.inlined,
+                "kernel": label.kernel,
+                "signal": frame.flags & FRAME_SIGNAL != 0,
+                "guessed": frame.flags & FRAME_GUESSED != 0,
+            }));
+        }
+    }
+}

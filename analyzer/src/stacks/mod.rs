@@ -1,0 +1,19 @@
+//! Stacks: from the trees of segments to one tree of the tape, to names, to call graphs.
+//!
+//! [`forest`] puts the trees of all segments together by where code came from, before any name is looked up: memory grows with the
+//! distinct frames, not with events. [`names`] knows what the tape says of places in code, [`label`] what a frame is called, [`graph`] adds
+//! up by these, [`text`], [`folded`] and [`flame`] print the result. [`lines`] prints one stack. [`recorded`] says what a tape has.
+
+pub mod debug_files;
+pub mod ending;
+pub mod flame;
+pub mod folded;
+pub mod forest;
+pub mod graph;
+pub mod label;
+pub mod lines;
+pub mod names;
+pub mod options;
+pub mod recorded;
+pub mod text;
+pub mod weight;

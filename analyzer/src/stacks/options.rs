@@ -1,0 +1,197 @@
+//! What callgraph and listings with stacks are asked beside the filters.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use systape_format::model::StackOf;
+
+use super::graph::Order;
+use super::lines::Limits;
+use super::weight::Metric;
+use crate::args::{Args, Format};
+use crate::config::Report;
+
+/// What a call graph is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Of {
+    /// CPU samples.
+    Cpu,
+    /// Syscalls, by their caller.
+    Syscall,
+    /// Time off the CPU, by where the thread left it.
+    #[value(name = "offcpu")]
+    OffCpu,
+    /// Block I/Os, by who queued them.
+    Block,
+    /// Signals, by their sender.
+    Signal,
+    /// Wake-ups, by the waker.
+    Wakeup,
+}
+
+impl Of {
+    /// All, the one that is taken if nothing is said first.
+    pub const ALL: [Self; 6] = [Self::Cpu, Self::Syscall, Self::OffCpu, Self::Block, Self::Signal, Self::Wakeup];
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Syscall => "syscall",
+            Self::OffCpu => "offcpu",
+            Self::Block => "block",
+            Self::Signal => "signal",
+            Self::Wakeup => "wakeup",
+        }
+    }
+
+    /// Its events, in the plural.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU samples",
+            Self::Syscall => "syscalls",
+            Self::OffCpu => "switches off the CPU",
+            Self::Block => "block I/Os",
+            Self::Signal => "signals",
+            Self::Wakeup => "wake-ups",
+        }
+    }
+
+    /// The events that hold its stacks.
+    pub fn events(self) -> StackOf {
+        match self {
+            Self::Cpu => StackOf::Sample,
+            Self::Syscall => StackOf::Syscall,
+            Self::OffCpu => StackOf::Switch,
+            Self::Block => StackOf::Block,
+            Self::Signal => StackOf::Signal,
+            Self::Wakeup => StackOf::Wakeup,
+        }
+    }
+
+    /// What percentages are of if nothing is said.
+    pub fn metric(self) -> Metric {
+        match self {
+            Self::Cpu | Self::OffCpu => Metric::Time,
+            Self::Syscall | Self::Block | Self::Signal | Self::Wakeup => Metric::Count,
+        }
+    }
+
+    /// Whether its events have that.
+    pub fn has(self, metric: Metric) -> bool {
+        match metric {
+            Metric::Count => true,
+            Metric::Time => !matches!(self, Self::Signal | Self::Wakeup),
+            Metric::Bytes => matches!(self, Self::Syscall | Self::Block),
+        }
+    }
+}
+
+/// Settled values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// What the graph is of; None: what the tape has.
+    pub of: Option<Of>,
+    /// What percentages are of; None: what suits that.
+    pub metric: Option<Metric>,
+    /// Callers or callees first.
+    pub order: Order,
+    /// Least share that is printed, in percent.
+    pub min_percent: f64,
+    /// Functions of a stack at most; None: all.
+    pub max_depth: Option<usize>,
+    /// Folded stacks instead of a tree.
+    pub folded: bool,
+    /// A flame graph goes to this file.
+    pub svg: Option<PathBuf>,
+    /// The tape this one is compared with.
+    pub diff: Option<PathBuf>,
+    /// Where to look for files with symbols that the tape lacks.
+    pub debug_dirs: Vec<PathBuf>,
+    /// Listings print stacks.
+    pub listed: bool,
+    /// How much of them.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Settles what was typed for `report`.
+    pub fn resolve(args: &Args, report: Report) -> Result<Self> {
+        let graph = report == Report::Callgraph;
+        let own = [
+            ("--of", args.of.is_some()),
+            ("--metric", args.metric.is_some()),
+            ("--callee", args.callee),
+            ("--min-percent", args.min_percent.is_some()),
+            ("--max-depth", args.max_depth.is_some()),
+            ("--folded", args.folded),
+            ("--svg", args.svg.is_some()),
+            ("--diff", args.diff.is_some()),
+        ];
+        if let Some((option, _)) = own.iter().find(|(_, given)| *given && !graph) {
+            bail!("{option} belongs to 'analyze callgraph'");
+        }
+        let limited = args.max_stack.is_some() || args.min_stack.is_some();
+        let listed = args.call_graph.is_some() || limited;
+        if listed && report != Report::Calls {
+            bail!(
+                "--call-graph, --max-stack and --min-stack belong to the listing: 'analyze callgraph' adds up stacks"
+            );
+        }
+        if listed && args.format == Format::Csv {
+            bail!("--call-graph: CSV has no place for stacks; --format json has");
+        }
+        if listed && (args.summary || (args.errno_summary && !args.with_summary)) {
+            bail!("--call-graph is about the listing, and -s leaves it out; -S prints both");
+        }
+        let of_kills = report == Report::Kills && (args.verbose || args.format == Format::Json);
+        if !args.debug_dirs.is_empty() && !graph && !listed && !of_kills {
+            bail!(
+                "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"
+            );
+        }
+        if graph {
+            check(args)?;
+        }
+        let min_percent = args.min_percent.unwrap_or(0.5);
+        if !(0.0..=100.0).contains(&min_percent) {
+            bail!("--min-percent {min_percent}: a percentage is between 0 and 100");
+        }
+        if args.max_depth == Some(0) {
+            bail!("--max-depth 0 leaves nothing");
+        }
+        Ok(Self {
+            of: args.of,
+            metric: args.metric,
+            order: if args.callee { Order::Callee } else { Order::Caller },
+            min_percent,
+            max_depth: args.max_depth,
+            folded: args.folded,
+            svg: args.svg.clone(),
+            diff: args.diff.clone(),
+            debug_dirs: args.debug_dirs.clone(),
+            listed,
+            limits: Limits { max: args.max_stack.unwrap_or(usize::MAX), min: args.min_stack.unwrap_or(0) },
+        })
+    }
+}
+
+/// What the report cannot do, said instead of ignored.
+fn check(args: &Args) -> Result<()> {
+    if args.folded && args.format != Format::Text {
+        bail!("--folded is a form of its own: leave out --format");
+    }
+    if args.diff.is_some() && !args.folded && args.svg.is_none() {
+        bail!("--diff compares two tapes as --folded (two columns) or as --svg FILE: give one of them");
+    }
+    if let (Some(of), Some(metric)) = (args.of, args.metric)
+        && !of.has(metric)
+    {
+        bail!("--metric {}: {} have none", metric.name(), of.words());
+    }
+    if !args.by.is_empty() {
+        bail!("--by is not for 'analyze callgraph'");
+    }
+    Ok(())
+}

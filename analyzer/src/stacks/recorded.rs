@@ -1,0 +1,142 @@
+//! What stacks a tape has.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+use systape_format::header::BlockKind;
+use systape_format::model::{Frame, Mapping, StackOf, StackStatus};
+use systape_format::reader::Tape;
+
+use super::forest::Interner;
+use super::names::Names;
+
+/// The events of which `tape` may have stacks.
+pub fn kinds(tape: &Tape) -> Vec<StackOf> {
+    let mut kinds = tape.session().stacks.on.clone();
+    if kinds.is_empty() {
+        // the block that says so may be damaged
+        for at in 0..tape.segments().len() {
+            kinds.extend(tape.segment(at).stacks().unwrap_or_default().attached.iter().map(|attached| attached.of));
+            kinds.sort();
+            kinds.dedup();
+        }
+    }
+    kinds
+}
+
+/// Refuses a question about stacks when there are none.
+///
+/// # Errors
+/// There are none.
+pub fn require(tape: &Tape) -> Result<Vec<StackOf>> {
+    let kinds = kinds(tape);
+    if kinds.is_empty() {
+        bail!("this tape has no stacks: record them with 'record -g'");
+    }
+    Ok(kinds)
+}
+
+/// Distinct places in code.
+#[derive(Debug, Default)]
+pub struct Places {
+    mappings: Interner<Mapping>,
+    offsets: Vec<FxHashSet<u64>>,
+}
+
+impl Places {
+    /// Adds `frames` of `mappings`.
+    pub fn add(&mut self, mappings: &[Mapping], frames: &[Frame]) {
+        let ids: Vec<u32> = mappings.iter().map(|mapping| self.mappings.id(mapping)).collect();
+        self.offsets.resize_with(self.mappings.values().len(), FxHashSet::default);
+        for frame in frames {
+            if let Some(id) = ids.get(frame.mapping as usize) {
+                self.offsets[*id as usize].insert(frame.lookup());
+            }
+        }
+    }
+
+    /// Each mapping with its places, which are offsets as [`Frame::lookup`] gives them.
+    pub fn iter(&self) -> impl Iterator<Item = (&Mapping, &FxHashSet<u64>)> {
+        self.mappings.values().iter().zip(&self.offsets)
+    }
+}
+
+/// A mapping some of whose places have no name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unnamed {
+    /// Which.
+    pub mapping: Mapping,
+    /// How many places.
+    pub places: u64,
+    /// Why, if the tape says.
+    pub why: Option<String>,
+}
+
+/// Everything about stacks there is to know without looking at events.
+#[derive(Debug, Default)]
+pub struct Inventory {
+    /// Stacks by kind of event, by status.
+    pub stacks: BTreeMap<StackOf, BTreeMap<StackStatus, u64>>,
+    /// Distinct places in code.
+    pub places: u64,
+    /// Those with a name.
+    pub named: u64,
+    /// The others, by mapping, most first.
+    pub unnamed: Vec<Unnamed>,
+    /// Blocks that cannot be read.
+    pub unreadable: Vec<String>,
+}
+
+impl Inventory {
+    /// Reads the stacks and names of `tape`; None when it has none and was not asked for any.
+    pub fn read(tape: &Tape) -> Option<Self> {
+        let segments: Vec<usize> =
+            (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Stacks)).collect();
+        if segments.is_empty() && tape.session().stacks.on.is_empty() {
+            return None;
+        }
+        let mut all = Self::default();
+        let places = all.segments(tape, &segments);
+        let names = Names::read(tape, &mut all.unreadable);
+        for (mapping, offsets) in places.iter() {
+            let id = names.mapping(mapping);
+            let has = |offset: &&u64| names.has(id, **offset);
+            let named = offsets.iter().filter(has).count();
+            all.places += offsets.len() as u64;
+            all.named += named as u64;
+            if named < offsets.len() {
+                let why = names.failure(id).map(str::to_owned);
+                all.unnamed.push(Unnamed { mapping: mapping.clone(), places: (offsets.len() - named) as u64, why });
+            }
+        }
+        all.unnamed.sort_by_key(|unnamed| (std::cmp::Reverse(unnamed.places), unnamed.mapping.clone()));
+        Some(all)
+    }
+
+    fn segments(&mut self, tape: &Tape, segments: &[usize]) -> Places {
+        let mut places = Places::default();
+        for batch in segments.chunks(2 * rayon::current_num_threads().max(1)) {
+            let read: Vec<_> = batch.par_iter().map(|at| tape.segment(*at).stacks()).collect();
+            for stacks in read {
+                match stacks {
+                    Ok(stacks) => {
+                        places.add(&stacks.mappings, &stacks.frames);
+                        for attached in &stacks.attached {
+                            *self.stacks.entry(attached.of).or_default().entry(attached.status).or_default() += 1;
+                        }
+                    }
+                    Err(error) => self.unreadable.push(error.to_string()),
+                }
+            }
+        }
+        places
+    }
+}
+
+/// The places on all stacks of `tape`; what cannot be read is told where stacks are used.
+pub fn places(tape: &Tape) -> Places {
+    let segments: Vec<usize> = (0..tape.segments().len()).collect();
+    Inventory::default().segments(tape, &segments)
+}

@@ -1,0 +1,69 @@
+//! What a stack weighs: how many events, how long they took, how many bytes they moved.
+
+use std::ops::AddAssign;
+
+use clap::ValueEnum;
+
+/// Sums over events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Events.
+    pub count: u64,
+    /// ns.
+    pub time: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Events that lasted longer than is known; what is known is in `time`.
+    pub open: u64,
+    /// Events of which nothing of the time is known.
+    pub untimed: u64,
+}
+
+impl Weight {
+    /// The number `metric` is about.
+    pub fn of(&self, metric: Metric) -> u64 {
+        match metric {
+            Metric::Count => self.count,
+            Metric::Time => self.time,
+            Metric::Bytes => self.bytes,
+        }
+    }
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Self) {
+        // numbers of a tape may be anything
+        self.count = self.count.saturating_add(other.count);
+        self.time = self.time.saturating_add(other.time);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.open = self.open.saturating_add(other.open);
+        self.untimed = self.untimed.saturating_add(other.untimed);
+    }
+}
+
+/// What percentages are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Metric {
+    /// Events.
+    Count,
+    /// Their time.
+    Time,
+    /// Their bytes.
+    Bytes,
+}
+
+impl Metric {
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Time => "time",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// `part` of `all` in percent.
+pub fn percent(part: u64, all: u64) -> f64 {
+    100.0 * part as f64 / all.max(1) as f64
+}

@@ -1,0 +1,110 @@
+//! A segment's stacks in the order, and with the numbers, they have in the tape.
+//!
+//! Attached stacks are sorted by their events; then mappings, frames, nodes and distinct stacks are numbered as they are
+//! first used, the outermost frame of a stack first. So equal tapes come from equal recordings whatever the order of
+//! the rings, most columns are "the next one", and what no stack uses is not stored.
+
+use std::collections::HashMap;
+
+use crate::model::{Attached, Frame, Node, StackOf, StackStatus, Stacks};
+
+/// Of a thing that has no number yet.
+const NONE: u32 = u32::MAX;
+
+/// Ends of a stack: innermost user node, innermost kernel node, status.
+pub(crate) type Ends = (Option<u32>, Option<u32>, StackStatus);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Ordered {
+    /// As a reader gives them.
+    pub(crate) stacks: Stacks,
+    /// The distinct ones.
+    pub(crate) ends: Vec<Ends>,
+    /// Index into `ends` of each attached one.
+    pub(crate) end_ids: Vec<u32>,
+}
+
+/// Orders `stacks`, whose indices must have been checked. `position` gives the place of the event with an insertion id.
+pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> Ordered {
+    let at = |a: &Attached| Attached { row: position(a.of, a.row), ..*a };
+    let mut attached: Vec<Attached> = stacks.attached.iter().map(at).collect();
+    // Stable: of two stacks of one event the one that was pushed first is kept.
+    attached.sort_by_key(|a| (a.of, a.row));
+    attached.dedup_by_key(|a| (a.of, a.row));
+    let mut numbers = Numbers::new(stacks);
+    let mut known: HashMap<Ends, u32> = HashMap::new();
+    let (mut ends, mut end_ids) = (Vec::new(), Vec::with_capacity(attached.len()));
+    for a in &mut attached {
+        a.user = numbers.stack(a.user);
+        a.kernel = numbers.stack(a.kernel);
+        let end = (a.user, a.kernel, a.status);
+        end_ids.push(*known.entry(end).or_insert_with(|| {
+            ends.push(end);
+            ends.len() as u32 - 1
+        }));
+    }
+    let stacks = Stacks { attached, ..numbers.new };
+    Ordered { stacks, ends, end_ids }
+}
+
+/// New numbers by old ones, and what has them.
+struct Numbers<'a> {
+    old: &'a Stacks,
+    new: Stacks,
+    mappings: Vec<u32>,
+    frames: Vec<u32>,
+    nodes: Vec<u32>,
+    /// Of [`Self::stack`]: kept for its memory.
+    chain: Vec<u32>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(old: &'a Stacks) -> Self {
+        Self {
+            old,
+            new: Stacks::default(),
+            mappings: vec![NONE; old.mappings.len()],
+            frames: vec![NONE; old.frames.len()],
+            nodes: vec![NONE; old.nodes.len()],
+            chain: Vec::new(),
+        }
+    }
+
+    /// The new number of the stack that ends at node `leaf`.
+    fn stack(&mut self, leaf: Option<u32>) -> Option<u32> {
+        self.chain.clear();
+        let mut next = leaf;
+        // A parent is less than its child: this ends.
+        while let Some(node) = next.filter(|&node| self.nodes[node as usize] == NONE) {
+            self.chain.push(node);
+            next = self.old.nodes[node as usize].parent;
+        }
+        while let Some(node) = self.chain.pop() {
+            let Node { parent, frame } = self.old.nodes[node as usize];
+            let parent = parent.map(|parent| self.nodes[parent as usize]);
+            let frame = self.frame(frame);
+            self.nodes[node as usize] = self.new.nodes.len() as u32;
+            self.new.nodes.push(Node { parent, frame });
+        }
+        leaf.map(|leaf| self.nodes[leaf as usize])
+    }
+
+    fn frame(&mut self, old: u32) -> u32 {
+        if self.frames[old as usize] == NONE {
+            let frame = self.old.frames[old as usize];
+            let mapping = self.mapping(frame.mapping);
+            self.frames[old as usize] = self.new.frames.len() as u32;
+            self.new.frames.push(Frame { mapping, ..frame });
+        }
+        self.frames[old as usize]
+    }
+
+    fn mapping(&mut self, old: u32) -> u32 {
+        if self.mappings[old as usize] == NONE {
+            self.mappings[old as usize] = self.new.mappings.len() as u32;
+            self.new.mappings.push(self.old.mappings[old as usize].clone());
+        }
+        self.mappings[old as usize]
+    }
+}

@@ -1,0 +1,532 @@
+//! The mapped files: each known once, by its build id or inode, and opened when it is first heard of.
+//!
+//! How a file is opened, and checked to be the one that was mapped, is in [`super::open`]. Here is which files there are.
+
+use std::fs::File;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{Mapping, MappingKind};
+
+use super::Mapped;
+use super::exec_watch::ExecWatch;
+use super::open::{Opened, Opener, Refused, Stat, accept, without_deleted};
+use super::space::Backing;
+
+/// Most files known in a recording.
+const FILES_MAX: usize = 65_536;
+/// Most keys they are known by; without room a file is compared again each time it is seen.
+const KEYS_MAX: usize = 4 * FILES_MAX;
+/// Most times a file that could not be opened is tried again when it is mapped again.
+const ATTEMPTS_MAX: u32 = 16;
+/// Most inodes without a name remembered as no ELF files.
+const JIT_INODES_MAX: usize = 4096;
+
+/// A file of the recording: a dense number from 0, which never changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// What a file is known by. The path is part of it, because the tape names files by their paths.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    BuildId { build_id: Vec<u8>, path: Vec<u8> },
+    Inode { dev: u64, inode: u64, generation: u64, path: Vec<u8> },
+    Opened { stat: Stat, path: Vec<u8> },
+}
+
+#[derive(Debug)]
+enum State {
+    Open(File),
+    /// Closed to make room; can be opened again.
+    Closed,
+    /// Never opened, or lost: why.
+    Failed(String),
+}
+
+/// Where a file was last seen mapped, to open it (again) from there.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    pid: u32,
+    mapped: Mapped,
+}
+
+#[derive(Debug)]
+struct Entry {
+    mapping: Mapping,
+    state: State,
+    stat: Option<Stat>,
+    unlinked: bool,
+    attempts: u32,
+    used: u64,
+    source: Source,
+}
+
+/// How many files were met and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Known.
+    pub files: u64,
+    /// Of them, not opened.
+    pub failed: u64,
+    /// Not known, because there were too many.
+    pub over_limit: u64,
+}
+
+/// All files of a recording.
+#[derive(Debug)]
+pub struct Files {
+    entries: Vec<Entry>,
+    keys: FxHashMap<Key, FileId>,
+    jit_inodes: FxHashSet<(u64, u64)>,
+    open: Vec<FileId>,
+    open_max: usize,
+    clock: u64,
+    over_limit: u64,
+    opener: Opener,
+}
+
+impl Files {
+    /// Keeps at most `open_max` files open.
+    pub fn new(open_max: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            keys: FxHashMap::default(),
+            jit_inodes: FxHashSet::default(),
+            open: Vec::new(),
+            open_max: open_max.max(1),
+            clock: 0,
+            over_limit: 0,
+            opener: Opener::default(),
+        }
+    }
+
+    /// Half of the files this process may open, at most 4096.
+    pub fn default_open_max() -> usize {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: limit is a valid rlimit to write to.
+        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        (limit.rlim_cur / 2).clamp(16, 4096) as usize
+    }
+
+    /// What a mapping of a process is. A file is opened if it is not open yet: call this as soon as the mapping is known.
+    pub fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
+        let class = match classify(mapped) {
+            Class::Backing(backing) => return backing,
+            class => class,
+        };
+        // numbers of inodes with names are used again
+        if class == Class::Nameless && self.jit_inodes.contains(&(mapped.dev, mapped.inode)) {
+            return Backing::Jit;
+        }
+        let key = key_of(mapped);
+        if let Some(id) = self.keys.get(&key).copied()
+            && self.seen_again(id, pid, mapped, watch)
+        {
+            return Backing::File(id);
+        }
+        self.seen_first(key, class, pid, mapped, watch)
+    }
+
+    /// Notes that a known file was mapped again. False when it has become another by being written to.
+    fn seen_again(&mut self, id: FileId, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> bool {
+        let Some(entry) = self.entries.get_mut(id.0 as usize) else { return false };
+        if let State::Open(file) = &entry.state
+            && mapped.build_id.is_empty()
+            && Stat::of(file).ok() != entry.stat
+        {
+            self.spoil(id);
+            return false;
+        }
+        entry.source = Source { pid, mapped: mapped.clone() };
+        if matches!(entry.state, State::Failed(_)) && entry.attempts < ATTEMPTS_MAX {
+            entry.attempts += 1;
+            match self.open(pid, mapped, watch) {
+                Ok(opened) => self.opened(id, opened),
+                Err(refused) => self.refused(id, refused),
+            }
+        }
+        true
+    }
+
+    fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<Opened, Refused> {
+        let kept = || watch.candidates(mapped).find_map(|file| accept(file, mapped));
+        self.opener.open(pid, mapped).or_else(|refused| kept().ok_or(refused))
+    }
+
+    fn refused(&mut self, id: FileId, refused: Refused) {
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.state = State::Failed(refused.reason);
+            if refused.hangs {
+                entry.attempts = ATTEMPTS_MAX;
+            }
+        }
+    }
+
+    fn seen_first(&mut self, key: Key, class: Class, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
+        let opened = self.open(pid, mapped, watch);
+        if is_run_time_code(class, mapped, &opened) {
+            if class == Class::Nameless && mapped.inode != 0 {
+                if self.jit_inodes.len() >= JIT_INODES_MAX {
+                    self.jit_inodes.clear();
+                }
+                self.jit_inodes.insert((mapped.dev, mapped.inode));
+            }
+            return Backing::Jit;
+        }
+        let (path, _) = without_deleted(&mapped.path);
+        // the same file may be known by another key: /proc tells inodes where the side-band tells build ids
+        let canonical = match &opened {
+            Ok(opened) if !opened.ident.build_id.is_empty() => {
+                Some(Key::BuildId { build_id: opened.ident.build_id.clone(), path: path.to_vec() })
+            }
+            Ok(opened) => Some(Key::Opened { stat: opened.stat, path: path.to_vec() }),
+            Err(_) => None,
+        };
+        let known = canonical.as_ref().and_then(|canonical| self.keys.get(canonical)).copied();
+        let id = match known {
+            Some(id) => id,
+            None if self.entries.len() >= FILES_MAX => {
+                self.over_limit += 1;
+                return Backing::Unknown;
+            }
+            None => self.add(path, mapped),
+        };
+        for key in canonical.into_iter().chain([key]) {
+            if self.keys.len() < KEYS_MAX {
+                self.keys.insert(key, id);
+            }
+        }
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.source = Source { pid, mapped: mapped.clone() };
+        }
+        match opened {
+            Ok(opened) => self.opened(id, opened),
+            Err(refused) => self.refused(id, refused),
+        }
+        Backing::File(id)
+    }
+
+    fn add(&mut self, path: &[u8], mapped: &Mapped) -> FileId {
+        let id = FileId(self.entries.len() as u32);
+        let mapping =
+            Mapping { kind: MappingKind::Elf, build_id: mapped.build_id.clone(), path: path.to_vec(), upid: 0 };
+        self.entries.push(Entry {
+            mapping,
+            state: State::Closed,
+            stat: None,
+            unlinked: false,
+            attempts: 1,
+            used: 0,
+            source: Source::default(),
+        });
+        id
+    }
+
+    /// Keeps a file open, closing another when there are too many.
+    fn opened(&mut self, id: FileId, opened: Opened) {
+        self.clock += 1;
+        let Some(entry) = self.entries.get_mut(id.0 as usize) else { return };
+        if matches!(entry.state, State::Open(_)) {
+            return;
+        }
+        if entry.mapping.build_id.is_empty() {
+            entry.mapping.build_id = opened.ident.build_id;
+        }
+        entry.stat = Some(opened.stat);
+        entry.unlinked = opened.unlinked;
+        entry.used = self.clock;
+        entry.state = State::Open(opened.file);
+        self.open.push(id);
+        if self.open.len() > self.open_max {
+            self.close_one(id);
+        }
+    }
+
+    /// Closes the file that was used longest ago, but `keep`; one that could not be opened again only when there is no other.
+    fn close_one(&mut self, keep: FileId) {
+        let age = |id: &FileId| self.entries.get(id.0 as usize).map(|entry| (entry.unlinked, entry.used));
+        let oldest = self.open.iter().copied().filter(|id| *id != keep).min_by_key(age);
+        if let Some(id) = oldest {
+            self.close(id);
+        }
+    }
+
+    /// Closes a file that is no longer needed, so that its file system can be unmounted; [`Self::get`] opens it again if it is still there.
+    pub fn close(&mut self, id: FileId) {
+        if let Some(entry) = self.entries.get_mut(id.0 as usize)
+            && matches!(entry.state, State::Open(_))
+        {
+            entry.state = State::Closed;
+            self.open.retain(|open| *open != id);
+        }
+    }
+
+    /// What the tape says of a file.
+    pub fn mapping(&self, id: FileId) -> Option<&Mapping> {
+        self.entries.get(id.0 as usize).map(|entry| &entry.mapping)
+    }
+
+    /// The file, opened for reading.
+    ///
+    /// # Errors
+    /// Why there is none, in words. It may be there later, when it is mapped again.
+    pub fn get(&mut self, id: FileId) -> Result<&File, &str> {
+        self.clock += 1;
+        let at = id.0 as usize;
+        if let Some(entry) = self.entries.get_mut(at) {
+            entry.used = self.clock;
+            match &entry.state {
+                State::Closed => self.reopen(id),
+                // the same inode may have been written to
+                State::Open(file) if Stat::of(file).ok() != entry.stat => self.spoil(id),
+                State::Open(_) | State::Failed(_) => {}
+            }
+        }
+        match self.entries.get(at).map(|entry| &entry.state) {
+            Some(State::Open(file)) => Ok(file),
+            Some(State::Failed(reason)) => Err(reason),
+            Some(State::Closed) | None => Err("not open"),
+        }
+    }
+
+    /// Gives up a file whose contents are no longer those that were mapped.
+    fn spoil(&mut self, id: FileId) {
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.state = State::Failed("written to while it was recorded".into());
+            entry.attempts = ATTEMPTS_MAX;
+            self.open.retain(|open| *open != id);
+        }
+    }
+
+    fn reopen(&mut self, id: FileId) {
+        let Some(entry) = self.entries.get(id.0 as usize) else { return };
+        let (source, stat) = (entry.source.clone(), entry.stat);
+        let state = match self.opener.open(source.pid, &source.mapped) {
+            Ok(opened) if Some(opened.stat) == stat => return self.opened(id, opened),
+            Ok(_) => "written to while it was closed for want of descriptors".into(),
+            Err(refused) => format!("closed for want of descriptors, then {}", refused.reason),
+        };
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.state = State::Failed(state);
+        }
+    }
+
+    /// Number of files known; ids are below it.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// No file is known.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Why a file is not open; None = it is, or can be.
+    pub fn failure(&self, id: FileId) -> Option<&str> {
+        match &self.entries.get(id.0 as usize)?.state {
+            State::Failed(reason) => Some(reason),
+            State::Open(_) | State::Closed => None,
+        }
+    }
+
+    /// See [`Counts`].
+    pub fn counts(&self) -> Counts {
+        let failed = self.entries.iter().filter(|entry| matches!(entry.state, State::Failed(_))).count();
+        Counts { files: self.entries.len() as u64, failed: failed as u64, over_limit: self.over_limit }
+    }
+}
+
+/// What the name of a mapping says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Nothing that could be opened.
+    Backing(Backing),
+    /// A file with a name.
+    File,
+    /// A file without a name in any directory: memfd, System V shared memory.
+    Nameless,
+}
+
+fn classify(mapped: &Mapped) -> Class {
+    let path = &mapped.path[..];
+    if path == b"[vdso]" {
+        // 32-bit processes have another one, below 4 GiB
+        return Class::Backing(if mapped.end > 1 << 32 { Backing::Vdso } else { Backing::Unknown });
+    }
+    if path == b"[vsyscall]" {
+        return Class::Backing(Backing::Unknown);
+    }
+    let identity = mapped.inode != 0 || !mapped.build_id.is_empty();
+    if !identity || path.starts_with(b"[") || path == b"//anon" || path.starts_with(b"/dev/zero") {
+        return Class::Backing(Backing::Jit);
+    }
+    let nameless: [&[u8]; 4] = [b"/memfd:", b"/SYSV", b"/anon_hugepage", b"anon_inode:"];
+    if nameless.iter().any(|start| path.starts_with(start)) { Class::Nameless } else { Class::File }
+}
+
+/// Memory that a file only lends its pages to: no ELF file, and no name that will be there later.
+fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<Opened, Refused>) -> bool {
+    let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
+    let elf = !mapped.build_id.is_empty() || opened.as_ref().is_ok_and(|opened| opened.ident.elf);
+    match opened {
+        Ok(opened) => !elf && (gone || opened.unlinked),
+        Err(_) => !elf && class == Class::Nameless,
+    }
+}
+
+fn key_of(mapped: &Mapped) -> Key {
+    let path = without_deleted(&mapped.path).0.to_vec();
+    if mapped.build_id.is_empty() {
+        Key::Inode { dev: mapped.dev, inode: mapped.inode, generation: mapped.generation, path }
+    } else {
+        Key::BuildId { build_id: mapped.build_id.clone(), path }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    use super::*;
+
+    /// No process has this number: files are opened by their paths.
+    const NOBODY: u32 = u32::MAX;
+
+    fn mapped(path: &Path) -> Mapped {
+        let meta = fs::metadata(path).unwrap();
+        let path = path.as_os_str().as_bytes().to_vec();
+        Mapped { start: 0x1000, end: 0x2000, dev: meta.dev(), inode: meta.ino(), path, ..Mapped::default() }
+    }
+
+    fn see(files: &mut Files, mapped: &Mapped) -> FileId {
+        match files.see(NOBODY, mapped, &ExecWatch::none()) {
+            Backing::File(id) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn contents(files: &mut Files, id: FileId) -> Result<String, String> {
+        let mut text = String::new();
+        let mut file = files.get(id)?.try_clone().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        Ok(text)
+    }
+
+    #[test]
+    fn a_file_is_known_once_by_inode_and_build_id() {
+        let mut files = Files::new(10);
+        let exe = std::env::current_exe().unwrap();
+        let by_inode = mapped(&exe);
+        let first = see(&mut files, &by_inode);
+        let build_id = files.mapping(first).unwrap().build_id.clone();
+        assert_eq!(build_id.len(), 20);
+        let by_build_id = Mapped { dev: 0, inode: 0, build_id: build_id.clone(), ..by_inode.clone() };
+        assert_eq!(see(&mut files, &by_build_id), first);
+        assert_eq!(see(&mut files, &by_inode), first);
+        assert_eq!(files.len(), 1);
+        // another path is another mapping of the tape
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("copy");
+        fs::copy(&exe, &copy).unwrap();
+        assert_ne!(see(&mut files, &Mapped { build_id, ..mapped(&copy) }), first);
+    }
+
+    #[test]
+    fn names_tell_what_has_no_file() {
+        let mut files = Files::new(10);
+        let mut backing = |path: &str, inode, end| {
+            let mapped = Mapped { start: 0x1000, end, inode, path: path.into(), ..Mapped::default() };
+            files.see(NOBODY, &mapped, &ExecWatch::none())
+        };
+        let high = 0x7fff_0000_0000;
+        assert_eq!(backing("[vdso]", 0, high), Backing::Vdso);
+        assert_eq!(backing("[vdso]", 0, 0xf7f0_0000), Backing::Unknown);
+        for path in ["", "//anon", "[heap]", "[stack]", "[anon:jit]", "[uprobes]"] {
+            assert_eq!(backing(path, 0, high), Backing::Jit, "{path}");
+        }
+        for path in ["/dev/zero (deleted)", "/memfd:x (deleted)", "/SYSV00000000 (deleted)", "/anon_hugepage (deleted)"]
+        {
+            assert_eq!(backing(path, 7, high), Backing::Jit, "{path}");
+        }
+        // deleted, but it may have been a library
+        assert!(matches!(backing("/gone.so (deleted)", 7, high), Backing::File(_)));
+        assert_eq!(files.failure(FileId(0)), Some("deleted, and its process had ended before it could be opened"));
+        assert_eq!(files.mapping(FileId(0)).unwrap().path, b"/gone.so");
+    }
+
+    #[test]
+    fn the_file_used_longest_ago_is_closed_and_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(2);
+        let paths: Vec<_> = (0..4).map(|i| dir.path().join(i.to_string())).collect();
+        let ids: Vec<FileId> = paths
+            .iter()
+            .map(|path| {
+                fs::write(path, path.as_os_str().as_bytes()).unwrap();
+                see(&mut files, &mapped(path))
+            })
+            .collect();
+        assert_eq!(files.open, ids[2..]);
+        for _ in 0..3 {
+            for (path, id) in paths.iter().zip(&ids) {
+                assert_eq!(contents(&mut files, *id).as_deref(), Ok(path.to_str().unwrap()));
+                assert!(files.open.len() <= 2);
+            }
+        }
+        assert_eq!(files.counts(), Counts { files: 4, failed: 0, over_limit: 0 });
+        // closed, and another file by the time it is wanted
+        fs::remove_file(&paths[0]).unwrap();
+        assert!(
+            contents(&mut files, ids[0]).unwrap_err().starts_with("closed for want of descriptors, then not there")
+        );
+        // one that could not be opened again stays
+        fs::remove_file(&paths[3]).unwrap();
+        let held = mapped(&paths[1]);
+        files.entries[ids[3].0 as usize].unlinked = true;
+        for i in 0..5 {
+            let path = dir.path().join(format!("more{i}"));
+            fs::write(&path, "x").unwrap();
+            see(&mut files, &mapped(&path));
+        }
+        assert!(files.get(ids[3]).is_ok());
+        assert_eq!(see(&mut files, &held), ids[1]);
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_becomes_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "one").unwrap();
+        let mut files = Files::new(10);
+        let first = see(&mut files, &mapped(&path));
+        assert_eq!(see(&mut files, &mapped(&path)), first);
+        fs::write(&path, "another").unwrap();
+        let second = see(&mut files, &mapped(&path));
+        assert_ne!(first, second);
+        assert_eq!(contents(&mut files, first), Err("written to while it was recorded".into()));
+        assert_eq!(contents(&mut files, second).as_deref(), Ok("another"));
+        fs::write(&path, "and again").unwrap();
+        assert_eq!(contents(&mut files, second), Err("written to while it was recorded".into()));
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_opened_is_tried_when_it_is_mapped_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside) = (dir.path().join("file"), dir.path().join("aside"));
+        fs::write(&path, "x").unwrap();
+        let mapped = mapped(&path);
+        fs::rename(&path, &aside).unwrap();
+        let mut files = Files::new(10);
+        let id = see(&mut files, &mapped);
+        assert!(files.get(id).is_err());
+        fs::rename(&aside, &path).unwrap();
+        assert_eq!(see(&mut files, &mapped), id);
+        assert!(files.get(id).is_ok());
+        files.close(id);
+        assert!(files.open.is_empty());
+        assert!(files.get(id).is_ok());
+    }
+}

@@ -1,0 +1,395 @@
+//! Opens the file behind a mapping, whoever named it and wherever it lies.
+//!
+//! It is opened by what the kernel says is mapped (/proc/PID/map_files), then by its path as the process sees it, then by its path as we
+//! see it, then as the process's executable. Whatever was opened must be the file that was mapped: its build id is compared, or device
+//! and inode where there is none. Paths belong to the traced programs: nothing but a regular file is ever opened for reading. A file
+//! system that does not answer (NFS without its server, FUSE) keeps a thread of [`Opener`] waiting, not its caller.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::{Mapped, elf};
+
+/// How long a file may take to open. Local files take microseconds.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Most threads left waiting for files.
+const STUCK_MAX: usize = 8;
+
+/// What tells an opened file from another, and from itself after it was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stat {
+    dev: u64,
+    inode: u64,
+    size: u64,
+    mtime: (i64, u32),
+}
+
+/// The part of statx(2) that is used.
+struct Attributes {
+    stat: Stat,
+    regular: bool,
+    links: u32,
+}
+
+impl Stat {
+    /// Reads it from what the kernel knows, without asking a server.
+    ///
+    /// # Errors
+    /// Those of statx(2).
+    pub fn of(file: &File) -> io::Result<Self> {
+        attributes(file).map(|attributes| attributes.stat)
+    }
+}
+
+fn attributes(file: &File) -> io::Result<Attributes> {
+    let mut raw = MaybeUninit::<libc::statx>::zeroed();
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    // SAFETY: file is open, the path an empty string that ends with zero, raw has room for a statx.
+    let result =
+        unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, libc::STATX_BASIC_STATS, raw.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: zeroed is a valid statx, and the kernel has written to it.
+    let raw = unsafe { raw.assume_init() };
+    let stat = Stat {
+        dev: libc::makedev(raw.stx_dev_major, raw.stx_dev_minor),
+        inode: raw.stx_ino,
+        size: raw.stx_size,
+        mtime: (raw.stx_mtime.tv_sec, raw.stx_mtime.tv_nsec),
+    };
+    let regular = u32::from(raw.stx_mode) & libc::S_IFMT == libc::S_IFREG;
+    Ok(Attributes { stat, regular, links: raw.stx_nlink })
+}
+
+/// A file that was opened and is the one that was mapped.
+#[derive(Debug)]
+pub struct Opened {
+    /// For reading.
+    pub file: File,
+    /// As it was when opened.
+    pub stat: Stat,
+    /// Whether it is ELF, and its build id.
+    pub ident: elf::Ident,
+    /// No directory has it any more: it cannot be opened again by a path.
+    pub unlinked: bool,
+}
+
+/// Why a file was not opened.
+#[derive(Debug)]
+pub struct Refused {
+    /// In words.
+    pub reason: String,
+    /// Not to be tried again: it would wait again.
+    pub hangs: bool,
+}
+
+/// Opens files in a thread of its own.
+#[derive(Debug, Default)]
+pub struct Opener {
+    worker: Option<Worker>,
+    /// One clone for each thread: counts those that are left.
+    threads: Arc<()>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    jobs: Sender<(u32, Mapped)>,
+    results: Receiver<Result<Opened, Refused>>,
+}
+
+impl Opener {
+    /// Opens what a process has mapped.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+        self.run(PATIENCE, pid, mapped, open_mapped)
+    }
+
+    fn run(
+        &mut self,
+        patience: Duration,
+        pid: u32,
+        mapped: &Mapped,
+        open: fn(u32, &Mapped) -> Result<Opened, Refused>,
+    ) -> Result<Opened, Refused> {
+        if self.worker.is_none() {
+            self.worker = self.start(open);
+        }
+        let Some(worker) = &self.worker else {
+            let reason = "not tried: too many other files take too long to open".into();
+            return Err(Refused { reason, hangs: false });
+        };
+        let sent = worker.jobs.send((pid, mapped.clone())).is_ok();
+        if sent && let Ok(result) = worker.results.recv_timeout(patience) {
+            return result;
+        }
+        // left to wait; it ends when it notices that nobody listens
+        self.worker = None;
+        Err(Refused { reason: "its file system takes too long to open it".into(), hangs: true })
+    }
+
+    fn start(&self, open: fn(u32, &Mapped) -> Result<Opened, Refused>) -> Option<Worker> {
+        if Arc::strong_count(&self.threads) > STUCK_MAX {
+            return None;
+        }
+        let (jobs, todo) = bounded::<(u32, Mapped)>(1);
+        let (done, results) = bounded(1);
+        let counted = Arc::clone(&self.threads);
+        let work = move || {
+            let _counted = counted;
+            for (pid, mapped) in todo {
+                if done.send(open(pid, &mapped)).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("open".into()).spawn(work).ok()?;
+        Some(Worker { jobs, results })
+    }
+}
+
+/// A path without the kernel's " (deleted)", and whether it had that.
+pub fn without_deleted(path: &[u8]) -> (&[u8], bool) {
+    match path.strip_suffix(b" (deleted)") {
+        Some(path) => (path, true),
+        None => (path, false),
+    }
+}
+
+/// Opens the file behind a mapping.
+fn open_mapped(pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+    let mut failure = Failure::default();
+    let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end));
+    if let Some(opened) = failure.note(open_checked(&exact, mapped), false) {
+        return Ok(opened);
+    }
+    let (path, deleted) = without_deleted(&mapped.path);
+    // "//toolong" is no path, and neither is one without a slash
+    if path.starts_with(b"/") && !path.starts_with(b"//") {
+        let root = [format!("/proc/{pid}/root").as_bytes(), path].concat();
+        for (path, ours) in [(&root[..], false), (path, true)] {
+            if let Some(opened) = failure.note(open_checked(Path::new(OsStr::from_bytes(path)), mapped), ours) {
+                return Ok(opened);
+            }
+        }
+    }
+    let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+    if let Some(opened) = failure.note(open_checked(&exe, mapped), false) {
+        return Ok(opened);
+    }
+    Err(Refused { reason: failure.words(deleted), hangs: false })
+}
+
+/// Why a file was not opened: what was met on the way.
+#[derive(Debug, Default)]
+struct Failure {
+    replaced: bool,
+    irregular: bool,
+    denied: bool,
+    last: Option<io::Error>,
+}
+
+/// Why one try failed.
+#[derive(Debug)]
+enum Refusal {
+    /// Not the file that was mapped.
+    Other,
+    /// A directory, device, fifo, …
+    Irregular,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+impl Failure {
+    /// Takes a note of a failed try; `ours` = by a path as we see it, whose error says most.
+    fn note(&mut self, result: Result<Opened, Refusal>, ours: bool) -> Option<Opened> {
+        match result {
+            Ok(opened) => return Some(opened),
+            // /proc/PID/exe and a path in our own root are guesses
+            Err(Refusal::Other) => self.replaced |= ours,
+            Err(Refusal::Irregular) => self.irregular |= ours,
+            Err(Refusal::Io(e)) => {
+                self.denied |= matches!(e.kind(), io::ErrorKind::PermissionDenied);
+                if ours || self.last.is_none() {
+                    self.last = Some(e);
+                }
+            }
+        }
+        None
+    }
+
+    fn words(self, deleted: bool) -> String {
+        if self.replaced {
+            "replaced by another file".into()
+        } else if self.irregular {
+            "not a regular file any more".into()
+        } else if self.denied {
+            "it may not be read (CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH allow it)".into()
+        } else {
+            match self.last {
+                Some(e) if e.kind() != io::ErrorKind::NotFound => e.to_string(),
+                _ if deleted => "deleted, and its process had ended before it could be opened".into(),
+                _ => "not there, and its process had ended before it could be opened".into(),
+            }
+        }
+    }
+}
+
+fn open_checked(path: &Path, mapped: &Mapped) -> Result<Opened, Refusal> {
+    check(open_regular(path)?, mapped)
+}
+
+/// Opens a path for reading if it is a regular file. Opening a device can do things, and a fifo waits: so the path is opened
+/// without touching what it names, then that very file is.
+fn open_regular(path: &Path) -> Result<File, Refusal> {
+    let named = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path)?;
+    if !attributes(&named)?.regular {
+        return Err(Refusal::Irregular);
+    }
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+    Ok(OpenOptions::new().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", named.as_raw_fd()))?)
+}
+
+fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
+    let Attributes { stat, regular, links } = attributes(&file)?;
+    if !regular {
+        return Err(Refusal::Irregular);
+    }
+    let ident = elf::ident(&file);
+    let same = if mapped.build_id.is_empty() {
+        same_inode(mapped, &stat) && same_generation(mapped, &file)
+    } else {
+        ident.build_id == mapped.build_id
+    };
+    if same { Ok(Opened { file, stat, ident, unlinked: links == 0 }) } else { Err(Refusal::Other) }
+}
+
+/// A file opened by others, if it is the one that was mapped.
+pub fn accept(file: File, mapped: &Mapped) -> Option<Opened> {
+    check(file, mapped).ok()
+}
+
+/// overlayfs and btrfs show stat(2) another device than the kernel's own, one without a block device (major 0).
+fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
+    let differs = mapped.dev != stat.dev && libc::major(mapped.dev) != 0 && libc::major(stat.dev) != 0;
+    mapped.inode == stat.inode && !differs
+}
+
+/// File systems give the number of a deleted inode to the next file.
+fn same_generation(mapped: &Mapped, file: &File) -> bool {
+    /// _IOR('v', 1, long); the kernel writes an int.
+    const FS_IOC_GETVERSION: libc::Ioctl = 0x8008_7601u32 as libc::Ioctl;
+    let mut generation = 0i64;
+    // SAFETY: generation has room for a long; file systems that do not know the request fail.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION, &raw mut generation) };
+    mapped.generation == 0 || result != 0 || generation as u32 == mapped.generation as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    /// No process has this number.
+    const NOBODY: u32 = u32::MAX;
+
+    fn by_path(path: &Path) -> Mapped {
+        let path = path.as_os_str().as_bytes().to_vec();
+        Mapped { start: 0x1000, end: 0x2000, path, ..Mapped::default() }
+    }
+
+    fn reason(mapped: &Mapped) -> String {
+        open_mapped(NOBODY, mapped).unwrap_err().reason
+    }
+
+    #[test]
+    fn a_file_is_told_by_its_inode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "contents").unwrap();
+        let stat = Stat::of(&File::open(&path).unwrap()).unwrap();
+        let mapped = Mapped { dev: stat.dev, inode: stat.inode, ..by_path(&path) };
+        assert_eq!(open_mapped(NOBODY, &mapped).unwrap().stat, stat);
+        // a name that was deleted, and exists again
+        let deleted = Mapped { path: [&mapped.path[..], b" (deleted)"].concat(), ..mapped.clone() };
+        assert!(open_mapped(NOBODY, &deleted).is_ok());
+        let other = Mapped { inode: stat.inode + 1, ..mapped.clone() };
+        assert_eq!(reason(&other), "replaced by another file");
+        let other = Mapped { dev: libc::makedev(200, 1), ..mapped.clone() };
+        assert_eq!(reason(&other), "replaced by another file");
+        // what overlayfs shows
+        let overlay = Mapped { dev: libc::makedev(0, 99), ..mapped.clone() };
+        assert!(open_mapped(NOBODY, &overlay).is_ok());
+        let other = Mapped { build_id: vec![1; 20], ..mapped.clone() };
+        assert_eq!(reason(&other), "replaced by another file");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(reason(&mapped), "not there, and its process had ended before it could be opened");
+        assert_eq!(reason(&deleted), "deleted, and its process had ended before it could be opened");
+    }
+
+    #[test]
+    fn a_build_id_is_enough() {
+        let exe = std::env::current_exe().unwrap();
+        let build_id = elf::ident(&File::open(&exe).unwrap()).build_id;
+        assert!(!build_id.is_empty());
+        let mapped = Mapped { build_id, ..by_path(&exe) };
+        assert!(open_mapped(NOBODY, &mapped).unwrap().ident.elf);
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        // opening it for reading would wait for a writer
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for path in [&fifo, Path::new("/dev/null"), dir.path()] {
+            assert_eq!(reason(&Mapped { inode: 1, ..by_path(path) }), "not a regular file any more");
+        }
+        for path in ["//toolong", "relative", "", "[heap]"] {
+            assert!(reason(&Mapped { inode: 1, ..by_path(Path::new(path)) }).contains("not there"), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_hangs_keeps_a_thread_and_nobody_else() {
+        /// Like a server that does not answer, unless `start` is 0.
+        fn hang(_: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+            if mapped.start != 0 {
+                loop {
+                    thread::park();
+                }
+            }
+            Err(Refused { reason: "answered".into(), hangs: false })
+        }
+        let mut opener = Opener::default();
+        let quick = Mapped::default();
+        let slow = Mapped { start: 1, ..Mapped::default() };
+        for _ in 0..STUCK_MAX {
+            let patience = Duration::from_secs(60);
+            assert_eq!(opener.run(patience, 1, &quick, hang).unwrap_err().reason, "answered");
+            assert!(opener.run(Duration::from_millis(1), 1, &slow, hang).unwrap_err().hangs);
+        }
+        let refused = opener.run(Duration::from_secs(60), 1, &quick, hang).unwrap_err();
+        assert!(refused.reason.starts_with("not tried") && !refused.hangs);
+    }
+}

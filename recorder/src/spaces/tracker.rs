@@ -1,0 +1,322 @@
+//! All of it together, in the order it is to be used.
+//!
+//! Per pass: empty the stack ring, then [`Tracker::read`], then for each stack in order of time [`Tracker::apply_until`] and
+//! [`Tracker::find`]. Files are opened by `read`, whatever the time of their mapping.
+
+use std::collections::VecDeque;
+use std::fs;
+
+use rustc_hash::FxHashMap;
+
+use super::exec_watch::ExecWatch;
+use super::files::Files;
+use super::proc_maps;
+use super::sideband::{Event, EventKind, Sideband};
+use super::space::{Change, ChangeKind, Limits, Region, Spaces};
+use super::vdso::Vdso;
+use crate::clock;
+
+/// Most changes that wait for their time. A change takes about 80 bytes.
+const QUEUE_MAX: usize = 1 << 18;
+/// A process's maps are not read again more often than this, ns.
+const RESCAN_NS: u64 = 100_000_000;
+/// Most processes whose last reading is remembered.
+const RESCANS_MAX: usize = 4096;
+/// Most processes read again when records of the side-band were lost.
+const RESCAN_PIDS_MAX: usize = 4096;
+/// After lost records, all are not read again more often than this, ns.
+const RESCAN_ALL_NS: u64 = 1_000_000_000;
+
+/// How to track.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Bytes of the side-band's ring of each CPU.
+    pub ring_bytes: usize,
+    /// Use the side-band; without it there is only what /proc shows at a scan.
+    pub sideband: bool,
+    /// Keep executables open that are gone at once.
+    pub exec_watch: bool,
+    /// Most files kept open.
+    pub open_files: usize,
+    /// Most processes and regions.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            ring_bytes: 512 << 10,
+            sideband: true,
+            exec_watch: true,
+            open_files: Files::default_open_max(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What is missing, by kind. Where one is not 0, a frame may be unknown that would not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Side-band records that did not fit into a ring. Processes are read again from /proc afterwards.
+    pub records: u64,
+    /// When the last of them were lost, ns; 0 = none.
+    pub records_at: u64,
+    /// Records that could not be understood.
+    pub malformed: u64,
+    /// Changes applied before their time, because too many waited.
+    pub early: u64,
+    /// Changes that came after a later one had been applied.
+    pub late: u64,
+    /// Regions and processes over the limits.
+    pub dropped: u64,
+    /// Files over the limit.
+    pub files: u64,
+    /// Times that executables were not kept open because there were too many at once.
+    pub execs: u64,
+}
+
+/// Address spaces and files of the machine.
+#[derive(Debug)]
+pub struct Tracker {
+    sideband: Option<Sideband>,
+    watch: ExecWatch,
+    spaces: Spaces,
+    files: Files,
+    vdso: Vdso,
+    queue: VecDeque<Change>,
+    sorted: bool,
+    events: Vec<Event>,
+    applied: u64,
+    scanned: FxHashMap<u32, u64>,
+    rescan_all: bool,
+    rescanned_all: u64,
+    lost: Lost,
+}
+
+impl Tracker {
+    /// Opens what can be opened; the notes say what could not, and why.
+    pub fn open(config: &Config) -> (Self, Vec<String>) {
+        let mut notes = Vec::new();
+        let sideband = config.sideband.then(|| Sideband::open(config.ring_bytes));
+        let sideband = sideband.and_then(|opened| {
+            let explain = |e| format!("mappings are known from /proc only, those of short processes are not: {e}");
+            opened.map_err(|e| notes.push(explain(e))).ok()
+        });
+        let watch = if config.exec_watch { ExecWatch::open() } else { Ok(ExecWatch::none()) };
+        let watch = watch.unwrap_or_else(|e| {
+            notes.push(format!("executables deleted while they start may not be read: {e}"));
+            ExecWatch::none()
+        });
+        let this = Self {
+            sideband,
+            watch,
+            spaces: Spaces::new(config.limits),
+            files: Files::new(config.open_files),
+            vdso: Vdso::of_this_process(),
+            queue: VecDeque::new(),
+            sorted: true,
+            events: Vec::new(),
+            applied: 0,
+            scanned: FxHashMap::default(),
+            rescan_all: false,
+            rescanned_all: 0,
+            lost: Lost::default(),
+        };
+        (this, notes)
+    }
+
+    /// Whether new mappings are told as they happen.
+    pub fn has_sideband(&self) -> bool {
+        self.sideband.is_some()
+    }
+
+    /// Reads /proc/PID/maps of processes: once right after opening, for what was mapped before. Returns how many could be read.
+    pub fn scan(&mut self, pids: &[u32]) -> usize {
+        pids.iter().filter(|pid| self.scan_one(**pid)).count()
+    }
+
+    fn scan_one(&mut self, pid: u32) -> bool {
+        // As long as nothing was applied, what is there now counts as having been there from the beginning: what happened meanwhile is
+        // in the queue and is applied on top.
+        let time = if self.applied == 0 { 0 } else { clock::monotonic() };
+        let Ok(maps) = proc_maps::read(pid) else { return false };
+        let mut regions = Vec::with_capacity(maps.len());
+        for mapped in &maps {
+            let backing = self.files.see(pid, mapped, &self.watch);
+            regions.push(Region { start: mapped.start, end: mapped.end, pgoff: mapped.pgoff, backing });
+        }
+        self.push(Change { time, kind: ChangeKind::Scan { pid, regions } });
+        true
+    }
+
+    /// Takes in what happened since the last time, without waiting, and opens files that are new.
+    pub fn read(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        if let Some(sideband) = &mut self.sideband {
+            sideband.read(&mut events);
+        }
+        // after the side-band: whatever is mapped was executed before
+        self.watch.read();
+        for event in events.drain(..) {
+            self.take(event);
+        }
+        self.events = events;
+        self.rescan();
+        if self.queue.len() > QUEUE_MAX {
+            let early = self.queue.len() - QUEUE_MAX / 2;
+            self.sort();
+            self.lost.early += early as u64;
+            self.apply(early);
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let kind = match event.kind {
+            EventKind::Mmap { pid, mapped, .. } => {
+                let backing = self.files.see(pid, &mapped, &self.watch);
+                let region = Region { start: mapped.start, end: mapped.end, pgoff: mapped.pgoff, backing };
+                ChangeKind::Map { pid, region }
+            }
+            EventKind::Exec { pid } => ChangeKind::Exec { pid },
+            EventKind::Fork { is_thread: true, .. } => return,
+            EventKind::Fork { pid, ppid, .. } => ChangeKind::Fork { pid, ppid },
+            EventKind::Exit { pid, tid } if pid == tid => ChangeKind::Exit { pid },
+            EventKind::Exit { .. } => return,
+            EventKind::Lost { count } => {
+                self.lost.records += count;
+                self.lost.records_at = self.lost.records_at.max(event.time);
+                self.rescan_all = true;
+                return;
+            }
+        };
+        self.push(Change { time: event.time, kind });
+    }
+
+    fn push(&mut self, change: Change) {
+        if change.time < self.applied {
+            self.lost.late += 1;
+        }
+        self.sorted &= self.queue.back().is_none_or(|last| last.time <= change.time);
+        self.queue.push_back(change);
+    }
+
+    /// Reads from /proc what is no longer known to be right.
+    fn rescan(&mut self) {
+        for pid in self.spaces.take_full() {
+            self.rescan_one(pid);
+        }
+        let now = clock::monotonic();
+        if self.rescan_all && now.saturating_sub(self.rescanned_all) >= RESCAN_ALL_NS {
+            self.rescan_all = false;
+            self.rescanned_all = now;
+            let mut pids = proc_maps::pids();
+            pids.truncate(RESCAN_PIDS_MAX);
+            self.scan(&pids);
+        }
+    }
+
+    fn rescan_one(&mut self, pid: u32) -> bool {
+        let now = clock::monotonic();
+        if self.scanned.get(&pid).is_some_and(|last| now.saturating_sub(*last) < RESCAN_NS) {
+            return false;
+        }
+        if self.scanned.len() >= RESCANS_MAX {
+            self.scanned.retain(|_, last| now.saturating_sub(*last) < RESCAN_NS);
+        }
+        if self.scanned.len() < RESCANS_MAX {
+            self.scanned.insert(pid, now);
+        }
+        self.scan_one(pid)
+    }
+
+    /// Applies what happened up to and with `time`, CLOCK_MONOTONIC ns.
+    pub fn apply_until(&mut self, time: u64) {
+        self.sort();
+        let count = self.queue.partition_point(|change| change.time <= time);
+        self.apply(count);
+    }
+
+    /// Each CPU's changes come in order, all together do not. Equal times stay in the order they came.
+    fn sort(&mut self) {
+        if !self.sorted {
+            self.queue.make_contiguous().sort_by_key(|change| change.time);
+            self.sorted = true;
+        }
+    }
+
+    fn apply(&mut self, count: usize) {
+        for change in self.queue.drain(..count) {
+            self.applied = self.applied.max(change.time);
+            self.spaces.apply(&change);
+        }
+    }
+
+    /// The region of a process at an address, at the time applied so far.
+    pub fn find(&self, pid: u32, address: u64) -> Option<&Region> {
+        self.spaces.find(pid, address)
+    }
+
+    /// All regions of a process, by address.
+    pub fn regions(&self, pid: u32) -> impl Iterator<Item = &Region> {
+        self.spaces.regions_of(pid)
+    }
+
+    /// For an address that was not found, when there is no side-band, or it lost records: reads the process's maps again, though not too
+    /// often. True when that was done; what is there now is taken to have been there when the stack was taken.
+    pub fn look_again(&mut self, pid: u32) -> bool {
+        if self.sideband.is_some() && self.lost.records == 0 && self.spaces.is_known(pid) {
+            return false;
+        }
+        let read = self.rescan_one(pid);
+        if read {
+            // one process only: what others wait for stays in the queue
+            if let Some(change) = self.queue.pop_back() {
+                self.spaces.apply(&change);
+            }
+        }
+        read
+    }
+
+    /// Whether anything is known of a process.
+    pub fn is_known(&self, pid: u32) -> bool {
+        self.spaces.is_known(pid)
+    }
+
+    /// Forgets processes that ended before `before`, CLOCK_MONOTONIC ns.
+    pub fn sweep(&mut self, before: u64) {
+        self.spaces.sweep(before, has_other_tasks);
+    }
+
+    /// The files.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// The files, to read them.
+    pub fn files_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    /// The vDSO.
+    pub fn vdso(&self) -> &Vdso {
+        &self.vdso
+    }
+
+    /// What is missing.
+    pub fn lost(&self) -> Lost {
+        Lost {
+            malformed: self.sideband.as_ref().map_or(0, Sideband::malformed),
+            dropped: self.spaces.dropped(),
+            files: self.files.counts().over_limit,
+            execs: self.watch.overflows(),
+            ..self.lost
+        }
+    }
+}
+
+/// Whether a process whose first task has ended goes on with others.
+fn has_other_tasks(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let own = pid.to_string();
+    tasks.take(2).any(|task| task.file_name().to_str() != Some(&own))
+}

@@ -1,0 +1,1 @@
+callgraph --of syscall --callee --metric time stacks.tape

@@ -1,0 +1,1 @@
+callgraph --of wakeup --format csv stacks.tape

@@ -1,0 +1,1 @@
+callgraph --of syscall --folded --diff more.tape stacks.tape

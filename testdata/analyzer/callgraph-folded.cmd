@@ -1,0 +1,1 @@
+callgraph --of offcpu --folded stacks.tape

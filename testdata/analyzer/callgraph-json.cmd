@@ -1,0 +1,1 @@
+callgraph --of syscall --metric bytes --format json stacks.tape

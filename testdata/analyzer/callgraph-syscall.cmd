@@ -1,0 +1,1 @@
+callgraph --of syscall stacks.tape

@@ -1,0 +1,1 @@
+callgraph stacks.tape

@@ -1,0 +1,1 @@
+diff stacks.tape more.tape --format json -e read,kill

@@ -1,0 +1,1 @@
+kills --format json stacks.tape

@@ -1,0 +1,1 @@
+kills -v stacks.tape

@@ -1,0 +1,60 @@
+//! One call for fuzzers: a file and a stack of any bytes.
+
+use crate::{AddressSpace, Code, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
+
+const LIMITS: Limits = Limits { unwind_bytes: 16 << 20 };
+const FRAMES: usize = 64;
+
+/// The file is mapped at [`Self::BIAS`]; around it is what else there can be.
+struct Space {
+    module: Option<Module>,
+}
+
+impl Space {
+    const BIAS: u64 = 0x10_0000_0000;
+    const SIZE: u64 = 0x1_0000_0000;
+}
+
+impl AddressSpace for Space {
+    fn code(&self, address: u64) -> Code<'_> {
+        match (address.wrapping_sub(Self::BIAS) / Self::SIZE, &self.module) {
+            (0, Some(module)) => Code::Module { module, id: 1, bias: Self::BIAS },
+            (0 | 1, _) => Code::NoFile,
+            (2, _) => Code::Jit,
+            _ => Code::Nothing,
+        }
+    }
+}
+
+/// Reads `elf` as a file and unwinds with it, cold and warm. `stack` is 17 registers of 8 bytes, a byte of flags (bit 0: the copy is cut, bits 1 to 7:
+/// absent pages), then the copy. Returns the number of frames. It is there to be given nonsense: it must return.
+#[doc(hidden)]
+pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
+    let space = Space { module: Module::from_bytes(elf, LIMITS).ok() };
+    let Some((registers, rest)) = stack.split_first_chunk::<136>() else { return 0 };
+    let (flags, bytes) = rest.split_first().unwrap_or((&0, &[]));
+    let mut values = [0; 17];
+    for (value, bytes) in values.iter_mut().zip(registers.chunks_exact(8)) {
+        *value = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+    let registers = Registers(values);
+    let stack = StackCopy {
+        base: registers.0[7],
+        bytes,
+        absent: (flags >> 1).into(),
+        cut: flags & 1 != 0,
+        in_call: false,
+        entry: 0,
+    };
+    let mut unwinder = Unwinder::new(64);
+    let mut unwind = || {
+        let mut frames: Vec<Found> = Vec::new();
+        let end: End = unwinder.unwind(&space, &registers, &stack, FRAMES, &mut frames);
+        assert!((1..=FRAMES).contains(&frames.len()), "{} frames", frames.len());
+        (frames, end)
+    };
+    let cold = unwind();
+    // What was remembered says the same.
+    assert_eq!(unwind(), cold);
+    cold.0.len()
+}

@@ -1,0 +1,245 @@
+//! Every way a stack can end, from the real stack of depth.c.
+
+mod traced;
+
+use std::path::PathBuf;
+
+use systape_unwind::{AddressSpace, Code, End, Found, Registers, StackCopy, Unwinder};
+use traced::{Space, Stop, Traced, compile};
+
+const DEPTH: usize = 100;
+
+struct Deep {
+    _dir: tempfile::TempDir,
+    program: PathBuf,
+    space: Space,
+    registers: Registers,
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+fn deep(flags: &[&str]) -> Deep {
+    let dir = tempfile::tempdir().unwrap();
+    let program = compile("cc", "depth.c", flags, dir.path()).unwrap();
+    let traced = Traced::start(&program, &[&DEPTH.to_string()]);
+    assert_eq!(traced.go(0), Stop::Signal(libc::SIGTRAP));
+    let space = traced.space();
+    let registers = traced.registers();
+    let (base, bytes, cut) = traced.stack(&space, &registers, traced::COPY);
+    assert!(!cut && bytes.len() > 12 << 10, "{} bytes", bytes.len());
+    Deep { _dir: dir, program, space, registers, base, bytes }
+}
+
+impl Deep {
+    fn unwind_in(&self, space: &dyn AddressSpace, bytes: &[u8], absent: u64, cut: bool) -> (Vec<Found>, End) {
+        let mut frames = Vec::new();
+        let stack = StackCopy { base: self.base, bytes, absent, cut, in_call: false, entry: 0 };
+        let end = Unwinder::new(4096).unwind(space, &self.registers, &stack, 200, &mut frames);
+        (frames, end)
+    }
+
+    fn names(&self, frames: &[Found]) -> Vec<String> {
+        frames.iter().map(|f| self.space.name(&self.program, f.address)).collect()
+    }
+
+    fn whole(&self) -> Vec<Found> {
+        let (frames, end) = self.unwind_in(&self.space, &self.bytes, 0, false);
+        assert_eq!(end, End::Complete);
+        frames
+    }
+}
+
+/// The program's file is not what it is.
+struct As<'a, F: Fn(u64) -> Option<Code<'a>>>(&'a Space, F);
+
+impl<'a, F: Fn(u64) -> Option<Code<'a>>> AddressSpace for As<'a, F> {
+    fn code(&self, address: u64) -> Code<'_> {
+        self.1(address).unwrap_or_else(|| self.0.code(address))
+    }
+}
+
+#[test]
+fn complete() {
+    let deep = deep(&["-O2"]);
+    let frames = deep.whole();
+    let names = deep.names(&frames);
+    let mut want: Vec<_> = (0..=DEPTH).map(|i| if i % 2 == 0 { "even" } else { "odd" }).collect();
+    want.push("main");
+    assert_eq!(names[..want.len()], want);
+    assert_eq!(names.last().unwrap(), "_start");
+    assert!(frames[0].exact && frames[1..].iter().all(|f| !f.exact));
+    assert!(frames.iter().all(|f| !f.signal && !f.guessed));
+}
+
+#[test]
+fn too_deep() {
+    let deep = deep(&["-O2"]);
+    let whole = deep.whole();
+    let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false, in_call: false, entry: 0 };
+    for limit in [0, 1, 2, whole.len() - 1] {
+        let mut frames = vec![whole[3]];
+        let end = Unwinder::new(64).unwind(&deep.space, &deep.registers, &stack, limit, &mut frames);
+        assert_eq!(end, End::TooDeep);
+        assert_eq!(frames[1..], whole[..limit], "appended");
+    }
+    let mut frames = Vec::new();
+    let end = Unwinder::new(64).unwind(&deep.space, &deep.registers, &stack, whole.len(), &mut frames);
+    assert_eq!((frames, end), (whole, End::Complete));
+}
+
+#[test]
+fn cut_and_absent() {
+    let deep = deep(&["-O2"]);
+    let whole = deep.whole();
+    let short = &deep.bytes[..8 << 10];
+    let (frames, end) = deep.unwind_in(&deep.space, short, 0, true);
+    assert_eq!(end, End::Cut);
+    assert!(frames.len() > 10 && frames.len() < whole.len());
+    assert_eq!(frames[..], whole[..frames.len()]);
+    // That is all there is of the stack, and yet it goes on: not a cut.
+    assert_eq!(deep.unwind_in(&deep.space, short, 0, false), (frames, End::BadMemory));
+
+    let (frames, end) = deep.unwind_in(&deep.space, &deep.bytes, 0b100, false);
+    assert_eq!(end, End::NotResident);
+    assert!(frames.len() > 10 && frames.len() < whole.len());
+    assert_eq!(frames[..], whole[..frames.len()]);
+}
+
+#[test]
+fn by_frame_pointers() {
+    let deep = deep(&["-O2", "-fno-omit-frame-pointer", "-fno-shrink-wrap"]);
+    let whole = deep.whole();
+    let is_program = |address| deep.space.path(address) == Some(&deep.program);
+    for no_rules in [|| Code::NoFile, || Code::Jit] {
+        let space = As(&deep.space, |a| is_program(a).then(no_rules));
+        let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
+        // From main on libc's rules lead to _start, which is the program's.
+        let addresses = |frames: &[Found]| frames.iter().map(|f| f.address).collect::<Vec<_>>();
+        assert_eq!(addresses(&frames), addresses(&whole), "{end:?}");
+        assert!(frames[1..=DEPTH].iter().all(|f| f.guessed && !f.exact));
+        assert!(!frames.last().unwrap().guessed);
+        assert_eq!(end, End::Complete, "argc and argv stand at the stack pointer of _start");
+    }
+}
+
+#[test]
+fn without_frame_pointers() {
+    let deep = deep(&["-O2"]);
+    let is_program = |address| deep.space.path(address) == Some(&deep.program);
+    for (no_rules, want) in
+        [(|| Code::NoFile, End::NoFile), (|| Code::Jit, End::Jit)] as [(fn() -> Code<'static>, End); 2]
+    {
+        let space = As(&deep.space, |a| is_program(a).then(no_rules));
+        let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
+        assert_eq!((frames.len(), end), (1, want));
+    }
+    // The caller's code is gone.
+    let first = deep.registers.0[16];
+    let space = As(&deep.space, |a| (is_program(a) && a != first).then_some(Code::Nothing));
+    let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
+    assert_eq!((frames.len(), end), (2, End::NoMapping));
+}
+
+#[test]
+fn a_file_without_rules() {
+    let deep = deep(&["-O2", "-fno-asynchronous-unwind-tables", "-fno-exceptions", "-Wl,--strip-all"]);
+    // The rules of crt1.o are there, so the word at the stack pointer is tried, and it is none.
+    let (frames, end) = deep.unwind_in(&deep.space, &deep.bytes, 0, false);
+    assert_eq!((frames.len(), end), (1, End::NoUnwindInfo));
+}
+
+#[test]
+fn a_call_through_a_null_pointer() {
+    let deep = deep(&["-O2"]);
+    let whole = deep.whole();
+    let mut registers = deep.registers;
+    registers.0[16] = 0;
+    registers.0[7] -= 8;
+    let bytes = [&whole[0].address.to_le_bytes()[..], &deep.bytes].concat();
+    let stack = StackCopy { base: registers.0[7], bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
+    let mut frames = Vec::new();
+    let end = Unwinder::new(64).unwind(&deep.space, &registers, &stack, 200, &mut frames);
+    assert_eq!((frames.len(), end), (whole.len() + 1, End::Complete));
+    assert!(frames[1].guessed && !frames[1].exact);
+    assert_eq!(frames[2..], whole[1..]);
+}
+
+#[test]
+fn rules_are_forgotten() {
+    let deep = deep(&["-O2"]);
+    let whole = deep.whole();
+    let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false, in_call: false, entry: 0 };
+    let mut unwinder = Unwinder::new(4096);
+    let mut frames = Vec::new();
+    assert_eq!(unwinder.unwind(&deep.space, &deep.registers, &stack, 200, &mut frames), End::Complete);
+    // The id of the program is given to libc: remembered rules would lead astray, forgotten ones say there are none.
+    let id = |path: &str| {
+        let address = deep.space.start_of(path);
+        let Code::Module { id, .. } = deep.space.code(address) else { panic!("{path}") };
+        id
+    };
+    let program = id(&deep.program.to_string_lossy());
+    let libc = deep.space.paths().find(|p| p.to_string_lossy().contains("libc.so")).unwrap().to_owned();
+    let Code::Module { module, .. } = deep.space.code(deep.space.start_of(&libc.to_string_lossy())) else { panic!() };
+    let space = As(&deep.space, |a| match deep.space.code(a) {
+        Code::Module { id, bias, .. } if id == program => Some(Code::Module { module, id, bias }),
+        _ => None,
+    });
+    frames.clear();
+    assert_eq!(unwinder.unwind(&space, &deep.registers, &stack, 200, &mut frames), End::Complete, "remembered");
+    unwinder.forget(program);
+    frames.clear();
+    assert_eq!(unwinder.unwind(&space, &deep.registers, &stack, 200, &mut frames), End::NoUnwindInfo);
+    assert_eq!(frames[..], whole[..1]);
+}
+
+/// A trampoline without rules (musl, Go): here one whose file is not there.
+#[test]
+fn a_signal_frame_without_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = compile("cc", "signal.c", &["-O2"], dir.path()).unwrap();
+    let traced = Traced::start(&program, &[]);
+    assert_eq!(traced.go(0), Stop::Signal(libc::SIGUSR1));
+    let space = traced.space();
+    let (interrupted, _) = traced.unwind(&mut Unwinder::new(64), &space);
+    assert_eq!(traced.step(libc::SIGUSR1), Stop::Signal(libc::SIGTRAP));
+    let registers = traced.registers();
+    let trampoline = traced.word(registers.0[7]);
+    let (base, bytes, _) = traced.stack(&space, &registers, traced::COPY);
+    let stack = StackCopy { base, bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
+    let space = As(&space, |a| (trampoline - 1..trampoline + 9).contains(&a).then_some(Code::NoFile));
+    let mut frames = Vec::new();
+    let end = Unwinder::new(64).unwind(&space, &registers, &stack, 200, &mut frames);
+    assert_eq!(end, End::Complete);
+    let signal = Found { address: trampoline, exact: false, signal: true, guessed: false };
+    assert_eq!(frames[1], signal);
+    assert_eq!(frames[2..], interrupted);
+}
+
+#[test]
+fn build_id_and_addresses() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = "0102030405060708090a0b0c0d0e0f1011121314";
+    let build_id = format!("-Wl,--build-id=0x{id}");
+    for flags in [
+        &["-O2", &build_id][..],
+        &["-O2", &build_id, "-fuse-ld=gold"],
+        &["-no-pie", &build_id, "-Wl,-z,noseparate-code"],
+    ] {
+        let program = compile("cc", "depth.c", flags, dir.path()).unwrap();
+        let bytes = std::fs::read(&program).unwrap();
+        let module = systape_unwind::Module::open(&std::fs::File::open(&program).unwrap(), traced::LIMITS).unwrap();
+        let hex: String = module.build_id().iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, id);
+        assert!(module.memory() >= 100 && module.memory() < bytes.len());
+        use object::{Object, ObjectSection};
+        let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
+        for name in [".text", ".init", ".plt", ".fini"] {
+            let Some(section) = file.section_by_name(name) else { continue };
+            let (offset, size) = section.file_range().unwrap();
+            assert_eq!(module.address_of(offset), Some(section.address()), "{name} {flags:?}");
+            assert_eq!(module.address_of(offset + size - 1), Some(section.address() + size - 1), "{name} {flags:?}");
+        }
+        assert_eq!(module.address_of(1 << 40), None);
+    }
+}
