@@ -1,7 +1,8 @@
 //! Questions that stacks answer: who asks for the time zone again and again, what a thread waits for, where the CPU time
-//! goes, what function sent the signal. The programs' answers are known.
+//! goes, what function sent the signal, wakes another or writes to the disk. The programs' answers are known.
 
 use serde_json::Value;
+use systape_e2e::disk::{skipped, under};
 use systape_e2e::more::{bare_root, in_bare_root};
 use systape_e2e::stacks::Stack;
 use systape_e2e::{Lab, lab};
@@ -150,6 +151,37 @@ fn what_function_sent_the_signal() {
     assert!(["SIGTERM", "send_it", "end_child", "main"].map(at).is_sorted(), "{text}");
     let graph = lab.analyze(&["callgraph", "t.tape", "--of", "signal", "--folded"]).expect(0).text();
     assert!(graph.contains("main;end_child;send_it"), "{graph}");
+}
+
+#[test]
+fn who_wakes_and_who_writes() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let busy = lab.cc("busy", &["-O2"]);
+    let graph = |of: &str, comm: &str| {
+        let options = ["callgraph", "t.tape", "--of", of, &format!("--comm={comm}"), "--folded"];
+        lab.analyze(&options).expect(0).text()
+    };
+    let options = ["--call-graph", "dwarf", "--stacks-on", "wakeup"];
+    lab.record("t.tape", &options, &[&busy, "contend", "60"]).expect(0);
+    lab.assert_whole("t.tape");
+    let text = graph("wakeup", "holder");
+    let (part, woken) = share(&text, "hold_the_lock");
+    assert!(woken >= 60 && part > 0.9, "{part} of {woken}\n{text}");
+
+    // a loop that makes no calls wakes nobody: interrupts do, and they are nobody's
+    lab.record("t.tape", &options, &[&busy, "hot", "500"]).expect(0);
+    let text = graph("wakeup", "busy");
+    let looping = folded(&text).into_iter().filter(|(frames, _)| frames.last() == Some(&"hot_loop"));
+    assert_eq!(looping.map(|(_, woken)| woken).sum::<u64>(), 0, "{text}");
+
+    if under(&lab).is_none() {
+        return skipped("the directory for temporary files is on no disk");
+    }
+    lab.record("t.tape", &["--call-graph", "dwarf"], &[&busy, "write", &lab.file("blocks")]).expect(0);
+    lab.assert_whole("t.tape");
+    let text = graph("block", "busy");
+    let (part, queued) = share(&text, "write_block");
+    assert!(queued >= 101 && part > 0.9, "{part} of {queued}\n{text}");
 }
 
 /// A tape is read by others: what the graph prints is the same whoever prints it, and an SVG is one.
