@@ -217,7 +217,7 @@ impl<'a> Paths<'a> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::stacks::forest::Graft;
     use systape_format::model::{Frame, Function, Mapping, MappingKind, Node as Stored, StackStatus, Stacks};
