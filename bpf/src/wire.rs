@@ -94,7 +94,7 @@ const _: () = assert!(size_of::<Signal>() == 304);
 const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
-const _: () = assert!(size_of::<Stack>() == 216);
+const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 16);
 const _: () = assert!(size_of::<DropCount>() == 24);
 

@@ -142,7 +142,8 @@ impl Stack {
 
     /// Whether it is a chain; `named`: names are known.
     pub fn is(&self, chain: &str, named: bool) -> bool {
-        let skip = self.frames.first().is_some_and(|frame| frame.is_wrapper() || (!named && frame.is_libs()));
+        let nameless = |frame: &Frame| frame.is_libs() && (!named || frame.sym.is_none());
+        let skip = self.frames.first().is_some_and(|frame| frame.is_wrapper() || nameless(frame));
         let words: Vec<_> = chain.split_whitespace().collect();
         matches(&self.frames[usize::from(skip)..], &words, named)
     }

@@ -152,10 +152,11 @@ fn broken_debug_information() {
     for (i, name) in plugs.iter().enumerate() {
         let stacks = stacks_of(&events, i + 1);
         assert_eq!(stacks.len(), TURNS, "{name}");
-        // frames do not depend on debug information
+        // frames do not depend on debug information, but on a file that can still be opened
+        let gone = ["./fifo.so", "./zero.so"].contains(&name.as_str());
         let frames = |s: &Stack| {
-            let real = Stack { frames: s.frames.iter().filter(|f| !f.inlined).cloned().collect(), ..s.clone() };
-            real.status == "complete" && real.frames.len() >= 8
+            let real = s.frames.iter().filter(|frame| !frame.inlined).count();
+            s.status == "complete" && real >= 8 || gone && s.status == "no-file"
         };
         if let Some(stack) = stacks.iter().find(|s| !frames(s)) {
             wrong.push(format!("{name}: {}", stack.brief()));

@@ -25,7 +25,7 @@ fn main() {
         let space = traced.space();
         let registers = traced.registers();
         let (base, bytes, cut) = traced.stack(&space, &registers, 64 << 10);
-        let stack = StackCopy { base, bytes: &bytes, absent: 0, cut };
+        let stack = StackCopy { base, bytes: &bytes, absent: 0, cut, in_call: false, entry: 0 };
         let mut unwinder = Unwinder::new(65536);
         let mut frames = Vec::new();
 

@@ -38,7 +38,14 @@ pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
         *value = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
     let registers = Registers(values);
-    let stack = StackCopy { base: registers.0[7], bytes, absent: (flags >> 1).into(), cut: flags & 1 != 0 };
+    let stack = StackCopy {
+        base: registers.0[7],
+        bytes,
+        absent: (flags >> 1).into(),
+        cut: flags & 1 != 0,
+        in_call: false,
+        entry: 0,
+    };
     let mut unwinder = Unwinder::new(64);
     let mut unwind = || {
         let mut frames: Vec<Found> = Vec::new();

@@ -72,7 +72,7 @@ mod tests {
     const BASE: u64 = 0x7ffc_0000_0f00;
 
     fn copy(bytes: &[u8], absent: u64, cut: bool) -> StackCopy<'_> {
-        StackCopy { base: BASE, bytes, absent, cut }
+        StackCopy { base: BASE, bytes, absent, cut, in_call: false, entry: 0 }
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub struct StackCopy<'a> {
     pub absent: u64,
     /// The stack goes on above: it was larger than what is copied of one.
     pub cut: bool,
+    /// The instruction pointer is behind the instruction that entered the kernel, as a return address is behind its call.
+    pub in_call: bool,
+    /// The stack pointer with which the process began; 0 = not known.
+    pub entry: u64,
 }
 
 /// What is mapped at an address.
@@ -134,6 +138,13 @@ struct Frame {
     first: bool,
 }
 
+impl Frame {
+    /// It called nobody: what it interrupted or entered is not on this stack.
+    fn innermost(&self) -> bool {
+        self.exact || self.first
+    }
+}
+
 impl Unwinder {
     /// Remembers at most `rules` rules (and at least 4), 40 bytes each.
     pub fn new(rules: usize) -> Self {
@@ -149,7 +160,7 @@ impl Unwinder {
         limit: usize,
         frames: &mut Vec<Found>,
     ) -> End {
-        let mut frame = Frame { registers: *registers, exact: true, guessed: false, first: true };
+        let mut frame = Frame { registers: *registers, exact: !stack.in_call, guessed: false, first: true };
         let mut budget = BUDGET;
         let mut switched = false;
         for _ in 0..limit {
@@ -162,7 +173,7 @@ impl Unwinder {
                 Step::End(end) => return end,
             };
             let next = frame.registers.sp();
-            let grows = next > sp || next == sp && frame.exact || signal && next < stack.base;
+            let grows = next > sp || next == sp && frame.innermost() || signal && next < stack.base;
             if !grows {
                 return End::BadMemory;
             }
@@ -195,18 +206,18 @@ impl Unwinder {
                 let address = lookup.wrapping_sub(bias);
                 let mut step = self.by_rules(module, id, address, frame, stack, budget);
                 // A syscall may be a function's last instruction.
-                if step.is_none() && frame.first {
+                if step.is_none() && frame.first && frame.exact {
                     step = self.by_rules(module, id, address.wrapping_sub(1), frame, stack, budget);
                 }
                 step.unwrap_or_else(|| {
-                    let leaf = frame.exact && module.has_rules();
+                    let leaf = frame.innermost() && module.has_rules();
                     without_rules(space, frame, stack, leaf, End::NoUnwindInfo)
                 })
             }
             Code::NoFile => without_rules(space, frame, stack, false, End::NoFile),
             Code::Jit => without_rules(space, frame, stack, false, End::Jit),
             // A call through a null pointer has left its return address. Elsewhere the way here was wrong already.
-            Code::Nothing if frame.exact => {
+            Code::Nothing if frame.innermost() => {
                 (leaf_caller(space, frame, stack).unwrap_or(Step::End(End::NoMapping)), false)
             }
             Code::Nothing => (Step::End(End::NoMapping), false),
@@ -312,16 +323,20 @@ fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCop
     (!matches!(space.code(interrupted.ip()), Code::Nothing)).then_some(interrupted)
 }
 
-/// rbp is 0, and at the stack pointer, or up to two words above where `_start` has pushed some, stand argc and argv with its end. The kernel
+/// The stack pointer is that of the beginning, or below by what `_start` has pushed; where that is not known: rbp is 0, and at the stack pointer, or up to two words above where `_start` has pushed some, stand argc and argv with its end. The kernel
 /// puts the arguments' bytes above it all.
 fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
+    let sp = registers.sp();
+    if stack.entry != 0 && stack.entry.wrapping_sub(sp) <= 16 {
+        return true;
+    }
     let entry_at = |sp: u64| {
         let Ok(argc @ 1..MAX_ARGC) = stack.word(sp) else { return false };
         let argument = |i: u64| stack.word(sp.wrapping_add(8 + i * 8));
         let is_above = |argument: Result<u64, End>| argument.is_ok_and(|a| a > sp && a - sp < MAX_ARGUMENTS);
         is_above(argument(0)) && is_above(argument(argc - 1)) && argument(argc) == Ok(0)
     };
-    registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(registers.sp().wrapping_add(above)))
+    registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(sp.wrapping_add(above)))
 }
 
 /// A syscall (it leaves the instruction pointer in rcx) has returned 0 just before, and a function to run stands in rdx (clone3) or on the stack (clone).

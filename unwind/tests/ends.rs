@@ -33,7 +33,7 @@ fn deep(flags: &[&str]) -> Deep {
 impl Deep {
     fn unwind_in(&self, space: &dyn AddressSpace, bytes: &[u8], absent: u64, cut: bool) -> (Vec<Found>, End) {
         let mut frames = Vec::new();
-        let stack = StackCopy { base: self.base, bytes, absent, cut };
+        let stack = StackCopy { base: self.base, bytes, absent, cut, in_call: false, entry: 0 };
         let end = Unwinder::new(4096).unwind(space, &self.registers, &stack, 200, &mut frames);
         (frames, end)
     }
@@ -75,7 +75,7 @@ fn complete() {
 fn too_deep() {
     let deep = deep(&["-O2"]);
     let whole = deep.whole();
-    let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false };
+    let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     for limit in [0, 1, 2, whole.len() - 1] {
         let mut frames = vec![whole[3]];
         let end = Unwinder::new(64).unwind(&deep.space, &deep.registers, &stack, limit, &mut frames);
@@ -156,7 +156,7 @@ fn a_call_through_a_null_pointer() {
     registers.0[16] = 0;
     registers.0[7] -= 8;
     let bytes = [&whole[0].address.to_le_bytes()[..], &deep.bytes].concat();
-    let stack = StackCopy { base: registers.0[7], bytes: &bytes, absent: 0, cut: false };
+    let stack = StackCopy { base: registers.0[7], bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     let mut frames = Vec::new();
     let end = Unwinder::new(64).unwind(&deep.space, &registers, &stack, 200, &mut frames);
     assert_eq!((frames.len(), end), (whole.len() + 1, End::Complete));
@@ -168,7 +168,7 @@ fn a_call_through_a_null_pointer() {
 fn rules_are_forgotten() {
     let deep = deep(&["-O2"]);
     let whole = deep.whole();
-    let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false };
+    let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     let mut unwinder = Unwinder::new(4096);
     let mut frames = Vec::new();
     assert_eq!(unwinder.unwind(&deep.space, &deep.registers, &stack, 200, &mut frames), End::Complete);
@@ -206,7 +206,7 @@ fn a_signal_frame_without_rules() {
     let registers = traced.registers();
     let trampoline = traced.word(registers.0[7]);
     let (base, bytes, _) = traced.stack(&space, &registers, traced::COPY);
-    let stack = StackCopy { base, bytes: &bytes, absent: 0, cut: false };
+    let stack = StackCopy { base, bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     let space = As(&space, |a| (trampoline - 1..trampoline + 9).contains(&a).then_some(Code::NoFile));
     let mut frames = Vec::new();
     let end = Unwinder::new(64).unwind(&space, &registers, &stack, 200, &mut frames);

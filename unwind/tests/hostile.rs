@@ -138,7 +138,14 @@ fn unwind_with_mutated(space: &Space, snapshots: &[Snapshot], path: &Path, round
         let space = Replaced { space, path: path.to_owned(), module };
         let mut unwinder = Unwinder::new(256);
         for snapshot in snapshots {
-            let stack = StackCopy { base: snapshot.base, bytes: &snapshot.bytes, absent: 0, cut: false };
+            let stack = StackCopy {
+                base: snapshot.base,
+                bytes: &snapshot.bytes,
+                absent: 0,
+                cut: false,
+                in_call: false,
+                entry: 0,
+            };
             let mut frames = Vec::new();
             let end = unwinder.unwind(&space, &snapshot.registers, &stack, 100, &mut frames);
             assert!((1..=100).contains(&frames.len()));
@@ -250,7 +257,7 @@ fn unwind_one(eh_frame: &[u8], limit: usize) -> (usize, End) {
     let bytes: Vec<u8> = (0..64).flat_map(|_| 0x5001u64.to_le_bytes()).collect();
     let mut registers = Registers::default();
     (registers.0[7], registers.0[16]) = (0x7ffc_0000_0000, 0x5000);
-    let stack = StackCopy { base: registers.0[7], bytes: &bytes, absent: 0, cut: false };
+    let stack = StackCopy { base: registers.0[7], bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     let mut frames = Vec::new();
     let end = Unwinder::new(16).unwind(&space, &registers, &stack, limit, &mut frames);
     (frames.len(), end)

@@ -29,9 +29,9 @@ static __always_inline void stack_slot_put(u32 index)
  * hold the thread's control block at their top, to which fs points (glibc,
  * musl).
  */
-static __always_inline u64 stack_top(struct task_struct *task, struct mm_struct *mm, u64 sp)
+static __always_inline u64 stack_top(struct task_struct *task, u64 start, u64 sp)
 {
-	u64 start = BPF_CORE_READ(mm, start_stack), fs = 0, top = 0;
+	u64 fs = 0, top = 0;
 
 	if (start > sp && start - sp <= STACK_COPY_MAX * 64ULL)
 		top = start;
@@ -150,7 +150,8 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 		user_registers(s);
 		if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
 			s->rec.user = STACK_COPY;
-			s->rec.user_bytes = copy_stack(s, at, sp, stack_top(task, mm, sp));
+			s->rec.entry = BPF_CORE_READ(mm, start_stack);
+			s->rec.user_bytes = copy_stack(s, at, sp, stack_top(task, s->rec.entry, sp));
 			len += s->rec.user_bytes;
 		} else {
 			s->rec.user = STACK_ADDRESSES;

@@ -336,6 +336,7 @@ struct wire_stack {
 	struct wire_who who;
 	u64 regs[17]; /* DWARF numbers of x86-64; 0 without a user part */
 	u64 absent;   /* bit i: page i of the copy could not be read */
+	u64 entry;    /* where the stack pointer was when the program began */
 	u32 kernel_bytes;
 	u32 user_bytes;
 	u8 of;

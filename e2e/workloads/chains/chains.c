@@ -266,6 +266,17 @@ static NOIPA void calls_made_code(made_at_run_time *made, int id, long turn)
 	AFTER();
 }
 
+static NOIPA void delete_itself(void)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (len > 0) {
+		path[len] = 0;
+		unlink(path);
+	}
+}
+
 static NOIPA void run_case(const char *name)
 {
 	if (!strcmp(name, "once")) {
@@ -344,16 +355,11 @@ static NOIPA void run_case(const char *name)
 		for (long i = 0; i < TIMES; i++)
 			calls_made_code(made, JIT, i);
 	} else if (!strcmp(name, "delete")) {
-		char path[4096];
-		ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-		if (len > 0) {
-			path[len] = 0;
-			unlink(path);
-		}
+		delete_itself();
 	} else {
 		_exit(2);
 	}
+	AFTER();
 }
 
 int main(int argc, char **argv)

@@ -194,6 +194,8 @@ impl Unwinding {
             bytes: parts.user,
             absent: stack.absent,
             cut: stack.hdr.flags & wire::STACK_CUT != 0,
+            in_call: stack.hdr.flags & wire::STACK_IN_CALL != 0,
+            entry: stack.entry,
         };
         // What is not read yet stops the unwinding: then it is read, and the stack is unwound again. A stack leads through
         // a few files, each is read once.

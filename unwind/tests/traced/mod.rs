@@ -209,7 +209,7 @@ impl Traced {
         let registers = self.registers();
         let (base, bytes, cut) = self.stack(space, &registers, COPY);
         let mut frames = Vec::new();
-        let copy = StackCopy { base, bytes: &bytes, absent: 0, cut };
+        let copy = StackCopy { base, bytes: &bytes, absent: 0, cut, in_call: false, entry: 0 };
         let end = unwinder.unwind(space, &registers, &copy, 1000, &mut frames);
         (frames, end)
     }
