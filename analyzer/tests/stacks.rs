@@ -33,7 +33,7 @@ fn rows(place: &Place, words: &str) -> Vec<Value> {
 
 /// Sum of a field over the roots of a call graph.
 fn roots(place: &Place, words: &str, field: &str) -> u64 {
-    let rows = rows(place, &format!("callgraph --min-percent 0 --format json stacks.tape {words}"));
+    let rows = rows(place, &format!("callgraph --format json stacks.tape {words}"));
     rows.iter().filter(|row| row["parent"].is_null()).map(|row| row[field].as_u64().unwrap()).sum()
 }
 
