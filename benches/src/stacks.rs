@@ -245,12 +245,13 @@ fn first_report(command: &[&str], out: &Path) -> Result<(f64, bool)> {
     Ok((started.elapsed().as_secs_f64(), !stopped))
 }
 
-/// Of a listing with stacks. Both print a frame a line, indented.
+/// How many stacks of a listing there are, and reach the outermost function. Frames stand below their event, perf's behind a
+/// tab, ours as far in as perf trace's.
 fn outermost(listing: &Path) -> Result<String> {
     let text = String::from_utf8_lossy(&fs::read(listing)?).into_owned();
     let (mut stacks, mut whole, mut frames) = (0_u64, 0_u64, Vec::new());
     for line in text.lines().chain([""]) {
-        if line.starts_with([' ', '\t']) && !line.trim().is_empty() {
+        if line.starts_with('\t') || line.starts_with(&" ".repeat(32)) {
             frames.push(line);
         } else if !frames.is_empty() {
             let ends = |name: &str| frames.iter().rev().take(2).any(|line| line.contains(name));
