@@ -99,6 +99,17 @@ static __always_inline void user_registers(struct stack_slot *s)
 	s->rec.regs[16] = r[16]; /* rip */
 }
 
+/*
+ * Whether the task is between two programs: its registers are the old one's,
+ * its memory the new one's already.
+ */
+static __always_inline bool is_replaced(struct task_struct *task, struct mm_struct *mm)
+{
+	if (!bpf_core_field_exists(task->in_execve) || !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		return false;
+	return !BPF_CORE_READ(mm, start_code);
+}
+
 static __always_inline bool wants_stack(u32 of)
 {
 	return stacks_on >> of & 1;
@@ -139,7 +150,8 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 		s->rec.kernel_bytes = at;
 	}
 	len = at;
-	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
+	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER)) &&
+	    !is_replaced(task, mm)) {
 		bpf_probe_read_kernel(s->regs, sizeof(s->regs),
 				      (void *)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(s->regs));
 		sp = s->regs[19];

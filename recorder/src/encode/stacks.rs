@@ -95,6 +95,13 @@ impl Encoder {
         self.stacks.names = Some(names);
     }
 
+    /// No more places will be told: what is known is looked up.
+    pub fn end_names(&self) {
+        if let Some(names) = &self.stacks.names {
+            names.send(Message::End).ok();
+        }
+    }
+
     /// Events so far that should have a stack and have none.
     pub fn missed_stacks(&self) -> u64 {
         self.stacks.missed
