@@ -373,7 +373,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
 }
 
 /// The process of a thread; None when it is gone.
-fn process_of(tid: u32) -> Option<u32> {
+pub fn process_of(tid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }

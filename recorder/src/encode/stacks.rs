@@ -20,7 +20,7 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 /// An I/O completes much later than it is queued.
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Stacks that may wait for their events.
-const MAX_WAITING: usize = 1 << 20;
+const MAX_WAITING: usize = 1 << 17;
 /// Places in code made at run time whose names are asked for.
 const MAX_JIT: usize = 1 << 18;
 
@@ -77,10 +77,9 @@ impl Stacks {
 
     /// Forgets what waited too long.
     pub(super) fn sweep(&mut self, now: u64) {
-        let too_many = self.waiting.len() > MAX_WAITING;
         for (queue, patience) in self.order.iter_mut().zip([PATIENCE_NS, PATIENCE_IO_NS]) {
             while let Some((came, key)) = queue.front()
-                && (too_many || now.saturating_sub(*came) > patience)
+                && (self.waiting.len() > MAX_WAITING || now.saturating_sub(*came) > patience)
             {
                 self.waiting.remove(key);
                 queue.pop_front();
