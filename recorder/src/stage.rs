@@ -233,7 +233,7 @@ impl Stage {
         if count > 0 {
             self.lost(Family::Stack, count);
             let now = clock::monotonic();
-            self.encoder.gap(GapCause::Unknown, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
+            self.encoder.gap(GapCause::Unexplained, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
         }
     }
 

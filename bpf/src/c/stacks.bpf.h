@@ -187,13 +187,17 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 
 #define NR_EXIT_64 60
 #define NR_EXIT_GROUP_64 231
+#define NR_EXIT_32 1
+#define NR_EXIT_GROUP_32 252
 
 /* A call that does not come back to the program that made it: its caller is gone when it is over. */
 static __always_inline bool leaves_program(const struct task_state *st, const struct sc_desc *d)
 {
 	if (d->flags & SC_EXEC)
 		return true;
-	return st->rec.abi == ABI_X86_64 && (st->rec.nr == NR_EXIT_64 || st->rec.nr == NR_EXIT_GROUP_64);
+	if (st->rec.abi == ABI_I386)
+		return st->rec.nr == NR_EXIT_32 || st->rec.nr == NR_EXIT_GROUP_32;
+	return (st->rec.nr & ~X32_BIT) == NR_EXIT_64 || (st->rec.nr & ~X32_BIT) == NR_EXIT_GROUP_64;
 }
 
 /* At the enter of a call whose start was just noted. */

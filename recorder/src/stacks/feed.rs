@@ -9,10 +9,12 @@ use systape_format::model::{StackOf, StackStatus};
 use super::taken::{Key, Taken, TakenStack};
 use crate::order::Batch;
 
-/// Bytes of raw stacks passed on at once, and batches that may wait: 64 MiB.
-pub const BATCH: usize = 1 << 20;
-/// See [`BATCH`].
-pub const BATCHES: usize = 64;
+/// Bytes of raw stacks that are passed on at once, if there are so many ...
+const BATCH: usize = 1 << 20;
+/// ... and bytes that may gather while there is no room in the queue.
+const MOST: usize = 32 << 20;
+/// Batches that may wait. When the unwinding is behind they are of up to [`MOST`] bytes, so it works off what there is in one go.
+pub const BATCHES: usize = 2;
 
 /// What the unwinding stage is told.
 #[derive(Debug)]
@@ -52,29 +54,41 @@ impl Feed {
     pub fn push(&mut self, record: &[u8]) {
         self.batch.push(record);
         if self.batch.len() >= BATCH {
-            self.send();
+            self.try_send();
         }
     }
 
-    fn send(&mut self) {
-        let full = std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH));
-        if let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(Raw::Stacks(full)) {
-            self.late.extend(
-                batch.records().filter_map(|record| wire::stack(record).ok()).filter_map(|s| without_frames(&s)),
-            );
+    fn take(&mut self) -> Raw {
+        Raw::Stacks(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)))
+    }
+
+    /// Passes on what there is; without room it stays, as long as it is not too much.
+    fn try_send(&mut self) {
+        let full = self.take();
+        let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(full) else { return };
+        if batch.len() < MOST {
+            self.batch = batch;
+        } else {
+            let stacks = batch.records().filter_map(|record| wire::stack(record).ok());
+            self.late.extend(stacks.filter_map(|s| without_frames(&s)));
         }
     }
 
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
     pub fn pass(&mut self, watermark: u64, last: bool) -> Option<(Taken, GivenUp)> {
-        if !self.batch.is_empty() {
-            self.send();
-        }
         if last {
+            // who takes them is gone only when it died, which its thread's end tells
+            let rest = self.take();
+            self.out.send(rest).ok();
             self.out.send(Raw::Pass(watermark)).ok();
         } else {
-            // the next pass says it as well
-            self.out.try_send(Raw::Pass(watermark)).ok();
+            if !self.batch.is_empty() {
+                self.try_send();
+            }
+            // what stayed is of before the watermark: then the next pass says it
+            if self.batch.is_empty() {
+                self.out.try_send(Raw::Pass(watermark)).ok();
+            }
         }
         if self.late.is_empty() {
             return None;
