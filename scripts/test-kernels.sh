@@ -15,6 +15,8 @@ cache=$PWD/target/kernels
 mkdir -p "$cache"
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
+chains=1009 # a prime: calls made by the innermost function of a chain
+tapes='dd sh mix dwarf fp'
 
 kernel_of() { # release -> prints the path of its vmlinuz, fetching it if needed
   local release=$1 series pkg dir=$cache/$1
@@ -37,6 +39,36 @@ kernel_of() { # release -> prints the path of its vmlinuz, fetching it if needed
   ls "$dir"/boot/vmlinuz-* | tail -1
 }
 
+make_chain() { # directory -> programs there whose stacks are known: chain, and chain-fp with frame pointers
+  cat >"$1/chain.c" <<C
+#include <time.h>
+#include <unistd.h>
+#define KEEP __attribute__((noinline, noclone))
+/* the empty asm behind each call keeps it from becoming a jump */
+KEEP void leaf_work(void) { getppid(); __asm__ volatile(""); }
+KEEP void middle_work(void) { leaf_work(); __asm__ volatile(""); }
+KEEP void outer_work(void) { middle_work(); __asm__ volatile(""); }
+KEEP void hot_loop(void)
+{
+	clock_t until = clock() + 3 * CLOCKS_PER_SEC;
+
+	while (clock() < until)
+		for (volatile int i = 0; i < 5000000; i++)
+			;
+}
+int main(void)
+{
+	for (int i = 0; i < $chains; i++)
+		outer_work();
+	hot_loop();
+	return 0;
+}
+C
+  cc -static -O2 -g -fomit-frame-pointer -o "$1/chain" "$1/chain.c"
+  cc -static -O2 -g -fno-omit-frame-pointer -o "$1/chain-fp" "$1/chain.c"
+  rm "$1/chain.c"
+}
+
 make_initramfs() { # -> path
   local root
   root=$(mktemp -d)
@@ -44,6 +76,7 @@ make_initramfs() { # -> path
   cp "$(command -v busybox)" "$root/bin/busybox"
   cp "$record" "$root/bin/record"
   strip "$root/bin/record"
+  make_chain "$root/bin"
   for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir; do ln -s busybox "$root/bin/$tool"; done
   echo 'root:x:0:0::/:/bin/sh' >"$root/etc/passwd"
   cat >"$root/init" <<INIT
@@ -61,7 +94,9 @@ dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios 2>/dev/null; sync
 # a thread that sleeps in read() the whole time, and one that is killed
 sleep 1000 | cat >/dev/null &
 record -a -o /tmp/mix.tape -- sh -c 'sleep 100 & sleep 0.2; kill -TERM \$!; wait; sh -c "exit 3"; dd if=/mnt/direct of=/dev/null bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios oflag=direct conv=notrunc; dd if=/dev/zero of=/mnt/buffered bs=4096 count=7; sync'; echo SYSTAPE-STATUS \$?
-for tape in dd sh mix; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
+record --call-graph dwarf --kernel-stacks -F 99 -o /tmp/dwarf.tape -- chain; echo SYSTAPE-STATUS \$?
+record -g --kernel-stacks -F 99 -o /tmp/fp.tape -- chain-fp; echo SYSTAPE-STATUS \$?
+for tape in $tapes; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
 poweroff -f
 INIT
   chmod +x "$root/init"
@@ -88,15 +123,15 @@ for release in $releases; do
     if grep -q SYSTAPE-BOOTED "$out/console"; then break; fi
   done
   tr -d '\r' <"$out/console" >"$out/log"
-  for tape in dd sh mix; do
+  for tape in $tapes; do
     sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
   done
-  if [ -n "${KEEP:-}" ]; then for tape in dd sh mix; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
-  check "status of the commands" "0 7 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  if [ -n "${KEEP:-}" ]; then for tape in $tapes; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
+  check "status of the commands" "0 7 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
   check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
-  check "dd: nothing lost" "0" "$(grep -c ' LOST' "$out/log" || true)"
+  check "nothing lost" "0" "$(grep -c ' LOST' "$out/log" || true)"
   listing=$("$analyze" "$out/sh.tape" 2>/dev/null || true)
   check "sh: exec by name" "1" "$(grep -cE 'execve\(filename: "/bin/sh", argv: \["sh", "-c"' <<<"$listing")"
   check "sh: failed open by path" "1" "$(grep -cE 'open(at)?\(.*"/no/such/file".* = -1 ENOENT' <<<"$listing")"
@@ -115,6 +150,25 @@ for release in $releases; do
   check "sched: switches of dd" "yes" "$(mix sched | grep -q '"comm":"dd"' && echo yes)"
   check "states: asleep in read all the time" "yes" "$(mix states --by comm,state,syscall | grep '"comm":"cat"' |
     grep '"state":"S"' | grep -q '"syscall":"read"' && echo yes)"
+  # tape, functions from the innermost outwards, more of a line: how many calls have them in that order
+  stacks_of() { "$analyze" "$out/$1.tape" -e getppid --call-graph --format json 2>/dev/null |
+    grep -E "$(sed -E 's/[^ ]+/"sym":"&"/g; s/ /.*/g' <<<"$2")" | grep -cE "${3:-.}" || true; }
+  # tape, function: whether it has nine of ten samples, of as many as three seconds should have
+  most_samples() { "$analyze" callgraph "$out/$1.tape" --of cpu --metric count --folded 2>/dev/null |
+    awk -v name=";$2(;|$)" '{ n = $NF; sub(/ [0-9]+$/, ""); all += n; if ($0 ~ name) some += n }
+      END { print (all >= 250 && some >= 0.9 * all) ? "yes" : (some + 0) " of " (all + 0) }'; }
+  check "stacks: by unwind information, to the top" "$chains" "$(stacks_of dwarf \
+    'getppid leaf_work middle_work outer_work main __libc_start_call_main __libc_start_main_impl _start' '"stack_status":"complete"')"
+  check "stacks: source lines" "$chains" "$(stacks_of dwarf leaf_work '"file":"[^"]*chain.c"[^}]*"line":[0-9]+[^}]*"sym":"main"')"
+  # getppid makes no frame of its own: the register is still leaf_work's, and its return address lies in middle_work
+  check "stacks: by frame pointers" "$chains" "$(stacks_of fp 'getppid middle_work outer_work main')"
+  for tape in dwarf fp; do
+    check "stacks: $tape: check" "0" "$("$analyze" check "$out/$tape.tape" >/dev/null 2>&1; echo $?)"
+    check "stacks: $tape: frames of the kernel" "$chains" "$(stacks_of $tape 'syscall_exit_to_user_mode entry_SYSCALL_64_after_hwframe getppid')"
+    check "stacks: $tape: samples in the loop" "yes" "$(most_samples $tape hot_loop)"
+    check "stacks: $tape: every event has its own" "1" "$("$analyze" info "$out/$tape.tape" --format json 2>/dev/null |
+      grep -c '"complete":true' || true)"
+  done
   if [ "$failed" != 0 ]; then grep -v '^[A-Za-z0-9+/=]\{60,\}$' "$out/log" | tail -40; echo "console and tapes are in $out"; else rm -rf "$out"; fi
 done
 exit $failed

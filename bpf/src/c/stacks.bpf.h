@@ -124,8 +124,8 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 	struct task_struct *task = current_task();
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	struct stack_slot *s;
-	u32 index, at = 0, len;
-	u64 sp;
+	u32 index, at = 0;
+	u64 sp, len; /* 64 bits wide: before 6.12 the verifier forgets what is known of the lower half alone */
 	long n;
 
 	if ((u32)BPF_CORE_READ(task, tgid) == own_tgid)
@@ -177,6 +177,7 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 		}
 	}
 	len += sizeof(s->rec);
+	barrier_var(len);
 	if (len > sizeof(s->rec) + sizeof(s->data))
 		len = sizeof(s->rec) + sizeof(s->data);
 	if (bpf_ringbuf_output(&stack_ring, s, len, BPF_RB_NO_WAKEUP))

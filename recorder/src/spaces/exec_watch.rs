@@ -3,7 +3,6 @@
 //! fanotify's FAN_OPEN_EXEC queues a reference to every file that is executed (the program, its interpreter), from which an open
 //! descriptor comes when the event is read, however little is left of the file and its process. Libraries opened with dlopen and memfds are not told.
 
-use std::cell::OnceCell;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustc_hash::FxHashSet;
 
-use super::{Mapped, elf};
+use super::Mapped;
 use crate::clock;
 
 /// Most executables kept open.
@@ -38,17 +37,6 @@ struct Kept {
     inode: u64,
     time: u64,
     file: File,
-    /// Read when it is first asked for.
-    build_id: OnceCell<Vec<u8>>,
-}
-
-impl Kept {
-    fn may_be(&self, mapped: &Mapped) -> bool {
-        if mapped.build_id.is_empty() {
-            return self.inode == mapped.inode;
-        }
-        *self.build_id.get_or_init(|| elf::ident(&self.file).build_id) == mapped.build_id
-    }
 }
 
 /// The executables of the last seconds.
@@ -168,12 +156,13 @@ impl ExecWatch {
         if self.kept.len() >= KEPT_MAX {
             self.kept.remove(0);
         }
-        self.kept.push(Kept { dev, inode, time: now, file, build_id: OnceCell::new() });
+        self.kept.push(Kept { dev, inode, time: now, file });
     }
 
     /// The executables that may be what is mapped, the newest first.
     pub fn candidates(&self, mapped: &Mapped) -> impl Iterator<Item = File> {
-        let kept = self.kept.iter().rev().filter(|kept| kept.may_be(mapped));
+        // the device is compared when it is accepted: not every file system shows the one it has
+        let kept = self.kept.iter().rev().filter(|kept| kept.inode == mapped.inode);
         kept.filter_map(|kept| kept.file.try_clone().ok())
     }
 

@@ -1,4 +1,7 @@
-//! The mapped files: each known once, by its build id or inode, and opened when it is first heard of.
+//! The mapped files: each known once, and opened when it is first heard of.
+//!
+//! A mapping names its file by device, inode and generation. What is opened tells its build id: by that, the copies of a file that
+//! containers have at the same path are one.
 //!
 //! How a file is opened, and checked to be the one that was mapped, is in [`super::open`]. Here is which files there are.
 
@@ -9,7 +12,7 @@ use systape_format::model::{Mapping, MappingKind};
 
 use super::Mapped;
 use super::exec_watch::ExecWatch;
-use super::open::{Opened, Opener, Refused, Stat, accept, without_deleted};
+use super::open::{Opened, Opener, Refused, Stat, accept, same_inode, without_deleted};
 use super::space::Backing;
 
 /// Most files known in a recording.
@@ -56,8 +59,18 @@ struct Entry {
     stat: Option<Stat>,
     unlinked: bool,
     attempts: u32,
+    /// Its contents were replaced: what is mapped from now on is another file.
+    spoiled: bool,
     used: u64,
     source: Source,
+}
+
+impl Entry {
+    /// Whether what was opened is what this was when it was opened before. A build id tells contents.
+    fn is(&self, opened: &Opened) -> bool {
+        let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == opened.ident.build_id;
+        same_id || self.stat.is_none_or(|stat| stat == opened.stat)
+    }
 }
 
 /// How many files were met and what became of them.
@@ -126,25 +139,48 @@ impl Files {
         self.seen_first(key, class, pid, mapped, watch)
     }
 
-    /// Notes that a known file was mapped again. False when it has become another by being written to.
+    /// Notes that a known file was mapped again. False when it has become another: it was written to, or its inode was given to a new file.
     fn seen_again(&mut self, id: FileId, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> bool {
         let Some(entry) = self.entries.get_mut(id.0 as usize) else { return false };
-        if let State::Open(file) = &entry.state
-            && mapped.build_id.is_empty()
-            && Stat::of(file).ok() != entry.stat
-        {
-            self.spoil(id);
-            return false;
-        }
-        entry.source = Source { pid, mapped: mapped.clone() };
-        if matches!(entry.state, State::Failed(_)) && entry.attempts < ATTEMPTS_MAX {
-            entry.attempts += 1;
-            match self.open(pid, mapped, watch) {
-                Ok(opened) => self.opened(id, opened),
-                Err(refused) => self.refused(id, refused),
+        // of the copies of a file one is kept open: it tells nothing of the others
+        let this = entry.stat.is_some_and(|stat| same_inode(mapped, &stat));
+        match &entry.state {
+            _ if entry.spoiled => return false,
+            State::Open(file) if Stat::of(file).ok() != entry.stat => {
+                self.spoil(id);
+                return false;
             }
+            State::Open(_) if this => {}
+            // nothing has kept its inode from being given to another file
+            State::Open(_) | State::Closed => match self.open(pid, mapped, watch) {
+                Ok(opened) if self.is(id, &opened) => self.opened(id, opened),
+                Ok(_) => {
+                    if this {
+                        self.spoil(id);
+                    }
+                    return false;
+                }
+                // it may still be where it was last
+                Err(_) => return true,
+            },
+            State::Failed(_) if entry.attempts < ATTEMPTS_MAX => {
+                entry.attempts += 1;
+                match self.open(pid, mapped, watch) {
+                    Ok(opened) if self.is(id, &opened) => self.opened(id, opened),
+                    Ok(_) => return false,
+                    Err(refused) => self.refused(id, refused),
+                }
+            }
+            State::Failed(_) => {}
+        }
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.source = Source { pid, mapped: mapped.clone() };
         }
         true
+    }
+
+    fn is(&self, id: FileId, opened: &Opened) -> bool {
+        self.entries.get(id.0 as usize).is_some_and(|entry| entry.is(opened))
     }
 
     fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<Opened, Refused> {
@@ -173,7 +209,7 @@ impl Files {
             return Backing::Jit;
         }
         let (path, _) = without_deleted(&mapped.path);
-        // the same file may be known by another key: /proc tells inodes where the side-band tells build ids
+        // the same file may be known by another key: /proc does not tell generations, and the copies in containers have other inodes
         let canonical = match &opened {
             Ok(opened) if !opened.ident.build_id.is_empty() => {
                 Some(Key::BuildId { build_id: opened.ident.build_id.clone(), path: path.to_vec() })
@@ -188,7 +224,7 @@ impl Files {
                 self.over_limit += 1;
                 return Backing::Unknown;
             }
-            None => self.add(path, mapped),
+            None => self.add(path),
         };
         for key in canonical.into_iter().chain([key]) {
             if self.keys.len() < KEYS_MAX {
@@ -205,16 +241,16 @@ impl Files {
         Backing::File(id)
     }
 
-    fn add(&mut self, path: &[u8], mapped: &Mapped) -> FileId {
+    fn add(&mut self, path: &[u8]) -> FileId {
         let id = FileId(self.entries.len() as u32);
-        let mapping =
-            Mapping { kind: MappingKind::Elf, build_id: mapped.build_id.clone(), path: path.to_vec(), upid: 0 };
+        let mapping = Mapping { kind: MappingKind::Elf, build_id: Vec::new(), path: path.to_vec(), upid: 0 };
         self.entries.push(Entry {
             mapping,
             state: State::Closed,
             stat: None,
             unlinked: false,
             attempts: 1,
+            spoiled: false,
             used: 0,
             source: Source::default(),
         });
@@ -233,6 +269,7 @@ impl Files {
         }
         entry.stat = Some(opened.stat);
         entry.unlinked = opened.unlinked;
+        entry.spoiled = false;
         entry.used = self.clock;
         entry.state = State::Open(opened.file);
         self.open.push(id);
@@ -292,22 +329,22 @@ impl Files {
     fn spoil(&mut self, id: FileId) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
             entry.state = State::Failed("written to while it was recorded".into());
-            entry.attempts = ATTEMPTS_MAX;
+            entry.spoiled = true;
             self.open.retain(|open| *open != id);
         }
     }
 
     fn reopen(&mut self, id: FileId) {
-        let Some(entry) = self.entries.get(id.0 as usize) else { return };
-        let (source, stat) = (entry.source.clone(), entry.stat);
-        let state = match self.opener.open(source.pid, &source.mapped) {
-            Ok(opened) if Some(opened.stat) == stat => return self.opened(id, opened),
-            Ok(_) => "written to while it was closed for want of descriptors".into(),
+        let Some(entry) = self.entries.get_mut(id.0 as usize) else { return };
+        let reason = match self.opener.open(entry.source.pid, &entry.source.mapped) {
+            Ok(opened) if entry.is(&opened) => return self.opened(id, opened),
+            Ok(_) => {
+                entry.spoiled = true;
+                "written to while it was closed for want of descriptors".into()
+            }
             Err(refused) => format!("closed for want of descriptors, then {}", refused.reason),
         };
-        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
-            entry.state = State::Failed(state);
-        }
+        entry.state = State::Failed(reason);
     }
 
     /// Number of files known; ids are below it.
@@ -355,8 +392,7 @@ fn classify(mapped: &Mapped) -> Class {
     if path == b"[vsyscall]" {
         return Class::Backing(Backing::Unknown);
     }
-    let identity = mapped.inode != 0 || !mapped.build_id.is_empty();
-    if !identity || path.starts_with(b"[") || path == b"//anon" || path.starts_with(b"/dev/zero") {
+    if mapped.inode == 0 || path.starts_with(b"[") || path == b"//anon" || path.starts_with(b"/dev/zero") {
         return Class::Backing(Backing::Jit);
     }
     let nameless: [&[u8]; 4] = [b"/memfd:", b"/SYSV", b"/anon_hugepage", b"anon_inode:"];
@@ -366,20 +402,15 @@ fn classify(mapped: &Mapped) -> Class {
 /// Memory that a file only lends its pages to: no ELF file, and no name that will be there later.
 fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<Opened, Refused>) -> bool {
     let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
-    let elf = !mapped.build_id.is_empty() || opened.as_ref().is_ok_and(|opened| opened.ident.elf);
     match opened {
-        Ok(opened) => !elf && (gone || opened.unlinked),
-        Err(_) => !elf && class == Class::Nameless,
+        Ok(opened) => !opened.ident.elf && (gone || opened.unlinked),
+        Err(_) => class == Class::Nameless,
     }
 }
 
 fn key_of(mapped: &Mapped) -> Key {
     let path = without_deleted(&mapped.path).0.to_vec();
-    if mapped.build_id.is_empty() {
-        Key::Inode { dev: mapped.dev, inode: mapped.inode, generation: mapped.generation, path }
-    } else {
-        Key::BuildId { build_id: mapped.build_id.clone(), path }
-    }
+    Key::Inode { dev: mapped.dev, inode: mapped.inode, generation: mapped.generation, path }
 }
 
 #[cfg(test)]
@@ -416,22 +447,86 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_once_by_inode_and_build_id() {
+    fn a_file_is_known_once() {
         let mut files = Files::new(10);
         let exe = std::env::current_exe().unwrap();
-        let by_inode = mapped(&exe);
-        let first = see(&mut files, &by_inode);
-        let build_id = files.mapping(first).unwrap().build_id.clone();
-        assert_eq!(build_id.len(), 20);
-        let by_build_id = Mapped { dev: 0, inode: 0, build_id: build_id.clone(), ..by_inode.clone() };
-        assert_eq!(see(&mut files, &by_build_id), first);
-        assert_eq!(see(&mut files, &by_inode), first);
+        // /proc tells no generation, the side-band does
+        let by_proc = mapped(&exe);
+        let generation = generation(&exe);
+        let by_sideband = Mapped { generation, ..by_proc.clone() };
+        let first = see(&mut files, &by_sideband);
+        assert_eq!(files.mapping(first).unwrap().build_id.len(), 20);
+        assert_eq!(see(&mut files, &by_proc), first);
+        assert_eq!(see(&mut files, &by_sideband), first);
         assert_eq!(files.len(), 1);
         // another path is another mapping of the tape
         let dir = tempfile::tempdir().unwrap();
         let copy = dir.path().join("copy");
         fs::copy(&exe, &copy).unwrap();
-        assert_ne!(see(&mut files, &Mapped { build_id, ..mapped(&copy) }), first);
+        assert_ne!(see(&mut files, &mapped(&copy)), first);
+        let link = dir.path().join("link");
+        fs::hard_link(&copy, &link).unwrap();
+        assert_ne!(see(&mut files, &mapped(&link)), see(&mut files, &mapped(&copy)));
+    }
+
+    /// As the kernel has it; 0 where the file system has none.
+    fn generation(path: &Path) -> u64 {
+        let out = std::process::Command::new("lsattr").arg("-v").arg(path).output();
+        let text = out.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
+        text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    #[test]
+    fn copies_at_one_path_are_one_file_while_their_build_ids_are_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("program");
+        let exe = std::env::current_exe().unwrap();
+        fs::copy(&exe, &path).unwrap();
+        let before = mapped(&path);
+        let mut files = Files::new(1);
+        let first = see(&mut files, &before);
+        // as in another container: the same program, another inode
+        let aside = dir.path().join("aside");
+        fs::rename(&path, &aside).unwrap();
+        fs::copy(&exe, &path).unwrap();
+        assert_ne!(mapped(&path).inode, before.inode);
+        assert_eq!(see(&mut files, &mapped(&path)), first);
+        // closed, it is opened again from the copy
+        let other = dir.path().join("other");
+        fs::write(&other, "x").unwrap();
+        see(&mut files, &mapped(&other));
+        fs::remove_file(&aside).unwrap();
+        assert!(files.get(first).is_ok());
+        assert_eq!(files.counts(), Counts { files: 2, failed: 0, over_limit: 0 });
+        // and a library that replaces it is another file
+        fs::remove_file(&path).unwrap();
+        fs::copy("/bin/true", &path).unwrap();
+        assert_ne!(see(&mut files, &mapped(&path)), first);
+        assert_eq!(files.len(), 3);
+    }
+
+    #[test]
+    fn an_inode_number_that_is_used_again_is_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("file"), dir.path().join("other"));
+        fs::write(&path, "one").unwrap();
+        fs::write(&other, "x").unwrap();
+        let first_mapped = mapped(&path);
+        let mut files = Files::new(1);
+        let first = see(&mut files, &first_mapped);
+        // closed: its inode is free, and here the new file has it
+        see(&mut files, &mapped(&other));
+        fs::write(&path, "another").unwrap();
+        let second = see(&mut files, &first_mapped);
+        assert_ne!(second, first);
+        assert_eq!(contents(&mut files, second).as_deref(), Ok("another"));
+        assert!(files.failure(first).unwrap().starts_with("written to"));
+        // it is written to between two looks at it
+        fs::write(&path, "third one").unwrap();
+        assert!(contents(&mut files, second).is_err());
+        let third = see(&mut files, &first_mapped);
+        assert_ne!(third, second);
+        assert_eq!(contents(&mut files, third).as_deref(), Ok("third one"));
     }
 
     #[test]

@@ -36,14 +36,12 @@ pub struct Mapped {
     pub end: u64,
     /// File offset of `start`, bytes.
     pub pgoff: u64,
-    /// Device of the file's inode, as makedev(3) puts it; 0 = not told, or no file.
+    /// Device of the file's inode, as makedev(3) puts it; 0 = no file.
     pub dev: u64,
-    /// Inode number; 0 = not told (a side-band record with a build id has none), or no file.
+    /// Inode number; 0 = no file.
     pub inode: u64,
     /// The inode's generation, which differs when a number is used again; 0 = not told.
     pub generation: u64,
-    /// Build id as the kernel read it; empty = not told, or the file has none.
-    pub build_id: Vec<u8>,
     /// As the kernel prints it: a path with " (deleted)" behind it if so, or `[vdso]`, `//anon`, …
     pub path: Vec<u8>,
 }

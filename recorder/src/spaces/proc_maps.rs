@@ -52,7 +52,6 @@ fn parse(line: &[u8]) -> Option<Mapped> {
         dev: libc::makedev(major, minor),
         inode: inode.parse().ok()?,
         generation: 0,
-        build_id: Vec::new(),
         path: unescape(rest.trim_ascii_start()),
     })
 }

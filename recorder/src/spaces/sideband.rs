@@ -236,7 +236,6 @@ fn try_parse(record: &[u8]) -> Option<Option<Event>> {
                 dev: libc::makedev(u32_at(body, 32)?, u32_at(body, 36)?),
                 inode: u64_at(body, 40)?,
                 generation: u64_at(body, 48)?,
-                build_id: Vec::new(),
                 path: text(body.get(64..)?),
             };
             let (pid, tid) = (u32_at(body, 0)?, u32_at(body, 4)?);
@@ -311,7 +310,6 @@ mod tests {
             dev: libc::makedev(8, 1),
             inode: 77,
             generation: 3,
-            build_id: Vec::new(),
             path: b"/a".to_vec(),
         };
         for misc in [0, perf::PERF_RECORD_MISC_MMAP_BUILD_ID] {
