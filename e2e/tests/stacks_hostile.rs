@@ -215,6 +215,22 @@ fn odd_registers() {
 }
 
 #[test]
+fn names_of_made_code_that_never_come() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    compile(&lab, &[("chains", "chains.c", &["-O2"])]);
+    // instead of a list of names: a pipe nobody writes to, a list of a terabyte, one that never ends, another's file
+    for map in ["pipe", "huge", "/dev/zero", "/etc/passwd"] {
+        let mut record = lab.record_command("t.tape", &["--call-graph", "dwarf", "-e", "=lseek"], &["./chains", "jit"]);
+        lab::run(record.env("ODD_MAP", map)).expect(0);
+        let events = stacks::events(&lab, "t.tape", &[]);
+        events.iter().for_each(|e| drop(fs::remove_file(format!("/tmp/perf-{}.map", e.tid))));
+        let made = Case::new(15, map, "leaf called_back @unnamed calls_made_code run_case main");
+        let found = wrong(&events, "chains", &[made], true);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+#[test]
 fn recorder_killed() {
     let Some(lab) = Lab::with_bpf() else { return };
     compile(&lab, &[("chains", "chains.c", &["-O2"])]);
