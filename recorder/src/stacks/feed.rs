@@ -13,6 +13,8 @@ use crate::order::Batch;
 pub const BATCH: usize = 1 << 20;
 /// See [`BATCH`].
 pub const BATCHES: usize = 64;
+/// Messages that may wait before only whole batches are sent: else a short wait would fill the queue with small ones.
+const AHEAD: usize = 4;
 
 /// What the unwinding stage is told.
 #[derive(Debug)]
@@ -67,13 +69,15 @@ impl Feed {
 
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
     pub fn pass(&mut self, watermark: u64, last: bool) -> Option<(Taken, GivenUp)> {
-        if !self.batch.is_empty() {
-            self.send();
-        }
         if last {
-            self.out.send(Raw::Pass(watermark)).ok();
-        } else {
-            // the next pass says it as well
+            let rest = std::mem::take(&mut self.batch);
+            // it ends before the drain only when it died
+            self.out.send(Raw::Stacks(rest)).and_then(|()| self.out.send(Raw::Pass(watermark))).ok();
+        } else if self.out.len() < AHEAD {
+            if !self.batch.is_empty() {
+                self.send();
+            }
+            // one that does not fit is said by the next pass as well
             self.out.try_send(Raw::Pass(watermark)).ok();
         }
         if self.late.is_empty() {
@@ -110,4 +114,114 @@ pub fn with_frames(
     kernel: (u32, u32),
 ) -> Option<TakenStack> {
     without_frames(parts).map(|stack| TakenStack { status, user, kernel, ..stack })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+    use std::thread;
+
+    use crossbeam_channel::{Receiver, bounded};
+    use systape_bpf::wire::Stack;
+
+    use super::*;
+
+    /// A stack of the ring, with `user` bytes of copy.
+    fn record(ts: u64, user: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<Stack>() + user];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &[13]);
+        put(offset_of!(Stack, ts), &ts.to_ne_bytes());
+        put(offset_of!(Stack, key), &(ts - 1).to_ne_bytes());
+        put(offset_of!(Stack, user_bytes), &(user as u32).to_ne_bytes());
+        put(offset_of!(Stack, of), &[StackOf::Syscall as u8]);
+        bytes
+    }
+
+    /// Times of the stacks and watermarks in the queue.
+    fn told(queue: &Receiver<Raw>) -> (Vec<u64>, Vec<u64>) {
+        let (mut times, mut passes) = (Vec::new(), Vec::new());
+        for raw in queue.try_iter() {
+            match raw {
+                Raw::Stacks(batch) => times.extend(batch.records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                Raw::Pass(watermark) => passes.push(watermark),
+            }
+        }
+        (times, passes)
+    }
+
+    #[test]
+    fn every_pass_is_told_after_its_stacks() {
+        let (out, queue) = bounded(BATCHES);
+        let mut feed = Feed::new(out);
+        feed.push(&record(10, 64));
+        feed.push(&record(5, 64));
+        assert!(feed.pass(20, false).is_none());
+        assert_eq!(told(&queue), (vec![10, 5], vec![20]));
+        assert!(feed.pass(30, false).is_none());
+        assert_eq!(told(&queue), (vec![], vec![30]));
+    }
+
+    #[test]
+    fn a_slow_reader_loses_nothing_while_there_is_room() {
+        let (out, queue) = bounded(BATCHES);
+        let mut feed = Feed::new(out);
+        // far more passes than the queue has places
+        let passes = 20 * BATCHES as u64;
+        for pass in 0..passes {
+            feed.push(&record(10 * pass + 1, 64));
+            assert!(feed.pass(10 * pass, false).is_none());
+        }
+        let (mut times, watermarks) = told(&queue);
+        // no watermark says more than was sent
+        assert!(watermarks.last().unwrap() <= &(10 * times.len() as u64));
+        assert!(feed.pass(10 * passes, false).is_none());
+        let (rest, watermarks) = told(&queue);
+        times.extend(rest);
+        assert_eq!(times, (0..passes).map(|pass| 10 * pass + 1).collect::<Vec<_>>());
+        assert_eq!(watermarks, [10 * passes]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_given_up_by_count() {
+        let (out, queue) = bounded(AHEAD);
+        let mut feed = Feed::new(out);
+        // batches of two
+        let record = |ts| record(ts, BATCH / 2);
+        let fitting: Vec<u64> = (1..=2 * AHEAD as u64).collect();
+        fitting.iter().for_each(|ts| feed.push(&record(*ts)));
+        assert!(feed.pass(50, false).is_none());
+        [60, 50, 80, 70, 90].iter().for_each(|ts| feed.push(&record(*ts)));
+        let (taken, given_up) = feed.pass(100, false).unwrap();
+        assert_eq!((given_up.count, given_up.first, given_up.last), (4, 50, 80));
+        assert_eq!((taken.watermark, taken.frames.len(), taken.codes.len()), (0, 0, 0));
+        let keys: Vec<_> = taken.stacks.iter().map(|stack| (stack.key.of, stack.key.time, stack.status)).collect();
+        let late = |time| (StackOf::Syscall, time, StackStatus::Late);
+        assert_eq!(keys, [late(59), late(49), late(79), late(69)]);
+        // what was given up is told once; what fitted is still there, and so is what came after
+        assert_eq!(told(&queue), (fitting, vec![]));
+        assert!(feed.pass(110, false).is_none());
+        assert_eq!(told(&queue), (vec![90], vec![110]));
+    }
+
+    #[test]
+    fn the_last_pass_waits_for_room() {
+        let (out, queue) = bounded(1);
+        let mut feed = Feed::new(out);
+        let record = |ts| record(ts, BATCH / 2);
+        [10, 20, 30].iter().for_each(|ts| feed.push(&record(*ts)));
+        let reader = thread::spawn(move || {
+            let mut all = Vec::new();
+            for raw in queue {
+                match raw {
+                    Raw::Stacks(batch) => all.extend(batch.records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                    Raw::Pass(watermark) => all.push(watermark),
+                }
+            }
+            all
+        });
+        assert!(feed.pass(u64::MAX, true).is_none());
+        drop(feed);
+        assert_eq!(reader.join().unwrap(), [10, 20, 30, u64::MAX]);
+    }
 }
