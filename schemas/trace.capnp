@@ -605,6 +605,7 @@ enum GapCause {
   badRecord @9;        # a wire record the recorder could not read
   lateRecord @10;      # arrived after its segment was closed: stored in a later one
   everyday @11;        # ring full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled, ...)
+  unexplained @12;     # it should have come and did not, and nothing counted it
 }
 
 enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }

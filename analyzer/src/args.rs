@@ -177,7 +177,7 @@ pub struct Args {
     #[arg(long, help_heading = "Stacks")]
     pub callee: bool,
 
-    /// callgraph: leave out what is below this share of the total [default: 0.5]
+    /// callgraph: leave out what is below this share of the total [default: 0.5 in text, else 0]
     #[arg(long, value_name = "PERCENT", help_heading = "Stacks")]
     pub min_percent: Option<f64>,
 

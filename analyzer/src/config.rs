@@ -192,6 +192,9 @@ impl Config {
         let filters = filters(args)?;
         let events = Wanted::parse(filters.selection.other_events())?;
         let calls = filters.selection.selects_calls();
+        if report == Report::Diff && !matches!(args.summary_mode, SummaryMode::Thread | SummaryMode::Total) {
+            bail!("--summary-mode: 'analyze diff' adds up by syscall only, threads and processes differ in two tapes");
+        }
         if report == Report::Diff && !calls {
             bail!("'analyze diff' compares sums of calls, and -e names none");
         }

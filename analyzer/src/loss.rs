@@ -172,6 +172,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::DiskError => "writing the tape failed",
         GapCause::BadRecord => "a record the recorder could not read",
         GapCause::LateRecord => "arrived late, stored in a later segment",
+        GapCause::Unexplained => "should have come and did not; nothing says why",
         GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
     }
 }
@@ -191,6 +192,7 @@ pub fn cause_name(cause: GapCause) -> &'static str {
         GapCause::BadRecord => "bad-record",
         GapCause::LateRecord => "late-record",
         GapCause::Everyday => "everyday",
+        GapCause::Unexplained => "unexplained",
     }
 }
 

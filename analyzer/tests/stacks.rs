@@ -33,7 +33,7 @@ fn rows(place: &Place, words: &str) -> Vec<Value> {
 
 /// Sum of a field over the roots of a call graph.
 fn roots(place: &Place, words: &str, field: &str) -> u64 {
-    let rows = rows(place, &format!("callgraph --min-percent 0 --format json stacks.tape {words}"));
+    let rows = rows(place, &format!("callgraph --format json stacks.tape {words}"));
     rows.iter().filter(|row| row["parent"].is_null()).map(|row| row[field].as_u64().unwrap()).sum()
 }
 
@@ -176,6 +176,8 @@ fn questions_a_tape_cannot_answer() {
     let mut session = stacks::of_tape();
     session.stacks.on = vec![StackOf::Syscall];
     stacks::write_with(&place.path("calls.tape"), 1, &session, &[]);
+    session.stacks.on = vec![StackOf::Sample];
+    stacks::write_with(&place.path("samples.tape"), 1, &session, &[]);
     for (words, status, message) in [
         ("callgraph sample.tape", 1, "this tape has no stacks: record them with 'record -g'"),
         ("--call-graph sample.tape", 1, "this tape has no stacks: record them with 'record -g'"),
@@ -198,6 +200,8 @@ fn questions_a_tape_cannot_answer() {
         ("--call-graph=caller stacks.tape", 2, "invalid value 'caller'"),
         ("--debug-dir . stacks.tape", 2, "--debug-dir names functions on stacks"),
         ("callgraph --debug-dir nowhere stacks.tape", 1, "there is no such directory"),
+        ("--call-graph samples.tape", 1, "this tape has stacks, but none of syscalls"),
+        ("diff --summary-mode process stacks.tape more.tape", 2, "adds up by syscall only"),
         ("diff stacks.tape", 2, "'analyze diff BEFORE AFTER' compares two tapes"),
         ("diff -s stacks.tape more.tape", 2, "leave out -s"),
         ("diff stacks.tape missing.tape", 1, "missing.tape: no such file"),

@@ -30,10 +30,11 @@ fn main() -> ExitCode {
     let done = match args.get(1).and_then(|a| a.to_str()) {
         Some(timed::COMMAND) => return timed::child(&args[2..]),
         Some("floor") => floor::hold(&args[2..]),
-        None => bench(),
+        None => bench(false),
+        Some("stacks") => bench(true),
         Some(_) => {
             eprintln!(
-                "usage: bench            (BENCH_ROUNDS={ROUNDS} rounds)\n       bench floor -- COMMAND   runs COMMAND under the two empty programs"
+                "usage: bench            (BENCH_ROUNDS={ROUNDS} rounds)\n       bench stacks     only what stacks cost\n       bench floor -- COMMAND   runs COMMAND under the two empty programs"
             );
             return ExitCode::from(2);
         }
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn bench() -> Result<()> {
+fn bench(only_stacks: bool) -> Result<()> {
     // SAFETY: geteuid takes nothing and touches no memory.
     if unsafe { libc::geteuid() } != 0 {
         bail!("recording needs root: run `make bench` as root or with sudo");
@@ -61,11 +62,13 @@ fn bench() -> Result<()> {
     let dir = tempfile::tempdir()?;
     // the workload's files in memory, where there is such a place: a disk's mood is not what is measured
     let files = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    for load in workload::all(files.path())? {
-        let traces = workload::run(&tools, &load, dir.path(), rounds)?;
-        offline::run(&tools, &traces, rounds)?;
+    if !only_stacks {
+        for load in workload::all(files.path())? {
+            let traces = workload::run(&tools, &load, dir.path(), rounds)?;
+            offline::run(&tools, &traces, rounds)?;
+        }
+        switches::run(&tools, dir.path(), rounds)?;
     }
-    switches::run(&tools, dir.path(), rounds)?;
     stacks::run(&tools, dir.path(), files.path(), rounds)?;
     Ok(())
 }

@@ -46,7 +46,9 @@ struct Way {
     added: Samples,
     whole: Samples,
     lost: u64,
+    /// The file's, and what of it are stacks and the names in them.
     bytes: u64,
+    stack_bytes: u64,
 }
 
 impl Way {
@@ -59,6 +61,7 @@ impl Way {
             whole: Samples::default(),
             lost: 0,
             bytes: 0,
+            stack_bytes: 0,
         }
     }
 
@@ -119,8 +122,14 @@ fn measure(tools: &Tools, dir: &Path, load: &Load, rounds: usize) -> Result<()> 
             let (wall, whole) = once(tools, dir, load, way)?;
             bare = if way.tracer == Tracer::Nothing { wall } else { bare };
             let file = file(dir, way);
+            way.bytes = size(&file);
+            // perf's file is nothing but stacks, nearly
+            way.stack_bytes = way.bytes;
             if let Tracer::Record(_) = way.tracer {
-                calls = tape_info(tools, &file)?["events"]["syscall"].as_u64().context("info: events.syscall")?;
+                let info = tape_info(tools, &file)?;
+                calls = info["events"]["syscall"].as_u64().context("info: events.syscall")?;
+                let of = |kind: &str| info["bytes"][kind].as_u64().unwrap_or(0);
+                way.stack_bytes = of("stacks") + of("symbols");
             }
             way.wall.push(wall);
             way.whole.push(whole);
@@ -130,18 +139,14 @@ fn measure(tools: &Tools, dir: &Path, load: &Load, rounds: usize) -> Result<()> 
                 Tracer::Record(_) => sum(&tape_info(tools, &file)?["lost"]),
                 Tracer::Perf(_) => lost_samples(&file)?,
             };
-            way.bytes = size(&file);
         }
     }
     println!(
         "\n## stacks of every syscall: {}\n\n{calls} syscalls; perf's event is raw_syscalls:sys_exit\n",
         load.text
     );
-    let plain = ways[1].bytes;
     let rows = ways.iter().enumerate().map(|(i, way)| {
         let or_dash = |there: bool, text: String| if there { text } else { "-".into() };
-        // perf's file has nothing but stacks; of the tape what it has more than the one without
-        let of_stacks = if matches!(way.tracer, Tracer::Perf(_)) { way.bytes } else { way.bytes.saturating_sub(plain) };
         let taken = (calls * rounds as u64).saturating_sub(way.lost) as f64 / rounds as f64;
         vec![
             way.name.to_owned(),
@@ -151,7 +156,7 @@ fn measure(tools: &Tools, dir: &Path, load: &Load, rounds: usize) -> Result<()> 
             format!("{:.2}", way.whole),
             or_dash(i > 0, (way.lost / rounds as u64).to_string()),
             or_dash(i > 0, format!("{:.2}", way.bytes as f64 / 1e6)),
-            or_dash(way.stacks(), format!("{:.2}", of_stacks as f64 / taken)),
+            or_dash(way.stacks(), format!("{:.2}", way.stack_bytes as f64 / taken)),
         ]
     });
     let head = ["", "wall s", "/bare", "added us/call", "until it ends s", "lost a run", "file MB", "bytes/stack"];
@@ -223,7 +228,8 @@ fn report(tools: &Tools, dir: &Path, ways: &[Way]) -> Result<()> {
             rows.push(vec![way.name.to_owned(), name, time, whole]);
         }
     }
-    println!("\nThe first report of it, names, inlined functions and lines as each does by default (one run):\n");
+    println!("\nThe first report of it, names, inlined functions and lines as each does by default (one run).");
+    println!("A perf that loses samples may lose the mappings of the program too, and then knows no function of it.\n");
     table(&["recorded by", "report", "wall s", "stacks that reach the outermost function"], &rows);
     Ok(())
 }
@@ -245,12 +251,13 @@ fn first_report(command: &[&str], out: &Path) -> Result<(f64, bool)> {
     Ok((started.elapsed().as_secs_f64(), !stopped))
 }
 
-/// Of a listing with stacks. Both print a frame a line, indented.
+/// How many stacks of a listing there are, and reach the outermost function. Frames stand below their event, perf's behind a
+/// tab, ours as far in as perf trace's.
 fn outermost(listing: &Path) -> Result<String> {
     let text = String::from_utf8_lossy(&fs::read(listing)?).into_owned();
     let (mut stacks, mut whole, mut frames) = (0_u64, 0_u64, Vec::new());
     for line in text.lines().chain([""]) {
-        if line.starts_with([' ', '\t']) && !line.trim().is_empty() {
+        if line.starts_with('\t') || line.starts_with(&" ".repeat(32)) {
             frames.push(line);
         } else if !frames.is_empty() {
             let ends = |name: &str| frames.iter().rev().take(2).any(|line| line.contains(name));

@@ -1,7 +1,8 @@
 //! Questions that stacks answer: who asks for the time zone again and again, what a thread waits for, where the CPU time
-//! goes, what function sent the signal. The programs' answers are known.
+//! goes, what function sent the signal, wakes another or writes to the disk. The programs' answers are known.
 
 use serde_json::Value;
+use systape_e2e::disk::{skipped, under};
 use systape_e2e::more::{bare_root, in_bare_root};
 use systape_e2e::stacks::Stack;
 use systape_e2e::{Lab, lab};
@@ -16,12 +17,17 @@ fn folded(text: &str) -> Vec<(Vec<&str>, u64)> {
     stacks
 }
 
-/// Part of the sum whose stacks have the function, and the sum.
-fn share(text: &str, function: &str) -> (f64, u64) {
-    let stacks = folded(text);
+/// Part of a thread's sum whose stacks have the function, and that sum.
+fn share(text: &str, comm: &str, function: &str) -> (f64, u64) {
+    let stacks: Vec<_> = folded(text).into_iter().filter(|(frames, _)| frames[0] == comm).collect();
     let total: u64 = stacks.iter().map(|(_, value)| value).sum();
     let with = stacks.iter().filter(|(frames, _)| frames.contains(&function)).map(|(_, value)| value).sum::<u64>();
     (with as f64 / total as f64, total)
+}
+
+/// The beginning of a report, for messages.
+fn head(text: &str) -> String {
+    text.lines().take(12).map(|line| format!("{line:.300}\n")).collect()
 }
 
 const DATES: usize = 2003;
@@ -80,8 +86,8 @@ fn who_asks_for_the_time_zone() {
     // and as one graph: nearly all calls of that kind come from one line of the program
     let text =
         there(&["callgraph", "unset.tape", "--of", "syscall", "-e", "=newfstatat", "--comm=tz", "--folded"]).text();
-    let (part, calls) = share(&text, "parse_line");
-    assert!(calls + 1 >= DATES as u64 && part > 0.99, "{part} of {calls}\n{text}");
+    let (part, calls) = share(&text, "tz", "parse_line");
+    assert!(calls + 1 >= DATES as u64 && part > 0.99, "{part} of {calls}\n{}", head(&text));
 
     // the remedy, and what it changes
     parse_dates(&lab, "set.tape", &["TZ=:/etc/localtime"]);
@@ -110,9 +116,9 @@ fn what_a_thread_waits_for() {
         let options = ["callgraph", "t.tape", "--of", "offcpu", "--comm=waiter", "--folded"];
         let text = lab.analyze(&options).expect(0).text();
         let function = if call_graph == "dwarf" { "contended_function" } else { "want_the_lock" };
-        let (part, total) = share(&text, function);
+        let (part, total) = share(&text, "waiter", function);
         println!("{call_graph}: {part} of {total} in {function}");
-        assert!(total > 0 && part >= 0.9, "{call_graph}: {part} of {total}\n{text}");
+        assert!(total > 0 && part >= 0.9, "{call_graph}: {part} of {total}\n{}", head(&text));
     }
 }
 
@@ -126,9 +132,9 @@ fn where_the_cpu_time_goes() {
         lab.assert_whole("t.tape");
         let cpu: f64 = run.text().trim().parse::<f64>().expect("microseconds") / 1e6;
         let text = lab.analyze(&["callgraph", "t.tape", "--of", "cpu", "--comm=busy", "--folded"]).expect(0).text();
-        let (part, _) = share(&text, "hot_loop");
+        let (part, _) = share(&text, "busy", "hot_loop");
         println!("{call_graph}: {part} in hot_loop");
-        assert!(part >= 0.95, "{call_graph}: {part}\n{text}");
+        assert!(part >= 0.95, "{call_graph}: {part}\n{}", head(&text));
         // as many samples as the CPU time it says it used asks for
         let samples = lab.info("t.tape")["events"]["sample"].as_f64().unwrap_or(0.0);
         let expected = cpu * f64::from(frequency);
@@ -150,6 +156,37 @@ fn what_function_sent_the_signal() {
     assert!(["SIGTERM", "send_it", "end_child", "main"].map(at).is_sorted(), "{text}");
     let graph = lab.analyze(&["callgraph", "t.tape", "--of", "signal", "--folded"]).expect(0).text();
     assert!(graph.contains("main;end_child;send_it"), "{graph}");
+}
+
+#[test]
+fn who_wakes_and_who_writes() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let busy = lab.cc("busy", &["-O2"]);
+    let graph = |of: &str, comm: &str| {
+        let options = ["callgraph", "t.tape", "--of", of, &format!("--comm={comm}"), "--folded"];
+        lab.analyze(&options).expect(0).text()
+    };
+    let options = ["--call-graph", "dwarf", "--stacks-on", "wakeup"];
+    lab.record("t.tape", &options, &[&busy, "contend", "60"]).expect(0);
+    lab.assert_whole("t.tape");
+    let text = graph("wakeup", "holder");
+    let (part, woken) = share(&text, "holder", "hold_the_lock");
+    assert!(woken >= 60 && part > 0.9, "{part} of {woken}\n{}", head(&text));
+
+    // a loop that makes no calls wakes nobody: interrupts do, and they are nobody's
+    lab.record("t.tape", &options, &[&busy, "hot", "500"]).expect(0);
+    let text = graph("wakeup", "busy");
+    let looping = folded(&text).into_iter().filter(|(frames, _)| frames.last() == Some(&"hot_loop"));
+    assert_eq!(looping.map(|(_, woken)| woken).sum::<u64>(), 0, "{}", head(&text));
+
+    if under(&lab).is_none() {
+        return skipped("the directory for temporary files is on no disk");
+    }
+    lab.record("t.tape", &["--call-graph", "dwarf"], &[&busy, "write", &lab.file("blocks")]).expect(0);
+    lab.assert_whole("t.tape");
+    let text = graph("block", "busy");
+    let (part, queued) = share(&text, "busy", "write_block");
+    assert!(queued >= 101 && part > 0.9, "{part} of {queued}\n{}", head(&text));
 }
 
 /// A tape is read by others: what the graph prints is the same whoever prints it, and an SVG is one.

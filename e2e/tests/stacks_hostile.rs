@@ -1,6 +1,6 @@
 //! Stacks of programs whose files are broken: unwind information that lies, loops or is cut, debug information that is
-//! noise, files that turn into something else once they are loaded. Such a file costs its own frames and names and nothing
-//! else; and the recorder may be killed at any time.
+//! noise, files that turn into something else once they are loaded; and of programs whose registers point anywhere. They
+//! cost their own frames and names and nothing else. And the recorder may be killed at any time.
 
 use std::fs;
 use std::time::Duration;
@@ -187,6 +187,47 @@ fn broken_executables() {
     let found = wrong(&events, "sound", &[plain], true);
     assert!(found.is_empty(), "{}", found.join("\n"));
     assert_eq!(events.iter().filter(|e| e.comm != "sound").count(), ways.count());
+}
+
+#[test]
+fn odd_registers() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    compile(&lab, &[("odd", "registers.c", &["-O1", "-fno-omit-frame-pointer"])]);
+    for (call_graph, status) in [("dwarf", "complete"), ("fp", "frame-pointers")] {
+        let options = ["--call-graph", call_graph, "-e", "=lseek", "--kernel-stacks"];
+        let run = lab.record("t.tape", &options, &["./odd"]).expect(0);
+        let times = run.text().trim().parse().expect("a number");
+        let events = stacks::events(&lab, "t.tape", &[]);
+        lab.assert_whole("t.tape");
+        // by frame pointers the C library's wrapper hides who called it
+        let chain = if status == "complete" { "sound_inner sound_outer main" } else { "sound_outer main" };
+        let sound = Case { times, status, ..Case::new(40, "sound", chain) };
+        let mut found = wrong(&events, "odd", &[sound], true);
+        let odd: Vec<_> = events.iter().filter(|e| e.case == 41).collect();
+        assert_eq!(odd.len(), times, "{call_graph}");
+        // where the call was made is known whatever the other registers are; nothing leads to the outermost frame, but a
+        // return address of 0, where there is one, says that this is it
+        let fits = |s: &Stack| s.is("odd_call ...", true) && (s.status != "complete" || s.frames.len() == 1);
+        let bad: Vec<_> = odd.iter().filter_map(|e| e.stack.as_ref()).filter(|s| !fits(s)).collect();
+        found.extend(bad.first().map(|s| format!("{call_graph}: {} odd: {}", bad.len(), s.brief())));
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn names_of_made_code_that_never_come() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    compile(&lab, &[("chains", "chains.c", &["-O2"])]);
+    // instead of a list of names: a pipe nobody writes to, a list of a terabyte, one that never ends, another's file
+    for map in ["pipe", "huge", "/dev/zero", "/etc/passwd"] {
+        let mut record = lab.record_command("t.tape", &["--call-graph", "dwarf", "-e", "=lseek"], &["./chains", "jit"]);
+        lab::run(record.env("ODD_MAP", map)).expect(0);
+        let events = stacks::events(&lab, "t.tape", &[]);
+        events.iter().for_each(|e| drop(fs::remove_file(format!("/tmp/perf-{}.map", e.tid))));
+        let made = Case::new(15, map, "leaf called_back @unnamed calls_made_code run_case main");
+        let found = wrong(&events, "chains", &[made], true);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
 }
 
 #[test]

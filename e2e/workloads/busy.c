@@ -4,9 +4,11 @@
  *   contend N    the thread "holder" holds a lock for 5 ms N times in hold_the_lock; the thread "waiter" wants it all the time
  *                in contended_function
  *   hot MS       MS milliseconds of CPU time in hot_loop, then says how many microseconds of it the process used
+ *   write FILE   101 blocks are written to FILE by write_block, each straight to the disk
  *   kill         a child is sent SIGTERM by send_it, and waited for
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -93,6 +95,24 @@ static NOIPA void keep_hot(long us)
 	AFTER();
 }
 
+static NOIPA int write_block(int fd, const void *block, long i)
+{
+	ssize_t len = pwrite(fd, block, 4096, i * 4096);
+
+	AFTER();
+	return len != 4096;
+}
+
+static int write_blocks(const char *path)
+{
+	static _Alignas(4096) char block[4096];
+	int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT, 0600), failed = fd < 0;
+
+	for (long i = 0; i < 101 && !failed; i++)
+		failed = write_block(fd, block, i);
+	return failed;
+}
+
 static NOIPA int send_it(pid_t pid)
 {
 	int failed = kill(pid, SIGTERM);
@@ -122,6 +142,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", cpu_us());
 		return 0;
 	}
+	if (!strcmp(what, "write") && argc == 3)
+		return write_blocks(argv[2]);
 	if (!strcmp(what, "kill")) {
 		pid = fork();
 		if (pid == 0) {

@@ -349,6 +349,8 @@ pub enum GapCause {
     LateRecord = 10,
     /// Ring buffer full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled).
     Everyday = 11,
+    /// It should have come and did not, and nothing counted it.
+    Unexplained = 12,
 }
 
 /// Kinds of event.

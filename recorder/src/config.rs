@@ -151,6 +151,11 @@ impl Config {
         !self.all && (!self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty())
     }
 
+    /// Whether every task is recorded, whatever it is.
+    pub fn records_everything(&self) -> bool {
+        !self.marks_tasks() && self.uid.is_none() && self.comm.is_none() && self.cgroup.is_none() && self.cpus.is_none()
+    }
+
     /// The target in words, for the tape and for messages.
     pub fn target_text(&self) -> String {
         let mut parts = Vec::new();

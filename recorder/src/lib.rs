@@ -13,6 +13,7 @@ pub mod devices;
 pub mod drain;
 pub mod effects;
 pub mod encode;
+pub mod entries;
 pub mod families;
 pub mod fds;
 pub mod limits;

@@ -20,7 +20,7 @@ use crate::calls;
 use crate::config::Config;
 use crate::families::{self, Tracepoints};
 use crate::skips::Skips;
-use crate::{sampler, stacks};
+use crate::{entries, sampler, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -346,6 +346,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
         open.maps.free_stack_slots.set_max_entries(slots)?;
     }
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
+    (options.irq_entries_from, options.irq_entries_to) = entries::of_interrupts().unwrap_or_default();
     options.stacks_on = stacks::options::bits(&stacks.on);
     options.stacks_kernel = stacks::options::bits(&stacks.kernel);
     options.stacks_user = stacks::options::user_kind(stacks.mode);
@@ -373,7 +374,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
 }
 
 /// The process of a thread; None when it is gone.
-fn process_of(tid: u32) -> Option<u32> {
+pub fn process_of(tid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }

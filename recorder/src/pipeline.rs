@@ -155,8 +155,9 @@ impl Pipeline {
     pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64, Sink)> {
         self.control.stop.store(true, Ordering::Release);
         let drained = join(self.drain)?;
-        self.unwind.map(join).transpose()?;
         let encoded = join(self.encode)?;
+        // it may hang in a file system that does not answer; the encoder has waited long enough
+        self.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
         if let Err(e) = self.names.map(join).transpose().and_then(|done| done.transpose()) {
             // names can be looked up later, events cannot be recorded later
             eprintln!("record: names of functions are missing: {e:#}");

@@ -95,6 +95,7 @@ pub fn record(config: &Config) -> Result<u8> {
         selection: config.selection.clone(),
         window_open: about.window_open,
         flush: config.flush,
+        everyone: config.records_everything(),
         stacks: config.stacks.clone(),
         filter: TaskFilter {
             uid: config.uid,

@@ -43,7 +43,7 @@ fn open(frequency: u32, cpu: u32) -> Result<OwnedFd> {
         let error = std::io::Error::last_os_error();
         if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) {
             bail!(
-                "-F: the kernel refuses samples ({error}); it takes CAP_SYS_ADMIN, or sysctl kernel.perf_event_paranoid=-1 with CAP_PERFMON"
+                "-F: the kernel refuses samples ({error}); it takes CAP_SYS_ADMIN, or CAP_PERFMON and sysctl kernel.perf_event_paranoid=2"
             );
         }
         return Err(error).with_context(|| format!("-F: no samples on CPU {cpu}"));

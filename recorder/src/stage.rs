@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, never, select};
 use systape_bpf::Drop;
@@ -26,6 +27,9 @@ const CHUNK_NS: u64 = 60_000_000_000;
 
 /// How long events wait for their stacks when the unwinding is stuck.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
+
+/// How long the end waits for a sign of life of the unwinding: it may read from a file system that does not answer.
+const UNWINDING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the encoder knows at the end.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +150,7 @@ impl Stage {
             }
         }
         // the drain is done: the unwinding works off what it has and ends
-        for taken in rest.iter().flatten() {
+        while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(UNWINDING_PATIENCE)) {
             self.encoder.add_stacks(taken);
         }
         if let Some(start) = waiting.take() {
@@ -160,6 +164,7 @@ impl Stage {
         self.unexplained();
         self.encoder.close_segment(clock::monotonic());
         self.send();
+        self.encoder.end_names();
         self.encoded.totals = self.encoder.totals().clone();
         self.encoded
     }
@@ -228,7 +233,7 @@ impl Stage {
         if count > 0 {
             self.lost(Family::Stack, count);
             let now = clock::monotonic();
-            self.encoder.gap(GapCause::Unknown, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
+            self.encoder.gap(GapCause::Unexplained, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
         }
     }
 

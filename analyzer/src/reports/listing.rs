@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rayon::prelude::*;
 use systape_format::model::{CallState, StackOf};
 
@@ -61,7 +61,10 @@ fn names(context: &Context<'_>) -> Result<Option<Names>> {
         return Ok(None);
     }
     let tape = context.tape;
-    recorded::require(tape)?;
+    let kinds = recorded::require(tape)?;
+    if context.config.events.is_empty() && !kinds.contains(&StackOf::Syscall) {
+        bail!("this tape has stacks, but none of syscalls: 'analyze callgraph' adds up those it has");
+    }
     let mut findings = Vec::new();
     let names = Names::find(tape, || recorded::places(tape), &options.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));

@@ -217,9 +217,11 @@ impl<'a> Paths<'a> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::stacks::forest::Graft;
+    use crate::stacks::text::View;
+    use proptest::prelude::*;
     use systape_format::model::{Frame, Function, Mapping, MappingKind, Node as Stored, StackStatus, Stacks};
 
     /// User code of /app at offsets 10, 20, …, kernel code at 1000, …; the offset's first digit names the function.
@@ -322,6 +324,45 @@ pub mod tests {
                 "app;work;[stack ends: larger than what was copied of it] 1",
             ]
         );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_or_counted_twice(
+            stacks in prop::collection::vec((0..3_usize, prop::collection::vec(1..6_u64, 0..7), 0..4_u8, 1..50_u64), 0..40),
+        ) {
+            const COMMS: [&str; 3] = ["a", "b", ""];
+            const ENDS: [StackStatus; 4] =
+                [StackStatus::Complete, StackStatus::Cut, StackStatus::Absent, StackStatus::FramePointers];
+            // 40 and 50 have no names, 1000 is the kernel's
+            let places = |path: &[u64]| path.iter().map(|at| [10, 20, 40, 50, 1000][*at as usize - 1]).collect::<Vec<_>>();
+            let paths: Vec<_> = stacks.iter().map(|stack| places(&stack.1)).collect();
+            let listed: Vec<_> = stacks
+                .iter()
+                .zip(&paths)
+                .map(|(stack, path)| (COMMS[stack.0], path.as_slice(), ENDS[usize::from(stack.2)], stack.3))
+                .collect();
+            let stacked = stacked(&listed);
+            let all: u64 = stacks.iter().map(|stack| stack.3).sum();
+            for order in [Order::Caller, Order::Callee] {
+                let graph = Graph::new(&stacked, &names(), order, Metric::Count);
+                prop_assert_eq!(graph.total(), all);
+                prop_assert_eq!(graph.nodes.iter().map(|node| node.own.count).sum::<u64>(), all);
+                prop_assert_eq!(graph.roots().iter().map(|root| graph.nodes[root.1 as usize].total.count).sum::<u64>(), all);
+                for node in &graph.nodes {
+                    let below: u64 = node.children.iter().map(|at| graph.nodes[*at as usize].total.count).sum();
+                    prop_assert_eq!(node.total.count, below + node.own.count);
+                }
+                for depth in [1, 2, usize::MAX] {
+                    let folded = crate::stacks::folded::fold(&graph, depth);
+                    prop_assert_eq!(folded.iter().map(|stack| stack.1).sum::<u64>(), all);
+                }
+                let mut out = Vec::new();
+                let view = View { graph: &graph, order, min_percent: 5.0, max_depth: usize::MAX, roots: usize::MAX };
+                let left = view.print(&mut out).unwrap();
+                prop_assert!(left.weight <= all);
+            }
+        }
     }
 
     #[test]

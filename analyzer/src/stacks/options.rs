@@ -154,7 +154,8 @@ impl Options {
         if graph {
             check(args)?;
         }
-        let min_percent = args.min_percent.unwrap_or(0.5);
+        // rows have no place to say what was left out
+        let min_percent = args.min_percent.unwrap_or(if args.format == Format::Text { 0.5 } else { 0.0 });
         if !(0.0..=100.0).contains(&min_percent) {
             bail!("--min-percent {min_percent}: a percentage is between 0 and 100");
         }

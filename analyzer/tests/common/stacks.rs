@@ -30,8 +30,11 @@ pub fn mappings() -> Vec<Mapping> {
     ]
 }
 
-/// (mapping, offset, functions: the innermost inlined one first).
-const NAMES: [(u32, u64, &[(&str, &str, u32)]); 10] = [
+/// Mapping, offset, functions: name, file and line, the innermost inlined one first.
+type Named = (u32, u64, &'static [(&'static str, &'static str, u32)]);
+
+/// Places with names.
+const NAMES: [Named; 10] = [
     (0, 0x1000, &[("main", "/src/app.c", 20)]),
     (0, 0x2000, &[("load<int>", "/src/load.hpp", 7), ("work", "/src/app.c", 12)]),
     (0, 0x3000, &[("sa\x1bve;all", "", 0)]),
@@ -44,23 +47,26 @@ const NAMES: [(u32, u64, &[(&str, &str, u32)]); 10] = [
     (2, 0x40, &[("submit_bio", "", 0)]),
 ];
 
-const MAIN: (u32, u64) = (0, 0x1000);
-const WORK: (u32, u64) = (0, 0x2000);
-const SAVE: (u32, u64) = (0, 0x3000);
-const HANDLER: (u32, u64) = (0, 0x4000);
-const READ: (u32, u64) = (1, 0x100);
-const FSYNC: (u32, u64) = (1, 0x200);
+/// Mapping and offset.
+type Place = (u32, u64);
+
+const MAIN: Place = (0, 0x1000);
+const WORK: Place = (0, 0x2000);
+const SAVE: Place = (0, 0x3000);
+const HANDLER: Place = (0, 0x4000);
+const READ: Place = (1, 0x100);
+const FSYNC: Place = (1, 0x200);
 /// The kernel's return from a handler: no name.
-const TRAMPOLINE: (u32, u64) = (1, 0x300);
-const ENTRY: (u32, u64) = (2, 0x10);
-const KSYS_READ: (u32, u64) = (2, 0x20);
-const SCHEDULE: (u32, u64) = (2, 0x30);
-const SUBMIT: (u32, u64) = (2, 0x40);
-const CODE: (u32, u64) = (3, 0x7f00_1000);
-const STRIPPED: (u32, u64) = (4, 0x1a2b);
+const TRAMPOLINE: Place = (1, 0x300);
+const ENTRY: Place = (2, 0x10);
+const KSYS_READ: Place = (2, 0x20);
+const SCHEDULE: Place = (2, 0x30);
+const SUBMIT: Place = (2, 0x40);
+const CODE: Place = (3, 0x7f00_1000);
+const STRIPPED: Place = (4, 0x1a2b);
 
 /// Interns a stack, outermost frame first; the innermost is where the code was.
-pub fn stack(builder: &mut SegmentBuilder, frames: &[(u32, u64)]) -> Option<u32> {
+pub fn stack(builder: &mut SegmentBuilder, frames: &[Place]) -> Option<u32> {
     let mappings = mappings();
     let mut parent = None;
     for (nth, (mapping, offset)) in frames.iter().enumerate() {
@@ -80,7 +86,7 @@ fn attach(
     builder: &mut SegmentBuilder,
     of: StackOf,
     row: u32,
-    (user, kernel): (&[(u32, u64)], &[(u32, u64)]),
+    (user, kernel): (&[Place], &[Place]),
     status: StackStatus,
 ) {
     let (user, kernel) = (stack(builder, user), stack(builder, kernel));
@@ -109,7 +115,7 @@ pub fn of_tape() -> Session {
 pub fn symbols() -> Symbols {
     let function =
         |(name, file, line): &(&str, &str, u32)| Function { name: (*name).into(), file: (*file).into(), line: *line };
-    let symbol = |(mapping, offset, functions): &(u32, u64, &[(&str, &str, u32)])| Symbol {
+    let symbol = |(mapping, offset, functions): &Named| Symbol {
         mapping: *mapping,
         offset: *offset,
         functions: functions.iter().map(function).collect(),
@@ -166,7 +172,7 @@ fn calls(builder: &mut SegmentBuilder, times: u64) {
         args: [3, 0x7f00, 64, 0, 0, 0],
         ..Row::default()
     };
-    let mut add = |row: Row<'_>, user: Option<(&[(u32, u64)], StackStatus)>| {
+    let mut add = |row: Row<'_>, user: Option<(&[Place], StackStatus)>| {
         let id = push(builder, &row);
         if let Some((user, status)) = user {
             attach(builder, StackOf::Syscall, id, (user, &[]), status);
@@ -189,7 +195,7 @@ fn calls(builder: &mut SegmentBuilder, times: u64) {
 /// 100 runs, sleeps in read, is woken by 102 and comes back; 101 sleeps from before to the end; 102 comes and goes.
 fn sched(builder: &mut SegmentBuilder) {
     let [app, thread, other] = [100, 101, 102].map(|tid| builder.intern_task(&task(tid)));
-    let mut switch = |ts, prev, next, prev_state, stack: Option<(&[(u32, u64)], StackStatus)>| {
+    let mut switch = |ts, prev, next, prev_state, stack: Option<(&[Place], StackStatus)>| {
         let row = builder.push_switch(Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted: false });
         if let Some((user, status)) = stack {
             attach(builder, StackOf::Switch, row, (user, &[ENTRY, KSYS_READ, SCHEDULE]), status);

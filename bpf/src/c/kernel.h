@@ -214,6 +214,7 @@ struct percpu_counter {
 struct mm_struct {
 	unsigned long arg_start, arg_end;
 	unsigned long start_stack;
+	unsigned long start_code;
 	unsigned long total_vm;
 	struct percpu_counter rss_stat[4];
 };
@@ -262,6 +263,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct seccomp seccomp;
 	unsigned int ptrace;
+	unsigned in_execve : 1;
 	sigset_t blocked;
 	struct sighand_struct *sighand;
 	int pdeath_signal;

@@ -30,6 +30,10 @@ const volatile u32 own_tgid = 0;
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 
+/* Code through which interrupts enter, by /proc/kallsyms; 0 = not known. */
+const volatile u64 irq_entries_from = 0;
+const volatile u64 irq_entries_to = 0;
+
 /* Stacks: bit i stands for enum stack_of i. */
 const volatile u32 stacks_on = 0;
 const volatile u32 stacks_kernel = 0;

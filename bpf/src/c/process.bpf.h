@@ -23,7 +23,17 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		return 0;
 	}
 	st = recorded_current();
-	if (!st || st->armed)
+	if (!st) {
+		/* what the recorder starts is no more recorded than itself */
+		st = current_state(false);
+		cst = st && st->matched == NOT_MATCHED ? state_of(child, true) : NULL;
+		if (cst) {
+			init_state(cst, child);
+			cst->matched = NOT_MATCHED;
+		}
+		return 0;
+	}
+	if (st->armed)
 		return 0;
 	thread = BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid);
 	if (thread)

@@ -99,6 +99,17 @@ static __always_inline void user_registers(struct stack_slot *s)
 	s->rec.regs[16] = r[16]; /* rip */
 }
 
+/*
+ * Whether the task is between two programs: its registers are the old one's,
+ * its memory the new one's already.
+ */
+static __always_inline bool is_replaced(struct task_struct *task, struct mm_struct *mm)
+{
+	if (!bpf_core_field_exists(task->in_execve) || !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		return false;
+	return !BPF_CORE_READ(mm, start_code);
+}
+
 static __always_inline bool wants_stack(u32 of)
 {
 	return stacks_on >> of & 1;
@@ -139,7 +150,8 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 		s->rec.kernel_bytes = at;
 	}
 	len = at;
-	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))) {
+	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER)) &&
+	    !is_replaced(task, mm)) {
 		bpf_probe_read_kernel(s->regs, sizeof(s->regs),
 				      (void *)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(s->regs));
 		sp = s->regs[19];
@@ -176,13 +188,17 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 
 #define NR_EXIT_64 60
 #define NR_EXIT_GROUP_64 231
+#define NR_EXIT_32 1
+#define NR_EXIT_GROUP_32 252
 
 /* A call that does not come back to the program that made it: its caller is gone when it is over. */
 static __always_inline bool leaves_program(const struct task_state *st, const struct sc_desc *d)
 {
 	if (d->flags & SC_EXEC)
 		return true;
-	return st->rec.abi == ABI_X86_64 && (st->rec.nr == NR_EXIT_64 || st->rec.nr == NR_EXIT_GROUP_64);
+	if (st->rec.abi == ABI_I386)
+		return st->rec.nr == NR_EXIT_32 || st->rec.nr == NR_EXIT_GROUP_32;
+	return (st->rec.nr & ~X32_BIT) == NR_EXIT_64 || (st->rec.nr & ~X32_BIT) == NR_EXIT_GROUP_64;
 }
 
 /* At the enter of a call whose start was just noted. */

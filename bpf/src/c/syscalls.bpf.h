@@ -4,7 +4,6 @@
 #define __SYSTAPE_SYSCALLS_H
 
 #define TS_COMPAT 2		  /* arch/x86/include/asm/thread_info.h */
-#define X32_BIT 0x40000000	  /* __X32_SYSCALL_BIT */
 #define SIGNAL_GROUP_EXIT 4	  /* include/linux/sched/signal.h */
 #define SIGKILL_BIT (1UL << (9 - 1))
 #define MAX_ERRNO 4095

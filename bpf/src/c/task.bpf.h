@@ -6,6 +6,8 @@
 /* x86-64 without KASAN */
 #define THREAD_SIZE 16384
 
+#define X32_BIT 0x40000000 /* __X32_SYSCALL_BIT */
+
 #define PF_EXITING 0x00000004
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
@@ -205,15 +207,21 @@ static __always_inline bool is_recorded(struct task_struct *task)
 
 /*
  * Whether the program runs in an interrupt, where current is only who was
- * interrupted: then it is on another stack than the task's. The context of a
- * raw tracepoint lies on the stack that is in use.
+ * interrupted. Then it is on another stack than the task's: the context of a raw
+ * tracepoint lies on the stack that is in use. An interrupt of user code stays
+ * on the task's stack (call_on_irqstack_cond), where the first return address
+ * tells through which entry the kernel was entered.
  */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *current)
 {
-	u64 sp = 0, base = (u64)BPF_CORE_READ(current, stack);
+	u64 sp = 0, entry = 0, base = (u64)BPF_CORE_READ(current, stack);
 
 	bpf_probe_read_kernel(&sp, sizeof(sp), &ctx);
-	return sp - base >= THREAD_SIZE;
+	if (sp - base >= THREAD_SIZE)
+		return true;
+	bpf_probe_read_kernel(&entry, sizeof(entry),
+			      (void *)base + THREAD_SIZE - sizeof(struct pt_regs) - sizeof(entry));
+	return entry > irq_entries_from && entry < irq_entries_to;
 }
 
 static __always_inline void init_state(struct task_state *st, struct task_struct *task)

@@ -46,6 +46,8 @@ pub struct Settings {
     pub window_open: u64,
     /// Longest life of a segment.
     pub flush: Duration,
+    /// Every task is recorded, whatever it is.
+    pub everyone: bool,
     /// Stacks that are taken.
     pub stacks: StackSettings,
     /// What the BPF side asks at each call, for calls that began before it could.

@@ -20,7 +20,9 @@ impl Encoder {
             prev_state: s.prev_state,
             preempted: s.hdr.flags & wire::SWITCH_PREEMPTED != 0,
         });
-        self.attach_who(StackOf::Switch, row, &s.prev, s.ts, false);
+        // of tasks that are not recorded none is taken
+        let expected = self.settings.everyone && s.prev.tid != 0;
+        self.attach_who(StackOf::Switch, row, &s.prev, s.ts, expected);
         if s.prev_state & TASK_DEAD != 0 {
             // the exit of a task that is not recorded itself is told by this alone
             let id = self.tasks.meet(&s.prev);

@@ -21,7 +21,7 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 /// An I/O completes much later than it is queued.
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Stacks that may wait for their events.
-const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
 /// Places in code made at run time whose names are asked for.
 const MAX_JIT: usize = 1 << 18;
 
@@ -93,6 +93,13 @@ impl Encoder {
     /// Names of places in code made at run time are asked of `names`.
     pub fn tell_names(&mut self, names: Sender<Message>) {
         self.stacks.names = Some(names);
+    }
+
+    /// No more places will be told: what is known is looked up.
+    pub fn end_names(&self) {
+        if let Some(names) = &self.stacks.names {
+            names.send(Message::End).ok();
+        }
     }
 
     /// Events so far that should have a stack and have none.
@@ -220,16 +227,14 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn encoder() -> Encoder {
+        recorded(false)
+    }
+
+    fn recorded(everyone: bool) -> Encoder {
         let on = StackOf::ALL.to_vec();
         let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
-        let flush = Duration::from_secs(3600);
-        Encoder::new(Settings {
-            selection: Selection::all(),
-            window_open: 1,
-            flush,
-            stacks,
-            filter: TaskFilter::default(),
-        })
+        let (selection, flush, filter) = (Selection::all(), Duration::from_secs(3600), TaskFilter::default());
+        Encoder::new(Settings { selection, window_open: 1, flush, everyone, stacks, filter })
     }
 
     fn who(tid: u32) -> Who {
@@ -342,6 +347,13 @@ mod tests {
         let expect = [(StackOf::Wakeup, 0, Lost, vec![]), (StackOf::Block, 0, Lost, vec![])];
         assert_eq!(stacks(&segment(&mut encoder)), expect);
         assert_eq!(encoder.missed_stacks(), 2);
+        // with all tasks recorded, only the idle ones have none
+        let mut encoder = recorded(true);
+        for (ts, prev) in [(100, 7), (110, 0)] {
+            encoder.switch(&Switch { ts, prev: who(prev), next: who(8), ..Switch::default() });
+        }
+        assert_eq!(stacks(&segment(&mut encoder)), [(StackOf::Switch, 0, Lost, vec![])]);
+        assert_eq!(encoder.missed_stacks(), 1);
     }
 
     fn wire_header(flags: u16) -> systape_bpf::wire::Header {

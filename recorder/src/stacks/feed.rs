@@ -9,12 +9,12 @@ use systape_format::model::{StackOf, StackStatus};
 use super::taken::{Key, Taken, TakenStack};
 use crate::order::Batch;
 
-/// Bytes of raw stacks passed on at once, and batches that may wait: 64 MiB.
-pub const BATCH: usize = 1 << 20;
-/// See [`BATCH`].
-pub const BATCHES: usize = 64;
-/// Messages that may wait before only whole batches are sent: else a short wait would fill the queue with small ones.
-const AHEAD: usize = 4;
+/// Bytes of raw stacks that are passed on at once, if there are so many ...
+const BATCH: usize = 1 << 20;
+/// ... and bytes that may gather while there is no room in the queue.
+const MOST: usize = 32 << 20;
+/// Batches that may wait. When the unwinding is behind they are of up to [`MOST`] bytes, so it works off what there is in one go.
+pub const BATCHES: usize = 2;
 
 /// What the unwinding stage is told.
 #[derive(Debug)]
@@ -54,31 +54,44 @@ impl Feed {
     pub fn push(&mut self, record: &[u8]) {
         self.batch.push(record);
         if self.batch.len() >= BATCH {
-            self.send();
+            self.try_send();
         }
     }
 
-    fn send(&mut self) {
-        let full = std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH));
-        if let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(Raw::Stacks(full)) {
-            self.late.extend(
-                batch.records().filter_map(|record| wire::stack(record).ok()).filter_map(|s| without_frames(&s)),
-            );
+    fn take(&mut self) -> Raw {
+        Raw::Stacks(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)))
+    }
+
+    /// Passes on what there is; without room it stays, as long as it is not too much.
+    fn try_send(&mut self) {
+        if self.out.is_full() && self.batch.len() < MOST {
+            return;
+        }
+        let full = self.take();
+        let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(full) else { return };
+        if batch.len() < MOST {
+            self.batch = batch;
+        } else {
+            let stacks = batch.records().filter_map(|record| wire::stack(record).ok());
+            self.late.extend(stacks.filter_map(|s| without_frames(&s)));
         }
     }
 
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
     pub fn pass(&mut self, watermark: u64, last: bool) -> Option<(Taken, GivenUp)> {
         if last {
-            let rest = std::mem::take(&mut self.batch);
-            // it ends before the drain only when it died
-            self.out.send(Raw::Stacks(rest)).and_then(|()| self.out.send(Raw::Pass(watermark))).ok();
-        } else if self.out.len() < AHEAD {
+            // who takes them is gone only when it died, which its thread's end tells
+            let rest = self.take();
+            self.out.send(rest).ok();
+            self.out.send(Raw::Pass(watermark)).ok();
+        } else {
             if !self.batch.is_empty() {
-                self.send();
+                self.try_send();
             }
-            // one that does not fit is said by the next pass as well
-            self.out.try_send(Raw::Pass(watermark)).ok();
+            // what stayed is of before the watermark: then the next pass says it
+            if self.batch.is_empty() {
+                self.out.try_send(Raw::Pass(watermark)).ok();
+            }
         }
         if self.late.is_empty() {
             return None;
@@ -166,42 +179,43 @@ mod tests {
     fn a_slow_reader_loses_nothing_while_there_is_room() {
         let (out, queue) = bounded(BATCHES);
         let mut feed = Feed::new(out);
-        // far more passes than the queue has places
-        let passes = 20 * BATCHES as u64;
-        for pass in 0..passes {
-            feed.push(&record(10 * pass + 1, 64));
-            assert!(feed.pass(10 * pass, false).is_none());
+        // far more passes than the queue has places, and more bytes than a batch
+        let passes = 200;
+        for pass in 1..=passes {
+            feed.push(&record(10 * pass + 1, BATCH / 16));
+            assert!(feed.pass(10 * pass + 5, false).is_none());
         }
-        let (mut times, watermarks) = told(&queue);
         // no watermark says more than was sent
-        assert!(watermarks.last().unwrap() <= &(10 * times.len() as u64));
-        assert!(feed.pass(10 * passes, false).is_none());
+        let (mut times, watermarks) = told(&queue);
+        assert_eq!((&times[..], &watermarks[..]), (&[11][..], &[15][..]));
+        assert!(feed.pass(10 * passes + 9, false).is_none());
         let (rest, watermarks) = told(&queue);
         times.extend(rest);
-        assert_eq!(times, (0..passes).map(|pass| 10 * pass + 1).collect::<Vec<_>>());
-        assert_eq!(watermarks, [10 * passes]);
+        assert_eq!(times, (1..=passes).map(|pass| 10 * pass + 1).collect::<Vec<_>>());
+        assert_eq!(watermarks, [10 * passes + 9]);
     }
 
     #[test]
     fn what_does_not_fit_is_given_up_by_count() {
-        let (out, queue) = bounded(AHEAD);
+        let (out, queue) = bounded(BATCHES);
         let mut feed = Feed::new(out);
-        // batches of two
-        let record = |ts| record(ts, BATCH / 2);
-        let fitting: Vec<u64> = (1..=2 * AHEAD as u64).collect();
-        fitting.iter().for_each(|ts| feed.push(&record(*ts)));
-        assert!(feed.pass(50, false).is_none());
-        [60, 50, 80, 70, 90].iter().for_each(|ts| feed.push(&record(*ts)));
-        let (taken, given_up) = feed.pass(100, false).unwrap();
-        assert_eq!((given_up.count, given_up.first, given_up.last), (4, 50, 80));
+        assert!(feed.pass(1, false).is_none());
+        assert!(feed.pass(2, false).is_none());
+        // the queue is full: as much as may gather, and one more
+        let count = (MOST / BATCH) as u64;
+        let times: Vec<u64> = (1..=count).map(|i| 1000 - i).collect();
+        times.iter().for_each(|ts| feed.push(&record(*ts, BATCH)));
+        feed.push(&record(2000, 64));
+        let (taken, given_up) = feed.pass(3000, false).unwrap();
+        assert_eq!((given_up.count, given_up.first, given_up.last), (count, 1000 - count, 999));
         assert_eq!((taken.watermark, taken.frames.len(), taken.codes.len()), (0, 0, 0));
         let keys: Vec<_> = taken.stacks.iter().map(|stack| (stack.key.of, stack.key.time, stack.status)).collect();
-        let late = |time| (StackOf::Syscall, time, StackStatus::Late);
-        assert_eq!(keys, [late(59), late(49), late(79), late(69)]);
-        // what was given up is told once; what fitted is still there, and so is what came after
-        assert_eq!(told(&queue), (fitting, vec![]));
-        assert!(feed.pass(110, false).is_none());
-        assert_eq!(told(&queue), (vec![90], vec![110]));
+        let late = |ts: &u64| (StackOf::Syscall, ts - 1, StackStatus::Late);
+        assert_eq!(keys, times.iter().map(late).collect::<Vec<_>>());
+        // it is told once, and what comes after goes its way
+        assert_eq!(told(&queue), (vec![], vec![1, 2]));
+        assert!(feed.pass(4000, false).is_none());
+        assert_eq!(told(&queue), (vec![2000], vec![4000]));
     }
 
     #[test]

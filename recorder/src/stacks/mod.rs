@@ -27,6 +27,9 @@ pub mod places;
 pub mod taken;
 pub mod unwinding;
 
+/// With more processes than this only those of the target are looked at from the start.
+const MAX_STRANGERS: usize = 4096;
+
 /// What works on stacks beside the other stages.
 #[derive(Debug)]
 pub struct Workers {
@@ -63,7 +66,7 @@ pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers
     });
     let (mut tracker, missing) = Tracker::open(&spaces::Config::default());
     notes.extend(missing.into_iter().map(String::into_bytes));
-    tracker.scan(&spaces::proc_maps::pids());
+    tracker.scan(&already_there(config));
     let places = Places::new(tracker);
     let names = config.symbols.then(|| Names::new(kallsyms.clone())).transpose()?;
     let names = names.map(|names| {
@@ -73,6 +76,17 @@ pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers
     let keep = config.keep_stack_bytes.then(|| keep_file(config)).transpose()?;
     let tell = names.as_ref().map(|worker| worker.tell.clone());
     Ok(Some(Workers { unwinding: Unwinding::new(places, Kernel::new(kallsyms), tell, keep), names }))
+}
+
+/// Processes whose mappings are read at the start. Those of others are read when a stack of theirs is met, if they are many: a target may
+/// be sent a signal by anybody.
+fn already_there(config: &Config) -> Vec<u32> {
+    let pids = spaces::proc_maps::pids();
+    if !config.marks_tasks() || pids.len() <= MAX_STRANGERS {
+        return pids;
+    }
+    let of_threads = config.tids.iter().filter_map(|tid| crate::load::process_of(*tid));
+    config.pids.iter().copied().chain(of_threads).collect()
 }
 
 fn keep_file(config: &Config) -> Result<File> {

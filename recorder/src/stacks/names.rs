@@ -64,6 +64,8 @@ pub enum Message {
     Seen(Seen),
     /// A chunk is over: what is known until now is looked up and written.
     ChunkEnds,
+    /// The recording is over. Said aloud, because who else may tell something may hang.
+    End,
 }
 
 /// Places of one mapping that have no names yet.
@@ -97,7 +99,7 @@ impl Names {
         })
     }
 
-    /// Works until nobody tells anything any more, then looks up what is left.
+    /// Works until the end, then looks up what is left.
     ///
     /// # Errors
     /// When names cannot be compressed; those that were sent before are in the tape.
@@ -106,6 +108,7 @@ impl Names {
         for message in input {
             match message {
                 Message::Seen(seen) => self.add(seen),
+                Message::End => break,
                 Message::ChunkEnds => self.write(&ProgressBar::hidden(), &mut compressor, &mut out)?,
             }
         }

@@ -25,9 +25,11 @@ use crate::order::Batch;
 const MAX_FRAMES: usize = 1024;
 /// Rules the unwinder remembers.
 const RULES: usize = 1 << 16;
-/// Unwind information kept of one file, and of all together.
-const MODULE_BYTES: u64 = 64 << 20;
-const ALL_MODULE_BYTES: usize = 256 << 20;
+/// Unwind information kept of one file, and of all together: when that is reached all are read again as they are met.
+const MODULE_BYTES: u64 = 48 << 20;
+const ALL_MODULE_BYTES: usize = 96 << 20;
+/// Files read for one stack.
+const MAX_READS: usize = 64;
 /// Distinct frames whose names are asked for: bounds the memory of a recording that never ends.
 const MAX_SEEN: usize = 1 << 20;
 
@@ -36,8 +38,6 @@ enum Unwindable {
     Module(Box<Module>),
     /// It could not be opened, or makes no sense.
     No,
-    /// Its unwind information did not fit with that of the others.
-    Full,
 }
 
 /// See the module.
@@ -201,14 +201,18 @@ impl Unwinding {
         };
         // What is not read yet stops the unwinding: then it is read, and the stack is unwound again. A stack leads through
         // a few files, each is read once.
+        let mut reads = 0;
         let end = loop {
             frames.clear();
             let space =
                 Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
             let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
             match space.missing.get() {
-                Some(file) => self.read_module(file),
-                None => break end,
+                Some(file) if reads < MAX_READS => {
+                    reads += 1;
+                    self.read_module(file);
+                }
+                _ => break end,
             }
         };
         for found in &frames {
@@ -223,8 +227,9 @@ impl Unwinding {
 
     fn read_module(&mut self, file: ImageId) {
         if self.module_bytes >= ALL_MODULE_BYTES {
-            self.modules.insert(file, Unwindable::Full);
-            return;
+            self.modules.clear();
+            self.module_bytes = 0;
+            self.unwinder = Unwinder::new(RULES);
         }
         let limits = Limits { unwind_bytes: MODULE_BYTES };
         let module = match self.places.bytes(file) {

@@ -136,18 +136,25 @@ impl Reader {
 }
 
 /// What a further source says, where an earlier one said nothing, or not the whole name of the outermost function: DWARF by GCC has but the
-/// last part of a name in an anonymous namespace, the symbol table has all of it.
+/// last part of a name in an anonymous namespace or of a local class, the symbol table has all of it.
 fn improve(have: &mut Vec<Function>, new: Vec<Function>) {
     match (have.last_mut(), new.last()) {
         (None, _) => have.extend(new),
         (Some(have), Some(new)) => {
-            let whole = is_mangled(&new.name) && new.name.windows(have.name.len().max(1)).any(|part| part == have.name);
-            if have.name.is_empty() || whole {
+            if have.name.is_empty() || is_whole(&new.name, &have.name) {
                 have.name.clone_from(&new.name);
             }
         }
         (Some(_), None) => {}
     }
+}
+
+/// Whether a mangled name may be the whole of which DWARF gave a part. DWARF writes out template arguments, and `operator()` where the
+/// mangled name has `cl`: of a lambda that is all it says.
+fn is_whole(mangled: &[u8], part: &[u8]) -> bool {
+    let base = part.split(|byte| *byte == b'<').next().unwrap_or(part);
+    is_mangled(mangled)
+        && (part.starts_with(b"operator") || mangled.windows(base.len().max(1)).any(|window| window == base))
 }
 
 fn is_mangled(name: &[u8]) -> bool {
