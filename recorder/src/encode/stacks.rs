@@ -42,6 +42,8 @@ pub(super) struct Stacks {
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
     own_pid: u32,
+    /// Events of the segment whose stack was not there yet, by row: whoever takes it may have been kept from sending it.
+    overdue: FxHashMap<Key, (u32, TaskId)>,
     /// Events that should have a stack and have none.
     missed: u64,
     /// Places in code made at run time that were told: process and address.
@@ -104,7 +106,7 @@ impl Encoder {
 
     /// Events so far that should have a stack and have none.
     pub fn missed_stacks(&self) -> u64 {
-        self.stacks.missed
+        self.stacks.missed + self.stacks.overdue.len() as u64
     }
 
     /// Takes stacks in; their events come later. Samples are events of their own.
@@ -121,6 +123,10 @@ impl Encoder {
                 continue;
             }
             let waiting = Waiting { user: user.into(), kernel: kernel.into(), status: stack.status };
+            if let Some((row, task)) = self.stacks.overdue.remove(&stack.key) {
+                self.push_stack(stack.key.of, row, task, &waiting);
+                continue;
+            }
             let queue = usize::from(stack.key.of == StackOf::Block);
             self.stacks.order[queue].push_back((stack.ts, stack.key));
             self.stacks.waiting.insert(stack.key, waiting);
@@ -158,11 +164,25 @@ impl Encoder {
         match self.stacks.waiting.remove(&key) {
             Some(stack) => self.push_stack(of, row, who.0, &stack),
             None if expected && self.tasks.get(who.0).task.pid != self.stacks.own_pid => {
-                self.stacks.missed += 1;
-                self.builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
+                // of two events at one time the first has none, if there is one
+                if let Some((row, _)) = self.stacks.overdue.insert(key, (row, who.0)) {
+                    self.lacks_stack(of, row);
+                }
             }
             None => {}
         }
+    }
+
+    /// The segment ends: what has no stack by now has none.
+    pub(super) fn give_up_stacks(&mut self) {
+        for (key, (row, _)) in std::mem::take(&mut self.stacks.overdue) {
+            self.lacks_stack(key.of, row);
+        }
+    }
+
+    fn lacks_stack(&mut self, of: StackOf, row: u32) {
+        self.stacks.missed += 1;
+        self.builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
     }
 
     /// As [`Self::attach`] for an event of somebody who may be known by name only.
@@ -344,8 +364,9 @@ mod tests {
         encoder.wakeup(&Wakeup { waker: own, ts: 140, ..Wakeup::default() });
         // who leaves a CPU may be a task that is not recorded
         encoder.switch(&Switch { ts: 150, prev: who(7), next: who(8), ..Switch::default() });
-        let expect = [(StackOf::Wakeup, 0, Lost, vec![]), (StackOf::Block, 0, Lost, vec![])];
-        assert_eq!(stacks(&segment(&mut encoder)), expect);
+        let mut seen = stacks(&segment(&mut encoder));
+        seen.sort();
+        assert_eq!(seen, [(StackOf::Wakeup, 0, Lost, vec![]), (StackOf::Block, 0, Lost, vec![])]);
         assert_eq!(encoder.missed_stacks(), 2);
         // with all tasks recorded, only the idle ones have none
         let mut encoder = recorded(true);
@@ -361,6 +382,28 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_that_comes_behind_its_event_still_meets_it() {
+        let mut encoder = encoder();
+        wakeup(&mut encoder, 7, 100);
+        wakeup(&mut encoder, 7, 110);
+        encoder.add_stacks(batch(vec![image("a")], 0, &[(StackOf::Wakeup, 7, 110, &[1])]));
+        let expect = [(StackOf::Wakeup, 1, Complete, frames("a", &[1])), (StackOf::Wakeup, 0, Lost, vec![])];
+        assert_eq!(stacks(&segment(&mut encoder)), expect);
+        assert_eq!(encoder.missed_stacks(), 1);
+        // not when the segment is gone
+        encoder.add_stacks(batch(vec![], 0, &[(StackOf::Wakeup, 7, 100, &[2])]));
+        wakeup(&mut encoder, 8, 200);
+        assert_eq!(encoder.missed_stacks(), 2);
+        assert_eq!(stacks(&segment(&mut encoder)), [(StackOf::Wakeup, 0, Lost, vec![])]);
+        assert_eq!(encoder.missed_stacks(), 2);
+        // two events at one time
+        wakeup(&mut encoder, 8, 300);
+        wakeup(&mut encoder, 8, 300);
+        assert_eq!(segment(&mut encoder).stacks().attached.len(), 2);
+        assert_eq!(encoder.missed_stacks(), 4);
+    }
+
+    #[test]
     fn the_stack_of_an_io_waits_longer_than_others() {
         let mut encoder = encoder();
         let taken = [(StackOf::Block, 7, 100, &[1][..]), (StackOf::Wakeup, 7, 100, &[2])];
@@ -369,7 +412,7 @@ mod tests {
         assert_eq!(encoder.stacks.waiting.len(), 1);
         wakeup(&mut encoder, 7, 100);
         block(&mut encoder, 7, 100, 30 * SECOND);
-        let expect = [(StackOf::Wakeup, 0, Lost, vec![]), (StackOf::Block, 0, Complete, frames("a", &[1]))];
+        let expect = [(StackOf::Block, 0, Complete, frames("a", &[1])), (StackOf::Wakeup, 0, Lost, vec![])];
         assert_eq!(stacks(&segment(&mut encoder)), expect);
         // for ever it does not wait
         encoder.add_stacks(batch(vec![], 0, &[(StackOf::Block, 7, 200, &[1])]));
