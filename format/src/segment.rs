@@ -85,6 +85,21 @@ impl SegmentData {
         self.end.len()
     }
 
+    /// Stacks, in the order in which they were pushed.
+    pub fn stacks(&self) -> &Stacks {
+        &self.stacks
+    }
+
+    /// CPU samples.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Losses.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
     /// Rows of the group of columns or events that has most.
     pub(crate) fn most_rows(&self) -> usize {
         [

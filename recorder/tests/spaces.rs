@@ -560,6 +560,7 @@ fn without_the_side_band_proc_is_read() {
 fn a_ring_that_is_too_small_loses_by_count_and_proc_is_read_again() {
     let Some(mut tracker) = tracker(&Config { ring_bytes: 4096, ..Config::default() }) else { return };
     tracker.read();
+    let before = monotonic();
     let truth = fs::canonicalize("/bin/true").unwrap();
     // nobody reads meanwhile
     for _ in 0..100 {
@@ -577,7 +578,10 @@ fn a_ring_that_is_too_small_loses_by_count_and_proc_is_read_again() {
     }
     let lost = tracker.lost();
     println!("{lost:?}");
-    assert!(lost.records > 0 && lost.records_at > 0);
+    assert!(lost.records > 0);
+    let (first, last) = tracker.take_lost_span().unwrap();
+    assert!(before < last && first <= last && last <= monotonic(), "{first} {last}");
+    assert_eq!(tracker.take_lost_span(), None);
     tracker.apply_until(monotonic());
     expect_at(&mut tracker, place.pid, place.address, &place.path, place.offset);
     child.end();

@@ -277,6 +277,7 @@ impl Encoder {
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.
     pub fn close_segment(&mut self, window_end: u64) {
+        self.give_up_stacks();
         let window_end = window_end.max(self.window_start);
         let full = std::mem::replace(&mut self.builder, SegmentBuilder::new(window_end));
         self.segment += 1;

@@ -7,7 +7,8 @@ use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::wire::Who;
 use systape_format::model::{
-    Attached, FRAME_EXACT, Family, Frame, Mapping, MappingKind, Node, Sample, StackOf, StackSettings, StackStatus, Task,
+    Attached, CPU_NONE, FRAME_EXACT, Family, Frame, GapCause, Mapping, MappingKind, Node, Sample, StackOf,
+    StackSettings, StackStatus, Task,
 };
 
 use super::Encoder;
@@ -20,7 +21,7 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 /// An I/O completes much later than it is queued.
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Stacks that may wait for their events.
-const MAX_WAITING: usize = 1 << 17;
+const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
 /// Places in code made at run time whose names are asked for.
 const MAX_JIT: usize = 1 << 18;
 
@@ -41,6 +42,8 @@ pub(super) struct Stacks {
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
     own_pid: u32,
+    /// Events of the segment whose stack was not there yet, by row: whoever takes it may have been kept from sending it.
+    overdue: FxHashMap<Key, (u32, TaskId)>,
     /// Events that should have a stack and have none.
     missed: u64,
     /// Places in code made at run time that were told: process and address.
@@ -75,7 +78,7 @@ impl Stacks {
         self.settings.on.contains(&of)
     }
 
-    /// Forgets what waited too long.
+    /// Forgets what waited too long, and the oldest when there are too many.
     pub(super) fn sweep(&mut self, now: u64) {
         for (queue, patience) in self.order.iter_mut().zip([PATIENCE_NS, PATIENCE_IO_NS]) {
             while let Some((came, key)) = queue.front()
@@ -103,11 +106,15 @@ impl Encoder {
 
     /// Events so far that should have a stack and have none.
     pub fn missed_stacks(&self) -> u64 {
-        self.stacks.missed
+        self.stacks.missed + self.stacks.overdue.len() as u64
     }
 
     /// Takes stacks in; their events come later. Samples are events of their own.
     pub fn add_stacks(&mut self, taken: Taken) {
+        if let Some((first, last)) = taken.mappings_lost {
+            // of how many stacks is not known
+            self.gap(GapCause::RingFull, Family::Stack, CPU_NONE, 0, first, last, 0);
+        }
         self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
         for stack in &taken.stacks {
             let (user, kernel) = (taken.range(stack.user), taken.range(stack.kernel));
@@ -116,6 +123,10 @@ impl Encoder {
                 continue;
             }
             let waiting = Waiting { user: user.into(), kernel: kernel.into(), status: stack.status };
+            if let Some((row, task)) = self.stacks.overdue.remove(&stack.key) {
+                self.push_stack(stack.key.of, row, task, &waiting);
+                continue;
+            }
             let queue = usize::from(stack.key.of == StackOf::Block);
             self.stacks.order[queue].push_back((stack.ts, stack.key));
             self.stacks.waiting.insert(stack.key, waiting);
@@ -153,11 +164,25 @@ impl Encoder {
         match self.stacks.waiting.remove(&key) {
             Some(stack) => self.push_stack(of, row, who.0, &stack),
             None if expected && self.tasks.get(who.0).task.pid != self.stacks.own_pid => {
-                self.stacks.missed += 1;
-                self.builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
+                // of two events at one time the first has none, if there is one
+                if let Some((row, _)) = self.stacks.overdue.insert(key, (row, who.0)) {
+                    self.lacks_stack(of, row);
+                }
             }
             None => {}
         }
+    }
+
+    /// The segment ends: what has no stack by now has none.
+    pub(super) fn give_up_stacks(&mut self) {
+        for (key, (row, _)) in std::mem::take(&mut self.stacks.overdue) {
+            self.lacks_stack(key.of, row);
+        }
+    }
+
+    fn lacks_stack(&mut self, of: StackOf, row: u32) {
+        self.stacks.missed += 1;
+        self.builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
     }
 
     /// As [`Self::attach`] for an event of somebody who may be known by name only.
@@ -203,5 +228,266 @@ impl Encoder {
             Code::Jit => self.builder.intern_mapping(&own(MappingKind::Jit)),
             Code::Unknown => self.builder.intern_mapping(&own(MappingKind::Unknown)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crossbeam_channel::unbounded;
+    use systape_abi::Selection;
+    use systape_bpf::wire::{Block, Switch, Wakeup};
+    use systape_format::model::StackMode;
+    use systape_format::segment::SegmentData;
+
+    use super::super::{Piece, Settings, TaskFilter};
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn encoder() -> Encoder {
+        recorded(false)
+    }
+
+    fn recorded(everyone: bool) -> Encoder {
+        let on = StackOf::ALL.to_vec();
+        let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
+        let (selection, flush, filter) = (Selection::all(), Duration::from_secs(3600), TaskFilter::default());
+        Encoder::new(Settings { selection, window_open: 1, flush, everyone, stacks, filter })
+    }
+
+    fn who(tid: u32) -> Who {
+        // not a number that this process could have
+        Who { start: u64::from(tid), tid, pid: u32::MAX - tid, ..Who::default() }
+    }
+
+    fn wakeup(encoder: &mut Encoder, tid: u32, ts: u64) {
+        encoder.wakeup(&Wakeup { ts, waker: who(tid), wakee: who(900), ..Wakeup::default() });
+    }
+
+    fn block(encoder: &mut Encoder, tid: u32, queued: u64, complete: u64) {
+        encoder.block(&Block { queued, complete, has_origin: 1, origin: who(tid), ..Block::default() });
+    }
+
+    fn image(name: &str) -> Code {
+        Code::Shared(Arc::new(Mapping { kind: MappingKind::Elf, path: name.into(), ..Mapping::default() }))
+    }
+
+    /// A batch of stacks: kind, thread, time of the event, offsets of the frames in code number `code`.
+    fn batch(codes: Vec<Code>, code: u32, stacks: &[(StackOf, u32, u64, &[u64])]) -> Taken {
+        let mut taken = Taken { codes, ..Taken::default() };
+        for &(of, tid, time, offsets) in stacks {
+            let from = taken.frames.len() as u32;
+            taken.frames.extend(offsets.iter().map(|offset| TakenFrame { code, offset: *offset, flags: 0 }));
+            let user = (from, taken.frames.len() as u32);
+            let key = Key { of, tid, time };
+            let status = Complete;
+            let stack =
+                TakenStack { key, ts: time, cpu: 1, who: who(tid), in_kernel: false, status, user, kernel: (0, 0) };
+            taken.stacks.push(stack);
+        }
+        taken
+    }
+
+    fn segment(encoder: &mut Encoder) -> Box<SegmentData> {
+        encoder.close_segment(u64::MAX);
+        match encoder.take_pieces().pop() {
+            Some(Piece::Segment(segment)) => segment,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Event, status, and of the frames path and offset.
+    type Stack = (StackOf, u32, StackStatus, Vec<(String, u64)>);
+
+    fn stacks(segment: &SegmentData) -> Vec<Stack> {
+        let stacks = segment.stacks();
+        let one = |a: &Attached| {
+            let frames = stacks.frames_from(a.user).map(|frame| {
+                let mapping = &stacks.mappings[frame.mapping as usize];
+                (String::from_utf8(mapping.path.clone()).unwrap(), frame.offset)
+            });
+            (a.of, a.row, a.status, frames.collect())
+        };
+        stacks.attached.iter().map(one).collect()
+    }
+
+    fn frames(path: &str, offsets: &[u64]) -> Vec<(String, u64)> {
+        offsets.iter().map(|offset| (path.to_owned(), *offset)).collect()
+    }
+
+    use StackStatus::{Complete, Lost};
+
+    #[test]
+    fn a_stack_meets_its_event() {
+        let mut encoder = encoder();
+        let stack = (StackOf::Wakeup, 7, 100, &[1, 2, 3][..]);
+        // the same thread at another time, another thread at the same time
+        let others = [(StackOf::Wakeup, 7, 101, &[8][..]), (StackOf::Wakeup, 8, 100, &[9])];
+        encoder.add_stacks(batch(vec![image("a")], 0, &[others[0], stack, others[1]]));
+        wakeup(&mut encoder, 7, 100);
+        assert_eq!(stacks(&segment(&mut encoder)), [(StackOf::Wakeup, 0, Complete, frames("a", &[1, 2, 3]))]);
+        assert_eq!(encoder.missed_stacks(), 0);
+        // codes count on from batch to batch, and stay known in later segments
+        encoder.add_stacks(batch(vec![image("b")], 1, &[(StackOf::Block, 7, 200, &[4])]));
+        encoder.add_stacks(batch(vec![], 0, &[(StackOf::Signal, 7, 300, &[5])]));
+        block(&mut encoder, 7, 200, 250);
+        wakeup(&mut encoder, 8, 100);
+        let expect =
+            [(StackOf::Block, 0, Complete, frames("b", &[4])), (StackOf::Wakeup, 0, Complete, frames("a", &[9]))];
+        assert_eq!(stacks(&segment(&mut encoder)), expect);
+    }
+
+    #[test]
+    fn stacks_share_their_callers() {
+        let mut encoder = encoder();
+        let taken = [(StackOf::Wakeup, 7, 100, &[1, 5, 6][..]), (StackOf::Wakeup, 7, 101, &[2, 5, 6])];
+        encoder.add_stacks(batch(vec![image("a")], 0, &taken));
+        wakeup(&mut encoder, 7, 100);
+        wakeup(&mut encoder, 7, 101);
+        let segment = segment(&mut encoder);
+        assert_eq!(segment.stacks().nodes.len(), 4);
+        assert_eq!(segment.stacks().mappings.len(), 1);
+    }
+
+    #[test]
+    fn a_missing_stack_is_marked_and_counted() {
+        let mut encoder = encoder();
+        wakeup(&mut encoder, 7, 100);
+        block(&mut encoder, 7, 50, 110);
+        // nobody's stack is taken in an interrupt, nor that of an idle CPU, nor is the recorder's own
+        let irq = Wakeup { waker: who(7), ts: 120, ..Wakeup::default() };
+        encoder.wakeup(&Wakeup { hdr: wire_header(systape_bpf::wire::WAKEUP_IRQ), ..irq });
+        encoder.wakeup(&Wakeup { waker: who(0), ts: 130, ..Wakeup::default() });
+        let own = Who { pid: std::process::id(), ..who(9) };
+        encoder.wakeup(&Wakeup { waker: own, ts: 140, ..Wakeup::default() });
+        // who leaves a CPU may be a task that is not recorded
+        encoder.switch(&Switch { ts: 150, prev: who(7), next: who(8), ..Switch::default() });
+        let mut seen = stacks(&segment(&mut encoder));
+        seen.sort();
+        assert_eq!(seen, [(StackOf::Wakeup, 0, Lost, vec![]), (StackOf::Block, 0, Lost, vec![])]);
+        assert_eq!(encoder.missed_stacks(), 2);
+        // with all tasks recorded, only the idle ones have none
+        let mut encoder = recorded(true);
+        for (ts, prev) in [(100, 7), (110, 0)] {
+            encoder.switch(&Switch { ts, prev: who(prev), next: who(8), ..Switch::default() });
+        }
+        assert_eq!(stacks(&segment(&mut encoder)), [(StackOf::Switch, 0, Lost, vec![])]);
+        assert_eq!(encoder.missed_stacks(), 1);
+    }
+
+    fn wire_header(flags: u16) -> systape_bpf::wire::Header {
+        systape_bpf::wire::Header { flags, ..Default::default() }
+    }
+
+    #[test]
+    fn a_stack_that_comes_behind_its_event_still_meets_it() {
+        let mut encoder = encoder();
+        wakeup(&mut encoder, 7, 100);
+        wakeup(&mut encoder, 7, 110);
+        encoder.add_stacks(batch(vec![image("a")], 0, &[(StackOf::Wakeup, 7, 110, &[1])]));
+        let expect = [(StackOf::Wakeup, 1, Complete, frames("a", &[1])), (StackOf::Wakeup, 0, Lost, vec![])];
+        assert_eq!(stacks(&segment(&mut encoder)), expect);
+        assert_eq!(encoder.missed_stacks(), 1);
+        // not when the segment is gone
+        encoder.add_stacks(batch(vec![], 0, &[(StackOf::Wakeup, 7, 100, &[2])]));
+        wakeup(&mut encoder, 8, 200);
+        assert_eq!(encoder.missed_stacks(), 2);
+        assert_eq!(stacks(&segment(&mut encoder)), [(StackOf::Wakeup, 0, Lost, vec![])]);
+        assert_eq!(encoder.missed_stacks(), 2);
+        // two events at one time
+        wakeup(&mut encoder, 8, 300);
+        wakeup(&mut encoder, 8, 300);
+        assert_eq!(segment(&mut encoder).stacks().attached.len(), 2);
+        assert_eq!(encoder.missed_stacks(), 4);
+    }
+
+    #[test]
+    fn the_stack_of_an_io_waits_longer_than_others() {
+        let mut encoder = encoder();
+        let taken = [(StackOf::Block, 7, 100, &[1][..]), (StackOf::Wakeup, 7, 100, &[2])];
+        encoder.add_stacks(batch(vec![image("a")], 0, &taken));
+        encoder.advance(30 * SECOND);
+        assert_eq!(encoder.stacks.waiting.len(), 1);
+        wakeup(&mut encoder, 7, 100);
+        block(&mut encoder, 7, 100, 30 * SECOND);
+        let expect = [(StackOf::Block, 0, Complete, frames("a", &[1])), (StackOf::Wakeup, 0, Lost, vec![])];
+        assert_eq!(stacks(&segment(&mut encoder)), expect);
+        // for ever it does not wait
+        encoder.add_stacks(batch(vec![], 0, &[(StackOf::Block, 7, 200, &[1])]));
+        encoder.advance(100 * SECOND);
+        assert!(encoder.stacks.waiting.is_empty());
+        assert!(encoder.stacks.order.iter().all(VecDeque::is_empty));
+    }
+
+    #[test]
+    fn too_many_that_wait_push_out_the_oldest() {
+        let mut encoder = encoder();
+        let count = MAX_WAITING as u64 + 10;
+        let taken: Vec<_> = (1..=count).map(|time| (StackOf::Signal, 7, time, &[1][..])).collect();
+        encoder.add_stacks(batch(vec![image("a")], 0, &taken));
+        encoder.advance(2);
+        assert_eq!(encoder.stacks.waiting.len(), MAX_WAITING);
+        let waits = |time| encoder.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
+        assert!(!waits(10) && waits(11) && waits(count));
+        assert_eq!(encoder.stacks.order[0].len(), MAX_WAITING);
+    }
+
+    #[test]
+    fn samples_become_rows_at_the_watermark() {
+        let mut encoder = encoder();
+        let taken = [(StackOf::Sample, 7, 300, &[3][..]), (StackOf::Sample, 8, 100, &[1])];
+        encoder.add_stacks(batch(vec![image("a")], 0, &taken));
+        encoder.advance(200);
+        encoder.advance(300);
+        let first = segment(&mut encoder);
+        let times = |segment: &SegmentData| segment.samples().iter().map(|s| (s.ts, s.cpu)).collect::<Vec<_>>();
+        assert_eq!(times(&first), [(100, 1)]);
+        assert_eq!(stacks(&first), [(StackOf::Sample, 0, Complete, frames("a", &[1]))]);
+        encoder.advance(301);
+        let second = segment(&mut encoder);
+        assert_eq!(times(&second), [(300, 1)]);
+        assert_eq!(stacks(&second), [(StackOf::Sample, 0, Complete, frames("a", &[3]))]);
+        assert_eq!(encoder.totals().by_family(), [(Family::Sample, 2)]);
+    }
+
+    #[test]
+    fn a_place_in_code_made_at_run_time_is_told_once_for_each_process() {
+        let mut encoder = encoder();
+        let (tell, told) = unbounded();
+        encoder.tell_names(tell);
+        let taken = [
+            (StackOf::Wakeup, 7, 100, &[0x1001, 0x2001][..]),
+            (StackOf::Wakeup, 7, 101, &[0x1001, 0x3001]),
+            (StackOf::Wakeup, 8, 102, &[0x1001]),
+        ];
+        encoder.add_stacks(batch(vec![Code::Jit], 0, &taken));
+        for (tid, ts) in [(7, 100), (7, 101), (8, 102)] {
+            wakeup(&mut encoder, tid, ts);
+        }
+        let mut seen = Vec::new();
+        for message in told.try_iter() {
+            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit { pid, .. } }) = message else {
+                panic!("{message:?}")
+            };
+            assert_eq!(mapping.kind, MappingKind::Jit);
+            assert_ne!(mapping.upid, 0);
+            seen.push((u32::MAX - pid, offset));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [(7, 0x1000), (7, 0x2000), (7, 0x3000), (8, 0x1000)]);
+        // each process has code of its own, although the addresses are the same
+        assert_eq!(segment(&mut encoder).stacks().mappings.len(), 2);
+    }
+
+    #[test]
+    fn mappings_that_were_missed_are_a_gap() {
+        let mut encoder = encoder();
+        encoder.add_stacks(Taken { mappings_lost: Some((100, 200)), ..Taken::default() });
+        let segment = segment(&mut encoder);
+        let [gap] = segment.gaps() else { panic!("{:?}", segment.gaps()) };
+        assert_eq!((gap.cause, gap.family, gap.count), (GapCause::RingFull, Family::Stack, 0));
+        assert_eq!((gap.first, gap.last), (100, 200));
     }
 }

@@ -12,6 +12,7 @@ use perf_event_open_sys::bindings as perf;
 
 use super::Mapped;
 use super::ring::Ring;
+use crate::clock;
 use crate::config::page_size;
 
 /// Bytes that sample_id_all puts behind every record: u32 pid, tid; u64 time; u32 cpu, zero.
@@ -71,6 +72,8 @@ pub enum EventKind {
     Lost {
         /// How many.
         count: u64,
+        /// When the last record before them was written, ns, or the side-band was opened.
+        since: u64,
     },
 }
 
@@ -79,6 +82,8 @@ pub enum EventKind {
 pub struct Sideband {
     // rings before the events they belong to: dropped in this order
     rings: Vec<Ring>,
+    /// The time of the last record of each, of its opening before there is one.
+    latest: Vec<u64>,
     _events: Vec<OwnedFd>,
     scratch: Vec<u8>,
     malformed: u64,
@@ -92,7 +97,8 @@ impl Sideband {
     pub fn open(ring_bytes: usize) -> Result<Self, String> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online")
             .map_err(|e| format!("cannot read /sys/devices/system/cpu/online: {e}"))?;
-        let mut this = Self { rings: Vec::new(), _events: Vec::new(), scratch: Vec::new(), malformed: 0 };
+        let mut this =
+            Self { rings: Vec::new(), latest: Vec::new(), _events: Vec::new(), scratch: Vec::new(), malformed: 0 };
         for cpu in cpu_list(&online) {
             match this.add(cpu, ring_bytes) {
                 Ok(()) => {}
@@ -115,6 +121,7 @@ impl Sideband {
             }
         };
         self.rings.push(ring);
+        self.latest.push(clock::monotonic());
         self._events.push(event);
         Ok(())
     }
@@ -131,10 +138,16 @@ impl Sideband {
 
     /// Appends what all CPUs have written, without waiting. In order of time for each CPU, not over all.
     pub fn read(&mut self, out: &mut Vec<Event>) {
-        for ring in &mut self.rings {
+        for (ring, latest) in self.rings.iter_mut().zip(&mut self.latest) {
             let mut malformed = 0;
             let dropped = ring.drain(&mut self.scratch, |record| match parse(record) {
-                Parsed::Event(event) => out.push(event),
+                Parsed::Event(mut event) => {
+                    let before = std::mem::replace(latest, event.time);
+                    if let EventKind::Lost { since, .. } = &mut event.kind {
+                        *since = before;
+                    }
+                    out.push(event);
+                }
                 Parsed::Other => {}
                 Parsed::Malformed => malformed += 1,
             });
@@ -252,7 +265,7 @@ fn try_parse(record: &[u8]) -> Option<Option<Event>> {
         }
         perf::PERF_RECORD_EXIT => EventKind::Exit { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? },
         // u64 id, lost
-        perf::PERF_RECORD_LOST => EventKind::Lost { count: u64_at(body, 8)? },
+        perf::PERF_RECORD_LOST => EventKind::Lost { count: u64_at(body, 8)?, since: 0 },
         _ => return Some(None),
     };
     Some(Some(Event { time, kind }))
@@ -334,7 +347,7 @@ mod tests {
         let exec = record(perf::PERF_RECORD_COMM, perf::PERF_RECORD_MISC_COMM_EXEC, &comm);
         assert_eq!(parse(&exec), event(EventKind::Exec { pid: 5 }));
         let lost = words(&[1, 0, 99, 0]);
-        assert_eq!(parse(&record(perf::PERF_RECORD_LOST, 0, &lost)), event(EventKind::Lost { count: 99 }));
+        assert_eq!(parse(&record(perf::PERF_RECORD_LOST, 0, &lost)), event(EventKind::Lost { count: 99, since: 0 }));
     }
 
     #[test]

@@ -59,8 +59,6 @@ impl Default for Config {
 pub struct Lost {
     /// Side-band records that did not fit into a ring. Processes are read again from /proc afterwards.
     pub records: u64,
-    /// When the last of them were lost, ns; 0 = none.
-    pub records_at: u64,
     /// Records that could not be understood.
     pub malformed: u64,
     /// Changes applied before their time, because too many waited.
@@ -91,6 +89,8 @@ pub struct Tracker {
     rescan_all: bool,
     rescanned_all: u64,
     lost: Lost,
+    /// When records were lost that [`Self::take_lost_span`] has not told of.
+    lost_span: Option<(u64, u64)>,
 }
 
 impl Tracker {
@@ -121,6 +121,7 @@ impl Tracker {
             rescan_all: false,
             rescanned_all: 0,
             lost: Lost::default(),
+            lost_span: None,
         };
         (this, notes)
     }
@@ -182,9 +183,10 @@ impl Tracker {
             EventKind::Fork { pid, ppid, .. } => ChangeKind::Fork { pid, ppid },
             EventKind::Exit { pid, tid } if pid == tid => ChangeKind::Exit { pid },
             EventKind::Exit { .. } => return,
-            EventKind::Lost { count } => {
+            EventKind::Lost { count, since } => {
                 self.lost.records += count;
-                self.lost.records_at = self.lost.records_at.max(event.time);
+                let (first, last) = self.lost_span.unwrap_or((since, event.time));
+                self.lost_span = Some((first.min(since), last.max(event.time)));
                 self.rescan_all = true;
                 return;
             }
@@ -300,6 +302,12 @@ impl Tracker {
     /// The vDSO.
     pub fn vdso(&self) -> &Vdso {
         &self.vdso
+    }
+
+    /// Between which times records of the side-band were lost since the last call, CLOCK_MONOTONIC ns; None = none were. The kernel tells of it
+    /// with the next record that fits.
+    pub fn take_lost_span(&mut self) -> Option<(u64, u64)> {
+        self.lost_span.take()
     }
 
     /// What is missing.

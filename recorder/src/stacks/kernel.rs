@@ -46,11 +46,16 @@ pub struct Kernel {
 impl Kernel {
     /// Works with what /proc/kallsyms shows; None = nothing.
     pub fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
+        let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
+        let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
+        Self::with_modules(symbols, modules)
+    }
+
+    /// As [`Self::new`], with modules at these addresses.
+    pub(super) fn with_modules(symbols: Option<Arc<Kallsyms>>, modules: FxHashMap<String, u64>) -> Self {
         let build_id = systape_symbols::kernel_build_id().unwrap_or_default();
         let image = Mapping { kind: MappingKind::Kernel, build_id, path: b"[kernel]".to_vec(), upid: 0 };
         let text = symbols.as_ref().and_then(|s| s.text_base()).unwrap_or(0);
-        let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
-        let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
         Self {
             symbols,
             image: Arc::new(image),
@@ -109,5 +114,69 @@ impl Kernel {
         let mapping = Arc::new(Mapping { kind, build_id: build_id(), path: name.as_bytes().to_vec(), upid: 0 });
         self.mappings.insert(name.to_owned(), Arc::clone(&mapping));
         mapping
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) const TEXT: u64 = 0xffff_ffff_8100_0000;
+    pub(in super::super) const MODULE: u64 = 0xffff_ffff_c000_0000;
+    pub(in super::super) const PROGRAM: u64 = 0xffff_ffff_c100_0000;
+
+    /// A kernel of a few functions, a module and a BPF program.
+    pub(in super::super) fn kernel() -> Kernel {
+        let functions = [
+            (TEXT, "_text", ""),
+            (TEXT, "_stext", ""),
+            (TEXT + 0x1000, "bpf_get_stack_raw_tp", ""),
+            (TEXT + 0x2000, "bpf_trace_run2", ""),
+            (TEXT + 0x3000, "do_syscall_64", ""),
+            (TEXT + 0x4000, "entry_SYSCALL_64", ""),
+            (TEXT + 0x5000, "_etext", ""),
+            (MODULE + 0x100, "fuse_read", "\t[fuse]"),
+            (MODULE + 0x200, "fuse_write", "\t[fuse]"),
+            (PROGRAM, "bpf_prog_0123_take_stack", "\t[bpf]"),
+        ];
+        let text: String = functions.iter().map(|(at, name, module)| format!("{at:x} T {name}{module}\n")).collect();
+        let symbols = Kallsyms::parse(text.as_bytes()).unwrap();
+        Kernel::with_modules(Some(Arc::new(symbols)), [("fuse".to_owned(), MODULE)].into_iter().collect())
+    }
+
+    #[test]
+    fn offsets_count_from_the_start_of_what_holds_them() {
+        let mut kernel = kernel();
+        let mut place = |address| {
+            let place = kernel.place(address);
+            (place.mapping.kind, String::from_utf8(place.mapping.path.clone()).unwrap(), place.offset, place.tracing)
+        };
+        assert_eq!(place(TEXT + 0x3010), (MappingKind::Kernel, "[kernel]".into(), 0x3010, false));
+        // both functions of the module count from its load address
+        assert_eq!(place(MODULE + 0x110), (MappingKind::Module, "fuse".into(), 0x110, false));
+        assert_eq!(place(MODULE + 0x210), (MappingKind::Module, "fuse".into(), 0x210, false));
+        assert_eq!(place(PROGRAM + 0x20), (MappingKind::Bpf, "bpf_prog_0123_take_stack".into(), 0x20, true));
+        assert!(place(TEXT + 0x1010).3);
+        // a call that does not return may be a function's last instruction: the address is the next function's first
+        assert_eq!(place(TEXT + 0x3000), (MappingKind::Kernel, "[kernel]".into(), 0x3000, true));
+        assert_eq!(place(MODULE + 0x200), (MappingKind::Module, "fuse".into(), 0x200, false));
+        // no function, and no kernel at all
+        assert_eq!(place(TEXT + 0x9_0000).0, MappingKind::Kernel);
+        assert_eq!(place(0).0, MappingKind::Kernel);
+    }
+
+    #[test]
+    fn without_names_addresses_are_not_told() {
+        let mut kernel = Kernel::with_modules(None, FxHashMap::default());
+        let place = kernel.place(TEXT + 0x3010);
+        assert_eq!((place.mapping.kind, place.offset, place.tracing), (MappingKind::Kernel, 0, false));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut kernel = kernel();
+        (0..MAX_KNOWN as u64 + 10).for_each(|i| drop(kernel.place(TEXT + i)));
+        assert!(kernel.known.len() <= MAX_KNOWN);
+        assert!(Arc::ptr_eq(&kernel.place(MODULE + 0x110).mapping, &kernel.place(MODULE + 0x210).mapping));
     }
 }

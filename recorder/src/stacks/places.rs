@@ -55,6 +55,11 @@ impl Places {
         self.tracker.read();
     }
 
+    /// See [`Tracker::take_lost_span`].
+    pub fn take_lost_span(&mut self) -> Option<(u64, u64)> {
+        self.tracker.take_lost_span()
+    }
+
     /// From here on addresses mean what they did at `time`, CLOCK_MONOTONIC ns. Times must not go back.
     pub fn apply_until(&mut self, time: u64) {
         self.tracker.apply_until(time);

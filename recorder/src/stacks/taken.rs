@@ -68,6 +68,8 @@ pub struct Taken {
     pub frames: Vec<TakenFrame>,
     /// New codes: number 0 of the first batch is code 0, and they count on from batch to batch.
     pub codes: Vec<Code>,
+    /// Between these times mappings were missed: places of any stack since then may be wrong or unknown.
+    pub mappings_lost: Option<(u64, u64)>,
     /// No stack of a time before this is still to come.
     pub watermark: u64,
 }

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
-use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackStatus};
+use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, StackStatus};
 use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
 
 use super::feed::{Raw, with_frames};
@@ -119,7 +119,7 @@ impl Unwinding {
     }
 
     fn pass(&mut self, watermark: u64) -> Taken {
-        let mut taken = Taken { watermark, ..Taken::default() };
+        let mut taken = Taken { watermark, mappings_lost: self.places.take_lost_span(), ..Taken::default() };
         self.waiting.sort_by_key(|(ts, ..)| *ts);
         let ready = self.waiting.partition_point(|(ts, ..)| *ts < watermark);
         let rest = self.waiting.split_off(ready);
@@ -137,15 +137,17 @@ impl Unwinding {
     fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
         let begin = taken.frames.len() as u32;
         self.places.meet(parts.stack.who.pid);
-        self.kernel_frames(parts.kernel, taken);
+        // a sample begins where the CPU was: if that was in the tracing, it says what the tracing costs
+        let sampled = parts.stack.of == StackOf::Sample as u8;
+        self.kernel_frames(parts.kernel, !sampled, taken);
         let kernel = (begin, taken.frames.len() as u32);
         let status = self.user_frames(parts, taken);
         let user = (kernel.1, taken.frames.len() as u32);
         taken.stacks.extend(with_frames(parts, status, user, kernel));
     }
 
-    fn kernel_frames(&mut self, addresses: &[u8], taken: &mut Taken) {
-        let mut leading = true;
+    /// `leading`: the innermost frames are of the tracing that took the stack.
+    fn kernel_frames(&mut self, addresses: &[u8], mut leading: bool, taken: &mut Taken) {
         for (i, address) in words(addresses).enumerate() {
             let place = self.kernel.place(address);
             leading &= place.tracing;
@@ -361,5 +363,30 @@ fn status(end: End) -> StackStatus {
         End::NoMapping => StackStatus::NoMapping,
         End::Jit => StackStatus::Jit,
         End::OtherStack => StackStatus::OtherStack,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::tests::{MODULE, PROGRAM, TEXT, kernel};
+    use super::*;
+    use crate::spaces::{Config, Tracker};
+
+    #[test]
+    fn frames_of_the_tracing_lead_no_stack_but_a_samples() {
+        let (tracker, _) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() });
+        let mut unwinding = Unwinding::new(Places::new(tracker), kernel(), None, None);
+        let addresses =
+            [TEXT + 0x1010, PROGRAM + 0x20, TEXT + 0x2010, TEXT + 0x3010, MODULE + 0x110, TEXT + 0x2020, TEXT + 0x4010];
+        let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_ne_bytes()).collect();
+        let mut frames = |leading| {
+            let mut taken = Taken::default();
+            unwinding.kernel_frames(&bytes, leading, &mut taken);
+            taken.frames.iter().map(|frame| (frame.offset, frame.flags)).collect::<Vec<_>>()
+        };
+        // the one further out stays: something that was traced called it
+        assert_eq!(frames(true), [(0x3010, 0), (0x110, 0), (0x2020, 0), (0x4010, 0)]);
+        let sampled = frames(false);
+        assert_eq!((sampled.len(), sampled[0]), (7, (0x1010, FRAME_EXACT)));
     }
 }
