@@ -349,6 +349,10 @@ pub enum GapCause {
     LateRecord = 10,
     /// Ring buffer full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled).
     Everyday = 11,
+    /// A block of the tape this one was repaired from was lost or could not be read.
+    Damaged = 12,
+    /// The same, of a block without which calls are still counted: times, arguments, strings, paths.
+    DetailDamaged = 13,
 }
 
 /// Kinds of event.

@@ -113,7 +113,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 12] = [
+const CAUSES: [(GapCause, schema::GapCause); 14] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -126,6 +126,8 @@ const CAUSES: [(GapCause, schema::GapCause); 12] = [
     (GapCause::BadRecord, schema::GapCause::BadRecord),
     (GapCause::LateRecord, schema::GapCause::LateRecord),
     (GapCause::Everyday, schema::GapCause::Everyday),
+    (GapCause::Damaged, schema::GapCause::Damaged),
+    (GapCause::DetailDamaged, schema::GapCause::DetailDamaged),
 ];
 
 /// The gaps message.
