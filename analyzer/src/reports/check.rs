@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write as _, stderr};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use systape_format::model::Family;
@@ -57,25 +57,16 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(Verdict { lost: !good, bad: !good })
 }
 
-/// Says that a file is no tape at all, and why.
+/// Says that a file is no tape at all, and why: as the error it is, or as a record.
 pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     let name = config.file.display().to_string();
-    let mut out = output::stdout()?;
-    match config.format {
-        Format::Text => line(&mut out, &format!("{name}: not a tape: {why}"))?,
-        Format::Json => {
-            let findings = json!([{"offset": "0", "text": why}]);
-            let object = json!({"file": name, "grade": "not a tape", "findings": findings, "holes": []});
-            line(&mut out, &object.to_string())?;
-        }
-        Format::Csv => {
-            line(&mut out, "offset,text")?;
-            let mut fields = b"0,".to_vec();
-            csv::field(&mut fields, why.as_bytes());
-            fields.push(b'\n');
-            out.write_all(&fields)?;
-        }
+    if config.format != Format::Json {
+        bail!("{name}: not a tape: {why}");
     }
+    let findings = json!([{"offset": "0", "text": why}]);
+    let object = json!({"file": name, "grade": "not a tape", "findings": findings, "holes": []});
+    let mut out = output::stdout()?;
+    line(&mut out, &object.to_string())?;
     out.flush()?;
     Ok(Verdict { lost: true, bad: true })
 }
