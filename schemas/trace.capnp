@@ -606,6 +606,8 @@ enum GapCause {
   lateRecord @10;      # arrived after its segment was closed: stored in a later one
   everyday @11;        # ring full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled, ...)
   unexplained @12;     # it should have come and did not, and nothing counted it
+  damaged @13;         # a block of the tape this one was repaired from was lost or could not be read
+  detailDamaged @14;   # the same, of a block without which calls are still counted: times, arguments, strings, paths
 }
 
 enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }

@@ -33,8 +33,9 @@ Examples:
   analyze diff before.tape after.tape       two summaries side by side
   analyze info t.tape                       what is in the tape, and what is missing
   analyze check t.tape                      whether every byte of it is sound
+  analyze repair torn.tape clean.tape       copy what is whole of a damaged tape
 
-Reports: info, check, block, net, kills, exec, sched, runqlat, offcpu, states, callgraph, diff; without a report name, the listing.
+Reports: info, check, repair, block, net, kills, exec, sched, runqlat, offcpu, states, callgraph, diff; without a report name, the listing.
 A file named like a report is written ./info.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 

@@ -28,6 +28,8 @@ pub enum Report {
     Info,
     /// Whether every byte of it is sound.
     Check,
+    /// A clean copy of what is whole of it.
+    Repair,
     /// Block I/Os: one a line, histograms, or sums by who caused them.
     Block,
     /// Programs that were started, with arguments, failures and ends; or the tree of processes.
@@ -52,9 +54,10 @@ pub enum Report {
 
 impl Report {
     /// Names of reports; the listing has none.
-    pub const NAMES: [(&'static str, Self); 12] = [
+    pub const NAMES: [(&'static str, Self); 13] = [
         ("info", Self::Info),
         ("check", Self::Check),
+        ("repair", Self::Repair),
         ("block", Self::Block),
         ("exec", Self::Exec),
         ("kills", Self::Kills),
@@ -75,7 +78,7 @@ pub struct Config {
     pub report: Report,
     /// The tape.
     pub file: PathBuf,
-    /// diff: the tape it is compared with.
+    /// diff: the tape it is compared with; repair: the file to write.
     pub second: Option<PathBuf>,
     /// Which calls.
     pub filters: Filters,
@@ -295,6 +298,13 @@ fn report_and_files(args: &Args) -> Result<(Report, PathBuf, Option<PathBuf>)> {
         return match (&args.input, files) {
             (None, [before, after]) => Ok((report, before.clone(), Some(after.clone()))),
             _ => bail!("'analyze diff BEFORE AFTER' compares two tapes: name both"),
+        };
+    }
+    if report == Report::Repair {
+        return match (&args.input, files) {
+            (None, [from, to]) => Ok((report, from.clone(), Some(to.clone()))),
+            (Some(from), [to]) => Ok((report, from.clone(), Some(to.clone()))),
+            _ => bail!("'analyze repair IN OUT' copies what is whole of a tape: name both files"),
         };
     }
     match (&args.input, files) {

@@ -125,8 +125,7 @@ impl OpenCalls {
         if tape.end().is_some() {
             return None;
         }
-        let last = tape.checkpoints().checked_sub(1)?;
-        let checkpoint = tape.checkpoint(last).ok()?;
+        let (last, checkpoint) = (0..tape.checkpoints()).rev().find_map(|at| Some((at, tape.checkpoint(at).ok()?)))?;
         let since = Since::read(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
         // they were still open when the last whole segment ended, if nothing of that time is missing
         let until = if since.unsure { checkpoint.ts } else { tape.complete_until().max(checkpoint.ts) };

@@ -131,8 +131,8 @@ fn of_families(family: Family, families: &[Family]) -> bool {
 
 /// Whether `gap` means that events that were asked for are missing.
 pub fn is_loss(cause: GapCause) -> bool {
-    use GapCause::{LateRecord, OwnTraffic, ScratchExhausted, StringFault};
-    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord)
+    use GapCause::{DetailDamaged, LateRecord, OwnTraffic, ScratchExhausted, StringFault};
+    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged)
 }
 
 /// Whether calls are missing by `gap`.
@@ -174,6 +174,8 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::LateRecord => "arrived late, stored in a later segment",
         GapCause::Unexplained => "should have come and did not; nothing says why",
         GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
+        GapCause::Damaged => "damaged in the tape this one was repaired from",
+        GapCause::DetailDamaged => "times, arguments, strings or paths damaged in the tape this one was repaired from",
     }
 }
 
@@ -193,6 +195,8 @@ pub fn cause_name(cause: GapCause) -> &'static str {
         GapCause::LateRecord => "late-record",
         GapCause::Everyday => "everyday",
         GapCause::Unexplained => "unexplained",
+        GapCause::Damaged => "damaged",
+        GapCause::DetailDamaged => "detail-damaged",
     }
 }
 

@@ -65,11 +65,18 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 }
 
 fn answer(config: &Config) -> Result<Verdict> {
-    let tape = open(&config.file)?;
+    let tape = match open(&config.file) {
+        Ok(tape) => tape,
+        Err(error) => match not_a_tape(&error).filter(|_| config.report == Report::Check) {
+            Some(why) => return reports::check::not_a_tape(config, &why),
+            None => return Err(error),
+        },
+    };
     match config.report {
         Report::Calls => reports::calls::run(config, &tape),
         Report::Info => reports::info::run(config, &tape),
         Report::Check => reports::check::run(config, &tape),
+        Report::Repair => reports::repair::run(config, &tape),
         Report::Block => reports::block::run(config, &tape),
         Report::Exec => reports::exec::run(config, &tape),
         Report::Kills => reports::kills::run(config, &tape),
@@ -80,6 +87,17 @@ fn answer(config: &Config) -> Result<Verdict> {
         Report::States => reports::states::run(config, &tape),
         Report::Diff => reports::diff::run(config, &tape),
         Report::Callgraph => reports::callgraph::run(config, &tape),
+    }
+}
+
+/// Why a file holds no tape, if that is what is wrong: not that it cannot be read, or needs a newer program.
+fn not_a_tape(error: &anyhow::Error) -> Option<String> {
+    use systape_format::Error::{BadHeader, Empty, NotATape};
+    match error.downcast_ref()? {
+        // its text begins with the grade
+        e @ NotATape { .. } => Some(e.to_string().trim_start_matches("not a tape: ").to_owned()),
+        e @ (Empty | BadHeader { .. }) => Some(e.to_string()),
+        _ => None,
     }
 }
 

@@ -34,7 +34,12 @@ fn what_is_no_tape_is_told_in_one_line() {
     fails(&place, "", 1, &["trace.tape: no such file", "record --"]);
     fails(&place, "absent.tape", 1, &["absent.tape: no such file"]);
     fails(&place, "inof", 1, &["did you mean the report 'info'?"]);
-    fails(&place, "check text", 1, &["not a tape"]);
+    for (file, why) in [("text", "it starts with"), ("empty", "0 bytes")] {
+        fails(&place, &format!("check {file}"), 1, &[&format!("{file}: not a tape: "), why]);
+        let json = place.analyze(&format!("check --format json {file}")).json();
+        assert_eq!(json[0]["grade"], "not a tape");
+    }
+    fails(&place, "check absent.tape", 1, &["no such file"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, MAX_RAW, MAX_ROWS};
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
-use crate::model::{Checkpoint, FD_FIRST, FD_NONE, SegmentInfo, StackOf, Symbols};
+use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, SegmentInfo, StackOf, Stacks, Symbols};
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
@@ -128,18 +128,10 @@ impl Encoder {
         self.events(BlockKind::Uring, &mut d.urings, |e| e.ts, message::write_urings, &mut blocks)?;
         self.events(BlockKind::Samples, &mut d.samples, |e| e.ts, message::write_samples, &mut blocks)?;
         if !stacks.stacks.attached.is_empty() {
-            let mut block = self.packer.pack(BlockKind::Stacks, &message::write_stacks(&stacks))?;
-            block.header.rows = stacks.stacks.attached.len() as u32;
-            blocks.push(block);
+            blocks.push(self.stacks(&stacks)?);
         }
         if !data.gaps.is_empty() {
-            let mut block = self.packer.pack(BlockKind::Gaps, &message::write_gaps(&data.gaps))?;
-            let h = &mut block.header;
-            h.rows = data.gaps.len() as u32;
-            h.end_min = data.gaps.iter().map(|g| g.first).min().unwrap_or(0);
-            h.end_max = data.gaps.iter().map(|g| g.last).max().unwrap_or(0);
-            h.start_min = h.end_min;
-            blocks.push(block);
+            blocks.push(self.gaps(&data.gaps)?);
         }
         let groups = blocks.iter().fold(0, |bits, b| bits | b.header.kind.group_bit());
         for block in &mut blocks {
@@ -174,6 +166,29 @@ impl Encoder {
         (h.start_min, h.end_min, h.end_max) = (ts(first), ts(first), ts(last));
         blocks.push(block);
         Ok(())
+    }
+
+    /// Compresses stacks that are in row order.
+    fn stacks(&mut self, stacks: &tree::Ordered) -> Result<Block> {
+        let mut block = self.packer.pack(BlockKind::Stacks, &message::write_stacks(stacks))?;
+        block.header.rows = stacks.stacks.attached.len() as u32;
+        Ok(block)
+    }
+
+    /// Compresses stacks as a reader gave them.
+    pub(crate) fn read_stacks(&mut self, stacks: &Stacks) -> Result<Block> {
+        self.stacks(&tree::order(stacks, |_, row| row))
+    }
+
+    /// Compresses gaps.
+    pub(crate) fn gaps(&mut self, gaps: &[Gap]) -> Result<Block> {
+        let mut block = self.packer.pack(BlockKind::Gaps, &message::write_gaps(gaps))?;
+        let h = &mut block.header;
+        h.rows = gaps.len() as u32;
+        h.end_min = gaps.iter().map(|g| g.first).min().unwrap_or(0);
+        h.end_max = gaps.iter().map(|g| g.last).max().unwrap_or(0);
+        h.start_min = h.end_min;
+        Ok(block)
     }
 
     /// Compresses names, in several blocks when they are many.

@@ -47,8 +47,11 @@ pub const MAX_ROWS: u32 = 1 << 20;
 pub const FLAG_CONTINUES: u16 = 1;
 /// `flags`: this block goes on with what the block before (by seq) held.
 pub const FLAG_CONTINUED: u16 = 2;
-/// Bits of `features_incompat` this version understands.
-pub const INCOMPAT_KNOWN: u64 = 0;
+/// `features_incompat` of an end block: the recording ended abnormally, and the mark was made by a repair. A reader that
+/// does not know it finds no end mark, which comes to the same.
+pub const INCOMPAT_CUT: u64 = 1;
+/// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
+pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
 pub const ALIGN: u64 = 8;
 
@@ -375,7 +378,8 @@ impl Header {
 
     /// Bits of `features_incompat` this version does not know.
     pub(crate) fn unknown_incompat(&self) -> u64 {
-        self.features_incompat & !INCOMPAT_KNOWN
+        let known = if self.kind == BlockKind::End { INCOMPAT_CUT } else { 0 };
+        self.features_incompat & !known
     }
 }
 

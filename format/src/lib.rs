@@ -24,6 +24,7 @@ pub mod model;
 mod order;
 mod payload;
 pub mod reader;
+pub mod repair;
 mod scan;
 pub mod segment;
 mod source;

@@ -351,6 +351,10 @@ pub enum GapCause {
     Everyday = 11,
     /// It should have come and did not, and nothing counted it.
     Unexplained = 12,
+    /// A block of the tape this one was repaired from was lost or could not be read.
+    Damaged = 13,
+    /// The same, of a block without which calls are still counted: times, arguments, strings, paths.
+    DetailDamaged = 14,
 }
 
 /// Kinds of event.

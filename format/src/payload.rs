@@ -189,6 +189,28 @@ fn read_with<R>(
     f(&header, &message)
 }
 
+/// The block at `place` as it is stored, its hash checked and its payload not looked into.
+pub(crate) fn read_raw(source: &Source, place: &Place, tape_id: &[u8; 16], segment: u32) -> Result<Block> {
+    check_lengths(place)?;
+    let mut stored = vec![0; HEADER_LEN + place.stored_len as usize];
+    source.read_exact_at(&mut stored, place.offset, place.kind.name())?;
+    let bad = |why: String| Error::BadHeader { offset: place.offset, why };
+    let head = stored.first_chunk::<HEADER_LEN>().ok_or_else(|| bad("too short".to_owned()))?;
+    let header = Header::parse(head).map_err(|e| bad(e.to_string()))?;
+    if let Some(why) = place.mismatch(&header, tape_id, segment) {
+        return Err(bad(why));
+    }
+    if header.unknown_incompat() != 0 {
+        return Err(Error::UnsupportedIncompat { what: place.kind.name(), bits: header.unknown_incompat() });
+    }
+    stored.drain(..HEADER_LEN);
+    let found = xxh3_64(&stored);
+    if found != header.hash {
+        return Err(Error::BadHash { offset: place.offset, expected: header.hash, found });
+    }
+    Ok(Block { header, stored })
+}
+
 /// Lengths a reader will allocate for.
 fn check_lengths(place: &Place) -> Result<()> {
     let what = place.kind.name();

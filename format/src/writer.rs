@@ -43,9 +43,11 @@ impl<W: Write> Writer<W> {
     ///
     /// Fails with [`Error::TooLarge`] when the session does not fit a block (8 MiB); leave out users or cgroups then.
     pub fn create(w: W, tape_id: [u8; 16], session: &Session) -> Result<Self> {
-        let mut block = Packer::new(LEVEL).pack(BlockKind::Session, &message::write_session(session))?;
-        let h = &mut block.header;
-        (h.start_min, h.end_min, h.end_max) = (session.window_open, session.window_open, session.window_open);
+        Self::begin(w, tape_id, session_block(session)?)
+    }
+
+    /// Begins a tape with a session that is a block already.
+    pub(crate) fn begin(w: W, tape_id: [u8; 16], session: Block) -> Result<Self> {
         let mut writer = Self {
             out: w,
             tape_id,
@@ -59,8 +61,14 @@ impl<W: Write> Writer<W> {
             symbols: Vec::new(),
             buf: Vec::new(),
         };
-        writer.append(vec![block], NO_SEGMENT)?;
+        writer.append(vec![session], NO_SEGMENT)?;
         Ok(writer)
+    }
+
+    /// Goes on in chunk `chunk`, as a copy does: what comes next belongs to it. Chunks never go back.
+    pub(crate) fn in_chunk(&mut self, chunk: u32) {
+        self.chunk = self.chunk.max(chunk);
+        self.chunk_begun = false;
     }
 
     /// Writes a checkpoint: the head of a new chunk.
@@ -93,7 +101,12 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes index, end mark and footer; gives the output back, not flushed.
-    pub fn finish(mut self, end: &End) -> Result<W> {
+    pub fn finish(self, end: &End) -> Result<W> {
+        self.finish_with(end, 0)
+    }
+
+    /// As [`Self::finish`]; `incompat` are features of the end mark.
+    pub(crate) fn finish_with(mut self, end: &End, incompat: u64) -> Result<W> {
         let mut packer = Packer::new(LEVEL);
         let mut index = Vec::new();
         let mut rest = self.entries.as_slice();
@@ -124,6 +137,7 @@ impl<W: Write> Writer<W> {
         let index = self.append(index, NO_SEGMENT)?;
         let mut mark = packer.pack(BlockKind::End, &message::write_end(end))?;
         let h = &mut mark.header;
+        h.features_incompat = incompat;
         (h.start_min, h.end_min, h.end_max) = (end.window_close, end.window_close, end.window_close);
         let mark = self.append(vec![mark], NO_SEGMENT)?;
         let at = |places: &[Place]| places.first().map_or(0, |p| p.offset);
@@ -210,4 +224,12 @@ impl<W: Write> Writer<W> {
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
+}
+
+/// A session as a block.
+pub(crate) fn session_block(session: &Session) -> Result<Block> {
+    let mut block = Packer::new(LEVEL).pack(BlockKind::Session, &message::write_session(session))?;
+    let h = &mut block.header;
+    (h.start_min, h.end_min, h.end_max) = (session.window_open, session.window_open, session.window_open);
+    Ok(block)
 }

@@ -1,39 +1,45 @@
 //! `analyze check`: reads every byte of a tape and says whether it is sound.
 //!
-//! Three grades: good (exit 0), usable with holes that are listed, and not a tape, which is told on opening (exit 1 both).
+//! Three grades: good (exit 0), usable with holes that are listed, and not a tape (exit 1 both).
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write as _, stderr};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
+use systape_format::model::Family;
 use systape_format::reader::{Finding, Tape};
+use systape_format::repair::{Hole, Holes, Lost, holes};
 
 use crate::args::Format;
 use crate::config::Config;
-use crate::loss::{self, finding_text};
+use crate::loss::{family_name, finding_text, seconds};
 use crate::output::{self, line};
 use crate::render::csv;
+use crate::render::words::escaped;
 use crate::run::Verdict;
 
 /// Checks the tape and prints what it found.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let bar = progress(tape.len_bytes());
+    let bar = progress("checking", tape.len_bytes());
     let found = tape.verify(&|done| bar.set_position(done));
+    let good = found.is_empty() && tape.end_mark().is_some();
+    // A repaired tape has nothing that cannot be read: what it lacks is in its gaps.
+    let holes = if good { Holes::default() } else { holes(tape, &|done| bar.set_position(done)) };
     bar.finish_and_clear();
     let name = config.file.display().to_string();
-    let good = found.is_empty() && tape.end().is_some();
     let mut out = output::stdout()?;
     match config.format {
-        Format::Text => text(&mut out, &name, tape, &found, good)?,
+        Format::Text => text(&mut out, &name, tape, &found, &holes, good)?,
         Format::Json => {
-            let grade = if good { "good" } else { "usable" };
             let found: Vec<_> = found.iter().map(|f| json!({"offset": f.offset.to_string(), "text": f.text})).collect();
             let end = tape.complete_until().wrapping_sub(tape.session().window_open) as i64;
             let object = json!({
-                "file": name, "grade": grade, "clean_end": tape.end().is_some(), "complete_until_ns": end,
+                "file": name, "grade": grade(good), "clean_end": tape.end().is_some(), "complete_until_ns": end,
+                "end_reason": tape.end_mark().map(|end| end.reason.clone()),
                 "segments": tape.segments().len(), "bytes": tape.len_bytes().to_string(), "findings": found,
+                "holes": holes_json(tape, &holes), "more_holes": holes.more,
             });
             line(&mut out, &object.to_string())?;
         }
@@ -51,40 +57,158 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(Verdict { lost: !good, bad: !good })
 }
 
-fn text(out: &mut BufWriter<File>, name: &str, tape: &Tape, found: &[Finding], good: bool) -> Result<()> {
+/// Says that a file is no tape at all, and why: as the error it is, or as a record.
+pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
+    let name = config.file.display().to_string();
+    if config.format != Format::Json {
+        bail!("{name}: not a tape: {why}");
+    }
+    let findings = json!([{"offset": "0", "text": why}]);
+    let object = json!({"file": name, "grade": "not a tape", "findings": findings, "holes": []});
+    let mut out = output::stdout()?;
+    line(&mut out, &object.to_string())?;
+    out.flush()?;
+    Ok(Verdict { lost: true, bad: true })
+}
+
+/// The grade of a tape that is one.
+pub fn grade(good: bool) -> &'static str {
+    if good { "good" } else { "usable" }
+}
+
+fn text(
+    out: &mut BufWriter<File>,
+    name: &str,
+    tape: &Tape,
+    found: &[Finding],
+    holes: &Holes,
+    good: bool,
+) -> Result<()> {
     let size = format!("{} segments, {} bytes", tape.segments().len(), tape.len_bytes());
     if good {
         line(out, &format!("{name}: good: {size}; every hash, index and order holds"))?;
+        if let Some(end) = tape.end_mark().filter(|end| tape.end().is_none() || end.reason.contains("repaired from")) {
+            line(out, &format!("  {}", escaped(end.reason.as_bytes())))?;
+            line(
+                out,
+                "  what was lost before stays lost: 'analyze info' counts it, totals it touches are \"at least\"",
+            )?;
+        }
         return Ok(());
     }
-    let holes = match found.len() {
+    let count = match holes.count() {
         0 => "usable".to_owned(),
         1 => "usable with this hole".to_owned(),
         count => format!("usable with these {count} holes"),
     };
-    line(out, &format!("{name}: {holes}: {size}"))?;
+    line(out, &format!("{name}: {count}: {size}"))?;
+    holes_text(out, tape, holes)?;
+    if !found.is_empty() {
+        line(out, "What was found, by offset:")?;
+    }
     for finding in found {
         line(out, &format!("  {}", finding_text(finding)))?;
-    }
-    if tape.end().is_none() {
-        let until = loss::seconds(tape.complete_until(), tape.session());
-        line(out, &format!("  the recording ended abnormally; it is complete until {until} s"))?;
     }
     line(
         out,
         "What is whole can be analyzed: reports read around the holes and say \"at least\" where one touches them.",
     )?;
-    line(out, "If the tape was copied, compare it with the original; 'analyze info' shows which times it covers.")?;
+    line(
+        out,
+        "'analyze repair IN OUT' copies it into a clean tape. If the tape was copied, compare it with the original.",
+    )?;
     Ok(())
 }
 
+/// A line for each hole: what, when, and whose totals are "at least".
+pub fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
+    for hole in &holes.list {
+        let mut text = format!("  {}", what(hole));
+        if let Some((from, to)) = hole.span {
+            let session = tape.session();
+            text += &match to {
+                u64::MAX => format!(": complete until {} s", seconds(from, session)),
+                to => format!(", {}–{} s", seconds(from, session), seconds(to, session)),
+            };
+        }
+        text += match at_least(hole).as_slice() {
+            [] => "; no total is touched".to_owned(),
+            ["unknown"] => "; every total is at least".to_owned(),
+            names => format!("; totals of {} are at least", names.join(", ")),
+        }
+        .as_str();
+        line(out, &text)?;
+    }
+    if holes.more > 0 {
+        line(out, &format!("  ... and {} more holes", holes.more))?;
+    }
+    Ok(())
+}
+
+/// Holes as JSON; at an unknown time `from_ns` and `to_ns` are null, and `to_ns` is where there is no end.
+pub fn holes_json(tape: &Tape, holes: &Holes) -> Value {
+    let ns = |ts: u64| ts.wrapping_sub(tape.session().window_open) as i64;
+    let hole = |hole: &Hole| {
+        json!({
+            "what": what(hole),
+            "from_ns": hole.span.map(|(from, _)| ns(from)),
+            "to_ns": hole.span.filter(|(_, to)| *to < u64::MAX).map(|(_, to)| ns(to)),
+            "segments": hole.segments.map(|(first, last)| [first, last]),
+            "at_least": at_least(hole),
+        })
+    };
+    holes.list.iter().map(hole).collect()
+}
+
+/// Holes as CSV.
+pub fn holes_csv(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
+    line(out, "what,from_ns,to_ns,first_segment,last_segment")?;
+    let ns = |ts: u64| (ts.wrapping_sub(tape.session().window_open) as i64).to_string();
+    for hole in &holes.list {
+        let mut fields = Vec::new();
+        csv::field(&mut fields, what(hole).as_bytes());
+        let (from, to) = hole
+            .span
+            .map_or_else(Default::default, |(from, to)| (ns(from), if to < u64::MAX { ns(to) } else { String::new() }));
+        let (first, last) = hole.segments.map_or_else(Default::default, |(a, b)| (a.to_string(), b.to_string()));
+        writeln!(fields, ",{from},{to},{first},{last}")?;
+        out.write_all(&fields)?;
+    }
+    Ok(())
+}
+
+/// What a hole is, in words.
+fn what(hole: &Hole) -> String {
+    match (&hole.lost, hole.segments) {
+        (Lost::Session, _) => "the session: what the tape says of itself".to_owned(),
+        (Lost::Segments, Some((first, last))) if first < last => format!("segments {first} to {last}"),
+        (Lost::Segments, segments) => format!("segment {}", segments.unwrap_or_default().0),
+        (Lost::Groups(kinds), segments) => {
+            let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+            format!("{} of segment {}", names.join(", "), segments.unwrap_or_default().0)
+        }
+        (Lost::Checkpoint, _) => "a checkpoint".to_owned(),
+        (Lost::Symbols, _) => "a block of names".to_owned(),
+        (Lost::End, _) => "the end: the recording ended abnormally".to_owned(),
+        (Lost::Elsewhere, _) => "something at a place that is not known".to_owned(),
+    }
+}
+
+fn at_least(hole: &Hole) -> Vec<&'static str> {
+    // That all are touched says more than any one of them.
+    match hole.families.contains(&Family::Unknown) {
+        true => vec![family_name(Family::Unknown)],
+        false => hole.families.iter().map(|family| family_name(*family)).collect(),
+    }
+}
+
 /// A bar on a terminal; nothing elsewhere.
-fn progress(len: u64) -> ProgressBar {
+pub fn progress(what: &'static str, len: u64) -> ProgressBar {
     let target =
         if stderr().is_terminal() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(len), target);
-    if let Ok(style) = ProgressStyle::with_template("checking {bar:40} {bytes}/{total_bytes}") {
+    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes}") {
         bar.set_style(style);
     }
-    bar
+    bar.with_message(what)
 }

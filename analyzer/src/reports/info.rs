@@ -145,7 +145,7 @@ impl<'a> Facts<'a> {
         let value = json!({
             "complete": self.complete(),
             "clean_end": end.is_some(),
-            "end_reason": end.map(|end| end.reason.clone()),
+            "end_reason": self.tape.end_mark().map(|end| end.reason.clone()),
             "events": self.events,
             "families": families::names(self.tape),
             "lost": self.lost,
@@ -299,7 +299,11 @@ impl<'a> Facts<'a> {
 
     fn state(&self) -> String {
         match self.tape.end() {
-            None => format!("ended abnormally, complete until {} s", seconds(self.until, self.tape.session())),
+            None => {
+                let until = seconds(self.until, self.tape.session());
+                let mark = self.tape.end_mark().map(|end| format!(" ({})", printable(end.reason.as_bytes())));
+                format!("ended abnormally, complete until {until} s{}", mark.unwrap_or_default())
+            }
             Some(end) if self.complete() => format!("complete ({})", printable(end.reason.as_bytes())),
             Some(end) => format!(
                 "ended cleanly ({}), events are missing: totals are \"at least\"",

@@ -12,6 +12,7 @@ pub mod listing;
 pub mod losses;
 pub mod net;
 pub mod offcpu;
+pub mod repair;
 pub mod runqlat;
 pub mod sched;
 pub mod scheduling;

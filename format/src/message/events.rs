@@ -113,7 +113,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 13] = [
+const CAUSES: [(GapCause, schema::GapCause); 15] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -127,6 +127,8 @@ const CAUSES: [(GapCause, schema::GapCause); 13] = [
     (GapCause::LateRecord, schema::GapCause::LateRecord),
     (GapCause::Everyday, schema::GapCause::Everyday),
     (GapCause::Unexplained, schema::GapCause::Unexplained),
+    (GapCause::Damaged, schema::GapCause::Damaged),
+    (GapCause::DetailDamaged, schema::GapCause::DetailDamaged),
 ];
 
 /// The gaps message.

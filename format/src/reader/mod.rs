@@ -18,8 +18,9 @@ use crate::payload::{self, Place};
 use crate::scan::scan;
 use crate::source::Source;
 
-pub(crate) use open::{by_headers, same_header_part};
+pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use segment::Segment;
+pub(crate) use segment::kind_of;
 
 /// Something wrong with a tape that does not stop it from being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +79,8 @@ pub struct Tape {
     pub(crate) version: (u16, u16),
     pub(crate) session: Session,
     pub(crate) session_whole: bool,
+    /// There is no session block that can be read: unlike one that a repair made.
+    pub(crate) session_lost: bool,
     pub(crate) segments: Vec<SegmentInfo>,
     /// As long as `segments`.
     pub(crate) blocks: Vec<Blocks>,
@@ -86,6 +89,8 @@ pub struct Tape {
     /// Blocks of names, by offset.
     pub(crate) symbols: Vec<Place>,
     pub(crate) end: Option<End>,
+    /// The end mark says that the recording ended abnormally.
+    pub(crate) cut: bool,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
     pub(crate) findings: Vec<Finding>,
@@ -111,7 +116,7 @@ impl Tape {
         &self.session
     }
 
-    /// Whether the session block could be read.
+    /// Whether the session block could be read. False too when a repair made it because it was lost.
     pub fn session_is_whole(&self) -> bool {
         self.session_whole
     }
@@ -123,6 +128,12 @@ impl Tape {
 
     /// How the recording ended; None: abnormally (killed, disk full, power cut), or the tape was cut.
     pub fn end(&self) -> Option<&End> {
+        self.end.as_ref().filter(|_| !self.cut)
+    }
+
+    /// The end mark, also that of a tape which was repaired after its recording had ended abnormally: then [`Self::end`]
+    /// is None all the same.
+    pub fn end_mark(&self) -> Option<&End> {
         self.end.as_ref()
     }
 

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Blocks, Tape};
 use crate::error::{Error, Result};
 use crate::footer::{FOOTER_LEN, Footer};
-use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header, HeaderError, MAJOR, MAX_RAW, MAX_STORED, NO_SEGMENT};
+use crate::header::{
+    ALIGN, BlockKind, COMPAT_MADE, HEADER_LEN, Header, HeaderError, INCOMPAT_CUT, MAJOR, MAX_RAW, MAX_STORED,
+    NO_SEGMENT,
+};
 use crate::info::from_headers;
 use crate::message::{self, IndexEntry};
 use crate::model::{End, SegmentInfo, Session};
@@ -26,6 +29,7 @@ pub(crate) struct Layout {
     pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
     pub(crate) symbols: Vec<Place>,
     pub(crate) end: Option<End>,
+    pub(crate) cut: bool,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
 }
@@ -50,27 +54,29 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
             by_headers(&source, &tape_id, &walk, &mut findings)
         }
     };
-    let Layout { segments, blocks, checkpoints, symbols, end, complete_until, from_index } = layout;
+    let Layout { segments, blocks, checkpoints, symbols, end, cut, complete_until, from_index } = layout;
+    let made = header.features_compat & COMPAT_MADE != 0;
+    let lost = session.is_none();
     let mut tape = Tape {
         source,
         len,
         first,
         tape_id,
         version: (header.major, header.minor),
-        session_whole: session.is_some(),
+        session_whole: !lost && !made,
+        session_lost: lost,
         session: session.unwrap_or_default(),
         segments,
         blocks,
         checkpoints,
         symbols,
         end,
+        cut,
         complete_until,
         from_index,
         findings: Vec::new(),
     };
-    if !tape.session_whole
-        && let Ok(cp) = tape.checkpoint(0)
-    {
+    if lost && let Ok(cp) = tape.checkpoint(0) {
         (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);
     }
     tape.findings = findings.into_vec();
@@ -122,7 +128,7 @@ fn read_first_session(source: &Source, at: u64, header: &Header, findings: &mut 
 }
 
 /// Reads and parses a header.
-pub(super) fn header_at(source: &Source, at: u64) -> Result<Header, String> {
+pub(crate) fn header_at(source: &Source, at: u64) -> Result<Header, String> {
     let mut bytes = [0u8; HEADER_LEN];
     source.read_exact_at(&mut bytes, at, "block header").map_err(|e| e.to_string())?;
     Header::parse(&bytes).map_err(|e| format!("bad header at {at:#x}: {e}"))
@@ -151,12 +157,11 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
     if end.kind != BlockKind::End || pos.saturating_add(end.span()) != footer.footer_offset {
         return Err(format!("no end mark at {pos:#x}"));
     }
-    let end = payload::read(source, &Place::of(pos, &end), tape_id, NO_SEGMENT, message::read_end)
-        .map_err(|e| e.to_string())?;
+    let (end, cut) = read_end(source, &Place::of(pos, &end), tape_id).map_err(|e| e.to_string())?;
     let Entries { entries, checkpoints, symbols } = read_entries(source, tape_id, &places)?;
     sample(source, tape_id, &entries)?;
     let complete_until = end.window_close;
-    let mut layout = Layout { symbols, complete_until, end: Some(end), from_index: true, ..Layout::default() };
+    let mut layout = Layout { symbols, complete_until, end: Some(end), cut, from_index: true, ..Layout::default() };
     for IndexEntry { info, blocks } in entries {
         layout.segments.push(info);
         let groups = blocks.iter().fold(0, |bits, p| bits | p.kind.group_bit());
@@ -169,6 +174,13 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
         }
     }
     Ok(Some(layout))
+}
+
+/// The end mark, and whether it says that the recording ended abnormally.
+fn read_end(source: &Source, place: &Place, tape_id: &[u8; 16]) -> Result<(End, bool)> {
+    payload::read(source, place, tape_id, NO_SEGMENT, |header, message| {
+        Ok((message::read_end(header, message)?, header.features_incompat & INCOMPAT_CUT != 0))
+    })
 }
 
 /// What an index lists.
@@ -345,10 +357,10 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
     }
     missing_numbers(&layout, findings);
     if let Some(place) = end {
-        match payload::read(source, &place, tape_id, NO_SEGMENT, message::read_end) {
-            Ok(end) => {
+        match read_end(source, &place, tape_id) {
+            Ok((end, cut)) => {
                 layout.complete_until = end.window_close;
-                layout.end = Some(end);
+                (layout.end, layout.cut) = (Some(end), cut);
             }
             Err(e) => findings.push(place.offset, format!("the end mark is lost: {e}")),
         }

@@ -12,7 +12,7 @@ use crate::model::{
 use crate::payload::{self, Message};
 
 /// The group that a stack's row counts in.
-fn kind_of(of: StackOf) -> BlockKind {
+pub(crate) fn kind_of(of: StackOf) -> BlockKind {
     match of {
         StackOf::Syscall => BlockKind::SyscallsCore,
         StackOf::Switch => BlockKind::Sched,

@@ -1,0 +1,100 @@
+//! `analyze repair IN OUT`: copies what is whole of a damaged tape into a new one that checks as good.
+//!
+//! What is missing stays missing in OUT, as gap records. OUT is never a file that exists, nor the target of a link.
+
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+use systape_format::reader::Tape;
+use systape_format::repair::{Repaired, repair};
+
+use super::check;
+use crate::args::Format;
+use crate::config::Config;
+use crate::output::{self, line};
+use crate::run::Verdict;
+
+/// Writes the second file of `config` from `tape`, checks it and says what it lacks.
+pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let to = config.second.as_deref().context("no file to write to")?;
+    let file = create(to, &config.file)?;
+    let written = write(tape, file);
+    let (repaired, copy) = match written.and_then(|repaired| Ok((repaired, Tape::open(to)?))) {
+        Ok(written) => written,
+        Err(error) => {
+            // What was begun is ours and of no use.
+            let _ = remove_file(to);
+            return Err(error).with_context(|| format!("cannot write {}", to.display()));
+        }
+    };
+    let bar = check::progress("checking", copy.len_bytes());
+    let found = copy.verify(&|done| bar.set_position(done));
+    bar.finish_and_clear();
+    let good = found.is_empty() && copy.end_mark().is_some();
+    let mut out = output::stdout()?;
+    match config.format {
+        Format::Text => text(&mut out, config, to, tape, &copy, &repaired, good)?,
+        Format::Json => {
+            let object = json!({
+                "file": config.file.display().to_string(), "repaired": to.display().to_string(),
+                "grade": check::grade(good), "segments": repaired.segments, "bytes": copy.len_bytes().to_string(),
+                "holes": check::holes_json(tape, &repaired.holes), "more_holes": repaired.holes.more,
+            });
+            line(&mut out, &object.to_string())?;
+        }
+        Format::Csv => check::holes_csv(&mut out, tape, &repaired.holes)?,
+    }
+    out.flush()?;
+    Ok(Verdict { lost: repaired.holes.count() > 0, bad: !good })
+}
+
+/// A new file for the owner alone. O_EXCL: neither a file that exists nor what a link points to is touched.
+fn create(to: &Path, from: &Path) -> Result<File> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(to) {
+        Ok(file) => Ok(file),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            if to.canonicalize().ok().is_some_and(|to| from.canonicalize().ok() == Some(to)) {
+                bail!("{}: a tape is not repaired in place: name another file for the copy", to.display());
+            }
+            bail!("{} exists already: 'analyze repair' never overwrites", to.display())
+        }
+        Err(e) => Err(e).with_context(|| format!("cannot create {}", to.display())),
+    }
+}
+
+fn write(tape: &Tape, file: File) -> Result<Repaired> {
+    let mut id = [0; 16];
+    File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
+    let bar = check::progress("repairing", tape.len_bytes());
+    let (out, repaired) = repair(tape, BufWriter::new(file), id, &|done| bar.set_position(done))?;
+    bar.finish_and_clear();
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(repaired)
+}
+
+fn text(
+    out: &mut BufWriter<File>,
+    config: &Config,
+    to: &Path,
+    tape: &Tape,
+    copy: &Tape,
+    repaired: &Repaired,
+    good: bool,
+) -> Result<()> {
+    let size = format!("{} segments, {} bytes", repaired.segments, copy.len_bytes());
+    line(out, &format!("{}: {}: {size}", to.display(), check::grade(good)))?;
+    if !good {
+        line(out, "Something in it is against the rules of the format and was so before: 'analyze check' says what.")?;
+    }
+    if repaired.holes.count() == 0 {
+        line(out, &format!("Nothing is missing that {} had.", config.file.display()))?;
+        return Ok(());
+    }
+    line(out, &format!("What {} has lost stays lost, and reports on the copy say so:", config.file.display()))?;
+    check::holes_text(out, tape, &repaired.holes)
+}

@@ -1,0 +1,520 @@
+//! What a damaged tape lacks, and a clean copy of the rest.
+//!
+//! [`holes`] names everything that cannot be read: of which segments, of what time, and which totals are "at least" because
+//! of it. [`repair`] copies every block that is whole, numbers them anew and writes index and end mark. Holes become gap
+//! records, so a report on the copy says "at least" wherever one on the original does.
+//!
+//! Blocks are copied as they are stored, one segment at a time. Made anew are only: gaps (holes are added), stacks whose
+//! events are gone, a session that is lost, index and end mark. Blocks of no segment that this version does not know are
+//! left out. What the headers say of all segments is in memory, as it is whenever a tape is open.
+
+use std::io::Write;
+
+use crate::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
+use crate::error::{Error, Result};
+use crate::header::{BlockKind, COMPAT_MADE, Header, INCOMPAT_CUT, NO_SEGMENT};
+use crate::info::{add_content, from_headers, listed_calls, listed_pids};
+use crate::model::{CPU_NONE, Core, Dict, End, Family, Gap, GapCause, Stacks};
+use crate::payload::{Block, Place, read_raw};
+use crate::reader::{Segment, Tape, header_at, kind_of};
+use crate::segment::SegmentBuilder;
+use crate::writer::{Writer, session_block};
+
+/// Holes kept; after that they are counted.
+const MAX_HOLES: usize = 1000;
+/// Characters of the old end mark's reason that the new one quotes: repairing again and again does not make it grow.
+const MAX_REASON: usize = 200;
+/// zstd's level for what is made anew.
+const LEVEL: i32 = 3;
+
+/// What is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// What the tape says of itself.
+    Session,
+    /// All blocks of some segments.
+    Segments,
+    /// These groups of one segment. With its dict or syscalls.core goes what points into them.
+    Groups(Vec<BlockKind>),
+    /// What was known at the start of a chunk.
+    Checkpoint,
+    /// Names of places in code.
+    Symbols,
+    /// The end of the recording.
+    End,
+    /// Damage that was seen and belongs to no segment: foreign bytes, missing numbers, an index that is not right.
+    Elsewhere,
+}
+
+/// Something that a tape lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// What.
+    pub lost: Lost,
+    /// The first and the last segment, by number.
+    pub segments: Option<(u32, u32)>,
+    /// Time it may touch; None = not known.
+    pub span: Option<(u64, u64)>,
+    /// Whose totals are "at least" because of it; [`Family::Unknown`] = all.
+    pub families: Vec<Family>,
+}
+
+/// All that a tape lacks, bounded in number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holes {
+    /// The first ones, in order of the tape.
+    pub list: Vec<Hole>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+impl Holes {
+    fn push(&mut self, hole: Hole) {
+        if self.list.len() < MAX_HOLES {
+            self.list.push(hole);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.list.len() as u64 + self.more
+    }
+}
+
+/// What a repair did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// What the copy lacks.
+    pub holes: Holes,
+    /// Segments of the copy.
+    pub segments: u32,
+    /// Reason in the copy's end mark.
+    pub reason: String,
+}
+
+/// Reads all of `tape` for what it lacks; `progress` is called now and then with the bytes done.
+pub fn holes(tape: &Tape, progress: &dyn Fn(u64)) -> Holes {
+    // Nothing that is handed out is written, so nothing can fail.
+    Walk::new(tape).run(progress, |_| Ok(())).unwrap_or_default()
+}
+
+/// Copies what is whole of `tape` to `out`, as the tape `tape_id`, which must be random; gives the output back, not
+/// flushed. `progress` as in [`holes`].
+pub fn repair<W: Write>(tape: &Tape, out: W, tape_id: [u8; 16], progress: &dyn Fn(u64)) -> Result<(W, Repaired)> {
+    let mut copy = Copy {
+        writer: Writer::begin(out, tape_id, session(tape)?)?,
+        encoder: Encoder::new(LEVEL),
+        tape,
+        events: Vec::new(),
+    };
+    let holes = Walk::new(tape).run(progress, |piece| copy.piece(piece))?;
+    let end = copy.end(&holes);
+    let reason = end.reason.clone();
+    let incompat = if tape.end().is_some() { 0 } else { INCOMPAT_CUT };
+    let segments = copy.writer.segments();
+    let out = copy.writer.finish_with(&end, incompat)?;
+    Ok((out, Repaired { holes, segments, reason }))
+}
+
+/// The session's block as it is; one of what is known when it is lost.
+fn session(tape: &Tape) -> Result<Block> {
+    let raw = header_at(&tape.source, tape.first)
+        .ok()
+        .filter(|h| h.kind == BlockKind::Session)
+        .and_then(|header| read_raw(&tape.source, &Place::of(tape.first, &header), &tape.tape_id, header.segment).ok());
+    if let Some(block) = raw.filter(|_| !tape.session_lost) {
+        return Ok(block);
+    }
+    let mut block = session_block(&tape.session)?;
+    block.header.features_compat = COMPAT_MADE;
+    Ok(block)
+}
+
+/// A part of the tape in the order in which it is copied.
+enum Piece {
+    /// Checkpoint `.0`, whole.
+    Checkpoint(usize),
+    /// Of a segment nothing but this is left.
+    Gaps { window: (u64, u64), gaps: Vec<Gap> },
+    /// Segment `.0` with what is whole of it.
+    Segment(usize, Box<Part>),
+    /// Block of names `.0`, whole.
+    Symbols(usize),
+}
+
+/// What is whole of a segment.
+#[derive(Default)]
+struct Part {
+    dict: Dict,
+    core: Core,
+    /// To copy as they are.
+    kept: Vec<BlockKind>,
+    /// To write anew.
+    stacks: Option<Stacks>,
+    /// To write anew when there are `more`, or when their block was lost.
+    gaps: Vec<Gap>,
+    /// What is lost.
+    more: Vec<Gap>,
+}
+
+/// Goes through a tape and tells whole from lost.
+struct Walk<'a> {
+    tape: &'a Tape,
+    /// Windows by the headers of the dicts.
+    windows: Vec<Option<(u64, u64)>>,
+    /// Where the next window that is known begins.
+    next: Vec<u64>,
+    /// End of the last window.
+    end: u64,
+    holes: Holes,
+    /// Gaps that wait for a segment to be in.
+    pending: Vec<Gap>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tape: &'a Tape) -> Self {
+        let window = |i: usize| {
+            let place = tape.blocks[i].places.iter().find(|p| p.kind == BlockKind::Dict)?;
+            let header = header(tape, place, tape.segments[i].segment)?;
+            Some((header.end_min, header.end_max))
+        };
+        let windows: Vec<_> = (0..tape.segments.len()).map(window).collect();
+        let mut begin = tape.complete_until();
+        let mut next: Vec<u64> = windows
+            .iter()
+            .rev()
+            .map(|window| {
+                begin = window.map_or(begin, |(start, _)| start);
+                begin
+            })
+            .collect();
+        next.reverse();
+        let end = tape.session.window_open.min(next.first().copied().unwrap_or(u64::MAX));
+        Self { tape, windows, next, end, holes: Holes::default(), pending: Vec::new() }
+    }
+
+    fn run(mut self, progress: &dyn Fn(u64), mut sink: impl FnMut(Piece) -> Result<()>) -> Result<Holes> {
+        let tape = self.tape;
+        if tape.session_lost {
+            self.holes.push(Hole { lost: Lost::Session, segments: None, span: None, families: Vec::new() });
+        }
+        let (mut checkpoint, mut number) = (0, 0);
+        for (i, info) in tape.segments.iter().enumerate() {
+            while tape.checkpoint_chunk(checkpoint).is_some_and(|chunk| chunk <= info.chunk) {
+                self.checkpoint(checkpoint, &mut sink)?;
+                checkpoint += 1;
+            }
+            if info.segment > number {
+                let span = (self.end, self.next[i].max(self.end));
+                let lost = gap(Family::Unknown, 0, span);
+                self.hole(Lost::Segments, Some((number, info.segment - 1)), Some(span), &[lost]);
+                self.end = span.1;
+                sink(Piece::Gaps { window: span, gaps: vec![lost] })?;
+            }
+            number = info.segment.saturating_add(1);
+            self.segment(i, &mut sink)?;
+            progress(tape.blocks[i].places.first().map_or(0, |p| p.offset));
+        }
+        while checkpoint < tape.checkpoints.len() {
+            self.checkpoint(checkpoint, &mut sink)?;
+            checkpoint += 1;
+        }
+        for i in 0..tape.symbols.len() {
+            let raw = read_raw(&tape.source, &tape.symbols[i], &tape.tape_id, NO_SEGMENT);
+            if raw.is_ok() && tape.symbols(i).is_ok() {
+                sink(Piece::Symbols(i))?;
+            } else {
+                self.hole(Lost::Symbols, None, None, &[]);
+            }
+        }
+        if tape.end().is_none() {
+            let families = vec![Family::Unknown];
+            let span = Some((tape.complete_until(), u64::MAX));
+            self.holes.push(Hole { lost: Lost::End, segments: None, span, families });
+        }
+        if !tape.findings.is_empty() {
+            // Where is not known, so it may touch anything: as reports on the damaged tape say.
+            let lost = gap(Family::Unknown, 0, (0, 0));
+            self.hole(Lost::Elsewhere, None, None, &[lost]);
+            self.pending.push(lost);
+        }
+        if !self.pending.is_empty() {
+            let window = (self.end, self.end.max(tape.complete_until()));
+            sink(Piece::Gaps { window, gaps: std::mem::take(&mut self.pending) })?;
+        }
+        progress(tape.len);
+        Ok(self.holes)
+    }
+
+    fn hole(&mut self, lost: Lost, segments: Option<(u32, u32)>, span: Option<(u64, u64)>, gaps: &[Gap]) {
+        let losses = gaps.iter().filter(|gap| gap.cause == GapCause::Damaged);
+        let mut families: Vec<Family> = losses.map(|gap| gap.family).collect();
+        families.sort_unstable();
+        families.dedup();
+        self.holes.push(Hole { lost, segments, span, families });
+    }
+
+    fn checkpoint(&mut self, i: usize, sink: &mut impl FnMut(Piece) -> Result<()>) -> Result<()> {
+        if self.tape.checkpoint(i).is_ok() {
+            return sink(Piece::Checkpoint(i));
+        }
+        let place = self.tape.checkpoints[i].1.first();
+        let ts = place.and_then(|p| header(self.tape, p, NO_SEGMENT)).map_or(0, |h| h.end_max);
+        // What was there at its time is known from nowhere else; events are all there.
+        let lost = gap(Family::Process, 0, (ts, ts));
+        self.hole(Lost::Checkpoint, None, (ts > 0).then_some((ts, ts)), &[lost]);
+        self.pending.push(lost);
+        Ok(())
+    }
+
+    fn segment(&mut self, i: usize, sink: &mut impl FnMut(Piece) -> Result<()>) -> Result<()> {
+        let segment = self.tape.segment(i);
+        let number = segment.info().segment;
+        let window = self.windows[i].unwrap_or((self.end, self.next[i].max(self.end)));
+        let (part, whole, lost) = part(self.tape, i, window);
+        let mut part = part;
+        if !lost.is_empty() {
+            let info = segment.info();
+            let span =
+                if info.end_max > 0 { (info.start_min.min(window.0), info.end_max.max(window.1)) } else { window };
+            self.hole(Lost::Groups(lost), Some((number, number)), Some(span), &part.more);
+        }
+        part.more.append(&mut self.pending);
+        if whole {
+            self.end = self.end.max(part.dict.window_end);
+            return sink(Piece::Segment(i, Box::new(part)));
+        }
+        // A window of its own, that does not reach into its neighbours'.
+        let start = window.0.max(self.end);
+        let limit = self.next.get(i + 1).copied().unwrap_or(u64::MAX).max(start);
+        let window = (start, window.1.clamp(start, limit));
+        self.end = window.1;
+        let gaps = [part.gaps, part.more].concat();
+        if gaps.is_empty() { Ok(()) } else { sink(Piece::Gaps { window, gaps }) }
+    }
+}
+
+/// The header at `place`, if it is whole and the right one.
+fn header(tape: &Tape, place: &Place, segment: u32) -> Option<Header> {
+    let header = header_at(&tape.source, place.offset).ok()?;
+    place.mismatch(&header, &tape.tape_id, segment).is_none().then_some(header)
+}
+
+fn gap(family: Family, count: u64, (first, last): (u64, u64)) -> Gap {
+    Gap { cause: GapCause::Damaged, family, cpu: CPU_NONE, count, first, last, pid: 0 }
+}
+
+/// Whose events a group holds; None = details of calls that are counted without them.
+fn family_of(kind: BlockKind) -> Option<Family> {
+    Some(match kind {
+        BlockKind::SyscallsCore => Family::Syscall,
+        BlockKind::Processes => Family::Process,
+        BlockKind::Sched | BlockKind::Wakeups => Family::Sched,
+        BlockKind::Blocks => Family::Block,
+        BlockKind::Signals => Family::Signal,
+        BlockKind::Net => Family::Net,
+        BlockKind::Uring => Family::IoUring,
+        BlockKind::Samples => Family::Sample,
+        BlockKind::Stacks => Family::Stack,
+        BlockKind::Gaps => Family::Unknown,
+        _ => return None,
+    })
+}
+
+/// What is whole of segment `i`; whether its dict is, without which only gaps can be kept; and the groups that are lost.
+fn part(tape: &Tape, i: usize, window: (u64, u64)) -> (Part, bool, Vec<BlockKind>) {
+    let segment = tape.segment(i);
+    let places = &tape.blocks[i].places;
+    let (mut part, mut lost) = (Part::default(), Vec::new());
+    let dict = raw(tape, &segment, places, BlockKind::Dict).and_then(|()| segment.dict().ok());
+    let whole = dict.is_some();
+    part.dict = dict.unwrap_or_default();
+    let core = (whole && segment.has(BlockKind::SyscallsCore)).then(|| segment.core(&part.dict).ok()).flatten();
+    let has_core = core.is_some();
+    part.core = core.unwrap_or_default();
+    for kind in BlockKind::OF_SEGMENT.into_iter().filter(|kind| segment.has(*kind)) {
+        if whole_group(&segment, kind, (whole, &part.dict), (has_core, &part.core)) {
+            part.kept.push(kind);
+        } else {
+            lost.push(kind);
+        }
+    }
+    // A kind of a later version cannot be looked into, but copied.
+    let other = |p: &&Place| matches!(p.kind, BlockKind::Other(_));
+    part.kept.extend(places.iter().filter(other).map(|p| p.kind).filter(|_| whole));
+    if whole && part.kept.contains(&BlockKind::Gaps) {
+        part.gaps = segment.gaps().unwrap_or_default();
+    } else if let Ok(gaps) = segment.gaps() {
+        part.gaps = gaps;
+    }
+    if part.kept.contains(&BlockKind::Stacks)
+        && let Ok(mut stacks) = segment.stacks()
+    {
+        let all = stacks.attached.len();
+        stacks.attached.retain(|a| part.kept.contains(&kind_of(a.of)));
+        if stacks.attached.len() < all {
+            part.stacks = Some(stacks);
+        }
+    }
+    for &kind in &lost {
+        part.more.extend(loss(tape, &segment, places, kind, window));
+    }
+    (part, whole, lost)
+}
+
+/// Whether the block of `kind` is there with the right hash.
+fn raw(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind) -> Option<()> {
+    let place = places.iter().find(|p| p.kind == kind)?;
+    read_raw(&tape.source, place, &tape.tape_id, segment.info().segment).ok().map(drop)
+}
+
+/// Whether a group can be read, together with those it points into.
+fn whole_group(segment: &Segment<'_>, kind: BlockKind, dict: (bool, &Dict), core: (bool, &Core)) -> bool {
+    let ((dict_whole, dict), (core_whole, core)) = (dict, core);
+    match kind {
+        BlockKind::Gaps => segment.gaps().is_ok(),
+        _ if !dict_whole => false,
+        BlockKind::Dict => true,
+        BlockKind::SyscallsCore => core_whole,
+        BlockKind::SyscallsTime => core_whole && segment.time(dict, core).is_ok(),
+        BlockKind::SyscallsArgs => core_whole && segment.args(core).is_ok(),
+        BlockKind::SyscallsFds => core_whole && segment.fds(core).is_ok(),
+        BlockKind::SyscallsBytes => core_whole && segment.captured(core).is_ok(),
+        BlockKind::Processes => segment.processes(dict).is_ok(),
+        BlockKind::Sched => segment.switches(dict).is_ok(),
+        BlockKind::Wakeups => segment.wakeups(dict).is_ok(),
+        BlockKind::Blocks => segment.blocks(dict).is_ok(),
+        BlockKind::Signals => segment.signals(dict).is_ok(),
+        BlockKind::Net => segment.nets(dict).is_ok(),
+        BlockKind::Uring => segment.urings(dict).is_ok(),
+        BlockKind::Samples => segment.samples(dict).is_ok(),
+        BlockKind::Stacks => segment.stacks().is_ok(),
+        _ => false,
+    }
+}
+
+/// The gap that a lost group leaves: how many events its header counts, if that is left, and when they were.
+fn loss(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind, window: (u64, u64)) -> Option<Gap> {
+    let info = segment.info();
+    let header = places.iter().find(|p| p.kind == kind).and_then(|p| header(tape, p, info.segment));
+    let span = header.filter(|h| h.end_max > 0).map(|h| (h.start_min.min(h.end_min), h.end_max));
+    let rows = header.map_or(0, |h| u64::from(h.rows));
+    match (kind, family_of(kind)) {
+        (BlockKind::Dict, _) => None,
+        // How many gaps there were says nothing of the events that were missing.
+        (BlockKind::Gaps, _) => Some(gap(Family::Unknown, 0, span.unwrap_or((0, 0)))),
+        (BlockKind::SyscallsCore, _) => {
+            let span = if info.end_max > 0 { (info.start_min, info.end_max) } else { window };
+            Some(gap(Family::Syscall, u64::from(info.rows), span))
+        }
+        (_, Some(family)) => Some(gap(family, rows, span.unwrap_or(window))),
+        (_, None) => Some(Gap { cause: GapCause::DetailDamaged, ..gap(Family::Syscall, rows, span.unwrap_or(window)) }),
+    }
+}
+
+/// The writing half of [`repair`].
+struct Copy<'a, W: Write> {
+    writer: Writer<W>,
+    encoder: Encoder,
+    tape: &'a Tape,
+    /// Events written, by family.
+    events: Vec<(Family, u64)>,
+}
+
+impl<W: Write> Copy<'_, W> {
+    fn piece(&mut self, piece: Piece) -> Result<()> {
+        let tape = self.tape;
+        match piece {
+            Piece::Checkpoint(i) => {
+                let (chunk, parts) = tape.checkpoints.get(i).ok_or(missing(BlockKind::Checkpoint))?;
+                let read = |place| read_raw(&tape.source, place, &tape.tape_id, NO_SEGMENT);
+                let blocks = parts.iter().map(read).collect::<Result<_>>()?;
+                self.writer.in_chunk(*chunk);
+                self.writer.checkpoint(EncodedCheckpoint { blocks })
+            }
+            Piece::Gaps { window, gaps } => {
+                let mut builder = SegmentBuilder::new(window.0);
+                gaps.into_iter().for_each(|gap| builder.push_gap(gap));
+                let segment = self.encoder.segment(builder.finish(window.1))?;
+                self.writer.segment(segment)
+            }
+            Piece::Segment(i, part) => self.segment(i, *part),
+            Piece::Symbols(i) => {
+                let place = tape.symbols.get(i).ok_or(missing(BlockKind::Symbols))?;
+                let blocks = vec![read_raw(&tape.source, place, &tape.tape_id, NO_SEGMENT)?];
+                self.writer.symbols(EncodedSymbols { blocks })
+            }
+        }
+    }
+
+    fn segment(&mut self, i: usize, part: Part) -> Result<()> {
+        let tape = self.tape;
+        let Part { dict, core, kept, stacks, mut gaps, mut more } = part;
+        let rewrite = !more.is_empty();
+        gaps.append(&mut more);
+        let number = tape.segments[i].segment;
+        let mut blocks = Vec::with_capacity(kept.len() + 1);
+        for kind in kept {
+            match (kind, &stacks) {
+                (BlockKind::Gaps, _) if rewrite => {}
+                (BlockKind::Stacks, Some(stacks)) if stacks.attached.is_empty() => {}
+                (BlockKind::Stacks, Some(stacks)) => blocks.push(self.encoder.read_stacks(stacks)?),
+                _ => {
+                    let place = tape.blocks[i].places.iter().find(|p| p.kind == kind).ok_or(missing(kind))?;
+                    match (read_raw(&tape.source, place, &tape.tape_id, number), kind) {
+                        // Nothing is known of it that could be told.
+                        (Err(_), BlockKind::Other(_)) => {}
+                        (block, _) => blocks.push(block?),
+                    }
+                }
+            }
+        }
+        if rewrite {
+            blocks.push(self.encoder.gaps(&gaps)?);
+        }
+        let groups = blocks.iter().fold(0, |bits, b| bits | b.header.kind.group_bit());
+        for block in &mut blocks {
+            block.header.groups = groups;
+            self.count(&block.header);
+        }
+        let mut info = from_headers(blocks.iter().map(|b| &b.header));
+        let calls = listed_calls(&dict.calls);
+        add_content(&mut info, &core.dur, &core.errno, calls, listed_pids(&dict.tasks, &gaps));
+        self.writer.in_chunk(tape.segments[i].chunk);
+        self.writer.segment(EncodedSegment { blocks, info })
+    }
+
+    fn count(&mut self, header: &Header) {
+        let Some(family) = family_of(header.kind).filter(|family| *family != Family::Unknown) else { return };
+        match self.events.iter_mut().find(|(known, _)| *known == family) {
+            Some((_, count)) => *count += u64::from(header.rows),
+            None => self.events.push((family, u64::from(header.rows))),
+        }
+    }
+
+    /// The old end mark, or one of what is known, that says what this tape is.
+    fn end(&mut self, holes: &Holes) -> End {
+        let tape = self.tape;
+        let id: String = tape.tape_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut end = tape.end_mark().cloned().unwrap_or_else(|| End {
+            window_close: tape.complete_until(),
+            reason: "the recording ended abnormally".to_owned(),
+            command_exit: -1,
+            ..End::default()
+        });
+        if holes.count() > 0 || end.events.is_empty() {
+            self.events.sort_unstable();
+            end.events = std::mem::take(&mut self.events);
+        }
+        let old: String = end.reason.chars().take(MAX_REASON).collect();
+        let (count, s) = (holes.count(), if holes.count() == 1 { "" } else { "s" });
+        end.reason = format!("{old}; repaired from tape {id}, which had {count} hole{s}");
+        end
+    }
+}
+
+fn missing(kind: BlockKind) -> Error {
+    Error::Missing { what: kind.name(), segment: NO_SEGMENT }
+}
