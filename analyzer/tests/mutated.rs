@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 use systape_analyzer::args::Args;
 use systape_analyzer::run;
+use systape_format::exercise::bombs::bombs;
+use systape_format::exercise::forge::{Block, seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};
 
 /// Every report, in every form. TAPE is the tape; SOUND one that is not damaged.
@@ -149,11 +151,82 @@ fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<Strin
         });
         let args = Args::try_parse_from([std::ffi::OsStr::new("analyze")].into_iter().chain(words)).unwrap();
         run::run(&args);
-        if let Some(what) = control(&printed.take()) {
+        let text = printed.take();
+        if let Some(what) = control(&text) {
             return Some(format!("{report}: {what}"));
+        }
+        if text.windows(3).any(|bytes| bytes == &EVIL[..3]) {
+            return Some(format!("{report}: a line out of captured text"));
         }
     }
     None
+}
+
+/// What a terminal obeys, or shows as what it is not; in front a line break, which would make a line of its own.
+const EVIL: &[u8] = b"\nZZ\x1b[2J\x1b]0;t\x07\r\x08\x7f\x9b1m\xc2\x9b2m\xe2\x80\xae\xe2\x80\xa8";
+
+/// Puts that into every piece of text of a tape: whatever looks like a word in a message.
+fn with_evil_words(blocks: &mut [Block]) {
+    let mut nth = 0;
+    for block in blocks {
+        let is_word = |byte: &u8| byte.is_ascii_alphabetic() || b"/_.-<>[]".contains(byte);
+        let mut rest = &mut block.raw[..];
+        while let Some(at) = rest.iter().position(is_word) {
+            let len = rest[at..].iter().take_while(|byte| is_word(byte)).count();
+            let (word, behind) = rest[at..].split_at_mut(len);
+            if len >= 3 {
+                let from = if nth % 2 == 0 { 0 } else { nth % EVIL.len() };
+                word.iter_mut().zip(EVIL.iter().cycle().skip(from)).for_each(|(byte, evil)| *byte = *evil);
+                nth += 1;
+            }
+            rest = behind;
+        }
+    }
+    assert!(nth > 20, "no words in the tape");
+}
+
+/// Moves every time of a tape by the same amount, over the end of time too.
+fn moved_in_time(blocks: &mut [Block], by: u64) {
+    let moved = |time: u64| {
+        let inside = (common::OPEN..common::OPEN + 1_000_000_000).contains(&time);
+        if inside { time.wrapping_add(by) } else { time }
+    };
+    for block in blocks {
+        for word in block.raw.chunks_exact_mut(8) {
+            let time = u64::from_le_bytes(word.try_into().unwrap());
+            word.copy_from_slice(&moved(time).to_le_bytes());
+        }
+        let header = &mut block.header;
+        for time in [&mut header.start_min, &mut header.end_min, &mut header.end_max] {
+            *time = moved(*time);
+        }
+    }
+}
+
+/// Tapes made on purpose: bombs in every block, words for the terminal, times at both ends of time.
+fn hostile(tapes: &BTreeMap<String, PathBuf>) -> Vec<(String, Vec<u8>)> {
+    let mut made = Vec::new();
+    for (name, path) in tapes {
+        let blocks = unseal(&fs::read(path).unwrap()).unwrap();
+        let mut evil = blocks.clone();
+        with_evil_words(&mut evil);
+        made.push((format!("words in {name}"), seal(&evil)));
+        let last = u64::MAX - common::OPEN;
+        for by in [last, last - 1_000, last - 500_000, last - 1_500_000, last + 2, (1 << 63) - common::OPEN - 700_000] {
+            let mut moved = blocks.clone();
+            moved_in_time(&mut moved, by);
+            made.push((format!("times in {name}"), seal(&moved)));
+        }
+    }
+    let blocks = unseal(&fs::read(&tapes["stacks.tape"]).unwrap()).unwrap();
+    for at in 0..blocks.len() {
+        for (bomb, raw) in bombs() {
+            let mut forged = blocks.clone();
+            forged[at].set_raw(&raw);
+            made.push((format!("bomb: {bomb}"), seal(&forged)));
+        }
+    }
+    made
 }
 
 /// Limits writable memory, and this process's alone.
@@ -180,17 +253,25 @@ fn tell(text: &str) {
 fn child() {
     let Ok(task) = std::env::var(TASK) else { return };
     let words: Vec<&str> = task.split(' ').collect();
-    let (from, to, dir) = (words[0].parse::<u64>().unwrap(), words[1].parse().unwrap(), Path::new(words[2]));
+    let (from, to, dir) = (words[0].parse::<u64>().unwrap(), words[1].parse::<u64>().unwrap(), Path::new(words[2]));
     limit_memory();
     let mut printed = Printed::new();
     printed.take();
     let tapes = sound();
     let samples: Vec<Sample> = tapes.values().map(|path| Sample::new(fs::read(path).unwrap()).unwrap()).collect();
     let tape = dir.join("mutated.tape");
-    for seed in from..to {
-        let (change, bytes) = mutate(&mut Rng::new(seed), &samples);
+    let made: Vec<(String, Vec<u8>)> = if from == to { hostile(&tapes) } else { Vec::new() };
+    let many = made.len() as u64;
+    for seed in from..to + many {
+        let (change, bytes) = match made.get((seed - from) as usize) {
+            Some((name, bytes)) => (name.clone(), bytes.clone()),
+            None => {
+                let (change, bytes) = mutate(&mut Rng::new(seed), &samples);
+                (format!("{change:?}"), bytes)
+            }
+        };
         fs::write(&tape, bytes).unwrap();
-        tell(&format!("begin {seed} {change:?}"));
+        tell(&format!("begin {seed} {change}"));
         if let Some(trouble) = all_reports(&tape, &tapes["sample.tape"], &mut printed) {
             tell(&format!("trouble {trouble}"));
         }
@@ -217,7 +298,7 @@ impl Drop for Reaped {
     }
 }
 
-/// Has a child read the tapes of seeds `from..to`.
+/// Has a child read the tapes of seeds `from..to`; of none, those made on purpose.
 fn run_child(from: u64, to: u64) -> Outcome {
     let dir = tempfile::tempdir().unwrap();
     let out = File::options().read(true).write(true).create(true).truncate(true).open(dir.path().join("out")).unwrap();
@@ -297,6 +378,43 @@ fn changed_tapes_are_read_within_bounds() {
     assert_eq!(outcome.changes.values().sum::<u64>(), count);
     assert!(outcome.changes.len() >= 6 || count < 100, "{:?}", outcome.changes);
     assert!(outcome.peak_kib << 10 <= MEMORY);
+}
+
+#[test]
+fn tapes_made_on_purpose_are_read_within_bounds() {
+    let outcome = run_child(0, 0);
+    println!("made on purpose: {outcome:?}");
+    for kind in ["words in stacks.tape", "times in sched.tape", "bomb: structs of no size"] {
+        assert!(outcome.changes.contains_key(kind), "{kind}");
+    }
+    assert!(outcome.peak_kib << 10 <= MEMORY);
+}
+
+/// Names for the terminal are printed, and printed so that they can be read.
+#[test]
+fn words_for_the_terminal_are_shown_not_obeyed() {
+    let place = common::Place::new();
+    for name in ["sample.tape", "events.tape", "life.tape", "stacks.tape"] {
+        let mut blocks = unseal(&fs::read(&sound()[name]).unwrap()).unwrap();
+        with_evil_words(&mut blocks);
+        fs::write(place.path(name), seal(&blocks)).unwrap();
+    }
+    for words in [
+        "sample.tape",
+        "-s stacks.tape",
+        "kills -v life.tape",
+        "exec life.tape",
+        "exec --tree life.tape",
+        "info stacks.tape",
+    ]
+    .into_iter()
+    .chain(["callgraph stacks.tape", "block events.tape", "--format csv sample.tape"])
+    {
+        let got = place.analyze(words);
+        assert_eq!(got.status, 0, "{words}: {}", got.err);
+        assert!(got.out.contains(r"\nZZ"), "{words}: {}", got.out);
+        assert!(!got.out.contains('\x1b') && !got.err.contains('\x1b'), "{words}: {got:?}");
+    }
 }
 
 #[test]

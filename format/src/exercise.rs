@@ -1,5 +1,6 @@
 //! Reads everything a tape has, for fuzzing and tests. Not part of the API.
 
+pub mod bombs;
 pub mod forge;
 pub mod mutate;
 
