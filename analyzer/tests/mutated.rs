@@ -129,14 +129,15 @@ impl Printed {
 }
 
 /// The first character a terminal could obey, with what is before it.
-fn control(printed: &[u8]) -> Option<String> {
+fn control(report: &str, printed: &[u8]) -> Option<String> {
     let text = match std::str::from_utf8(printed) {
         Ok(text) => text,
         Err(error) => return Some(format!("no UTF-8 at {}", error.valid_up_to())),
     };
     // tabs indent the errnos of a summary
     text.split('\n').map(|line| line.trim_start_matches('\t')).find_map(|line| {
-        let at = line.find(char::is_control)?;
+        // JSON is for programs: there DEL and what is above it stand as they are
+        let at = line.find(|c: char| c.is_control() && (c < ' ' || !report.contains("json")))?;
         Some(format!("{:?} behind {:?}", line[at..].chars().next(), &line[..at]))
     })
 }
@@ -152,7 +153,7 @@ fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<Strin
         let args = Args::try_parse_from([std::ffi::OsStr::new("analyze")].into_iter().chain(words)).unwrap();
         run::run(&args);
         let text = printed.take();
-        if let Some(what) = control(&text) {
+        if let Some(what) = control(report, &text) {
             return Some(format!("{report}: {what}"));
         }
         if text.windows(3).any(|bytes| bytes == &EVIL[..3]) {
