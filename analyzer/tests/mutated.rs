@@ -325,18 +325,20 @@ fn run_child(from: u64, to: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut now: Option<(u64, Instant)> = None;
     // What the reports complain of, kept for when the child dies.
-    let mut last = std::collections::VecDeque::new();
+    let mut last = Vec::new();
     loop {
         let left = now.map_or(TIME, |(_, begun)| TIME.saturating_sub(begun.elapsed()));
         let line = match receive.recv_timeout(left) {
             Ok(line) => line,
             Err(mpsc::RecvTimeoutError::Timeout) => panic!("seed {now:?}: not done after {TIME:?}; {last:#?}"),
-            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("seed {now:?}: the child died; {last:#?}"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("seed {now:?}: the child died; it said {last:#?}"),
         };
         let Some(told) = line.strip_prefix("@ ") else {
-            last.push_back(line);
-            if last.len() > 20 {
-                last.pop_front();
+            if line.contains("panicked") || line.contains("memory allocation") {
+                last.clear();
+            }
+            if last.len() < 20 && !line.is_empty() {
+                last.push(line);
             }
             continue;
         };

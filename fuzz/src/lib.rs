@@ -37,14 +37,3 @@ pub fn tape_with(input: &[u8]) -> Option<Vec<u8>> {
     Some(seal(&blocks))
 }
 
-/// Inputs that leave the tapes as they are, one for each block.
-pub fn seeds() -> impl Iterator<Item = (String, Vec<u8>)> {
-    TAPES.iter().enumerate().flat_map(|(tape, blocks)| {
-        blocks.iter().enumerate().map(move |(at, block)| {
-            let mut input = vec![tape as u8, at as u8];
-            input.resize(HEAD, 0);
-            input.extend_from_slice(&block.raw);
-            (format!("{tape}-{at:02}-{}", block.header.kind.name()), input)
-        })
-    })
-}

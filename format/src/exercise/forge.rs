@@ -133,7 +133,8 @@ mod tests {
     fn what_is_sealed_again_is_sound_index_and_all() {
         let mut blocks = unseal(&tape()).unwrap();
         // Longer than it was, so that everything behind it moves.
-        blocks[1].raw.resize(blocks[1].raw.len() + 4096, 0);
+        let longer = blocks[1].raw.len() + 4096;
+        blocks[1].raw.resize(longer, 0);
         let forged = Tape::from_bytes(seal(&blocks)).unwrap();
         assert!(forged.has_index() && forged.end().is_some());
         assert_eq!(forged.findings(), []);
