@@ -17,7 +17,9 @@ cargo fuzz build --sanitizer none
 failed=()
 for target in "${targets[@]}"; do
     seeds=testdata/fuzz/$target
-    if [ "$target" = open ]; then seeds=testdata/fuzz/tapes; fi
+    case $target in
+        open) seeds=testdata/fuzz/tapes ;;
+    esac
     mkdir -p "fuzz/corpus/$target" "$seeds"
     # no input may take 10 s, no process 512 MiB
     cargo fuzz run --sanitizer none "$target" "fuzz/corpus/$target" "$seeds" -- -max_total_time="$seconds" -timeout=10 \
