@@ -16,13 +16,14 @@ fi
 cargo fuzz build --sanitizer none
 failed=()
 for target in "${targets[@]}"; do
-    seeds=testdata/fuzz/$target
+    seeds=("testdata/fuzz/$target")
     case $target in
-        open) seeds=testdata/fuzz/tapes ;;
+        open) seeds=(testdata/fuzz/tapes) ;;
+        reports) seeds+=(testdata/fuzz/payload) ;;
     esac
-    mkdir -p "fuzz/corpus/$target" "$seeds"
+    mkdir -p "fuzz/corpus/$target" "${seeds[@]}"
     # no input may take 10 s, no process 512 MiB
-    cargo fuzz run --sanitizer none "$target" "fuzz/corpus/$target" "$seeds" -- -max_total_time="$seconds" -timeout=10 \
+    cargo fuzz run --sanitizer none "$target" "fuzz/corpus/$target" "${seeds[@]}" -- -max_total_time="$seconds" -timeout=10 \
         -rss_limit_mb=512 -max_len=65536 -print_final_stats=1 || failed+=("$target")
 done
 if [ ${#failed[@]} -gt 0 ]; then

@@ -10,7 +10,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -246,7 +246,7 @@ fn status(field: &str) -> u64 {
 
 /// Tells the parent, by the one way that is not read as a report.
 fn tell(text: &str) {
-    writeln!(std::io::stderr(), "\n@ {text}").unwrap();
+    eprintln!("\n@ {text}");
 }
 
 #[test]

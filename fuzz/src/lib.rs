@@ -36,4 +36,3 @@ pub fn tape_with(input: &[u8]) -> Option<Vec<u8>> {
     }
     Some(seal(&blocks))
 }
-
