@@ -10,7 +10,7 @@ BIN     := $(TARGET)/release
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test-kernels test lint deny bench man install uninstall clean
+.PHONY: help demo build static test-kernels test lint deny fuzz bench man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -41,6 +41,10 @@ deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is 
 	$(CARGO) deny check bans licenses sources || exit 1; \
 	if $(CARGO) deny fetch db >/dev/null 2>&1; then $(CARGO) deny check advisories; \
 	else echo "deny: SKIPPED advisories: the database cannot be fetched" >&2; fi
+
+FUZZ_SECONDS ?= 10
+fuzz: ## every fuzz target for FUZZ_SECONDS (10); docs/reliability.md
+	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 bench: ## cost of recording and speed of reading, beside perf's; a few minutes, on a quiet machine
 	@scripts/setup.sh build

@@ -79,8 +79,10 @@ impl Loss {
 
     /// The end mark may count losses that no gap record locates: their block may be damaged.
     fn unlocated(&mut self, lost: impl Iterator<Item = (Family, u64)>, scope: &Scope<'_>, families: &[Family]) {
-        let counted: u64 = lost.filter(|(family, _)| of_families(*family, families)).map(|(_, count)| count).sum();
-        let located: u64 = self.gaps.iter().map(|gap| gap.count).sum();
+        // saturating: counts of a tape may be anything, and a sum that wraps to 0 would hide a loss
+        let counted =
+            lost.filter(|(family, _)| of_families(*family, families)).fold(0_u64, |sum, (_, n)| sum.saturating_add(n));
+        let located = self.gaps.iter().fold(0_u64, |sum, gap| sum.saturating_add(gap.count));
         if counted > 0 && located == 0 && !scope.timed() && !narrow(scope) {
             self.findings.push(format!("the end mark counts {counted} lost events, no gap record says when"));
         }

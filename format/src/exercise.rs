@@ -1,5 +1,9 @@
 //! Reads everything a tape has, for fuzzing and tests. Not part of the API.
 
+pub mod bombs;
+pub mod forge;
+pub mod mutate;
+
 use crate::error::Result;
 use crate::model::{
     Args, BlockIo, Captured, Checkpoint, Core, Dict, Fds, Gap, NetState, ProcessEvent, Sample, SignalEvent, Stacks,

@@ -22,7 +22,7 @@ impl StackCopy<'_> {
         let within = address.wrapping_sub(self.base);
         let bytes = usize::try_from(within).ok().and_then(|at| self.bytes.get(at..)?.first_chunk::<8>());
         let Some(bytes) = bytes else { return Err(self.outside(address)) };
-        if self.absent != 0 && (self.is_absent(address) || self.is_absent(address + 7)) {
+        if self.absent != 0 && (self.is_absent(address) || self.is_absent(address.wrapping_add(7))) {
             return Err(End::NotResident);
         }
         Ok(u64::from_le_bytes(*bytes))
@@ -37,7 +37,7 @@ impl StackCopy<'_> {
         let within = usize::try_from(address.wrapping_sub(self.base)).ok();
         let bytes = within.and_then(|at| self.bytes.get(at..)?.get(..length));
         let Some(bytes) = bytes else { return Err(self.outside(address)) };
-        if self.is_absent(address) || self.is_absent(address + u64::from(size) - 1) {
+        if self.is_absent(address) || self.is_absent(address.wrapping_add(u64::from(size) - 1)) {
             return Err(End::NotResident);
         }
         let mut value = [0; 8];
@@ -46,14 +46,15 @@ impl StackCopy<'_> {
     }
 
     fn is_absent(&self, address: u64) -> bool {
-        let page = address / PAGE - self.base / PAGE;
+        // A hostile copy may lie across the end of the address space.
+        let page = (self.base % PAGE).saturating_add(address.wrapping_sub(self.base)) / PAGE;
         page < 64 && self.absent & (1 << page) != 0
     }
 
     /// Why there is nothing at an address that is not in the copy.
     fn outside(&self, address: u64) -> End {
         let end = self.end();
-        if self.cut && address >= end.saturating_sub(7) && address - self.base < SAME_STACK {
+        if self.cut && address >= end.saturating_sub(7) && address.wrapping_sub(self.base) < SAME_STACK {
             return End::Cut;
         }
         let far = if address < self.base { self.base - address } else { address.saturating_sub(end) };

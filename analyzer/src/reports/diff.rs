@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use serde_json::Value;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
@@ -162,7 +162,11 @@ impl Row {
 
     fn fields(&self, complete: bool) -> Fields {
         let (a, b) = (&self.before, &self.after);
-        let difference = |a: u64, b: u64| -> Value { json!(i128::from(b) - i128::from(a)) };
+        // null: no number of JSON's holds what the sums of an invalid tape differ by
+        let difference = |a: u64, b: u64| -> Value {
+            let number = serde_json::Number::from_i128(i128::from(b) - i128::from(a));
+            number.map_or(Value::Null, Value::Number)
+        };
         vec![
             ("abi", self.abi.as_str().into()),
             ("syscall", self.name.as_str().into()),
@@ -204,4 +208,22 @@ fn text(sides: &[&Side; 2], rows: &[Row], out: &mut BufWriter<File>) -> Result<(
     rows.iter().for_each(|row| table.row(row.cells()));
     table.print(out)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, Sum};
+
+    #[test]
+    fn a_difference_that_no_number_holds_is_null() {
+        let of = |before, after| {
+            let sum = |total| Sum { total, ..Sum::default() };
+            let row = Row { abi: String::new(), name: String::new(), before: sum(before), after: sum(after) };
+            let (_, value) = row.fields(true).into_iter().find(|(name, _)| *name == "total_ns_diff").expect("a field");
+            value
+        };
+        assert_eq!(of(7, 5), -2);
+        assert_eq!(of(0, u64::MAX), u64::MAX);
+        assert!(of(u64::MAX, 0).is_null());
+    }
 }

@@ -83,7 +83,8 @@ impl<'a> Facts<'a> {
             match tape.segment(at).gaps() {
                 Ok(found) => {
                     for Gap { cause, family, count, .. } in found {
-                        *gaps.entry((cause, family)).or_default() += count;
+                        let sum: &mut u64 = gaps.entry((cause, family)).or_default();
+                        *sum = sum.saturating_add(count);
                         if count == 0 && is_loss(cause) {
                             unknown.push(family);
                         }
@@ -94,7 +95,8 @@ impl<'a> Facts<'a> {
         }
         let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
         for ((_, family), count) in gaps.iter().filter(|((cause, _), _)| is_loss(*cause)) {
-            *lost.entry(family_name(*family)).or_default() += count;
+            let sum = lost.entry(family_name(*family)).or_default();
+            *sum = sum.saturating_add(*count);
         }
         for family in unknown {
             lost.entry(family_name(family)).or_default();

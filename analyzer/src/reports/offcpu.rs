@@ -41,7 +41,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let OffCpu { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
     sums.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.total), **key));
-    let total = sums.iter().map(|(_, sum)| sum.total).sum::<u64>();
+    let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
     let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let text = config.format == Format::Text;
@@ -93,7 +93,7 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, ns: u64, open: bool, counts: bool) {
-        self.total += ns;
+        self.total = self.total.saturating_add(ns);
         self.count += u64::from(counts);
         self.open |= open;
         if ns > self.max || (ns == self.max && open) {

@@ -42,7 +42,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let States { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, u64)> = sums.iter().map(|(key, ns)| (key, *ns)).collect();
     sums.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), **key));
-    let total = sums.iter().map(|(_, ns)| ns).sum::<u64>();
+    let total = sums.iter().fold(0_u64, |total, (_, ns)| total.saturating_add(*ns));
     let from = context.scope.from.max(tape.session().window_open);
     let span = context.scope.to.min(feed::end(tape)).saturating_sub(from);
     let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
@@ -103,7 +103,8 @@ impl Sink for States<'_> {
             return;
         }
         if let Some(key) = self.keys.key(threads, slot, interval) {
-            *self.sums.entry(key).or_default() += interval.to - from;
+            let sum = self.sums.entry(key).or_default();
+            *sum = sum.saturating_add(interval.to - from);
         }
     }
 }

@@ -64,8 +64,9 @@ impl CpuSink {
             return;
         }
         sum.calls += 1;
-        sum.on += acc.on;
-        sum.off += acc.off;
+        // times of a tape may be anything
+        sum.on = sum.on.saturating_add(acc.on);
+        sum.off = sum.off.saturating_add(acc.off);
     }
 }
 
@@ -85,8 +86,8 @@ impl Sink for CpuSink {
         }
         let acc = &mut self.accs[slot];
         match interval.state {
-            State::Running => acc.on += interval.len(),
-            State::Sleeping(_) | State::Waiting(_) => acc.off += interval.len(),
+            State::Running => acc.on = acc.on.saturating_add(interval.len()),
+            State::Sleeping(_) | State::Waiting(_) => acc.off = acc.off.saturating_add(interval.len()),
             State::Unknown => acc.unknown |= !interval.is_empty(),
         }
         if matches!(interval.end, End::Died | End::Stop) {

@@ -105,7 +105,7 @@ impl Sink for Latency<'_> {
         let task = &threads[slot].task;
         let row = self.rows.entry(key).or_default();
         if interval.state == State::Running {
-            row.run += interval.to - interval.from.max(scope.from);
+            row.run = row.run.saturating_add(interval.to - interval.from.max(scope.from));
             row.threads.insert(task.utid);
             row.tid = task.tid;
         }

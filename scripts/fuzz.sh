@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for SECONDS (10) each, with the seeds in testdata/fuzz and what earlier runs found in fuzz/corpus.
+# Stable Rust is enough: coverage without a sanitizer. `scripts/fuzz.sh 1800 payload reports` runs two targets for half an hour.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-10}
+shift || true
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then targets=(open payload reports unwind kallsyms perf_map demangle); fi
+if ! cargo fuzz --version >/dev/null 2>&1; then
+    echo "fuzz: SKIPPED: cargo-fuzz is not installed (cargo install --locked cargo-fuzz)" >&2
+    exit 0
+fi
+
+cargo fuzz build --sanitizer none
+failed=()
+for target in "${targets[@]}"; do
+    seeds=("testdata/fuzz/$target")
+    case $target in
+        open) seeds=(testdata/fuzz/tapes) ;;
+        reports) seeds+=(testdata/fuzz/payload) ;;
+    esac
+    mkdir -p "fuzz/corpus/$target" "${seeds[@]}"
+    # no input may take 10 s, no process 512 MiB
+    cargo fuzz run --sanitizer none "$target" "fuzz/corpus/$target" "${seeds[@]}" -- -max_total_time="$seconds" -timeout=10 \
+        -rss_limit_mb=512 -max_len=65536 -print_final_stats=1 || failed+=("$target")
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "fuzz: FAILED: ${failed[*]} (inputs in fuzz/artifacts)" >&2
+    exit 1
+fi
