@@ -46,7 +46,8 @@ if [ "$wanted" = test ]; then
     need util-linux command -v unshare
     need procps command -v ps
     # programs whose stacks are known, as shipped and stripped, and the names of the C library's own functions
-    need g++ runs c++
+    need g++ runs g++
+    need xz-utils runs xz
     need binutils runs objcopy
     need libc6-dbg test -d /usr/lib/debug/.build-id
     # the slow file system of a test

@@ -45,6 +45,17 @@ static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spare
 	return sig >= SIGRTMIN || sig == SIGIO;
 }
 
+/*
+ * An interrupt's signal, unless it is for who was interrupted: limits of CPU time
+ * are looked after by the task itself on its way back from one.
+ */
+static __always_inline bool by_interrupt(void *ctx, struct task_struct *current, struct task_struct *target)
+{
+	if (BPF_CORE_READ(current, tgid) == BPF_CORE_READ(target, tgid))
+		return on_another_stack(ctx, current);
+	return in_interrupt(ctx, current);
+}
+
 static __always_inline void send_signal(struct signal_slot *s, u64 len, bool everyday)
 {
 	if (len > sizeof(*s))
@@ -203,7 +214,7 @@ int signal_generate(u64 *ctx)
 		return 0;
 	if (!is_recorded(target) && !is_recorded(current))
 		return 0;
-	if (wants_stack(STACK_SIGNAL) && !is_common(sig) && !in_interrupt(ctx, current)) {
+	if (wants_stack(STACK_SIGNAL) && !is_common(sig) && !by_interrupt(ctx, current, target)) {
 		now = bpf_ktime_get_ns();
 		take_stack(ctx, STACK_SIGNAL, now, now, 0);
 	}
@@ -227,7 +238,7 @@ int signal_generate(u64 *ctx)
 		s->rec.hdr.flags |= SIG_SENDER_EXITING;
 	if (flags & PF_KTHREAD)
 		s->rec.hdr.flags |= SIG_SENDER_KTHREAD;
-	if (in_interrupt(ctx, current)) {
+	if (by_interrupt(ctx, current, target)) {
 		s->rec.hdr.flags |= SIG_INTERRUPT;
 	} else if (!(flags & (PF_KTHREAD | PF_IO_WORKER))) {
 		read_regs(&regs, current);

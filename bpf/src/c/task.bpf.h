@@ -205,19 +205,27 @@ static __always_inline bool is_recorded(struct task_struct *task)
 	return true;
 }
 
+static __always_inline bool on_another_stack(void *ctx, struct task_struct *current)
+{
+	u64 sp = 0;
+
+	bpf_probe_read_kernel(&sp, sizeof(sp), &ctx);
+	return sp - (u64)BPF_CORE_READ(current, stack) >= THREAD_SIZE;
+}
+
 /*
  * Whether the program runs in an interrupt, where current is only who was
  * interrupted. Then it is on another stack than the task's: the context of a raw
  * tracepoint lies on the stack that is in use. An interrupt of user code stays
  * on the task's stack (call_on_irqstack_cond), where the first return address
- * tells through which entry the kernel was entered.
+ * tells through which entry the kernel was entered. What a task does for itself
+ * on its way back from an interrupt (task work) counts as of the interrupt.
  */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *current)
 {
-	u64 sp = 0, entry = 0, base = (u64)BPF_CORE_READ(current, stack);
+	u64 entry = 0, base = (u64)BPF_CORE_READ(current, stack);
 
-	bpf_probe_read_kernel(&sp, sizeof(sp), &ctx);
-	if (sp - base >= THREAD_SIZE)
+	if (on_another_stack(ctx, current))
 		return true;
 	bpf_probe_read_kernel(&entry, sizeof(entry),
 			      (void *)base + THREAD_SIZE - sizeof(struct pt_regs) - sizeof(entry));
