@@ -104,7 +104,8 @@ fn damaged_files_cost_their_own_names_only() {
     assert!(failed > 20, "the damage does no damage: {failed}");
     eprintln!("{failed} failed, at {died} the child died");
     let grown = resident("self").saturating_sub(before);
-    assert!(grown < 8192, "{grown} KiB more");
+    // other tests run beside it in this process
+    assert!(grown < 32 << 10, "{grown} KiB more");
 }
 
 #[test]
