@@ -64,6 +64,30 @@ pub struct Args {
     #[arg(short = 'e', long = "event", alias = "expr", value_name = "EXPR", allow_hyphen_values = true)]
     pub events: Vec<String>,
 
+    /// Store only calls that take longer than this (milliseconds, or with a unit); the others are counted, sums stay exact
+    #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
+    pub duration: Option<Duration>,
+
+    /// Thresholds of some calls, e.g. read=5ms,fsync=20ms; without --duration all others are only counted
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
+    pub slow: Vec<String>,
+
+    /// Store only calls that fail; the others are counted
+    #[arg(long, alias = "failed", help_heading = "Counting instead of storing")]
+    pub failure: bool,
+
+    /// Store only calls that fail with one of these errors, e.g. ENOENT,EACCES
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
+    pub errno: Vec<String>,
+
+    /// For tests: keys of calls that the kernel side can count before it goes by CPU and call alone
+    #[arg(long, value_name = "KEYS", hide = true, default_value_t = 16384, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub ledger_keys: u32,
+
+    /// For tests: count stored calls as well, and say what the counts must come to
+    #[arg(long, hide = true)]
+    pub ledger_check: bool,
+
     /// Stacks by frame pointers: the same as --call-graph fp
     #[arg(short = 'g', help_heading = "Stacks")]
     pub frame_pointers: bool,

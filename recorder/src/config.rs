@@ -13,6 +13,7 @@ use systape_format::model::{Family, StackSettings};
 
 use crate::args::{Args, parse_size};
 use crate::families::Families;
+use crate::filter::CallFilter;
 use crate::stacks;
 
 const MAX_RING: u64 = 1 << 30;
@@ -64,6 +65,12 @@ pub struct Config {
     pub keep_stack_bytes: bool,
     /// Calls to record.
     pub selection: Selection,
+    /// Which of them are stored.
+    pub filter: CallFilter,
+    /// Keys of the ledger.
+    pub ledger_keys: u32,
+    /// Count stored calls as well.
+    pub ledger_check: bool,
     /// The -e expressions as typed.
     pub selection_text: Vec<String>,
     /// Follow children.
@@ -113,6 +120,7 @@ impl Config {
             bail!("-G knows a task's cgroup from its syscalls: add the family syscall");
         }
         let stacks = stacks::options::parse(&args, &families)?;
+        let filter = CallFilter::new(&args)?;
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
             && (name.is_empty() || name.len() > 15)
@@ -120,6 +128,9 @@ impl Config {
             bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
         }
         Ok(Self {
+            filter,
+            ledger_keys: args.ledger_keys,
+            ledger_check: args.ledger_check,
             stacks,
             symbols: !args.no_symbols,
             keep_stack_bytes: args.keep_stack_bytes,

@@ -16,6 +16,8 @@ pub mod encode;
 pub mod entries;
 pub mod families;
 pub mod fds;
+pub mod filter;
+pub mod ledger;
 pub mod limits;
 pub mod load;
 pub mod order;
