@@ -109,7 +109,7 @@ static __always_inline void add_coarse(u32 epoch, const struct wire_syscall *rec
 	add_to_word(LEDGER_COARSE + epoch);
 }
 
-static __noinline int count_call(const struct wire_syscall *rec, u8 reason)
+static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 reason)
 {
 	u64 dur = rec->end > rec->start ? rec->end - rec->start : 0, end = rec->end;
 	u32 epoch = LEDGER_EPOCH, size = size_of_dur(dur);
@@ -124,7 +124,7 @@ static __noinline int count_call(const struct wire_syscall *rec, u8 reason)
 	key.leader_start = rec->id.leader_start;
 	key.pid = rec->id.pid;
 	key.execs = BPF_CORE_READ(current_task(), self_exec_id);
-	key.uid = bpf_get_current_uid_gid();
+	key.uid = uid;
 	key.cpu = bpf_get_smp_processor_id();
 	key.nr = rec->nr;
 	key.abi = rec->abi;

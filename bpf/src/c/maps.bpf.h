@@ -88,7 +88,7 @@ struct task_state {
 	u8 pad[2];
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
-	u32 pad2;
+	u32 uid_before; /* of a call that may change it */
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };

@@ -134,7 +134,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		if (d) {
 			if (!leave_out(st, d))
 				send_record(st, d);
-			count_missed(st);
+			count_missed(st, d);
 		}
 	} else if (st->slot) {
 		slot_put(st->slot - 1);

@@ -194,6 +194,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		capture_in(st, d, false);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
+	if (d->flags & SC_CRED)
+		st->uid_before = bpf_get_current_uid_gid();
 	st->in_call = 1;
 	st->rec.start = bpf_ktime_get_ns();
 	stack_at_enter(ctx, st, d);
@@ -325,9 +327,10 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
  * Counts the call of which no record was sent. At the end of a program and at
  * one place: the verifier goes through it for every state in which it may be.
  */
-static __always_inline void count_missed(struct task_state *st)
+static __always_inline void count_missed(struct task_state *st, const struct sc_desc *d)
 {
 	u8 missed = st->missed;
+	u32 uid;
 
 	if (!missed && !(ledger_check && !st->rec.hdr.flags))
 		return;
@@ -338,7 +341,8 @@ static __always_inline void count_missed(struct task_state *st)
 	}
 	if (missed == LEDGER_LOST || missed == LEDGER_OVER_SHARE)
 		count_drop(missed == LEDGER_LOST ? DROP_BULK : DROP_SHARE);
-	count_call(&st->rec, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
+	uid = d->flags & SC_CRED && st->rec.state == CALL_COMPLETE ? st->uid_before : bpf_get_current_uid_gid();
+	count_call(&st->rec, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
 }
 
 /* Only for these the kernel skips the enter tracepoint of a call. */
@@ -434,7 +438,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
 count:
-	count_missed(st);
+	count_missed(st, d);
 	return 0;
 }
 
