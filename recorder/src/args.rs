@@ -80,13 +80,9 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
     pub errno: Vec<String>,
 
-    /// For tests: keys of calls that the kernel side can count before it goes by CPU and call alone
-    #[arg(long, value_name = "KEYS", hide = true, default_value_t = 16384, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub ledger_keys: u32,
-
-    /// For tests: count stored calls as well, and say what the counts must come to
-    #[arg(long, hide = true)]
-    pub ledger_check: bool,
+    /// For tests: see systape_recorder::forced
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide = true)]
+    pub force: Vec<String>,
 
     /// Stacks by frame pointers: the same as --call-graph fp
     #[arg(short = 'g', help_heading = "Stacks")]

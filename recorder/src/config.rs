@@ -14,6 +14,7 @@ use systape_format::model::{Family, StackSettings};
 use crate::args::{Args, parse_size};
 use crate::families::Families;
 use crate::filter::CallFilter;
+use crate::forced::Forced;
 use crate::stacks;
 
 const MAX_RING: u64 = 1 << 30;
@@ -67,10 +68,8 @@ pub struct Config {
     pub selection: Selection,
     /// Which of them are stored.
     pub filter: CallFilter,
-    /// Keys of the ledger.
-    pub ledger_keys: u32,
-    /// Count stored calls as well.
-    pub ledger_check: bool,
+    /// Room in the kernel that tests make small.
+    pub forced: Forced,
     /// The -e expressions as typed.
     pub selection_text: Vec<String>,
     /// Follow children.
@@ -129,8 +128,7 @@ impl Config {
         }
         Ok(Self {
             filter,
-            ledger_keys: args.ledger_keys,
-            ledger_check: args.ledger_check,
+            forced: Forced::parse(&args.force)?,
             stacks,
             symbols: !args.no_symbols,
             keep_stack_bytes: args.keep_stack_bytes,

@@ -17,6 +17,7 @@ pub mod entries;
 pub mod families;
 pub mod fds;
 pub mod filter;
+pub mod forced;
 pub mod ledger;
 pub mod limits;
 pub mod load;

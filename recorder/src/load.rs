@@ -33,6 +33,8 @@ const PROCESS_RING: u32 = 4 << 20;
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
 
+/// Keys of a table of the ledger: 5 MB each.
+const LEDGER_KEYS: u32 = 16384;
 /// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
 const SHARE: u64 = 8;
 /// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
@@ -87,7 +89,8 @@ impl Programs {
     /// Loads the programs for `config` and attaches them; the window stays closed.
     pub fn load(config: &Config) -> Result<Self> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
-        let first = match Self::try_load(config, true) {
+        let storage = config.forced.task_states.is_none();
+        let first = match Self::try_load(config, storage) {
             Ok(programs) => return Ok(programs),
             Err(e) => e,
         };
@@ -132,7 +135,9 @@ impl Programs {
             self.skel.maps.bulk_rings.update(&index.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
             self.bulk.push(ring);
         }
-        self.ring_bytes = u64::from(rings) * u64::from(bytes) + u64::from(STATE_RING) + u64::from(PROCESS_RING);
+        let (state, process) = (&self.skel.maps.state_ring, &self.skel.maps.process_ring);
+        self.ring_bytes = u64::from(rings) * u64::from(bytes);
+        self.ring_bytes += u64::from(state.max_entries()) + u64::from(process.max_entries());
         if self.stacks {
             self.ring_bytes += u64::from(self.skel.maps.stack_ring.max_entries());
         }
@@ -225,7 +230,7 @@ impl Programs {
         }
     }
 
-    /// With --ledger-check: calls, their sum and sizes that the ledger must come to.
+    /// With --force ledger-check: calls, their sum and sizes that the ledger must come to.
     pub fn checked(&self) -> Option<Checked> {
         let bss = self.skel.maps.bss_data.as_deref()?;
         Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec() })
@@ -369,16 +374,22 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
         open.maps.zero_state.set_autocreate(false)?;
     } else {
         open.maps.task_states.set_autocreate(false)?;
+        if let Some(tasks) = config.forced.task_states {
+            open.maps.task_states_by_tid.set_max_entries(tasks)?;
+        }
     }
     if config.cgroup.is_none() {
         open.maps.target_cgroup.set_autocreate(false)?;
     }
-    open.maps.state_ring.set_max_entries(STATE_RING)?;
-    open.maps.ledger_a.set_max_entries(config.ledger_keys)?;
-    open.maps.ledger_b.set_max_entries(config.ledger_keys)?;
+    let forced = &config.forced;
+    let state_ring = forced.state_ring.unwrap_or(STATE_RING);
+    open.maps.state_ring.set_max_entries(state_ring)?;
+    let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
+    open.maps.ledger_a.set_max_entries(keys)?;
+    open.maps.ledger_b.set_max_entries(keys)?;
     open.maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     open.maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
-    open.maps.process_ring.set_max_entries(PROCESS_RING)?;
+    open.maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
         let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
@@ -402,9 +413,9 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.ring_mask = rings - 1;
     let bulk = u64::from(bulk_ring(config, rings));
     (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
-    (options.state_ring_bytes, options.state_share) = (STATE_RING.into(), u64::from(STATE_RING) / SHARE);
+    (options.state_ring_bytes, options.state_share) = (state_ring.into(), u64::from(state_ring) / SHARE);
     options.coarse_mask = lanes(rings) - 1;
-    options.ledger_check = config.ledger_check;
+    options.ledger_check = forced.ledger_check;
     options.filter_calls = config.filter.is_on();
     options.only_failures = config.filter.failures;
     if let Some(errnos) = &config.filter.errnos {

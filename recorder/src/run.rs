@@ -122,7 +122,7 @@ pub fn record(config: &Config) -> Result<u8> {
                 file.sync_data().ok();
             }
             last_line(config, encoded, *bytes, started.elapsed());
-            if let Some(checked) = encoded.checked.as_ref().filter(|_| config.ledger_check) {
+            if let Some(checked) = encoded.checked.as_ref().filter(|_| config.forced.ledger_check) {
                 checked_line(checked);
             }
         }
@@ -243,7 +243,7 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
     );
 }
 
-/// With --ledger-check: what the ledger must come to, as JSON.
+/// With --force ledger-check: what the ledger must come to, as JSON.
 fn checked_line(checked: &Checked) {
     eprintln!("record: ledger {{\"calls\":{},\"sum\":{},\"sizes\":{:?}}}", checked.calls, checked.sum, checked.sizes);
 }

@@ -44,7 +44,7 @@ pub struct Encoded {
     pub counted: u64,
     /// Calls that were counted because record was asked to.
     pub filtered: u64,
-    /// With --ledger-check: see there.
+    /// With --force ledger-check: see there.
     pub checked: Option<Checked>,
     /// Calls of the recorder itself.
     pub own_calls: u64,

@@ -1,4 +1,4 @@
-//! The ledger against independent counts: what `--ledger-check` stores *and* counts must agree to the bit, and what the
+//! The ledger against independent counts: what `--force ledger-check` stores *and* counts must agree to the bit, and what the
 //! programs count in passing must be what all windows of the ledger come to, however often it is read.
 //!
 //! As root only: without, the tests say `SKIPPED` and pass, unless `SYSTAPE_REQUIRE_BPF=1` is set.
@@ -31,7 +31,7 @@ fn is_root() -> bool {
 fn record(dir: &Path, options: &[&str], command: &[&str]) -> (Tape, Value) {
     let path = dir.join("t.tape");
     let mut record = Command::new(env!("CARGO_BIN_EXE_record"));
-    record.current_dir(dir).args(["-o", "t.tape", "--ledger-check"]).args(options).arg("--").args(command);
+    record.current_dir(dir).args(["-o", "t.tape", "--force", "ledger-check"]).args(options).arg("--").args(command);
     let output = record.output().expect("record runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
@@ -169,7 +169,8 @@ fn a_full_ledger_still_counts_by_cpu_and_call() {
     }
     let _one = ONE.lock();
     let dir = tempfile::tempdir().expect("a directory");
-    let (tape, checked) = record(dir.path(), &["--duration", "10min", "--ledger-keys", "64"], &["sh", "-c", BUSY]);
+    let (tape, checked) =
+        record(dir.path(), &["--duration", "10min", "--force", "ledger-keys=64"], &["sh", "-c", BUSY]);
     let (_, counted) = sums(&tape, &[LedgerReason::Filtered]);
     let unknown: u64 = counted.iter().filter(|(key, _)| key.0 == 0).map(|(_, sum)| sum.calls).sum();
     let (calls, sum, sizes) = all(&counted);
