@@ -33,7 +33,7 @@ const PROCESS_RING: u32 = 4 << 20;
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
 
-/// Keys of a table of the ledger: 5 MB each.
+/// Keys of a table of the ledger: 6.5 MB.
 const LEDGER_KEYS: u32 = 16384;
 /// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
 const SHARE: u64 = 8;
@@ -406,6 +406,8 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.stack_copy_limit = stacks.copy_limit;
     options.stacks_min_dur = stacks.min_dur;
     options.has_task_storage = task_storage;
+    // 5.10 has neither
+    options.has_lock = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
     options.own_tgid = std::process::id();
