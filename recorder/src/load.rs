@@ -61,6 +61,7 @@ pub struct Programs {
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
     stacks: bool,
+    more_skips: u64,
     ring_bytes: u64,
     epoch: u32,
     /// What the kernel lacks.
@@ -111,8 +112,9 @@ impl Programs {
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
+        let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs =
-            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, ring_bytes: 0, epoch: 0, notes };
+            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, more_skips, ring_bytes: 0, epoch: 0, notes };
         programs.make_rings(rings, bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
@@ -286,7 +288,7 @@ impl Programs {
 
     /// Watches for runs that the kernel skips, from now on.
     pub fn skips(&self) -> Skips {
-        Skips::new(self.skel.object())
+        Skips::new(self.skel.object(), self.more_skips)
     }
 
     /// Something that walks tasks on its own, from any thread.
