@@ -9,14 +9,8 @@ use caps::{CapSet, Capability, CapsHashSet};
 
 use crate::config::Config;
 
-/// What `setcap` is told to give: nothing can be recorded without the first two, the others add what [`notes`] says.
-const RECOMMENDED: [Capability; 5] = [
-    Capability::CAP_BPF,
-    Capability::CAP_PERFMON,
-    Capability::CAP_SYS_PTRACE,
-    Capability::CAP_DAC_READ_SEARCH,
-    Capability::CAP_SYSLOG,
-];
+/// Nothing can be recorded without these; what the others add is in [`notes`].
+const CORE: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
 
 /// What this thread may do now; everything when it cannot be read.
 fn effective() -> CapsHashSet {
@@ -29,7 +23,7 @@ pub fn missing() -> Vec<Capability> {
     if set.contains(&Capability::CAP_SYS_ADMIN) {
         return Vec::new();
     }
-    [Capability::CAP_BPF, Capability::CAP_PERFMON].into_iter().filter(|cap| !set.contains(cap)).collect()
+    CORE.into_iter().filter(|cap| !set.contains(cap)).collect()
 }
 
 /// What is missing for loading BPF programs, and the command that grants it; None when it is something else.
@@ -37,7 +31,7 @@ pub fn how_to_get() -> Option<String> {
     let missing = missing();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let all: Vec<String> = RECOMMENDED.iter().map(|cap| cap.to_string().to_lowercase()).collect();
+        let all: Vec<String> = CORE.iter().map(|cap| cap.to_string().to_lowercase()).collect();
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("record"));
         return Some(format!(
             "recording takes {}; run it as root (sudo record ...), or once: sudo setcap {}+ep {}",
