@@ -110,6 +110,7 @@ pub fn assert_whole_until_the_end(lab: &Lab, truth: &[i64]) -> i64 {
     assert!(rows.iter().all(|row| row["complete"] == false), "{rows:?}");
     assert!(rows[0]["calls"].as_i64().expect("calls") >= counted - 1, "{rows:?}");
     lab.analyze(&["t.tape", "-s", "--fail-on-loss"]).expect(3);
+    println!("complete until {:.2} s: {counted} calls; in all of the tape {}", until as f64 / 1e9, rows[0]["calls"]);
     word(last.num("offset"))
 }
 

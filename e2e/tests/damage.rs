@@ -142,6 +142,7 @@ fn file_system_turns_read_only() {
     assert!(program.ended().is_none());
     fs::copy(lab.path("disk/t.tape"), lab.path("t.tape")).expect("copy");
     let last = assert_whole_until_the_end(&lab, &numbered(&lab, "truth"));
+    println!("{} ms before it was read-only", (broken - last) / 1_000_000);
     assert!(broken - last < 1_000_000_000, "the last call is {} ms before", (broken - last) / 1_000_000);
 }
 
@@ -180,6 +181,7 @@ fn power_cut() {
         }
         fs::copy(lab.path("disk/t.tape"), lab.path("t.tape")).expect("copy");
         let last = assert_whole_until_the_end(&lab, &numbered(&lab, "truth"));
+        println!("{} ms before the power was cut", (cut - last) / 1_000_000);
         assert!(cut - last < 1_500_000_000, "the last call is {} ms before", (cut - last) / 1_000_000);
     }
 }
@@ -230,6 +232,7 @@ fn slow_disk() {
     let all = 6 + 2 * (EACH + 1) + children;
     assert!((all - children..=all).contains(&(stored + lost)), "{stored} stored, {lost} lost of {all}");
     assert_eq!(lab.analyze(&["check", "t.tape", "--format", "json"]).expect(0).json()[0]["grade"], "good");
+    println!("{stored} stored, {lost} lost, {} MiB", info["recorder_peak_rss"].as_u64().unwrap_or(0) >> 20);
     // rings of 64 KiB, 8 and 4 MiB, which are mapped twice
     let peak = info["recorder_peak_rss"].as_u64().expect("peak");
     assert!(peak < (128 + 26) << 20, "{} MiB", peak >> 20);
@@ -265,6 +268,7 @@ fn reader_sleeps() {
     lab.until_file("done");
     // the command is not held up; memory is bounded while nobody reads
     let peak = peak(record.0.id());
+    println!("{} MiB", peak >> 20);
     assert!(peak < (128 + 26) << 20, "{} MiB", peak >> 20);
     let mut rest = Vec::new();
     reader.read_to_end(&mut rest).expect("read");
@@ -278,6 +282,7 @@ fn reader_sleeps() {
     let rows = lab.analyze(&[&["t.tape"], &count[..]].concat()).expect(0).json();
     let stored: u64 = rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
     let lost = lost_calls(&info);
+    println!("{stored} stored, {lost} lost");
     assert!(lost > 1000 && stored <= 2 * EACH + 9 && stored + lost >= 2 * EACH, "{stored} stored, {lost} lost: {info}");
     assert!(said.contains(" LOST "), "{said}");
 }

@@ -289,13 +289,15 @@ fn hidden_addresses_and_paranoid_kernels() {
 }
 
 #[test]
-fn root_of_a_user_namespace() {
+fn namespaces_that_are_not_the_machines() {
     let Some(lab) = Lab::with_bpf() else { return };
     let record = lab.record_command("t.tape", &[], &["touch", "ran"]);
     let inside =
         |options: &[&str]| run(lab.command("unshare").args(options).arg(record.get_program()).args(record.get_args()));
     if run(lab.command("unshare").args(["-Ur", "true"])).code() == 0 {
         inside(&["-Ur"]).says(125, &["user namespace"]);
-        assert!(!lab.path("ran").exists() && !lab.path("t.tape").exists());
     }
+    // ids of processes are others there than the kernel side sees
+    inside(&["--pid", "--fork", "--mount-proc"]).says(125, &["process ids of its own", "--pid=host"]);
+    assert!(!lab.path("ran").exists() && !lab.path("t.tape").exists());
 }

@@ -42,6 +42,17 @@ pub fn open(path: &Path) -> Result<Sink> {
     Sink::new(file).with_context(|| format!("-o {}", path.display()))
 }
 
+/// A new file for its owner, in place of a plain file that may be there; anything else is left alone.
+///
+/// # Errors
+/// When something else is there, or the directory cannot be written.
+pub fn replace(path: &Path) -> io::Result<File> {
+    if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) {
+        fs::remove_file(path)?;
+    }
+    create(path)
+}
+
 /// Whether that is how standard output is written.
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
@@ -108,6 +119,9 @@ mod tests {
         assert!(open(dir.path()).is_err());
         assert!(open(Path::new("/dev/null")).is_err());
         assert!(open(&dir.path().join("no/such/dir.tape")).is_err());
+        replace(&tape).unwrap();
+        assert_eq!(fs::read(&tape).unwrap(), b"");
+        assert!(replace(&link).is_err() && replace(dir.path()).is_err() && replace(Path::new("/dev/null")).is_err());
     }
 
     #[test]

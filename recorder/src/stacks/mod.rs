@@ -5,7 +5,6 @@
 //! [`names`] looks up what the frames are called.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -13,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use systape_symbols::Kallsyms;
 
 use crate::config::Config;
+use crate::output;
 use crate::spaces::{self, Tracker};
 use kernel::Kernel;
 use names::{Message, Names};
@@ -111,7 +111,5 @@ fn already_there(config: &Config) -> Vec<u32> {
 fn keep_file(config: &Config) -> Result<File> {
     let mut path = config.output.clone().into_os_string();
     path.push(".stacks");
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&path);
-    file.with_context(|| format!("cannot write {}", path.display()))
+    output::replace(path.as_ref()).with_context(|| format!("cannot write {}", path.display()))
 }
