@@ -20,7 +20,6 @@ pub fn start_numbered(lab: &Lab, us: u32) -> Background {
 ///
 /// # Panics
 /// When it does not, or info and check disagree.
-#[must_use]
 pub fn complete_until(lab: &Lab) -> i64 {
     let info = lab.info("t.tape");
     assert_eq!((&info["clean_end"], &info["complete"]), (&false.into(), &false.into()), "{info}");
