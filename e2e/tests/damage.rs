@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use systape_e2e::damage::{BadDisk, assert_whole_until_the_end, seeks, start_numbered};
-use systape_e2e::disk::Loop;
+use systape_e2e::disk::{Loop, has};
 use systape_e2e::lab::run;
 use systape_e2e::more::{FREESTANDING, Mounted, lost_calls, monotonic, numbered};
 use systape_e2e::{Background, Lab};
@@ -59,6 +59,9 @@ fn peak(pid: u32) -> u64 {
 
 /// An ext4 of `len` bytes at `disk`.
 fn ext4(lab: &Lab, len: usize, options: &str) -> Option<(Mounted, Loop)> {
+    if !has("mkfs.ext4") {
+        return None;
+    }
     let image = Loop::new(lab, "image", len)?;
     run(lab.command("mkfs.ext4").args(["-q", "-m", "0", &image.path])).expect(0);
     fs::create_dir(lab.path("disk")).ok();
