@@ -13,8 +13,9 @@ use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, 
 use systape_format::model::{End, Session};
 use systape_format::writer::Writer;
 
-use crate::drain::{self, Control};
+use crate::drain::{self, Checked, Control};
 use crate::encode::{Piece, Settings, Start};
+use crate::ledger;
 use crate::load::Programs;
 use crate::priority::Raised;
 use crate::say::say;
@@ -25,6 +26,8 @@ use crate::sync::{self, Syncing};
 
 /// Batches that may wait for the encoder (256 KiB each).
 const BATCHES: usize = 256;
+/// Windows of counted calls that may wait for the encoder.
+const WINDOWS: usize = 2;
 /// Pieces that may wait to be compressed.
 const PIECES: usize = 4;
 const ZSTD_LEVEL: i32 = 3;
@@ -67,7 +70,8 @@ pub struct Pipeline {
     pub control: Arc<Control>,
     /// Looks at the rest.
     pub progress: Arc<Progress>,
-    drain: JoinHandle<Result<()>>,
+    drain: JoinHandle<Result<Option<Checked>>>,
+    ledger: JoinHandle<Result<()>>,
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
     write: JoinHandle<Result<Writer<Sink>>>,
@@ -101,10 +105,19 @@ impl Pipeline {
         let (start_tx, start_rx) = bounded(1);
         let (open_tx, opened) = bounded(1);
 
+        let (counted_tx, counted_rx) = bounded(WINDOWS);
+        let drained = Arc::new(AtomicBool::new(false));
+        let (tables, always) = (programs.ledger()?, programs.checks_ledger());
         let (raw_tx, raw_rx) = stacks.is_some().then(|| bounded(feed::BATCHES)).unzip();
         let drain = {
             let control = Arc::clone(&control);
-            spawn("drain", move || drain::run(programs, &control, &batch_tx, raw_tx))?
+            let drained = Arc::clone(&drained);
+            spawn("drain", move || {
+                let result = drain::run(programs, &control, &batch_tx, raw_tx);
+                // no call is counted after the window was closed
+                drained.store(true, Ordering::Release);
+                result
+            })?
         };
         raised.lower();
         let sync = Syncing::start(output.sync, &output.sink, output.path, &progress.failed)?;
@@ -121,10 +134,11 @@ impl Pipeline {
                 tell = Some(tx);
             }
         }
+        let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
         let encode = {
             let progress = Arc::clone(&progress);
             spawn("encode", move || {
-                Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx)
+                Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx, &counted_rx)
             })?
         };
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
@@ -148,7 +162,20 @@ impl Pipeline {
                 written
             })?
         };
-        Ok(Self { control, progress, drain, encode, compress, write, unwind, names, start: start_tx, sync, opened })
+        Ok(Self {
+            control,
+            progress,
+            drain,
+            ledger,
+            encode,
+            compress,
+            write,
+            unwind,
+            names,
+            start: start_tx,
+            sync,
+            opened,
+        })
     }
 
     /// Whether the tape's beginning is written: Some(false) = it never will be, None = not in `time`.
@@ -179,7 +206,8 @@ impl Pipeline {
         // an encoder that was not told to begin is not to wait for it
         drop(self.start);
         let drained = join(self.drain)?;
-        let encoded = join(self.encode)?;
+        let mut encoded = join(self.encode)?;
+        let counted = join(self.ledger)?;
         // it may hang in a file system that does not answer; the encoder has waited long enough
         self.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
         if let Err(e) = self.names.map(join).transpose().and_then(|done| done.transpose()) {
@@ -188,7 +216,8 @@ impl Pipeline {
         }
         let compressed: Vec<Result<()>> = self.compress.into_iter().map(join).collect::<Result<_>>()?;
         let writer = join(self.write)??;
-        drained?;
+        encoded.checked = drained?;
+        counted?;
         compressed.into_iter().collect::<Result<()>>()?;
         let sink = writer.finish(&end(&encoded)).context("cannot write the end of the tape")?;
         self.progress.flow.wait(|| {
