@@ -489,13 +489,8 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
     }
-    let missing = crate::rights::missing();
-    if !missing.is_empty() {
-        return anyhow::anyhow!(
-            "record needs {}; run it as root (sudo record ...), or once: sudo setcap {}+ep $(command -v record)",
-            missing.join(" and "),
-            missing.join(",").to_lowercase()
-        );
+    if let Some(how) = crate::rights::how_to_get() {
+        return anyhow::anyhow!(how);
     }
     if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {
         return error.context("record needs some 200 open files; raise the limit: ulimit -n 1024");
