@@ -24,8 +24,8 @@ use crate::stacks::{self, NameWorker, feed};
 use crate::stage::{Encoded, Stage};
 use crate::sync::{self, Syncing};
 
-/// Batches that may wait for the encoder (256 KiB each).
-const BATCHES: usize = 256;
+/// Batches that may wait for the encoder (256 KiB each): about as much again waits in the encoder while the start is read.
+const BATCHES: usize = 128;
 /// Windows of counted calls that may wait for the encoder.
 const WINDOWS: usize = 2;
 /// Pieces that may wait to be compressed.

@@ -22,6 +22,8 @@ pub use tables::Tables;
 
 /// Between two looks at how full the table is.
 const LOOK: Duration = Duration::from_millis(20);
+/// A program counts a call within this time of its end, ns.
+const SLACK_NS: u64 = 20_000_000;
 /// A table is read after this long, or when more than this part of it is in use.
 const WINDOW: Duration = Duration::from_secs(1);
 const PART_IN_USE: u64 = 4;
@@ -123,8 +125,14 @@ pub fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out: &Sende
     let mut since = Instant::now();
     while !stop.load(Ordering::Acquire) {
         let used = tables.in_use()?;
-        let due = used > 0 && since.elapsed() >= WINDOW;
-        if due || used > tables.room() / PART_IN_USE || always && used > 0 {
+        let due = since.elapsed() >= WINDOW;
+        if due && used == 0 {
+            // nothing was counted until now but what a program just may be about to count
+            since = Instant::now();
+            let until = clock::monotonic().saturating_sub(SLACK_NS);
+            // who is busy is told the next time
+            out.try_send(Window { until, rows: Vec::new() }).ok();
+        } else if due || used > tables.room() / PART_IN_USE || always && used > 0 {
             since = Instant::now();
             if !pass(&mut tables, out)? {
                 return Ok(());
