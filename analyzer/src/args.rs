@@ -250,6 +250,10 @@ pub struct Args {
     #[arg(long)]
     pub fail_on_loss: bool,
 
+    /// Do not give up rights before the tape is read
+    #[arg(long)]
+    pub no_sandbox: bool,
+
     /// Print a man page or shell completions, e.g. man, completions-bash
     #[arg(long, value_enum, value_name = "WHAT", hide = true)]
     pub generate: Option<Generate>,

@@ -53,6 +53,11 @@ pub enum Report {
 }
 
 impl Report {
+    /// Whether it writes a tape, the second file.
+    pub fn makes_a_copy(self) -> bool {
+        self == Self::Repair
+    }
+
     /// Names of reports; the listing has none.
     pub const NAMES: [(&'static str, Self); 13] = [
         ("info", Self::Info),

@@ -2,9 +2,8 @@
 //!
 //! What is missing stays missing in OUT, as gap records. OUT is never a file that exists, nor the target of a link.
 
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -15,22 +14,18 @@ use systape_format::repair::{Repaired, repair};
 use super::check;
 use crate::args::Format;
 use crate::config::Config;
-use crate::output::{self, line};
+use crate::output::{self, NewFile, line};
 use crate::run::Verdict;
 
-/// Writes the second file of `config` from `tape`, checks it and says what it lacks.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let to = config.second.as_deref().context("no file to write to")?;
-    let file = create(to, &config.file)?;
-    let written = write(tape, file);
-    let (repaired, copy) = match written.and_then(|repaired| Ok((repaired, Tape::open(to)?))) {
-        Ok(written) => written,
-        Err(error) => {
-            // What was begun is ours and of no use.
-            let _ = remove_file(to);
-            return Err(error).with_context(|| format!("cannot write {}", to.display()));
-        }
-    };
+/// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
+pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
+    let new = copy.context("no file to write to")?;
+    let to = &new.path().to_owned();
+    let written = write(tape, new.file());
+    let (repaired, copy) = written
+        .and_then(|repaired| Ok((repaired, Tape::open(to)?)))
+        .with_context(|| format!("cannot write {}", to.display()))?;
+    new.keep();
     let bar = check::progress("checking", copy.len_bytes());
     let found = copy.verify(&|done| bar.set_position(done));
     bar.finish_and_clear();
@@ -52,9 +47,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(Verdict { lost: repaired.holes.count() > 0, bad: !good })
 }
 
-/// A new file for the owner alone. O_EXCL: neither a file that exists nor what a link points to is touched.
-fn create(to: &Path, from: &Path) -> Result<File> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(to) {
+/// Makes the second file of `config`.
+pub fn create(config: &Config) -> Result<NewFile> {
+    let (from, to) = (&config.file, config.second.as_deref().context("no file to write to")?);
+    match NewFile::private(to) {
         Ok(file) => Ok(file),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             if to.canonicalize().ok().is_some_and(|to| from.canonicalize().ok() == Some(to)) {
@@ -66,14 +62,13 @@ fn create(to: &Path, from: &Path) -> Result<File> {
     }
 }
 
-fn write(tape: &Tape, file: File) -> Result<Repaired> {
+fn write(tape: &Tape, file: &File) -> Result<Repaired> {
     let mut id = [0; 16];
     File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
     let bar = check::progress("repairing", tape.len_bytes());
     let (out, repaired) = repair(tape, BufWriter::new(file), id, &|done| bar.set_position(done))?;
     bar.finish_and_clear();
-    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-    file.sync_all()?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
     Ok(repaired)
 }
 
