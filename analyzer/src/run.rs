@@ -106,7 +106,7 @@ fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
         Report::Calls => reports::calls::run(config, &tape),
         Report::Info => reports::info::run(config, &tape),
         Report::Check => reports::check::run(config, &tape),
-        Report::Repair => reports::repair::run(config, &tape, copy),
+        Report::Repair | Report::Redact => reports::repair::run(config, &tape, copy),
         Report::Block => reports::block::run(config, &tape),
         Report::Exec => reports::exec::run(config, &tape),
         Report::Kills => reports::kills::run(config, &tape),

@@ -4,6 +4,7 @@
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
 pub use crate::events::*;
+pub use crate::redact::Class;
 pub use crate::stacks::*;
 
 /// `uid` of a task whose user is not known.
@@ -86,6 +87,8 @@ pub struct Session {
     pub families: Vec<Family>,
     /// Stacks that were asked for.
     pub stacks: StackSettings,
+    /// What was taken out, ascending; empty = nothing.
+    pub redacted: Vec<Class>,
 }
 
 /// Name and arguments of one syscall as the recording kernel's tracefs gives them.
@@ -210,7 +213,7 @@ pub enum ByteStatus {
     LateTruncated = 5,
     /// The recorder's scratch pool was exhausted.
     NoBuffer = 6,
-    /// Taken out on purpose.
+    /// Taken out on purpose; the stored bytes are [`PLACEHOLDER`](crate::redact::PLACEHOLDER).
     Redacted = 7,
 }
 
@@ -234,9 +237,9 @@ impl ByteStatus {
         matches!(self, Self::Whole | Self::Late)
     }
 
-    /// Whether there are bytes at all.
+    /// Whether there are bytes at all: of the value, or a word in its place.
     pub fn has_bytes(self) -> bool {
-        matches!(self, Self::Whole | Self::Late | Self::Truncated | Self::LateTruncated)
+        matches!(self, Self::Whole | Self::Late | Self::Truncated | Self::LateTruncated | Self::Redacted)
     }
 }
 

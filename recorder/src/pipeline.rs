@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{End, Session};
+use systape_format::redact::Redactor;
 use systape_format::writer::Writer;
 
 use crate::drain::{self, Control};
@@ -84,7 +85,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts all stages on a tape that begins with `session`.
+    /// Starts all stages on a tape that begins with `session`. What `redactor` takes out never reaches the tape.
     ///
     /// # Errors
     /// When the tape cannot be written or a thread cannot be made.
@@ -92,13 +93,18 @@ impl Pipeline {
         programs: Programs,
         sink: Sink,
         tape_id: [u8; 16],
-        session: &Session,
+        mut session: Session,
         settings: Settings,
         stacks: Option<stacks::Workers>,
+        redactor: Option<Redactor>,
     ) -> Result<Self> {
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress::default());
-        let writer = Writer::create(sink, tape_id, session).context("cannot write the tape")?;
+        let redactor = redactor.map(Arc::new);
+        if let Some(redactor) = &redactor {
+            redactor.session(&mut session);
+        }
+        let writer = Writer::create(sink, tape_id, &session).context("cannot write the tape")?;
         let walker = programs.walker()?;
         let (batch_tx, batch_rx) = bounded(BATCHES);
         let (piece_tx, piece_rx) = bounded::<(u64, Piece)>(PIECES);
@@ -115,7 +121,8 @@ impl Pipeline {
                 let done = done_tx.clone();
                 // who takes them is gone only when writing failed, which the main thread sees
                 let write = move |symbols| drop(done.send((0, Compressed::Symbols(symbols))));
-                names = Some(spawn("names", move || worker.run(&told, write))?);
+                let redactor = redactor.clone();
+                names = Some(spawn("names", move || worker.run(&told, redactor.as_deref(), write))?);
                 tell = Some(tx);
             }
         }
@@ -132,8 +139,8 @@ impl Pipeline {
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
         let compress = (0..workers)
             .map(|_| {
-                let (rx, tx) = (piece_rx.clone(), done_tx.clone());
-                spawn("compress", move || compress(&rx, &tx))
+                let (rx, tx, redactor) = (piece_rx.clone(), done_tx.clone(), redactor.clone());
+                spawn("compress", move || compress(&rx, &tx, redactor.as_deref()))
             })
             .collect::<Result<Vec<_>>>()?;
         let write = {
@@ -181,10 +188,20 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
     handle.join().map_err(|_| anyhow!("the {name} thread died; what was written before is readable"))
 }
 
-/// Compresses pieces as they come; the writer puts them back in order.
-fn compress(pieces: &Receiver<(u64, Piece)>, done: &Sender<(u64, Compressed)>) -> Result<()> {
+/// Compresses pieces as they come, without what is taken out; the writer puts them back in order.
+fn compress(
+    pieces: &Receiver<(u64, Piece)>,
+    done: &Sender<(u64, Compressed)>,
+    redactor: Option<&Redactor>,
+) -> Result<()> {
     let mut compressor = Compressor::new(ZSTD_LEVEL);
-    for (seq, piece) in pieces {
+    for (seq, mut piece) in pieces {
+        if let Some(redactor) = redactor {
+            match &mut piece {
+                Piece::Checkpoint(cp) => redactor.checkpoint(cp),
+                Piece::Segment(data) => redactor.segment(data),
+            }
+        }
         compressor.set_level(if pieces.is_full() { ZSTD_LEVEL_PRESSED } else { ZSTD_LEVEL });
         let compressed = match piece {
             Piece::Checkpoint(cp) => Compressed::Checkpoint(compressor.checkpoint(&cp).context("checkpoint")?),

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use indicatif::{HumanBytes, HumanCount};
+use systape_abi::Abi;
 use systape_bpf::target_bits;
-use systape_format::model::{End, shell_status};
+use systape_format::model::{Call, Class, End, shell_status};
+use systape_format::redact::Redactor;
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::encode::{Settings, Start, TaskFilter};
@@ -93,7 +95,7 @@ pub fn record(config: &Config) -> Result<u8> {
     let started = Instant::now();
     let settings = Settings {
         selection: config.selection.clone(),
-        window_open: about.window_open,
+        window_open,
         flush: config.flush,
         everyone: config.records_everything(),
         stacks: config.stacks.clone(),
@@ -103,7 +105,8 @@ pub fn record(config: &Config) -> Result<u8> {
             cgroups: config.cgroup.as_deref().map(|dir| snapshot::cgroups(dir).into_iter().map(|(id, _)| id).collect()),
         },
     };
-    let pipeline = Pipeline::start(programs, sink, tape_id(about.window_open), &about, settings, stacks)?;
+    let redactor = config.redact.map(|level| Redactor::new(level, class));
+    let pipeline = Pipeline::start(programs, sink, tape_id(window_open), about, settings, stacks, redactor)?;
     pipeline.begin(read_start(config, snaps));
     if let Some(child) = &mut child {
         child.go();
@@ -133,6 +136,11 @@ pub fn record(config: &Config) -> Result<u8> {
         Err(_) if !config.command.is_empty() => Ok(FAILED),
         Err(e) => Err(e.context(config.output.display().to_string())),
     }
+}
+
+/// What captured memory is of, for redaction.
+fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
+    Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
 }
 
 /// Reads what is open in the processes to record.

@@ -178,6 +178,7 @@ impl<'a> Facts<'a> {
             "ring_bytes": session.ring_bytes,
             "string_limit": session.string_limit,
             "classes": self.classes(),
+            "redacted": session.redacted.iter().map(|class| class.name()).collect::<Vec<_>>(),
             "notes": words(&session.notes),
             "stacks": self.stacks.as_ref().map(|inventory| stacks::stacks_json(session, inventory)),
             "symbols": self.stacks.as_ref().map(stacks::symbols_json),
@@ -222,7 +223,8 @@ impl<'a> Facts<'a> {
             ("host", !session.hostname.is_empty()),
             ("user", !session.users.is_empty()),
         ];
-        present.into_iter().filter(|(_, present)| *present).map(|(class, _)| class).collect()
+        let inside = |class: &str| !session.redacted.iter().any(|taken| taken.name() == class);
+        present.into_iter().filter(|(class, present)| *present && inside(class)).map(|(class, _)| class).collect()
     }
 
     fn lines(&self, config: &Config) -> Vec<String> {
