@@ -73,7 +73,8 @@ struct Session {
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
   families @23 :List(Family);          # captured; empty = not said: syscalls and process life
   stacks @24 :StackSettings;           # what stacks were asked for; null = none
-  redacted @25 :List(Text) $class("none");  # classes of fields that were taken out; empty = none. Where there was
+  callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g. --duration 10ms
+  redacted @26 :List(Text) $class("none");  # classes of fields that were taken out; empty = none. Where there was
                                        # something, it says "<redacted>"
 }
 
@@ -163,7 +164,8 @@ struct SyscallsCore {
   task @3 :Column;           # TaskIdx, must be < length of Dict.tasks
   dur @4 :Column;            # ns; a lower bound unless state = complete
   errno @5 :Column;          # Errno
-  state @6 :Column;          # low 4 bits: CallState; bit 4: kept for fd tracking only, the -e of record did not select it
+  state @6 :Column;          # low 4 bits: CallState; bit 4: kept for fd tracking only, the -e of record did not select it;
+                             # bit 5: kept for fd tracking only, and counted in the ledger
 }
 
 enum CallState {
@@ -593,6 +595,7 @@ struct Gap {
   first @4 :Ns;
   last @5 :Ns;
   pid @6 :UInt32;            # 0 = not known
+  ledger @7 :Bool;           # these calls are counted in ledger blocks: counts, errors and times are whole without them
 }
 
 enum GapCause {
@@ -611,9 +614,43 @@ enum GapCause {
   unexplained @12;     # it should have come and did not, and nothing counted it
   damaged @13;         # a block of the tape this one was repaired from was lost or could not be read
   detailDamaged @14;   # the same, of a block without which calls are still counted: times, arguments, strings, paths
+  filtered @15;        # counted instead of stored, as record was asked to
+  overShare @16;       # a process had filled its share of the ring
 }
 
 enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }
+
+struct Ledger {
+  # Calls that were counted instead of stored. A row is what one process's calls with one outcome on one CPU came to in
+  # one window of time; of several windows there are several rows. Sorted by first.
+  rows @0 :UInt32;
+  task @1 :Column;           # TaskIdx + 1 of the process's leader as it was then; 0 = whose is not known: the ledger was full
+  call @2 :Column;           # index into Dict.calls
+  reason @3 :Column;         # LedgerReason
+  errno @4 :Column;          # Errno; of rows without a task 65535 stands for any error
+  state @5 :Column;          # CallState; must not be unknown
+  cpu @6 :Column;            # that ran the calls' exits
+  count @7 :Column;          # calls, must be > 0
+  sum @8 :Column;            # ns of all of them
+  min @9 :Column;            # ns
+  max @10 :Column;           # ns, must be >= min
+  start @11 :Ns;             # `first` of the first row
+  first @12 :Column;         # end of the earliest call, minus that of the row before (first row: minus start)
+  last @13 :Column;          # end of the latest call minus that of the earliest
+  buckets @14 :Column;       # how many buckets tell the sizes, must be <= 64; 0 = sizes are not known
+  bucketRows @15 :UInt32;    # their sum, must
+  bucket @16 :Column;        # bucketRows values: b stands for durations of 2^b to 2^(b+1) - 1 ns, 0 for 0 and 1 ns; ascending in
+                             # a row, must be < 64
+  bucketCount @17 :Column;   # bucketRows values: calls of that size, must be > 0 and come to `count` in a row
+}
+
+enum LedgerReason {
+  unknown @0;        # must not occur
+  lost @1;           # there was no room for them
+  filtered @2;       # record was asked to count them only
+  overShare @3;      # there was no room: the process had filled its share of the ring
+  checked @4;        # stored as well, to check the ledger: reports do not add them
+}
 
 # ---------------------------------------------------------------- index and end
 

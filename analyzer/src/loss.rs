@@ -177,6 +177,8 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::Unexplained => "should have come and did not; nothing says why",
         GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
+        GapCause::Filtered => "not stored, as record was asked",
+        GapCause::OverShare => "the process had filled its share of the ring buffer",
         GapCause::DetailDamaged => "times, arguments, strings or paths damaged in the tape this one was repaired from",
     }
 }
@@ -199,6 +201,8 @@ pub fn cause_name(cause: GapCause) -> &'static str {
         GapCause::Unexplained => "unexplained",
         GapCause::Damaged => "damaged",
         GapCause::DetailDamaged => "detail-damaged",
+        GapCause::Filtered => "filtered",
+        GapCause::OverShare => "over-share",
     }
 }
 
@@ -283,6 +287,7 @@ mod tests {
             first: 2_204_000_000,
             last: 2_218_600_000,
             pid: 0,
+            ledger: false,
         };
         assert_eq!(gap_text(&gap, &session), "LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full");
         gap = Gap { count: 0, cpu: CPU_NONE, pid: 7, last: 0, ..gap };

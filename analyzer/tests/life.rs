@@ -13,7 +13,7 @@ fn place(gaps: &[Gap]) -> Place {
 
 fn gap(family: Family) -> Gap {
     let at = common::OPEN + 5 * common::MS;
-    Gap { cause: GapCause::RingFull, family, cpu: CPU_NONE, count: 2, first: at, last: at, pid: 0 }
+    Gap { cause: GapCause::RingFull, family, cpu: CPU_NONE, count: 2, first: at, last: at, pid: 0, ledger: false }
 }
 
 #[test]

@@ -133,6 +133,11 @@ impl Encoder {
         if !data.gaps.is_empty() {
             blocks.push(self.gaps(&data.gaps)?);
         }
+        let d = &mut data;
+        self.events(BlockKind::Ledger, &mut d.ledger, |e| e.first, message::write_ledger, &mut blocks)?;
+        if let (Some(last), Some(block)) = (d.ledger.iter().map(|e| e.last).max(), blocks.last_mut()) {
+            block.header.end_max = last;
+        }
         let groups = blocks.iter().fold(0, |bits, b| bits | b.header.kind.group_bit());
         for block in &mut blocks {
             block.header.groups = groups;
@@ -140,8 +145,7 @@ impl Encoder {
         let mut info = from_headers(blocks.iter().map(|b| &b.header));
         add_content(
             &mut info,
-            &columns.dur,
-            &columns.errno,
+            (&columns.dur, &columns.errno, !data.ledger.is_empty()),
             listed_calls(&data.calls),
             listed_pids(&data.tasks, &data.gaps),
         );
@@ -268,6 +272,8 @@ fn check(data: &SegmentData) -> Result<()> {
     inside("call of a signal", data.signals.iter().filter_map(|e| e.call).max(), data.calls.len())?;
     inside("task of a socket", data.nets.iter().filter_map(|e| e.task).max(), tasks)?;
     inside("task of an io_uring operation", data.urings.iter().map(|e| e.task).max(), tasks)?;
+    inside("task of a ledger row", data.ledger.iter().filter_map(|e| e.task).max(), tasks)?;
+    inside("call of a ledger row", data.ledger.iter().map(|e| e.call).max(), data.calls.len())?;
     inside("task of a sample", data.samples.iter().map(|e| e.task).max(), tasks)?;
     for (i, node) in stacks.nodes.iter().enumerate() {
         inside("caller of a node", node.parent, i)?;

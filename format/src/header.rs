@@ -4,7 +4,7 @@
 //! |---:|---:|---|---|
 //! | 0 | 8 | magic | `8f 73 79 73 74 61 70 65` ("\x8fsystape") |
 //! | 8 | 2 | major | 1; a reader refuses a tape with a greater one |
-//! | 10 | 2 | minor | 2; a reader ignores it |
+//! | 10 | 2 | minor | 3; a reader ignores it |
 //! | 12 | 2 | kind | [`BlockKind`] |
 //! | 14 | 2 | flags | [`FLAG_CONTINUES`], [`FLAG_CONTINUED`]; unknown bits are ignored |
 //! | 16 | 16 | tape_id | random, the same in every block of a tape |
@@ -32,7 +32,7 @@ pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
 pub const MAJOR: u16 = 1;
 /// Minor version this crate writes.
-pub const MINOR: u16 = 2;
+pub const MINOR: u16 = 3;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
 /// `segment` of a block that belongs to none.
@@ -96,6 +96,8 @@ pub enum BlockKind {
     Samples,
     /// Stacks of the segment's events.
     Stacks,
+    /// Calls that were counted instead of stored.
+    Ledger,
     /// Names of places in code; of no segment.
     Symbols,
     /// io_uring operations.
@@ -106,7 +108,7 @@ pub enum BlockKind {
 
 impl BlockKind {
     /// Kinds of column groups and events a segment can have.
-    pub const OF_SEGMENT: [Self; 16] = [
+    pub const OF_SEGMENT: [Self; 17] = [
         Self::Dict,
         Self::SyscallsCore,
         Self::SyscallsTime,
@@ -123,6 +125,7 @@ impl BlockKind {
         Self::Uring,
         Self::Samples,
         Self::Stacks,
+        Self::Ledger,
     ];
 
     /// The kind a header's number stands for.
@@ -148,6 +151,7 @@ impl BlockKind {
             18 => Self::Samples,
             19 => Self::Stacks,
             // 20 is reserved: docs/tape-format.md.
+            20 => Self::Ledger,
             21 => Self::Symbols,
             22 => Self::Uring,
             other => Self::Other(other),
@@ -176,6 +180,7 @@ impl BlockKind {
             Self::Net => 17,
             Self::Samples => 18,
             Self::Stacks => 19,
+            Self::Ledger => 20,
             Self::Symbols => 21,
             Self::Uring => 22,
             Self::Other(raw) => raw,
@@ -204,6 +209,7 @@ impl BlockKind {
             Self::Net => "net",
             Self::Samples => "samples",
             Self::Stacks => "stacks",
+            Self::Ledger => "ledger",
             Self::Symbols => "symbols",
             Self::Uring => "uring",
             Self::Other(_) => "unknown kind",

@@ -33,7 +33,7 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
             | BlockKind::Net
             | BlockKind::Uring
             | BlockKind::Samples => union(&mut span, times),
-            BlockKind::Gaps => union(&mut gaps, times),
+            BlockKind::Gaps | BlockKind::Ledger => union(&mut gaps, times),
             _ => {}
         }
     }
@@ -55,10 +55,17 @@ pub(crate) fn block_start(io: &BlockIo) -> u64 {
 pub(crate) type Pids = (Option<Vec<u32>>, Option<Box<[u8; 256]>>);
 
 /// Adds what only the content tells.
-pub(crate) fn add_content(info: &mut SegmentInfo, dur: &[u64], errno: &[u16], calls: Option<Vec<Call>>, pids: Pids) {
+///
+/// `calls` of a segment that stores none and counts none are an empty list, whatever its other events name.
+pub(crate) fn add_content(
+    info: &mut SegmentInfo,
+    (dur, errno, ledger): (&[u64], &[u16], bool),
+    calls: Option<Vec<Call>>,
+    pids: Pids,
+) {
     info.max_dur = dur.iter().max().copied().unwrap_or(0);
     info.failures = errno.iter().filter(|&&e| is_failure(e)).count() as u32;
-    info.calls = if info.rows == 0 { Some(Vec::new()) } else { calls };
+    info.calls = if info.rows == 0 && !ledger { Some(Vec::new()) } else { calls };
     (info.pids, info.pid_bloom) = pids;
 }
 

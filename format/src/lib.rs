@@ -19,6 +19,7 @@ pub mod exercise;
 pub mod footer;
 pub mod header;
 mod info;
+mod ledger;
 mod message;
 pub mod model;
 mod order;

@@ -4,6 +4,7 @@
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
 pub use crate::events::*;
+pub use crate::ledger::*;
 pub use crate::redact::Class;
 pub use crate::stacks::*;
 
@@ -87,6 +88,8 @@ pub struct Session {
     pub families: Vec<Family>,
     /// Stacks that were asked for.
     pub stacks: StackSettings,
+    /// Options that stored some calls and counted the rest in the ledger, e.g. `--duration 10ms`.
+    pub call_filters: Vec<Vec<u8>>,
     /// What was taken out, ascending; empty = nothing.
     pub redacted: Vec<Class>,
 }
@@ -358,6 +361,10 @@ pub enum GapCause {
     Damaged = 13,
     /// The same, of a block without which calls are still counted: times, arguments, strings, paths.
     DetailDamaged = 14,
+    /// Counted instead of stored, as record was asked to.
+    Filtered = 15,
+    /// A process had filled its share of the ring.
+    OverShare = 16,
 }
 
 /// Kinds of event.
@@ -395,6 +402,8 @@ pub struct Gap {
     pub last: u64,
     /// Whose; 0 = not known.
     pub pid: u32,
+    /// These calls are counted in the ledger: counts, errors and times are whole without them.
+    pub ledger: bool,
 }
 
 /// A fd of a [`FdTable`].
@@ -524,6 +533,8 @@ pub struct SyscallRow {
     pub state: CallState,
     /// Kept for fd tracking only: record's `-e` did not select it.
     pub unselected: bool,
+    /// Kept for fd tracking only, and counted in the ledger.
+    pub in_ledger: bool,
     /// Arguments; those the call does not have are 0.
     pub args: [u64; 6],
     /// What the first fd argument stands for: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
@@ -547,8 +558,10 @@ pub struct Core {
     pub errno: Vec<u16>,
     /// [`CallState`] of each row; None never occurs in a block that was read: an unknown state refuses the block.
     pub state: Vec<CallState>,
-    /// Rows kept for fd tracking only. Empty = none.
+    /// Rows kept for fd tracking only: record's `-e` did not select them. Empty = none.
     pub unselected: Vec<bool>,
+    /// Rows kept for fd tracking only, whose calls are counted in the ledger: never to be counted or listed. Empty = none.
+    pub in_ledger: Vec<bool>,
 }
 
 /// When and where each row ran.

@@ -326,7 +326,7 @@ fn header(tape: &Tape, place: &Place, segment: u32) -> Option<Header> {
 }
 
 fn gap(family: Family, count: u64, (first, last): (u64, u64)) -> Gap {
-    Gap { cause: GapCause::Damaged, family, cpu: CPU_NONE, count, first, last, pid: 0 }
+    Gap { cause: GapCause::Damaged, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false }
 }
 
 /// Whose events a group holds; None = details of calls that are counted without them.
@@ -414,6 +414,7 @@ fn whole_group(segment: &Segment<'_>, kind: BlockKind, dict: (bool, &Dict), core
         BlockKind::Uring => segment.urings(dict).is_ok(),
         BlockKind::Samples => segment.samples(dict).is_ok(),
         BlockKind::Stacks => segment.stacks().is_ok(),
+        BlockKind::Ledger => segment.ledger(dict).is_ok(),
         _ => false,
     }
 }
@@ -428,6 +429,8 @@ fn loss(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind, w
         (BlockKind::Dict, _) => None,
         // How many gaps there were says nothing of the events that were missing.
         (BlockKind::Gaps, _) => Some(gap(Family::Unknown, 0, span.unwrap_or((0, 0)))),
+        // Rows are no calls.
+        (BlockKind::Ledger, _) => Some(gap(Family::Syscall, 0, span.unwrap_or(window))),
         (BlockKind::SyscallsCore, _) => {
             let span = if info.end_max > 0 { (info.start_min, info.end_max) } else { window };
             Some(gap(Family::Syscall, u64::from(info.rows), span))
@@ -536,7 +539,9 @@ impl<W: Write> Copy<'_, W> {
         }
         let mut info = from_headers(blocks.iter().map(|b| &b.header));
         let calls = listed_calls(&dict.calls);
-        add_content(&mut info, &core.dur, &core.errno, calls, listed_pids(&dict.tasks, &gaps));
+        let ledger = groups & BlockKind::Ledger.group_bit() != 0;
+        let pids = listed_pids(&dict.tasks, &gaps);
+        add_content(&mut info, (&core.dur, &core.errno, ledger), calls, pids);
         self.writer.in_chunk(tape.segments[i].chunk);
         self.writer.segment(EncodedSegment { blocks, info })
     }

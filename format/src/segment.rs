@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::ledger::LedgerRow;
 use crate::message::{
     ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SWITCH_BYTES, URING_BYTES,
     WAKEUP_BYTES, mapping_bytes,
@@ -60,7 +61,7 @@ pub struct SegmentData {
     pub(crate) call: Vec<u32>,
     pub(crate) ret: Vec<i64>,
     pub(crate) errno: Vec<u16>,
-    /// Low 4 bits: state; bit 4: unselected.
+    /// Low 4 bits: state; bit 4: unselected; bit 5: in the ledger.
     pub(crate) state: Vec<u8>,
     pub(crate) args: Vec<[u64; 6]>,
     pub(crate) fd: Vec<u32>,
@@ -77,6 +78,7 @@ pub struct SegmentData {
     pub(crate) samples: Vec<Sample>,
     pub(crate) stacks: Stacks,
     pub(crate) gaps: Vec<Gap>,
+    pub(crate) ledger: Vec<LedgerRow>,
 }
 
 impl SegmentData {
@@ -112,6 +114,7 @@ impl SegmentData {
             self.urings.len(),
             self.samples.len(),
             self.stacks.attached.len(),
+            self.ledger.len(),
         ]
         .into_iter()
         .max()
@@ -138,6 +141,7 @@ pub struct SegmentBuilder {
     signal_bytes: usize,
     net_bytes: usize,
     mapping_bytes: usize,
+    ledger_bytes: usize,
 }
 
 impl SegmentBuilder {
@@ -159,6 +163,7 @@ impl SegmentBuilder {
             signal_bytes: 0,
             net_bytes: 0,
             mapping_bytes: 0,
+            ledger_bytes: 0,
         }
     }
 
@@ -225,7 +230,7 @@ impl SegmentBuilder {
         d.call.push(row.call);
         d.ret.push(row.ret);
         d.errno.push(row.errno);
-        d.state.push(row.state as u8 | u8::from(row.unselected) << 4);
+        d.state.push(row.state as u8 | u8::from(row.unselected) << 4 | u8::from(row.in_ledger) << 5);
         d.args.push(row.args);
         d.fd.push(row.fd);
         d.fd2.push(row.fd2);
@@ -296,6 +301,12 @@ impl SegmentBuilder {
         net.daddr.truncate(MAX_ADDRESS);
         self.net_bytes += crate::message::net_bytes(&net);
         self.data.nets.push(net);
+    }
+
+    /// Adds calls that were counted; `task` and `call` are what the intern functions gave.
+    pub fn push_ledger(&mut self, row: LedgerRow) {
+        self.ledger_bytes += crate::message::ledger_bytes(&row);
+        self.data.ledger.push(row);
     }
 
     /// Adds an io_uring operation.
@@ -373,7 +384,8 @@ impl SegmentBuilder {
             d.samples.len() * SAMPLE_BYTES,
             self.stack_bytes(),
         ];
-        let lists = [args, fds, bytes, gaps, dict, self.process_bytes, self.signal_bytes, self.net_bytes];
+        let lists =
+            [args, fds, bytes, gaps, dict, self.process_bytes, self.signal_bytes, self.net_bytes, self.ledger_bytes];
         lists.into_iter().chain(columns).max().unwrap_or(0)
     }
 

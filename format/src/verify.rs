@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header};
 use crate::info::{add_content, block_start, listed_calls, listed_pids};
-use crate::model::{Checkpoint, Core, Dict, Gap, SegmentInfo, Time};
+use crate::model::{Checkpoint, Core, Dict, Gap, LedgerRow, SegmentInfo, Time};
 use crate::payload::Place;
 use crate::reader::{Finding, Segment, Tape, by_headers, same_header_part};
 use crate::scan::{Findings, scan};
@@ -132,6 +132,7 @@ fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: 
     segment.stacks().map_err(&mut fail).ok();
     let Ok(dict) = segment.dict().map_err(&mut fail) else { return };
     let events = events(segment, &dict, &mut fail);
+    let ledger = segment.ledger(&dict).map_err(&mut fail).ok();
     let core = segment.core(&dict).map_err(&mut fail).ok();
     let time = core.as_ref().and_then(|core| {
         segment.args(core).map_err(&mut fail).ok();
@@ -157,8 +158,8 @@ fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: 
     }
     let (Some(core), Some(time)) = (core, time) else { return };
     check_order(&dict, &core, &time, &mut say);
-    if let (Some(events), Some(gaps)) = (events, gaps) {
-        check_info(segment.info(), &dict, &core, &time, &events, &gaps, &mut say);
+    if let (Some(events), Some(gaps), Some(ledger)) = (events, gaps, ledger) {
+        check_info(segment.info(), &dict, (&core, &time), &events, (&gaps[..], &ledger[..]), &mut say);
     }
 }
 
@@ -216,26 +217,29 @@ fn events(segment: Segment<'_>, dict: &Dict, fail: &mut impl FnMut(Error)) -> Op
 fn check_info(
     info: &SegmentInfo,
     dict: &Dict,
-    core: &Core,
-    time: &Time,
+    (core, time): (&Core, &Time),
     events: &[Span],
-    gaps: &[Gap],
+    (gaps, ledger): (&[Gap], &[LedgerRow]),
     say: &mut impl FnMut(String),
 ) {
     let ends = || time.start.iter().zip(&core.dur).map(|(s, d)| s.saturating_add(*d));
     let starts = time.start.iter().copied().chain(events.iter().map(|e| e.start)).min();
+    let missed = || gaps.iter().map(|g| (g.first, g.last)).chain(ledger.iter().map(|l| (l.first, l.last)));
+    let missed_from = missed().map(|(first, _)| first).min();
+    let missed_to = missed().map(|(_, last)| last).max();
     let mut real = SegmentInfo {
         segment: info.segment,
         chunk: info.chunk,
         rows: core.dur.len() as u32,
         carry_rows: core.carry_rows as u32,
         carry_start_min: if core.carry_rows > 0 { time.start.first().copied().unwrap_or(0) } else { 0 },
-        start_min: starts.or(gaps.iter().map(|g| g.first).min()).unwrap_or(0),
-        end_min: ends().chain(events.iter().map(|e| e.end_min)).chain(gaps.iter().map(|g| g.first)).min().unwrap_or(0),
-        end_max: ends().chain(events.iter().map(|e| e.end_max)).chain(gaps.iter().map(|g| g.last)).max().unwrap_or(0),
+        start_min: starts.or(missed_from).unwrap_or(0),
+        end_min: ends().chain(events.iter().map(|e| e.end_min)).chain(missed_from).min().unwrap_or(0),
+        end_max: ends().chain(events.iter().map(|e| e.end_max)).chain(missed_to).max().unwrap_or(0),
         ..SegmentInfo::default()
     };
-    add_content(&mut real, &core.dur, &core.errno, listed_calls(&dict.calls), listed_pids(&dict.tasks, gaps));
+    let pids = listed_pids(&dict.tasks, gaps);
+    add_content(&mut real, (&core.dur, &core.errno, !ledger.is_empty()), listed_calls(&dict.calls), pids);
     // What is not known is not wrong.
     if info.max_dur == u64::MAX && info.failures == u32::MAX {
         (real.max_dur, real.failures) = (info.max_dur, info.failures);

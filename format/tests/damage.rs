@@ -33,7 +33,7 @@ fn cut_anywhere_keeps_every_whole_block() {
         let ended = whole_blocks == spans.len();
         assert_eq!(tape.end().is_some(), ended, "cut at {cut}");
         assert_ne!(tape.verify(&|_| ()), [], "cut at {cut}: not told");
-        let whole_segments = of_segments.iter().filter(|b| b.kind == BlockKind::Gaps).count() as u64;
+        let whole_segments = of_segments.iter().filter(|b| b.kind == BlockKind::Ledger).count() as u64;
         let until = match (ended, whole_segments) {
             (true, _) => 4000,
             (false, 0) => tape.session().window_open,

@@ -9,9 +9,9 @@ use common::{
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, NetState, OomMemory, RunState, Sample,
-    SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
-    Wakeup,
+    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, LedgerReason, LedgerRow, NetState, OomMemory,
+    RunState, Sample, SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol,
+    Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
@@ -52,6 +52,12 @@ fn check(windows: &[Window]) {
         } else {
             assert_eq!(core.unselected.iter().map(|&u| u64::from(u)).collect::<Vec<_>>(), unselected);
         }
+        let in_ledger = pick(&|r| r.in_ledger.into());
+        if core.in_ledger.is_empty() {
+            assert!(in_ledger.iter().all(|&u| u == 0));
+        } else {
+            assert_eq!(core.in_ledger.iter().map(|&u| u64::from(u)).collect::<Vec<_>>(), in_ledger);
+        }
         let time = got.time.unwrap().unwrap();
         assert_eq!(time.start, pick(&|r| r.end.saturating_sub(r.dur)));
         assert_eq!(wide(&time.cpu), pick(&|r| r.cpu.into()));
@@ -86,6 +92,7 @@ fn check(windows: &[Window]) {
         assert_eq!(got.nets.unwrap().unwrap(), sorted.nets);
         assert_eq!(got.urings.unwrap().unwrap(), sorted.urings);
         assert_eq!(got.samples.unwrap().unwrap(), sorted.samples);
+        assert_eq!(got.ledger.unwrap().unwrap(), sorted.ledger);
         assert_eq!(Stack::all(&got.stacks.unwrap()), w.sorted_stacks());
         assert_eq!(got.gaps.unwrap(), w.gaps);
         let info = &tape.segments()[i];
@@ -119,13 +126,13 @@ prop_compose! {
         ret in number(),
         errno in prop_oneof![3 => Just(0u16), 1 => 1..600u16, 1 => any::<u16>()],
         state in 1..9u8,
-        unselected in any::<bool>(),
+        (unselected, in_ledger) in any::<(bool, bool)>(),
         args in prop::array::uniform6(number()),
         fd in 0..names + 2,
         fd2 in prop_oneof![3 => Just(0), 1 => 0..names + 2],
     ) -> SyscallRow {
         let state = CallState::from_raw(state).unwrap();
-        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, fd, fd2 }
+        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, in_ledger, args, fd, fd2 }
     }
 }
 
@@ -242,6 +249,20 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn counted(tasks: u32, calls: u32)(
+        task in prop::option::of(0..tasks), call in 0..calls, reason in 1..5u8, errno in any::<u16>(), state in 1..9u8,
+        cpu in any::<u32>(), sum in number(), (min, max) in (number(), number()), (first, last) in (number(), number()),
+        sizes in prop::collection::btree_map(0..64u8, 1..1u64 << 40, 0..64), count in 1..u64::MAX,
+    ) -> LedgerRow {
+        let sizes: Vec<(u8, u64)> = sizes.into_iter().collect();
+        let count = if sizes.is_empty() { count } else { sizes.iter().map(|(_, n)| n).sum() };
+        let (reason, state) = (LedgerReason::from_raw(reason).unwrap(), CallState::from_raw(state).unwrap());
+        let (min, max, first, last) = (min.min(max), max.max(min), first.min(last), last.max(first));
+        LedgerRow { task, call, reason, errno, state, cpu, count, sum, min, max, first, last, sizes }
+    }
+}
+
+prop_compose! {
     fn any_events(tasks: u32, calls: u32)(
         switches in prop::collection::vec(switch(tasks), 0..30),
         wakeups in prop::collection::vec(wakeup(tasks), 0..30),
@@ -250,10 +271,11 @@ prop_compose! {
         nets in prop::collection::vec(net(tasks), 0..5),
         urings in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
         samples in prop::collection::vec((number(), any::<u32>(), 0..tasks, any::<bool>()), 0..20),
+        ledger in prop::collection::vec(counted(tasks, calls), 0..8),
     ) -> Events {
         let urings = urings.into_iter().map(|(ts, task, op)| UringOp { ts, task, op }).collect();
         let samples = samples.into_iter().map(|(ts, cpu, task, kernel)| Sample { ts, cpu, task, kernel }).collect();
-        Events { switches, wakeups, blocks, signals, nets, urings, samples }
+        Events { switches, wakeups, blocks, signals, nets, urings, samples, ledger }
     }
 }
 
@@ -318,7 +340,7 @@ prop_compose! {
         // Two values of one argument keep no order of their own.
         captured.sort_by_key(|c| (c.row, c.arg));
         captured.dedup_by_key(|c| (c.row, c.arg));
-        let gap = |count| Gap { cause: GapCause::Skipped, family: Family::Sched, cpu: u32::MAX, count, first: 1, last: count, pid: 9 };
+        let gap = |count| Gap { cause: GapCause::Skipped, family: Family::Sched, cpu: u32::MAX, count, first: 1, last: count, pid: 9, ledger: false };
         Window {
             start,
             end: u64::MAX,
@@ -393,7 +415,7 @@ fn sample_is_whole() {
     assert!(read_symbols(&tape).into_iter().all(|s| s.unwrap() == symbols()));
     assert!(matches!(tape.symbols(2), Err(Error::Missing { .. })));
     assert_eq!(tape.tape_id(), ID);
-    assert_eq!(tape.version(), (1, 2));
+    assert_eq!(tape.version(), (1, 3));
     assert_eq!(tape.complete_until(), 4000);
     assert_eq!(tape.len_bytes(), sample().len() as u64);
 }
@@ -482,6 +504,9 @@ fn events_at_the_edges_of_time() {
             nets: ends.map(|ts| NetState { ts, ..NetState::default() }).to_vec(),
             urings: ends.map(|ts| UringOp { ts, ..UringOp::default() }).to_vec(),
             samples: ends.map(|ts| Sample { ts, ..Sample::default() }).to_vec(),
+            ledger: ends
+                .map(|first| LedgerRow { last: u64::MAX, ..LedgerRow { first, ..common::counted(0, None) } })
+                .to_vec(),
         },
         ..Window::default()
     };
@@ -492,7 +517,7 @@ fn events_at_the_edges_of_time() {
 fn a_wrong_time_of_an_event_is_told() {
     let whole = encode(&[window(0)]);
     let kinds = [BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals, BlockKind::Net];
-    for kind in kinds.into_iter().chain([BlockKind::Uring, BlockKind::Samples]) {
+    for kind in kinds.into_iter().chain([BlockKind::Uring, BlockKind::Samples, BlockKind::Ledger]) {
         let blocks = Tape::from_bytes(whole.clone()).unwrap().blocks();
         let at = blocks.iter().find(|b| b.kind == kind).unwrap().offset as usize;
         let mut bytes = whole.clone();
@@ -715,7 +740,7 @@ fn a_row_outside_the_tables_is_refused() {
         let e = Encoder::new(1).segment(w.data()).unwrap_err();
         assert!(e.to_string().contains(what) && e.to_string().contains("1 was not interned"), "{what}: {e}");
     };
-    let Events { switches, wakeups, blocks, signals, nets, urings, samples } = common::events(1000);
+    let Events { switches, wakeups, blocks, signals, nets, urings, samples, ledger } = common::events(1000);
     refused("task of a switch", Events { switches, ..Events::default() });
     refused("task of a wake-up", Events { wakeups, ..Events::default() });
     refused("task of a block I/O", Events { blocks, ..Events::default() });
@@ -725,6 +750,9 @@ fn a_row_outside_the_tables_is_refused() {
     refused("task of a socket", Events { nets, ..Events::default() });
     refused("task of an io_uring operation", Events { urings, ..Events::default() });
     refused("task of a sample", Events { samples, ..Events::default() });
+    refused("task of a ledger row", Events { ledger: ledger.clone(), ..Events::default() });
+    let ledger = vec![LedgerRow { task: None, ..ledger[0].clone() }];
+    refused("call of a ledger row", Events { ledger, ..Events::default() });
 }
 
 #[test]

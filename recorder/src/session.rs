@@ -47,6 +47,7 @@ pub fn collect(config: &Config) -> Session {
         device_links: devices::links(),
         families: families(config),
         stacks: config.stacks.clone(),
+        call_filters: Vec::new(),
         redacted: Vec::new(),
         cgroups,
         ring_bytes: 0,

@@ -48,6 +48,7 @@ pub fn write(path: &Path, lossy: bool) {
         first: at(450),
         last: at(460),
         pid: 0,
+        ledger: false,
     };
     let gaps = if lossy { vec![gap(Family::Block, 12), gap(Family::Net, 3)] } else { vec![] };
     let accept =

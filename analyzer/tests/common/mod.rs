@@ -252,6 +252,7 @@ pub fn gap() -> Gap {
         first: OPEN + 2_000 * US,
         last: OPEN + 2_500 * US,
         pid: 0,
+        ledger: false,
     }
 }
 

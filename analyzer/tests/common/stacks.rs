@@ -280,5 +280,6 @@ pub fn gap() -> Gap {
         first: at(319),
         last: at(321),
         pid: 0,
+        ledger: false,
     }
 }

@@ -113,7 +113,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 15] = [
+const CAUSES: [(GapCause, schema::GapCause); 17] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -129,6 +129,8 @@ const CAUSES: [(GapCause, schema::GapCause); 15] = [
     (GapCause::Unexplained, schema::GapCause::Unexplained),
     (GapCause::Damaged, schema::GapCause::Damaged),
     (GapCause::DetailDamaged, schema::GapCause::DetailDamaged),
+    (GapCause::Filtered, schema::GapCause::Filtered),
+    (GapCause::OverShare, schema::GapCause::OverShare),
 ];
 
 /// The gaps message.
@@ -146,6 +148,7 @@ pub(crate) fn write_gaps(gaps: &[Gap]) -> Builder<HeapAllocator> {
         b.set_first(g.first);
         b.set_last(g.last);
         b.set_pid(g.pid);
+        b.set_ledger(g.ledger);
     }
     message
 }
@@ -169,6 +172,7 @@ pub(crate) fn read_gaps(header: &Header, message: &Message<'_>) -> Result<Vec<Ga
             first: r.get_first(),
             last: r.get_last(),
             pid: r.get_pid(),
+            ledger: r.get_ledger(),
         })
         .collect())
 }

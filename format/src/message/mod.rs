@@ -8,6 +8,7 @@ mod checkpoint;
 mod dict;
 mod events;
 mod index;
+mod ledger;
 mod rows;
 mod sched;
 mod session;
@@ -23,6 +24,7 @@ pub(crate) use events::{read_gaps, read_processes, write_gaps, write_processes};
 pub(crate) use index::{
     IndexEntry, MAX_CALLS, MAX_PIDS, entry_bytes, pid_bloom, pid_in_bloom, read_index, write_index,
 };
+pub(crate) use ledger::{ledger_bytes, read_ledger, write_ledger};
 pub(crate) use sched::{SWITCH_BYTES, WAKEUP_BYTES, read_switches, read_wakeups, write_switches, write_wakeups};
 pub(crate) use session::{read_end, read_session, write_end, write_session};
 pub(crate) use signals::{MAX_ADDRESS, net_bytes, read_nets, read_signals, signal_bytes, write_nets, write_signals};

@@ -77,6 +77,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     for (i, &family) in s.families.iter().enumerate() {
         list.set(i as u32, family_raw(family));
     }
+    write_arguments(b.reborrow().init_call_filters(s.call_filters.len() as u32), &s.call_filters);
     if s.stacks != StackSettings::default() {
         write_stack_settings(b.reborrow().init_stacks(), &s.stacks);
     }
@@ -216,6 +217,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         arguments: read_arguments(header, "arguments", r.get_arguments())?,
         target: text(SESSION, r.get_target())?,
         selection: read_arguments(header, "selection", r.get_selection())?,
+        call_filters: read_arguments(header, "callFilters", r.get_call_filters())?,
         string_limit: r.get_string_limit(),
         window_open: r.get_window_open(),
         ring_bytes: r.get_ring_bytes(),

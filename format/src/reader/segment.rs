@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::header::{BlockKind, Header};
 use crate::message;
 use crate::model::{
-    Args, BlockIo, Captured, Core, Dict, Fds, Gap, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent, StackOf,
-    Stacks, Switch, Time, UringOp, Wakeup,
+    Args, BlockIo, Captured, Core, Dict, Fds, Gap, LedgerRow, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent,
+    StackOf, Stacks, Switch, Time, UringOp, Wakeup,
 };
 use crate::payload::{self, Message};
 
@@ -208,6 +208,12 @@ impl<'a> Segment<'a> {
         let place = self.blocks.places.iter().find(|p| p.kind == kind)?;
         let header = header_at(&self.tape.source, place.offset).ok()?;
         place.mismatch(&header, &self.tape.tape_id, self.info.segment).is_none().then_some(header.rows)
+    }
+
+    /// Calls that were counted instead of stored, sorted by first; tasks and calls are inside `dict`'s.
+    pub fn ledger(&self, dict: &Dict) -> Result<Vec<LedgerRow>> {
+        let calls = dict.calls.len();
+        self.rows(BlockKind::Ledger, dict, |header, message, tasks| message::read_ledger(header, message, tasks, calls))
     }
 
     /// What is missing and why.

@@ -54,6 +54,7 @@ pub(crate) fn block(
         | BlockKind::SyscallsTime
         | BlockKind::SyscallsArgs
         | BlockKind::Gaps
+        | BlockKind::Ledger
         | BlockKind::Sched
         | BlockKind::Wakeups
         | BlockKind::Blocks

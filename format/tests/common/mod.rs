@@ -4,9 +4,10 @@
 use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::{
-    Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, Frame, Function, Mapping,
-    MappingKind, NetState, Node, OomMemory, RunState, Sample, SignalEvent, SignalInfo, SignalKind, StackMode, StackOf,
-    StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
+    Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Frame, Function,
+    LedgerReason, LedgerRow, Mapping, MappingKind, NetState, Node, OomMemory, RunState, Sample, SignalEvent,
+    SignalInfo, SignalKind, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
+    Wakeup,
 };
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
@@ -36,6 +37,7 @@ pub fn session() -> Session {
         arguments: vec![b"record".to_vec(), b"-a\xfe".to_vec()],
         target: "system-wide".to_owned(),
         selection: vec![b"!close".to_vec()],
+        call_filters: vec![b"--duration 10ms".to_vec()],
         string_limit: 256,
         window_open: 900,
         syscalls: vec![SyscallFormat {
@@ -135,6 +137,7 @@ pub struct Events {
     pub nets: Vec<NetState>,
     pub urings: Vec<UringOp>,
     pub samples: Vec<Sample>,
+    pub ledger: Vec<LedgerRow>,
 }
 
 impl Events {
@@ -149,6 +152,7 @@ impl Events {
         push(&self.samples, |e| b.push_sample(e));
         self.nets.iter().for_each(|e| b.push_net(e.clone()));
         self.urings.iter().for_each(|&e| b.push_uring(e));
+        self.ledger.iter().for_each(|e| b.push_ledger(e.clone()));
     }
 
     /// In the order the tape must have.
@@ -160,6 +164,7 @@ impl Events {
         self.nets.sort_by_key(|e| e.ts);
         self.urings.sort_by_key(|e| e.ts);
         self.samples.sort_by_key(|e| e.ts);
+        self.ledger.sort_by_key(|e| e.first);
         self
     }
 
@@ -173,6 +178,25 @@ impl Events {
             StackOf::Signal => self.signals.iter().map(|e| e.ts).collect(),
             StackOf::Sample => self.samples.iter().map(|e| e.ts).collect(),
         }
+    }
+}
+
+/// Calls that were counted; without a task neither the error nor the sizes are known.
+pub fn counted(first: u64, task: Option<u32>) -> LedgerRow {
+    LedgerRow {
+        task,
+        call: 1,
+        reason: if task.is_some() { LedgerReason::Filtered } else { LedgerReason::Lost },
+        errno: if task.is_some() { 11 } else { ERRNO_ANY },
+        state: CallState::Complete,
+        cpu: 1,
+        count: 5,
+        sum: 900,
+        min: 100,
+        max: 300,
+        first,
+        last: first + 30,
+        sizes: if task.is_some() { vec![(6, 2), (7, 1), (8, 2)] } else { Vec::new() },
     }
 }
 
@@ -267,6 +291,7 @@ pub fn events(start: u64) -> Events {
         signals: vec![victim, generate, deliver],
         nets: vec![NetState { ts: start + 61, task: None, old_state: 2, new_state: 1, ..state.clone() }, state],
         urings: vec![UringOp { ts: start + 7, task: 1, op: 22 }, UringOp { ts: start + 8, task: 0, op: 255 }],
+        ledger: vec![counted(start + 60, Some(1)), counted(start + 20, None)],
         samples: vec![
             Sample { ts: start + 70, cpu: 1, task: 1, kernel: true },
             Sample { ts: start + 40, cpu: 0, task: 0, kernel: false },
@@ -362,7 +387,7 @@ pub fn symbols() -> Symbols {
 }
 
 /// Groups a segment of the sample has.
-pub const GROUPS: usize = 16;
+pub const GROUPS: usize = 17;
 
 /// What goes into a segment; task, call and fd are indices.
 #[derive(Clone, Debug, Default)]
@@ -496,6 +521,7 @@ pub fn window(i: u64) -> Window {
             first: start + 1,
             last: start + 9,
             pid: 0,
+            ledger: false,
         }],
     }
 }
@@ -545,6 +571,7 @@ pub fn groups(c: &Contents) -> Vec<(&'static str, bool, String)> {
         ("net", show(c.nets.as_ref())),
         ("uring", show(c.urings.as_ref())),
         ("samples", show(c.samples.as_ref())),
+        ("ledger", show(c.ledger.as_ref())),
         ("stacks", show(Some(&c.stacks))),
         ("gaps", show(Some(&c.gaps))),
     ];

@@ -33,6 +33,7 @@ impl Encoder {
             errno,
             state,
             unselected: s.hdr.flags & wire::UNSELECTED != 0,
+            in_ledger: false,
             args,
             fd,
             fd2,

@@ -267,7 +267,7 @@ impl Encoder {
     #[expect(clippy::too_many_arguments, reason = "the fields of a gap")]
     pub fn gap(&mut self, cause: GapCause, family: Family, cpu: u32, count: u64, first: u64, last: u64, pid: u32) {
         self.first_row.get_or_insert(last);
-        self.builder.push_gap(Gap { cause, family, cpu, count, first, last, pid });
+        self.builder.push_gap(Gap { cause, family, cpu, count, first, last, pid, ledger: false });
     }
 
     /// The recording ended at `ts`: calls that end from here on were not in flight.

@@ -1,0 +1,88 @@
+//! Calls that were counted instead of stored, because there was no room for them or `record` was asked to keep only some.
+//!
+//! As in [`crate::model`]: plain values, times in ns of CLOCK_MONOTONIC.
+
+use crate::model::CallState;
+
+/// Why calls were counted instead of stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum LedgerReason {
+    /// There was no room for them.
+    #[default]
+    Lost = 1,
+    /// `record` was asked to count them only.
+    Filtered = 2,
+    /// There was no room: the process had filled its share of the ring.
+    OverShare = 3,
+    /// Stored as well, to check the ledger: nobody adds them to anything.
+    Checked = 4,
+}
+
+impl LedgerReason {
+    /// The reason a tape's number stands for; None for one this version does not know.
+    pub fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Lost,
+            2 => Self::Filtered,
+            3 => Self::OverShare,
+            4 => Self::Checked,
+            _ => return None,
+        })
+    }
+}
+
+/// `errno` of a row without a task whose calls failed, nobody knows how.
+pub const ERRNO_ANY: u16 = u16::MAX;
+
+/// Buckets of [`LedgerRow::sizes`].
+pub const LEDGER_BUCKETS: usize = 64;
+
+/// What one process's calls with one outcome on one CPU came to in one window of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerRow {
+    /// Index into the segment's tasks: the process's leader as it was then. None = whose is not known: the ledger was full.
+    pub task: Option<u32>,
+    /// Index into the segment's calls.
+    pub call: u32,
+    /// Why they were not stored.
+    pub reason: LedgerReason,
+    /// 0 = ok; else the errno, or a restart; [`ERRNO_ANY`] only without a task.
+    pub errno: u16,
+    /// How they began and ended.
+    pub state: CallState,
+    /// The CPU of their exits.
+    pub cpu: u32,
+    /// How many; never 0.
+    pub count: u64,
+    /// Their durations, ns: exact or lower bounds, as `state` says.
+    pub sum: u64,
+    /// The shortest, ns.
+    pub min: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// End of the earliest.
+    pub first: u64,
+    /// End of the latest.
+    pub last: u64,
+    /// (b, how many took 2^b to 2^(b+1) - 1 ns, or 0 for b = 0), ascending, adding up to `count`; empty = sizes are not known.
+    pub sizes: Vec<(u8, u64)>,
+}
+
+/// The bucket of [`LedgerRow::sizes`] a duration belongs to.
+pub fn size_bucket(dur: u64) -> u8 {
+    (63 - (dur | 1).leading_zeros()) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_bucket;
+
+    #[test]
+    fn buckets_are_powers_of_two() {
+        let expected = [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (1023, 9), (1024, 10), (u64::MAX, 63)];
+        for (dur, bucket) in expected {
+            assert_eq!(size_bucket(dur), bucket, "{dur}");
+        }
+    }
+}
