@@ -39,7 +39,10 @@ impl Needs {
         // a copy has a random id
         let random = copies.then(|| PathBuf::from("/dev/urandom"));
         Self {
-            read: [Some(config.file.clone()), before, config.stacks.diff.clone(), random].into_iter().flatten().collect(),
+            read: [Some(config.file.clone()), before, config.stacks.diff.clone(), random]
+                .into_iter()
+                .flatten()
+                .collect(),
             write: to.into_iter().chain(config.stacks.svg.clone()).collect(),
             clear: new.map(|file| file.dir().to_owned()).collect(),
             search: dirs.into_iter().chain(debug).collect(),
@@ -64,8 +67,8 @@ mod linux {
     use std::thread::available_parallelism;
 
     use landlock::{
-        ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
-        Scope, path_beneath_rules,
+        ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
+        RulesetError, Scope, path_beneath_rules,
     };
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 

@@ -17,8 +17,8 @@ use crate::info::{add_content, from_headers, listed_calls, listed_pids};
 use crate::model::{CPU_NONE, Core, Dict, End, Family, Gap, GapCause, Stacks};
 use crate::payload::{Block, Place, read_raw};
 use crate::reader::{Segment, Tape, header_at, kind_of};
-use crate::segment::SegmentBuilder;
 use crate::redact::{self, Redactor};
+use crate::segment::SegmentBuilder;
 use crate::writer::{Writer, session_block};
 
 /// Holes kept; after that they are counted.
@@ -151,7 +151,8 @@ fn session(tape: &Tape, redactor: Option<&Redactor>) -> Result<Block> {
     let mut session = tape.session.clone();
     redactor.session(&mut session);
     let mut block = session_block(&session)?;
-    block.header.features_compat = if tape.session_lost { COMPAT_MADE } else { raw.map_or(0, |raw| raw.header.features_compat) };
+    block.header.features_compat =
+        if tape.session_lost { COMPAT_MADE } else { raw.map_or(0, |raw| raw.header.features_compat) };
     Ok(block)
 }
 

@@ -33,7 +33,9 @@ pub(crate) fn known(block: &Block) -> Result<()> {
     if minor <= MINOR {
         return Ok(());
     }
-    let why = format!("it was written by a newer version (1.{minor}, this one knows 1.{MINOR}) and may hold what this one does not know of");
+    let why = format!(
+        "it was written by a newer version (1.{minor}, this one knows 1.{MINOR}) and may hold what this one does not know of"
+    );
     Err(Error::invalid(block.header.kind.name(), why))
 }
 

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::model::{
-    ByteStatus, Call, Checkpoint, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent, Session, SignalEvent, Symbols,
-    Task,
+    ByteStatus, Call, Checkpoint, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent, Session, SignalEvent,
+    Symbols, Task,
 };
 use crate::segment::SegmentData;
 
@@ -297,7 +297,8 @@ impl Redactor {
 
     /// Where code is mapped from. A build id stays: it says which program it is, to who has the program.
     pub fn mapping(&self, mapping: &mut Mapping) {
-        if !self.takes(Class::Path) || mapping.path.is_empty() || is_placeholder(&mapping.path) {
+        let made_up = mapping.path == b"[kernel]" || mapping.path == b"[vdso]";
+        if !self.takes(Class::Path) || mapping.path.is_empty() || made_up || is_placeholder(&mapping.path) {
             return;
         }
         if !mapping.build_id.is_empty() {

@@ -16,8 +16,8 @@ use crossbeam_channel::Receiver;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHashMap;
 use systape_format::encode::{EncodedSymbols, Encoder as Compressor};
-use systape_format::redact::Redactor;
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
+use systape_format::redact::Redactor;
 use systape_symbols::{Kallsyms, PerfMap, Resolver};
 
 /// The first argument that makes `record` the child that parses ELF files.
