@@ -110,7 +110,7 @@ mod linux {
             allow(&mut rules, &needs.search, read | AccessFs::ReadDir);
             // this program again, with its libraries; std gives it /dev/null
             allow(&mut rules, ["/proc/self/exe"], read | AccessFs::Execute);
-            allow(&mut rules, &libraries(), read | AccessFs::Execute);
+            allow(&mut rules, libraries(), read | AccessFs::Execute);
             allow(&mut rules, ["/etc/ld.so.cache"], read);
             allow(&mut rules, ["/dev/null"], read | AccessFs::WriteFile);
         }
