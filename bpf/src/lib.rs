@@ -29,8 +29,8 @@ pub const MAX_RINGS: u32 = 64;
 pub const SLOTS: u32 = 256;
 /// Longest string the programs can keep.
 pub const STRING_MAX: u32 = 4096;
-/// Buckets of a ledger entry's sizes; the last one has all longer calls too.
-pub const LEDGER_SIZES: usize = 48;
+/// Buckets of a ledger entry's sizes.
+pub const LEDGER_SIZES: usize = 64;
 /// `CallDesc::min_dur` of a call that is counted and never stored.
 pub const LEDGER_ONLY: u64 = u64::MAX;
 /// Outcomes a coarse sum tells apart: ok, error, incomplete, and one that does not occur.

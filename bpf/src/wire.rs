@@ -127,7 +127,7 @@ const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
-const _: () = assert!(size_of::<LedgerSum>() == 248);
+const _: () = assert!(size_of::<LedgerSum>() == 312);
 const _: () = assert!(size_of::<CoarseSum>() == 56);
 const _: () = assert!(size_of::<DropCount>() == 24);
 

@@ -7,6 +7,7 @@
 
 pub mod blocks;
 pub mod call;
+pub mod damage;
 pub mod disk;
 pub mod elf;
 pub mod facts;

@@ -131,10 +131,18 @@ impl Mounted {
     /// When it cannot be mounted.
     #[must_use]
     pub fn disk(lab: &Lab, name: &str, path: &str) -> Self {
-        let dir = lab.path(name);
-        std::fs::create_dir(&dir).expect("mkdir");
-        run(lab.command("mount").args([path, name])).expect(0);
-        Self(dir)
+        std::fs::create_dir(lab.path(name)).expect("mkdir");
+        Self::with(lab, name, &[path])
+    }
+
+    /// Whatever mount's arguments say, at a directory that is there.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
+    #[must_use]
+    pub fn with(lab: &Lab, name: &str, arguments: &[&str]) -> Self {
+        run(lab.command("mount").args(arguments).arg(name)).expect(0);
+        Self(lab.path(name))
     }
 }
 

@@ -241,7 +241,7 @@ fn each_call_has_its_own() {
         assert!(whole * 100 >= events.len() * if case == "varied" { 99 } else { 10 }, "{case}: {whole}, {without:?}");
         // what was lost is in the tape's account
         let lost = &lab.info("t.tape")["lost"];
-        assert_eq!(lost != &serde_json::json!({}), without.contains_key("lost"), "{case}: {lost} {without:?}");
+        assert_eq!(lost != &serde_json::json!({}), !without.is_empty(), "{case}: {lost} {without:?}");
     }
 }
 

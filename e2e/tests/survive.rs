@@ -10,19 +10,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use systape_e2e::blocks::{Block, HEADER, blocks, rows_within};
+use systape_e2e::damage::{assert_no_hole, complete_until, seeks, start_numbered};
 use systape_e2e::more::{FREESTANDING, Mounted, count, monotonic, numbered};
 use systape_e2e::{Background, Call, Lab, lab};
 
 /// How far behind the kill a tape may end.
 const BEHIND: i64 = 2_000_000_000;
-
-/// Starts the workload that numbers its calls, and waits until it does.
-fn start_numbered(lab: &Lab, us: u32) -> Background {
-    let target = lab.cc("target", &[]);
-    let program = Background::start(lab.command(target).args(["numbered", "truth", "9000000", &us.to_string()]));
-    lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8) && numbered(lab, "truth")[0] > 0);
-    program
-}
 
 /// Records a running program and ends the recorder by `signal` after `ms`; gives when that was.
 fn kill_recorder(lab: &Lab, program: &Background, signal: i32, ms: u64) -> i64 {
@@ -36,48 +29,6 @@ fn kill_recorder(lab: &Lab, program: &Background, signal: i32, ms: u64) -> i64 {
     }
     assert_eq!(lab::killed_by(&recorder.stop(signal)), Some(signal));
     killed
-}
-
-/// The tape says it ended abnormally; gives until when it is complete.
-fn complete_until(lab: &Lab) -> i64 {
-    let info = lab.info("t.tape");
-    assert_eq!((&info["clean_end"], &info["complete"]), (&false.into(), &false.into()), "{info}");
-    let text = lab.analyze(&["info", "t.tape"]).expect(0).text();
-    let run = lab.analyze(&["check", "t.tape", "--format", "json"]).expect(1);
-    let check = &run.json()[0];
-    assert_eq!((&check["clean_end"], &check["grade"]), (&false.into(), &"usable".into()), "{check}");
-    let until = check["complete_until_ns"].as_i64().expect("complete_until_ns");
-    assert_eq!(info["duration_ns"], until, "{info}");
-    let said = format!("ended abnormally, complete until {}.", until / 1_000_000_000);
-    assert!(text.contains(&said), "{said} is not in: {text}");
-    until
-}
-
-/// The numbered calls of a tape; a listing of one that ended abnormally says so.
-fn seeks(lab: &Lab, options: &[&str]) -> Vec<Call> {
-    let run = lab.analyze(&[&["t.tape", "-e", "lseek", "--format", "json"], options].concat()).expect(0);
-    let clean = lab.info("t.tape")["clean_end"] == true;
-    assert!(if clean { run.stderr.is_empty() } else { run.stderr.contains("ended abnormally") }, "{}", run.stderr);
-    let open = |call: &Call| call.incomplete() == Some("in-flight");
-    run.json().into_iter().map(Call).filter(|call| !open(call)).collect()
-}
-
-/// The numbered calls of the tape have no hole, and no call that ended before `until` is missing behind the last; gives
-/// when the last one began.
-fn assert_no_hole(lab: &Lab, truth: &[i64], until: i64) -> i64 {
-    let calls = |options: &[&str]| seeks(lab, options);
-    // up to a million: the first, the last, and how many
-    let tail = format!("{}us,", (until / 1000 - 50_000).max(0));
-    let first = &calls(&["--max-events", "1"])[0];
-    let tail = calls(&["--time", &tail]);
-    let last = tail.last().expect("calls of the last 50 ms");
-    let rows = lab.analyze(&["t.tape", "-s", "-e", "lseek", "--format", "json"]).expect(0).json();
-    assert_eq!(rows[0]["calls"].as_i64(), Some(last.num("offset") - first.num("offset") + 1), "{rows:?}");
-    let word = |i: i64| truth[usize::try_from(i).expect("index")];
-    // the call behind the last one ended before the next began
-    let next = last.ts() + word(last.num("offset") + 2) - word(last.num("offset"));
-    assert!(next >= until, "complete until {until}, but a call that ended before {next} is missing");
-    word(last.num("offset"))
 }
 
 #[test]

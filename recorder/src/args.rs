@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, ValueHint};
 use systape_format::redact::Level;
 
+use crate::sync::Policy;
+
 const EXAMPLES: &str = "\
 Examples:
   record -- make -j2              run a command, record it and its children
@@ -153,6 +155,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub flush: Duration,
 
+    /// Make the tape safe against a power cut: at the end, as often as TIME, or no (whenever the kernel does)
+    #[arg(long, value_name = "end|TIME|no", default_value = "end", value_parser = parse_sync)]
+    pub sync: Policy,
+
     /// Print man page or shell completions (man, bash, zsh, fish) and exit
     #[arg(long, value_name = "WHAT", hide = true)]
     pub generate: Option<String>,
@@ -195,6 +201,17 @@ fn time_with_default(text: &str, bare: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * scale).map_err(|e| format!("'{text}': {e}"))
 }
 
+/// When to sync: `end`, `no`, or a time as in [`parse_time`].
+pub fn parse_sync(text: &str) -> Result<Policy, String> {
+    match text {
+        "end" => Ok(Policy::End),
+        "no" => Ok(Policy::No),
+        // more often than segments are closed there is nothing new
+        time => parse_time(time).map(|period| Policy::Every(period.max(Duration::from_millis(10)))),
+    }
+    .map_err(|e| format!("{e}; or end, or no"))
+}
+
 /// A size with a suffix: `64k`, `8M`, `1GiB`; a bare number is bytes.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -225,6 +242,9 @@ mod tests {
         assert!(parse_time("5 fortnights").is_err());
         assert!(parse_time("").is_err());
         assert!(parse_time("1e30h").is_err());
+        assert_eq!(parse_sync("no"), Ok(Policy::No));
+        assert_eq!(parse_sync("2s"), Ok(Policy::Every(Duration::from_secs(2))));
+        assert!(parse_sync("never").is_err_and(|e| e.contains("or end, or no")));
         assert_eq!(parse_size("64k"), Ok(65536));
         assert_eq!(parse_size("1GiB"), Ok(1 << 30));
         assert_eq!(parse_size("17"), Ok(17));

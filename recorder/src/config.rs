@@ -17,6 +17,7 @@ use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::forced::Forced;
 use crate::stacks;
+use crate::sync::Policy;
 
 const MAX_RING: u64 = 1 << 30;
 
@@ -89,6 +90,8 @@ pub struct Config {
     pub max_size: Option<u64>,
     /// End the command with the recording.
     pub kill: bool,
+    /// When the tape is made safe against a power cut.
+    pub sync: Policy,
     /// Longest life of a segment.
     pub flush: Duration,
     /// Command line of the command; empty = none.
@@ -156,6 +159,7 @@ impl Config {
             limit_time: args.limit_time,
             max_size: args.max_size,
             kill: args.kill,
+            sync: args.sync,
             flush: args.flush.max(Duration::from_millis(10)),
             command: args.command,
             output: args.output,

@@ -119,7 +119,6 @@ pub fn run(
         }
         _ => None,
     };
-    prefer_this_thread();
     let walker = programs.walker()?;
     let mut skips = programs.skips();
     let mut pass = |programs: &mut Programs, slack: u64| -> Result<Option<u64>> {
@@ -178,11 +177,4 @@ pub fn run(
     pass(&mut programs, SLACK_NS)?;
     pass(&mut programs, 0)?;
     Ok(programs.checked())
-}
-
-/// This thread runs rarely and shortly, but when it is late events are lost: it goes first where that is allowed.
-fn prefer_this_thread() {
-    const NICE: i32 = -15;
-    // SAFETY: no memory is touched; who = 0 is the calling thread. Without the right nothing changes.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }

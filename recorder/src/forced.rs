@@ -15,12 +15,14 @@ pub struct Forced {
     pub task_states: Option<u32>,
     /// Keys of the ledger.
     pub ledger_keys: Option<u32>,
+    /// Runs of each program that count as skipped by the kernel.
+    pub skips: Option<u32>,
     /// Count stored calls as well, and say on stderr what the counts must come to.
     pub ledger_check: bool,
 }
 
 impl Forced {
-    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `ledger-keys=64`, `ledger-check`.
+    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `ledger-keys=64`, `skips=3`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -31,6 +33,7 @@ impl Forced {
                 "process-ring" => forced.process_ring = number,
                 "task-states" => forced.task_states = number,
                 "ledger-keys" => forced.ledger_keys = number,
+                "skips" => forced.skips = number,
                 "ledger-check" => forced.ledger_check = true,
                 _ => bail!("--force {item}: not known"),
             }

@@ -33,7 +33,7 @@ const PROCESS_RING: u32 = 4 << 20;
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
 
-/// Keys of a table of the ledger: 5 MB each.
+/// Keys of a table of the ledger: 6.5 MB.
 const LEDGER_KEYS: u32 = 16384;
 /// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
 const SHARE: u64 = 8;
@@ -61,6 +61,7 @@ pub struct Programs {
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
     stacks: bool,
+    more_skips: u64,
     ring_bytes: u64,
     epoch: u32,
     /// What the kernel lacks.
@@ -111,8 +112,9 @@ impl Programs {
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
+        let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs =
-            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, ring_bytes: 0, epoch: 0, notes };
+            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, more_skips, ring_bytes: 0, epoch: 0, notes };
         programs.make_rings(rings, bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
@@ -286,7 +288,7 @@ impl Programs {
 
     /// Watches for runs that the kernel skips, from now on.
     pub fn skips(&self) -> Skips {
-        Skips::new(self.skel.object())
+        Skips::new(self.skel.object(), self.more_skips)
     }
 
     /// Something that walks tasks on its own, from any thread.
@@ -406,6 +408,8 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.stack_copy_limit = stacks.copy_limit;
     options.stacks_min_dur = stacks.min_dur;
     options.has_task_storage = task_storage;
+    // 5.10 has neither
+    options.has_lock = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
     options.own_tgid = std::process::id();
@@ -485,13 +489,8 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
     }
-    let missing = crate::rights::missing();
-    if !missing.is_empty() {
-        return anyhow::anyhow!(
-            "record needs {}; run it as root (sudo record ...), or once: sudo setcap {}+ep $(command -v record)",
-            missing.join(" and "),
-            missing.join(",").to_lowercase()
-        );
+    if let Some(how) = crate::rights::how_to_get() {
+        return anyhow::anyhow!(how);
     }
     if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {
         return error.context("record needs some 200 open files; raise the limit: ulimit -n 1024");

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use systape_recorder::args::Args;
 use systape_recorder::config::Config;
+use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
+use systape_recorder::say::say;
 use systape_recorder::stacks::names;
 
 /// The command line cannot be followed.
@@ -13,7 +15,8 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|arg| arg == names::CHILD) {
-        return systape_symbols::run_child();
+        // it gets open files; whatever they hold, it has no rights
+        return if rights::give_up_all().is_ok() { systape_symbols::run_child() } else { ExitCode::FAILURE };
     }
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -28,7 +31,7 @@ fn main() -> ExitCode {
         Err(e) => return fail(USAGE, &e),
     };
     for note in config.selection.notes() {
-        eprintln!("record: {note}");
+        say(note);
     }
     match run::record(&config) {
         Ok(status) => ExitCode::from(status),
@@ -43,7 +46,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let tip = lines.find_map(hint).unwrap_or_default();
-    eprintln!("record: {first}{tip} (see 'record --help')");
+    say(format_args!("{first}{tip} (see 'record --help')"));
     ExitCode::from(USAGE)
 }
 
@@ -56,7 +59,7 @@ fn hint(line: &str) -> Option<String> {
 }
 
 fn fail(status: u8, error: &anyhow::Error) -> ExitCode {
-    eprintln!("record: {error:#}");
+    say(format_args!("{error:#}"));
     ExitCode::from(status)
 }
 
@@ -72,7 +75,7 @@ fn generate(what: &str) -> ExitCode {
                 Ok(())
             }
             Err(_) => {
-                eprintln!("record: --generate {what}: one of man, bash, zsh, fish, elvish, powershell");
+                say(format_args!("--generate {what}: one of man, bash, zsh, fish, elvish, powershell"));
                 return ExitCode::from(2);
             }
         },

@@ -1,41 +1,92 @@
 //! Opens the tape: readable for its owner only, never through a symlink, never over something that is no plain file.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::pipeline::Sink;
+use crate::signals;
+use crate::sink::Sink;
 
 /// Opens `path` for a new tape; an existing one is kept as PATH.old. `-` is standard output.
 ///
 /// # Errors
-/// When something other than a plain file is there, or the directory cannot be written.
+/// When something other than a plain file is there or in the way of the old one, the directory cannot be written, or
+/// standard output is a terminal or closed.
 pub fn open(path: &Path) -> Result<Sink> {
-    if path == Path::new("-") {
-        return Ok(Sink::Stream(Box::new(io::stdout()) as Box<dyn Write + Send>));
+    if is_stdout(path) {
+        if signals::stdout_was_closed() {
+            bail!("-o -: standard output is closed");
+        }
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            bail!("-o -: standard output is a terminal; redirect it into a file or a pipe");
+        }
+        // not through io::Stdout, which would keep the end of a tape in a buffer
+        let file = stdout.as_fd().try_clone_to_owned().context("-o -")?;
+        return Sink::new(File::from(file)).context("-o -");
     }
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => bail!("-o {}: is a directory", path.display()),
         Ok(meta) if !meta.is_file() => bail!("-o {}: is not a plain file and is left alone", path.display()),
-        Ok(_) => {
-            let old = old_name(path);
-            fs::rename(path, &old).with_context(|| {
-                format!("-o {}: cannot keep the existing tape as {}", path.display(), old.display())
-            })?;
-        }
+        Ok(_) => keep_as_old(path)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e).with_context(|| format!("-o {}: cannot look at it", path.display())),
     }
     let file = create(path).with_context(|| format!("-o {}: cannot create the tape", path.display()))?;
-    Ok(Sink::File(file))
+    Sink::new(file).with_context(|| format!("-o {}", path.display()))
+}
+
+/// A new file for its owner, in place of a plain file that may be there; anything else is left alone.
+///
+/// # Errors
+/// When something else is there, or the directory cannot be written.
+pub fn replace(path: &Path) -> io::Result<File> {
+    if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) {
+        fs::remove_file(path)?;
+    }
+    create(path)
+}
+
+/// Whether that is how standard output is written.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 fn create(path: &Path) -> io::Result<File> {
     // create_new: what appears here between the look and the open is not ours to overwrite
     OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
+}
+
+/// Renames an existing tape. Where nothing is called PATH.old yet, nothing that appears there meanwhile is replaced;
+/// what is replaced was a plain file when looked at.
+fn keep_as_old(path: &Path) -> Result<()> {
+    let old = old_name(path);
+    let cannot = || format!("-o {}: cannot keep the existing tape as {}", path.display(), old.display());
+    match rename_to_nothing(path, &old) {
+        Ok(()) => return Ok(()),
+        // the second: a file system that cannot promise it
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EEXIST | libc::EINVAL | libc::ENOSYS)) => {}
+        Err(e) => return Err(e).with_context(cannot),
+    }
+    match fs::symlink_metadata(&old) {
+        Ok(meta) if !meta.is_file() => bail!("{}, which is no plain file and is left alone", cannot()),
+        _ => fs::rename(path, &old).with_context(cannot),
+    }
+}
+
+fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    let [from, to] = [from, to].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let (from, to) = (from?, to?);
+    // SAFETY: both are NUL-terminated strings that live until the call returns.
+    let done =
+        unsafe { libc::renameat2(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::RENAME_NOREPLACE) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Where an existing tape goes.
@@ -48,7 +99,7 @@ fn old_name(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 
     #[test]
     fn an_existing_tape_is_kept_and_links_are_not_followed() {
@@ -58,11 +109,45 @@ mod tests {
         open(&tape).unwrap();
         assert_eq!(fs::read(dir.path().join("t.tape.old")).unwrap(), b"first");
         assert_eq!(fs::metadata(&tape).unwrap().permissions().mode() & 0o777, 0o600);
+        // a previous one gives way
+        fs::write(&tape, "second").unwrap();
+        open(&tape).unwrap();
+        assert_eq!(fs::read(dir.path().join("t.tape.old")).unwrap(), b"second");
         let link = dir.path().join("l.tape");
         symlink("/etc/passwd", &link).unwrap();
         assert!(open(&link).is_err());
         assert!(open(dir.path()).is_err());
         assert!(open(Path::new("/dev/null")).is_err());
         assert!(open(&dir.path().join("no/such/dir.tape")).is_err());
+        replace(&tape).unwrap();
+        assert_eq!(fs::read(&tape).unwrap(), b"");
+        assert!(replace(&link).is_err() && replace(dir.path()).is_err() && replace(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn what_is_called_old_and_is_no_tape_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let [tape, old, aim] = ["t.tape", "t.tape.old", "aim"].map(|name| dir.path().join(name));
+        fs::write(&tape, "tape").unwrap();
+        fs::write(&aim, "aim").unwrap();
+        let refused = || {
+            let why = format!("{:#}", open(&tape).unwrap_err());
+            assert!(why.contains("t.tape.old"), "{why}");
+            assert_eq!(fs::read(&tape).unwrap(), b"tape");
+        };
+        symlink(&aim, &old).unwrap();
+        refused();
+        assert_eq!((fs::read_link(&old).unwrap(), fs::read(&aim).unwrap()), (aim.clone(), b"aim".to_vec()));
+        fs::remove_file(&old).unwrap();
+
+        fs::create_dir(&old).unwrap();
+        refused();
+        fs::remove_dir(&old).unwrap();
+
+        let name = CString::new(old.as_os_str().as_bytes()).unwrap();
+        // SAFETY: name is a NUL-terminated string.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        refused();
+        assert!(fs::symlink_metadata(&old).unwrap().file_type().is_fifo());
     }
 }

@@ -1,14 +1,14 @@
 //! The stages behind the rings: drain → encode → compress → write, each a thread, each channel bounded.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{End, Session};
 use systape_format::redact::Redactor;
@@ -18,8 +18,12 @@ use crate::drain::{self, Checked, Control};
 use crate::encode::{Piece, Settings, Start};
 use crate::ledger;
 use crate::load::Programs;
+use crate::priority::Raised;
+use crate::say::say;
+use crate::sink::{Flow, Sink};
 use crate::stacks::{self, NameWorker, feed};
 use crate::stage::{Encoded, Stage};
+use crate::sync::{self, Syncing};
 
 /// Batches that may wait for the encoder (256 KiB each).
 const BATCHES: usize = 256;
@@ -31,28 +35,15 @@ const ZSTD_LEVEL: i32 = 3;
 /// Under pressure compression gives way before events do.
 const ZSTD_LEVEL_PRESSED: i32 = 1;
 
-/// Where the tape goes.
-pub enum Sink {
-    /// A file, given back to be synced.
-    File(File),
-    /// A pipe or socket.
-    Stream(Box<dyn Write + Send>),
-}
-
-impl Write for Sink {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::File(f) => f.write(buf),
-            Self::Stream(s) => s.write(buf),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::File(f) => f.flush(),
-            Self::Stream(s) => s.flush(),
-        }
-    }
+/// A tape to be written.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// Where to.
+    pub sink: Sink,
+    /// What that is called.
+    pub path: &'a Path,
+    /// When it is synced.
+    pub sync: sync::Policy,
 }
 
 /// Numbers anybody may look at while the recording runs.
@@ -63,7 +54,9 @@ pub struct Progress {
     /// Bytes of the tape.
     pub bytes: AtomicU64,
     /// Set when the tape can no longer be written.
-    pub failed: AtomicBool,
+    pub failed: Arc<AtomicBool>,
+    /// Whether the output takes anything.
+    pub flow: Arc<Flow>,
 }
 
 enum Compressed {
@@ -86,16 +79,20 @@ pub struct Pipeline {
     unwind: Option<JoinHandle<()>>,
     names: Option<JoinHandle<Result<()>>>,
     start: Sender<Start>,
+    sync: Syncing,
+    opened: Receiver<()>,
 }
 
 impl Pipeline {
-    /// Starts all stages on a tape that begins with `session`. What `redactor` takes out never reaches the tape.
+    /// Starts all stages on a tape that begins with `session`. The calling thread's priority was `raised` for the drain. What `redactor`
+    /// takes out never reaches the tape.
     ///
     /// # Errors
     /// When the tape cannot be written or a thread cannot be made.
     pub fn start(
         programs: Programs,
-        sink: Sink,
+        raised: Raised,
+        output: Output<'_>,
         tape_id: [u8; 16],
         mut session: Session,
         settings: Settings,
@@ -103,24 +100,39 @@ impl Pipeline {
         redactor: Option<Redactor>,
     ) -> Result<Self> {
         let control = Arc::new(Control::default());
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress { flow: output.sink.flow(), ..Progress::default() });
         let redactor = redactor.map(Arc::new);
         if let Some(redactor) = &redactor {
             redactor.session(&mut session);
         }
-        let writer = Writer::create(sink, tape_id, &session).context("cannot write the tape")?;
         let walker = programs.walker()?;
         let (batch_tx, batch_rx) = bounded(BATCHES);
         let (piece_tx, piece_rx) = bounded::<(u64, Piece)>(PIECES);
         let (done_tx, done_rx) = bounded(PIECES);
         let (start_tx, start_rx) = bounded(1);
+        let (open_tx, opened) = bounded(1);
 
-        let (mut raw_tx, mut taken_rx, mut unwind, mut names, mut tell) = (None, None, None, None, None);
-        if let Some(workers) = stacks {
-            let (tx, rx) = bounded(feed::BATCHES);
+        let (counted_tx, counted_rx) = bounded(WINDOWS);
+        let drained = Arc::new(AtomicBool::new(false));
+        let (tables, always) = (programs.ledger()?, programs.checks_ledger());
+        let (raw_tx, raw_rx) = stacks.is_some().then(|| bounded(feed::BATCHES)).unzip();
+        let drain = {
+            let control = Arc::clone(&control);
+            let drained = Arc::clone(&drained);
+            spawn("drain", move || {
+                let result = drain::run(programs, &control, &batch_tx, raw_tx);
+                // no call is counted after the window was closed
+                drained.store(true, Ordering::Release);
+                result
+            })?
+        };
+        raised.lower();
+        let sync = Syncing::start(output.sync, &output.sink, output.path, &progress.failed)?;
+        let (mut taken_rx, mut unwind, mut names, mut tell) = (None, None, None, None);
+        if let (Some(workers), Some(rx)) = (stacks, raw_rx) {
             let (out, taken) = bounded(feed::BATCHES);
             unwind = Some(spawn("unwind", move || workers.unwinding.run(&rx, &out))?);
-            (raw_tx, taken_rx) = (Some(tx), Some(taken));
+            taken_rx = Some(taken);
             if let Some(NameWorker { names: worker, tell: tx, told }) = workers.names {
                 let done = done_tx.clone();
                 // who takes them is gone only when writing failed, which the main thread sees
@@ -130,21 +142,7 @@ impl Pipeline {
                 tell = Some(tx);
             }
         }
-        let (counted_tx, counted_rx) = bounded(WINDOWS);
-        let drained = Arc::new(AtomicBool::new(false));
-        let ledger = {
-            let (tables, drained, always) = (programs.ledger()?, Arc::clone(&drained), programs.checks_ledger());
-            spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?
-        };
-        let drain = {
-            let control = Arc::clone(&control);
-            spawn("drain", move || {
-                let result = drain::run(programs, &control, &batch_tx, raw_tx);
-                // no call is counted after the window was closed
-                drained.store(true, Ordering::Release);
-                result
-            })?
-        };
+        let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
         let encode = {
             let progress = Arc::clone(&progress);
             spawn("encode", move || {
@@ -160,9 +158,41 @@ impl Pipeline {
             .collect::<Result<Vec<_>>>()?;
         let write = {
             let progress = Arc::clone(&progress);
-            spawn("write", move || write(writer, &done_rx, &progress))?
+            let failed = Arc::clone(&progress.failed);
+            let work = move || {
+                let writer = Writer::create(output.sink, tape_id, &session).context("cannot write the tape")?;
+                open_tx.send(()).ok();
+                write(writer, &done_rx, &progress)
+            };
+            spawn("write", move || {
+                let written = work();
+                failed.fetch_or(written.is_err(), Ordering::AcqRel);
+                written
+            })?
         };
-        Ok(Self { control, progress, drain, ledger, encode, compress, write, unwind, names, start: start_tx })
+        Ok(Self {
+            control,
+            progress,
+            drain,
+            ledger,
+            encode,
+            compress,
+            write,
+            unwind,
+            names,
+            start: start_tx,
+            sync,
+            opened,
+        })
+    }
+
+    /// Whether the tape's beginning is written: Some(false) = it never will be, None = not in `time`.
+    pub fn opened(&self, time: Duration) -> Option<bool> {
+        match self.opened.recv_timeout(time) {
+            Ok(()) => Some(true),
+            Err(RecvTimeoutError::Disconnected) => Some(false),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
     }
 
     /// Hands over the state at the start; encoding begins with it.
@@ -170,12 +200,19 @@ impl Pipeline {
         self.start.send(start).ok();
     }
 
-    /// Stops, waits for everything to be written, and ends the tape.
+    /// Whether nothing more can be written, for whatever reason.
+    pub fn broken(&self) -> bool {
+        self.progress.failed.load(Ordering::Acquire) || self.write.is_finished()
+    }
+
+    /// Stops, waits for everything to be written, ends the tape, and sees to it that it is safe.
     ///
     /// # Errors
     /// The first thing that went wrong in any stage. What was written before it is readable.
-    pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64, Sink)> {
+    pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64)> {
         self.control.stop.store(true, Ordering::Release);
+        // an encoder that was not told to begin is not to wait for it
+        drop(self.start);
         let drained = join(self.drain)?;
         let mut encoded = join(self.encode)?;
         let counted = join(self.ledger)?;
@@ -183,16 +220,19 @@ impl Pipeline {
         self.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
         if let Err(e) = self.names.map(join).transpose().and_then(|done| done.transpose()) {
             // names can be looked up later, events cannot be recorded later
-            eprintln!("record: names of functions are missing: {e:#}");
+            say(format_args!("names of functions are missing: {e:#}"));
         }
         let compressed: Vec<Result<()>> = self.compress.into_iter().map(join).collect::<Result<_>>()?;
         let writer = join(self.write)??;
         encoded.checked = drained?;
         counted?;
         compressed.into_iter().collect::<Result<()>>()?;
-        // the two blocks that finish() appends are not counted by the writer that is gone then
         let sink = writer.finish(&end(&encoded)).context("cannot write the end of the tape")?;
-        Ok((encoded, self.progress.bytes.load(Ordering::Relaxed), sink))
+        self.progress.flow.wait(|| {
+            self.sync.finish()?;
+            sink.close().context("cannot close the tape")
+        })?;
+        Ok((encoded, self.progress.flow.accepted.load(Ordering::Relaxed)))
     }
 }
 
@@ -237,10 +277,7 @@ fn write(mut writer: Writer<Sink>, done: &Receiver<(u64, Compressed)>, progress:
     let mut early = BTreeMap::new();
     let mut next = 0;
     progress.bytes.store(writer.bytes(), Ordering::Relaxed);
-    let failed = |e| {
-        progress.failed.store(true, Ordering::Release);
-        Err(e).context("what was written before is readable")
-    };
+    let failed = |e| Err(e).context("what was written before is readable");
     for (seq, piece) in done {
         if let Compressed::Symbols(symbols) = piece {
             if let Err(e) = writer.symbols(symbols) {

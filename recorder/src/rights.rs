@@ -1,35 +1,59 @@
-//! Which capabilities this process has, to name the one that is missing.
+//! Capabilities: which there are, what is missing in a tape without them, and which of them a running recording still
+//! needs. The others are given up before anything of other processes is read, by every thread and for good.
 
 use std::fs;
+use std::path::PathBuf;
 
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
-const CAP_SYS_PTRACE: u32 = 19;
-const CAP_DAC_READ_SEARCH: u32 = 2;
+use anyhow::{Context, Result};
+use caps::{CapSet, Capability, CapsHashSet};
 
-/// The effective set of this process; everything when it cannot be read.
-fn effective() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(u64::MAX)
-}
+use crate::config::Config;
 
-fn has(set: u64, cap: u32) -> bool {
-    set & (1 << cap) != 0
+/// Nothing can be recorded without these; what the others add is in [`notes`].
+const CORE: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
+
+/// What this thread may do now; everything when it cannot be read.
+fn effective() -> CapsHashSet {
+    caps::read(None, CapSet::Effective).unwrap_or_else(|_| caps::all())
 }
 
 /// Capabilities without which nothing can be recorded.
-pub fn missing() -> Vec<&'static str> {
+pub fn missing() -> Vec<Capability> {
     let set = effective();
-    if has(set, CAP_SYS_ADMIN) {
+    if set.contains(&Capability::CAP_SYS_ADMIN) {
         return Vec::new();
     }
-    [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")]
-        .into_iter()
-        .filter(|(c, _)| !has(set, *c))
-        .map(|(_, n)| n)
-        .collect()
+    CORE.into_iter().filter(|cap| !set.contains(cap)).collect()
+}
+
+/// What is missing for loading BPF programs, and the command that grants it; None when it is something else.
+pub fn how_to_get() -> Option<String> {
+    let missing = missing();
+    if !missing.is_empty() {
+        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let all: Vec<String> = CORE.iter().map(|cap| cap.to_string().to_lowercase()).collect();
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("record"));
+        return Some(format!(
+            "recording takes {}; run it as root (sudo record ...), or once: sudo setcap {}+ep {}",
+            names.join(" and "),
+            all.join(","),
+            program.display()
+        ));
+    }
+    if in_user_namespace() {
+        return Some(
+            "this is a user namespace, whose root has no rights over the kernel: run record outside of it, as root"
+                .into(),
+        );
+    }
+    None
+}
+
+/// Whether user ids here are not the machine's: capabilities count in here only.
+fn in_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    !whole && !map.is_empty()
 }
 
 /// Whether this process lives in the machine's first pid namespace. In another one its ids are not those the kernel side
@@ -41,13 +65,81 @@ pub fn in_first_pid_namespace() -> bool {
 }
 
 /// What is missing in the tape for lack of a capability, one line each.
-pub fn notes() -> Vec<String> {
+pub fn notes(config: &Config) -> Vec<String> {
     let set = effective();
     let mut notes = Vec::new();
-    if !has(set, CAP_SYS_PTRACE) {
+    let has = |cap: Capability| set.contains(&cap);
+    if !has(Capability::CAP_SYS_PTRACE) {
         notes.push("without CAP_SYS_PTRACE: executables, directories and open files of other users' processes are unknown until they open them".into());
-    } else if !has(set, CAP_DAC_READ_SEARCH) {
-        notes.push("without CAP_DAC_READ_SEARCH: names of calls come from the built-in table and open files of other users' processes may be unknown".into());
+    } else if !has(Capability::CAP_DAC_READ_SEARCH) {
+        notes.push(
+            "without CAP_DAC_READ_SEARCH: open files of other users' processes are unknown until they open them".into(),
+        );
+    }
+    let deleted = [Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN];
+    if !config.stacks.on.is_empty() && !deleted.into_iter().any(has) {
+        notes.push("without CAP_CHECKPOINT_RESTORE: stacks through files that were deleted or replaced while in use end there, and have no names".into());
+    }
+    if addresses_hidden() {
+        notes.push(
+            "addresses of the kernel are hidden (CAP_SYSLOG, or sysctl kernel.kptr_restrict=0): an interrupt of user code is taken for the task it interrupted, as the sender of a signal or a waker".into(),
+        );
     }
     notes
+}
+
+/// Whether /proc/kallsyms shows no addresses to this process.
+fn addresses_hidden() -> bool {
+    crate::entries::of_interrupts().is_none()
+}
+
+/// What a recording still needs once its programs are attached and its events open.
+fn needed(config: &Config) -> CapsHashSet {
+    // /proc/PID of others: open files after a lost record, executables of senders of signals
+    let mut needed = CapsHashSet::from([Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH]);
+    if !config.stacks.on.is_empty() {
+        // /proc/PID/map_files, and fanotify on file systems that are mounted later (containers)
+        needed.extend([Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN]);
+    }
+    if config.kill && !config.command.is_empty() {
+        // the command may have become another user's
+        needed.insert(Capability::CAP_KILL);
+    }
+    needed
+}
+
+/// Gives up every right that is not needed from here on: of this thread, and so of all that it makes, of programs that
+/// these execute, and for good. `works` is asked whether the loaded programs can still be used; before 5.19 the kernel wants CAP_BPF for
+/// that where kernel.unprivileged_bpf_disabled is set.
+///
+/// # Errors
+/// When the kernel does not let go, which it always should.
+pub fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
+    let permitted = caps::read(None, CapSet::Permitted).context("cannot read capabilities")?;
+    let mut keep: CapsHashSet = needed(config).intersection(&permitted).copied().collect();
+    caps::set(None, CapSet::Effective, &keep).context("cannot give capabilities up")?;
+    if !works() {
+        let stands_for_it = [Capability::CAP_BPF, Capability::CAP_SYS_ADMIN];
+        keep.extend(stands_for_it.into_iter().find(|cap| permitted.contains(cap)));
+    }
+    confine(&keep)
+}
+
+/// Gives up everything.
+///
+/// # Errors
+/// As [`give_up`].
+pub fn give_up_all() -> Result<()> {
+    confine(&CapsHashSet::new())
+}
+
+fn confine(keep: &CapsHashSet) -> Result<()> {
+    // root gets everything back by executing a program, and `setcap` may have been asked to do that for this one
+    // SAFETY: numbers only; it changes this thread and those that it makes.
+    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+        return Err(std::io::Error::last_os_error()).context("cannot set no_new_privs");
+    }
+    caps::clear(None, CapSet::Inheritable).context("cannot give capabilities up")?;
+    caps::set(None, CapSet::Effective, keep).context("cannot give capabilities up")?;
+    caps::set(None, CapSet::Permitted, keep).context("cannot give capabilities up")
 }

@@ -1,10 +1,13 @@
 //! One recording from start to end.
 
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use indicatif::{HumanBytes, HumanCount};
 use systape_abi::Abi;
 use systape_bpf::target_bits;
@@ -15,8 +18,10 @@ use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::drain::Checked;
 use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
-use crate::pipeline::{Pipeline, Sink};
+use crate::pipeline::{Output, Pipeline};
+use crate::priority::Raised;
 use crate::progress::Line;
+use crate::say::say;
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
@@ -27,6 +32,9 @@ pub const FAILED: u8 = 125;
 
 /// How often limits and the end of processes are looked at.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Without a byte written for this long at the end, a signal means that nobody wants to wait.
+const STUCK: Duration = Duration::from_secs(2);
 
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +67,7 @@ impl Reason {
 pub fn record(config: &Config) -> Result<u8> {
     let command: Option<Command> = match (!config.command.is_empty()).then(|| find_command(&config.command)) {
         Some(Err(CommandError { status, message })) => {
-            eprintln!("record: {message}");
+            say(message);
             return Ok(status);
         }
         found => found.and_then(Result::ok),
@@ -73,13 +81,14 @@ pub fn record(config: &Config) -> Result<u8> {
     let signals = Signals::new().context("cannot catch signals")?;
     let files = limits::raise_files();
     let mut programs = Programs::load(config)?;
-    let mut child = command.as_ref().map(|command| Child::spawn(command, files)).transpose()?;
+    let mut child =
+        command.as_ref().map(|command| Child::spawn(command, files, output::is_stdout(&config.output))).transpose()?;
     if let Some(child) = child.as_ref().filter(|_| !config.all) {
         // with a delay the command runs before the recording begins
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
         programs.add_target(child.pid(), target_bits::PID | armed)?;
     }
-    let sink = output::open(&config.output)?;
+    let output = Output { sink: output::open(&config.output)?, path: &config.output, sync: config.sync };
     programs.mark()?;
     if let Some(delay) = config.delay {
         if let Some(child) = &mut child {
@@ -88,7 +97,15 @@ pub fn record(config: &Config) -> Result<u8> {
         signals.wait(delay);
     }
     let mut about = session::collect(config);
-    let stacks = stacks::start(config, &mut about.notes)?;
+    let stacks = stacks::open(config, &mut about.notes)?;
+    for note in &about.notes {
+        say(String::from_utf8_lossy(note));
+    }
+    // no thread was made yet, and nothing of other processes was read
+    let raised = Raised::new();
+    let walker = programs.walker()?;
+    rights::give_up(config, || walker.walk().is_ok())?;
+    let stacks = stacks.map(|opened| raised.without(|| opened.scan(config))).transpose()?;
     about.ring_bytes = programs.ring_bytes();
     about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;
@@ -108,7 +125,12 @@ pub fn record(config: &Config) -> Result<u8> {
         },
     };
     let redactor = config.redact.map(|level| Redactor::new(level, class));
-    let pipeline = Pipeline::start(programs, sink, tape_id(window_open), about, settings, stacks, redactor)?;
+    let pipeline = Pipeline::start(programs, raised, output, tape_id(window_open), about, settings, stacks, redactor)?;
+    if !begun(&pipeline, &signals)? {
+        // says why
+        let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
+        return failed.map(|_| FAILED).with_context(|| config.output.display().to_string());
+    }
     pipeline.begin(read_start(config, snaps));
     if let Some(child) = &mut child {
         child.go();
@@ -118,12 +140,9 @@ pub fn record(config: &Config) -> Result<u8> {
     let reason = wait(config, &pipeline, &signals, child.as_mut(), started, &mut line);
     line.clear();
     let command_exit = child.as_mut().and_then(Child::ended);
-    let finished = pipeline.finish(|encoded| end(encoded, reason, command_exit));
+    let finished = finish(config, pipeline, &signals, move |encoded| end(encoded, reason, command_exit));
     match &finished {
-        Ok((encoded, bytes, sink)) => {
-            if let Sink::File(file) = sink {
-                file.sync_data().ok();
-            }
+        Ok((encoded, bytes)) => {
             last_line(config, encoded, *bytes, started.elapsed());
             if let Some(checked) = encoded.checked.as_ref().filter(|_| config.forced.ledger_check) {
                 checked_line(checked);
@@ -131,7 +150,8 @@ pub fn record(config: &Config) -> Result<u8> {
         }
         // the command is not to blame: it goes on, and its end is waited for as after --for
         Err(e) if child.is_some() => {
-            eprintln!("record: {}: {e:#}; waiting for the command", config.output.display());
+            let waiting = if command_exit.is_some() { "" } else { "; waiting for the command" };
+            say(format_args!("{}: {e:#}{waiting}", config.output.display()));
         }
         Err(_) => {}
     }
@@ -146,6 +166,61 @@ pub fn record(config: &Config) -> Result<u8> {
 /// What captured memory is of, for redaction.
 fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
     Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
+}
+
+/// Waits for the tape's beginning to be written; false = it cannot be.
+fn begun(pipeline: &Pipeline, signals: &Signals) -> Result<bool> {
+    loop {
+        if let Some(opened) = pipeline.opened(TICK) {
+            return Ok(opened);
+        }
+        if signals.wait(Duration::ZERO) {
+            bail!("interrupted before the tape could be begun");
+        }
+    }
+}
+
+/// Ends the tape. Whoever takes it may have stopped taking it (a pipe nobody reads, a server that is gone): a signal that
+/// comes while nothing moves gives up what is not written yet.
+fn finish(
+    config: &Config,
+    pipeline: Pipeline,
+    signals: &Signals,
+    end: impl FnOnce(&Encoded) -> End + Send + 'static,
+) -> Result<(Encoded, u64)> {
+    let flow = Arc::clone(&pipeline.progress.flow);
+    let (done, finished) = bounded(1);
+    let work = move || done.send(pipeline.finish(end));
+    let thread = thread::Builder::new().name("finish".into()).spawn(work).context("cannot start the finish thread")?;
+    let (mut seen, mut moved, mut told) = (0, Instant::now(), false);
+    loop {
+        match finished.recv_timeout(TICK) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Disconnected) => {
+                thread.join().ok();
+                bail!("the finish thread died; what was written before is readable");
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let bytes = flow.accepted.load(Ordering::Relaxed);
+        if bytes != seen || !flow.waiting.load(Ordering::Relaxed) {
+            (seen, moved) = (bytes, Instant::now());
+        }
+        let asked = signals.wait(Duration::ZERO);
+        if moved.elapsed() < STUCK {
+            continue;
+        }
+        if asked {
+            bail!("the rest of the tape is not taken and was given up; what was written before is readable");
+        }
+        if !told {
+            told = true;
+            say(format_args!(
+                "{}: the rest of the tape is not taken; waiting, a signal gives it up",
+                config.output.display()
+            ));
+        }
+    }
 }
 
 /// Reads what is open in the processes to record.
@@ -190,7 +265,7 @@ fn wait(
         if child.as_mut().is_some_and(|c| c.ended().is_some()) {
             return Reason::CommandExited;
         }
-        if pipeline.progress.failed.load(Ordering::Acquire) {
+        if pipeline.broken() {
             return Reason::WriteFailed;
         }
         let size = pipeline.progress.bytes.load(Ordering::Relaxed);
@@ -242,18 +317,18 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
     if encoded.filtered > 0 {
         lost = format!("{} more only counted, {lost}", HumanCount(encoded.filtered));
     }
-    eprintln!(
-        "record: {} event{plural}, {}, {:.2} s, {lost} -> {}",
+    say(format_args!(
+        "{} event{plural}, {}, {:.2} s, {lost} -> {}",
         HumanCount(events),
         HumanBytes(bytes),
         took.as_secs_f64(),
         config.output.display()
-    );
+    ));
 }
 
 /// With --force ledger-check: what the ledger must come to, as JSON.
 fn checked_line(checked: &Checked) {
-    eprintln!("record: ledger {{\"calls\":{},\"sum\":{},\"sizes\":{:?}}}", checked.calls, checked.sum, checked.sizes);
+    say(format_args!("ledger {{\"calls\":{},\"sum\":{},\"sizes\":{:?}}}", checked.calls, checked.sum, checked.sizes));
 }
 
 /// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.

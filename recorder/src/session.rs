@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,16 @@ use crate::{clock, devices, rights, snapshot};
 /// Collects everything but the start of the window and the rings' size.
 pub fn collect(config: &Config) -> Session {
     let uname = Uname::read();
-    let mut notes = rights::notes();
+    let mut notes = rights::notes(config);
     let syscalls = syscall_formats();
     if syscalls.is_empty() {
-        notes.push(
-            "the kernel's names of calls and arguments could not be read (mount -t tracefs nodev /sys/kernel/tracing): the built-in ones are used".into(),
-        );
+        let how = match fs::read_dir(TRACEFS[0]) {
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => "CAP_DAC_READ_SEARCH",
+            _ => "mount -t tracefs nodev /sys/kernel/tracing",
+        };
+        notes.push(format!(
+            "the kernel's names of calls and arguments could not be read ({how}): the built-in ones are used"
+        ));
     }
     let cgroups = config::cgroup2_mount().map(|mount| snapshot::cgroups(&mount)).unwrap_or_default();
     Session {
@@ -107,11 +112,10 @@ fn utc_offset() -> i32 {
 }
 
 /// Where tracefs may be.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
 fn tracefs() -> Option<PathBuf> {
-    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-        .iter()
-        .map(|d| Path::new(d).join("events/syscalls"))
-        .find(|d| d.exists())
+    TRACEFS.iter().map(|d| Path::new(d).join("events/syscalls")).find(|d| d.exists())
 }
 
 /// Names and arguments of every call as the running kernel gives them; empty without tracefs.

@@ -6,17 +6,25 @@
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
+use libc::SIGXFSZ;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+
+/// Signals that a command must not inherit as ignored because `record` ignores them: a write that fails for them fails anyway.
+pub const IGNORED_HERE: [i32; 2] = [SIGPIPE, SIGXFSZ];
 
 /// Bit n = signal n was ignored when the process began.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
+/// Standard output was closed. Rust's runtime opens /dev/null in its place, where a tape would vanish.
+static NO_STDOUT: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn read_dispositions() {
-    for signal in [SIGHUP, SIGINT, SIGTERM, SIGPIPE] {
+    // SAFETY: numbers only.
+    NO_STDOUT.store(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0, Ordering::Relaxed);
+    for signal in [SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXFSZ] {
         let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: action is a valid sigaction to write to; with a null second argument nothing is changed. Zeroed bytes
         // are a value of it, should the call fail.
@@ -32,11 +40,16 @@ extern "C" fn read_dispositions() {
 
 /// Run by the loader before main and before Rust's runtime.
 #[used]
-// SAFETY: .init_array holds functions of this type; this one touches an atomic and calls sigaction only.
+// SAFETY: .init_array holds functions of this type; this one touches atomics and calls fcntl and sigaction only.
 #[unsafe(link_section = ".init_array")]
 static READ_DISPOSITIONS: extern "C" fn() = read_dispositions;
 
-/// Whether `signal` (one of HUP, INT, TERM, PIPE) was ignored when the process began.
+/// Whether standard output was closed when the process began.
+pub fn stdout_was_closed() -> bool {
+    NO_STDOUT.load(Ordering::Relaxed)
+}
+
+/// Whether `signal` (one of HUP, INT, TERM, PIPE, XFSZ) was ignored when the process began.
 pub fn was_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & (1 << signal) != 0
 }
@@ -49,7 +62,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches those that end a recording, unless they were ignored, and SIGCHLD.
+    /// Catches those that end a recording, unless they were ignored, and SIGCHLD. A tape over RLIMIT_FSIZE is an error
+    /// of write(2) from here on, not the end of the process.
     ///
     /// # Errors
     /// When no socket pair or handler can be made.
@@ -60,6 +74,8 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal, end_writer.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGCHLD, child_writer)?;
+        // SAFETY: no handler is installed that could run.
+        unsafe { libc::signal(SIGXFSZ, libc::SIG_IGN) };
         end.set_nonblocking(true)?;
         child.set_nonblocking(true)?;
         Ok(Self { end, child })

@@ -34,11 +34,12 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl Child {
     /// Forks. Must be called before any thread is started: the child runs on until its execve. `files` is the limit of
-    /// open files the command is to have; None = as it is.
+    /// open files the command is to have; None = as it is. With `spare_stdout`, which the tape is written to, what the
+    /// command prints goes to standard error.
     ///
     /// # Errors
     /// When no process or pipe can be made.
-    pub fn spawn(command: &Command, files: Option<libc::rlimit>) -> Result<Self> {
+    pub fn spawn(command: &Command, files: Option<libc::rlimit>, spare_stdout: bool) -> Result<Self> {
         // everything that allocates happens before the fork
         let mut argv: Vec<*const libc::c_char> = command.argv.iter().map(|a| a.as_ptr()).collect();
         argv.push(ptr::null());
@@ -57,6 +58,10 @@ impl Child {
             drop(gate);
             if let Some(files) = &files {
                 limits::set_files(files);
+            }
+            if spare_stdout {
+                // SAFETY: numbers only; async-signal-safe.
+                unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
             }
             become_command(&wait, &command.path, &argv, &envp);
         }
@@ -112,9 +117,10 @@ fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], 
     // it returns; _exit does not return.
     unsafe {
         if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
-            // Rust ignores SIGPIPE for itself; the command must not inherit that
-            if !signals::was_ignored(libc::SIGPIPE) {
-                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            for signal in signals::IGNORED_HERE {
+                if !signals::was_ignored(signal) {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
             }
             libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
             let message = b"record: cannot execute the command\n";

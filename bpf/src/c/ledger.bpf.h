@@ -3,6 +3,8 @@
  * The ledger: calls that could not be stored, or were not asked to be, are
  * counted, so that sums stay exact. Entries are locked rather than written by
  * atomic operations: five fields must agree, and a program may be preempted.
+ * Where tracing programs have no locks (5.10), tracepoints run with preemption
+ * off, and the CPU in the key makes each entry one writer's.
  */
 #ifndef __SYSTAPE_LEDGER_H
 #define __SYSTAPE_LEDGER_H
@@ -103,9 +105,11 @@ static __always_inline void add_coarse(u32 epoch, const struct wire_syscall *rec
 		count_drop(DROP_UNCOUNTED);
 		return;
 	}
-	bpf_spin_lock(&s->lock);
+	if (has_lock)
+		bpf_spin_lock(&s->lock);
 	add_to(&s->n, dur, end);
-	bpf_spin_unlock(&s->lock);
+	if (has_lock)
+		bpf_spin_unlock(&s->lock);
 	add_to_word(LEDGER_COARSE + epoch);
 }
 
@@ -132,16 +136,19 @@ static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 rea
 	key.state = rec->state;
 	if (call_returned(rec->state) && rec->ret < 0 && rec->ret >= -MAX_ERRNO)
 		key.err = -rec->ret;
-	if (size >= LEDGER_SIZES)
-		size = LEDGER_SIZES - 1;
+	/* it is; but an old verifier has lost that */
+	barrier_var(size);
+	size &= LEDGER_SIZES - 1;
 	s = epoch ? ledger_entry(&ledger_b, &key, 1) : ledger_entry(&ledger_a, &key, 0);
 	if (!s) {
 		add_coarse(epoch, rec, &key, dur);
 	} else {
-		bpf_spin_lock(&s->lock);
+		if (has_lock)
+			bpf_spin_lock(&s->lock);
 		add_to(&s->n, dur, end);
 		s->sizes[size] += 1;
-		bpf_spin_unlock(&s->lock);
+		if (has_lock)
+			bpf_spin_unlock(&s->lock);
 	}
 	if (ledger_check) {
 		__sync_fetch_and_add(&checked_calls, 1);

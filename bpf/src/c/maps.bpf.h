@@ -5,6 +5,7 @@
 
 /* From the running kernel's BTF; the verifier removes what they switch off. */
 const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
+const volatile bool has_lock = true;	     /* bpf_spin_lock in tracing programs */
 
 const volatile bool has_switch_state = true;   /* sched_switch has prev_state, 5.18 */
 const volatile bool has_bio_queue_arg = false; /* block_bio_queue(q, bio), before 5.11 */

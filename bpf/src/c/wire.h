@@ -473,7 +473,7 @@ struct ledger_counts {
 	u64 last;
 };
 
-#define LEDGER_SIZES 48
+#define LEDGER_SIZES 64
 struct ledger_sum {
 	struct bpf_spin_lock lock;
 	u32 pad;

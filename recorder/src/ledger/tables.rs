@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use anyhow::{Context, Result, bail};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use systape_bpf::wire::{CoarseSum, LedgerCounts, LedgerKey, LedgerSum};
-use systape_bpf::{COARSE_OUTCOMES, COARSE_PER_LANE, LEDGER_SIZES, SC_MAX, ledger_word};
+use systape_bpf::{COARSE_OUTCOMES, COARSE_PER_LANE, SC_MAX, ledger_word};
 use systape_format::model::{CPU_NONE, CallState, ERRNO_ANY, LedgerReason};
 
 use super::{Key, Sum};
@@ -133,10 +133,8 @@ impl Plain for CoarseSum {}
 
 fn fine(sum: &LedgerSum) -> Option<Sum> {
     let sizes = sum.sizes.iter().enumerate().filter(|(_, n)| **n > 0).map(|(b, n)| (b as u8, u64::from(*n)));
-    // what is longer is in the last one too: then nobody knows its bucket
-    let sizes = if sum.n.max >> LEDGER_SIZES == 0 { sizes.collect() } else { Vec::new() };
     // an entry is made before its first call is added
-    (sum.n.count > 0).then(|| with_sizes(&sum.n, sizes))
+    (sum.n.count > 0).then(|| with_sizes(&sum.n, sizes.collect()))
 }
 
 fn with_sizes(n: &LedgerCounts, sizes: Vec<(u8, u64)>) -> Sum {
@@ -166,6 +164,7 @@ fn coarse_key(index: u32) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systape_bpf::LEDGER_SIZES;
 
     #[test]
     fn an_index_tells_lane_call_and_outcome() {
@@ -178,13 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_left_out_when_the_last_bucket_says_too_little() {
+    fn sizes_that_occur_are_listed() {
         let n = LedgerCounts { count: 2, max: 1000, ..LedgerCounts::default() };
         let mut sum = LedgerSum { lock: 0, pad: 0, n, sizes: [0; LEDGER_SIZES] };
-        sum.sizes[9] = 2;
-        assert_eq!(fine(&sum).unwrap().sizes, [(9, 2)]);
-        sum.n.max = 1 << LEDGER_SIZES;
-        assert_eq!(fine(&sum).unwrap().sizes, []);
+        (sum.sizes[9], sum.sizes[63]) = (1, 1);
+        assert_eq!(fine(&sum).unwrap().sizes, [(9, 1), (63, 1)]);
         sum.n.count = 0;
         assert_eq!(fine(&sum), None);
     }

@@ -5,7 +5,6 @@
 //! [`names`] looks up what the frames are called.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -13,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use systape_symbols::Kallsyms;
 
 use crate::config::Config;
+use crate::output;
 use crate::spaces::{self, Tracker};
 use kernel::Kernel;
 use names::{Message, Names};
@@ -50,11 +50,20 @@ pub struct NameWorker {
     pub told: Receiver<Message>,
 }
 
-/// Makes ready what the asked-for stacks need; None = none were asked for. What cannot be had is noted.
+/// What takes rights to open, opened; nothing of any process was read yet.
+#[derive(Debug)]
+pub struct Opened {
+    kallsyms: Option<Arc<Kallsyms>>,
+    kernel: Kernel,
+    tracker: Tracker,
+    keep: Option<File>,
+}
+
+/// Opens what the asked-for stacks need; None = none were asked for. What cannot be had is noted.
 ///
 /// # Errors
 /// When the file for the raw stacks cannot be made.
-pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers>> {
+pub fn open(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
     let settings = &config.stacks;
     if settings.on.is_empty() {
         return Ok(None);
@@ -64,18 +73,28 @@ pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers
         notes.push(format!("frames of the kernel have no names: {why}").into_bytes());
         None
     });
-    let (mut tracker, missing) = Tracker::open(&spaces::Config::default());
+    let (tracker, missing) = Tracker::open(&spaces::Config::default());
     notes.extend(missing.into_iter().map(String::into_bytes));
-    tracker.scan(&already_there(config));
-    let places = Places::new(tracker);
-    let names = config.symbols.then(|| Names::new(kallsyms.clone())).transpose()?;
-    let names = names.map(|names| {
-        let (tell, told) = unbounded();
-        NameWorker { names, tell, told }
-    });
     let keep = config.keep_stack_bytes.then(|| keep_file(config)).transpose()?;
-    let tell = names.as_ref().map(|worker| worker.tell.clone());
-    Ok(Some(Workers { unwinding: Unwinding::new(places, Kernel::new(kallsyms), tell, keep), names }))
+    Ok(Some(Opened { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, keep }))
+}
+
+impl Opened {
+    /// Reads the mappings of processes that are there already, and makes the workers ready.
+    ///
+    /// # Errors
+    /// When this program cannot find itself.
+    pub fn scan(mut self, config: &Config) -> Result<Workers> {
+        self.tracker.scan(&already_there(config));
+        let places = Places::new(self.tracker);
+        let names = config.symbols.then(|| Names::new(self.kallsyms)).transpose()?;
+        let names = names.map(|names| {
+            let (tell, told) = unbounded();
+            NameWorker { names, tell, told }
+        });
+        let tell = names.as_ref().map(|worker| worker.tell.clone());
+        Ok(Workers { unwinding: Unwinding::new(places, self.kernel, tell, self.keep), names })
+    }
 }
 
 /// Processes whose mappings are read at the start. Those of others are read when a stack of theirs is met, if they are many: a target may
@@ -92,7 +111,5 @@ fn already_there(config: &Config) -> Vec<u32> {
 fn keep_file(config: &Config) -> Result<File> {
     let mut path = config.output.clone().into_os_string();
     path.push(".stacks");
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&path);
-    file.with_context(|| format!("cannot write {}", path.display()))
+    output::replace(path.as_ref()).with_context(|| format!("cannot write {}", path.display()))
 }

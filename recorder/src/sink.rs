@@ -1,0 +1,122 @@
+//! Where the tape goes: a file, or whatever standard output is.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How the output takes what it is given, to be looked at from elsewhere.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// Bytes taken so far.
+    pub accepted: AtomicU64,
+    /// It is being waited for right now.
+    pub waiting: AtomicBool,
+}
+
+impl Flow {
+    /// Does what may wait for the output.
+    pub fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.waiting.store(true, Ordering::Relaxed);
+        let done = work();
+        self.waiting.store(false, Ordering::Relaxed);
+        done
+    }
+}
+
+/// An open output. Nothing is buffered here: what was written survives this process.
+#[derive(Debug)]
+pub struct Sink {
+    file: File,
+    regular: bool,
+    flow: Arc<Flow>,
+}
+
+impl Sink {
+    /// Writes to `file`.
+    ///
+    /// # Errors
+    /// When the kernel cannot say what it is.
+    pub fn new(file: File) -> io::Result<Self> {
+        let regular = file.metadata()?.is_file();
+        Ok(Self { file, regular, flow: Arc::default() })
+    }
+
+    /// Where a write that hangs shows.
+    pub fn flow(&self) -> Arc<Flow> {
+        Arc::clone(&self.flow)
+    }
+
+    /// The same file once more, to be synced from elsewhere; None = it is a pipe or the like, which nobody can sync.
+    ///
+    /// # Errors
+    /// When there are too many open files.
+    pub fn to_sync(&self) -> io::Result<Option<File>> {
+        self.regular.then(|| self.file.try_clone()).transpose()
+    }
+
+    /// Closes it. A network file system may say only now that it could not write.
+    ///
+    /// # Errors
+    /// What close(2) says.
+    pub fn close(self) -> io::Result<()> {
+        // SAFETY: the descriptor was ours alone, and nobody uses it after this.
+        if unsafe { libc::close(self.file.into_raw_fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn wait_for_room(&self) -> io::Result<()> {
+        let mut poll = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: poll is one valid pollfd.
+        match unsafe { libc::poll(&raw mut poll, 1, -1) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        loop {
+            let Self { file, flow, .. } = self;
+            match flow.wait(|| file.write(buf)) {
+                Ok(n) => {
+                    flow.accepted.fetch_add(n as u64, Ordering::Relaxed);
+                    return Ok(n);
+                }
+                // whoever made the pipe may have made it non-blocking
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.flow.wait(|| self.wait_for_room())?,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_pipe_that_does_not_block_is_waited_for() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).map(|_| all.len())
+        });
+        let mut sink = Sink::new(File::from(OwnedFd::from(ours))).unwrap();
+        // more than any socket holds
+        sink.write_all(&vec![7; 4 << 20]).unwrap();
+        assert_eq!(sink.flow().accepted.load(Ordering::Relaxed), 4 << 20);
+        assert!(sink.to_sync().unwrap().is_none());
+        sink.close().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 4 << 20);
+    }
+}
