@@ -65,6 +65,16 @@ enum Compressed {
     Symbols(EncodedSymbols),
 }
 
+/// What a tape is begun with.
+pub struct About {
+    /// Its id.
+    pub id: [u8; 16],
+    /// What it says of itself.
+    pub session: Session,
+    /// What this takes out never reaches the tape.
+    pub redactor: Option<Redactor>,
+}
+
 /// The running stages.
 pub struct Pipeline {
     /// Tells the drain to stop.
@@ -84,8 +94,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts all stages on a tape that begins with `session`. The calling thread's priority was `raised` for the drain. What `redactor`
-    /// takes out never reaches the tape.
+    /// Starts all stages on `tape`. The calling thread's priority was `raised` for the drain.
     ///
     /// # Errors
     /// When the tape cannot be written or a thread cannot be made.
@@ -93,12 +102,11 @@ impl Pipeline {
         programs: Programs,
         raised: Raised,
         output: Output<'_>,
-        tape_id: [u8; 16],
-        mut session: Session,
+        tape: About,
         settings: Settings,
         stacks: Option<stacks::Workers>,
-        redactor: Option<Redactor>,
     ) -> Result<Self> {
+        let About { id, mut session, redactor } = tape;
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress { flow: output.sink.flow(), ..Progress::default() });
         let redactor = redactor.map(Arc::new);
@@ -160,7 +168,7 @@ impl Pipeline {
             let progress = Arc::clone(&progress);
             let failed = Arc::clone(&progress.failed);
             let work = move || {
-                let writer = Writer::create(output.sink, tape_id, &session).context("cannot write the tape")?;
+                let writer = Writer::create(output.sink, id, &session).context("cannot write the tape")?;
                 open_tx.send(()).ok();
                 write(writer, &done_rx, &progress)
             };

@@ -18,7 +18,7 @@ use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::drain::Checked;
 use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
-use crate::pipeline::{Output, Pipeline};
+use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::Line;
 use crate::say::say;
@@ -125,7 +125,8 @@ pub fn record(config: &Config) -> Result<u8> {
         },
     };
     let redactor = config.redact.map(|level| Redactor::new(level, class));
-    let pipeline = Pipeline::start(programs, raised, output, tape_id(window_open), about, settings, stacks, redactor)?;
+    let tape = About { id: tape_id(window_open), session: about, redactor };
+    let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
     if !begun(&pipeline, &signals)? {
         // says why
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
