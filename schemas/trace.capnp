@@ -8,7 +8,8 @@
 #   older tape means by not saying it; append-only.
 # - Bytes that the kernel does not promise to be UTF-8 are Data.
 # - Every text or bytes field carries its class in $class(...); redaction works by class, and a test fails on a field
-#   without one. Classes: path, string, comm, address, host, user, command, none.
+#   without one. Classes: path, string, comm, address, host, user, command, none. A class on a list of structs goes
+#   before those of the structs' fields.
 # - Times are nanoseconds of CLOCK_MONOTONIC of the recorded machine unless the name says otherwise.
 # - "must" is checked by the reader; a block that breaks a must is refused as a whole and counted as a hole.
 
@@ -60,7 +61,7 @@ struct Session {
   toolVersion @10 :Text $class("none");
   arguments @11 :List(Argument);       # record's own command line
   target @12 :Text $class("command");  # in words: "system-wide", "command dd ...", "pid 17"
-  selection @13 :List(Argument);       # the -e expressions, empty = everything
+  selection @13 :List(Argument) $class("none");  # the -e expressions, empty = everything
   stringLimit @14 :UInt32;             # bytes kept of a path or string
   windowOpen @15 :Ns;                  # events before this were not taken; ts_ns in reports counts from here
   syscalls @16 :List(SyscallFormat);   # from the kernel's tracefs formats; empty when tracefs was absent
@@ -68,11 +69,13 @@ struct Session {
   devices @18 :List(Device);
   cgroups @19 :List(Cgroup);
   ringBytes @20 :UInt64;               # all rings together
-  notes @21 :List(Argument);           # what this recording could not do and why (capability, kernel feature)
+  notes @21 :List(Argument) $class("none");  # what this recording could not do and why (capability, kernel feature)
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
   families @23 :List(Family);          # captured; empty = not said: syscalls and process life
   stacks @24 :StackSettings;           # what stacks were asked for; null = none
-  callFilters @25 :List(Argument);     # options that stored some calls and counted the rest, e.g. --duration 10ms
+  callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g. --duration 10ms
+  redacted @26 :List(Text) $class("none");  # classes of fields that were taken out; empty = none. Where there was
+                                       # something, it says "<redacted>"
 }
 
 struct StackSettings {
@@ -234,7 +237,7 @@ enum ByteStatus {
   late @4;           # whole, but read at exit
   lateTruncated @5;
   noBuffer @6;       # the recorder's scratch pool was exhausted
-  redacted @7;
+  redacted @7;       # taken out; the bytes are "<redacted>"
 }
 
 # ---------------------------------------------------------------- process life

@@ -8,6 +8,7 @@
 //! - [`describe`]: the arguments of a call, what its return value is and what it does to kernel state
 //! - [`FlagSet`]: values with names, printed in perf's or strace's way
 //! - [`errno_name`], [`errno_text`], [`signal_name`], [`sockaddr_text`], [`escape`]: single values
+//! - [`captured_class`]: what captured memory tells of somebody
 //! - [`Selection`]: the `-e` expressions of `record` and `analyze`
 //!
 //! Reading memory of the traced process, keeping fd tables and laying out lines are left to the recorder and the analyzer.
@@ -17,6 +18,7 @@ mod desc;
 mod errno;
 mod flags;
 mod names;
+mod private;
 mod select;
 mod signal;
 mod value;
@@ -26,6 +28,7 @@ pub use desc::{AT_FDCWD, ArgDesc, ArgKind, Effect, RetKind, SyscallDesc, describ
 pub use errno::{errno_name, errno_text, is_restart};
 pub use flags::{FlagSet, FlagStyle, How, clock_flags, protocol_flags, sockopt_flags};
 pub use names::{all, display_name, name, number};
+pub use private::captured_class;
 pub use select::{EventTerm, SelectError, Selection};
 pub use signal::{signal_name, signal_number};
 pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};

@@ -34,8 +34,9 @@ Examples:
   analyze info t.tape                       what is in the tape, and what is missing
   analyze check t.tape                      whether every byte of it is sound
   analyze repair torn.tape clean.tape       copy what is whole of a damaged tape
+  analyze redact --level all in.tape out.tape   copy a tape without paths, strings and names
 
-Reports: info, check, repair, block, net, kills, exec, sched, runqlat, offcpu, states, callgraph, diff; without a report name, the listing.
+Reports: info, check, repair, redact, block, net, kills, exec, sched, runqlat, offcpu, states, callgraph, diff; without a report name, the listing.
 A file named like a report is written ./info.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 
@@ -242,6 +243,10 @@ pub struct Args {
     #[arg(long, value_name = "PID", help_heading = "Scheduler reports")]
     pub wakers: Option<u32>,
 
+    /// redact: what is taken out: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host) [default: all]
+    #[arg(long, value_enum, value_name = "LEVEL", help_heading = "Reports")]
+    pub level: Option<RedactLevel>,
+
     /// Form of the output
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub format: Format,
@@ -249,6 +254,10 @@ pub struct Args {
     /// Exit with 3 when what was lost touches the answer
     #[arg(long)]
     pub fail_on_loss: bool,
+
+    /// Do not give up rights before the tape is read
+    #[arg(long)]
+    pub no_sandbox: bool,
 
     /// Print a man page or shell completions, e.g. man, completions-bash
     #[arg(long, value_enum, value_name = "WHAT", hide = true)]
@@ -323,6 +332,18 @@ pub enum Format {
     Json,
     /// One record a line, after a header line.
     Csv,
+}
+
+/// What `redact` takes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RedactLevel {
+    /// Paths.
+    Paths,
+    /// Paths, captured strings and command lines.
+    Strings,
+    /// All that tells of people and machines.
+    #[default]
+    All,
 }
 
 /// What `--generate` prints.

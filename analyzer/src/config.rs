@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use systape_abi::{FlagStyle, Selection};
+use systape_format::redact::Level;
 
-use crate::args::{Args, Format, Sort, SummaryMode};
+use crate::args::{Args, Format, RedactLevel, Sort, SummaryMode};
 use crate::block;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
@@ -30,6 +31,8 @@ pub enum Report {
     Check,
     /// A clean copy of what is whole of it.
     Repair,
+    /// The same, without what tells of people and machines.
+    Redact,
     /// Block I/Os: one a line, histograms, or sums by who caused them.
     Block,
     /// Programs that were started, with arguments, failures and ends; or the tree of processes.
@@ -53,11 +56,17 @@ pub enum Report {
 }
 
 impl Report {
+    /// Whether it writes a tape, the second file.
+    pub fn makes_a_copy(self) -> bool {
+        matches!(self, Self::Repair | Self::Redact)
+    }
+
     /// Names of reports; the listing has none.
-    pub const NAMES: [(&'static str, Self); 13] = [
+    pub const NAMES: [(&'static str, Self); 14] = [
         ("info", Self::Info),
         ("check", Self::Check),
         ("repair", Self::Repair),
+        ("redact", Self::Redact),
         ("block", Self::Block),
         ("exec", Self::Exec),
         ("kills", Self::Kills),
@@ -78,7 +87,9 @@ pub struct Config {
     pub report: Report,
     /// The tape.
     pub file: PathBuf,
-    /// diff: the tape it is compared with; repair: the file to write.
+    /// What redact takes out.
+    pub level: Level,
+    /// diff: the tape it is compared with; repair and redact: the file to write.
     pub second: Option<PathBuf>,
     /// Which calls.
     pub filters: Filters,
@@ -211,6 +222,7 @@ impl Config {
             report,
             file,
             second,
+            level: level(args, report)?,
             filters,
             listing,
             calls,
@@ -278,6 +290,18 @@ fn check_block_and_net(report: Report, args: &Args) -> Result<()> {
     block::by::keys(&args.by, &[]).map(drop)
 }
 
+/// What is taken out.
+fn level(args: &Args, report: Report) -> Result<Level> {
+    if args.level.is_some() && report != Report::Redact {
+        bail!("--level belongs to 'analyze redact'");
+    }
+    Ok(match args.level.unwrap_or_default() {
+        RedactLevel::Paths => Level::Paths,
+        RedactLevel::Strings => Level::Strings,
+        RedactLevel::All => Level::All,
+    })
+}
+
 /// Bare `--cpu` adds columns to the summary.
 fn cpu_time(args: &Args, report: Report, summary: bool) -> Result<bool> {
     let bare = args.cpu.as_deref().is_some_and(str::is_empty);
@@ -300,10 +324,13 @@ fn report_and_files(args: &Args) -> Result<(Report, PathBuf, Option<PathBuf>)> {
             _ => bail!("'analyze diff BEFORE AFTER' compares two tapes: name both"),
         };
     }
-    if report == Report::Repair {
+    if report.makes_a_copy() {
         return match (&args.input, files) {
             (None, [from, to]) => Ok((report, from.clone(), Some(to.clone()))),
             (Some(from), [to]) => Ok((report, from.clone(), Some(to.clone()))),
+            _ if report == Report::Redact => {
+                bail!("'analyze redact IN OUT' copies a tape without what --level takes out: name both files")
+            }
             _ => bail!("'analyze repair IN OUT' copies what is whole of a tape: name both files"),
         };
     }

@@ -5,7 +5,7 @@
 //! listing in order with bounded memory; [`summary`] adds up without order. A new report is a new file in `reports`.
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
-//! bytes everywhere. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
+//! bytes everywhere; [`sandbox`] gives up what is not needed for that. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
 
 pub mod args;
 pub mod block;
@@ -27,6 +27,7 @@ pub mod render;
 pub mod reports;
 pub mod run;
 pub mod runs;
+pub mod sandbox;
 pub mod signals;
 pub mod stacks;
 pub mod stream;

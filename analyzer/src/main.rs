@@ -9,5 +9,5 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::stacks::debug_files::READER) {
         return systape_symbols::run_child();
     }
-    run::run(&Args::from_env())
+    run::run_confined(&Args::from_env())
 }

@@ -1,8 +1,10 @@
-//! Standard output: big writes, and a closed pipe that is no error.
+//! Standard output: big writes, and a closed pipe that is no error. Files that a report writes.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// Standard output without std's line buffer, which would look for the last newline of every write.
 pub fn stdout() -> io::Result<io::BufWriter<File>> {
@@ -19,4 +21,58 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 pub fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.write_all(b"\n")
+}
+
+/// A file that was made for a report, and is removed if nothing comes of it.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    file: File,
+    kept: bool,
+}
+
+impl NewFile {
+    /// A new file for the owner alone. O_EXCL: neither a file that exists nor what a link points to is touched.
+    pub fn private(path: &Path) -> io::Result<Self> {
+        Self::open(path, OpenOptions::new().mode(0o600))
+    }
+
+    /// As [`Self::private`], for whom the umask lets read it.
+    pub fn public(path: &Path) -> io::Result<Self> {
+        Self::open(path, &mut OpenOptions::new())
+    }
+
+    fn open(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
+        let file = options.write(true).create_new(true).open(path)?;
+        Ok(Self { path: path.to_owned(), file, kept: false })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory it is in.
+    pub fn dir(&self) -> &Path {
+        self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// Its contents.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// It stays.
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What was begun is ours and of no use; left behind, it does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }

@@ -9,7 +9,9 @@ use systape_format::reader::Tape;
 
 use crate::args::Args;
 use crate::config::{self, Config, Report};
-use crate::{generate, output, reports};
+use crate::output::NewFile;
+use crate::sandbox::Needs;
+use crate::{generate, output, reports, sandbox};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -27,8 +29,18 @@ pub struct Verdict {
     pub bad: bool,
 }
 
-/// Does what `args` say; messages go to stderr.
+/// Does what `args` say, in a [`sandbox`] unless they say otherwise; messages go to stderr. This thread and those made later stay in it:
+/// it is for a process that does nothing else.
+pub fn run_confined(args: &Args) -> ExitCode {
+    resolve(args, !args.no_sandbox)
+}
+
+/// Does what `args` say, with the rights there are; messages go to stderr.
 pub fn run(args: &Args) -> ExitCode {
+    resolve(args, false)
+}
+
+fn resolve(args: &Args, confined: bool) -> ExitCode {
     if let Some(what) = args.generate {
         let result = output::stdout().and_then(|mut out| generate::generate(what, &mut out).and_then(|()| out.flush()));
         return status(result.map(|()| Verdict::default()).map_err(Into::into), false);
@@ -43,7 +55,7 @@ pub fn run(args: &Args) -> ExitCode {
     for note in config.filters.selection.notes() {
         complain(note);
     }
-    status(answer(&config), config.fail_on_loss)
+    status(answer(&config, confined), config.fail_on_loss)
 }
 
 /// Tells the user something that is not part of the answer; that stderr is closed is no reason to fail.
@@ -64,7 +76,25 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
     }
 }
 
-fn answer(config: &Config) -> Result<Verdict> {
+fn answer(config: &Config, confined: bool) -> Result<Verdict> {
+    look(&config.file)?;
+    // what is to be written is made while that can be done
+    let mut copy = config.report.makes_a_copy().then(|| reports::repair::create(config)).transpose()?;
+    // one that cannot be made is left to who writes it, and says why
+    let svg = config.stacks.svg.as_deref().and_then(|path| NewFile::public(path).ok());
+    if confined {
+        sandbox::enter(&Needs::of(config, copy.iter().chain(&svg)));
+    }
+    let verdict = report(config, copy.as_mut());
+    if let Some(mut svg) = svg
+        && svg.file().metadata().is_ok_and(|file| file.len() > 0)
+    {
+        svg.keep();
+    }
+    verdict
+}
+
+fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
     let tape = match open(&config.file) {
         Ok(tape) => tape,
         Err(error) => match not_a_tape(&error).filter(|_| config.report == Report::Check) {
@@ -76,7 +106,7 @@ fn answer(config: &Config) -> Result<Verdict> {
         Report::Calls => reports::calls::run(config, &tape),
         Report::Info => reports::info::run(config, &tape),
         Report::Check => reports::check::run(config, &tape),
-        Report::Repair => reports::repair::run(config, &tape),
+        Report::Repair | Report::Redact => reports::repair::run(config, &tape, copy),
         Report::Block => reports::block::run(config, &tape),
         Report::Exec => reports::exec::run(config, &tape),
         Report::Kills => reports::kills::run(config, &tape),
@@ -106,6 +136,12 @@ fn not_a_tape(error: &anyhow::Error) -> Option<String> {
 /// # Errors
 /// What is there is no tape, or nothing is.
 pub fn open(file: &Path) -> Result<Tape> {
+    look(file)?;
+    Tape::open(file).with_context(|| file.display().to_string())
+}
+
+/// Says in one line what is at `file` when it cannot be a tape.
+fn look(file: &Path) -> Result<()> {
     let metadata = match std::fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(file)),
@@ -118,7 +154,7 @@ pub fn open(file: &Path) -> Result<Tape> {
         // opening a pipe would wait for its writer
         bail!("{} is not a regular file: save the tape to one first", file.display());
     }
-    Tape::open(file).with_context(|| file.display().to_string())
+    Ok(())
 }
 
 fn missing(file: &Path) -> anyhow::Error {

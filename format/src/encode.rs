@@ -179,6 +179,16 @@ impl Encoder {
         Ok(block)
     }
 
+    /// Compresses what a block says now instead: the same rows at the same times.
+    pub(crate) fn again(&mut self, block: &Block, message: &Builder<HeapAllocator>) -> Result<Block> {
+        let mut new = self.packer.pack(block.header.kind, message)?;
+        let (old, h) = (&block.header, &mut new.header);
+        (h.rows, h.carry_rows, h.flags) = (old.rows, old.carry_rows, old.flags);
+        (h.start_min, h.end_min, h.end_max) = (old.start_min, old.end_min, old.end_max);
+        (h.features_incompat, h.features_compat) = (old.features_incompat, old.features_compat);
+        Ok(new)
+    }
+
     /// Compresses stacks as a reader gave them.
     pub(crate) fn read_stacks(&mut self, stacks: &Stacks) -> Result<Block> {
         self.stacks(&tree::order(stacks, |_, row| row))

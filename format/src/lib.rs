@@ -25,6 +25,7 @@ pub mod model;
 mod order;
 mod payload;
 pub mod reader;
+pub mod redact;
 pub mod repair;
 mod scan;
 pub mod segment;

@@ -5,6 +5,7 @@
 
 pub use crate::events::*;
 pub use crate::ledger::*;
+pub use crate::redact::Class;
 pub use crate::stacks::*;
 
 /// `uid` of a task whose user is not known.
@@ -89,6 +90,8 @@ pub struct Session {
     pub stacks: StackSettings,
     /// Options that stored some calls and counted the rest in the ledger, e.g. `--duration 10ms`.
     pub call_filters: Vec<Vec<u8>>,
+    /// What was taken out, ascending; empty = nothing.
+    pub redacted: Vec<Class>,
 }
 
 /// Name and arguments of one syscall as the recording kernel's tracefs gives them.
@@ -213,7 +216,7 @@ pub enum ByteStatus {
     LateTruncated = 5,
     /// The recorder's scratch pool was exhausted.
     NoBuffer = 6,
-    /// Taken out on purpose.
+    /// Taken out on purpose; the stored bytes are [`PLACEHOLDER`](crate::redact::PLACEHOLDER).
     Redacted = 7,
 }
 
@@ -237,9 +240,9 @@ impl ByteStatus {
         matches!(self, Self::Whole | Self::Late)
     }
 
-    /// Whether there are bytes at all.
+    /// Whether there are bytes at all: of the value, or a word in its place.
     pub fn has_bytes(self) -> bool {
-        matches!(self, Self::Whole | Self::Late | Self::Truncated | Self::LateTruncated)
+        matches!(self, Self::Whole | Self::Late | Self::Truncated | Self::LateTruncated | Self::Redacted)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::info::{add_content, from_headers, listed_calls, listed_pids};
 use crate::model::{CPU_NONE, Core, Dict, End, Family, Gap, GapCause, Stacks};
 use crate::payload::{Block, Place, read_raw};
 use crate::reader::{Segment, Tape, header_at, kind_of};
+use crate::redact::{self, Redactor};
 use crate::segment::SegmentBuilder;
 use crate::writer::{Writer, session_block};
 
@@ -103,10 +104,22 @@ pub fn holes(tape: &Tape, progress: &dyn Fn(u64)) -> Holes {
 /// Copies what is whole of `tape` to `out`, as the tape `tape_id`, which must be random; gives the output back, not
 /// flushed. `progress` as in [`holes`].
 pub fn repair<W: Write>(tape: &Tape, out: W, tape_id: [u8; 16], progress: &dyn Fn(u64)) -> Result<(W, Repaired)> {
+    copy(tape, out, tape_id, None, progress)
+}
+
+/// [`repair`], and what `redactor` takes out is not copied.
+pub(crate) fn copy<W: Write>(
+    tape: &Tape,
+    out: W,
+    tape_id: [u8; 16],
+    redactor: Option<&Redactor>,
+    progress: &dyn Fn(u64),
+) -> Result<(W, Repaired)> {
     let mut copy = Copy {
-        writer: Writer::begin(out, tape_id, session(tape)?)?,
+        writer: Writer::begin(out, tape_id, session(tape, redactor)?)?,
         encoder: Encoder::new(LEVEL),
         tape,
+        redactor,
         events: Vec::new(),
     };
     let holes = Walk::new(tape).run(progress, |piece| copy.piece(piece))?;
@@ -119,16 +132,27 @@ pub fn repair<W: Write>(tape: &Tape, out: W, tape_id: [u8; 16], progress: &dyn F
 }
 
 /// The session's block as it is; one of what is known when it is lost.
-fn session(tape: &Tape) -> Result<Block> {
+fn session(tape: &Tape, redactor: Option<&Redactor>) -> Result<Block> {
     let raw = header_at(&tape.source, tape.first)
         .ok()
         .filter(|h| h.kind == BlockKind::Session)
         .and_then(|header| read_raw(&tape.source, &Place::of(tape.first, &header), &tape.tape_id, header.segment).ok());
-    if let Some(block) = raw.filter(|_| !tape.session_lost) {
+    let Some(redactor) = redactor else {
+        if let Some(block) = raw.filter(|_| !tape.session_lost) {
+            return Ok(block);
+        }
+        let mut block = session_block(&tape.session)?;
+        block.header.features_compat = COMPAT_MADE;
         return Ok(block);
+    };
+    if let Some(raw) = &raw {
+        redact::known(raw)?;
     }
-    let mut block = session_block(&tape.session)?;
-    block.header.features_compat = COMPAT_MADE;
+    let mut session = tape.session.clone();
+    redactor.session(&mut session);
+    let mut block = session_block(&session)?;
+    block.header.features_compat =
+        if tape.session_lost { COMPAT_MADE } else { raw.map_or(0, |raw| raw.header.features_compat) };
     Ok(block)
 }
 
@@ -422,6 +446,7 @@ struct Copy<'a, W: Write> {
     writer: Writer<W>,
     encoder: Encoder,
     tape: &'a Tape,
+    redactor: Option<&'a Redactor>,
     /// Events written, by family.
     events: Vec<(Family, u64)>,
 }
@@ -433,9 +458,18 @@ impl<W: Write> Copy<'_, W> {
             Piece::Checkpoint(i) => {
                 let (chunk, parts) = tape.checkpoints.get(i).ok_or(missing(BlockKind::Checkpoint))?;
                 let read = |place| read_raw(&tape.source, place, &tape.tape_id, NO_SEGMENT);
-                let blocks = parts.iter().map(read).collect::<Result<_>>()?;
+                let blocks: Vec<Block> = parts.iter().map(read).collect::<Result<_>>()?;
+                let encoded = match self.redactor {
+                    Some(redactor) => {
+                        blocks.iter().try_for_each(redact::known)?;
+                        let mut checkpoint = tape.checkpoint(i)?;
+                        redactor.checkpoint(&mut checkpoint);
+                        self.encoder.checkpoint(&checkpoint)?
+                    }
+                    None => EncodedCheckpoint { blocks },
+                };
                 self.writer.in_chunk(*chunk);
-                self.writer.checkpoint(EncodedCheckpoint { blocks })
+                self.writer.checkpoint(encoded)
             }
             Piece::Gaps { window, gaps } => {
                 let mut builder = SegmentBuilder::new(window.0);
@@ -446,8 +480,17 @@ impl<W: Write> Copy<'_, W> {
             Piece::Segment(i, part) => self.segment(i, *part),
             Piece::Symbols(i) => {
                 let place = tape.symbols.get(i).ok_or(missing(BlockKind::Symbols))?;
-                let blocks = vec![read_raw(&tape.source, place, &tape.tape_id, NO_SEGMENT)?];
-                self.writer.symbols(EncodedSymbols { blocks })
+                let block = read_raw(&tape.source, place, &tape.tape_id, NO_SEGMENT)?;
+                let encoded = match self.redactor {
+                    Some(redactor) => {
+                        redact::known(&block)?;
+                        let mut symbols = tape.symbols(i)?;
+                        redactor.symbols(&mut symbols);
+                        self.encoder.symbols(&symbols)?
+                    }
+                    None => EncodedSymbols { blocks: vec![block] },
+                };
+                self.writer.symbols(encoded)
             }
         }
     }
@@ -463,13 +506,26 @@ impl<W: Write> Copy<'_, W> {
             match (kind, &stacks) {
                 (BlockKind::Gaps, _) if rewrite => {}
                 (BlockKind::Stacks, Some(stacks)) if stacks.attached.is_empty() => {}
-                (BlockKind::Stacks, Some(stacks)) => blocks.push(self.encoder.read_stacks(stacks)?),
+                (BlockKind::Stacks, Some(stacks)) => {
+                    let mut stacks = stacks.clone();
+                    if let Some(redactor) = self.redactor {
+                        stacks.mappings.iter_mut().for_each(|mapping| redactor.mapping(mapping));
+                    }
+                    blocks.push(self.encoder.read_stacks(&stacks)?);
+                }
                 _ => {
                     let place = tape.blocks[i].places.iter().find(|p| p.kind == kind).ok_or(missing(kind))?;
                     match (read_raw(&tape.source, place, &tape.tape_id, number), kind) {
                         // Nothing is known of it that could be told.
                         (Err(_), BlockKind::Other(_)) => {}
-                        (block, _) => blocks.push(block?),
+                        (block, _) => match self.redactor {
+                            Some(redactor) => {
+                                let segment = tape.segment(i);
+                                let encoder = &mut self.encoder;
+                                blocks.extend(redact::block(redactor, encoder, &segment, block?, &dict, &core)?);
+                            }
+                            None => blocks.push(block?),
+                        },
                     }
                 }
             }
@@ -515,7 +571,8 @@ impl<W: Write> Copy<'_, W> {
         }
         let old: String = end.reason.chars().take(MAX_REASON).collect();
         let (count, s) = (holes.count(), if holes.count() == 1 { "" } else { "s" });
-        end.reason = format!("{old}; repaired from tape {id}, which had {count} hole{s}");
+        let done = if self.redactor.is_some() { "redacted" } else { "repaired" };
+        end.reason = format!("{old}; {done} from tape {id}, which had {count} hole{s}");
         end
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, ValueHint};
+use systape_format::redact::Level;
 
 use crate::sync::Policy;
 
@@ -19,7 +20,7 @@ Examples:
 
 Then: analyze [FILE]   (see analyze --help)
 
-A tape carries paths, program arguments and host names. It is made readable for its owner only.";
+A tape carries paths, program arguments and host names (--redact leaves them out). It is made readable for its owner only.";
 
 /// Records what a command, a process or the whole system does (syscalls, scheduling, block I/O, signals, process life) into a tape.
 #[derive(Parser, Debug)]
@@ -134,6 +135,10 @@ pub struct Args {
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub string_size: u32,
 
+    /// Leave out of the tape: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host)
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
+    pub redact: Option<Level>,
+
     /// End the recording after this long, e.g. 30s, 5m
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub limit_time: Option<Duration>,
@@ -161,6 +166,12 @@ pub struct Args {
     /// The command to run and record
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// A level of redaction.
+pub fn parse_level(text: &str) -> Result<Level, String> {
+    let names = || Level::ALL.map(Level::name).join(", ");
+    Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| format!("there are {}", names()))
 }
 
 /// A length of time with a unit: `30s`, `1.5m`, `200ms`; a bare number is seconds.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
 use systape_format::model::{Family, StackSettings};
+use systape_format::redact::Level;
 
 use crate::args::{Args, parse_size};
 use crate::families::Families;
@@ -81,6 +82,8 @@ pub struct Config {
     pub delay: Option<Duration>,
     /// Bytes kept of a string.
     pub string_limit: u32,
+    /// What is left out of the tape.
+    pub redact: Option<Level>,
     /// End after.
     pub limit_time: Option<Duration>,
     /// End at this size.
@@ -122,6 +125,9 @@ impl Config {
             bail!("-G knows a task's cgroup from its syscalls: add the family syscall");
         }
         let stacks = stacks::options::parse(&args, &families)?;
+        if args.redact.is_some() && args.keep_stack_bytes {
+            bail!("--keep-stack-bytes writes stacks as they are: leave it or --redact out");
+        }
         let filter = CallFilter::new(&args)?;
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
@@ -149,6 +155,7 @@ impl Config {
             ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
             delay: args.delay,
             string_limit: args.string_size,
+            redact: args.redact,
             limit_time: args.limit_time,
             max_size: args.max_size,
             kill: args.kill,

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{End, Session};
+use systape_format::redact::Redactor;
 use systape_format::writer::Writer;
 
 use crate::drain::{self, Checked, Control};
@@ -64,6 +65,16 @@ enum Compressed {
     Symbols(EncodedSymbols),
 }
 
+/// What a tape is begun with.
+pub struct About {
+    /// Its id.
+    pub id: [u8; 16],
+    /// What it says of itself.
+    pub session: Session,
+    /// What this takes out never reaches the tape.
+    pub redactor: Option<Redactor>,
+}
+
 /// The running stages.
 pub struct Pipeline {
     /// Tells the drain to stop.
@@ -83,7 +94,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts all stages on a tape that begins with `session`. The calling thread's priority was `raised` for the drain.
+    /// Starts all stages on `tape`. The calling thread's priority was `raised` for the drain.
     ///
     /// # Errors
     /// When the tape cannot be written or a thread cannot be made.
@@ -91,13 +102,17 @@ impl Pipeline {
         programs: Programs,
         raised: Raised,
         output: Output<'_>,
-        tape_id: [u8; 16],
-        session: Session,
+        tape: About,
         settings: Settings,
         stacks: Option<stacks::Workers>,
     ) -> Result<Self> {
+        let About { id, mut session, redactor } = tape;
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress { flow: output.sink.flow(), ..Progress::default() });
+        let redactor = redactor.map(Arc::new);
+        if let Some(redactor) = &redactor {
+            redactor.session(&mut session);
+        }
         let walker = programs.walker()?;
         let (batch_tx, batch_rx) = bounded(BATCHES);
         let (piece_tx, piece_rx) = bounded::<(u64, Piece)>(PIECES);
@@ -130,7 +145,8 @@ impl Pipeline {
                 let done = done_tx.clone();
                 // who takes them is gone only when writing failed, which the main thread sees
                 let write = move |symbols| drop(done.send((0, Compressed::Symbols(symbols))));
-                names = Some(spawn("names", move || worker.run(&told, write))?);
+                let redactor = redactor.clone();
+                names = Some(spawn("names", move || worker.run(&told, redactor.as_deref(), write))?);
                 tell = Some(tx);
             }
         }
@@ -144,15 +160,15 @@ impl Pipeline {
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
         let compress = (0..workers)
             .map(|_| {
-                let (rx, tx) = (piece_rx.clone(), done_tx.clone());
-                spawn("compress", move || compress(&rx, &tx))
+                let (rx, tx, redactor) = (piece_rx.clone(), done_tx.clone(), redactor.clone());
+                spawn("compress", move || compress(&rx, &tx, redactor.as_deref()))
             })
             .collect::<Result<Vec<_>>>()?;
         let write = {
             let progress = Arc::clone(&progress);
             let failed = Arc::clone(&progress.failed);
             let work = move || {
-                let writer = Writer::create(output.sink, tape_id, &session).context("cannot write the tape")?;
+                let writer = Writer::create(output.sink, id, &session).context("cannot write the tape")?;
                 open_tx.send(()).ok();
                 write(writer, &done_rx, &progress)
             };
@@ -237,10 +253,20 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
     handle.join().map_err(|_| anyhow!("the {name} thread died; what was written before is readable"))
 }
 
-/// Compresses pieces as they come; the writer puts them back in order.
-fn compress(pieces: &Receiver<(u64, Piece)>, done: &Sender<(u64, Compressed)>) -> Result<()> {
+/// Compresses pieces as they come, without what is taken out; the writer puts them back in order.
+fn compress(
+    pieces: &Receiver<(u64, Piece)>,
+    done: &Sender<(u64, Compressed)>,
+    redactor: Option<&Redactor>,
+) -> Result<()> {
     let mut compressor = Compressor::new(ZSTD_LEVEL);
-    for (seq, piece) in pieces {
+    for (seq, mut piece) in pieces {
+        if let Some(redactor) = redactor {
+            match &mut piece {
+                Piece::Checkpoint(cp) => redactor.checkpoint(cp),
+                Piece::Segment(data) => redactor.segment(data),
+            }
+        }
         compressor.set_level(if pieces.is_full() { ZSTD_LEVEL_PRESSED } else { ZSTD_LEVEL });
         let compressed = match piece {
             Piece::Checkpoint(cp) => Compressed::Checkpoint(compressor.checkpoint(&cp).context("checkpoint")?),

@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use indicatif::{HumanBytes, HumanCount};
+use systape_abi::Abi;
 use systape_bpf::target_bits;
-use systape_format::model::{End, shell_status};
+use systape_format::model::{Call, Class, End, shell_status};
+use systape_format::redact::Redactor;
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::drain::Checked;
 use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
-use crate::pipeline::{Output, Pipeline};
+use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::Line;
 use crate::say::say;
@@ -112,7 +114,7 @@ pub fn record(config: &Config) -> Result<u8> {
     let settings = Settings {
         selection: config.selection.clone(),
         stores: config.filter.clone(),
-        window_open: about.window_open,
+        window_open,
         flush: config.flush,
         everyone: config.records_everything(),
         stacks: config.stacks.clone(),
@@ -122,7 +124,9 @@ pub fn record(config: &Config) -> Result<u8> {
             cgroups: config.cgroup.as_deref().map(|dir| snapshot::cgroups(dir).into_iter().map(|(id, _)| id).collect()),
         },
     };
-    let pipeline = Pipeline::start(programs, raised, output, tape_id(about.window_open), about, settings, stacks)?;
+    let redactor = config.redact.map(|level| Redactor::new(level, class));
+    let tape = About { id: tape_id(window_open), session: about, redactor };
+    let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
     if !begun(&pipeline, &signals)? {
         // says why
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
@@ -158,6 +162,11 @@ pub fn record(config: &Config) -> Result<u8> {
         Err(_) if !config.command.is_empty() => Ok(FAILED),
         Err(e) => Err(e.context(config.output.display().to_string())),
     }
+}
+
+/// What captured memory is of, for redaction.
+fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
+    Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
 }
 
 /// Waits for the tape's beginning to be written; false = it cannot be.

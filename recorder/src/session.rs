@@ -53,6 +53,7 @@ pub fn collect(config: &Config) -> Session {
         device_links: devices::links(),
         families: families(config),
         stacks: config.stacks.clone(),
+        redacted: Vec::new(),
         cgroups,
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),

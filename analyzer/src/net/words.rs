@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use systape_format::redact::PLACEHOLDER;
+
 /// TCP states (include/net/tcp_states.h).
 pub mod state {
     #![expect(missing_docs, reason = "the kernel's names")]
@@ -56,8 +58,11 @@ pub fn protocol_name(protocol: u16) -> String {
     }
 }
 
-/// An address of 4 or 16 bytes as text; None for any other length.
+/// An address of 4 or 16 bytes as text, or the word that stands for one that was taken out; None for anything else.
 pub fn address(bytes: &[u8]) -> Option<String> {
+    if bytes == PLACEHOLDER {
+        return Some(String::from_utf8_lossy(PLACEHOLDER).into_owned());
+    }
     if let Ok(four) = <[u8; 4]>::try_from(bytes) {
         return Some(Ipv4Addr::from(four).to_string());
     }
@@ -67,6 +72,8 @@ pub fn address(bytes: &[u8]) -> Option<String> {
 /// `10.0.0.1:80`, `[::1]:80`, `?:80`.
 pub fn endpoint(bytes: &[u8], port: u16) -> String {
     match address(bytes) {
+        // its port went too
+        Some(text) if bytes == PLACEHOLDER => text,
         Some(text) if text.contains(':') => format!("[{text}]:{port}"),
         Some(text) => format!("{text}:{port}"),
         None => format!("?:{port}"),
@@ -83,5 +90,6 @@ mod tests {
         assert_eq!(endpoint(&[127, 0, 0, 1], 80), "127.0.0.1:80");
         assert_eq!(endpoint(&[0; 16], 1), "[::]:1");
         assert_eq!(endpoint(&[], 5), "?:5");
+        assert_eq!(endpoint(PLACEHOLDER, 0), "<redacted>");
     }
 }

@@ -250,7 +250,7 @@ impl JsonLines<'_> {
     fn captured(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, value: &Captured, addr: u64) {
         let kind = call.args[at].kind;
         let whole = value.status.is_whole();
-        if let (ArgKind::FdPair, Some([a, b])) = (kind, value::two_fds(&value.bytes)) {
+        if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, value::two_fds(&value.bytes)) {
             let _ = write!(Text(out), "[{a},{b}]");
             return;
         }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use systape_abi::{Abi, ArgKind, FlagSet, FlagStyle, How};
 use systape_format::model::{ByteStatus, Captured};
+use systape_format::redact::PLACEHOLDER;
 
 use super::num;
 use crate::calls::CallInfo;
@@ -154,7 +155,7 @@ pub fn captured(
     style: FlagStyle,
 ) -> bool {
     if value.status == ByteStatus::Redacted {
-        out.extend_from_slice(b"<redacted>");
+        out.extend_from_slice(PLACEHOLDER);
         return true;
     }
     if !value.status.has_bytes() {

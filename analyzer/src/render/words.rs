@@ -1,5 +1,7 @@
 //! Small pieces of text that reports share: escaped bytes, command lines, spans of time, amounts of memory.
 
+use systape_format::redact::PLACEHOLDER;
+
 /// A comm, escaped; `?` = not known.
 pub fn named(comm: &[u8]) -> String {
     if comm.is_empty() { "?".into() } else { escaped(comm) }
@@ -14,6 +16,9 @@ pub fn escaped(bytes: &[u8]) -> String {
 
 /// NUL-separated arguments as one would type them, quoted where that is needed; `...` when they are not whole.
 pub fn command(argv: &[u8], whole: bool) -> String {
+    if argv == PLACEHOLDER {
+        return escaped(argv);
+    }
     let words: Vec<String> = argv.split(|byte| *byte == 0).map(word).collect();
     let mut text = words.join(" ");
     if !whole {

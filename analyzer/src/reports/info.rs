@@ -9,7 +9,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use systape_format::header::BlockKind;
-use systape_format::model::{Family, Gap, GapCause, shell_status};
+use systape_format::model::{Family, Gap, GapCause, Session, shell_status};
 use systape_format::reader::Tape;
 
 use crate::args::Format;
@@ -178,6 +178,7 @@ impl<'a> Facts<'a> {
             "ring_bytes": session.ring_bytes,
             "string_limit": session.string_limit,
             "classes": self.classes(),
+            "redacted": taken_out(session),
             "notes": words(&session.notes),
             "stacks": self.stacks.as_ref().map(|inventory| stacks::stacks_json(session, inventory)),
             "symbols": self.stacks.as_ref().map(stacks::symbols_json),
@@ -222,7 +223,8 @@ impl<'a> Facts<'a> {
             ("host", !session.hostname.is_empty()),
             ("user", !session.users.is_empty()),
         ];
-        present.into_iter().filter(|(_, present)| *present).map(|(class, _)| class).collect()
+        let inside = |class: &str| !session.redacted.iter().any(|taken| taken.name() == class);
+        present.into_iter().filter(|(class, present)| *present && inside(class)).map(|(class, _)| class).collect()
     }
 
     fn lines(&self, config: &Config) -> Vec<String> {
@@ -264,6 +266,7 @@ impl<'a> Facts<'a> {
         );
         lines.add("bytes", &format!("{} in the file: {}", self.tape.len_bytes(), counts(&self.bytes)));
         lines.add("inside", &self.classes().join(", "));
+        lines.add("taken out", &taken_out(session).join(", "));
         for note in &session.notes {
             lines.add("note", &printable(note));
         }
@@ -350,8 +353,14 @@ fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
     events
 }
 
+/// The classes that were redacted.
+fn taken_out(session: &Session) -> Vec<&'static str> {
+    session.redacted.iter().map(|class| class.name()).collect()
+}
+
 /// What is null when the session block is lost.
-const OF_SESSION: [&str; 16] = [
+const OF_SESSION: [&str; 17] = [
+    "redacted",
     "duration_ns",
     "start_time",
     "command",

@@ -1,36 +1,35 @@
-//! `analyze repair IN OUT`: copies what is whole of a damaged tape into a new one that checks as good.
+//! `analyze repair IN OUT`: copies what is whole of a damaged tape into a new one that checks as good. `analyze redact IN OUT` copies the
+//! same, without what tells of people and machines.
 //!
 //! What is missing stays missing in OUT, as gap records. OUT is never a file that exists, nor the target of a link.
 
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
+use systape_abi::Abi;
+use systape_format::model::{Call, Class};
 use systape_format::reader::Tape;
+use systape_format::redact::{Redactor, redact};
 use systape_format::repair::{Repaired, repair};
 
 use super::check;
 use crate::args::Format;
-use crate::config::Config;
-use crate::output::{self, line};
+use crate::config::{Config, Report};
+use crate::output::{self, NewFile, line};
 use crate::run::Verdict;
 
-/// Writes the second file of `config` from `tape`, checks it and says what it lacks.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let to = config.second.as_deref().context("no file to write to")?;
-    let file = create(to, &config.file)?;
-    let written = write(tape, file);
-    let (repaired, copy) = match written.and_then(|repaired| Ok((repaired, Tape::open(to)?))) {
-        Ok(written) => written,
-        Err(error) => {
-            // What was begun is ours and of no use.
-            let _ = remove_file(to);
-            return Err(error).with_context(|| format!("cannot write {}", to.display()));
-        }
-    };
+/// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
+pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
+    let new = copy.context("no file to write to")?;
+    let to = &new.path().to_owned();
+    let written = write(config, tape, new.file());
+    let (repaired, copy) = written
+        .and_then(|repaired| Ok((repaired, Tape::open(to)?)))
+        .with_context(|| format!("cannot write {}", to.display()))?;
+    new.keep();
     let bar = check::progress("checking", copy.len_bytes());
     let found = copy.verify(&|done| bar.set_position(done));
     bar.finish_and_clear();
@@ -40,7 +39,8 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         Format::Text => text(&mut out, config, to, tape, &copy, &repaired, good)?,
         Format::Json => {
             let object = json!({
-                "file": config.file.display().to_string(), "repaired": to.display().to_string(),
+                "file": config.file.display().to_string(), done(config): to.display().to_string(),
+                "redacted_classes": classes(&copy),
                 "grade": check::grade(good), "segments": repaired.segments, "bytes": copy.len_bytes().to_string(),
                 "holes": check::holes_json(tape, &repaired.holes), "more_holes": repaired.holes.more,
             });
@@ -52,29 +52,51 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(Verdict { lost: repaired.holes.count() > 0, bad: !good })
 }
 
-/// A new file for the owner alone. O_EXCL: neither a file that exists nor what a link points to is touched.
-fn create(to: &Path, from: &Path) -> Result<File> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(to) {
+/// Makes the second file of `config`.
+pub fn create(config: &Config) -> Result<NewFile> {
+    let (from, to) = (&config.file, config.second.as_deref().context("no file to write to")?);
+    match NewFile::private(to) {
         Ok(file) => Ok(file),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             if to.canonicalize().ok().is_some_and(|to| from.canonicalize().ok() == Some(to)) {
-                bail!("{}: a tape is not repaired in place: name another file for the copy", to.display());
+                bail!("{}: a tape is not {} in place: name another file for the copy", to.display(), done(config));
             }
-            bail!("{} exists already: 'analyze repair' never overwrites", to.display())
+            bail!("{} exists already: 'analyze {}' never overwrites", to.display(), name(config))
         }
         Err(e) => Err(e).with_context(|| format!("cannot create {}", to.display())),
     }
 }
 
-fn write(tape: &Tape, file: File) -> Result<Repaired> {
+fn name(config: &Config) -> &'static str {
+    if config.report == Report::Redact { "redact" } else { "repair" }
+}
+
+fn done(config: &Config) -> &'static str {
+    if config.report == Report::Redact { "redacted" } else { "repaired" }
+}
+
+/// What captured memory is of.
+fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
+    Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
+}
+
+fn write(config: &Config, tape: &Tape, file: &File) -> Result<Repaired> {
     let mut id = [0; 16];
     File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
-    let bar = check::progress("repairing", tape.len_bytes());
-    let (out, repaired) = repair(tape, BufWriter::new(file), id, &|done| bar.set_position(done))?;
+    let redactor = (config.report == Report::Redact).then(|| Redactor::new(config.level, class));
+    let bar = check::progress(if redactor.is_some() { "redacting" } else { "repairing" }, tape.len_bytes());
+    let progress = |done| bar.set_position(done);
+    let (out, repaired) = match &redactor {
+        Some(redactor) => redact(tape, BufWriter::new(file), id, redactor, &progress)?,
+        None => repair(tape, BufWriter::new(file), id, &progress)?,
+    };
     bar.finish_and_clear();
-    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-    file.sync_all()?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
     Ok(repaired)
+}
+
+fn classes(copy: &Tape) -> Vec<&'static str> {
+    copy.session().redacted.iter().map(|class| class.name()).collect()
 }
 
 fn text(
@@ -88,8 +110,14 @@ fn text(
 ) -> Result<()> {
     let size = format!("{} segments, {} bytes", repaired.segments, copy.len_bytes());
     line(out, &format!("{}: {}: {size}", to.display(), check::grade(good)))?;
+    if config.report == Report::Redact {
+        line(out, &format!("Taken out: {}.", classes(copy).join(", ")))?;
+    }
     if !good {
         line(out, "Something in it is against the rules of the format and was so before: 'analyze check' says what.")?;
+    }
+    if repaired.holes.count() == 0 && config.report == Report::Redact {
+        return Ok(());
     }
     if repaired.holes.count() == 0 {
         line(out, &format!("Nothing is missing that {} had.", config.file.display()))?;

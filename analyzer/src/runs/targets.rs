@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use systape_format::model::Task;
 use systape_format::reader::Tape;
+use systape_format::redact::PLACEHOLDER;
 
 /// The recorded threads (utid); None: all are.
 ///
@@ -71,6 +72,8 @@ impl Named {
                 Some(("pid", list)) => named.pids = numbers(list),
                 Some(("tid", list)) => named.tids = numbers(list),
                 Some(("uid", uid)) => named.uid = uid.parse().ok(),
+                // all names may read like that
+                Some(("comm", comm)) if comm.as_bytes() == PLACEHOLDER => return Self::default(),
                 Some(("comm", comm)) => named.comm = Some(comm.as_bytes().to_vec()),
                 _ => {}
             }
@@ -102,6 +105,7 @@ mod tests {
         assert!(!named.has(&task(19, 20, 5)));
         assert!(!named.has(&task(17, 20, 6)));
         assert_eq!(Named::parse("command sh -c pid 17"), Named::default());
+        assert_eq!(Named::parse("pid 17, comm <redacted>"), Named::default());
         assert!(!Named::default().has(&task(1, 1, 0)), "a cgroup names nobody");
     }
 }

@@ -232,6 +232,7 @@ fn push(builder: &mut SegmentBuilder, row: &Row<'_>) -> u32 {
         errno: row.errno,
         state: row.state,
         unselected: row.unselected,
+        in_ledger: false,
         args: row.args,
         fd,
         fd2: FD_NONE,

@@ -3,7 +3,7 @@
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{DeviceLink, End, Family, Session, StackMode, StackOf, StackSettings, SyscallFormat};
+use crate::model::{Class, DeviceLink, End, Family, Session, StackMode, StackOf, StackSettings, SyscallFormat};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -80,6 +80,10 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     write_arguments(b.reborrow().init_call_filters(s.call_filters.len() as u32), &s.call_filters);
     if s.stacks != StackSettings::default() {
         write_stack_settings(b.reborrow().init_stacks(), &s.stacks);
+    }
+    let mut list = b.reborrow().init_redacted(s.redacted.len() as u32);
+    for (i, class) in s.redacted.iter().enumerate() {
+        list.set(i as u32, class.name());
     }
     write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
     message
@@ -253,6 +257,9 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
     let list = r.get_families().map_err(&err)?;
     plain_len(SESSION, "families", list.len(), 2, header)?;
     s.families = list.iter().map(family).collect();
+    // A class of a later version has no fields that this one reads.
+    let redacted = read_texts(header, "redacted", r.get_redacted())?;
+    s.redacted = redacted.iter().filter_map(|name| Class::named(name)).collect();
     Ok(s)
 }
 

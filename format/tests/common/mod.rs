@@ -65,6 +65,7 @@ pub fn session() -> Session {
             frequency: 99,
             min_dur: 7,
         },
+        redacted: Vec::new(),
     }
 }
 

@@ -17,6 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHashMap;
 use systape_format::encode::{EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
+use systape_format::redact::Redactor;
 use systape_symbols::{Kallsyms, PerfMap, Resolver};
 
 /// The first argument that makes `record` the child that parses ELF files.
@@ -103,13 +104,25 @@ impl Names {
     ///
     /// # Errors
     /// When names cannot be compressed; those that were sent before are in the tape.
-    pub fn run(mut self, input: &Receiver<Message>, mut out: impl FnMut(EncodedSymbols)) -> Result<()> {
+    pub fn run(
+        mut self,
+        input: &Receiver<Message>,
+        redactor: Option<&Redactor>,
+        mut out: impl FnMut(EncodedSymbols),
+    ) -> Result<()> {
         let mut compressor = Compressor::new(ZSTD_LEVEL);
+        let mut out = move |mut symbols: Symbols| -> Result<()> {
+            if let Some(redactor) = redactor {
+                redactor.symbols(&mut symbols);
+            }
+            out(compressor.symbols(&symbols).context("names")?);
+            Ok(())
+        };
         for message in input {
             match message {
                 Message::Seen(seen) => self.add(seen),
                 Message::End => break,
-                Message::ChunkEnds => self.write(&ProgressBar::hidden(), &mut compressor, &mut out)?,
+                Message::ChunkEnds => self.write(&ProgressBar::hidden(), &mut out)?,
             }
         }
         let places: usize = self.pending.values().map(|p| p.offsets.len()).sum();
@@ -118,7 +131,7 @@ impl Names {
             ProgressStyle::with_template("looking up names  {pos}/{len}  {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        let written = self.write(&bar, &mut compressor, &mut out);
+        let written = self.write(&bar, &mut out);
         bar.finish_and_clear();
         written
     }
@@ -133,19 +146,14 @@ impl Names {
     }
 
     /// Looks up what is pending, a mapping at a time, so that no more than one mapping's names are in memory.
-    fn write(
-        &mut self,
-        bar: &ProgressBar,
-        compressor: &mut Compressor,
-        out: &mut impl FnMut(EncodedSymbols),
-    ) -> Result<()> {
+    fn write(&mut self, bar: &ProgressBar, out: &mut impl FnMut(Symbols) -> Result<()>) -> Result<()> {
         let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         for (mapping, pending) in all {
             bar.set_message(String::from_utf8_lossy(&mapping.path).escape_debug().to_string());
             let symbols = self.look_up(&mapping, &pending);
             bar.inc(pending.offsets.len() as u64);
-            out(compressor.symbols(&symbols).context("names")?);
+            out(symbols)?;
         }
         Ok(())
     }

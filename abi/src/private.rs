@@ -1,0 +1,51 @@
+//! What captured user memory tells of somebody: for redaction.
+
+use crate::{Abi, ArgKind, describe};
+
+/// AF_UNIX (include/linux/socket.h).
+const AF_UNIX: u16 = 1;
+
+/// The class of what was captured of argument `arg` of a call, as schemas/trace.capnp names classes: `path`, `string`, `command`,
+/// `address`, or `none` for structures that only hold numbers.
+///
+/// What looks like a path is one: the address of a local socket, and any string with a slash in it. So is what a call that is not known
+/// was given: nobody can say what it holds, so it is taken out first.
+pub fn captured_class(abi: Abi, nr: u32, arg: u8, bytes: &[u8]) -> &'static str {
+    let Some(desc) = describe(abi, nr).and_then(|desc| desc.args.get(usize::from(arg))) else { return "path" };
+    match desc.kind {
+        ArgKind::Path => "path",
+        ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } => match bytes.first_chunk::<2>() {
+            Some(family) if u16::from_le_bytes(*family) != AF_UNIX => "address",
+            _ => "path",
+        },
+        ArgKind::Argv | ArgKind::Envp => "command",
+        ArgKind::OpenHow { .. } | ArgKind::CloneArgs { .. } | ArgKind::FdPair => "none",
+        ArgKind::Timespec | ArgKind::TimespecOut | ArgKind::Timeval => "none",
+        _ if bytes.contains(&b'/') => "path",
+        _ => "string",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes() {
+        let class = |name: &str, arg, bytes: &[u8]| {
+            captured_class(Abi::X86_64, crate::number(Abi::X86_64, name).unwrap(), arg, bytes)
+        };
+        assert_eq!(class("openat", 1, b"plain"), "path");
+        assert_eq!(class("execve", 0, b"/bin/ls"), "path");
+        assert_eq!(class("execve", 1, b"ls\0-l"), "command");
+        assert_eq!(class("connect", 1, &[2, 0, 0, 80, 127, 0, 0, 1]), "address");
+        assert_eq!(class("connect", 1, &[10, 0, 0, 80]), "address");
+        assert_eq!(class("connect", 1, b"\x01\0/run/socket"), "path");
+        assert_eq!(class("connect", 1, b"\x01"), "path");
+        assert_eq!(class("memfd_create", 0, b"name"), "string");
+        assert_eq!(class("memfd_create", 0, b"/a/name"), "path");
+        assert_eq!(class("pipe2", 0, &[3, 0, 0, 0, 4, 0, 0, 0]), "none");
+        assert_eq!(captured_class(Abi::X86_64, 100_000, 0, b"x"), "path");
+        assert_eq!(class("openat", 9, b"x"), "path");
+    }
+}

@@ -1,0 +1,206 @@
+//! Fewer rights before a stranger's tape is parsed: what a fault in a decoder could be made to do is read the files named on the command
+//! line, write those, and print.
+//!
+//! Linux only, and as much of it as the kernel has: *no new privileges*, Landlock (files, execution, TCP, abstract sockets and signals),
+//! seccomp (sockets of every kind, execution, io_uring and calls no report makes). A kernel that has none of it, or refuses, changes
+//! nothing: a report never fails because it could not be confined. `--no-sandbox` leaves it out.
+//!
+//! [`enter`] confines the calling thread and the threads it makes later, so it comes before the first of them.
+
+use std::path::PathBuf;
+
+use crate::config::Config;
+use crate::output::NewFile;
+
+/// What stays possible.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Files to read.
+    pub read: Vec<PathBuf>,
+    /// Files that exist, to write and to read again.
+    pub write: Vec<PathBuf>,
+    /// Directories in which files may be removed: those of files that were made and may be of no use.
+    pub clear: Vec<PathBuf>,
+    /// Directories to read with all that is in them, by a second process of this program: `--debug-dir`. Empty = no other process.
+    pub search: Vec<PathBuf>,
+}
+
+/// Where distributions put debug files; the reader of symbols looks there too.
+const DEBUG_FILES: &str = "/usr/lib/debug";
+
+impl Needs {
+    /// What a run with `config` needs that made the files `new`.
+    pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Self {
+        let copies = config.report.makes_a_copy();
+        let second = config.second.clone();
+        let (before, to) = if copies { (None, second) } else { (second, None) };
+        let dirs = config.stacks.debug_dirs.clone();
+        let debug = (!dirs.is_empty()).then(|| PathBuf::from(DEBUG_FILES));
+        // a copy has a random id
+        let random = copies.then(|| PathBuf::from("/dev/urandom"));
+        Self {
+            read: [Some(config.file.clone()), before, config.stacks.diff.clone(), random]
+                .into_iter()
+                .flatten()
+                .collect(),
+            write: to.into_iter().chain(config.stacks.svg.clone()).collect(),
+            clear: new.map(|file| file.dir().to_owned()).collect(),
+            search: dirs.into_iter().chain(debug).collect(),
+        }
+    }
+}
+
+/// Confines this thread and those it makes from now on to `needs`.
+#[cfg(target_os = "linux")]
+pub fn enter(needs: &Needs) {
+    linux::enter(needs);
+}
+
+/// Does nothing: there is only Linux's sandbox.
+#[cfg(not(target_os = "linux"))]
+pub fn enter(_needs: &Needs) {}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+    use std::thread::available_parallelism;
+
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
+        RulesetError, Scope, path_beneath_rules,
+    };
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+
+    use super::Needs;
+
+    /// The newest rules that were tried; an older kernel takes those it knows.
+    const RULES: ABI = ABI::V7;
+    /// Mapped files beyond this are nobody's libraries.
+    const MOST_LIBRARIES: usize = 256;
+
+    pub fn enter(needs: &Needs) {
+        let threads = available_parallelism();
+        // Each by itself: a kernel without one of them may have the other. Errors: see the module.
+        let _ = files_and_tcp(needs);
+        let _ = calls(!needs.search.is_empty());
+        // Behind the rules a cgroup's limit of CPU time cannot be read: threads would be made for all CPUs.
+        let set = std::env::var_os("RAYON_NUM_THREADS").is_some();
+        if let (Ok(before), Ok(now), false) = (threads, available_parallelism(), set)
+            && before != now
+        {
+            // Fails when there is a pool, which then has its size.
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(before.get()).build_global();
+        }
+    }
+
+    /// Landlock, and no new privileges.
+    fn files_and_tcp(needs: &Needs) -> Result<(), RulesetError> {
+        let read = BitFlags::from(AccessFs::ReadFile);
+        let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::ReadFile;
+        let mut rules = Ruleset::default()
+            .handle_access(AccessFs::from_all(RULES))?
+            .handle_access(AccessNet::from_all(RULES))?
+            .scope(Scope::from_all(RULES))?
+            .create()?;
+        allow(&mut rules, &needs.read, read);
+        allow(&mut rules, &needs.write, write);
+        allow(&mut rules, &needs.clear, AccessFs::RemoveFile.into());
+        if !needs.search.is_empty() {
+            allow(&mut rules, &needs.search, read | AccessFs::ReadDir);
+            // this program again, with its libraries; std gives it /dev/null
+            allow(&mut rules, ["/proc/self/exe"], read | AccessFs::Execute);
+            allow(&mut rules, libraries(), read | AccessFs::Execute);
+            allow(&mut rules, ["/etc/ld.so.cache"], read);
+            allow(&mut rules, ["/dev/null"], read | AccessFs::WriteFile);
+        }
+        rules.restrict_self().map(drop)
+    }
+
+    /// Adds a rule for each of `paths` that can be had: one too few is an error later, where the file is opened.
+    fn allow<P: AsRef<Path>>(
+        rules: &mut RulesetCreated,
+        paths: impl IntoIterator<Item = P>,
+        access: BitFlags<AccessFs>,
+    ) {
+        for rule in path_beneath_rules(paths, access).flatten() {
+            // Pipes and their like take no rule and need none.
+            let _ = rules.add_rule(rule);
+        }
+    }
+
+    /// The files this process is mapped from: what a second one of it needs too.
+    fn libraries() -> Vec<PathBuf> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let mut paths: Vec<PathBuf> =
+            maps.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..]))).collect();
+        paths.dedup();
+        paths.truncate(MOST_LIBRARIES);
+        paths
+    }
+
+    /// seccomp: EPERM for calls no report makes. Most of them Landlock does not know of.
+    fn calls(second_process: bool) -> Result<(), Box<dyn std::error::Error>> {
+        let execution: &[libc::c_long] = if second_process { &[] } else { &EXECUTION };
+        let refused: BTreeMap<i64, _> = NEVER.iter().chain(execution).map(|&nr| (nr, Vec::new())).collect();
+        let refuse = SeccompAction::Errno(libc::EPERM as u32);
+        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        let filter: BpfProgram = SeccompFilter::new(refused, SeccompAction::Allow, refuse, arch)?.try_into()?;
+        Ok(seccompiler::apply_filter(&filter)?)
+    }
+
+    /// What a second process is started and talked to by.
+    const EXECUTION: [libc::c_long; 3] = [libc::SYS_execve, libc::SYS_execveat, libc::SYS_socketpair];
+
+    const NEVER: [libc::c_long; 42] = [
+        // networks, and other processes' sockets
+        libc::SYS_socket,
+        libc::SYS_connect,
+        libc::SYS_bind,
+        libc::SYS_listen,
+        libc::SYS_accept,
+        libc::SYS_accept4,
+        // what would do the same unseen
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+        // other processes
+        libc::SYS_ptrace,
+        libc::SYS_process_vm_readv,
+        libc::SYS_process_vm_writev,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_kcmp,
+        // programs that are in no file
+        libc::SYS_memfd_create,
+        // large parts of the kernel
+        libc::SYS_bpf,
+        libc::SYS_perf_event_open,
+        libc::SYS_userfaultfd,
+        libc::SYS_fanotify_init,
+        libc::SYS_keyctl,
+        libc::SYS_add_key,
+        libc::SYS_request_key,
+        libc::SYS_init_module,
+        libc::SYS_finit_module,
+        libc::SYS_delete_module,
+        libc::SYS_kexec_load,
+        // other views of the file system, and ways around a path
+        libc::SYS_mount,
+        libc::SYS_umount2,
+        libc::SYS_pivot_root,
+        libc::SYS_chroot,
+        libc::SYS_move_mount,
+        libc::SYS_open_tree,
+        libc::SYS_fsopen,
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_open_by_handle_at,
+        // what Landlock does not guard of a file
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        libc::SYS_fchown,
+        libc::SYS_fchownat,
+        libc::SYS_setxattr,
+        libc::SYS_utimensat,
+    ];
+}

@@ -1,0 +1,124 @@
+//! A redacted copy of a tape: blocks that hold something of a class are written anew, the others are copied as they are stored.
+
+use std::io::Write;
+
+use super::Redactor;
+use crate::encode::Encoder;
+use crate::error::{Error, Result};
+use crate::header::{BlockKind, MINOR};
+use crate::message::{self, Values};
+use crate::model::{Core, Dict};
+use crate::order::column_order;
+use crate::payload::Block;
+use crate::reader::{Segment, Tape};
+use crate::repair::{Repaired, copy};
+
+/// Copies what is whole of `tape` to `out` as [`repair`](crate::repair::repair) does, without what `redactor` takes out.
+///
+/// # Errors
+/// Besides what a repair may fail of: the tape is of a newer version, which may have fields this one would let through.
+pub fn redact<W: Write>(
+    tape: &Tape,
+    out: W,
+    tape_id: [u8; 16],
+    redactor: &Redactor,
+    progress: &dyn Fn(u64),
+) -> Result<(W, Repaired)> {
+    copy(tape, out, tape_id, Some(redactor), progress)
+}
+
+/// Refuses blocks of a later version.
+pub(crate) fn known(block: &Block) -> Result<()> {
+    let minor = block.header.minor;
+    if minor <= MINOR {
+        return Ok(());
+    }
+    let why = format!(
+        "it was written by a newer version (1.{minor}, this one knows 1.{MINOR}) and may hold what this one does not know of"
+    );
+    Err(Error::invalid(block.header.kind.name(), why))
+}
+
+/// `block` of a segment without what is taken out; None = it cannot be told what is in it.
+pub(crate) fn block(
+    redactor: &Redactor,
+    encoder: &mut Encoder,
+    segment: &Segment<'_>,
+    block: Block,
+    dict: &Dict,
+    core: &Core,
+) -> Result<Option<Block>> {
+    known(&block)?;
+    let kind = block.header.kind;
+    let message = match kind {
+        // numbers alone
+        BlockKind::SyscallsCore
+        | BlockKind::SyscallsTime
+        | BlockKind::SyscallsArgs
+        | BlockKind::Gaps
+        | BlockKind::Ledger
+        | BlockKind::Sched
+        | BlockKind::Wakeups
+        | BlockKind::Blocks
+        | BlockKind::Samples
+        | BlockKind::Uring => return Ok(Some(block)),
+        BlockKind::Dict => {
+            let mut dict = dict.clone();
+            dict.tasks.iter_mut().for_each(|task| redactor.task(task));
+            message::write_dict(&dict.tasks, &dict.calls, (dict.window_start, dict.window_end))
+        }
+        BlockKind::SyscallsBytes => message::write_bytes(&values(redactor, segment, dict, core)?),
+        BlockKind::SyscallsFds => {
+            let mut fds = segment.fds(core)?;
+            fds.fd2.resize(fds.fd.len(), crate::model::FD_NONE);
+            redactor.fd_names(&mut fds.names, [&mut fds.fd, &mut fds.fd2]);
+            let rows: Vec<u32> = (0..core.task.len() as u32).collect();
+            let order = column_order(&core.task, &core.call);
+            message::write_fds(&order, &rows, [&fds.fd, &fds.fd2], &fds.names)
+        }
+        BlockKind::Processes => {
+            let mut events = segment.processes(dict)?;
+            events.iter_mut().for_each(|event| redactor.process(event));
+            message::write_processes(&events)
+        }
+        BlockKind::Signals => {
+            let mut signals = segment.signals(dict)?;
+            signals.iter_mut().for_each(|signal| redactor.signal(signal));
+            message::write_signals(&signals)
+        }
+        BlockKind::Net => {
+            let mut nets = segment.nets(dict)?;
+            nets.iter_mut().for_each(|net| redactor.net(net));
+            message::write_nets(&nets)
+        }
+        BlockKind::Stacks => {
+            let mut stacks = segment.stacks()?;
+            stacks.mappings.iter_mut().for_each(|mapping| redactor.mapping(mapping));
+            return encoder.read_stacks(&stacks).map(Some);
+        }
+        // not of a segment, or of a later version
+        BlockKind::Session
+        | BlockKind::Checkpoint
+        | BlockKind::Index
+        | BlockKind::End
+        | BlockKind::Symbols
+        | BlockKind::Other(_) => return Ok(None),
+    };
+    encoder.again(&block, &message).map(Some)
+}
+
+fn values(redactor: &Redactor, segment: &Segment<'_>, dict: &Dict, core: &Core) -> Result<Values> {
+    let mut values = Values::default();
+    for mut value in segment.captured(core)? {
+        let call = core.call.get(value.row as usize).and_then(|&call| dict.calls.get(call as usize));
+        let call = call.copied().unwrap_or_default();
+        redactor.captured(call, value.arg, &mut value.bytes, &mut value.status, &mut value.full);
+        values.row.push(value.row);
+        values.arg.push(value.arg);
+        values.status.push(value.status as u8);
+        values.len.push(value.bytes.len() as u32);
+        values.full.push(value.full);
+        values.bytes.append(&mut value.bytes);
+    }
+    Ok(values)
+}

@@ -1,0 +1,425 @@
+//! Takes what tells of people and machines out of a tape: while it is recorded, or of one that is there ([`redact`]).
+//!
+//! It goes by the class that each field of text or bytes has in schemas/trace.capnp ([`Class`]); a [`Level`] takes some of them. What
+//! was there says [`PLACEHOLDER`] then; what was not known stays so. No length and no count of words is left of it, and equal values
+//! cannot be told from different ones, with two exceptions that answers depend on: cgroups keep their id, files without a build id get
+//! a number.
+//!
+//! Numbers stay: times, results, arguments that are numbers, ids of users and processes, inodes. So counts, durations and trees are those
+//! of the tape before. What a string holds inside is not looked into: a path in a command line goes with the command line.
+
+mod copy;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::model::{
+    ByteStatus, Call, Checkpoint, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent, Session, SignalEvent,
+    Symbols, Task,
+};
+use crate::segment::SegmentData;
+
+pub use copy::redact;
+pub(crate) use copy::{block, known};
+
+/// Stands where something was.
+pub const PLACEHOLDER: &[u8] = b"<redacted>";
+/// The same as text.
+const WORD: &str = "<redacted>";
+
+/// Files without a build id that are told apart; any more have no names of functions.
+const MOST_FILES: usize = 65_536;
+
+/// What a field tells of somebody: the schema's `$class`. Fields of class `none` tell nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Names of files, directories, cgroups and kernel modules.
+    Path,
+    /// User memory.
+    String,
+    /// Command lines.
+    Command,
+    /// Names of threads.
+    Comm,
+    /// Network addresses and ports.
+    Address,
+    /// Which machine it was.
+    Host,
+    /// Names of users.
+    User,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Path, Self::String, Self::Command, Self::Comm, Self::Address, Self::Host, Self::User];
+
+    /// As the schema has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::String => "string",
+            Self::Command => "command",
+            Self::Comm => "comm",
+            Self::Address => "address",
+            Self::Host => "host",
+            Self::User => "user",
+        }
+    }
+
+    /// The class of that name; None = `none`, or one this version does not know.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+/// How much is taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Paths.
+    Paths,
+    /// Paths, and what programs were given: strings and command lines.
+    Strings,
+    /// Every class.
+    All,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Paths, Self::Strings, Self::All];
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paths => "paths",
+            Self::Strings => "strings",
+            Self::All => "all",
+        }
+    }
+
+    /// Whether fields of `class` are taken out.
+    pub fn takes(self, class: Class) -> bool {
+        let least = match class {
+            Class::Path => Self::Paths,
+            Class::String | Class::Command => Self::Strings,
+            Class::Comm | Class::Address | Class::Host | Class::User => Self::All,
+        };
+        self >= least
+    }
+}
+
+/// The class of captured user memory: of which call, of which argument, and the bytes. None = it tells nothing.
+pub type Classify = fn(Call, u8, &[u8]) -> Option<Class>;
+
+/// Takes out what a level says. One for a whole tape, shared by all threads that write it.
+#[derive(Debug)]
+pub struct Redactor {
+    level: Level,
+    classify: Classify,
+    /// Numbers of files without a build id: their names of functions must not mix.
+    files: Mutex<HashMap<Mapping, usize>>,
+}
+
+impl Redactor {
+    /// What captured memory is, this crate does not know.
+    pub fn new(level: Level, classify: Classify) -> Self {
+        Self { level, classify, files: Mutex::default() }
+    }
+
+    fn takes(&self, class: Class) -> bool {
+        self.level.takes(class)
+    }
+
+    /// Takes `bytes` out if `class` is.
+    fn bytes(&self, class: Class, bytes: &mut Vec<u8>) {
+        if self.takes(class) && !bytes.is_empty() && !is_placeholder(bytes) {
+            *bytes = PLACEHOLDER.to_vec();
+        }
+    }
+
+    fn text(&self, class: Class, text: &mut String) {
+        if self.takes(class) && !text.is_empty() {
+            WORD.clone_into(text);
+        }
+    }
+
+    /// Bytes that carry their length and a status.
+    fn value(&self, class: Class, bytes: &mut Vec<u8>, status: &mut ByteStatus, full: &mut u64) {
+        let nothing = bytes.is_empty() && !status.is_whole();
+        if self.takes(class) && !nothing && *status != ByteStatus::Redacted {
+            (*bytes, *status, *full) = (PLACEHOLDER.to_vec(), ByteStatus::Redacted, 0);
+        }
+    }
+
+    /// What the tape says of itself; notes what is taken out.
+    pub fn session(&self, session: &mut Session) {
+        self.text(Class::Host, &mut session.boot_id);
+        self.bytes(Class::Host, &mut session.hostname);
+        if self.takes(Class::Host) {
+            session.machine_id_hash = 0;
+        }
+        if self.takes(Class::Command) {
+            session.arguments = own_arguments(&session.arguments);
+        }
+        session.target = self.target(&session.target);
+        if self.takes(Class::User) {
+            // their numbers are what is left to print
+            session.users.clear();
+        }
+        if self.takes(Class::Path) {
+            session.cgroups.iter_mut().for_each(|(id, path)| *path = numbered(*id));
+        }
+        session.redacted.extend(Class::ALL.into_iter().filter(|class| self.takes(*class)));
+        session.redacted.sort_unstable();
+        session.redacted.dedup();
+    }
+
+    /// What was recorded, in words: reports read the numbers in it.
+    fn target(&self, target: &str) -> String {
+        for head in ["command ", "system-wide during "] {
+            if target.starts_with(head) {
+                return if self.takes(Class::Command) { format!("{head}{WORD}") } else { target.to_owned() };
+            }
+        }
+        let mut parts = Vec::new();
+        let mut rest = target;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_once(", ").unwrap_or((rest, ""));
+            let (kind, value) = part.split_once(' ').unwrap_or((part, ""));
+            let numbers = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
+            match kind {
+                "pid" | "tid" | "uid" if numbers => parts.push(part.to_owned()),
+                "system-wide" if value.is_empty() => parts.push(part.to_owned()),
+                // a name may hold a comma, so nothing behind it can be told from it
+                "comm" if !self.takes(Class::Comm) && !rest.contains(", cgroup ") => {
+                    parts.push(rest.to_owned());
+                    break;
+                }
+                "comm" => {
+                    parts.push(format!("comm {WORD}"));
+                    break;
+                }
+                "cgroup" if !self.takes(Class::Path) => {
+                    parts.push(rest.to_owned());
+                    break;
+                }
+                "cgroup" => {
+                    parts.push(format!("cgroup {WORD}"));
+                    break;
+                }
+                _ if !self.takes(Class::Command) => {
+                    parts.push(rest.to_owned());
+                    break;
+                }
+                _ => {
+                    parts.push(WORD.to_owned());
+                    break;
+                }
+            }
+            rest = after;
+        }
+        parts.join(", ")
+    }
+
+    /// A task.
+    pub fn task(&self, task: &mut Task) {
+        self.bytes(Class::Comm, &mut task.comm);
+        self.bytes(Class::Path, &mut task.exe);
+    }
+
+    /// Names of descriptors, and the columns that point to them. What the kernel names by number (`socket:[17]`) is no path.
+    pub(crate) fn fd_names(&self, names: &mut Vec<Vec<u8>>, columns: [&mut Vec<u32>; 2]) {
+        if !self.takes(Class::Path) {
+            return;
+        }
+        let mut kept: Vec<Vec<u8>> = Vec::new();
+        let mut taken = None;
+        let mut keep = |name: Vec<u8>| {
+            kept.push(name);
+            kept.len() as u32 - 1 + FD_FIRST
+        };
+        // all that are taken out become one: the tape does not say any more which are equal
+        let number = |name: Vec<u8>| {
+            if name.is_empty() || is_kernels(&name) {
+                keep(name)
+            } else {
+                *taken.get_or_insert_with(|| keep(PLACEHOLDER.to_vec()))
+            }
+        };
+        let numbers: Vec<u32> = names.drain(..).map(number).collect();
+        for fd in columns.into_iter().flatten() {
+            if let Some(number) = fd.checked_sub(FD_FIRST).and_then(|i| numbers.get(i as usize)) {
+                *fd = *number;
+            }
+        }
+        *names = kept;
+    }
+
+    /// Captured memory of `call`; `arg` as in [`Captured`](crate::model::Captured).
+    pub fn captured(&self, call: Call, arg: u8, bytes: &mut Vec<u8>, status: &mut ByteStatus, full: &mut u64) {
+        if let Some(class) = (self.classify)(call, arg & !8, bytes) {
+            // the field they are all in is of class string
+            let class = if self.takes(Class::String) && class == Class::Command { Class::String } else { class };
+            self.value(class, bytes, status, full);
+        }
+    }
+
+    /// An event of process life.
+    pub fn process(&self, event: &mut ProcessEvent) {
+        self.bytes(Class::Path, &mut event.path);
+        if !event.argv.is_empty() {
+            self.value(Class::Command, &mut event.argv, &mut event.argv_status, &mut event.argv_full);
+        }
+        self.bytes(Class::Comm, &mut event.comm);
+    }
+
+    /// A signal.
+    pub fn signal(&self, signal: &mut SignalEvent) {
+        if !is_kernels(&signal.call_path) {
+            self.bytes(Class::Path, &mut signal.call_path);
+        }
+        if !signal.argv.is_empty() {
+            self.value(Class::Command, &mut signal.argv, &mut signal.argv_status, &mut signal.argv_full);
+        }
+        for ancestor in signal.sender_ancestors.iter_mut().chain(&mut signal.target_ancestors) {
+            self.bytes(Class::Comm, &mut ancestor.comm);
+        }
+    }
+
+    /// A socket's change of state.
+    pub fn net(&self, net: &mut NetState) {
+        self.bytes(Class::Address, &mut net.saddr);
+        self.bytes(Class::Address, &mut net.daddr);
+        if self.takes(Class::Address) {
+            (net.sport, net.dport) = (0, 0);
+        }
+    }
+
+    /// Where code is mapped from. A build id stays: it says which program it is, to who has the program.
+    pub fn mapping(&self, mapping: &mut Mapping) {
+        let made_up = mapping.path == b"[kernel]" || mapping.path == b"[vdso]";
+        if !self.takes(Class::Path) || mapping.path.is_empty() || made_up || is_placeholder(&mapping.path) {
+            return;
+        }
+        if !mapping.build_id.is_empty() {
+            mapping.path = PLACEHOLDER.to_vec();
+            return;
+        }
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = match files.get(mapping) {
+            Some(&number) => Some(number),
+            None if files.len() < MOST_FILES => {
+                let number = files.len() + 1;
+                files.insert(mapping.clone(), number);
+                Some(number)
+            }
+            None => None,
+        };
+        mapping.path = number.map_or_else(|| PLACEHOLDER.to_vec(), |number| numbered(number as u64));
+    }
+
+    /// Names of functions stay, but those that a JIT compiler wrote: they are strings of the program, often with paths in them.
+    pub fn symbols(&self, symbols: &mut Symbols) {
+        symbols.mappings.iter_mut().for_each(|mapping| self.mapping(mapping));
+        symbols.failures.iter_mut().for_each(|(_, why)| self.text(Class::Path, why));
+        let mappings = &symbols.mappings;
+        if self.takes(Class::Path) {
+            // files that have no number any more cannot be told apart
+            symbols.symbols.retain(|symbol| {
+                let mapping = mappings.get(symbol.mapping as usize);
+                mapping.is_none_or(|m| !m.build_id.is_empty() || m.path != PLACEHOLDER)
+            });
+        }
+        for symbol in &mut symbols.symbols {
+            let jit = mappings.get(symbol.mapping as usize).is_some_and(|mapping| mapping.kind == MappingKind::Jit);
+            for function in &mut symbol.functions {
+                self.bytes(Class::Path, &mut function.file);
+                if jit {
+                    let class = if function.name.contains(&b'/') { Class::Path } else { Class::String };
+                    self.bytes(class, &mut function.name);
+                }
+            }
+        }
+    }
+
+    /// What is known at one instant.
+    pub fn checkpoint(&self, checkpoint: &mut Checkpoint) {
+        checkpoint.tasks.iter_mut().for_each(|task| self.task(task));
+        for table in &mut checkpoint.fd_tables {
+            self.bytes(Class::Path, &mut table.cwd);
+            for fd in table.fds.iter_mut().filter(|fd| !is_kernels(&fd.path)) {
+                self.bytes(Class::Path, &mut fd.path);
+            }
+        }
+        if self.takes(Class::Command) {
+            for command in checkpoint.commands.iter_mut().filter(|command| !command.argv.is_empty()) {
+                (command.argv, command.full) = (PLACEHOLDER.to_vec(), PLACEHOLDER.len() as u64);
+            }
+        }
+    }
+
+    /// A segment that is not encoded yet.
+    pub fn segment(&self, data: &mut SegmentData) {
+        data.tasks.iter_mut().for_each(|task| self.task(task));
+        self.fd_names(&mut data.fd_names, [&mut data.fd, &mut data.fd2]);
+        let mut bytes = Vec::new();
+        for value in &mut data.values {
+            let mut own = data.bytes.get(value.at..value.at + value.len).unwrap_or_default().to_vec();
+            let call = data.call.get(value.row as usize).and_then(|&call| data.calls.get(call as usize));
+            self.captured(call.copied().unwrap_or_default(), value.arg, &mut own, &mut value.status, &mut value.full);
+            (value.at, value.len) = (bytes.len(), own.len());
+            bytes.extend_from_slice(&own);
+        }
+        data.bytes = bytes;
+        data.processes.iter_mut().for_each(|event| self.process(event));
+        data.signals.iter_mut().for_each(|signal| self.signal(signal));
+        data.nets.iter_mut().for_each(|net| self.net(net));
+        data.stacks.mappings.iter_mut().for_each(|mapping| self.mapping(mapping));
+    }
+}
+
+fn numbered(number: u64) -> Vec<u8> {
+    format!("<redacted {number}>").into_bytes()
+}
+
+/// Whether it was taken out before.
+fn is_placeholder(bytes: &[u8]) -> bool {
+    let number = bytes.strip_prefix(b"<redacted ").and_then(|rest| rest.strip_suffix(b">"));
+    bytes == PLACEHOLDER || number.is_some_and(|n| (1..=20).contains(&n.len()) && n.iter().all(u8::is_ascii_digit))
+}
+
+/// Whether the kernel made this name of a descriptor: `pipe:[17]`, `socket:[17]`, `anon_inode:[eventfd]`. Paths begin with `/`.
+fn is_kernels(name: &[u8]) -> bool {
+    let numbered = |prefix: &[u8]| {
+        let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(b"]"));
+        number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    };
+    numbered(b"pipe:[") || numbered(b"socket:[") || (name.starts_with(b"anon_inode:") && !name.contains(&b'/'))
+}
+
+/// `record`'s own command line: which options there were, because reports ask that, without their values.
+fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut kept = Vec::new();
+    for argument in arguments {
+        let name = match argument.as_slice() {
+            [b'-', b'-', rest @ ..] if !rest.is_empty() => {
+                let end = argument.iter().position(|&byte| byte == b'=').unwrap_or(argument.len());
+                let plain = argument[..end].iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-') && end <= 24;
+                plain.then(|| &argument[..end + usize::from(end < argument.len())])
+            }
+            [b'-', letter, ..] if letter.is_ascii_alphabetic() => Some(&argument[..2]),
+            _ => None,
+        };
+        match name {
+            Some(name) if name.len() == argument.len() => kept.push(name.to_vec()),
+            Some(name) => kept.push([name, PLACEHOLDER].concat()),
+            // values, the command behind `--`, and record's own path
+            None if kept.last().is_some_and(|last| last == PLACEHOLDER) => {}
+            None => kept.push(PLACEHOLDER.to_vec()),
+        }
+        if argument == b"--" {
+            break;
+        }
+    }
+    kept
+}
