@@ -29,6 +29,12 @@ struct Open {
 impl Tracker {
     /// Takes the next change, in order of time; `task` is who ran then. Gives the connection that it ends.
     pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
+        // it was closed unseen, and its number is used again
+        if event.old_state == state::CLOSE
+            && let Some(Open { remote: Some(remote), .. }) = self.open.remove(&event.socket)
+        {
+            self.forget(remote, event.socket);
+        }
         let by_remote = &mut self.by_remote;
         let open = self.open.entry(event.socket).or_insert_with(|| {
             let mut open = begin(event, task);
