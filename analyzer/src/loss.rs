@@ -270,7 +270,7 @@ pub fn remedy(cause: GapCause) -> &'static str {
         GapCause::OwnTraffic => "nothing is missing; left out so that recording does not record itself",
         GapCause::Damaged | GapCause::DetailDamaged => "look for an undamaged copy of the tape",
         GapCause::Filtered => {
-            "nothing is missing from --summary; leave out --duration and --failure to store every call"
+            "nothing is missing from --summary; leave out --duration, --slow, --failure, --errno to store every call"
         }
     }
 }

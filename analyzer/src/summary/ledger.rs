@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
+use systape_format::model::{CPU_NONE, Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::collect::{GroupKey, Sums, group_key};
@@ -61,6 +61,8 @@ pub enum Doubt {
     Duration,
     /// Their process is not known.
     Process,
+    /// `-C`: their CPU is not known.
+    Cpu,
 }
 
 impl Doubt {
@@ -71,6 +73,7 @@ impl Doubt {
             Self::Time => "whether inside --time is not known",
             Self::Duration => "whether longer than --duration is not known",
             Self::Process => "by which processes is not known",
+            Self::Cpu => "on which CPUs is not known",
         }
     }
 }
@@ -203,7 +206,8 @@ impl Counted {
         judge: Judge<'_>,
         (rank, window_end): ((u32, u32), u64),
     ) {
-        let told = Told { calls: row.count, first: row.first, last: row.last, cpu: Some(row.cpu) };
+        let cpu = Some(row.cpu).filter(|cpu| *cpu != CPU_NONE);
+        let told = Told { calls: row.count, first: row.first, last: row.last, cpu };
         self.told.entry(row.reason).or_default().merge(told);
         let moved = |task| judge.threads.is_none_or(|threads| threads.moved(task, row.first, window_end));
         let (group, apart) = match (judge.mode, task) {
@@ -256,13 +260,16 @@ impl Counted {
 
 impl Judge<'_> {
     fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
-        let scope = self.scope;
-        let filters = scope.filters();
-        let cpu = filters.cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&row.cpu).is_ok());
-        if !cpu || (filters.failure && !failed(row.state, row.errno)) {
+        let filters = self.scope.filters();
+        if filters.failure && !failed(row.state, row.errno) {
             return Passes::No;
         }
-        let parts = [self.whose(row, task, window_end), self.duration(row), self.time(row)];
+        let cpu = match &filters.cpus {
+            Some(_) if row.cpu == CPU_NONE => Passes::Maybe(Doubt::Cpu),
+            Some(cpus) if cpus.binary_search(&row.cpu).is_err() => Passes::No,
+            _ => Passes::Yes,
+        };
+        let parts = [self.whose(row, task, window_end), cpu, self.duration(row), self.time(row)];
         let doubt = parts.into_iter().find(|part| matches!(part, Passes::Maybe(_)));
         if parts.contains(&Passes::No) { Passes::No } else { doubt.unwrap_or(Passes::Yes) }
     }

@@ -160,9 +160,17 @@ pub fn tape(path: &Path, lost: bool) {
 
 /// Writes it with these gaps.
 pub fn tape_with(path: &Path, gaps: &[Gap]) {
+    tape_and(path, gaps, |_| {});
+}
+
+/// Writes it with these gaps, and more in its second segment.
+pub fn tape_and(path: &Path, gaps: &[Gap], more: impl FnOnce(&mut SegmentBuilder)) {
     let mut tape = Tape::create_at(path, &system_wide(), &start());
     let [one, two] = rows();
     tape.segment_with(1_000, &one, &[], |builder| first(&mut Sched(builder)));
-    tape.segment_with(LENGTH, &two, gaps, |builder| second(&mut Sched(builder)));
+    tape.segment_with(LENGTH, &two, gaps, |builder| {
+        second(&mut Sched(builder));
+        more(builder);
+    });
     tape.finish();
 }

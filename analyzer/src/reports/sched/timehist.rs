@@ -53,10 +53,12 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     if let Some(error) = sink.error {
         return Err(error.into());
     }
-    let (mut out, gaps) = (sink.out, sink.gaps);
-    if context.config.format != Format::Csv {
-        for gap in gaps {
-            writeln!(out, "{}", loss::gap_text(&gap, session))?;
+    let (mut out, gaps, json) = (sink.out, sink.gaps, sink.json);
+    for gap in gaps {
+        match context.config.format {
+            Format::Text => writeln!(out, "{}", loss::gap_text(&gap, session))?,
+            Format::Json => out.write_all(&json.gap(&gap))?,
+            Format::Csv => {}
         }
     }
     out.flush()?;
