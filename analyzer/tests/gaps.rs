@@ -187,6 +187,21 @@ fn lost_stacks_touch_graphs_alone() {
 }
 
 #[test]
+fn a_graph_of_calls_says_that_some_were_only_counted() {
+    let place = Place::new();
+    let session = systape_format::model::Session { call_filters: vec![b"--failure".to_vec()], ..stacks::of_tape() };
+    stacks::write_with(&place.path("stacks.tape"), 1, &session, &[]);
+    let got = place.analyze("callgraph --of syscall --fail-on-loss stacks.tape");
+    assert_eq!((got.status, got.err.as_str()), (0, ""));
+    let note = "# record stored only some calls (--failure): the others have no stack and are not in it\n";
+    assert!(got.out.contains(note) && got.out.contains("# Total (100%): at least "), "{}", got.out);
+    let rows = place.analyze("callgraph --of syscall --format json stacks.tape");
+    assert!(rows.json().iter().all(|row| row["complete"] == false) && rows.err.contains("stored only some"));
+    let cpu = place.analyze("callgraph --of cpu stacks.tape");
+    assert!(!cpu.out.contains("only some"), "samples are all there: {}", cpu.out);
+}
+
+#[test]
 fn every_cause_has_a_remedy_in_the_manual() {
     let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading-reports.md");
     let manual = std::fs::read_to_string(manual).unwrap();

@@ -212,6 +212,19 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_was_closed_unseen_begins_anew() {
+        let task = |pid| Task { pid, ..Task::default() };
+        let change = |ts, old_state, new_state| NetState { ts, socket: 1, old_state, new_state, ..NetState::default() };
+        let mut tracker = Tracker::default();
+        assert!(tracker.change(&change(10, 7, 2), Some(&task(7))).is_none());
+        // its end and the number's next use are in a gap
+        assert!(tracker.change(&change(50, 7, 2), Some(&task(8))).is_none());
+        let ended = tracker.change(&change(60, 2, 7), None).expect("a connection");
+        assert_eq!((ended.start, ended.task.map(|task| task.pid)), (Some(50), Some(8)));
+        assert!(tracker.finish().is_empty());
+    }
+
+    #[test]
     fn addresses_are_those_of_its_life() {
         let (ended, _) = play(&[7, 2, 1, 4, 5, 7]);
         let c = &ended[0];
