@@ -29,6 +29,25 @@ pub const MAX_RINGS: u32 = 64;
 pub const SLOTS: u32 = 256;
 /// Longest string the programs can keep.
 pub const STRING_MAX: u32 = 4096;
+/// Buckets of a ledger entry's sizes.
+pub const LEDGER_SIZES: usize = 64;
+/// `CallDesc::min_dur` of a call that is counted and never stored.
+pub const LEDGER_ONLY: u64 = u64::MAX;
+/// Outcomes a coarse sum tells apart: ok, error, incomplete, and one that does not occur.
+pub const COARSE_OUTCOMES: u32 = 4;
+/// Coarse sums of a lane.
+pub const COARSE_PER_LANE: u32 = 2 * 2 * COARSE_OUTCOMES * SC_MAX;
+
+/// Indices into ledger_words (maps.bpf.h); those of table 1 follow those of table 0.
+pub mod ledger_word {
+    /// Which table is written.
+    pub const EPOCH: u32 = 0;
+    /// Entries in use.
+    pub const USED: u32 = 1;
+    /// Calls in the coarse sums.
+    pub const COARSE: u32 = 3;
+}
+
 /// Highest CPU number of `-C`.
 pub const MAX_CPUS: u32 = 4096;
 
@@ -135,11 +154,15 @@ pub enum Drop {
     Stack = 14,
     /// The same, of a CPU sample.
     Sample = 15,
+    /// Bulk ring: the process had filled its share. Counted in the ledger.
+    Share = 16,
+    /// A call that is not in the ledger either.
+    Uncounted = 17,
 }
 
 impl Drop {
     /// All causes, in map order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Bulk,
         Self::State,
         Self::Process,
@@ -156,5 +179,7 @@ impl Drop {
         Self::Uring,
         Self::Stack,
         Self::Sample,
+        Self::Share,
+        Self::Uncounted,
     ];
 }

@@ -7,12 +7,38 @@ use std::mem::size_of;
 use crate::skeleton::types;
 
 pub use types::{
-    drop_count as DropCount, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block,
-    wire_capture as Capture, wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork,
-    wire_hdr as Header, wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap,
-    wire_stack as Stack, wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring,
-    wire_wakeup as Wakeup, wire_who as Who,
+    drop_count as DropCount, ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc,
+    wire_ancestor as Ancestor, wire_block as Block, wire_capture as Capture, wire_closing as Closing,
+    wire_exec as Exec, wire_exit as Exit, wire_fork as Fork, wire_hdr as Header, wire_ident as Ident, wire_net as Net,
+    wire_signal as Signal, wire_snap as Snap, wire_stack as Stack, wire_switch as Switch, wire_syscall as Syscall,
+    wire_task as Task, wire_uring as Uring, wire_wakeup as Wakeup, wire_who as Who,
 };
+
+/// What the kernel side counted of one key; a lock cannot be among the skeleton's types.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct LedgerSum {
+    /// Of the kernel's own.
+    pub lock: u32,
+    /// 0.
+    pub pad: u32,
+    /// Calls and times.
+    pub n: LedgerCounts,
+    /// Calls by the power of two below their duration.
+    pub sizes: [u32; crate::LEDGER_SIZES],
+}
+
+/// The same without sizes, of a call on a CPU.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CoarseSum {
+    /// Of the kernel's own.
+    pub lock: u32,
+    /// 0.
+    pub pad: u32,
+    /// Calls and times.
+    pub n: LedgerCounts,
+}
 
 /// `Capture::arg` of the name of a returned fd, the first of a pair, or the cwd.
 pub const CAPTURE_NAME0: u8 = 8;
@@ -26,6 +52,10 @@ pub const SNAP_IDLE: u8 = 3;
 pub const SNAP_ASK: u8 = 2;
 /// `hdr.flags` of a syscall the user did not select.
 pub const UNSELECTED: u16 = 1;
+/// `hdr.flags` of a syscall that is kept for fd tracking and counted in the ledger.
+pub const IN_LEDGER: u16 = 2;
+/// `hdr.flags` of a syscall that ended after the window and is to be counted, unless it was counted as in flight.
+pub const FILTERED: u16 = 4;
 /// `hdr.flags` of a [`Task`] record: its comm changed.
 pub const TASK_RENAME: u16 = 2;
 /// `hdr.flags` of a [`Task`] record: its uid changed.
@@ -95,7 +125,10 @@ const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Stack>() == 224);
-const _: () = assert!(size_of::<CallDesc>() == 16);
+const _: () = assert!(size_of::<CallDesc>() == 24);
+const _: () = assert!(size_of::<LedgerKey>() == 40);
+const _: () = assert!(size_of::<LedgerSum>() == 312);
+const _: () = assert!(size_of::<CoarseSum>() == 56);
 const _: () = assert!(size_of::<DropCount>() == 24);
 
 /// A record of a ring.

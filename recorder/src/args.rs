@@ -64,6 +64,26 @@ pub struct Args {
     #[arg(short = 'e', long = "event", alias = "expr", value_name = "EXPR", allow_hyphen_values = true)]
     pub events: Vec<String>,
 
+    /// Store only calls that take longer than this (milliseconds, or with a unit); the others are counted, sums stay exact
+    #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
+    pub duration: Option<Duration>,
+
+    /// Thresholds of some calls, e.g. read=5ms,fsync=20ms; without --duration all others are only counted
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
+    pub slow: Vec<String>,
+
+    /// Store only calls that fail; the others are counted
+    #[arg(long, alias = "failed", help_heading = "Counting instead of storing")]
+    pub failure: bool,
+
+    /// Store only calls that fail with one of these errors, e.g. ENOENT,EACCES
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
+    pub errno: Vec<String>,
+
+    /// For tests: see systape_recorder::forced
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide = true)]
+    pub force: Vec<String>,
+
     /// Stacks by frame pointers: the same as --call-graph fp
     #[arg(short = 'g', help_heading = "Stacks")]
     pub frame_pointers: bool,

@@ -1,12 +1,15 @@
 //! The tables the BPF programs look calls up in: what to copy, what to keep under any filter.
 
+use crate::filter::CallFilter;
 use systape_abi::{Abi, ArgKind, Effect, Selection, SyscallDesc, describe};
 use systape_bpf::wire::CallDesc;
 use systape_bpf::{SC_MAX, call_flags as flag, capture_kind as cap, condition};
 
 /// One entry per number below [`SC_MAX`]; the last serves every number beyond.
-pub fn table(abi: Abi, selection: &Selection) -> Vec<CallDesc> {
-    (0..SC_MAX).map(|nr| entry(describe(abi, nr), selection.contains(abi, nr))).collect()
+pub fn table(abi: Abi, selection: &Selection, filter: &CallFilter) -> Vec<CallDesc> {
+    let one =
+        |nr| CallDesc { min_dur: filter.min_dur(abi, nr), ..entry(describe(abi, nr), selection.contains(abi, nr)) };
+    (0..SC_MAX).map(one).collect()
 }
 
 fn entry(desc: Option<&SyscallDesc>, selected: bool) -> CallDesc {
@@ -69,7 +72,7 @@ mod tests {
     fn get(name: &str, selection: &[&str]) -> CallDesc {
         let selection = Selection::parse(selection).unwrap();
         let nr = systape_abi::number(Abi::X86_64, name).unwrap();
-        table(Abi::X86_64, &selection)[nr as usize]
+        table(Abi::X86_64, &selection, &CallFilter::default())[nr as usize]
     }
 
     #[test]
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn numbers_beyond_the_tables_are_recorded() {
-        let last = table(Abi::X86_64, &Selection::all())[SC_MAX as usize - 1];
+        let last = table(Abi::X86_64, &Selection::all(), &CallFilter::default())[SC_MAX as usize - 1];
         assert_eq!((last.flags, last.args), (flag::SELECTED, 6));
     }
 }

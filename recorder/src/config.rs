@@ -13,6 +13,8 @@ use systape_format::model::{Family, StackSettings};
 
 use crate::args::{Args, parse_size};
 use crate::families::Families;
+use crate::filter::CallFilter;
+use crate::forced::Forced;
 use crate::stacks;
 
 const MAX_RING: u64 = 1 << 30;
@@ -64,6 +66,10 @@ pub struct Config {
     pub keep_stack_bytes: bool,
     /// Calls to record.
     pub selection: Selection,
+    /// Which of them are stored.
+    pub filter: CallFilter,
+    /// Room in the kernel that tests make small.
+    pub forced: Forced,
     /// The -e expressions as typed.
     pub selection_text: Vec<String>,
     /// Follow children.
@@ -113,6 +119,7 @@ impl Config {
             bail!("-G knows a task's cgroup from its syscalls: add the family syscall");
         }
         let stacks = stacks::options::parse(&args, &families)?;
+        let filter = CallFilter::new(&args)?;
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
             && (name.is_empty() || name.len() > 15)
@@ -120,6 +127,8 @@ impl Config {
             bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
         }
         Ok(Self {
+            filter,
+            forced: Forced::parse(&args.force)?,
             stacks,
             symbols: !args.no_symbols,
             keep_stack_bytes: args.keep_stack_bytes,

@@ -66,6 +66,17 @@ pub struct Control {
     pub lost: AtomicU64,
 }
 
+/// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Calls.
+    pub calls: u64,
+    /// ns of all.
+    pub sum: u64,
+    /// By powers of two.
+    pub sizes: Vec<u64>,
+}
+
 /// Reads the rings until told to stop, then closes the window and reads the rest. The programs are detached at the end.
 ///
 /// # Errors
@@ -75,7 +86,7 @@ pub fn run(
     control: &Control,
     out: &Sender<Drained>,
     unwinding: Option<Sender<Raw>>,
-) -> Result<()> {
+) -> Result<Option<Checked>> {
     let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
     let pass_bytes = Cell::new(0u64);
     let feed = unwinding.map(|out| RefCell::new(Feed::new(out)));
@@ -115,6 +126,7 @@ pub fn run(
         let started = clock::monotonic();
         // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
         rings.consume().context("cannot read the rings")?;
+        programs.looked();
         let rest = std::mem::take(&mut *batch.borrow_mut());
         if !rest.is_empty() && out.send(Drained::Batch(rest)).is_err() {
             return Ok(None);
@@ -146,7 +158,7 @@ pub fn run(
     };
 
     while !control.stop.load(Ordering::Acquire) {
-        let Some(read) = pass(&mut programs, SLACK_NS)? else { return Ok(()) };
+        let Some(read) = pass(&mut programs, SLACK_NS)? else { return Ok(None) };
         thread::sleep(if read > programs.ring_bytes() / 64 { BUSY } else { IDLE });
     }
     programs.close_window();
@@ -155,17 +167,17 @@ pub fn run(
     // Programs that had passed the window check when it closed need a moment to send.
     for _ in 0..3 {
         if pass(&mut programs, SLACK_NS)?.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         thread::sleep(Duration::from_millis(2));
     }
     if out.send(Drained::Closed { ts, snaps }).is_err() {
-        return Ok(());
+        return Ok(None);
     }
     // The last two halves of the drop counters, and all records whatever their time.
     pass(&mut programs, SLACK_NS)?;
     pass(&mut programs, 0)?;
-    Ok(())
+    Ok(programs.checked())
 }
 
 /// This thread runs rarely and shortly, but when it is late events are lost: it goes first where that is allowed.

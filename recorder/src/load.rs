@@ -13,12 +13,16 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, DropCount, Snap};
-use systape_bpf::{Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire};
+use systape_bpf::{
+    COARSE_PER_LANE, Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire,
+};
 use systape_format::model::StackMode;
 
 use crate::calls;
 use crate::config::Config;
+use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
+use crate::ledger::Tables;
 use crate::skips::Skips;
 use crate::{entries, sampler, stacks};
 
@@ -28,6 +32,13 @@ const PROCESS_RING: u32 = 4 << 20;
 /// Each bulk ring without -m, and all of them together when the machine has many CPUs.
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
+
+/// Keys of a table of the ledger: 6.5 MB.
+const LEDGER_KEYS: u32 = 16384;
+/// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
+const SHARE: u64 = 8;
+/// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
+const MOST_LANES: u32 = 16;
 
 /// The ring of stacks for each CPU, by what a stack is: some 20 addresses, or kilobytes of memory.
 const STACK_RING_ADDRESSES: u32 = 4 << 20;
@@ -50,6 +61,7 @@ pub struct Programs {
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
     stacks: bool,
+    more_skips: u64,
     ring_bytes: u64,
     epoch: u32,
     /// What the kernel lacks.
@@ -78,7 +90,8 @@ impl Programs {
     /// Loads the programs for `config` and attaches them; the window stays closed.
     pub fn load(config: &Config) -> Result<Self> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
-        let first = match Self::try_load(config, true) {
+        let storage = config.forced.task_states.is_none();
+        let first = match Self::try_load(config, storage) {
             Ok(programs) => return Ok(programs),
             Err(e) => e,
         };
@@ -99,10 +112,10 @@ impl Programs {
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
+        let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs =
-            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, ring_bytes: 0, epoch: 0, notes };
-        let suitable = BULK_RING.min(BULK_BUDGET / rings);
-        programs.make_rings(rings, config.ring_bytes.unwrap_or(suitable))?;
+            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, more_skips, ring_bytes: 0, epoch: 0, notes };
+        programs.make_rings(rings, bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
         if config.stacks.frequency > 0 {
@@ -124,7 +137,9 @@ impl Programs {
             self.skel.maps.bulk_rings.update(&index.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
             self.bulk.push(ring);
         }
-        self.ring_bytes = u64::from(rings) * u64::from(bytes) + u64::from(STATE_RING) + u64::from(PROCESS_RING);
+        let (state, process) = (&self.skel.maps.state_ring, &self.skel.maps.process_ring);
+        self.ring_bytes = u64::from(rings) * u64::from(bytes);
+        self.ring_bytes += u64::from(state.max_entries()) + u64::from(process.max_entries());
         if self.stacks {
             self.ring_bytes += u64::from(self.skel.maps.stack_ring.max_entries());
         }
@@ -140,7 +155,7 @@ impl Programs {
             maps.free_stack_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_stack_slots")?;
         }
         for (map, abi) in [(&maps.calls_64, Abi::X86_64), (&maps.calls_32, Abi::I386)] {
-            for (nr, desc) in calls::table(abi, &config.selection).iter().enumerate() {
+            for (nr, desc) in calls::table(abi, &config.selection, &config.filter).iter().enumerate() {
                 map.update(&(nr as u32).to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
             }
         }
@@ -193,6 +208,36 @@ impl Programs {
         self.stacks.then_some(&self.skel.maps.stack_ring as &dyn MapCore)
     }
 
+    /// What the BPF side counted is read by this.
+    pub fn ledger(&self) -> Result<Tables> {
+        let maps = &self.skel.maps;
+        let sums = [MapHandle::try_from(&maps.ledger_a)?, MapHandle::try_from(&maps.ledger_b)?];
+        let coarse = [MapHandle::try_from(&maps.coarse_a)?, MapHandle::try_from(&maps.coarse_b)?];
+        let (words, rings) = (MapHandle::try_from(&maps.ledger_words)?, MapHandle::try_from(&maps.bulk_rings)?);
+        let ring = MapHandle::try_from(self.bulk.first().context("there are no rings")?)?;
+        let lane_per_cpu = lanes(ring_count()?) as usize >= libbpf_rs::num_possible_cpus()?;
+        Ok(Tables::new(sums, coarse, words, rings, ring, lane_per_cpu))
+    }
+
+    /// Whether the ledger is checked: then it is read back to back.
+    pub fn checks_ledger(&self) -> bool {
+        self.skel.maps.rodata_data.as_deref().is_some_and(|options| options.ledger_check)
+    }
+
+    /// The rings were looked at: every process has its share of them again.
+    pub fn looked(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in open_window.
+            unsafe { ptr::write_volatile(&raw mut bss.looks, bss.looks.wrapping_add(1)) };
+        }
+    }
+
+    /// With --force ledger-check: calls, their sum and sizes that the ledger must come to.
+    pub fn checked(&self) -> Option<Checked> {
+        let bss = self.skel.maps.bss_data.as_deref()?;
+        Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec() })
+    }
+
     /// Starts the recording; the time given is the first one events may have.
     fn open_window(&mut self) -> u64 {
         let now = crate::clock::monotonic();
@@ -243,7 +288,7 @@ impl Programs {
 
     /// Watches for runs that the kernel skips, from now on.
     pub fn skips(&self) -> Skips {
-        Skips::new(self.skel.object())
+        Skips::new(self.skel.object(), self.more_skips)
     }
 
     /// Something that walks tasks on its own, from any thread.
@@ -331,12 +376,22 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
         open.maps.zero_state.set_autocreate(false)?;
     } else {
         open.maps.task_states.set_autocreate(false)?;
+        if let Some(tasks) = config.forced.task_states {
+            open.maps.task_states_by_tid.set_max_entries(tasks)?;
+        }
     }
     if config.cgroup.is_none() {
         open.maps.target_cgroup.set_autocreate(false)?;
     }
-    open.maps.state_ring.set_max_entries(STATE_RING)?;
-    open.maps.process_ring.set_max_entries(PROCESS_RING)?;
+    let forced = &config.forced;
+    let state_ring = forced.state_ring.unwrap_or(STATE_RING);
+    open.maps.state_ring.set_max_entries(state_ring)?;
+    let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
+    open.maps.ledger_a.set_max_entries(keys)?;
+    open.maps.ledger_b.set_max_entries(keys)?;
+    open.maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
+    open.maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
+    open.maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
         let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
@@ -353,11 +408,24 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.stack_copy_limit = stacks.copy_limit;
     options.stacks_min_dur = stacks.min_dur;
     options.has_task_storage = task_storage;
+    // 5.10 has neither
+    options.has_lock = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
     options.own_tgid = std::process::id();
     options.string_limit = config.string_limit;
     options.ring_mask = rings - 1;
+    let bulk = u64::from(bulk_ring(config, rings));
+    (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
+    (options.state_ring_bytes, options.state_share) = (state_ring.into(), u64::from(state_ring) / SHARE);
+    options.coarse_mask = lanes(rings) - 1;
+    options.ledger_check = forced.ledger_check;
+    options.filter_calls = config.filter.is_on();
+    options.only_failures = config.filter.failures;
+    if let Some(errnos) = &config.filter.errnos {
+        options.filter_errnos = true;
+        errnos.iter().for_each(|errno| options.wanted_errnos[usize::from(errno >> 6)] |= 1 << (errno & 63));
+    }
     if let Some(uid) = config.uid {
         options.filter_uid = true;
         options.target_uid = uid;
@@ -383,6 +451,16 @@ pub fn process_of(tid: u32) -> Option<u32> {
 fn ring_count() -> Result<u32> {
     let cpus = libbpf_rs::num_possible_cpus().context("cannot tell how many CPUs there are")? as u32;
     Ok(cpus.next_power_of_two().clamp(1, MAX_RINGS))
+}
+
+/// Bytes of each bulk ring.
+fn bulk_ring(config: &Config, rings: u32) -> u32 {
+    config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
+}
+
+/// Lanes of coarse sums: one per CPU up to a limit; a power of two.
+fn lanes(rings: u32) -> u32 {
+    rings.min(MOST_LANES)
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {

@@ -13,14 +13,17 @@ use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, 
 use systape_format::model::{End, Session};
 use systape_format::writer::Writer;
 
-use crate::drain::{self, Control};
+use crate::drain::{self, Checked, Control};
 use crate::encode::{Piece, Settings, Start};
+use crate::ledger;
 use crate::load::Programs;
 use crate::stacks::{self, NameWorker, feed};
 use crate::stage::{Encoded, Stage};
 
 /// Batches that may wait for the encoder (256 KiB each).
 const BATCHES: usize = 256;
+/// Windows of counted calls that may wait for the encoder.
+const WINDOWS: usize = 2;
 /// Pieces that may wait to be compressed.
 const PIECES: usize = 4;
 const ZSTD_LEVEL: i32 = 3;
@@ -74,7 +77,8 @@ pub struct Pipeline {
     pub control: Arc<Control>,
     /// Looks at the rest.
     pub progress: Arc<Progress>,
-    drain: JoinHandle<Result<()>>,
+    drain: JoinHandle<Result<Option<Checked>>>,
+    ledger: JoinHandle<Result<()>>,
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
     write: JoinHandle<Result<Writer<Sink>>>,
@@ -119,14 +123,25 @@ impl Pipeline {
                 tell = Some(tx);
             }
         }
+        let (counted_tx, counted_rx) = bounded(WINDOWS);
+        let drained = Arc::new(AtomicBool::new(false));
+        let ledger = {
+            let (tables, drained, always) = (programs.ledger()?, Arc::clone(&drained), programs.checks_ledger());
+            spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?
+        };
         let drain = {
             let control = Arc::clone(&control);
-            spawn("drain", move || drain::run(programs, &control, &batch_tx, raw_tx))?
+            spawn("drain", move || {
+                let result = drain::run(programs, &control, &batch_tx, raw_tx);
+                // no call is counted after the window was closed
+                drained.store(true, Ordering::Release);
+                result
+            })?
         };
         let encode = {
             let progress = Arc::clone(&progress);
             spawn("encode", move || {
-                Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx)
+                Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx, &counted_rx)
             })?
         };
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
@@ -140,7 +155,7 @@ impl Pipeline {
             let progress = Arc::clone(&progress);
             spawn("write", move || write(writer, &done_rx, &progress))?
         };
-        Ok(Self { control, progress, drain, encode, compress, write, unwind, names, start: start_tx })
+        Ok(Self { control, progress, drain, ledger, encode, compress, write, unwind, names, start: start_tx })
     }
 
     /// Hands over the state at the start; encoding begins with it.
@@ -155,7 +170,8 @@ impl Pipeline {
     pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64, Sink)> {
         self.control.stop.store(true, Ordering::Release);
         let drained = join(self.drain)?;
-        let encoded = join(self.encode)?;
+        let mut encoded = join(self.encode)?;
+        let counted = join(self.ledger)?;
         // it may hang in a file system that does not answer; the encoder has waited long enough
         self.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
         if let Err(e) = self.names.map(join).transpose().and_then(|done| done.transpose()) {
@@ -164,7 +180,8 @@ impl Pipeline {
         }
         let compressed: Vec<Result<()>> = self.compress.into_iter().map(join).collect::<Result<_>>()?;
         let writer = join(self.write)??;
-        drained?;
+        encoded.checked = drained?;
+        counted?;
         compressed.into_iter().collect::<Result<()>>()?;
         // the two blocks that finish() appends are not counted by the writer that is gone then
         let sink = writer.finish(&end(&encoded)).context("cannot write the end of the tape")?;

@@ -10,6 +10,7 @@ use systape_bpf::target_bits;
 use systape_format::model::{End, shell_status};
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
+use crate::drain::Checked;
 use crate::encode::{Settings, Start, TaskFilter};
 use crate::load::Programs;
 use crate::pipeline::{Pipeline, Sink};
@@ -93,6 +94,7 @@ pub fn record(config: &Config) -> Result<u8> {
     let started = Instant::now();
     let settings = Settings {
         selection: config.selection.clone(),
+        stores: config.filter.clone(),
         window_open: about.window_open,
         flush: config.flush,
         everyone: config.records_everything(),
@@ -120,6 +122,9 @@ pub fn record(config: &Config) -> Result<u8> {
                 file.sync_data().ok();
             }
             last_line(config, encoded, *bytes, started.elapsed());
+            if let Some(checked) = encoded.checked.as_ref().filter(|_| config.forced.ledger_check) {
+                checked_line(checked);
+            }
         }
         // the command is not to blame: it goes on, and its end is waited for as after --for
         Err(e) if child.is_some() => {
@@ -221,7 +226,14 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
     let lost: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
     let events = encoded.totals.sum();
     let plural = if events == 1 { "" } else { "s" };
-    let lost = if lost == 0 { "0 lost".into() } else { format!("{} LOST (see analyze info)", HumanCount(lost)) };
+    let mut lost = match lost - encoded.counted.min(lost) {
+        _ if lost == 0 => "0 lost".to_owned(),
+        0 => format!("{} syscalls not stored but counted (see analyze info)", HumanCount(lost)),
+        _ => format!("{} LOST (see analyze info)", HumanCount(lost)),
+    };
+    if encoded.filtered > 0 {
+        lost = format!("{} more only counted, {lost}", HumanCount(encoded.filtered));
+    }
     eprintln!(
         "record: {} event{plural}, {}, {:.2} s, {lost} -> {}",
         HumanCount(events),
@@ -229,6 +241,11 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
         took.as_secs_f64(),
         config.output.display()
     );
+}
+
+/// With --force ledger-check: what the ledger must come to, as JSON.
+fn checked_line(checked: &Checked) {
+    eprintln!("record: ledger {{\"calls\":{},\"sum\":{},\"sizes\":{:?}}}", checked.calls, checked.sum, checked.sizes);
 }
 
 /// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.

@@ -39,6 +39,7 @@ pub fn collect(config: &Config) -> Session {
         arguments: std::env::args_os().map(OsStringExt::into_vec).collect(),
         target: config.target_text(),
         selection: config.selection_text.iter().map(|s| s.clone().into_bytes()).collect(),
+        call_filters: config.filter.text.iter().map(|s| s.clone().into_bytes()).collect(),
         string_limit: config.string_limit,
         window_open: 0,
         syscalls,

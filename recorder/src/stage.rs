@@ -1,5 +1,6 @@
 //! The encoder's thread: feeds [`Encoder`] with what the drain sends, turns drop counters into gaps, begins chunks.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,11 +8,12 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, never, select};
 use systape_bpf::Drop;
 use systape_bpf::wire::Snap;
-use systape_format::model::{CPU_NONE, Family, GapCause};
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 
 use crate::clock;
-use crate::drain::Drained;
+use crate::drain::{Checked, Drained};
 use crate::encode::{Encoder, Piece, Settings, Start, Totals};
+use crate::ledger::Window;
 use crate::load::{DropDelta, Walker};
 use crate::pipeline::Progress;
 use crate::skips::Skipped;
@@ -38,6 +40,12 @@ pub struct Encoded {
     pub totals: Totals,
     /// Lost, by family.
     pub lost: Vec<(Family, u64)>,
+    /// How many of the lost are counted in the ledger.
+    pub counted: u64,
+    /// Calls that were counted because record was asked to.
+    pub filtered: u64,
+    /// With --force ledger-check: see there.
+    pub checked: Option<Checked>,
     /// Calls of the recorder itself.
     pub own_calls: u64,
     /// End of the recording.
@@ -58,6 +66,8 @@ pub struct Stage {
     /// Every event before this is here, and every stack before that.
     events_until: u64,
     stacks_until: u64,
+    /// Counted calls that wait for the events of their time.
+    windows: VecDeque<Window>,
 }
 
 impl Stage {
@@ -86,6 +96,7 @@ impl Stage {
             checkpoint_bytes: 0,
             events_until: 0,
             stacks_until: u64::MAX,
+            windows: VecDeque::new(),
         }
     }
 
@@ -96,6 +107,7 @@ impl Stage {
         start: &Receiver<Start>,
         drained: &Receiver<Drained>,
         stacks: Option<Receiver<Taken>>,
+        ledger: &Receiver<Window>,
     ) -> Encoded {
         let Ok(start) = start.recv() else { return self.encoded };
         let mut waiting = Some(start);
@@ -104,9 +116,17 @@ impl Stage {
         self.stacks_until = if stacks.is_some() { 0 } else { u64::MAX };
         let rest = stacks.clone();
         let mut stacks = stacks.unwrap_or_else(never);
+        let mut counted = ledger.clone();
         loop {
             let message = select! {
                 recv(drained) -> message => message,
+                recv(counted) -> window => {
+                    match window {
+                        Ok(window) => self.windows.push_back(window),
+                        Err(_) => counted = never(),
+                    }
+                    continue;
+                }
                 recv(stacks) -> taken => {
                     match taken {
                         Ok(taken) => {
@@ -159,12 +179,17 @@ impl Stage {
         for (drops, lost_state, skipped) in held {
             self.losses(&drops, &lost_state, &skipped);
         }
+        self.windows.extend(ledger);
         self.encoder.advance(u64::MAX);
+        while let Some(window) = self.windows.pop_front() {
+            self.encoder.counted(window);
+        }
         self.encoder.in_flight(&open_calls.unwrap_or_default());
         self.unexplained();
         self.encoder.close_segment(clock::monotonic());
         self.send();
         self.encoder.end_names();
+        self.encoded.filtered = self.encoder.filtered();
         self.encoded.totals = self.encoder.totals().clone();
         self.encoded
     }
@@ -172,6 +197,11 @@ impl Stage {
     fn pass(&mut self) {
         let watermark =
             self.events_until.min(self.stacks_until.max(self.events_until.saturating_sub(STACK_PATIENCE_NS)));
+        while let Some(window) = self.windows.pop_front_if(|window| window.until <= watermark) {
+            // the processes as they were then
+            self.encoder.advance(window.until);
+            self.encoder.counted(window);
+        }
         self.encoder.advance(watermark);
         let written = self.progress.bytes.load(Ordering::Relaxed);
         let in_chunk = written.saturating_sub(self.chunk_from);
@@ -210,20 +240,29 @@ impl Stage {
             if delta.is_loss() {
                 self.lost(family, count.count);
             }
-            self.encoder.gap(cause, family, delta.cpu, count.count, count.first, count.last, 0);
+            let (first, last) = (count.first, count.last);
+            let ledger = is_counted(delta.cause);
+            self.encoded.counted += if ledger { count.count } else { 0 };
+            let (cpu, count) = (delta.cpu, count.count);
+            self.encoder.gap(Gap { cause, family, cpu, count, first, last, pid: 0, ledger });
         }
         for &(pid, first) in lost_state {
             self.encoder.lost_state(pid, first);
         }
         for s in skipped {
             self.lost(s.family, s.count);
-            self.encoder.gap(GapCause::Skipped, s.family, CPU_NONE, s.count, s.first, s.last, 0);
+            self.missing(GapCause::Skipped, s.family, s.count, (s.first, s.last));
         }
+    }
+
+    /// Events that are missing, wherever they were.
+    fn missing(&mut self, cause: GapCause, family: Family, count: u64, (first, last): (u64, u64)) {
+        self.encoder.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
 
     fn given_up(&mut self, stacks: GivenUp) {
         self.lost(Family::Stack, stacks.count);
-        self.encoder.gap(GapCause::QueueFull, Family::Stack, CPU_NONE, stacks.count, stacks.first, stacks.last, 0);
+        self.missing(GapCause::QueueFull, Family::Stack, stacks.count, (stacks.first, stacks.last));
     }
 
     /// Stacks that are missing although nobody said so.
@@ -233,7 +272,7 @@ impl Stage {
         if count > 0 {
             self.lost(Family::Stack, count);
             let now = clock::monotonic();
-            self.encoder.gap(GapCause::Unexplained, Family::Stack, CPU_NONE, count, self.chunk_ts, now, 0);
+            self.missing(GapCause::Unexplained, Family::Stack, count, (self.chunk_ts, now));
         }
     }
 
@@ -263,6 +302,14 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::Uring => (GapCause::RingFull, Family::IoUring),
         Drop::Stack => (GapCause::RingFull, Family::Stack),
         Drop::Sample => (GapCause::RingFull, Family::Sample),
+        Drop::Share => (GapCause::OverShare, Family::Syscall),
+        Drop::Uncounted => (GapCause::RingFull, Family::Syscall),
         Drop::Own => return None,
     })
+}
+
+/// Whether what is lost for this cause is in the ledger. Of the state ring that is a call's record, or one of its enter,
+/// which is no call.
+fn is_counted(cause: Drop) -> bool {
+    matches!(cause, Drop::Bulk | Drop::State | Drop::Share)
 }

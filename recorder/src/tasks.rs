@@ -98,6 +98,10 @@ pub struct Tasks {
     dead: VecDeque<(u64, TaskId)>,
     last: Option<((u32, u64), TaskId)>,
     strangers: VecDeque<TaskId>,
+    /// What processes were before their execs, the earliest first: (time of the exec, the leader until then).
+    before_exec: FxHashMap<(u32, u64), Vec<(u64, Task)>>,
+    /// The execs in order of time.
+    execs: VecDeque<(u64, (u32, u64))>,
     next_utid: u32,
     next_upid: u32,
 }
@@ -296,8 +300,38 @@ impl Tasks {
         }
     }
 
-    /// Forgets tasks that have been dead for a while before `ts`.
+    /// The process whose leader is `id` becomes another program at `ts`.
+    pub fn will_exec(&mut self, id: TaskId, ts: u64) {
+        const MOST: usize = 1 << 16;
+        let task = self.get(id).task.clone();
+        let process = (task.pid, task.leader_start_ns);
+        self.before_exec.entry(process).or_default().push((ts, task));
+        self.execs.push_back((ts, process));
+        while self.execs.len() > MOST {
+            self.forget_exec();
+        }
+    }
+
+    /// The leader of a process as it was at `ts`, before an exec that came later; None when none did, or too long ago.
+    pub fn before_exec(&self, process: (u32, u64), ts: u64) -> Option<&Task> {
+        self.before_exec.get(&process)?.iter().find(|(exec, _)| ts < *exec).map(|(_, task)| task)
+    }
+
+    fn forget_exec(&mut self) {
+        let Some((_, process)) = self.execs.pop_front() else { return };
+        if let Some(images) = self.before_exec.get_mut(&process) {
+            images.remove(0);
+            if images.is_empty() {
+                self.before_exec.remove(&process);
+            }
+        }
+    }
+
+    /// Forgets tasks that have been dead, and programs that have been left, for a while before `ts`.
     pub fn sweep(&mut self, ts: u64) {
+        while self.execs.front().is_some_and(|(exec, _)| exec + KEEP_DEAD_NS < ts) {
+            self.forget_exec();
+        }
         while self.dead.front().is_some_and(|(died, _)| died + KEEP_DEAD_NS < ts) {
             let Some((_, id)) = self.dead.pop_front() else { return };
             if let Some(entry) = self.entries[id as usize].take() {

@@ -30,27 +30,6 @@ static __always_inline long send_bulk(void *rec, u64 len)
 	return bpf_ringbuf_output(ring, rec, len, BPF_RB_NO_WAKEUP);
 }
 
-/* The bulk of all records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
-static __always_inline void send_plain(const struct wire_syscall *rec)
-{
-	u32 index = rec->hdr.cpu & ring_mask;
-	void *ring = bpf_map_lookup_elem(&bulk_rings, &index);
-	void *to = ring ? bpf_ringbuf_reserve(ring, WIRE_PLAIN_SYSCALL, 0) : NULL;
-
-	if (!to) {
-		count_drop(DROP_BULK);
-		return;
-	}
-	__builtin_memcpy(to, rec, WIRE_PLAIN_SYSCALL);
-	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
-}
-
-static __always_inline void send_call(void *rec, u64 len)
-{
-	if (send_bulk(rec, len))
-		count_drop(DROP_BULK);
-}
-
 /* Of the other families; `cause` counts what does not fit. */
 static __always_inline void send_event(void *rec, u64 len, u32 cause)
 {
@@ -58,17 +37,42 @@ static __always_inline void send_event(void *rec, u64 len, u32 cause)
 		count_drop(cause);
 }
 
-/* Records that fd tracking needs have a ring of their own, so that no flood of reads can push them out. */
-static __always_inline void send_state(void *rec, u64 len, u32 pid)
+/*
+ * Whether a process has put so much into a ring since the recorder looked last
+ * that, with the ring half full, the rest is left to others. `use` tells the
+ * rings apart.
+ */
+static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u64 share, u64 bytes)
+{
+	u32 key = use * RING_USES + (pid & (RING_USES - 1));
+	struct ring_use *u = bpf_map_lookup_elem(&ring_uses, &key);
+
+	if (!u)
+		return false;
+	if (u->pid != pid || u->look != looks) {
+		u->pid = pid;
+		u->look = looks;
+		u->bytes = 0;
+	}
+	u->bytes += len + 8;
+	return u->bytes > share && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > bytes / 2;
+}
+#define USE_BULK 0
+#define USE_STATE 1
+
+/* Records that fd tracking needs have a ring of their own, so that no flood of reads can push them out. True: it was lost. */
+static __always_inline bool send_state(void *rec, u64 len, u32 pid)
 {
 	u64 now;
 
-	if (!bpf_ringbuf_output(&state_ring, rec, len, BPF_RB_NO_WAKEUP))
-		return;
+	if (!over_share(&state_ring, USE_STATE, pid, len, state_share, state_ring_bytes) &&
+	    !bpf_ringbuf_output(&state_ring, rec, len, BPF_RB_NO_WAKEUP))
+		return false;
 	count_drop(DROP_STATE);
 	now = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&lost_state_pids, &pid, &now, BPF_NOEXIST) && !bpf_map_lookup_elem(&lost_state_pids, &pid))
 		lost_state_unknown = now;
+	return true;
 }
 
 static __always_inline void send_process(void *rec, u64 len)

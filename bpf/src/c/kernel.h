@@ -45,6 +45,10 @@ enum {
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_RB_AVAIL_DATA = 0 };
+struct bpf_spin_lock {
+	u32 val;
+};
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -254,6 +258,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	u64 start_time;
+	u64 self_exec_id;
 	const struct cred *real_cred;
 	char comm[16];
 	struct fs_struct *fs;

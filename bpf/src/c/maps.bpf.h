@@ -5,6 +5,7 @@
 
 /* From the running kernel's BTF; the verifier removes what they switch off. */
 const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
+const volatile bool has_lock = true;	     /* bpf_spin_lock in tracing programs */
 
 const volatile bool has_switch_state = true;   /* sched_switch has prev_state, 5.18 */
 const volatile bool has_bio_queue_arg = false; /* block_bio_queue(q, bio), before 5.11 */
@@ -41,12 +42,30 @@ const volatile u8 stacks_user = 0; /* enum stack_user */
 const volatile u32 stack_copy_limit = 0;
 const volatile u64 stacks_min_dur = 0; /* of calls, ns */
 
+/* Calls that are stored; the rest is counted. */
+const volatile bool filter_calls = false;
+const volatile bool only_failures = false;
+const volatile bool filter_errnos = false;
+const volatile u64 wanted_errnos[64] = {}; /* a bit each */
+const volatile u32 coarse_mask = 0;	   /* lanes - 1 */
+const volatile bool ledger_check = false;  /* stored calls are counted as well */
+
+/* Bytes of a bulk ring, and of it of one process between two looks of the recorder; 0 = all. */
+const volatile u64 bulk_ring_bytes = 0;
+const volatile u64 bulk_share = 0;
+const volatile u64 state_ring_bytes = 0;
+const volatile u64 state_share = 0;
+
 #define WINDOW_CLOSED 0
 #define WINDOW_OPEN 1
 #define WINDOW_DRAINING 2 /* no new calls; open ones are still recorded */
 u32 window = WINDOW_CLOSED;
 u64 window_open_ts = 0;
 u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
+u64 looks = 0; /* of the recorder at the rings */
+u64 checked_calls = 0; /* with ledger_check: what the ledger must come to */
+u64 checked_sum = 0;
+u64 checked_sizes[LEDGER_SIZES] = {};
 
 #define STRING_MAX 4096
 #define INLINE_MAX 256
@@ -66,13 +85,15 @@ struct task_state {
 	u8 seen; /* something of it was seen since the recording began */
 	u8 in_cgroup; /* -G: it was in the cgroup when last asked */
 	u8 stack_due; /* sys_exit_stack is to take the stack of the call that just ended */
-	u8 pad[3];
+	u8 missed; /* enum ledger_reason of the call that just ended, or MISSED_STATE */
+	u8 pad[2];
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
-	u32 pad2;
+	u32 uid_before; /* of a call that may change it */
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };
+#define MISSED_STATE 9 /* the state ring was full: counted as lost there */
 #define MATCHED 1
 #define NOT_MATCHED 2
 #define STATE_ONLY 3 /* a thread beside a recorded one: only what changes their fds */
@@ -192,6 +213,61 @@ struct {
 	__type(key, u32);
 	__type(value, struct drop_count);
 } drops SEC(".maps");
+
+/* The ledger, an epoch each: user space turns to the other one, waits, and reads and empties the one that is left. */
+struct ledger_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct ledger_key);
+	__type(value, struct ledger_sum);
+};
+struct ledger_table ledger_a SEC(".maps");
+struct ledger_table ledger_b SEC(".maps");
+
+struct coarse_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct coarse_sum);
+};
+struct coarse_table coarse_a SEC(".maps");
+struct coarse_table coarse_b SEC(".maps");
+
+/* In a map rather than in .bss, so that a thread of user space can write it that has no mapping of .bss. */
+#define LEDGER_EPOCH 0	/* which table is written */
+#define LEDGER_USED 1	/* entries of table 0 and 1 in use */
+#define LEDGER_COARSE 3 /* calls in the coarse sums of table 0 and 1 */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 5);
+	__type(key, u32);
+	__type(value, u64);
+} ledger_words SEC(".maps");
+
+/* To insert: too big for the stack, and of a type without a lock, which may not be read. Never written. */
+struct zero_sum {
+	u64 words[sizeof(struct ledger_sum) / 8];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct zero_sum);
+} zero_ledger SEC(".maps");
+
+/* What a process put into this CPU's ring, and into the state ring, since the recorder looked last. Two whose pids fall together share an entry. */
+struct ring_use {
+	u64 look;
+	u32 pid;
+	u32 bytes;
+};
+#define RING_USES 64
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * RING_USES);
+	__type(key, u32);
+	__type(value, struct ring_use);
+} ring_uses SEC(".maps");
 
 /* Processes that lost a state record: pid -> time of the first loss. */
 struct {
@@ -323,6 +399,8 @@ struct {
 	struct wire_uring o;
 	struct wire_ancestor p;
 	struct wire_stack q;
+	struct ledger_key r;
+	struct ledger_counts s; /* a lock may not be in .data */
 } wire_types SEC(".data.types");
 
 #endif

@@ -131,8 +131,11 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		st->rec.end = bpf_ktime_get_ns();
 		st->rec.ret = 0;
 		d = desc_of(st->rec.abi, st->rec.nr);
-		if (d)
-			send_record(st, d);
+		if (d) {
+			if (!leave_out(st, d))
+				send_record(st, d);
+			count_missed(st, d);
+		}
 	} else if (st->slot) {
 		slot_put(st->slot - 1);
 		st->slot = 0;

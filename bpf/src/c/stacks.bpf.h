@@ -204,7 +204,8 @@ static __always_inline bool leaves_program(const struct task_state *st, const st
 /* At the enter of a call whose start was just noted. */
 static __always_inline void stack_at_enter(void *ctx, const struct task_state *st, const struct sc_desc *d)
 {
-	if (wants_stack(STACK_SYSCALL) && !st->rec.hdr.flags && leaves_program(st, d))
+	/* whether it is stored is known at its end */
+	if (wants_stack(STACK_SYSCALL) && !filter_calls && !st->rec.hdr.flags && leaves_program(st, d))
 		take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.start, 0);
 }
 

@@ -6,9 +6,9 @@
 #define TS_COMPAT 2		  /* arch/x86/include/asm/thread_info.h */
 #define SIGNAL_GROUP_EXIT 4	  /* include/linux/sched/signal.h */
 #define SIGKILL_BIT (1UL << (9 - 1))
-#define MAX_ERRNO 4095
 #define ERESTARTSYS 512
 #define ERESTART_RESTARTBLOCK 516
+#define ENOIOCTLCMD 515
 #define EINTR 4
 #define NR_NONE 0xffffffff
 
@@ -194,6 +194,8 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		capture_in(st, d, false);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
+	if (d->flags & SC_CRED)
+		st->uid_before = bpf_get_current_uid_gid();
 	st->in_call = 1;
 	st->rec.start = bpf_ktime_get_ns();
 	stack_at_enter(ctx, st, d);
@@ -212,35 +214,135 @@ static __always_inline bool interrupted(long ret)
 	return (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK) || ret == -EINTR;
 }
 
+/* Of a call that ended after the window: it may be among those in flight, and one of the two must go, which its record tells. */
+static __always_inline void send_late(struct wire_syscall *rec)
+{
+	rec->captures = 0;
+	if (bpf_ringbuf_output(&process_ring, rec, WIRE_PLAIN_SYSCALL, BPF_RB_NO_WAKEUP))
+		count_drop(DROP_UNCOUNTED);
+}
+
+/* The bulk of all records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
+static __always_inline u8 send_plain(const struct wire_syscall *rec)
+{
+	u32 index = rec->hdr.cpu & ring_mask;
+	void *ring = bpf_map_lookup_elem(&bulk_rings, &index), *to;
+
+	if (!ring)
+		return 0;
+	if (over_share(ring, USE_BULK, rec->id.pid, WIRE_PLAIN_SYSCALL, bulk_share, bulk_ring_bytes))
+		return LEDGER_OVER_SHARE;
+	to = bpf_ringbuf_reserve(ring, WIRE_PLAIN_SYSCALL, 0);
+	if (!to)
+		return LEDGER_LOST;
+	__builtin_memcpy(to, rec, WIRE_PLAIN_SYSCALL);
+	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* With captures. */
+static __always_inline u8 send_call(struct wire_syscall *rec, u64 len)
+{
+	u32 index = rec->hdr.cpu & ring_mask;
+	void *ring = bpf_map_lookup_elem(&bulk_rings, &index);
+
+	if (!ring)
+		return 0;
+	if (over_share(ring, USE_BULK, rec->id.pid, len, bulk_share, bulk_ring_bytes))
+		return LEDGER_OVER_SHARE;
+	return bpf_ringbuf_output(ring, rec, len, BPF_RB_NO_WAKEUP) ? LEDGER_LOST : 0;
+}
+
+/* Of a call that changes fds. Its loss was counted as one of the state ring. */
+static __always_inline u8 send_change(struct wire_syscall *rec, u64 len)
+{
+	return send_state(rec, len, rec->id.pid) ? MISSED_STATE : 0;
+}
+
+/* Whether the user wants it stored. */
+static __always_inline bool is_wanted(const struct wire_syscall *rec, const struct sc_desc *d)
+{
+	bool failed = call_returned(rec->state) && rec->ret < 0 && rec->ret >= -MAX_ERRNO;
+	u32 err = failed ? -rec->ret : 0;
+
+	/* it may have been longer than what is known of it */
+	if (rec->state != CALL_BEGAN_BEFORE && rec->state != CALL_LOST_ENTER && d->min_dur &&
+	    rec->end - rec->start <= d->min_dur)
+		return false;
+	if (only_failures && (!err || (err >= ERESTARTSYS && err <= ERESTART_RESTARTBLOCK && err != ENOIOCTLCMD)))
+		return false;
+	if (filter_errnos && !(wanted_errnos[(err >> 6) & 63] >> (err & 63) & 1))
+		return false;
+	return true;
+}
+
+/* Counts a call that is not to be stored; true when nothing more is to be done with it. */
+static __always_inline bool leave_out(struct task_state *st, const struct sc_desc *d)
+{
+	if (!filter_calls || st->rec.hdr.flags || is_wanted(&st->rec, d))
+		return false;
+	if (window != WINDOW_OPEN) {
+		st->rec.hdr.flags = WIRE_FILTERED;
+		return false;
+	}
+	st->missed = LEDGER_FILTERED;
+	if (keeps_state(d, st->rec.args[0], st->rec.args[1])) {
+		st->rec.hdr.flags = WIRE_UNSELECTED | WIRE_IN_LEDGER;
+		return false;
+	}
+	if (st->slot) {
+		slot_put(st->slot - 1);
+		st->slot = 0;
+	}
+	return true;
+}
+
 static __always_inline void send_record(struct task_state *st, const struct sc_desc *d)
 {
 	u64 len = sizeof(st->rec) + st->data_len;
 	bool state = keeps_state(d, st->rec.args[0], st->rec.args[1]);
 	struct slot *s = state_slot(st);
+	u8 missed;
 
 	st->rec.hdr.cpu = bpf_get_smp_processor_id();
 	if (!s && !st->rec.captures && !state) {
-		send_plain(&st->rec);
-		return;
-	}
-	if (s) {
+		missed = send_plain(&st->rec);
+	} else if (s) {
 		s->rec = st->rec;
 		if (len > sizeof(s->rec) + SLOT_DATA)
 			len = sizeof(s->rec) + SLOT_DATA;
-		if (state)
-			send_state(s, len, st->rec.id.pid);
-		else
-			send_call(s, len);
+		missed = state ? send_change(&s->rec, len) : send_call(&s->rec, len);
 		slot_put(st->slot - 1);
 		st->slot = 0;
+	} else {
+		if (len > sizeof(st->rec) + sizeof(st->data))
+			len = sizeof(st->rec) + sizeof(st->data);
+		missed = state ? send_change(&st->rec, len) : send_call(&st->rec, len);
+	}
+	if (missed && !(st->rec.hdr.flags & WIRE_UNSELECTED))
+		st->missed = missed;
+}
+
+/*
+ * Counts the call of which no record was sent. At the end of a program and at
+ * one place: the verifier goes through it for every state in which it may be.
+ */
+static __always_inline void count_missed(struct task_state *st, const struct sc_desc *d)
+{
+	u8 missed = st->missed;
+	u32 uid;
+
+	if (!missed && !(ledger_check && !st->rec.hdr.flags))
+		return;
+	st->missed = 0;
+	if (missed && window != WINDOW_OPEN) {
+		send_late(&st->rec);
 		return;
 	}
-	if (len > sizeof(st->rec) + sizeof(st->data))
-		len = sizeof(st->rec) + sizeof(st->data);
-	if (state)
-		send_state(&st->rec, len, st->rec.id.pid);
-	else
-		send_call(&st->rec, len);
+	if (missed == LEDGER_LOST || missed == LEDGER_OVER_SHARE)
+		count_drop(missed == LEDGER_LOST ? DROP_BULK : DROP_SHARE);
+	uid = d->flags & SC_CRED && st->rec.state == CALL_COMPLETE ? st->uid_before : bpf_get_current_uid_gid();
+	count_call(&st->rec, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
 }
 
 /* Only for these the kernel skips the enter tracepoint of a call. */
@@ -320,6 +422,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	st->rec.ret = ret;
 	if (interrupted(ret) && being_killed(task))
 		st->rec.state = CALL_KILLED;
+	if (leave_out(st, d))
+		goto count;
 	if (d->cap_kind[0]) {
 		/* after an exec that succeeded the addresses are those of another program */
 		if (!(d->flags & SC_EXEC && ret >= 0) && (capture_missed(st) || without_enter))
@@ -333,6 +437,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	send_record(st, d);
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
+count:
+	count_missed(st, d);
 	return 0;
 }
 

@@ -105,6 +105,8 @@ struct wire_syscall {
 #define WIRE_PLAIN_SYSCALL __builtin_offsetof(struct wire_syscall, cap)
 
 #define WIRE_UNSELECTED 1
+#define WIRE_IN_LEDGER 2 /* kept for fd tracking only, counted already */
+#define WIRE_FILTERED 4	 /* ended after the window: to be counted by user space, which knows whether it was in flight */
 
 struct wire_closing {
 	struct wire_hdr hdr;
@@ -393,6 +395,8 @@ enum drop_cause {
 	DROP_URING,
 	DROP_STACK,  /* ring of stacks full, or no buffer */
 	DROP_SAMPLE, /* the same, of a CPU sample */
+	DROP_SHARE,  /* bulk ring: the process has filled its share */
+	DROP_UNCOUNTED, /* a call that is not in the ledger either */
 	DROP_CAUSES,
 };
 
@@ -401,6 +405,8 @@ struct drop_count {
 	u64 first;
 	u64 last;
 };
+
+#define SC_MAX 512 /* numbers per abi in the table */
 
 /* What the programs must know of a syscall; one per (abi, nr). */
 enum sc_flags {
@@ -431,7 +437,61 @@ struct sc_desc {
 	u8 args;	/* how many the call has */
 	u8 only_if;	/* enum sc_condition: when the fd flags hold */
 	u8 pad[6];
+	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };
+#define LEDGER_ONLY ((u64)-1)
+
+/* = LedgerReason of the tape */
+enum ledger_reason {
+	LEDGER_LOST = 1,
+	LEDGER_FILTERED = 2,
+	LEDGER_OVER_SHARE = 3,
+	LEDGER_CHECKED = 4,
+};
+
+/* Calls that are counted instead of stored. The CPU makes each entry one writer's. */
+struct ledger_key {
+	u64 leader_start;
+	u32 pid;
+	u32 execs; /* low bits of how often the process became another program */
+	u32 uid;
+	u32 cpu;
+	u32 nr;
+	u16 err; /* 0 = ok */
+	u8 abi;
+	u8 reason;
+	u8 state; /* enum call_state */
+	u8 pad[7];
+};
+
+struct ledger_counts {
+	u64 count;
+	u64 sum; /* ns */
+	u64 min;
+	u64 max;
+	u64 first; /* ends */
+	u64 last;
+};
+
+#define LEDGER_SIZES 64
+struct ledger_sum {
+	struct bpf_spin_lock lock;
+	u32 pad;
+	struct ledger_counts n;
+	u32 sizes[LEDGER_SIZES]; /* by the power of two below the duration */
+};
+
+/* The same by (CPU, call) alone, when there is no room for another key. */
+struct coarse_sum {
+	struct bpf_spin_lock lock;
+	u32 pad;
+	struct ledger_counts n;
+};
+
+/* Index of a coarse sum: ((lane * 2 + filtered) * 2 + i386) * COARSE_OUTCOMES + outcome) * SC_MAX + nr */
+enum coarse_outcome { COARSE_OK, COARSE_ERROR, COARSE_INCOMPLETE, COARSE_OUTCOMES = 4 };
+#define COARSE_PER_LANE (2 * 2 * COARSE_OUTCOMES * SC_MAX)
+
 
 /* Calls that change fds for some values of an argument only. */
 enum sc_condition {
@@ -440,8 +500,6 @@ enum sc_condition {
 	IF_DUP_FCNTL,	  /* fcntl: F_DUPFD, F_DUPFD_CLOEXEC; F_SETFD changes state without a new fd */
 	IF_SOCKET_CALL,	  /* i386 socketcall: SYS_SOCKET, SYS_ACCEPT, SYS_ACCEPT4 */
 };
-
-#define SC_MAX 512 /* numbers per abi in the table */
 
 /* bits of a target entry */
 #define TARGET_PID 1

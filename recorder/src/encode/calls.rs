@@ -5,6 +5,7 @@ use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captu
 use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, StackOf, SyscallRow};
 
 use super::Encoder;
+use super::ledger::in_ledger;
 use crate::effects::{self, CallInfo, Returned};
 use crate::tasks::{Execed, TaskId};
 
@@ -18,6 +19,10 @@ impl Encoder {
         let (errno, ret) = split_ret(s.ret, state);
         if self.close_ts.is_some_and(|closed| s.end >= closed) {
             self.ended.insert((task, s.start));
+        }
+        if s.hdr.flags & wire::FILTERED != 0 {
+            let uid = self.tasks.get(task).task.uid;
+            self.count_here(s, state, uid);
         }
         let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, &info, s, errno, arg)));
         // arguments the call does not have are whatever the registers held
@@ -33,15 +38,16 @@ impl Encoder {
             errno,
             state,
             unselected: s.hdr.flags & wire::UNSELECTED != 0,
+            in_ledger: in_ledger(s),
             args,
             fd,
             fd2,
         };
         self.stored(Family::Syscall, s.end);
-        let unselected = row.unselected;
+        let kept_only = row.unselected || row.in_ledger;
         let row = self.builder.push_syscall(row);
         let long_enough = s.end.saturating_sub(s.start) >= self.settings.stacks.min_dur;
-        let expected = !unselected && long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
+        let expected = !kept_only && long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
         self.attach(StackOf::Syscall, row, (task, s.id.tid), s.start, expected);
         let returned = self.captured(row, task, &info, s, data);
         if errno != 0 {
@@ -144,8 +150,14 @@ impl Encoder {
                 hdr: wire::Header { cpu: snap.task.hdr.cpu, ..wire::Header::default() },
                 ..Syscall::default()
             };
-            self.syscall(&s, &[]);
+            let stored = self.settings.stores.stores_open(Abi::from_raw(s.abi), s.nr, s.end - s.start);
+            if self.settings.stores.is_on() && !stored {
+                self.count_here(&s, CallState::InFlight, snap.task.uid);
+            } else {
+                self.syscall(&s, &[]);
+            }
         }
+        self.counted_here();
     }
 
     fn is_selected(&self, abi: u8, nr: u32) -> bool {
@@ -174,7 +186,7 @@ impl Encoder {
 }
 
 /// errno and return value as the tape has them.
-fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
+pub(super) fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
     match ret {
         _ if !state.returned() => (0, 0),
         -4095..=-1 => (ret.unsigned_abs() as u16, 0),

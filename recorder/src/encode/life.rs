@@ -76,6 +76,9 @@ impl Encoder {
         let ts = e.task.ts;
         let old = wire::Ident { tid: e.old_tid, ..e.task.id };
         let found = self.tasks.find(&e.task.id);
+        if let Some(leader) = found {
+            self.tasks.will_exec(leader, ts);
+        }
         if e.old_tid != e.task.id.tid {
             // the thread that called exec: its start time is no longer told, its process is
             let thread = self.tasks.alive().find(|(_, t)| t.task.tid == old.tid && t.task.pid == e.task.id.pid);

@@ -14,6 +14,8 @@ use systape_format::segment::{SegmentBuilder, SegmentData};
 
 use crate::effects::{self, CallInfo};
 use crate::fds::Name;
+use crate::filter::CallFilter;
+use crate::ledger::Counts;
 use crate::order::{Batch, Order, Pending};
 use crate::snapshot;
 use crate::stacks::taken::TakenStack;
@@ -22,6 +24,7 @@ use crate::tasks::{TaskId, Tasks};
 mod block;
 mod calls;
 mod known;
+mod ledger;
 mod life;
 mod net;
 mod sched;
@@ -42,6 +45,8 @@ pub enum Piece {
 pub struct Settings {
     /// Calls the user asked for.
     pub selection: Selection,
+    /// Which of them are stored.
+    pub stores: CallFilter,
     /// Start of the recording.
     pub window_open: u64,
     /// Longest life of a segment.
@@ -128,6 +133,10 @@ pub struct Encoder {
     /// Calls that ended after the recording did: not in flight.
     ended: HashSet<(TaskId, u64)>,
     close_ts: Option<u64>,
+    /// What was counted until then is stored, or was nothing.
+    counted_until: u64,
+    counts: Counts,
+    filtered: u64,
     totals: Totals,
     sockets: net::Sockets,
     stacks: stacks::Stacks,
@@ -154,6 +163,9 @@ impl Encoder {
             rereads: Vec::new(),
             ended: HashSet::new(),
             close_ts: None,
+            counted_until: window_start,
+            counts: Counts::default(),
+            filtered: 0,
             totals: Totals::default(),
             sockets: net::Sockets::default(),
             stacks,
@@ -181,10 +193,11 @@ impl Encoder {
         let watermark = if watermark == u64::MAX { self.latest.saturating_add(1) } else { watermark };
         let bad = self.order.take_bad();
         if bad > 0 {
-            self.gap(GapCause::BadRecord, Family::Unknown, CPU_NONE, bad, self.window_start, watermark, 0);
+            self.bad_records(bad, self.window_start, watermark);
         }
         self.apply_rereads(watermark);
-        self.tasks.sweep(watermark);
+        // what was counted of the dead may still come
+        self.tasks.sweep(watermark.min(self.counted_until));
         self.stacks.sweep(watermark);
         let life = self.settings.flush.as_nanos() as u64;
         if self.first_row.is_some_and(|first| watermark.saturating_sub(first) >= life) {
@@ -212,7 +225,7 @@ impl Encoder {
             Ok(Record::Signal(s)) => self.signal(&s),
             Ok(Record::Net(n)) => self.net(&n),
             Ok(Record::Uring(u)) => self.uring(&u),
-            Err(_) => self.gap(GapCause::BadRecord, Family::Unknown, CPU_NONE, 1, pending.ts, pending.ts, 0),
+            Err(_) => self.bad_records(1, pending.ts, pending.ts),
         }
     }
 
@@ -264,10 +277,15 @@ impl Encoder {
     }
 
     /// Events are missing.
-    #[expect(clippy::too_many_arguments, reason = "the fields of a gap")]
-    pub fn gap(&mut self, cause: GapCause, family: Family, cpu: u32, count: u64, first: u64, last: u64, pid: u32) {
-        self.first_row.get_or_insert(last);
-        self.builder.push_gap(Gap { cause, family, cpu, count, first, last, pid, ledger: false });
+    pub fn gap(&mut self, gap: Gap) {
+        self.first_row.get_or_insert(gap.last);
+        self.builder.push_gap(gap);
+    }
+
+    /// Records that could not be read.
+    fn bad_records(&mut self, count: u64, first: u64, last: u64) {
+        let (cause, family) = (GapCause::BadRecord, Family::Unknown);
+        self.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
 
     /// The recording ended at `ts`: calls that end from here on were not in flight.

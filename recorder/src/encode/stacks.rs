@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::wire::Who;
 use systape_format::model::{
-    Attached, CPU_NONE, FRAME_EXACT, Family, Frame, GapCause, Mapping, MappingKind, Node, Sample, StackOf,
+    Attached, CPU_NONE, FRAME_EXACT, Family, Frame, Gap, GapCause, Mapping, MappingKind, Node, Sample, StackOf,
     StackSettings, StackStatus, Task,
 };
 
@@ -113,7 +113,8 @@ impl Encoder {
     pub fn add_stacks(&mut self, taken: Taken) {
         if let Some((first, last)) = taken.mappings_lost {
             // of how many stacks is not known
-            self.gap(GapCause::RingFull, Family::Stack, CPU_NONE, 0, first, last, 0);
+            let (cause, family) = (GapCause::RingFull, Family::Stack);
+            self.gap(Gap { cause, family, cpu: CPU_NONE, count: 0, first, last, pid: 0, ledger: false });
         }
         self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
         for stack in &taken.stacks {
@@ -254,7 +255,8 @@ mod tests {
         let on = StackOf::ALL.to_vec();
         let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
         let (selection, flush, filter) = (Selection::all(), Duration::from_secs(3600), TaskFilter::default());
-        Encoder::new(Settings { selection, window_open: 1, flush, everyone, stacks, filter })
+        let stores = crate::filter::CallFilter::default();
+        Encoder::new(Settings { selection, stores, window_open: 1, flush, everyone, stacks, filter })
     }
 
     fn who(tid: u32) -> Who {

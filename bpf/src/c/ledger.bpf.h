@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ledger: calls that could not be stored, or were not asked to be, are
+ * counted, so that sums stay exact. Entries are locked rather than written by
+ * atomic operations: five fields must agree, and a program may be preempted.
+ * Where tracing programs have no locks (5.10), tracepoints run with preemption
+ * off, and the CPU in the key makes each entry one writer's.
+ */
+#ifndef __SYSTAPE_LEDGER_H
+#define __SYSTAPE_LEDGER_H
+
+#define MAX_ERRNO 4095
+
+static __always_inline u32 size_of_dur(u64 dur)
+{
+	u32 n = 0;
+
+	if (dur >> 32) {
+		n += 32;
+		dur >>= 32;
+	}
+	if (dur >> 16) {
+		n += 16;
+		dur >>= 16;
+	}
+	if (dur >> 8) {
+		n += 8;
+		dur >>= 8;
+	}
+	if (dur >> 4) {
+		n += 4;
+		dur >>= 4;
+	}
+	if (dur >> 2) {
+		n += 2;
+		dur >>= 2;
+	}
+	return n + (dur >> 1);
+}
+
+/* A call that came back has a value; of the others nobody sees it. */
+static __always_inline bool call_returned(u8 state)
+{
+	return state == CALL_COMPLETE || state >= CALL_BEGAN_BEFORE;
+}
+
+static __always_inline void add_to(struct ledger_counts *n, u64 dur, u64 end)
+{
+	if (!n->count) {
+		n->min = dur;
+		n->first = end;
+	}
+	if (dur < n->min)
+		n->min = dur;
+	if (dur > n->max)
+		n->max = dur;
+	if (end < n->first)
+		n->first = end;
+	if (end > n->last)
+		n->last = end;
+	n->sum += dur;
+	n->count += 1;
+}
+
+static __always_inline void add_to_word(u32 word)
+{
+	u64 *value = bpf_map_lookup_elem(&ledger_words, &word);
+
+	if (value)
+		__sync_fetch_and_add(value, 1);
+}
+
+static __always_inline struct ledger_sum *ledger_entry(void *table, const struct ledger_key *key, u32 epoch)
+{
+	struct ledger_sum *s = bpf_map_lookup_elem(table, key);
+	u32 zero = 0;
+	void *init;
+
+	if (s)
+		return s;
+	init = bpf_map_lookup_elem(&zero_ledger, &zero);
+	if (!init)
+		return NULL;
+	if (!bpf_map_update_elem(table, key, init, BPF_NOEXIST))
+		add_to_word(LEDGER_USED + epoch);
+	return bpf_map_lookup_elem(table, key);
+}
+
+static __always_inline void add_coarse(u32 epoch, const struct wire_syscall *rec, const struct ledger_key *key, u64 dur)
+{
+	u32 outcome = key->state != CALL_COMPLETE ? COARSE_INCOMPLETE : COARSE_OK, index;
+	u32 nr = rec->nr & ~X32_BIT;
+	u64 end = rec->end;
+	struct coarse_sum *s;
+
+	if (nr >= SC_MAX)
+		nr = SC_MAX - 1;
+	/* restarts are no errors */
+	if (outcome == COARSE_OK && key->err && (key->err < 512 || key->err == 515 || key->err > 516))
+		outcome = COARSE_ERROR;
+	index = ((key->cpu & coarse_mask) * 2 + (key->reason == LEDGER_FILTERED)) * 2 + (key->abi == ABI_I386);
+	index = (index * COARSE_OUTCOMES + outcome) * SC_MAX + nr;
+	s = epoch ? bpf_map_lookup_elem(&coarse_b, &index) : bpf_map_lookup_elem(&coarse_a, &index);
+	if (!s) {
+		count_drop(DROP_UNCOUNTED);
+		return;
+	}
+	if (has_lock)
+		bpf_spin_lock(&s->lock);
+	add_to(&s->n, dur, end);
+	if (has_lock)
+		bpf_spin_unlock(&s->lock);
+	add_to_word(LEDGER_COARSE + epoch);
+}
+
+static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 reason)
+{
+	u64 dur = rec->end > rec->start ? rec->end - rec->start : 0, end = rec->end;
+	u32 epoch = LEDGER_EPOCH, size = size_of_dur(dur);
+	u64 *which = bpf_map_lookup_elem(&ledger_words, &epoch);
+	struct ledger_key key = {};
+	struct ledger_sum *s;
+
+	/* its child's side of fork is no call of anybody */
+	if (rec->state == CALL_CLONE_CHILD || !which)
+		return 0;
+	epoch = *which & 1;
+	key.leader_start = rec->id.leader_start;
+	key.pid = rec->id.pid;
+	key.execs = BPF_CORE_READ(current_task(), self_exec_id);
+	key.uid = uid;
+	key.cpu = bpf_get_smp_processor_id();
+	key.nr = rec->nr;
+	key.abi = rec->abi;
+	key.reason = reason;
+	key.state = rec->state;
+	if (call_returned(rec->state) && rec->ret < 0 && rec->ret >= -MAX_ERRNO)
+		key.err = -rec->ret;
+	/* it is; but an old verifier has lost that */
+	barrier_var(size);
+	size &= LEDGER_SIZES - 1;
+	s = epoch ? ledger_entry(&ledger_b, &key, 1) : ledger_entry(&ledger_a, &key, 0);
+	if (!s) {
+		add_coarse(epoch, rec, &key, dur);
+	} else {
+		if (has_lock)
+			bpf_spin_lock(&s->lock);
+		add_to(&s->n, dur, end);
+		s->sizes[size] += 1;
+		if (has_lock)
+			bpf_spin_unlock(&s->lock);
+	}
+	if (ledger_check) {
+		__sync_fetch_and_add(&checked_calls, 1);
+		__sync_fetch_and_add(&checked_sum, dur);
+		__sync_fetch_and_add(&checked_sizes[size], 1);
+	}
+	return 0;
+}
+
+#endif

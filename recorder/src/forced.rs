@@ -1,0 +1,55 @@
+//! Room in the kernel that tests make small, to see what is said when it is used up. Not for users.
+
+use anyhow::{Result, bail};
+
+use crate::args::parse_size;
+
+/// What `--force` asks for; None = as always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forced {
+    /// Bytes of the ring of calls that change fds.
+    pub state_ring: Option<u32>,
+    /// Bytes of the ring of process events.
+    pub process_ring: Option<u32>,
+    /// Tasks there is room for; makes it a table by thread id, as on kernels without task storage.
+    pub task_states: Option<u32>,
+    /// Keys of the ledger.
+    pub ledger_keys: Option<u32>,
+    /// Runs of each program that count as skipped by the kernel.
+    pub skips: Option<u32>,
+    /// Count stored calls as well, and say on stderr what the counts must come to.
+    pub ledger_check: bool,
+}
+
+impl Forced {
+    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `ledger-keys=64`, `skips=3`, `ledger-check`.
+    pub fn parse(items: &[String]) -> Result<Self> {
+        let mut forced = Self::default();
+        for item in items {
+            let (name, value) = item.split_once('=').unwrap_or((item, "1"));
+            let number = parse_size(value).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+            match name {
+                "state-ring" => forced.state_ring = number,
+                "process-ring" => forced.process_ring = number,
+                "task-states" => forced.task_states = number,
+                "ledger-keys" => forced.ledger_keys = number,
+                "skips" => forced.skips = number,
+                "ledger-check" => forced.ledger_check = true,
+                _ => bail!("--force {item}: not known"),
+            }
+        }
+        Ok(forced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_read() {
+        let forced = Forced::parse(&["state-ring=4k".into(), "ledger-check".into()]).unwrap();
+        assert_eq!(forced, Forced { state_ring: Some(4096), ledger_check: true, ..Forced::default() });
+        assert!(Forced::parse(&["x=1".into()]).is_err());
+    }
+}
