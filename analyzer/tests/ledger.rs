@@ -414,3 +414,55 @@ fn a_ledger_that_cannot_be_read_is_a_hole() {
     assert!(text.contains("(every count and time is at least)"), "{text}");
     assert!(text.contains("LOST an unknown number of syscall events"), "{text}");
 }
+
+#[test]
+fn a_process_that_moved_is_of_no_cgroup_for_sure() {
+    use systape_format::model::{ByteStatus, CGROUP_ALL_THREADS, ProcessEvent, ProcessKind};
+    let place = Place::new();
+    let row = |start| Row { tid: 100, name: "read", start, dur: 5, ..Row::default() };
+    let rows: Vec<Row<'_>> = (0..10).map(|i| row(100 + i * 10)).collect();
+    let write = |name: &str, moved_at: u64| {
+        let mut tape = Tape::create_at(&place.path(name), &system(""), &start());
+        tape.segment_with(1_000, &[row(500)], &[], |builder| {
+            parts(&rows, LedgerReason::Lost, false).iter().for_each(|part| count(builder, part));
+            let nowhere = &parts(&[row(300), row(310)], LedgerReason::Lost, true)[0];
+            count(builder, nowhere);
+            let leader = builder.intern_task(&common::task(100));
+            builder.push_process(ProcessEvent {
+                ts: common::OPEN + moved_at * common::US,
+                kind: ProcessKind::Cgroup,
+                task: leader,
+                parent: leader,
+                flags: CGROUP_ALL_THREADS,
+                exit_code: 0,
+                group_dead: false,
+                path: Vec::new(),
+                argv: Vec::new(),
+                argv_full: 0,
+                argv_status: ByteStatus::Whole,
+                old_tid: 0,
+                comm: Vec::new(),
+            });
+        });
+        tape.finish();
+    };
+    write("before.tape", 50);
+    write("meanwhile.tape", 150);
+    let counted = |tape: &str| {
+        let all = self::rows(&place, &format!("-s --summary-mode cgroup --format json {tape}"));
+        let of =
+            |null: bool| all.iter().filter(move |row| row["cgroup"].is_null() == null).map(|row| number(row, "calls"));
+        (of(false).sum::<u64>(), of(true).sum::<u64>())
+    };
+    // two are of nobody known
+    assert_eq!(counted("before.tape"), (11, 2));
+    assert_eq!(counted("meanwhile.tape"), (1, 12));
+    let text = place.analyze("-s --summary-mode cgroup meanwhile.tape").out;
+    assert!(text.contains(" (moved to another cgroup meanwhile), 20 events"), "{text}");
+    assert!(text.contains(" /user.slice/app.service, at least 2 events"), "{text}");
+    let asked = place.analyze("-s --summary-mode total -G /user.slice --fail-on-loss meanwhile.tape");
+    assert_eq!(asked.status, 3);
+    assert!(asked.out.contains("AT LEAST: 10 more calls were counted, in which cgroup is not known"), "{}", asked.out);
+    let before = place.analyze("-s --summary-mode total -G /user.slice before.tape");
+    assert!(!before.out.contains("in which cgroup"), "{}", before.out);
+}
