@@ -408,3 +408,86 @@ pub fn options(session: &Session) -> String {
     systape_abi::escape(&session.call_filters.join(&b' '), &mut text);
     format!(" ({text})")
 }
+
+#[cfg(test)]
+mod tests {
+    use systape_abi::Selection;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::filter::Filters;
+
+    /// 4 calls of 10 to 40 ns that ended in [1000, 2000] on CPU 3.
+    const ROW: LedgerRow = LedgerRow {
+        task: None,
+        call: 0,
+        reason: LedgerReason::Lost,
+        errno: 0,
+        state: CallState::Complete,
+        cpu: 3,
+        count: 4,
+        sum: 100,
+        min: 10,
+        max: 40,
+        first: 1_000,
+        last: 2_000,
+        sizes: Vec::new(),
+    };
+
+    fn passes(row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
+        let mut filters = Filters {
+            longer_than: None,
+            selection: Selection::all(),
+            selects: false,
+            failure: false,
+            pids: vec![],
+            tids: vec![],
+            users: vec![],
+            comms: vec![],
+            cpus: None,
+            cgroups: vec![],
+            time: (None, None),
+        };
+        change(&mut filters);
+        let session = Session::default();
+        let mut scope = Scope::new(&filters, &session, 0, Clock::default).unwrap();
+        (scope.from, scope.to) = time;
+        let book = CallBook::new(&session);
+        Judge { scope: &scope, book: &book, mode: SummaryMode::Total, threads: None }.passes(row, None, 0)
+    }
+
+    const ALWAYS: (u64, u64) = (0, u64::MAX);
+
+    #[test]
+    fn edges_inside_a_row_leave_it_open() {
+        let time = |from, to| passes(&ROW, |_| (), (from, to));
+        // the first call may have begun at 960, the last at 1990
+        assert_eq!((time(960, 1_991), time(961, 5_000)), (Passes::Yes, Passes::Maybe(Doubt::Time)));
+        assert_eq!((time(0, 1_990), time(0, 960)), (Passes::Maybe(Doubt::Time), Passes::No));
+        assert_eq!(time(1_991, 9_000), Passes::No);
+        let duration = |row: &LedgerRow, ns| passes(row, |filters| filters.longer_than = Some(ns), ALWAYS);
+        assert_eq!(
+            [9, 10, 39, 40].map(|ns| duration(&ROW, ns)),
+            [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::Maybe(Doubt::Duration), Passes::No]
+        );
+        let killed = LedgerRow { state: CallState::Killed, ..ROW };
+        assert_eq!(
+            [10, 40, 41].map(|ns| duration(&killed, ns)),
+            [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::No]
+        );
+        assert_eq!(duration(&LedgerRow { state: CallState::Denied, ..ROW }, 1), Passes::No);
+    }
+
+    #[test]
+    fn what_nobody_knows_may_pass() {
+        let on = |row: &LedgerRow| passes(row, |filters| filters.cpus = Some(vec![3]), ALWAYS);
+        assert_eq!(on(&ROW), Passes::Yes);
+        assert_eq!(on(&LedgerRow { cpu: 2, ..ROW }), Passes::No);
+        assert_eq!(on(&LedgerRow { cpu: CPU_NONE, ..ROW }), Passes::Maybe(Doubt::Cpu));
+        assert_eq!(passes(&ROW, |filters| filters.pids = vec![7], ALWAYS), Passes::Maybe(Doubt::Process));
+        // it cannot pass for another reason
+        let failed = |filters: &mut Filters| (filters.pids, filters.failure) = (vec![7], true);
+        assert_eq!(passes(&ROW, failed, ALWAYS), Passes::No);
+        assert_eq!(passes(&LedgerRow { errno: 11, ..ROW }, failed, ALWAYS), Passes::Maybe(Doubt::Process));
+    }
+}
