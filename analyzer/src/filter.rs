@@ -119,14 +119,51 @@ impl<'a> Scope<'a> {
         f.pids.is_empty() || f.pids.iter().any(|pid| info.may_contain_pid(*pid))
     }
 
+    /// Whether the index cannot rule out that the segment's ledger has calls that pass. It lists neither their durations nor their
+    /// outcomes, and rows of nobody known have no pid.
+    pub fn may_count(&self, info: &SegmentInfo) -> bool {
+        let f = self.filters;
+        let named = |calls: &Vec<Call>| calls.iter().any(|c| f.selection.contains(Abi::from_raw(c.abi), c.nr));
+        // a call that began in time ended after `from`; how long before its end it began is not known here
+        info.end_max >= self.from && (!f.selects || info.calls.as_ref().is_none_or(named))
+    }
+
+    /// Whether threads are chosen one by one: by number or name, which other threads of their process do not share.
+    pub fn by_thread(&self) -> bool {
+        !self.filters.tids.is_empty() || !self.filters.comms.is_empty()
+    }
+
+    /// Whether cgroups are asked for.
+    pub fn by_cgroup(&self) -> bool {
+        self.cgroup_ids.is_some()
+    }
+
+    /// Whether tasks are chosen at all.
+    pub fn by_task(&self) -> bool {
+        self.by_thread() || self.by_cgroup() || self.uids.is_some() || !self.filters.pids.is_empty()
+    }
+
+    /// Whether what all threads of a process share passes: its pid and its user.
+    pub fn process(&self, leader: &Task) -> bool {
+        (self.filters.pids.is_empty() || self.filters.pids.contains(&leader.pid))
+            && self.uids.as_ref().is_none_or(|uids| uids.contains(&leader.uid))
+    }
+
+    /// Whether the thread passes as one: number and name.
+    pub fn thread(&self, task: &Task) -> bool {
+        let f = self.filters;
+        (f.tids.is_empty() || f.tids.contains(&task.tid))
+            && (f.comms.is_empty() || f.comms.iter().any(|glob| glob::matches(glob.as_bytes(), &task.comm)))
+    }
+
+    /// Whether the task's cgroup passes.
+    pub fn cgroup(&self, task: &Task) -> bool {
+        self.cgroup_ids.as_ref().is_none_or(|ids| ids.contains(&task.cgroup_id))
+    }
+
     /// Whether `task` passes.
     pub fn task(&self, task: &Task) -> bool {
-        let f = self.filters;
-        (f.pids.is_empty() || f.pids.contains(&task.pid))
-            && (f.tids.is_empty() || f.tids.contains(&task.tid))
-            && self.uids.as_ref().is_none_or(|uids| uids.contains(&task.uid))
-            && self.cgroup_ids.as_ref().is_none_or(|ids| ids.contains(&task.cgroup_id))
-            && (f.comms.is_empty() || f.comms.iter().any(|glob| glob::matches(glob.as_bytes(), &task.comm)))
+        self.process(task) && self.thread(task) && self.cgroup(task)
     }
 
     /// Whether an event of `task` passes; one of nobody known passes unless tasks are asked for, but with `-G` its own `cgroup` (0 = not
@@ -206,6 +243,7 @@ impl SegmentFilter<'_> {
         let call = self.calls[core.call[row] as usize];
         self.tasks[core.task[row] as usize]
             && (call == Pick::Always || (call == Pick::Selected && !core.unselected.get(row).copied().unwrap_or(false)))
+            && !core.in_ledger.get(row).copied().unwrap_or(false)
     }
 
     /// Whether duration and errno of `row` pass.

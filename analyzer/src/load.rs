@@ -207,7 +207,7 @@ impl Since {
     }
 
     fn segment(&mut self, segment: &Segment<'_>, ts: u64) -> Result<(), systape_format::Error> {
-        self.unsure |= segment.gaps()?.iter().any(crate::loss::loses_calls);
+        self.unsure |= segment.gaps()?.iter().any(crate::loss::leaves_out_calls);
         let dict = segment.dict()?;
         let core = segment.core(&dict)?;
         let time = segment.time(&dict, &core)?;

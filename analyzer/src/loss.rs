@@ -1,7 +1,8 @@
 //! What is missing from an answer: gaps the recorder knew of, parts of the tape that cannot be read, an end that never came.
 //!
 //! Only what can touch the answer counts: a gap outside `--time`, or of another process than the one asked for, does not.
-//! Strings that could not be taken and the recorder's own calls are no loss of calls; `info` lists them.
+//! Strings that could not be taken and the recorder's own calls are no loss of calls; `info` lists them. Calls that the ledger counts are lost
+//! to a listing, not to a summary; calls that `record` was asked not to store are lost to nobody.
 
 use std::fmt::Write as _;
 
@@ -96,6 +97,25 @@ impl Loss {
             && self.holes.iter().all(|hole| hole.rows == 0)
     }
 
+    /// What makes a sum of calls "at least": calls that are in the ledger are in the sum.
+    pub fn of_sums(&self) -> Self {
+        let mut loss = self.clone();
+        loss.gaps.retain(|gap| !gap.ledger);
+        loss
+    }
+
+    /// Adds every gap before `until`: for answers that follow from what happened before the time, and on other CPUs and in other
+    /// processes, than is asked for.
+    pub fn add_earlier(&mut self, tape: &Tape, families: &[Family], until: u64) {
+        for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Gaps)) {
+            let gaps = tape.segment(at).gaps().unwrap_or_default();
+            let earlier = gaps.into_iter().filter(|gap| loses(gap, families) && gap.first < until);
+            let new: Vec<Gap> = earlier.filter(|gap| !self.gaps.contains(gap)).collect();
+            self.gaps.extend(new);
+        }
+        self.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
+    }
+
     /// Lines for the head of a summary or the end of a listing: one for each thing missing, at most `limit` of them and a count of the rest.
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
         let mut lines: Vec<String> = self.gaps.iter().map(|gap| gap_text(gap, session)).collect();
@@ -133,13 +153,13 @@ fn of_families(family: Family, families: &[Family]) -> bool {
 
 /// Whether `gap` means that events that were asked for are missing.
 pub fn is_loss(cause: GapCause) -> bool {
-    use GapCause::{DetailDamaged, LateRecord, OwnTraffic, ScratchExhausted, StringFault};
-    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged)
+    use GapCause::{DetailDamaged, Filtered, LateRecord, OwnTraffic, ScratchExhausted, StringFault};
+    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged | Filtered)
 }
 
-/// Whether calls are missing by `gap`.
-pub fn loses_calls(gap: &Gap) -> bool {
-    loses(gap, &[Family::Syscall])
+/// Whether calls are not on the tape by `gap`, be it that `record` was asked to leave them out.
+pub fn leaves_out_calls(gap: &Gap) -> bool {
+    loses(gap, &[Family::Syscall]) || (gap.cause == GapCause::Filtered && of_families(gap.family, &[Family::Syscall]))
 }
 
 /// Whether events of `families` are missing by `gap`.
@@ -153,12 +173,35 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
     let when = gap.last == 0 || (gap.last >= scope.from && gap.first < scope.to);
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
     let cpu = match (&f.cpus, gap.cause) {
-        (Some(cpus), GapCause::RingFull) if gap.cpu != CPU_NONE => cpus.binary_search(&gap.cpu).is_ok(),
+        (Some(cpus), GapCause::RingFull | GapCause::OverShare) if gap.cpu != CPU_NONE => {
+            cpus.binary_search(&gap.cpu).is_ok()
+        }
         _ => true,
     };
     let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
     is_loss(gap.cause) && of_families(gap.family, families) && when && cpu && pid
 }
+
+/// Every cause.
+pub const CAUSES: [GapCause; 17] = [
+    GapCause::Unknown,
+    GapCause::RingFull,
+    GapCause::StateFailed,
+    GapCause::ScratchExhausted,
+    GapCause::Skipped,
+    GapCause::QueueFull,
+    GapCause::OwnTraffic,
+    GapCause::StringFault,
+    GapCause::DiskError,
+    GapCause::BadRecord,
+    GapCause::LateRecord,
+    GapCause::Everyday,
+    GapCause::Unexplained,
+    GapCause::Damaged,
+    GapCause::DetailDamaged,
+    GapCause::Filtered,
+    GapCause::OverShare,
+];
 
 /// Why, in a few words.
 pub fn cause_text(cause: GapCause) -> &'static str {
@@ -206,6 +249,32 @@ pub fn cause_name(cause: GapCause) -> &'static str {
     }
 }
 
+/// What to do about `cause` when recording again.
+pub fn remedy(cause: GapCause) -> &'static str {
+    match cause {
+        GapCause::Unknown => "a newer analyze may know it",
+        GapCause::RingFull => "try a larger -m, fewer calls (-e, --duration), fewer families or targets",
+        GapCause::Everyday => "try a larger -m; nothing is missing unless you ask for these signals",
+        GapCause::OverShare => "try a larger -m; or record that process alone, or without its busiest calls (-e)",
+        GapCause::StateFailed => {
+            "the kernel was out of memory for a task's state: record fewer targets, or free memory"
+        }
+        GapCause::ScratchExhausted => "no call is missing; a smaller -s needs fewer buffers",
+        GapCause::StringFault => "no call is missing; the pointer is there instead",
+        GapCause::Skipped => "another BPF program or a fault interrupted ours: stop other tracers and record again",
+        GapCause::QueueFull => "give the recorder a CPU of its own, or take fewer stacks (a lower -F, no -g)",
+        GapCause::DiskError => "write to a disk with room, or bound the tape with --max-size",
+        GapCause::BadRecord => "a bug of record: please report it with what 'analyze info' prints",
+        GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
+        GapCause::LateRecord => "nothing is missing",
+        GapCause::OwnTraffic => "nothing is missing; left out so that recording does not record itself",
+        GapCause::Damaged | GapCause::DetailDamaged => "look for an undamaged copy of the tape",
+        GapCause::Filtered => {
+            "nothing is missing from --summary; leave out --duration, --slow, --failure, --errno to store every call"
+        }
+    }
+}
+
 /// The name of `family` in text and JSON.
 pub fn family_name(family: Family) -> &'static str {
     match family {
@@ -237,7 +306,8 @@ pub fn gap_text(gap: &Gap, session: &Session) -> String {
     if gap.pid != 0 {
         let _ = write!(text, " of pid {}", gap.pid);
     }
-    let _ = write!(text, ", {}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
+    let counted = if gap.ledger { " (calls counted in summary)" } else { "" };
+    let _ = write!(text, ", {}{counted}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
     text
 }
 
@@ -258,7 +328,7 @@ pub fn cut_text(until: u64, session: &Session) -> String {
 }
 
 /// `1.204–1.219 s`, since the tape's start.
-fn span(first: u64, last: u64, session: &Session) -> String {
+pub fn span(first: u64, last: u64, session: &Session) -> String {
     if last == 0 {
         return "at an unknown time".to_owned();
     }
@@ -296,5 +366,29 @@ mod tests {
             "LOST an unknown number of syscall events of pid 7, at an unknown time: ring buffer full"
         );
         assert_eq!(seconds(999_000_000, &session), "-0.001");
+        gap = Gap { count: 1, pid: 0, last: 2_204_000_000, ledger: true, cause: GapCause::OverShare, ..gap };
+        assert_eq!(
+            gap_text(&gap, &session),
+            "LOST 1 syscall event, 1.204–1.204 s (calls counted in summary): the process had filled its share of the ring buffer"
+        );
+    }
+
+    #[test]
+    fn sums_miss_nothing_that_is_counted() {
+        let gap = |ledger| Gap {
+            cause: GapCause::RingFull,
+            family: Family::Syscall,
+            cpu: 0,
+            count: 1,
+            first: 1,
+            last: 1,
+            pid: 0,
+            ledger,
+        };
+        let loss = |gaps: &[Gap]| Loss { gaps: gaps.to_vec(), ..Loss::default() };
+        let counted = loss(&[gap(true)]);
+        assert!(!counted.complete() && counted.of_sums().complete());
+        assert!(!loss(&[gap(true), gap(false)]).of_sums().complete());
+        assert!(!is_loss(GapCause::Filtered) && leaves_out_calls(&Gap { cause: GapCause::Filtered, ..gap(true) }));
     }
 }

@@ -1,5 +1,5 @@
 //! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
-//! tapes of `common`: sample.tape, events.tape, life.tape, stacks.tape, more.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
+//! tapes of `common`: sample.tape, events.tape, life.tape, stacks.tape, more.tape, ledger.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
 
 mod common;
 
@@ -16,6 +16,7 @@ fn goldens() {
     common::life::write(&place.path("life.tape"), &[]);
     common::stacks::write(&place.path("stacks.tape"), 1);
     common::stacks::write(&place.path("more.tape"), 3);
+    common::ledger::write(&place.path("ledger.tape"), &[]);
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut wrong = Vec::new();
     let mut count = 0;

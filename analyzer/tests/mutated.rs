@@ -106,6 +106,7 @@ fn build(dir: &Path) {
     common::events::write(&dir.join("events.tape"), false);
     common::life::write(&dir.join("life.tape"), &[]);
     common::stacks::write(&dir.join("stacks.tape"), 1);
+    common::ledger::write(&dir.join("ledger.tape"), &[common::gap()]);
 }
 
 /// Standard output of this process, which is a file.
@@ -433,6 +434,6 @@ fn the_seeds_are_the_tapes_of_the_other_tests() {
         assert!(tape.has_index() && tape.findings().is_empty(), "{}", path.display());
         kinds.extend(tape.blocks().iter().map(|block| block.kind.name()));
     }
-    // session, 16 of segments, checkpoint, symbols, index, end
-    assert_eq!(kinds.len(), 21, "{kinds:?}");
+    // session, 17 of segments, checkpoint, symbols, index, end
+    assert_eq!(kinds.len(), 22, "{kinds:?}");
 }

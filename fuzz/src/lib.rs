@@ -7,12 +7,13 @@ use systape_format::header::BlockKind;
 
 /// The tapes of testdata/fuzz/tapes: every kind of block among them.
 static TAPES: LazyLock<Vec<Vec<Block>>> = LazyLock::new(|| {
-    let tapes: [&[u8]; 5] = [
+    let tapes: [&[u8]; 6] = [
         include_bytes!("../../testdata/fuzz/tapes/sample.tape"),
         include_bytes!("../../testdata/fuzz/tapes/sched.tape"),
         include_bytes!("../../testdata/fuzz/tapes/events.tape"),
         include_bytes!("../../testdata/fuzz/tapes/life.tape"),
         include_bytes!("../../testdata/fuzz/tapes/stacks.tape"),
+        include_bytes!("../../testdata/fuzz/tapes/ledger.tape"),
     ];
     tapes.into_iter().map(|tape| unseal(tape).expect("a tape")).collect()
 });

@@ -29,6 +29,12 @@ struct Open {
 impl Tracker {
     /// Takes the next change, in order of time; `task` is who ran then. Gives the connection that it ends.
     pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
+        // it was closed unseen, and its number is used again
+        if event.old_state == state::CLOSE
+            && let Some(Open { remote: Some(remote), .. }) = self.open.remove(&event.socket)
+        {
+            self.forget(remote, event.socket);
+        }
         let by_remote = &mut self.by_remote;
         let open = self.open.entry(event.socket).or_insert_with(|| {
             let mut open = begin(event, task);
@@ -203,6 +209,19 @@ mod tests {
         assert_eq!(one(&[1, 8, 9, 7]), (Unknown, Outcome::ClosedByPeer, None, Lasted::AtLeast(30)));
         assert_eq!(one(&[5, 7]), (Unknown, Outcome::Closed, None, Lasted::AtLeast(10)));
         assert_eq!(one(&[7, 2, 1]), (Connect, Outcome::Open(1), Some(7), Lasted::AtLeast(990)));
+    }
+
+    #[test]
+    fn a_socket_that_was_closed_unseen_begins_anew() {
+        let task = |pid| Task { pid, ..Task::default() };
+        let change = |ts, old_state, new_state| NetState { ts, socket: 1, old_state, new_state, ..NetState::default() };
+        let mut tracker = Tracker::default();
+        assert!(tracker.change(&change(10, 7, 2), Some(&task(7))).is_none());
+        // its end and the number's next use are in a gap
+        assert!(tracker.change(&change(50, 7, 2), Some(&task(8))).is_none());
+        let ended = tracker.change(&change(60, 2, 7), None).expect("a connection");
+        assert_eq!((ended.start, ended.task.map(|task| task.pid)), (Some(50), Some(8)));
+        assert!(tracker.finish().is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use systape_format::header::BlockKind;
-use systape_format::model::{Dict, Family, ProcessEvent};
+use systape_format::model::{Dict, Family, Gap, ProcessEvent};
 use systape_format::reader::{Segment, Tape};
 
 use super::Processes;
@@ -54,9 +54,17 @@ fn events(segment: &Segment<'_>) -> Result<(Dict, Vec<ProcessEvent>), systape_fo
     Ok((dict, events))
 }
 
-fn lost(tape: &Tape) -> bool {
+/// Whether events of process life are missing anywhere, whatever is asked for: an end that is not on the tape may be one of them.
+pub fn lost(tape: &Tape) -> bool {
+    !gaps(tape).is_empty()
+}
+
+/// Where they are missing.
+pub fn gaps(tape: &Tape) -> Vec<Gap> {
     let gaps = |at: usize| tape.segment(at).gaps().unwrap_or_default();
     (0..tape.segments().len())
         .filter(|at| tape.segment(*at).has(BlockKind::Gaps))
-        .any(|at| gaps(at).iter().any(|gap| crate::loss::loses(gap, &[Family::Process])))
+        .flat_map(gaps)
+        .filter(|gap| crate::loss::loses(gap, &[Family::Process]))
+        .collect()
 }

@@ -93,7 +93,7 @@ impl LineFormat for Json<'_> {
         let count = if gap.count == 0 { serde_json::Value::Null } else { gap.count.into() };
         let line = serde_json::json!({
             "lost": count, "family": loss::family_name(gap.family), "cause": loss::cause_name(gap.cause), "cpu": cpu, "pid": pid,
-            "ts_ns": since(gap.first), "until_ns": since(gap.last),
+            "ts_ns": since(gap.first), "until_ns": since(gap.last), "ledger": gap.ledger,
         });
         format!("{line}\n").into_bytes()
     }

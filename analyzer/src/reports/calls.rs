@@ -26,15 +26,24 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if config.listing {
         listing::run(&mut context, &mut out)?;
     }
-    if config.summary {
-        summary::run(&mut context, &mut out)?;
-    }
+    let told = if config.summary { Some(summary::run(&mut context, &mut out)?) } else { None };
     out.flush()?;
-    let lost = !context.loss.complete();
+    if config.listing && config.calls {
+        losses::tell_filtered(&context);
+    } else if let Some(told) = &told {
+        context.loss = told.loss.clone();
+    }
+    let mut lost = !context.loss.complete();
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !config.summary;
     if lost && silent {
         losses::tell(&context, config.format != Format::Csv && config.listing);
+    }
+    if let Some(told) = told {
+        lost |= told.lost;
+        if silent {
+            told.doubts.iter().for_each(|line| complain(line));
+        }
     }
     Ok(Verdict { lost, bad: false })
 }

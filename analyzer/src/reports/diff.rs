@@ -43,7 +43,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         }
     }
     out.flush()?;
-    Ok(Verdict { lost: !complete, bad: false })
+    Ok(Verdict { lost: before.lost || after.lost, bad: false })
 }
 
 /// One call of one tape.
@@ -64,7 +64,11 @@ struct Side {
     /// Its length, s.
     length: String,
     complete: bool,
+    /// Something that touches it was lost.
+    lost: bool,
     loss: Vec<String>,
+    /// What is counted although it was not stored.
+    counted: Vec<String>,
 }
 
 impl Side {
@@ -72,24 +76,29 @@ impl Side {
         let name = path.display().to_string();
         families::require(tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
         let mut context = Context::new(config, tape).with_context(|| name.clone())?;
-        let found = collect::collect(tape, &context.scope, &context.book, SummaryMode::Total, &context.candidates());
+        let (found, knowledge) = collect::collect(tape, &context.scope, &context.book, SummaryMode::Total);
         let mut sums: FxHashMap<(String, String), Sum> = FxHashMap::default();
         for ((_, call), stats) in &found.stats {
             let info = context.book.get(*call);
             let sum = sums.entry((info.long_name.clone(), info.abi.to_string())).or_default();
-            sum.calls += stats.calls;
-            sum.errors += stats.errors;
+            sum.calls = sum.calls.saturating_add(stats.calls);
+            sum.errors = sum.errors.saturating_add(stats.errors);
             sum.total = sum.total.saturating_add(u64::try_from(stats.total()).unwrap_or(u64::MAX));
             sum.open |= stats.open > 0;
         }
         context.loss.holes.extend(found.holes);
         let session = tape.session();
+        let of_sums = context.loss.of_sums();
+        let mut loss = of_sums.lines(session, LOSS_LINES);
+        loss.extend(knowledge.doubts());
         Ok(Self {
             name,
             sums,
             length: seconds(feed::end(tape), session),
-            complete: context.loss.complete(),
-            loss: context.loss.lines(session, LOSS_LINES),
+            complete: of_sums.complete() && !knowledge.missing(),
+            lost: !of_sums.complete() || knowledge.lost(),
+            loss,
+            counted: knowledge.counted(session),
         })
     }
 
@@ -190,14 +199,14 @@ fn text(sides: &[&Side; 2], rows: &[Row], out: &mut BufWriter<File>) -> Result<(
     for (side, name) in sides.iter().zip(["before", "after"]) {
         let (mut calls, mut total) = (0_u64, 0_u64);
         for sum in side.sums.values() {
-            calls += sum.calls;
+            calls = calls.saturating_add(sum.calls);
             total = total.saturating_add(sum.total);
         }
         let least = if side.complete { "" } else { "at least " };
         let name = format!("{name}: {}", escaped(side.name.as_bytes()));
         line(out, &format!("{name}, {} s: {least}{calls} calls, {} ms in them", side.length, millis(total, "")))?;
-        for lost in &side.loss {
-            line(out, &format!("  {lost}"))?;
+        for text in side.loss.iter().chain(&side.counted) {
+            line(out, &format!("  {text}"))?;
         }
     }
     line(out, "")?;

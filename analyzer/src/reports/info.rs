@@ -1,6 +1,7 @@
-//! `analyze info`: what a tape holds, of when and where, and what it lacks. Reads headers, gap records, clock samples, stacks and names; no
-//! events.
+//! `analyze info`: what a tape holds, of when and where, and what it lacks. Reads headers, gap records, the ledger, clock samples, stacks and
+//! names; no events.
 
+mod ledger;
 mod stacks;
 
 use std::collections::BTreeMap;
@@ -12,11 +13,12 @@ use systape_format::header::BlockKind;
 use systape_format::model::{Family, Gap, GapCause, Session, shell_status};
 use systape_format::reader::Tape;
 
+use self::ledger::Ledger;
 use crate::args::Format;
 use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::families;
-use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, seconds};
+use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, remedy, seconds};
 use crate::output::{self, line};
 use crate::render::csv;
 use crate::run::Verdict;
@@ -29,12 +31,14 @@ struct Facts<'a> {
     clock: Clock,
     /// Events by kind.
     events: BTreeMap<&'static str, u64>,
-    /// Lost events by kind; a kind whose number is not known has 0.
+    /// Lost events by kind, those the ledger counts excepted; a kind whose number is not known has 0.
     lost: BTreeMap<&'static str, u64>,
     /// Stored bytes by kind of block, headers included.
     bytes: BTreeMap<&'static str, u64>,
-    /// (cause, kind) → events; own traffic and missing strings too.
-    gaps: BTreeMap<(GapCause, Family), u64>,
+    /// Calls that were counted instead of stored.
+    ledger: Ledger,
+    /// (cause, kind, the ledger counts them) → events; own traffic and missing strings too.
+    gaps: BTreeMap<(GapCause, Family, bool), u64>,
     /// Gap blocks that cannot be read.
     unreadable: Vec<String>,
     /// End of what is known.
@@ -76,16 +80,16 @@ impl<'a> Facts<'a> {
             *bytes.entry(block.kind.name()).or_insert(0) +=
                 u64::from(block.stored_len) + systape_format::reader::BLOCK_OVERHEAD;
         }
-        let mut gaps: BTreeMap<(GapCause, Family), u64> = BTreeMap::new();
+        let mut gaps: BTreeMap<(GapCause, Family, bool), u64> = BTreeMap::new();
         let mut unknown: Vec<Family> = Vec::new();
         let mut unreadable = Vec::new();
         for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Gaps)) {
             match tape.segment(at).gaps() {
                 Ok(found) => {
-                    for Gap { cause, family, count, .. } in found {
-                        let sum: &mut u64 = gaps.entry((cause, family)).or_default();
+                    for Gap { cause, family, count, ledger, .. } in found {
+                        let sum: &mut u64 = gaps.entry((cause, family, ledger)).or_default();
                         *sum = sum.saturating_add(count);
-                        if count == 0 && is_loss(cause) {
+                        if count == 0 && is_loss(cause) && !ledger {
                             unknown.push(family);
                         }
                     }
@@ -94,8 +98,13 @@ impl<'a> Facts<'a> {
             }
         }
         let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
-        for ((_, family), count) in gaps.iter().filter(|((cause, _), _)| is_loss(*cause)) {
-            let sum = lost.entry(family_name(*family)).or_default();
+        // the end mark counts what is not stored, be it in the ledger
+        let mut counted: BTreeMap<Family, u64> = BTreeMap::new();
+        for ((_, family, ledger), count) in gaps.iter().filter(|((cause, ..), _)| is_loss(*cause)) {
+            let sum = match ledger {
+                true => counted.entry(*family).or_default(),
+                false => lost.entry(family_name(*family)).or_default(),
+            };
             *sum = sum.saturating_add(*count);
         }
         for family in unknown {
@@ -107,20 +116,22 @@ impl<'a> Facts<'a> {
                 events.extend(end.events.iter().map(|(family, count)| (family_name(*family), *count)));
                 for (family, count) in &end.lost {
                     let known = lost.entry(family_name(*family)).or_default();
-                    *known = (*known).max(*count);
+                    *known = (*known).max(count.saturating_sub(counted.get(family).copied().unwrap_or(0)));
                 }
             }
             None => events = stored_events(tape),
         }
         lost.retain(|family, count| {
-            *count > 0 || gaps.iter().any(|((cause, f), _)| is_loss(*cause) && family_name(*f) == *family)
+            *count > 0
+                || gaps.iter().any(|((cause, f, ledger), _)| is_loss(*cause) && !ledger && family_name(*f) == *family)
         });
         let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+        let ledger = Ledger::read(tape, &mut unreadable);
         let mut stacks = Inventory::read(tape);
         if let Some(stacks) = &mut stacks {
             unreadable.append(&mut stacks.unreadable);
         }
-        Self { tape, clock: super::clock(tape), events, lost, bytes, gaps, unreadable, until, stacks }
+        Self { tape, clock: super::clock(tape), events, lost, ledger, bytes, gaps, unreadable, until, stacks }
     }
 
     fn complete(&self) -> bool {
@@ -141,7 +152,12 @@ impl<'a> Facts<'a> {
         let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| text(word)).collect::<Vec<_>>());
         let bytes: Map<String, Value> =
             self.bytes.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
-        let gap = |((cause, family), count): (&(GapCause, Family), &u64)| json!({"cause": cause_name(*cause), "family": family_name(*family), "count": count});
+        let gap = |((cause, family, ledger), count): (&(GapCause, Family, bool), &u64)| {
+            json!({
+                "cause": cause_name(*cause), "family": family_name(*family), "count": count, "ledger": ledger,
+                "remedy": remedy(*cause),
+            })
+        };
         let end = self.tape.end();
         let (major, minor) = self.tape.version();
         let value = json!({
@@ -151,7 +167,7 @@ impl<'a> Facts<'a> {
             "events": self.events,
             "families": families::names(self.tape),
             "lost": self.lost,
-            "ledger": {},
+            "ledger": self.ledger.json(),
             "gaps": self.gaps.iter().map(gap).collect::<Vec<_>>(),
             "findings": self.tape.findings().iter().map(finding_text).chain(self.unreadable.iter().cloned()).collect::<Vec<_>>(),
             "duration_ns": self.duration(),
@@ -162,6 +178,7 @@ impl<'a> Facts<'a> {
             "command": words(&session.arguments),
             "target": session.target,
             "selection": words(&session.selection),
+            "call_filters": words(&session.call_filters),
             "hostname": text(&session.hostname),
             "boot_id": session.boot_id,
             "kernel": session.kernel_release,
@@ -256,9 +273,13 @@ impl<'a> Facts<'a> {
             }
         }
         lines.add("lost", &lost);
-        for ((cause, family), count) in &self.gaps {
-            lines.add("", &format!("{count} {}: {}", family_name(*family), cause_text(*cause)));
+        for ((cause, family, ledger), count) in &self.gaps {
+            let counted = if *ledger { ", counted in the ledger" } else { "" };
+            let what = format!("{count} {}: {}{counted}", family_name(*family), cause_text(*cause));
+            let advice = if is_loss(*cause) { format!("; {}", remedy(*cause)) } else { String::new() };
+            lines.add("", &format!("{what}{advice}"));
         }
+        lines.add("ledger", &self.ledger.text());
         let chunks = self.tape.checkpoints();
         lines.add(
             "segments",
@@ -294,6 +315,10 @@ impl<'a> Facts<'a> {
         lines.add("recorded", &printable(session.target.as_bytes()));
         lines.add("command", &printable(&session.arguments.join(&b' ')));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
+        if !session.call_filters.is_empty() {
+            let filters = printable(&session.call_filters.join(&b' '));
+            lines.add("stored", &format!("only some calls ({filters}); the ledger counts the others"));
+        }
         lines.add("host", &printable(&session.hostname));
         let kernel =
             format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
@@ -309,6 +334,10 @@ impl<'a> Facts<'a> {
                 let mark = self.tape.end_mark().map(|end| format!(" ({})", printable(end.reason.as_bytes())));
                 format!("ended abnormally, complete until {until} s{}", mark.unwrap_or_default())
             }
+            Some(end) if self.complete() && self.ledger.lost() > 0 => format!(
+                "complete in sums ({}), calls that were not stored are counted: only listings lack them",
+                printable(end.reason.as_bytes())
+            ),
             Some(end) if self.complete() => format!("complete ({})", printable(end.reason.as_bytes())),
             Some(end) => format!(
                 "ended cleanly ({}), events are missing: totals are \"at least\"",
@@ -359,13 +388,14 @@ fn taken_out(session: &Session) -> Vec<&'static str> {
 }
 
 /// What is null when the session block is lost.
-const OF_SESSION: [&str; 17] = [
+const OF_SESSION: [&str; 18] = [
     "redacted",
     "duration_ns",
     "start_time",
     "command",
     "target",
     "selection",
+    "call_filters",
     "hostname",
     "boot_id",
     "kernel",

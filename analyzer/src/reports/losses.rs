@@ -2,6 +2,9 @@
 
 use std::io::{self, Write};
 
+use systape_format::model::GapCause;
+use systape_format::reader::Tape;
+
 use super::Context;
 use crate::args::Format;
 use crate::output::line;
@@ -10,6 +13,7 @@ use crate::render::json::Json;
 use crate::render::text::Text;
 use crate::run::complain;
 use crate::stream::{Loose, Merger};
+use crate::summary::ledger::options;
 
 /// How many lines tell of losses before the rest is only counted.
 pub const LOSS_LINES: usize = 12;
@@ -24,6 +28,25 @@ pub fn tell(context: &Context<'_>, listed: bool) {
     for line in loss.lines(context.tape.session(), LOSS_LINES) {
         complain(&line);
     }
+}
+
+/// Says on stderr that calls are not listed because `record` was not asked to store them: that is no loss.
+pub fn tell_filtered(context: &Context<'_>) {
+    let tape = context.tape;
+    if !stores_some(tape) {
+        return;
+    }
+    complain(&format!("record stored only some calls{}; --summary counts all", options(tape.session())));
+}
+
+/// Whether `record` was asked to store only some calls and to count the others.
+pub fn stores_some(tape: &Tape) -> bool {
+    let filtered = |at: usize| {
+        let gaps = tape.segment(at).gaps().unwrap_or_default();
+        gaps.iter().any(|gap| gap.cause == GapCause::Filtered)
+    };
+    // a tape whose first block is lost still has gaps that say so
+    !tape.session().call_filters.is_empty() || (!tape.session_is_whole() && (0..tape.segments().len()).any(filtered))
 }
 
 /// Lines above a table, the first one `heading`, an empty one behind them; nothing when nothing is missing.

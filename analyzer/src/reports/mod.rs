@@ -42,6 +42,8 @@ pub struct Context<'a> {
     pub book: CallBook<'a>,
     /// What is missing; reports add the holes they meet.
     pub loss: Loss,
+    /// The families whose loss touches the answer.
+    pub families: Vec<Family>,
 }
 
 impl<'a> Context<'a> {
@@ -55,7 +57,8 @@ impl<'a> Context<'a> {
         let end = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
         let scope = Scope::new(&config.filters, tape.session(), end, || clock(tape))?;
         let loss = Loss::gather(tape, &scope, families);
-        Ok(Self { tape, config, scope, book: CallBook::new(tape.session()), loss })
+        let families = families.to_vec();
+        Ok(Self { tape, config, scope, book: CallBook::new(tape.session()), loss, families })
     }
 
     /// The segments that may hold a call that passes, in order.

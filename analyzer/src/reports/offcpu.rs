@@ -58,8 +58,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     let mut out = output::stdout()?;
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
+    let unsure = fed.tracker.unsure_until();
     context.loss.holes.extend(holes);
     context.loss.findings.extend(findings);
+    scheduling::touched(&mut context, unsure);
     if text {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
@@ -141,6 +143,10 @@ struct OffCpu<'a> {
 }
 
 impl Sink for OffCpu<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.context.scope.task(&thread.task)
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         // without the state as a key, waiting for a CPU would look like waiting for something
         if !keys::off_cpu(interval.state, self.keys.has(By::State)) || !selected(self.context, interval) {

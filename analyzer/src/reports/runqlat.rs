@@ -30,6 +30,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         unknown: 0,
     };
     let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let unsure = fed.tracker.unsure_until();
     let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest last, where the eye is; CPUs by number
@@ -44,6 +45,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         rows.extend(fields(&keys.fields(key, &words), hist));
     }
     context.loss.findings.extend(fed.findings);
+    scheduling::touched(&mut context, unsure);
     match config.format {
         Format::Text => {
             scheduling::head(&context, &mut out)?;
@@ -75,6 +77,10 @@ struct Waits<'a> {
 }
 
 impl Sink for Waits<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.context.scope.task(&thread.task)
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let (End::In(cpu), scope) = (interval.end, &self.context.scope) else { return };
         let cpus = scope.filters().cpus.as_ref();

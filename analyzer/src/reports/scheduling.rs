@@ -11,7 +11,8 @@ use crate::args::Format;
 use crate::config::Config;
 use crate::families::in_session;
 use crate::render::table::{Csv, Fields, object};
-use crate::run::Verdict;
+use crate::run::{Verdict, complain};
+use crate::summary::ledger::options;
 
 /// Binds `config` to a tape that must have scheduler events; `calls`: lost calls touch the answer too.
 pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
@@ -22,8 +23,21 @@ pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Co
     let mut families = vec![Family::Sched];
     if calls && in_session(session, Family::Syscall) {
         families.push(Family::Syscall);
+        if losses::stores_some(tape) {
+            complain(&format!("record stored only some calls{}: time in the others is in ?", options(session)));
+        }
     }
     Context::about(config, tape, &families)
+}
+
+/// Counts losses from before the time asked for, and those on other CPUs, if a state in that time is not known because of them;
+/// `unsure_until` is the tracker's.
+pub fn touched(context: &mut Context<'_>, unsure_until: u64) {
+    if unsure_until > context.scope.from {
+        let families = std::mem::take(&mut context.families);
+        context.loss.add_earlier(context.tape, &families, context.scope.to);
+        context.families = families;
+    }
 }
 
 /// Prints what is missing before the text of a report whose numbers it touches.

@@ -68,8 +68,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     let mut out = output::stdout()?;
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
+    let unsure = fed.tracker.unsure_until();
     context.loss.holes.extend(holes);
     context.loss.findings.extend(findings);
+    scheduling::touched(&mut context, unsure);
     if text {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
@@ -92,6 +94,10 @@ struct States<'a> {
 }
 
 impl Sink for States<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.context.scope.task(&thread.task)
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let scope = &self.context.scope;
         let from = interval.from.max(scope.from);

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use systape_format::model::{Family, Session, UID_UNKNOWN};
+use systape_format::model::{ERRNO_ANY, Family, Session, UID_UNKNOWN};
 
 use super::Context;
 use crate::args::{Format, SummaryMode};
@@ -22,16 +22,29 @@ use crate::run::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
+use crate::summary::ledger::{Kind, Knowledge};
 use crate::summary::stats::Stats;
-use crate::summary::table::{self, Group};
+use crate::summary::table::{self, Group, Row};
 use crate::summary::uring::Rings;
 
+/// What a summary found out beside its numbers.
+#[derive(Debug)]
+pub struct Told {
+    /// What is missing from it.
+    pub loss: Loss,
+    /// Lines of calls that may be missing, because what was counted does not tell.
+    pub doubts: Vec<String>,
+    /// Of these, some were lost.
+    pub lost: bool,
+}
+
+/// A quantile that may be further off than this is marked: twice the error of stored calls, which is the width of a bucket.
+const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
+
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
-pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
-    let sums = {
-        let (tape, scope) = (context.tape, &context.scope);
-        collect::collect(tape, scope, &context.book, context.config.mode, &context.candidates())
-    };
+pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
+    let mode = context.config.mode;
+    let (sums, knowledge) = collect::collect(context.tape, &context.scope, &context.book, mode);
     for hole in &sums.holes {
         if !context.loss.holes.contains(hole) {
             context.loss.holes.push(hole.clone());
@@ -46,27 +59,40 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     }
     let rings = rings.processes();
     let whole = rings.is_empty() || Loss::gather(context.tape, &context.scope, &[Family::IoUring]).complete();
-    let (groups, events) = table::groups(sums, &context.book);
-    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(context, context.config.mode)));
+    let (groups, events) = table::groups(sums, &knowledge, &context.book, mode);
+    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(context, mode)));
+    let loss = context.loss.of_sums();
+    let view = View { context, loss: &loss, knowledge: &knowledge, groups: &groups, events, cpu: &cpu };
     if matches!(cpu, Cpu(Some(None))) {
         complain("--cpu: scheduler events were not recorded in this tape");
     }
     match context.config.format {
         Format::Text => {
-            text(context, out, &groups, events, &cpu)?;
+            view.text(out)?;
             for ring in &rings {
                 line(out, &ring.text(whole))?;
             }
         }
         Format::Json => {
-            json(context, out, &groups, &cpu)?;
+            view.json(out)?;
             for ring in &rings {
                 out.write_all(&ring.json(whole))?;
             }
         }
-        Format::Csv => comma(context, out, &groups, &cpu)?,
+        Format::Csv => view.comma(out)?,
     }
-    Ok(())
+    Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost(), loss })
+}
+
+/// What every form prints from.
+struct View<'a> {
+    context: &'a Context<'a>,
+    loss: &'a Loss,
+    knowledge: &'a Knowledge,
+    groups: &'a [Group],
+    /// Of all groups.
+    events: u64,
+    cpu: &'a Cpu,
 }
 
 /// Time on and off a CPU, if asked for and recorded.
@@ -74,15 +100,18 @@ struct Cpu(Option<Option<CpuTimes>>);
 
 impl Cpu {
     /// Of a row; None: not asked for.
-    fn of(&self, group: &Group, call: &CallInfo) -> Option<CpuTime> {
+    fn of(&self, group: &Group, row: &Row) -> Option<CpuTime> {
         let times = self.0.as_ref()?;
-        let time = times.as_ref().and_then(|times| times.get(&(group.key, call.call)));
-        Some(time.copied().unwrap_or_default())
+        let time = times.as_ref().and_then(|times| times.get(&(group.key, row.call.call)));
+        let mut time = time.copied().unwrap_or_default();
+        // nobody knows when these ran
+        time.unknown = time.unknown.saturating_add(row.stats.ledger_calls());
+        Some(time)
     }
 
     /// Fields of a row; null where nothing is known.
-    fn fields(&self, group: &Group, call: &CallInfo) -> Vec<(&'static str, Value)> {
-        let Some(time) = self.of(group, call) else { return Vec::new() };
+    fn fields(&self, group: &Group, row: &Row) -> Vec<(&'static str, Value)> {
+        let Some(time) = self.of(group, row) else { return Vec::new() };
         let known = |ns: u64| if time.calls == 0 { Value::Null } else { ns.into() };
         let count = |calls: u64| if matches!(self.0, Some(Some(_))) { calls.into() } else { Value::Null };
         vec![
@@ -94,8 +123,8 @@ impl Cpu {
     }
 
     /// Two columns of a row: `≥` when calls are left out.
-    fn columns(&self, out: &mut Vec<u8>, group: &Group, call: &CallInfo) {
-        let Some(time) = self.of(group, call) else { return };
+    fn columns(&self, out: &mut Vec<u8>, group: &Group, row: &Row) {
+        let Some(time) = self.of(group, row) else { return };
         for ns in [time.on, time.off] {
             out.push(b' ');
             optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 { "≥" } else { "" });
@@ -113,62 +142,134 @@ struct Widths {
 impl Widths {
     fn of(groups: &[Group]) -> Self {
         let width = |permille| {
-            let values = groups.iter().flat_map(|g| &g.rows).filter_map(|(_, stats)| stats.quantile(permille));
-            let mut text = Vec::new();
-            num::millis(&mut text, values.max().unwrap_or(0), 0, "");
-            text.len()
+            let width = |row: &Row| {
+                let mut text = Vec::new();
+                quantile(&mut text, &row.stats, permille, 1);
+                String::from_utf8_lossy(&text).chars().count()
+            };
+            groups.iter().flat_map(|group| &group.rows).map(width).max().unwrap_or(0)
         };
         Self { p50: width(500).max(6), p99: width(990).max(7) }
     }
 }
 
-fn text(context: &Context<'_>, out: &mut impl Write, groups: &[Group], events: u64, cpu: &Cpu) -> io::Result<()> {
-    let complete = context.loss.complete();
-    let session = context.tape.session();
-    line(out, "")?;
-    line(out, if complete { " Summary of events:" } else { " Summary of events (every count and time is at least):" })?;
-    for lost in context.loss.lines(session, LOSS_LINES) {
-        line(out, &format!("   {lost}"))?;
-    }
-    line(out, "")?;
-    let widths = Widths::of(groups);
-    let at_least = if complete { "" } else { "at least " };
-    let mut buffer = Vec::new();
-    for group in groups {
-        buffer.clear();
-        heading(context, &mut buffer, group, events, at_least);
-        columns(&mut buffer, widths, cpu.0.is_some());
-        for (call, stats) in &group.rows {
-            row(&mut buffer, call, stats, widths);
-            cpu.columns(&mut buffer, group, call);
-            buffer.push(b'\n');
-            if context.config.errnos {
-                for (errno, count) in &stats.errnos {
-                    buffer.extend_from_slice(format!("\t\t\t\t{}: {count}\n", errno_name(*errno)).as_bytes());
+impl View<'_> {
+    fn text(&self, out: &mut impl Write) -> io::Result<()> {
+        let context = self.context;
+        let session = context.tape.session();
+        let complete = self.loss.complete() && !self.knowledge.missing();
+        line(out, "")?;
+        line(
+            out,
+            if complete { " Summary of events:" } else { " Summary of events (every count and time is at least):" },
+        )?;
+        let lost = self.loss.lines(session, LOSS_LINES).into_iter();
+        for text in lost.chain(self.knowledge.doubts()).chain(self.knowledge.counted(session)) {
+            line(out, &format!("   {text}"))?;
+        }
+        line(out, "")?;
+        let widths = Widths::of(self.groups);
+        let mut buffer = Vec::new();
+        for group in self.groups {
+            buffer.clear();
+            self.heading(&mut buffer, group, if complete && !group.short { "" } else { "at least " });
+            columns(&mut buffer, widths, self.cpu.0.is_some());
+            for row in &group.rows {
+                cells(&mut buffer, &row.call, &row.stats, widths);
+                self.cpu.columns(&mut buffer, group, row);
+                buffer.push(b'\n');
+                if context.config.errnos {
+                    for (errno, count) in &row.stats.errnos {
+                        buffer.extend_from_slice(format!("\t\t\t\t{}: {count}\n", errno_name(*errno)).as_bytes());
+                    }
                 }
             }
+            buffer.extend_from_slice(b"\n\n");
+            out.write_all(&buffer)?;
         }
-        buffer.extend_from_slice(b"\n\n");
-        out.write_all(&buffer)?;
+        Ok(())
     }
-    Ok(())
+
+    /// ` ls (7103), 388 events, 100.0%`.
+    fn heading(&self, out: &mut Vec<u8>, group: &Group, at_least: &str) {
+        let (mode, events) = (self.context.config.mode, self.events);
+        let percent = if events == 0 { 0.0 } else { 100.0 * group.events as f64 / events as f64 };
+        let process = || format!("{} ({})", escaped(&group.task.comm), group.task.pid);
+        let name = match (group.kind, mode) {
+            (Kind::PerProcess, _) => format!("{} calls counted per process", process()),
+            (Kind::Nobody, _) => "(process not known)".to_owned(),
+            (Kind::SeveralCgroups, _) => "(moved to another cgroup meanwhile)".to_owned(),
+            (Kind::Whole, SummaryMode::Total) => "total".to_owned(),
+            (Kind::Whole, SummaryMode::Cgroup) => cgroup_name(self.context.tape.session(), group),
+            (Kind::Whole, SummaryMode::Thread) => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
+            (Kind::Whole, SummaryMode::Process) => process(),
+        };
+        let share = if mode == SummaryMode::Total { String::new() } else { format!(", {percent:.1}%") };
+        out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
+    }
+
+    fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        for group in self.groups {
+            for row in &group.rows {
+                let mut object: Map<String, Value> =
+                    self.fields(group, row).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+                if self.context.config.errnos {
+                    let errnos: Map<String, Value> =
+                        row.stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
+                    object.insert("errnos".to_owned(), Value::Object(errnos));
+                }
+                line(out, &Value::Object(object).to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn comma(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        let mut header = false;
+        for group in self.groups {
+            for row in &group.rows {
+                let mut fields = self.fields(group, row);
+                if self.context.config.errnos {
+                    let errnos = row.stats.errnos.iter();
+                    let errnos: Vec<String> =
+                        errnos.map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
+                    fields.push(("errnos", errnos.join(" ").into()));
+                }
+                if !std::mem::replace(&mut header, true) {
+                    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+                    buffer.extend_from_slice(names.join(",").as_bytes());
+                    buffer.push(b'\n');
+                }
+                for (at, (_, value)) in fields.iter().enumerate() {
+                    if at > 0 {
+                        buffer.push(b',');
+                    }
+                    match value {
+                        Value::Null => {}
+                        Value::String(text) => csv::field(&mut buffer, escaped(text.as_bytes()).as_bytes()),
+                        other => buffer.extend_from_slice(other.to_string().as_bytes()),
+                    }
+                }
+                buffer.push(b'\n');
+            }
+        }
+        out.write_all(&buffer)
+    }
+
+    /// Everything known of a row, by name.
+    fn fields(&self, group: &Group, row: &Row) -> Vec<(&'static str, Value)> {
+        let complete = self.loss.complete() && !row.short;
+        let fields = keys(self.context, group).into_iter().chain(measures(&row.call, &row.stats, complete));
+        fields.chain(self.cpu.fields(group, row)).collect()
+    }
 }
 
 fn errno_name(errno: u16) -> String {
+    if errno == ERRNO_ANY {
+        return "unknown".to_owned();
+    }
     systape_abi::errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
-}
-
-/// ` ls (7103), 388 events, 100.0%`.
-fn heading(context: &Context<'_>, out: &mut Vec<u8>, group: &Group, events: u64, at_least: &str) {
-    let percent = if events == 0 { 0.0 } else { 100.0 * group.events as f64 / events as f64 };
-    let name = match context.config.mode {
-        SummaryMode::Total => "total".to_owned(),
-        SummaryMode::Cgroup => cgroup_name(context.tape.session(), group),
-        SummaryMode::Thread => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
-        SummaryMode::Process => format!("{} ({})", escaped(&group.task.comm), group.task.pid),
-    };
-    let share = if context.config.mode == SummaryMode::Total { String::new() } else { format!(", {percent:.1}%") };
-    out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
 }
 
 fn cgroup_name(session: &Session, group: &Group) -> String {
@@ -202,7 +303,7 @@ fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
 }
 
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
-fn row(out: &mut Vec<u8>, call: &CallInfo, stats: &Stats, widths: Widths) {
+fn cells(out: &mut Vec<u8>, call: &CallInfo, stats: &Stats, widths: Widths) {
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
     out.extend_from_slice(format!("   {:<15} {:8} {:6} ", call.long_name, stats.calls, stats.errors).as_bytes());
     num::millis(out, total, 9, if stats.open > 0 { "≥" } else { "" });
@@ -214,10 +315,20 @@ fn row(out: &mut Vec<u8>, call: &CallInfo, stats: &Stats, widths: Widths) {
     // an open call may already be longer than every finished one
     let longest = if stats.timed > 0 || stats.open_max > 0 { Some(stats.max.max(stats.open_max)) } else { None };
     optional(out, longest, 9, if stats.open_max > stats.max { "≥" } else { "" });
-    out.extend_from_slice(format!(" {:9.2}%  ", stats.stddev_percent()).as_bytes());
-    optional(out, stats.quantile(500), widths.p50, "");
+    match stats.stddev_percent() {
+        Some(percent) => out.extend_from_slice(format!(" {percent:9.2}%  ").as_bytes()),
+        None => out.extend_from_slice(b"         -   "),
+    }
+    quantile(out, stats, 500, widths.p50);
     out.push(b' ');
-    optional(out, stats.quantile(990), widths.p99, "");
+    quantile(out, stats, 990, widths.p99);
+}
+
+/// A quantile in ms; `~`: sizes from the ledger leave it open by more than the histogram of stored calls does.
+fn quantile(out: &mut Vec<u8>, stats: &Stats, permille: u64, width: usize) {
+    let quantile = stats.quantile(permille);
+    let about = quantile.is_some_and(|quantile| quantile.error > ROUGH);
+    optional(out, quantile.map(|quantile| quantile.value), width, if about { "~" } else { "" });
 }
 
 /// A duration in ms, or `-` when there is none.
@@ -234,6 +345,17 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, width: usize, lead: &str) {
 /// What identifies a group, by the names of the listing.
 fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
     let task = &group.task;
+    if group.kind != Kind::Whole && group.kind != Kind::PerProcess {
+        let names: &[&str] = match context.config.mode {
+            SummaryMode::Thread => &["pid", "tid", "upid", "utid", "comm", "uid"],
+            SummaryMode::Process => &["pid", "upid", "comm", "uid"],
+            SummaryMode::Cgroup => &["cgroup"],
+            SummaryMode::Total => &[],
+        };
+        return names.iter().map(|name| (*name, Value::Null)).collect();
+    }
+    // which thread it was
+    let thread = |id: u32| if group.kind == Kind::PerProcess { Value::Null } else { id.into() };
     let comm = || Value::from(lossless(&task.comm));
     let uid = || if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() };
     match context.config.mode {
@@ -247,9 +369,9 @@ fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
         }
         SummaryMode::Thread => vec![
             ("pid", task.pid.into()),
-            ("tid", task.tid.into()),
+            ("tid", thread(task.tid)),
             ("upid", task.upid.into()),
-            ("utid", task.utid.into()),
+            ("utid", thread(task.utid)),
             ("comm", comm()),
             ("uid", uid()),
         ],
@@ -261,6 +383,11 @@ fn measures(call: &CallInfo, stats: &Stats, complete: bool) -> Vec<(&'static str
     let timed = |value: u64| if stats.timed > 0 { Value::from(value) } else { Value::Null };
     let optional = |value: Option<u64>| value.map_or(Value::Null, Value::from);
     let stddev = if stats.timed > 0 { json!(stats.stddev_percent()) } else { Value::Null };
+    let quantiles = [stats.quantile(500), stats.quantile(990)];
+    let [p50, p99] = quantiles.map(|quantile| quantile.map(|quantile| quantile.value));
+    let error = quantiles.into_iter().flatten().map(|quantile| quantile.error).reduce(f64::max);
+    // without any call that is timed it is what it would be
+    let error = if stats.timed == 0 { Some(QUANTILE_ERROR) } else { error };
     vec![
         ("abi", call.abi.as_str().into()),
         ("syscall", call.name.as_str().into()),
@@ -271,64 +398,11 @@ fn measures(call: &CallInfo, stats: &Stats, complete: bool) -> Vec<(&'static str
         ("avg_ns", optional(stats.avg())),
         ("max_ns", timed(stats.max)),
         ("stddev_percent", stddev),
-        ("p50_ns", optional(stats.quantile(500))),
-        ("p99_ns", optional(stats.quantile(990))),
+        ("p50_ns", optional(p50)),
+        ("p99_ns", optional(p99)),
         ("incomplete_calls", stats.open.into()),
-        ("ledger_calls", 0.into()),
+        ("ledger_calls", stats.ledger_calls().into()),
         ("complete", complete.into()),
-        ("quantile_error", QUANTILE_ERROR.into()),
+        ("quantile_error", error.map_or(Value::Null, Value::from)),
     ]
-}
-
-fn json(context: &Context<'_>, out: &mut impl Write, groups: &[Group], cpu: &Cpu) -> io::Result<()> {
-    let complete = context.loss.complete();
-    for group in groups {
-        for (call, stats) in &group.rows {
-            let fields = keys(context, group).into_iter().chain(measures(call, stats, complete));
-            let fields = fields.chain(cpu.fields(group, call));
-            let mut object: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
-            if context.config.errnos {
-                let errnos: Map<String, Value> =
-                    stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
-                object.insert("errnos".to_owned(), Value::Object(errnos));
-            }
-            line(out, &Value::Object(object).to_string())?;
-        }
-    }
-    Ok(())
-}
-
-fn comma(context: &Context<'_>, out: &mut impl Write, groups: &[Group], cpu: &Cpu) -> io::Result<()> {
-    let complete = context.loss.complete();
-    let mut buffer = Vec::new();
-    let mut header = false;
-    for group in groups {
-        for (call, stats) in &group.rows {
-            let mut fields: Vec<_> = keys(context, group);
-            fields.extend(measures(call, stats, complete));
-            fields.extend(cpu.fields(group, call));
-            if context.config.errnos {
-                let errnos: Vec<String> =
-                    stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
-                fields.push(("errnos", errnos.join(" ").into()));
-            }
-            if !std::mem::replace(&mut header, true) {
-                let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-                buffer.extend_from_slice(names.join(",").as_bytes());
-                buffer.push(b'\n');
-            }
-            for (at, (_, value)) in fields.iter().enumerate() {
-                if at > 0 {
-                    buffer.push(b',');
-                }
-                match value {
-                    Value::Null => {}
-                    Value::String(text) => csv::field(&mut buffer, escaped(text.as_bytes()).as_bytes()),
-                    other => buffer.extend_from_slice(other.to_string().as_bytes()),
-                }
-            }
-            buffer.push(b'\n');
-        }
-    }
-    out.write_all(&buffer)
 }

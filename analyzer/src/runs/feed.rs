@@ -68,7 +68,7 @@ pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -
         loose: BinaryHeap::new(),
         pushed: 0,
         lost: gaps::of_family(tape, Family::Sched).into_iter().rev().collect(),
-        lost_calls: if needs.calls { calls_lost(tape) } else { Vec::new() },
+        lost_calls: if needs.calls { gaps::of_calls(tape).into_iter().rev().collect() } else { Vec::new() },
         until,
         over: false,
     };
@@ -80,13 +80,6 @@ pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -
     feeder.tracker.finish(until);
     feeder.tracker.sink.reached(u64::MAX);
     Fed { tracker: feeder.tracker, names: feeder.names, holes, findings }
-}
-
-fn calls_lost(tape: &Tape) -> Vec<Lost> {
-    let mut lost = gaps::of_family(tape, Family::Syscall);
-    lost.extend(gaps::of_family(tape, Family::State));
-    lost.sort_by_key(|lost| Reverse(lost.first));
-    lost
 }
 
 /// An edge of a call whose row is read before its time.

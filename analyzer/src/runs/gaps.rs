@@ -1,10 +1,11 @@
-//! Where scheduler events are missing.
+//! Where scheduler events and calls are missing.
 
+use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
-use systape_format::reader::Tape;
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause, LedgerReason};
+use systape_format::reader::{Segment, Tape};
 
-use crate::loss::is_loss;
+use crate::loss::{is_loss, loses};
 
 /// A time in which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +30,56 @@ impl Lost {
     }
 }
 
+/// More processes than this with counted calls in one segment are told as all: each is looked at for every event.
+const PROCESSES: usize = 64;
+
+/// Where calls are missing. Of those in the ledger it is known whose they were and how long they took: a thread that was in one may have
+/// been in it for that long before its end.
+pub fn of_calls(tape: &Tape) -> Vec<Lost> {
+    let counted: Option<Vec<Lost>> = (0..tape.segments().len())
+        .map(|at| tape.segment(at))
+        .filter(|segment| segment.has(BlockKind::Ledger))
+        .try_fold(Vec::new(), |mut all, segment| {
+            all.extend(counted(&segment).ok()?);
+            Some(all)
+        });
+    // without the whole ledger its gaps must do
+    let known = counted.is_some();
+    let mut lost = of(tape, |gap| loses(gap, &[Family::Syscall]) && !(known && gap.ledger));
+    lost.extend(counted.unwrap_or_default());
+    lost.sort_by_key(|lost| lost.first);
+    lost
+}
+
+/// Where the calls that the ledger of `segment` counts, and that `record` was not asked to leave out, were made.
+fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
+    let dict = segment.dict()?;
+    let mut by_pid: FxHashMap<u32, Lost> = FxHashMap::default();
+    for row in segment.ledger(&dict)? {
+        if !matches!(row.reason, LedgerReason::Lost | LedgerReason::OverShare) {
+            continue;
+        }
+        let pid = row.task.and_then(|task| dict.tasks.get(task as usize)).map_or(0, |task| task.pid);
+        let first = row.first.saturating_sub(row.max);
+        let lost = by_pid.entry(pid).or_insert(Lost { first, last: row.last, cpu: None, pid });
+        (lost.first, lost.last) = (lost.first.min(first), lost.last.max(row.last));
+    }
+    if by_pid.len() <= PROCESSES {
+        return Ok(by_pid.into_values().collect());
+    }
+    let first = by_pid.values().map(|lost| lost.first).min().unwrap_or(0);
+    let last = by_pid.values().map(|lost| lost.last).max().unwrap_or(0);
+    Ok(vec![Lost { first, last, cpu: None, pid: 0 }])
+}
+
 /// The losses of `family` and of events of no known family, whatever a report's filters say: a state comes from events
 /// of other CPUs and processes too. In order of their first times.
 pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
+    of(tape, |gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
+}
+
+/// The losses that `wanted` picks, in order of their first times.
+fn of(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> Vec<Lost> {
     let mut lost = Vec::new();
     for at in 0..tape.segments().len() {
         let segment = tape.segment(at);
@@ -41,11 +89,7 @@ pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
         let info = segment.info();
         let window = segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end));
         match segment.gaps() {
-            Ok(gaps) => lost.extend(
-                gaps.iter()
-                    .filter(|gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
-                    .map(|gap| Lost::of(gap, window)),
-            ),
+            Ok(gaps) => lost.extend(gaps.iter().filter(|gap| wanted(gap)).map(|gap| Lost::of(gap, window))),
             Err(_) => lost.push(Lost { first: window.0, last: window.1, cpu: None, pid: 0 }),
         }
     }

@@ -361,7 +361,9 @@ impl Words<'_> {
 
 /// Whether every call of the recorded threads is on the tape.
 pub fn all_calls(session: &Session) -> bool {
-    session.selection.is_empty() && crate::families::in_session(session, systape_format::model::Family::Syscall)
+    session.selection.is_empty()
+        && session.call_filters.is_empty()
+        && crate::families::in_session(session, systape_format::model::Family::Syscall)
 }
 
 /// Whether an interval counts as off the CPU for `offcpu`: asleep or stopped; `waiting`: also waiting for a CPU.

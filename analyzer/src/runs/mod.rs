@@ -190,6 +190,10 @@ pub trait Sink: Send {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
     /// `slot` left a CPU: what it was in until then was told. `row` is the switch's place in `part`.
     fn left(&mut self, _slot: Slot, _part: &Part, _row: u32) {}
+    /// Whether what happens to this thread is in the answer: if not, it does not matter what was lost of it.
+    fn concerns(&self, _thread: &Thread) -> bool {
+        true
+    }
     /// Everything before `ts` was told.
     fn reached(&mut self, _ts: u64) {}
     /// Whether nothing more is wanted.

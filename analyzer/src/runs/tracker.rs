@@ -55,6 +55,9 @@ pub struct Tracker<S> {
     lost: Active,
     lost_calls: Active,
     now: u64,
+    /// Something was lost so far.
+    losses: bool,
+    unsure: u64,
     /// Who takes the intervals.
     pub sink: S,
 }
@@ -65,6 +68,8 @@ struct Note {
     heard: bool,
     /// It called exit: its next leaving of a CPU is its last.
     exiting: bool,
+    /// That its state is not known may be for a loss.
+    by_loss: bool,
 }
 
 impl<S: Sink> Tracker<S> {
@@ -81,6 +86,8 @@ impl<S: Sink> Tracker<S> {
             cpus: Vec::new(),
             lost: Active::default(),
             lost_calls: Active::default(),
+            losses: false,
+            unsure: 0,
             sink,
         }
     }
@@ -88,6 +95,12 @@ impl<S: Sink> Tracker<S> {
     /// The threads; those that died stay until [`Self::bury`].
     pub fn threads(&self) -> &[Thread] {
         &self.threads
+    }
+
+    /// Until when, at the latest, the state or call of a thread that concerns the sink was not known because something was lost; 0: it
+    /// always was.
+    pub fn unsure_until(&self) -> u64 {
+        self.unsure
     }
 
     /// Time of the last event.
@@ -121,14 +134,16 @@ impl<S: Sink> Tracker<S> {
             dead: false,
             followed: self.follows(task),
         };
+        // what would have told of it before may have been lost
+        let note = Note { by_loss: self.losses, ..Note::default() };
         let slot = match self.free.pop() {
             Some(slot) => {
-                (self.threads[slot], self.notes[slot]) = (thread, Note::default());
+                (self.threads[slot], self.notes[slot]) = (thread, note);
                 slot
             }
             None => {
                 self.threads.push(thread);
-                self.notes.push(Note::default());
+                self.notes.push(note);
                 self.threads.len() - 1
             }
         };
@@ -164,6 +179,7 @@ impl<S: Sink> Tracker<S> {
         let ts = self.at(ts);
         if !std::mem::replace(&mut self.notes[child].heard, true) {
             let state = if self.blind(child) { State::Unknown } else { State::Waiting(Why::Made) };
+            self.notes[child].by_loss = !self.lost.none();
             let thread = &mut self.threads[child];
             (thread.since, thread.began_before, thread.state) = (ts, false, state);
         }
@@ -272,6 +288,7 @@ impl<S: Sink> Tracker<S> {
         let ts = self.at(lost.first);
         self.lost.end_before(ts);
         self.lost.begin(lost);
+        self.losses = true;
         for slot in 0..self.threads.len() {
             let Thread { state, cpu, dead, ref task, .. } = self.threads[slot];
             let concerned = lost.pid == 0 || lost.pid == task.pid;
@@ -405,6 +422,7 @@ impl<S: Sink> Tracker<S> {
             return self.die(slot, ts);
         }
         self.close(slot, ts, end);
+        self.notes[slot].by_loss = state == State::Unknown && (self.notes[slot].by_loss || !self.lost.none());
         let thread = &mut self.threads[slot];
         (thread.state, thread.since, thread.began_before, thread.continued) = (state, ts, false, false);
     }
@@ -423,6 +441,10 @@ impl<S: Sink> Tracker<S> {
         let thread = &self.threads[slot];
         if !thread.followed || thread.dead {
             return;
+        }
+        let by_loss = self.notes[slot].by_loss && thread.state == State::Unknown;
+        if (by_loss || thread.doing == Doing::Unknown) && ts > thread.since && self.sink.concerns(thread) {
+            self.unsure = self.unsure.max(ts);
         }
         let interval = Interval {
             state: thread.state,

@@ -4,9 +4,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Task, Time};
-use systape_format::reader::Tape;
+use systape_format::header::BlockKind;
+use systape_format::model::{Call, CallState, Core, Dict, LedgerRow, SegmentInfo, Task, Time};
+use systape_format::reader::{Segment, Tape};
 
+use super::ledger::{self, Counted, Judge, Knowledge};
 use super::stats::Stats;
 use crate::args::SummaryMode;
 use crate::calls::CallBook;
@@ -49,26 +51,39 @@ const LEFT_OUT: u32 = u32::MAX - 1;
 /// Tables of (task, call) larger than this are not made; a hash is asked for every row instead.
 const TABLE_LIMIT: usize = 1 << 20;
 
-/// Adds up the calls of `segments` that `scope` lets through.
-pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode, segments: &[usize]) -> Sums {
+/// The segments that may hold or count a call that passes, in order.
+pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
+    let counts = |at: usize, info| tape.segment(at).has(BlockKind::Ledger) && scope.may_count(info);
+    let segments = tape.segments().iter().enumerate();
+    segments.filter(|(at, info)| scope.may_match(info) || counts(*at, info)).map(|(at, _)| at).collect()
+}
+
+/// Adds up the calls that `scope` lets through, those of the ledger too.
+pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode) -> (Sums, Knowledge) {
+    let segments = candidates(tape, scope);
+    let threads = ledger::threads(tape, scope, mode);
+    let judge = Judge { scope, book, mode, threads: threads.as_ref() };
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut sums = Sums::default();
+        let (mut sums, mut counted) = (Sums::default(), Counted::default());
         while let Some(at) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-            sums.segment(tape, scope, book, mode, *at);
+            sums.segment(&tape.segment(*at), judge, &mut counted);
         }
-        sums
+        (sums, counted)
     };
     // a pool costs more than a few segments are worth
     let parts = if segments.len() <= 2 { vec![work()] } else { rayon::broadcast(|_| work()) };
-    let mut all = Sums::default();
+    let (mut all, mut counted) = (Sums::default(), Counted::default());
     if let Some(open) = OpenCalls::read(tape) {
-        all.add((u32::MAX, mode), &open.dict, &open.core, Some(&open.time), scope, book);
+        all.add(u32::MAX, &open.dict, &open.core, Some(&open.time), judge);
     }
-    for part in parts {
-        all.merge(part);
+    for (sums, part) in parts {
+        all.merge(sums);
+        counted.merge(part);
     }
-    all
+    let (sums, knowledge) = counted.knowledge();
+    all.merge(sums);
+    (all, knowledge)
 }
 
 /// The group of `task`.
@@ -84,31 +99,36 @@ pub fn group_key(task: &Task, mode: SummaryMode) -> GroupKey {
 }
 
 impl Sums {
-    fn segment(&mut self, tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode, at: usize) {
-        let segment = tape.segment(at);
+    /// Adds what a segment holds and, to `counted`, what its ledger does.
+    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, counted: &mut Counted) {
+        let (scope, info) = (judge.scope, segment.info());
+        let has_ledger = segment.has(BlockKind::Ledger);
+        // rows of a ledger are sums: nobody knows of how many calls
+        let missing = |rows, error| load::hole(segment, if has_ledger { u32::MAX } else { rows }, &error);
+        let dict = match segment.dict() {
+            Ok(dict) => dict,
+            Err(error) => return self.holes.push(missing(info.rows, error)),
+        };
+        if has_ledger && let Err(error) = counted.segment(segment, &dict, judge) {
+            self.holes.push(missing(0, error));
+        }
+        if !scope.may_match(info) {
+            return;
+        }
         let read = || -> Result<_, systape_format::Error> {
-            let dict = segment.dict()?;
             let core = segment.core(&dict)?;
-            let time = if needs_time(scope, segment.info()) { Some(segment.time(&dict, &core)?) } else { None };
-            Ok((dict, core, time))
+            let time = if needs_time(scope, info) { Some(segment.time(&dict, &core)?) } else { None };
+            Ok((core, time))
         };
-        let (dict, core, time) = match read() {
-            Ok(read) => read,
-            Err(error) => return self.holes.push(load::hole(&segment, segment.info().rows, &error)),
-        };
-        self.add((segment.info().segment, mode), &dict, &core, time.as_ref(), scope, book);
+        match read() {
+            Ok((core, time)) => self.add(info.segment, &dict, &core, time.as_ref(), judge),
+            Err(error) => self.holes.push(load::hole(segment, info.rows, &error)),
+        }
     }
 
     /// Adds the rows of one segment.
-    fn add(
-        &mut self,
-        (number, mode): (u32, SummaryMode),
-        dict: &Dict,
-        core: &Core,
-        time: Option<&Time>,
-        scope: &Scope<'_>,
-        book: &CallBook<'_>,
-    ) {
+    fn add(&mut self, number: u32, dict: &Dict, core: &Core, time: Option<&Time>, judge: Judge<'_>) {
+        let Judge { scope, book, mode, .. } = judge;
         let filter = scope.segment(dict);
         let groups: Vec<GroupKey> = dict.tasks.iter().map(|task| group_key(task, mode)).collect();
         let rows = Rows { dict, core, time, filter: &filter, groups: &groups, valued: scope.valued() };
@@ -119,12 +139,19 @@ impl Sums {
         }
     }
 
+    /// Adds a row of the ledger.
+    pub(super) fn add_counted(&mut self, key: (GroupKey, Call), row: &LedgerRow, timeless: bool) {
+        let at = self.place(key) as usize;
+        self.stats[at].1.add_counted(row, timeless);
+    }
+
     fn rows(&mut self, rows: &Rows<'_>, book: &CallBook<'_>, seen: &mut [bool]) {
         let calls = rows.dict.calls.len();
         let size = rows.dict.tasks.len().saturating_mul(calls);
         let mut table = vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }];
         let exits: Vec<bool> = rows.dict.calls.iter().map(|call| book.get(*call).is_exit).collect();
-        let Core { call, task, dur, errno, state, unselected, .. } = rows.core;
+        let Core { call, task, dur, errno, state, unselected, in_ledger, .. } = rows.core;
+        let kept = !unselected.is_empty() || !in_ledger.is_empty();
         for row in 0..call.len() {
             let (t, c) = (task[row] as usize, call[row] as usize);
             let slot = match table.get(t * calls + c) {
@@ -138,10 +165,7 @@ impl Sums {
                     slot
                 }
             };
-            if slot == LEFT_OUT
-                || (!unselected.is_empty() && rows.drops_unselected(row))
-                || (rows.checked() && !rows.passes(row))
-            {
+            if slot == LEFT_OUT || (kept && rows.drops(row)) || (rows.checked() && !rows.passes(row)) {
                 continue;
             }
             let stats = &mut self.stats[slot as usize].1;
@@ -170,7 +194,7 @@ impl Sums {
         })
     }
 
-    fn label(&mut self, group: GroupKey, task: &Task, mode: SummaryMode, place: (u32, u32)) {
+    pub(super) fn label(&mut self, group: GroupKey, task: &Task, mode: SummaryMode, place: (u32, u32)) {
         // a process is called what its leader is; a group of many has no name to choose
         let leads = mode != SummaryMode::Process || task.tid == task.pid;
         let rank = (leads, place.0, place.1);
@@ -180,7 +204,7 @@ impl Sums {
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         for (key, stats) in other.stats {
             let at = self.place(key) as usize;
             self.stats[at].1.merge(&stats);
@@ -221,8 +245,11 @@ impl Rows<'_> {
         self.filter.value(self.core, row) && self.time.is_none_or(|time| self.filter.time(time, row))
     }
 
-    /// Rows that `record -e` kept for fd tracking only do not count unless `-e` names them.
-    fn drops_unselected(&self, row: usize) -> bool {
-        self.core.unselected[row] && self.filter.calls[self.core.call[row] as usize] != Pick::Always
+    /// Rows that were kept for fd tracking only do not count: those of the ledger never, those `record -e` did not select unless `-e`
+    /// names them.
+    fn drops(&self, row: usize) -> bool {
+        let is = |column: &[bool]| column.get(row).copied().unwrap_or(false);
+        let named = || self.filter.calls[self.core.call[row] as usize] == Pick::Always;
+        is(&self.core.in_ledger) || (is(&self.core.unselected) && !named())
     }
 }

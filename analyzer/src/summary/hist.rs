@@ -29,10 +29,19 @@ impl Histogram {
         }
     }
 
+    /// Counts `value` as often as `times` says.
+    pub fn add_many(&mut self, value: u64, times: u64) {
+        if times > 0 {
+            let count = self.slot(bucket(value));
+            *count = count.saturating_add(times);
+        }
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (at, count) in other.counts.iter().enumerate().filter(|(_, count)| **count != 0) {
-            *self.slot(other.first + at) += count;
+            let mine = self.slot(other.first + at);
+            *mine = mine.saturating_add(*count);
         }
     }
 
@@ -56,17 +65,35 @@ impl Histogram {
 
     /// The value below which `permille` of 1000 values lie (nearest rank), the middle of its bucket; None without values.
     pub fn quantile(&self, permille: u64) -> Option<u64> {
-        let total: u64 = self.counts.iter().sum();
-        let rank = (u128::from(total) * u128::from(permille)).div_ceil(1000).max(1);
-        let mut seen = 0;
-        for (at, count) in self.counts.iter().enumerate() {
-            seen += u128::from(*count);
-            if seen >= rank {
-                return Some(middle(self.first + at));
-            }
-        }
-        None
+        quantile_bucket(&[self], permille).map(middle)
     }
+
+    fn total(&self) -> u128 {
+        self.counts.iter().map(|count| u128::from(*count)).sum()
+    }
+
+    fn count(&self, bucket: usize) -> u64 {
+        bucket.checked_sub(self.first).and_then(|at| self.counts.get(at)).copied().unwrap_or(0)
+    }
+}
+
+/// The least and the greatest value of the bucket that holds this quantile of all values of `parts`; None without values.
+pub fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
+    quantile_bucket(parts, permille).map(edges)
+}
+
+/// The bucket that holds the value below which `permille` of 1000 values of `parts` lie (nearest rank).
+fn quantile_bucket(parts: &[&Histogram], permille: u64) -> Option<usize> {
+    let total: u128 = parts.iter().map(|part| part.total()).sum();
+    let rank = (total * u128::from(permille)).div_ceil(1000).max(1);
+    let used = || parts.iter().filter(|part| !part.counts.is_empty());
+    let from = used().map(|part| part.first).min()?;
+    let to = used().map(|part| part.first + part.counts.len()).max()?;
+    let mut seen = 0;
+    (from..to).find(|bucket| {
+        seen += parts.iter().map(|part| u128::from(part.count(*bucket))).sum::<u128>();
+        seen >= rank
+    })
 }
 
 /// The bucket `value` falls into; 0 to 975.
@@ -81,13 +108,19 @@ fn bucket(value: u64) -> usize {
 
 /// The middle of bucket `index`.
 fn middle(index: usize) -> u64 {
+    let (low, high) = edges(index);
+    low + (high - low).div_ceil(2)
+}
+
+/// The least and the greatest value of bucket `index`.
+fn edges(index: usize) -> (u64, u64) {
     let index = index as u64;
     if index < SUB {
-        return index;
+        return (index, index);
     }
     let octave = index / SUB - 1;
     let low = (index % SUB + SUB) << octave;
-    low + (1 << octave) / 2
+    (low, low + ((1 << octave) - 1))
 }
 
 #[cfg(test)]

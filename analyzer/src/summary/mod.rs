@@ -1,8 +1,11 @@
 //! Adding up calls: histograms and statistics that do not depend on the order of events.
 
 pub mod collect;
+pub mod counted;
 pub mod cpu;
 pub mod hist;
+pub mod ledger;
 pub mod stats;
 pub mod table;
+pub mod threads;
 pub mod uring;

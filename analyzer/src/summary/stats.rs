@@ -1,8 +1,9 @@
-//! What a summary adds up for one key: order-free, exact apart from the quantiles.
+//! What a summary adds up for one key: order-free, exact apart from the quantiles and, with calls of the ledger, the deviation.
 
-use systape_format::model::CallState;
+use systape_format::model::{CallState, LedgerRow};
 
-use super::hist::Histogram;
+use super::counted::{Counted, Quantile};
+use super::hist::{Histogram, QUANTILE_ERROR};
 
 /// Calls of one key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,8 +28,10 @@ pub struct Stats {
     pub min: u64,
     /// Longest, ns.
     pub max: u64,
-    /// Their sizes.
+    /// Sizes of those that were stored.
     pub hist: Histogram,
+    /// What of all this comes from the ledger; None = nothing.
+    pub counted: Option<Box<Counted>>,
     /// (errno, how often), by errno.
     pub errnos: Vec<(u16, u64)>,
 }
@@ -66,6 +69,41 @@ impl Stats {
         }
     }
 
+    /// Counts the calls of a row of the ledger, as [`Self::add`] does one call.
+    pub fn add_counted(&mut self, row: &LedgerRow, timeless: bool) {
+        let count = row.count;
+        let counted = self.counted.get_or_insert_default();
+        counted.calls = counted.calls.saturating_add(count);
+        match row.state {
+            CallState::Complete => {
+                if let Some(squares) = counted.add_sizes(row) {
+                    self.squares = self.squares.saturating_add(squares);
+                }
+                self.min = if self.timed == 0 { row.min } else { self.min.min(row.min) };
+                self.max = self.max.max(row.max);
+                self.timed = self.timed.saturating_add(count);
+                self.sum = self.sum.saturating_add(row.sum.into());
+            }
+            CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore if !timeless => {
+                self.open = self.open.saturating_add(count);
+                self.open_sum = self.open_sum.saturating_add(row.sum.into());
+                self.open_max = self.open_max.max(row.max);
+            }
+            CallState::LostEnter => self.open = self.open.saturating_add(count),
+            _ => {}
+        }
+        self.calls = self.calls.saturating_add(count);
+        if failed(row.state, row.errno) {
+            self.errors = self.errors.saturating_add(count);
+            self.add_errno(row.errno, count);
+        }
+    }
+
+    /// Calls that were counted, not stored.
+    pub fn ledger_calls(&self) -> u64 {
+        self.counted.as_ref().map_or(0, |counted| counted.calls)
+    }
+
     #[inline]
     fn add_time(&mut self, dur: u64) {
         self.min = if self.timed == 0 { dur } else { self.min.min(dur) };
@@ -78,7 +116,7 @@ impl Stats {
 
     fn add_errno(&mut self, errno: u16, count: u64) {
         match self.errnos.binary_search_by_key(&errno, |(code, _)| *code) {
-            Ok(at) => self.errnos[at].1 += count,
+            Ok(at) => self.errnos[at].1 = self.errnos[at].1.saturating_add(count),
             Err(at) => self.errnos.insert(at, (errno, count)),
         }
     }
@@ -88,14 +126,18 @@ impl Stats {
         if other.timed > 0 {
             self.min = if self.timed == 0 { other.min } else { self.min.min(other.min) };
         }
+        // counts of a ledger may be anything
         self.max = self.max.max(other.max);
-        self.calls += other.calls;
-        self.errors += other.errors;
-        self.timed += other.timed;
-        self.open += other.open;
-        self.open_sum += other.open_sum;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.timed = self.timed.saturating_add(other.timed);
+        self.open = self.open.saturating_add(other.open);
+        self.open_sum = self.open_sum.saturating_add(other.open_sum);
         self.open_max = self.open_max.max(other.open_max);
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
+        if let Some(counted) = &other.counted {
+            self.counted.get_or_insert_default().merge(counted);
+        }
         self.squares = self.squares.saturating_add(other.squares);
         self.hist.merge(&other.hist);
         for (errno, count) in &other.errnos {
@@ -105,7 +147,7 @@ impl Stats {
 
     /// Time in all of these calls, ns: exact unless `open` is not 0, then at least this.
     pub fn total(&self) -> u128 {
-        self.sum + self.open_sum
+        self.sum.saturating_add(self.open_sum)
     }
 
     /// Average of the exact durations, ns; None when there are none.
@@ -114,24 +156,33 @@ impl Stats {
     }
 
     /// Standard deviation of the average in percent of it, as perf's `stddev_stats` has it (tools/perf/util/stat.c: `variance / n`).
-    pub fn stddev_percent(&self) -> f64 {
+    /// None: not known, of calls of the ledger only sums are.
+    pub fn stddev_percent(&self) -> Option<f64> {
         if self.timed < 2 || self.sum == 0 {
-            return 0.0;
+            return Some(0.0);
+        }
+        if self.counted.as_ref().is_some_and(|counted| counted.spread > 0) {
+            return None;
         }
         let n = self.timed as f64;
         let mean = self.sum as f64 / n;
         let variance = ((self.squares as f64 - mean * self.sum as f64) / (n - 1.0)).max(0.0);
-        100.0 * (variance / n).sqrt() / mean
+        Some(100.0 * (variance / n).sqrt() / mean)
     }
 
-    /// A quantile of the exact durations, ns, kept inside [min, max]; None when there are none.
-    pub fn quantile(&self, permille: u64) -> Option<u64> {
-        self.hist.quantile(permille).map(|q| q.clamp(self.min, self.max))
+    /// A quantile of the exact durations, kept inside [min, max]; None when there are none, or when sizes from the ledger leave it open
+    /// by more than a factor of two.
+    pub fn quantile(&self, permille: u64) -> Option<Quantile> {
+        if let Some(counted) = self.counted.as_ref().filter(|counted| counted.timed > 0) {
+            return counted.quantile(&self.hist, permille, (self.min, self.max.max(self.min)));
+        }
+        let value = self.hist.quantile(permille)?.clamp(self.min, self.max);
+        Some(Quantile { value, error: QUANTILE_ERROR })
     }
 
     /// Events as perf counts them: an enter and an exit each.
     pub fn events(&self) -> u64 {
-        self.calls + self.timed
+        self.calls.saturating_add(self.timed)
     }
 }
 
@@ -158,12 +209,12 @@ mod tests {
     #[test]
     fn deviation_as_perf_computes_it() {
         let mut s = Stats::default();
-        assert_eq!(s.stddev_percent(), 0.0);
+        assert_eq!(s.stddev_percent(), Some(0.0));
         for dur in [2, 4, 4, 4, 5, 5, 7, 9] {
             s.add_ok(dur);
         }
         // variance 32/7, of the mean 32/56, mean 5
-        assert!((s.stddev_percent() - 100.0 * (32.0_f64 / 56.0).sqrt() / 5.0).abs() < 1e-9);
+        assert!((s.stddev_percent().unwrap() - 100.0 * (32.0_f64 / 56.0).sqrt() / 5.0).abs() < 1e-9);
     }
 
     #[test]

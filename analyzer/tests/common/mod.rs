@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod events;
+pub mod ledger;
 pub mod life;
 pub mod sched;
 pub mod stacks;
@@ -44,6 +45,7 @@ pub struct Row<'a> {
     /// (argument, status, full length, bytes).
     pub captured: Vec<(u8, ByteStatus, u64, &'a [u8])>,
     pub unselected: bool,
+    pub in_ledger: bool,
 }
 
 /// Threads 100 and 101 of process 100 (`app`), anything else a process of its own (`other`).
@@ -232,7 +234,7 @@ fn push(builder: &mut SegmentBuilder, row: &Row<'_>) -> u32 {
         errno: row.errno,
         state: row.state,
         unselected: row.unselected,
-        in_ledger: false,
+        in_ledger: row.in_ledger,
         args: row.args,
         fd,
         fd2: FD_NONE,

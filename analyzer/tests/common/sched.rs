@@ -154,10 +154,23 @@ pub fn sched_gap() -> Gap {
 
 /// Writes it; `lost`: with [`sched_gap`].
 pub fn tape(path: &Path, lost: bool) {
+    let gaps = [sched_gap()];
+    tape_with(path, if lost { &gaps } else { &[] });
+}
+
+/// Writes it with these gaps.
+pub fn tape_with(path: &Path, gaps: &[Gap]) {
+    tape_and(path, gaps, |_| {});
+}
+
+/// Writes it with these gaps, and more in its second segment.
+pub fn tape_and(path: &Path, gaps: &[Gap], more: impl FnOnce(&mut SegmentBuilder)) {
     let mut tape = Tape::create_at(path, &system_wide(), &start());
     let [one, two] = rows();
-    let gaps = if lost { vec![sched_gap()] } else { vec![] };
     tape.segment_with(1_000, &one, &[], |builder| first(&mut Sched(builder)));
-    tape.segment_with(LENGTH, &two, &gaps, |builder| second(&mut Sched(builder)));
+    tape.segment_with(LENGTH, &two, gaps, |builder| {
+        second(&mut Sched(builder));
+        more(builder);
+    });
     tape.finish();
 }

@@ -26,6 +26,7 @@ use crate::stacks::options::Of;
 use crate::stacks::recorded;
 use crate::stacks::text::{Left, View};
 use crate::stacks::weight::{Metric, Weight, percent};
+use crate::summary::ledger::options;
 
 /// Prints what `config` asks for.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
@@ -75,6 +76,8 @@ struct Found<'a> {
     graph: Graph,
     context: Context<'a>,
     lost: bool,
+    /// `record` stored only some of these events.
+    partial: bool,
 }
 
 impl<'a> Found<'a> {
@@ -102,7 +105,8 @@ impl<'a> Found<'a> {
         let graph = Graph::new(&stacked, &names, config.stacks.order, metric);
         let others = kinds.into_iter().filter(|other| *other != of).collect();
         let lost = !context.loss.complete();
-        Ok(Self { of, metric, others, total: stacked.total(), stacked, graph, context, lost })
+        let partial = of == Of::Syscall && losses::stores_some(tape);
+        Ok(Self { of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
     }
 
     fn depth(&self, config: &Config) -> usize {
@@ -115,15 +119,26 @@ impl<'a> Found<'a> {
         for text in self.context.loss.lines(tape.session(), losses::LOSS_LINES) {
             complain(&format!("{lead}{text}"));
         }
+        if let Some(text) = self.partial() {
+            complain(&format!("{lead}{text}"));
+        }
+    }
+
+    /// Calls that were only counted have no stack.
+    fn partial(&self) -> Option<String> {
+        let options = options(self.context.tape.session());
+        self.partial
+            .then(|| format!("record stored only some calls{options}: the others have no stack and are not in it"))
     }
 
     /// The total with its unit: `12.345 ms`, `4096 bytes`, `17 syscalls`.
     fn total_text(&self) -> String {
-        let least = if self.lost || (self.metric == Metric::Time && self.total.open + self.total.untimed > 0) {
-            "at least "
-        } else {
-            ""
-        };
+        let least =
+            if self.lost || self.partial || (self.metric == Metric::Time && self.total.open + self.total.untimed > 0) {
+                "at least "
+            } else {
+                ""
+            };
         match self.metric {
             Metric::Count => format!("{least}{}", few(self.total.count, "event")),
             Metric::Bytes => format!("{least}{} bytes", self.total.bytes),
@@ -195,6 +210,9 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<Fil
     line(out, "#")?;
     line(out, &format!("# Events: {} ({}){mode}", found.total.count, found.of.words()))?;
     line(out, &format!("# Total (100%): {}", found.total_text()))?;
+    if let Some(text) = found.partial() {
+        line(out, &format!("# {text}"))?;
+    }
     line(out, "#")?;
     let view = View {
         graph: &found.graph,

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use systape_format::model::{Family, StackOf};
 
-use super::super::{Context, offcpu::selected};
+use super::super::{Context, offcpu::selected, scheduling};
 use crate::families::require;
 use crate::runs::decode::{Needs, Part};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
@@ -18,9 +18,11 @@ pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
     let needs = Needs { calls: context.scope.filters().selects, stacks: true, ..Needs::default() };
     let sink = OffCpu { context, stacked: Stacked::default(), away: Vec::new(), graft: None };
     let fed = feed::feed(context, needs, context.scope.to, sink);
+    let unsure = fed.tracker.unsure_until();
     let (stacked, holes, findings) = (fed.tracker.sink.stacked, fed.holes, fed.findings);
     context.loss.holes.extend(holes);
     context.loss.findings.extend(findings);
+    scheduling::touched(context, unsure);
     Ok(stacked)
 }
 
@@ -76,6 +78,10 @@ impl OffCpu<'_> {
 }
 
 impl Sink for OffCpu<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.context.scope.task(&thread.task)
+    }
+
     fn left(&mut self, slot: Slot, part: &Part, row: u32) {
         let left = match &part.stacks {
             None => (NONE, NONE, Ending::Unreadable),

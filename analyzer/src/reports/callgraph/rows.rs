@@ -54,7 +54,7 @@ pub fn print(config: &Config, found: &Found<'_>, out: &mut impl Write) -> Result
                 ("of", found.of.name().into()),
                 ("metric", metric.name().into()),
                 ("at_least", (node.total.open + node.total.untimed > 0).into()),
-                ("complete", (!found.lost).into()),
+                ("complete", (!found.lost && !found.partial).into()),
             ]);
             if depth < found.depth(config) {
                 let below = node.children.iter().rev().filter(|child| heavy(child));

@@ -61,12 +61,14 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         After::End(end) => story.exit_text(Some(&end), true),
         After::Exec(_) => "exec".to_owned(),
         After::Open => story.exit_text(None, true),
+        After::Lost => "?".to_owned(),
     };
     let lived = match row.after {
         _ if row.errno != 0 => String::new(),
         After::End(end) => span(end.ts.saturating_sub(row.ts)),
         After::Exec(ts) => span(ts.saturating_sub(row.ts)),
         After::Open => format!("≥{}", span(story.until.saturating_sub(row.ts))),
+        After::Lost => "?".to_owned(),
     };
     let ret = if row.errno == 0 { "0".to_owned() } else { format!("-{}", row.errno) };
     let mut args = words(row).unwrap_or_else(|| "?".to_owned());
@@ -137,12 +139,14 @@ fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
         After::End(end) => Some(end.ts),
         After::Exec(ts) => Some(ts),
         After::Open => Some(story.until),
+        After::Lost => None,
     };
     let ended = match row.after {
         _ if row.errno != 0 => None,
         After::End(_) => Some("exit"),
         After::Exec(_) => Some("exec"),
-        After::Open => story.whole.then_some("no"),
+        After::Open => story.ends.then_some("no"),
+        After::Lost => None,
     };
     let argv = &row.command.argv;
     let words: Vec<Value> = argv.split(|b| *b == 0).map(|word| lossless(word).into()).collect();

@@ -16,9 +16,10 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::output;
 use crate::processes::{self, Ending, Processes};
-use crate::reports::losses::LOSS_LINES;
+use crate::reports::losses::{self, LOSS_LINES};
 use crate::run::{Verdict, complain};
 use crate::signals::via;
+use crate::summary::ledger::options;
 
 /// What every form of both reports prints from.
 struct Story<'a> {
@@ -29,6 +30,8 @@ struct Story<'a> {
     until: u64,
     /// Nothing that touches the answer is missing.
     whole: bool,
+    /// No end of a process is, not even after the time asked for.
+    ends: bool,
 }
 
 /// Prints what `config` asks for.
@@ -49,13 +52,20 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
     let whole = context.loss.complete();
     let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
-    let story = Story { context: &context, processes: &processes, clock, until, whole };
+    let ends = whole && !processes::read::lost(tape);
+    let story = Story { context: &context, processes: &processes, clock, until, whole, ends };
     let mut out = output::stdout()?;
     let mut notes = Vec::new();
     if !tree && !has(Family::Syscall) {
-        notes.push("calls were not recorded (record --families ...,syscall): attempts that failed are missing");
+        let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
+        notes.push(why.to_owned());
     } else if !tree && !tape.session().selection.is_empty() {
-        notes.push("calls were recorded with -e: attempts that failed are missing unless it selected execve");
+        let why = "calls were recorded with -e: attempts that failed are missing unless it selected execve";
+        notes.push(why.to_owned());
+    }
+    if !tree && losses::stores_some(tape) {
+        let options = options(tape.session());
+        notes.push(format!("record stored only some calls{options}: other attempts that failed are missing"));
     }
     if config.format == Format::Text {
         for lost in context.loss.lines(tape.session(), LOSS_LINES) {
@@ -86,7 +96,7 @@ impl Story<'_> {
                 (Some(sig), _) => format!("{}{}", via::name(sig), if end.core_dumped() { " core" } else { "" }),
                 (_, status) => status.unwrap_or(0).to_string(),
             },
-            None if followed && self.whole => "-".to_owned(),
+            None if followed && self.ends => "-".to_owned(),
             None => "?".to_owned(),
         }
     }

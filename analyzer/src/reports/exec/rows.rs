@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use systape_abi::Abi;
-use systape_format::model::{Captured, Task};
+use systape_format::model::{Captured, Gap, Task};
 
 use super::Context;
 use crate::load::{Base, Loaded};
 use crate::loss::Hole;
-use crate::processes::{Command, Ending, Processes};
+use crate::processes::{Command, Ending, Processes, read};
 use crate::summary::stats::failed;
 
 /// What came after a program.
@@ -21,6 +21,8 @@ pub enum After {
     Exec(u64),
     /// Nothing that was seen.
     Open,
+    /// What was seen next may not be what came next: events of process life are missing between.
+    Lost,
 }
 
 /// An attempt to start a program.
@@ -60,6 +62,13 @@ pub fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
 
 fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
     let scope = &context.scope;
+    let gaps = read::gaps(context.tape);
+    // an exec of the same process may be among what is missing
+    let between = |pid: u32, from: u64, to: u64| {
+        let missing =
+            |gap: &Gap| (gap.pid == 0 || gap.pid == pid) && (gap.last == 0 || (gap.last >= from && gap.first <= to));
+        gaps.iter().any(missing)
+    };
     let mut rows = Vec::new();
     for process in &processes.all {
         for (at, image) in process.images.iter().enumerate() {
@@ -71,6 +80,13 @@ fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
                 (None, Some(end)) => After::End(end),
                 (None, None) => After::Open,
             };
+            let until = match after {
+                After::End(end) => Some(end.ts),
+                After::Exec(ts) => Some(ts),
+                After::Open | After::Lost => None,
+            };
+            let lost = until.is_some_and(|until| between(image.task.pid, image.since, until));
+            let after = if lost { After::Lost } else { after };
             rows.push(Row {
                 ts: image.since,
                 task: image.task.clone(),
@@ -110,6 +126,7 @@ fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row
             calls[core.call[*row] as usize]
                 && tasks[core.task[*row] as usize]
                 && failed(core.state[*row], core.errno[*row])
+                && !core.in_ledger.get(*row).copied().unwrap_or(false)
         };
         picked = (0..core.call.len()).filter(wanted).collect();
         !picked.is_empty()

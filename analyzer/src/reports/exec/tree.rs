@@ -240,7 +240,7 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
         "end_ns": end.map(|end| since(end.ts)),
         "dur_ns": lived,
         "dur_is": lived.map(|_| if end.is_some() { "exact" } else { "at-least" }),
-        "ended": if end.is_some() { Some(true) } else { (story.whole && certain(story, process)).then_some(false) },
+        "ended": if end.is_some() { Some(true) } else { (story.ends && certain(story, process)).then_some(false) },
         "exit_code": end.and_then(|end| end.status()),
         "exit_signal": end.and_then(|end| end.signal()),
         "core_dumped": end.map(|end| end.core_dumped()),

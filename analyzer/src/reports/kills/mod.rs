@@ -41,6 +41,8 @@ struct Story<'a> {
     life: bool,
     /// Nothing that touches the answer is missing.
     whole: bool,
+    /// No end of a process is, not even after the time asked for.
+    ends: bool,
     /// Stacks of senders; None = not recorded, or not asked for.
     stacks: Option<RefCell<SenderStacks<'a>>>,
 }
@@ -49,7 +51,7 @@ impl Story<'_> {
     /// Whether the end of the target would be known if it had ended.
     fn certain(&self, record: &Record) -> bool {
         let followed = record.outcome.followed || super::everyone(self.context.tape);
-        self.whole && self.life && followed
+        self.whole && self.ends && self.life && followed
     }
 }
 
@@ -73,7 +75,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let whole = context.loss.complete();
     let names = stacks::names(config, tape)?;
     let stacks = names.as_ref().map(|names| RefCell::new(SenderStacks::new(tape, names)));
-    let story = Story { context: &context, processes: &processes, records: &records, signals, life, whole, stacks };
+    let ends = !processes::read::lost(tape);
+    let story =
+        Story { context: &context, processes: &processes, records: &records, signals, life, whole, ends, stacks };
     let mut out = output::stdout()?;
     match config.format {
         Format::Text => text::print(&story, &mut out)?,

@@ -20,12 +20,14 @@ use crate::runs::{End, Interval, Sink, Slot, State, Thread, feed};
 pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
     let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let unsure = fed.tracker.unsure_until();
     let Wakers { sums, seen, .. } = fed.tracker.sink;
     let mut sums: Vec<((u32, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let format = context.config.format;
     context.loss.findings.extend(fed.findings);
+    scheduling::touched(&mut context, unsure);
     let mut out = output::stdout()?;
     if format == Format::Text {
         scheduling::head(&context, &mut out)?;
@@ -107,6 +109,10 @@ struct Wakers<'a> {
 }
 
 impl Sink for Wakers<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        thread.task.pid == self.pid
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let wakee = &threads[slot].task;
         if wakee.pid != self.pid || interval.to < self.context.scope.from {

@@ -21,6 +21,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let by = if asked.is_empty() { vec![By::Comm] } else { asked.clone() };
     let sink = Latency { keys: Keys::new(&by, &context.scope, false), context: &context, rows: FxHashMap::default() };
     let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let unsure = fed.tracker.unsure_until();
     let Latency { keys, rows, .. } = fed.tracker.sink;
     let findings = fed.findings;
     let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
@@ -37,6 +38,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let fields: Vec<Fields> = printed.clone().map(|(key, row)| fields(&keys, key, row, &words, open)).collect();
     let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
     context.loss.findings.extend(findings);
+    scheduling::touched(&mut context, unsure);
     match format {
         Format::Text => {
             scheduling::head(&context, &mut out)?;
@@ -89,6 +91,10 @@ struct Latency<'a> {
 }
 
 impl Sink for Latency<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.context.scope.task(&thread.task)
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let scope = &self.context.scope;
         if interval.to < scope.from {

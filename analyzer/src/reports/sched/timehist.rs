@@ -48,23 +48,29 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         error: None,
     };
     let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let unsure = fed.tracker.unsure_until();
     let sink = fed.tracker.sink;
     if let Some(error) = sink.error {
         return Err(error.into());
     }
-    let (mut out, gaps) = (sink.out, sink.gaps);
-    if context.config.format != Format::Csv {
-        for gap in gaps {
-            writeln!(out, "{}", loss::gap_text(&gap, session))?;
+    let (mut out, gaps, json) = (sink.out, sink.gaps, sink.json);
+    for gap in gaps {
+        match context.config.format {
+            Format::Text => writeln!(out, "{}", loss::gap_text(&gap, session))?,
+            Format::Json => out.write_all(&json.gap(&gap))?,
+            Format::Csv => {}
         }
     }
     out.flush()?;
     let findings = fed.findings;
     context.loss.findings.extend(findings);
+    // those of before the time asked for have no line among the others
+    let before = context.loss.gaps.clone();
+    scheduling::touched(&mut context, unsure);
     // gaps have their lines, except in CSV
     let mut told = context.loss.clone();
     if context.config.format != Format::Csv {
-        told.gaps.clear();
+        told.gaps.retain(|gap| !before.contains(gap));
     }
     for line in told.lines(session, LOSS_LINES) {
         crate::run::complain(&line);
@@ -127,6 +133,10 @@ struct Timehist<'a> {
 }
 
 impl Sink for Timehist<'_> {
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.context.scope.task(&thread.task)
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let thread = &threads[slot];
         if slot >= self.accs.len() {

@@ -53,6 +53,10 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let arguments = arguments(&context, &now);
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
+    // `fed` ended at that instant: what was lost matters if a thread was unknown then because of it
+    if fed.tracker.unsure_until() < at {
+        context.loss.gaps.clear();
+    }
     let mut out = output::stdout()?;
     if context.config.format == Format::Text {
         let mut table = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");

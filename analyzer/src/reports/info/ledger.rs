@@ -1,0 +1,88 @@
+//! What `info` says of the ledger: how many calls were counted instead of stored, and why.
+
+use serde_json::{Value, json};
+use systape_format::header::BlockKind;
+use systape_format::model::{CallState, LedgerReason};
+use systape_format::reader::Tape;
+
+/// Calls by why they were not stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Rows, those that only check the ledger too.
+    rows: u64,
+    /// There was no room for them.
+    lost: u64,
+    /// `record` was asked to count them only.
+    filtered: u64,
+    /// Their process had filled its share of the ring.
+    over_share: u64,
+    /// Of all these, those whose process is not known.
+    unattributed: u64,
+}
+
+impl Ledger {
+    /// Adds up the ledger of all segments; what cannot be read is told in `unreadable`.
+    pub fn read(tape: &Tape, unreadable: &mut Vec<String>) -> Self {
+        let mut all = Self::default();
+        for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Ledger)) {
+            let segment = tape.segment(at);
+            match segment.dict().and_then(|dict| segment.ledger(&dict)) {
+                Ok(rows) => {
+                    rows.iter().for_each(|row| all.add(row.reason, row.state, row.count, row.task.is_none()));
+                }
+                Err(error) => unreadable.push(format!("what was counted is not known: {error}")),
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, reason: LedgerReason, state: CallState, count: u64, nobody: bool) {
+        self.rows = self.rows.saturating_add(1);
+        let sum = match reason {
+            // nobody called the child's side of a clone
+            _ if state == CallState::CloneChild => return,
+            LedgerReason::Lost => &mut self.lost,
+            LedgerReason::Filtered => &mut self.filtered,
+            LedgerReason::OverShare => &mut self.over_share,
+            LedgerReason::Checked => return,
+        };
+        *sum = sum.saturating_add(count);
+        if nobody {
+            self.unattributed = self.unattributed.saturating_add(count);
+        }
+    }
+
+    /// Calls that should have been stored.
+    pub fn lost(&self) -> u64 {
+        self.lost.saturating_add(self.over_share)
+    }
+
+    fn calls(&self) -> u64 {
+        self.lost().saturating_add(self.filtered)
+    }
+
+    /// As an object of JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "rows": self.rows, "calls": self.calls(), "lost_calls": self.lost, "filtered_calls": self.filtered,
+            "over_share_calls": self.over_share, "unattributed_calls": self.unattributed,
+        })
+    }
+
+    /// `60 calls in 4 rows: 47 lost, 13 as record was asked`; empty without a ledger.
+    pub fn text(&self) -> String {
+        if self.rows == 0 {
+            return String::new();
+        }
+        let parts = [
+            (self.lost, "for which there was no room"),
+            (self.over_share, "over a process's share"),
+            (self.filtered, "as record was asked"),
+            (self.unattributed, "of processes that are not known"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        let of = if parts.is_empty() { String::new() } else { format!(": {parts}") };
+        format!("{} calls in {} row{}{of}", self.calls(), self.rows, if self.rows == 1 { "" } else { "s" })
+    }
+}

@@ -1,0 +1,493 @@
+//! From rows of the ledger to sums: which group each belongs to, which pass the filters, and of which that is not known.
+//!
+//! A row tells of a process, a CPU and an outcome; of threads, single calls and times inside its window it knows nothing. What is known
+//! only of a process goes into a row of its own, so that all rows together still are all calls. What may or may not pass a filter is in no
+//! row: it is counted apart, and what it touches is "at least".
+
+use rustc_hash::FxHashMap;
+use systape_format::header::BlockKind;
+use systape_format::model::{CPU_NONE, Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
+use systape_format::reader::{Segment, Tape};
+
+use super::collect::{GroupKey, Sums, group_key};
+use super::stats::failed;
+use super::threads::{Threads, process};
+use crate::args::SummaryMode;
+use crate::calls::CallBook;
+use crate::filter::{Pick, Scope};
+use crate::loss::{cause_text, span};
+
+/// Set in the key of a group that holds what is known of a process in a table of threads.
+const PER_PROCESS: GroupKey = 1 << 62;
+/// The key of calls of which not even the process is known.
+const NOBODY: GroupKey = 1 << 61;
+/// The key of calls of processes that were in several cgroups meanwhile.
+const SEVERAL: GroupKey = NOBODY | 1;
+
+/// What a group of a summary is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What the mode adds up by.
+    Whole,
+    /// Calls of a process, of threads nobody knows.
+    PerProcess,
+    /// Calls of processes nobody knows.
+    Nobody,
+    /// Calls of processes that changed their cgroup meanwhile.
+    SeveralCgroups,
+}
+
+/// What the group of that key is.
+pub fn kind(key: GroupKey, mode: SummaryMode) -> Kind {
+    match (mode, key) {
+        (SummaryMode::Total, _) => Kind::Whole,
+        (_, NOBODY) => Kind::Nobody,
+        (SummaryMode::Cgroup, SEVERAL) => Kind::SeveralCgroups,
+        (SummaryMode::Thread, key) if key & PER_PROCESS != 0 => Kind::PerProcess,
+        _ => Kind::Whole,
+    }
+}
+
+/// Why it is not known whether calls pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Doubt {
+    /// `-t`, `--comm`: it is not known which thread of the process made them.
+    Thread,
+    /// `-G`: the process was in several cgroups meanwhile.
+    Cgroup,
+    /// `--time`: they were made about one of its ends.
+    Time,
+    /// `--duration`: some took longer, some did not.
+    Duration,
+    /// Their process is not known.
+    Process,
+    /// `-C`: their CPU is not known.
+    Cpu,
+}
+
+impl Doubt {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Thread => "by which threads is not known",
+            Self::Cgroup => "in which cgroup is not known",
+            Self::Time => "whether inside --time is not known",
+            Self::Duration => "whether longer than --duration is not known",
+            Self::Process => "by which processes is not known",
+            Self::Cpu => "on which CPUs is not known",
+        }
+    }
+}
+
+/// Calls that were counted, of one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    calls: u64,
+    first: u64,
+    last: u64,
+    /// Where; None: on several CPUs.
+    cpu: Option<u32>,
+}
+
+impl Told {
+    fn merge(&mut self, other: Self) {
+        if self.calls == 0 || other.calls == 0 {
+            *self = if self.calls == 0 { other } else { *self };
+            return;
+        }
+        self.calls = self.calls.saturating_add(other.calls);
+        (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
+        self.cpu = self.cpu.filter(|cpu| other.cpu == Some(*cpu));
+    }
+}
+
+/// What the ledger adds to a summary.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// Sums of what passes.
+    pub sums: Sums,
+    /// What passes, by why it was not stored.
+    told: FxHashMap<LedgerReason, Told>,
+    /// Calls that may pass: (why it is not known, they were lost) → how many.
+    doubts: FxHashMap<(Doubt, bool), u64>,
+    /// Whose rows (None: anybody's) of which call do not hold all there is.
+    short: FxHashMap<(Option<GroupKey>, Call), Short>,
+}
+
+/// How a row falls short.
+#[derive(Clone, Copy, Debug, Default)]
+struct Short {
+    /// Calls are missing altogether.
+    missing: bool,
+    /// They are in a group of their own.
+    apart: bool,
+}
+
+impl Short {
+    fn merge(&mut self, other: Self) {
+        (self.missing, self.apart) = (self.missing | other.missing, self.apart | other.apart);
+    }
+
+    fn any(self) -> bool {
+        self.missing || self.apart
+    }
+}
+
+/// What rows are judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge<'a> {
+    /// Filters.
+    pub scope: &'a Scope<'a>,
+    /// Calls.
+    pub book: &'a CallBook<'a>,
+    /// What is added up by.
+    pub mode: SummaryMode,
+    /// None: neither filters nor mode ask for it.
+    pub threads: Option<&'a Threads>,
+}
+
+/// Whether the calls of a row pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passes {
+    No,
+    Yes,
+    Maybe(Doubt),
+}
+
+/// What is known of threads, if a question needs it and the tape has a ledger.
+pub fn threads(tape: &Tape, scope: &Scope<'_>, mode: SummaryMode) -> Option<Threads> {
+    let asked = scope.by_thread() || scope.by_cgroup() || mode == SummaryMode::Cgroup;
+    let any = || (0..tape.segments().len()).any(|at| tape.segment(at).has(BlockKind::Ledger));
+    (asked && any()).then(|| Threads::read(tape, scope))
+}
+
+impl Counted {
+    /// Adds the ledger of one segment.
+    pub fn segment(
+        &mut self,
+        segment: &Segment<'_>,
+        dict: &Dict,
+        judge: Judge<'_>,
+    ) -> Result<(), systape_format::Error> {
+        let picks: Vec<Pick> = dict.calls.iter().map(|call| judge.scope.call(call)).collect();
+        for row in segment.ledger(dict)? {
+            // what was stored too is counted there; nobody called the child's side of a clone
+            if row.reason == LedgerReason::Checked || row.state == CallState::CloneChild {
+                continue;
+            }
+            let task = row.task.and_then(|task| dict.tasks.get(task as usize));
+            let (Some(call), Some(pick)) = (dict.calls.get(row.call as usize), picks.get(row.call as usize)) else {
+                continue;
+            };
+            if *pick == Pick::No {
+                continue;
+            }
+            match judge.passes(&row, task, dict.window_end) {
+                Passes::No => {}
+                Passes::Yes => {
+                    let rank = (segment.info().segment, row.task.unwrap_or(0));
+                    self.add(&row, task, *call, judge, (rank, dict.window_end));
+                }
+                Passes::Maybe(doubt) => {
+                    let lost = row.reason != LedgerReason::Filtered;
+                    let calls = self.doubts.entry((doubt, lost)).or_default();
+                    *calls = calls.saturating_add(row.count);
+                    self.short.entry((task.map(process), *call)).or_default().missing = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        row: &LedgerRow,
+        task: Option<&Task>,
+        call: Call,
+        judge: Judge<'_>,
+        (rank, window_end): ((u32, u32), u64),
+    ) {
+        let cpu = Some(row.cpu).filter(|cpu| *cpu != CPU_NONE);
+        let told = Told { calls: row.count, first: row.first, last: row.last, cpu };
+        self.told.entry(row.reason).or_default().merge(told);
+        let moved = |task| judge.threads.is_none_or(|threads| threads.moved(task, row.first, window_end));
+        let (group, apart) = match (judge.mode, task) {
+            (SummaryMode::Total, _) => (0, None),
+            (_, None) => (NOBODY, Some(None)),
+            (SummaryMode::Process, Some(task)) => (process(task), None),
+            (SummaryMode::Thread, Some(task)) => (PER_PROCESS | process(task), Some(Some(process(task)))),
+            (SummaryMode::Cgroup, Some(task)) if moved(task) => (SEVERAL, Some(None)),
+            (SummaryMode::Cgroup, Some(task)) => (group_key(task, judge.mode), None),
+        };
+        if let Some(whose) = apart {
+            self.short.entry((whose, call)).or_default().apart = true;
+        }
+        self.sums.add_counted((group, call), row, judge.book.get(call).is_exit);
+        if let Some(task) = task {
+            self.sums.label(group, task, judge.mode, rank);
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: Self) {
+        self.sums.merge(other.sums);
+        for (reason, told) in other.told {
+            self.told.entry(reason).or_default().merge(told);
+        }
+        for (doubt, calls) in other.doubts {
+            let mine = self.doubts.entry(doubt).or_default();
+            *mine = mine.saturating_add(calls);
+        }
+        for (key, short) in other.short {
+            self.short.entry(key).or_default().merge(short);
+        }
+    }
+
+    /// The sums, and what else was found out.
+    pub fn knowledge(self) -> (Sums, Knowledge) {
+        let mut told: Vec<_> = self.told.into_iter().collect();
+        told.sort_unstable_by_key(|(reason, _)| *reason);
+        let mut doubts: Vec<_> = self.doubts.into_iter().collect();
+        doubts.sort_unstable();
+        let mut knowledge = Knowledge { told, doubts, ..Knowledge::default() };
+        for ((whose, call), short) in self.short {
+            knowledge.by_call.entry(call).or_default().merge(short);
+            knowledge.by_process.entry(whose).or_default().merge(short);
+            knowledge.short.insert((whose, call), short);
+        }
+        (self.sums, knowledge)
+    }
+}
+
+impl Judge<'_> {
+    fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
+        let filters = self.scope.filters();
+        if filters.failure && !failed(row.state, row.errno) {
+            return Passes::No;
+        }
+        let cpu = match &filters.cpus {
+            Some(_) if row.cpu == CPU_NONE => Passes::Maybe(Doubt::Cpu),
+            Some(cpus) if cpus.binary_search(&row.cpu).is_err() => Passes::No,
+            _ => Passes::Yes,
+        };
+        let parts = [self.whose(row, task, window_end), cpu, self.duration(row), self.time(row)];
+        let doubt = parts.into_iter().find(|part| matches!(part, Passes::Maybe(_)));
+        if parts.contains(&Passes::No) { Passes::No } else { doubt.unwrap_or(Passes::Yes) }
+    }
+
+    fn whose(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
+        let scope = self.scope;
+        let Some(task) = task else {
+            return if scope.by_task() { Passes::Maybe(Doubt::Process) } else { Passes::Yes };
+        };
+        let may = |threads: &Threads| threads.may_pass(task);
+        if !scope.process(task) || (scope.by_thread() && !self.threads.is_none_or(may)) {
+            return Passes::No;
+        }
+        let moved = |threads: &Threads| threads.moved(task, row.first, window_end);
+        if scope.by_cgroup() && self.threads.is_none_or(moved) {
+            return Passes::Maybe(Doubt::Cgroup);
+        }
+        match scope.cgroup(task) {
+            false => Passes::No,
+            true if scope.by_thread() => Passes::Maybe(Doubt::Thread),
+            true => Passes::Yes,
+        }
+    }
+
+    /// `--duration`, by the rules of stored calls.
+    fn duration(&self, row: &LedgerRow) -> Passes {
+        let Some(ns) = self.scope.filters().longer_than else { return Passes::Yes };
+        let least = match row.state {
+            CallState::Complete => ns.saturating_add(1),
+            // of these, a lower bound that reaches it
+            CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => ns,
+            CallState::CloneChild | CallState::Denied | CallState::LostEnter => return Passes::No,
+        };
+        match (row.min >= least, row.max >= least) {
+            (true, _) => Passes::Yes,
+            (_, false) => Passes::No,
+            _ => Passes::Maybe(Doubt::Duration),
+        }
+    }
+
+    /// `--time` looks at when a call began: it ended in [first, last] and took `min` to `max`.
+    fn time(&self, row: &LedgerRow) -> Passes {
+        let (from, to) = (self.scope.from, self.scope.to);
+        let (earliest, latest) = (row.first.saturating_sub(row.max), row.last.saturating_sub(row.min));
+        if latest < from || earliest >= to {
+            Passes::No
+        } else if earliest >= from && latest < to {
+            Passes::Yes
+        } else {
+            Passes::Maybe(Doubt::Time)
+        }
+    }
+}
+
+/// What is known and not known of the calls of the ledger, beside their sums.
+#[derive(Debug, Default)]
+pub struct Knowledge {
+    told: Vec<(LedgerReason, Told)>,
+    doubts: Vec<((Doubt, bool), u64)>,
+    short: FxHashMap<(Option<GroupKey>, Call), Short>,
+    by_call: FxHashMap<Call, Short>,
+    by_process: FxHashMap<Option<GroupKey>, Short>,
+}
+
+impl Knowledge {
+    /// Whether calls that were lost may be missing from all rows.
+    pub fn lost(&self) -> bool {
+        self.doubts.iter().any(|((_, lost), _)| *lost)
+    }
+
+    /// Whether calls may be missing from all rows.
+    pub fn missing(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    /// Whether there may be more calls of the group of that key and task than its row of `call` (None: all its rows) says.
+    pub fn short(&self, (key, task): (GroupKey, &Task), mode: SummaryMode, call: Option<Call>) -> bool {
+        let find = |whose: Option<GroupKey>| match call {
+            Some(call) => self.short.get(&(whose, call)),
+            None => self.by_process.get(&whose),
+        };
+        let of = |whose| find(whose).copied().unwrap_or_default();
+        let (anybody, own) = (of(None), of(Some(process(task))));
+        match (mode, kind(key, mode)) {
+            (SummaryMode::Thread | SummaryMode::Process, Kind::Whole) => anybody.any() || own.any(),
+            // what stands apart of this process is here
+            (_, Kind::PerProcess) => anybody.any() || own.missing,
+            (SummaryMode::Thread | SummaryMode::Process, _) => anybody.missing,
+            (_, kind) => {
+                let all = match call {
+                    Some(call) => self.by_call.get(&call).copied().unwrap_or_default(),
+                    None => self.by_call.values().fold(Short::default(), |mut all, short| {
+                        all.merge(*short);
+                        all
+                    }),
+                };
+                all.missing || (all.apart && kind == Kind::Whole)
+            }
+        }
+    }
+
+    /// What is counted although it was not stored, a line a reason.
+    pub fn counted(&self, session: &Session) -> Vec<String> {
+        self.told.iter().map(|(reason, told)| told_text(*reason, *told, session)).collect()
+    }
+
+    /// What may be missing, a line a reason.
+    pub fn doubts(&self) -> Vec<String> {
+        let text = |((doubt, _), calls): &((Doubt, bool), u64)| {
+            let were = if *calls == 1 { "call was" } else { "calls were" };
+            format!("AT LEAST: {calls} more {were} counted, {}", doubt.text())
+        };
+        self.doubts.iter().map(text).collect()
+    }
+}
+
+fn told_text(reason: LedgerReason, told: Told, session: &Session) -> String {
+    let Told { calls, first, last, cpu } = told;
+    let one = calls == 1;
+    if reason == LedgerReason::Filtered {
+        let (others, are) = if one { ("other", "is") } else { ("others", "are") };
+        return format!("record stored only some calls{}: {calls} {others} {are} counted here", options(session));
+    }
+    let cause = if reason == LedgerReason::OverShare { GapCause::OverShare } else { GapCause::RingFull };
+    let on = cpu.map_or_else(String::new, |cpu| format!(" on cpu {cpu}"));
+    let (calls, are) = if one { ("1 call was", "is") } else { (&*format!("{calls} calls were"), "are") };
+    format!("{calls} not stored and {are} counted here ({}, {}{on})", cause_text(cause), span(first, last, session))
+}
+
+/// ` (--duration 10ms)`, or nothing when the tape does not say.
+pub fn options(session: &Session) -> String {
+    if session.call_filters.is_empty() {
+        return String::new();
+    }
+    let mut text = String::new();
+    systape_abi::escape(&session.call_filters.join(&b' '), &mut text);
+    format!(" ({text})")
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_abi::Selection;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::filter::Filters;
+
+    /// 4 calls of 10 to 40 ns that ended in [1000, 2000] on CPU 3.
+    const ROW: LedgerRow = LedgerRow {
+        task: None,
+        call: 0,
+        reason: LedgerReason::Lost,
+        errno: 0,
+        state: CallState::Complete,
+        cpu: 3,
+        count: 4,
+        sum: 100,
+        min: 10,
+        max: 40,
+        first: 1_000,
+        last: 2_000,
+        sizes: Vec::new(),
+    };
+
+    fn passes(row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
+        let mut filters = Filters {
+            longer_than: None,
+            selection: Selection::all(),
+            selects: false,
+            failure: false,
+            pids: vec![],
+            tids: vec![],
+            users: vec![],
+            comms: vec![],
+            cpus: None,
+            cgroups: vec![],
+            time: (None, None),
+        };
+        change(&mut filters);
+        let session = Session::default();
+        let mut scope = Scope::new(&filters, &session, 0, Clock::default).unwrap();
+        (scope.from, scope.to) = time;
+        let book = CallBook::new(&session);
+        Judge { scope: &scope, book: &book, mode: SummaryMode::Total, threads: None }.passes(row, None, 0)
+    }
+
+    const ALWAYS: (u64, u64) = (0, u64::MAX);
+
+    #[test]
+    fn edges_inside_a_row_leave_it_open() {
+        let time = |from, to| passes(&ROW, |_| (), (from, to));
+        // the first call may have begun at 960, the last at 1990
+        assert_eq!((time(960, 1_991), time(961, 5_000)), (Passes::Yes, Passes::Maybe(Doubt::Time)));
+        assert_eq!((time(0, 1_990), time(0, 960)), (Passes::Maybe(Doubt::Time), Passes::No));
+        assert_eq!(time(1_991, 9_000), Passes::No);
+        let duration = |row: &LedgerRow, ns| passes(row, |filters| filters.longer_than = Some(ns), ALWAYS);
+        assert_eq!(
+            [9, 10, 39, 40].map(|ns| duration(&ROW, ns)),
+            [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::Maybe(Doubt::Duration), Passes::No]
+        );
+        let killed = LedgerRow { state: CallState::Killed, ..ROW };
+        assert_eq!(
+            [10, 40, 41].map(|ns| duration(&killed, ns)),
+            [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::No]
+        );
+        assert_eq!(duration(&LedgerRow { state: CallState::Denied, ..ROW }, 1), Passes::No);
+    }
+
+    #[test]
+    fn what_nobody_knows_may_pass() {
+        let on = |row: &LedgerRow| passes(row, |filters| filters.cpus = Some(vec![3]), ALWAYS);
+        assert_eq!(on(&ROW), Passes::Yes);
+        assert_eq!(on(&LedgerRow { cpu: 2, ..ROW }), Passes::No);
+        assert_eq!(on(&LedgerRow { cpu: CPU_NONE, ..ROW }), Passes::Maybe(Doubt::Cpu));
+        assert_eq!(passes(&ROW, |filters| filters.pids = vec![7], ALWAYS), Passes::Maybe(Doubt::Process));
+        // it cannot pass for another reason
+        let failed = |filters: &mut Filters| (filters.pids, filters.failure) = (vec![7], true);
+        assert_eq!(passes(&ROW, failed, ALWAYS), Passes::No);
+        assert_eq!(passes(&LedgerRow { errno: 11, ..ROW }, failed, ALWAYS), Passes::Maybe(Doubt::Process));
+    }
+}

@@ -1,0 +1,99 @@
+//! What the threads of a process are called and which cgroups they were in: a row of the ledger is of a process, and whether it may hold
+//! calls of a thread that is asked for depends on that. Read only when somebody asks.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{CGROUP_ALL_THREADS, Family, ProcessKind, Task};
+use systape_format::reader::{Segment, Tape};
+
+use super::collect::{GroupKey, group_key};
+use crate::args::SummaryMode;
+use crate::filter::Scope;
+use crate::loss::loses;
+
+/// What is known of the threads of all processes.
+#[derive(Debug, Default)]
+pub struct Threads {
+    /// Processes with a thread that `-t` and `--comm` ask for; None = any may have one, because something was lost.
+    asked: Option<FxHashSet<GroupKey>>,
+    /// When each process moved to another cgroup. None: any may have at any time.
+    moves: Option<FxHashMap<GroupKey, Vec<u64>>>,
+    /// Processes whose threads were in several cgroups.
+    split: FxHashSet<GroupKey>,
+}
+
+impl Threads {
+    /// Reads all tables of tasks and what happened to them.
+    pub fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
+        let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());
+        let mut whole = tape.findings().is_empty();
+        let mut see = |task: &Task| {
+            if scope.thread(task) {
+                asked.insert(process(task));
+            }
+        };
+        for at in 0..tape.checkpoints() {
+            let Ok(checkpoint) = tape.checkpoint(at) else {
+                whole = false;
+                continue;
+            };
+            let mut cgroups: FxHashMap<GroupKey, u64> = FxHashMap::default();
+            for task in &checkpoint.tasks {
+                see(task);
+                if *cgroups.entry(process(task)).or_insert(task.cgroup_id) != task.cgroup_id {
+                    split.insert(process(task));
+                }
+            }
+        }
+        for at in 0..tape.segments().len() {
+            whole &= segment(&tape.segment(at), &mut see, &mut moves, &mut split).is_ok();
+        }
+        if !whole {
+            return Self::default();
+        }
+        Self { asked: Some(asked), moves: Some(moves), split }
+    }
+
+    /// Whether a thread of the process of `leader` passes `-t` and `--comm`.
+    pub fn may_pass(&self, leader: &Task) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
+    }
+
+    /// Whether calls of that process that ended in [`from`, `to`] may be of several cgroups.
+    pub fn moved(&self, leader: &Task, from: u64, to: u64) -> bool {
+        let Some(moves) = &self.moves else { return true };
+        let process = process(leader);
+        let within = |ts: &u64| (from..=to).contains(ts);
+        self.split.contains(&process) || moves.get(&process).is_some_and(|times| times.iter().any(within))
+    }
+}
+
+/// The key of a task's process.
+pub fn process(task: &Task) -> GroupKey {
+    group_key(task, SummaryMode::Process)
+}
+
+/// Reads one segment; an error when something of it that matters here is missing.
+fn segment(
+    segment: &Segment<'_>,
+    see: &mut impl FnMut(&Task),
+    moves: &mut FxHashMap<GroupKey, Vec<u64>>,
+    split: &mut FxHashSet<GroupKey>,
+) -> Result<(), ()> {
+    let lost = |_| ();
+    if segment.gaps().map_err(lost)?.iter().any(|gap| loses(gap, &[Family::Process])) {
+        return Err(());
+    }
+    let dict = segment.dict().map_err(lost)?;
+    dict.tasks.iter().for_each(see);
+    for event in segment.processes(&dict).map_err(lost)? {
+        let Some(task) = dict.tasks.get(event.task as usize) else { continue };
+        if event.kind != ProcessKind::Cgroup {
+            continue;
+        }
+        if event.flags & CGROUP_ALL_THREADS == 0 && task.tid != task.pid {
+            split.insert(process(task));
+        }
+        moves.entry(process(task)).or_default().push(event.ts);
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+-s --format json ledger.tape

@@ -1,0 +1,1 @@
+-s --summary-mode process ledger.tape

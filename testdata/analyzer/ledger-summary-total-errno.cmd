@@ -1,0 +1,1 @@
+--errno-summary --summary-mode total ledger.tape

@@ -1,0 +1,1 @@
+-S --summary-mode process ledger.tape
