@@ -15,9 +15,8 @@ use crate::encode::{Encoder, Piece, Settings, Start, Totals};
 use crate::load::{DropDelta, Walker};
 use crate::pipeline::Progress;
 use crate::skips::Skipped;
-use crate::stacks::feed::GivenUp;
 use crate::stacks::names::Message;
-use crate::stacks::taken::Taken;
+use crate::stacks::taken::{GivenUp, Taken};
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
@@ -25,8 +24,9 @@ const CHUNK_BYTES: u64 = 32 << 20;
 const CHUNK_CHECKPOINTS: u64 = 16;
 const CHUNK_NS: u64 = 60_000_000_000;
 
-/// How long events wait for their stacks when the unwinding is stuck.
+/// How long events wait for their stacks when the unwinding is stuck, and bytes of events that may wait when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
+const STACK_PATIENCE_BYTES: usize = 32 << 20;
 
 /// How long the end waits for a sign of life of the unwinding: it may read from a file system that does not answer.
 const UNWINDING_PATIENCE: Duration = Duration::from_secs(10);
@@ -104,14 +104,17 @@ impl Stage {
         self.stacks_until = if stacks.is_some() { 0 } else { u64::MAX };
         let rest = stacks.clone();
         let mut stacks = stacks.unwrap_or_else(never);
+        let none = never();
+        // events before stacks: whoever is behind loses stacks
+        let pressed = || drained.capacity().is_some_and(|most| drained.len() > most / 2);
         loop {
             let message = select! {
                 recv(drained) -> message => message,
-                recv(stacks) -> taken => {
+                recv(if pressed() { &none } else { &stacks }) -> taken => {
                     match taken {
                         Ok(taken) => {
                             self.stacks_until = self.stacks_until.max(taken.watermark);
-                            self.encoder.add_stacks(taken);
+                            self.stacks(taken);
                         }
                         // no more will come
                         Err(_) => (self.stacks_until, stacks) = (u64::MAX, never()),
@@ -125,10 +128,7 @@ impl Stage {
             let Ok(message) = message else { break };
             match message {
                 Drained::Batch(batch) => self.encoder.add(batch),
-                Drained::LateStacks(taken, given_up) => {
-                    self.encoder.add_stacks(taken);
-                    self.given_up(given_up);
-                }
+                Drained::LateStacks(taken) => self.stacks(taken),
                 Drained::Pass { watermark, drops, lost_state, skipped } => {
                     held.push((drops, lost_state, skipped));
                     self.events_until = watermark;
@@ -151,7 +151,7 @@ impl Stage {
         }
         // the drain is done: the unwinding works off what it has and ends
         while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(UNWINDING_PATIENCE)) {
-            self.encoder.add_stacks(taken);
+            self.stacks(taken);
         }
         if let Some(start) = waiting.take() {
             self.encoder.begin(start);
@@ -170,8 +170,9 @@ impl Stage {
     }
 
     fn pass(&mut self) {
-        let watermark =
-            self.events_until.min(self.stacks_until.max(self.events_until.saturating_sub(STACK_PATIENCE_NS)));
+        let patience = self.events_until.saturating_sub(STACK_PATIENCE_NS);
+        let excess = self.encoder.excess(STACK_PATIENCE_BYTES);
+        let watermark = self.events_until.min(self.stacks_until.max(patience).max(excess));
         self.encoder.advance(watermark);
         let written = self.progress.bytes.load(Ordering::Relaxed);
         let in_chunk = written.saturating_sub(self.chunk_from);
@@ -219,6 +220,13 @@ impl Stage {
             self.lost(s.family, s.count);
             self.encoder.gap(GapCause::Skipped, s.family, CPU_NONE, s.count, s.first, s.last, 0);
         }
+    }
+
+    fn stacks(&mut self, taken: Taken) {
+        if taken.given_up.count > 0 {
+            self.given_up(taken.given_up);
+        }
+        self.encoder.add_stacks(taken);
     }
 
     fn given_up(&mut self, stacks: GivenUp) {

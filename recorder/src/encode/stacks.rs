@@ -13,7 +13,7 @@ use systape_format::model::{
 
 use super::Encoder;
 use crate::stacks::names::{Message, Origin, Seen};
-use crate::stacks::taken::{Code, Key, Taken, TakenFrame, TakenStack};
+use crate::stacks::taken::{Chain, Code, Key, Taken, TakenFrame, TakenStack};
 use crate::tasks::TaskId;
 
 /// A stack whose event did not come within this time belongs to one that was lost.
@@ -28,10 +28,13 @@ const MAX_JIT: usize = 1 << 18;
 /// A stack whose event is still to come, or a sample's.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    user: Vec<TakenFrame>,
-    kernel: Vec<TakenFrame>,
+    user: Option<Chain>,
+    kernel: Option<Chain>,
     status: StackStatus,
 }
+
+/// A chain by where it is in memory, and the process (upid) whose code it leads through; 0 = of any.
+type ChainKey = (usize, u32);
 
 /// Stacks that wait for their events, and the codes that frames name.
 #[derive(Debug, Default)]
@@ -41,6 +44,8 @@ pub(super) struct Stacks {
     /// Keys in the order in which they came, with the time at which they did.
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
+    /// Innermost nodes of the chains that this segment has. The chain is kept, so that no other can be where it is.
+    nodes: FxHashMap<ChainKey, (Chain, Option<u32>)>,
     own_pid: u32,
     /// Events of the segment whose stack was not there yet, by row: whoever takes it may have been kept from sending it.
     overdue: FxHashMap<Key, (u32, TaskId)>,
@@ -116,13 +121,12 @@ impl Encoder {
             self.gap(GapCause::RingFull, Family::Stack, CPU_NONE, 0, first, last, 0);
         }
         self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
-        for stack in &taken.stacks {
-            let (user, kernel) = (taken.range(stack.user), taken.range(stack.kernel));
+        for mut stack in taken.stacks {
+            let waiting = Waiting { user: stack.user.take(), kernel: stack.kernel.take(), status: stack.status };
             if stack.key.of == StackOf::Sample {
-                self.samples.push((*stack, Waiting { user: user.into(), kernel: kernel.into(), status: stack.status }));
+                self.samples.push((stack, waiting));
                 continue;
             }
-            let waiting = Waiting { user: user.into(), kernel: kernel.into(), status: stack.status };
             if let Some((row, task)) = self.stacks.overdue.remove(&stack.key) {
                 self.push_stack(stack.key.of, row, task, &waiting);
                 continue;
@@ -178,6 +182,8 @@ impl Encoder {
         for (key, (row, _)) in std::mem::take(&mut self.stacks.overdue) {
             self.lacks_stack(key.of, row);
         }
+        // nodes are the segment's
+        self.stacks.nodes.clear();
     }
 
     fn lacks_stack(&mut self, of: StackOf, row: u32) {
@@ -194,12 +200,23 @@ impl Encoder {
     }
 
     fn push_stack(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting) {
-        let user = self.nodes(&stack.user, task);
-        let kernel = self.nodes(&stack.kernel, task);
+        let user = stack.user.as_ref().and_then(|chain| self.node(chain, task));
+        let kernel = stack.kernel.as_ref().and_then(|chain| self.node(chain, task));
         self.builder.push_stack(Attached { of, row, user, kernel, status: stack.status });
     }
 
-    /// The node of the innermost of `frames`.
+    /// The node of the innermost frame of `chain`.
+    fn node(&mut self, chain: &Chain, task: TaskId) -> Option<u32> {
+        let upid = if chain.of_task() { self.tasks.get(task).task.upid } else { 0 };
+        let key = (chain.address(), upid);
+        if let Some((_, node)) = self.stacks.nodes.get(&key) {
+            return *node;
+        }
+        let node = self.nodes(chain.frames(), task);
+        self.stacks.nodes.insert(key, (chain.clone(), node));
+        node
+    }
+
     fn nodes(&mut self, frames: &[TakenFrame], task: TaskId) -> Option<u32> {
         let mut parent = None;
         for frame in frames.iter().rev() {
@@ -276,15 +293,15 @@ mod tests {
 
     /// A batch of stacks: kind, thread, time of the event, offsets of the frames in code number `code`.
     fn batch(codes: Vec<Code>, code: u32, stacks: &[(StackOf, u32, u64, &[u64])]) -> Taken {
+        let of_task = codes.iter().any(|code| !matches!(code, Code::Shared(_)));
         let mut taken = Taken { codes, ..Taken::default() };
         for &(of, tid, time, offsets) in stacks {
-            let from = taken.frames.len() as u32;
-            taken.frames.extend(offsets.iter().map(|offset| TakenFrame { code, offset: *offset, flags: 0 }));
-            let user = (from, taken.frames.len() as u32);
+            let frames: Vec<_> = offsets.iter().map(|offset| TakenFrame { code, offset: *offset, flags: 0 }).collect();
+            let user = Some(Chain::new(&frames, of_task, &Arc::default()));
             let key = Key { of, tid, time };
             let status = Complete;
             let stack =
-                TakenStack { key, ts: time, cpu: 1, who: who(tid), in_kernel: false, status, user, kernel: (0, 0) };
+                TakenStack { key, ts: time, cpu: 1, who: who(tid), in_kernel: false, status, user, kernel: None };
             taken.stacks.push(stack);
         }
         taken
@@ -349,6 +366,36 @@ mod tests {
         let segment = segment(&mut encoder);
         assert_eq!(segment.stacks().nodes.len(), 4);
         assert_eq!(segment.stacks().mappings.len(), 1);
+    }
+
+    #[test]
+    fn a_chain_belongs_to_each_process_and_segment_that_has_it() {
+        let mut encoder = encoder();
+        // one chain of two processes and twice of one, with code that only they know of, and one with code of a file
+        for (of_task, codes) in [(true, vec![Code::Jit]), (false, vec![image("a")])] {
+            let frames = [TakenFrame { code: u32::from(!of_task), offset: 5, flags: 0 }];
+            let chain = Chain::new(&frames, of_task, &Arc::default());
+            for times in [100..103, 200..203] {
+                let stacks = times.clone().zip([7, 8, 7]).map(|(time, tid)| (StackOf::Wakeup, tid, time, &[][..]));
+                let mut taken = batch(vec![], 0, &stacks.collect::<Vec<_>>());
+                taken.stacks.iter_mut().for_each(|stack| stack.user = Some(chain.clone()));
+                taken.codes = if times.start == 100 { codes.clone() } else { vec![] };
+                encoder.add_stacks(taken);
+                times.zip([7, 8, 7]).for_each(|(time, tid)| wakeup(&mut encoder, tid, time));
+                let segment = segment(&mut encoder);
+                let stacks = segment.stacks();
+                let upids = stacks.attached.iter().map(|a| {
+                    let frame = stacks.frames_from(a.user).next().unwrap();
+                    assert_eq!(frame.offset, 5);
+                    let mapping = &stacks.mappings[frame.mapping as usize];
+                    assert_eq!(mapping.kind == MappingKind::Jit, of_task);
+                    mapping.upid
+                });
+                let upids: Vec<u32> = upids.collect();
+                assert_eq!((upids[0] == upids[1], upids[0] == upids[2]), (!of_task, true));
+                assert_eq!(stacks.nodes.len(), if of_task { 2 } else { 1 });
+            }
+        }
     }
 
     #[test]

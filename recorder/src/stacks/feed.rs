@@ -2,19 +2,27 @@
 //!
 //! When the unwinding is behind and the queue is full, stacks are given up: their events go on without, marked and counted.
 
+use std::sync::Arc;
+
 use crossbeam_channel::{Sender, TrySendError};
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
-use super::taken::{Key, Taken, TakenStack};
+use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
 use crate::order::Batch;
 
 /// Bytes of raw stacks that are passed on at once, if there are so many ...
 const BATCH: usize = 1 << 20;
 /// ... and bytes that may gather while there is no room in the queue.
-const MOST: usize = 32 << 20;
+const MOST: usize = 16 << 20;
 /// Batches that may wait. When the unwinding is behind they are of up to [`MOST`] bytes, so it works off what there is in one go.
 pub const BATCHES: usize = 2;
+
+/// Stacks that were given up and are told of one by one, so that their events say why they have none; for those above it their number must
+/// do. Samples are events of their own: they may be twice as many.
+const MAX_LATE: usize = 1 << 15;
+/// Batches of them that may be on their way to the encoder.
+const MAX_LATE_BATCHES: usize = 4;
 
 /// What the unwinding stage is told.
 #[derive(Debug)]
@@ -25,29 +33,27 @@ pub enum Raw {
     Pass(u64),
 }
 
-/// Stacks that were given up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GivenUp {
-    /// How many.
-    pub count: u64,
-    /// Time of the first.
-    pub first: u64,
-    /// Time of the last.
-    pub last: u64,
-}
-
 /// The drain's end of the queue.
 #[derive(Debug)]
 pub struct Feed {
     batch: Batch,
     out: Sender<Raw>,
     late: Vec<TakenStack>,
+    given_up: GivenUp,
+    /// Held by each batch of late stacks that the encoder has not taken in.
+    on_the_way: Arc<()>,
 }
 
 impl Feed {
     /// A feed for `out`.
     pub fn new(out: Sender<Raw>) -> Self {
-        Self { batch: Batch::with_capacity(BATCH), out, late: Vec::new() }
+        Self {
+            batch: Batch::with_capacity(BATCH),
+            out,
+            late: Vec::new(),
+            given_up: GivenUp::default(),
+            on_the_way: Arc::default(),
+        }
     }
 
     /// Adds a record of the ring.
@@ -72,13 +78,22 @@ impl Feed {
         if batch.len() < MOST {
             self.batch = batch;
         } else {
-            let stacks = batch.records().filter_map(|record| wire::stack(record).ok());
-            self.late.extend(stacks.filter_map(|s| without_frames(&s)));
+            self.give_up(&batch);
+        }
+    }
+
+    fn give_up(&mut self, batch: &Batch) {
+        for stack in batch.records().filter_map(|record| without_frames(&wire::stack(record).ok()?)) {
+            self.given_up.add(stack.ts);
+            let most = if stack.key.of == StackOf::Sample { 2 * MAX_LATE } else { MAX_LATE };
+            if self.late.len() < most {
+                self.late.push(stack);
+            }
         }
     }
 
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
-    pub fn pass(&mut self, watermark: u64, last: bool) -> Option<(Taken, GivenUp)> {
+    pub fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
         if last {
             // who takes them is gone only when it died, which its thread's end tells
             let rest = self.take();
@@ -93,19 +108,18 @@ impl Feed {
                 self.out.try_send(Raw::Pass(watermark)).ok();
             }
         }
-        if self.late.is_empty() {
+        let many = Arc::strong_count(&self.on_the_way) > MAX_LATE_BATCHES;
+        if self.given_up.count == 0 || many && !last {
             return None;
         }
         let stacks = std::mem::take(&mut self.late);
-        let times = || stacks.iter().map(|s| s.ts);
-        let given_up =
-            GivenUp { count: stacks.len() as u64, first: times().min().unwrap_or(0), last: times().max().unwrap_or(0) };
-        Some((Taken { stacks, ..Taken::default() }, given_up))
+        let given_up = std::mem::take(&mut self.given_up);
+        Some(Taken { stacks, given_up, on_the_way: Some(Arc::clone(&self.on_the_way)), ..Taken::default() })
     }
 }
 
 /// A stack of which nothing but its event is known.
-fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
+pub fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     let s = &parts.stack;
     Some(TakenStack {
         key: Key { of: StackOf::from_raw(s.of)?, tid: s.who.tid, time: s.key },
@@ -114,8 +128,8 @@ fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
         who: s.who,
         in_kernel: s.hdr.flags & wire::STACK_IN_KERNEL != 0,
         status: StackStatus::Late,
-        user: (0, 0),
-        kernel: (0, 0),
+        user: None,
+        kernel: None,
     })
 }
 
@@ -123,8 +137,8 @@ fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
 pub fn with_frames(
     parts: &StackParts<'_>,
     status: StackStatus,
-    user: (u32, u32),
-    kernel: (u32, u32),
+    user: Option<Chain>,
+    kernel: Option<Chain>,
 ) -> Option<TakenStack> {
     without_frames(parts).map(|stack| TakenStack { status, user, kernel, ..stack })
 }
@@ -206,9 +220,11 @@ mod tests {
         let times: Vec<u64> = (1..=count).map(|i| 1000 - i).collect();
         times.iter().for_each(|ts| feed.push(&record(*ts, BATCH)));
         feed.push(&record(2000, 64));
-        let (taken, given_up) = feed.pass(3000, false).unwrap();
+        let taken = feed.pass(3000, false).unwrap();
+        let given_up = taken.given_up;
         assert_eq!((given_up.count, given_up.first, given_up.last), (count, 1000 - count, 999));
-        assert_eq!((taken.watermark, taken.frames.len(), taken.codes.len()), (0, 0, 0));
+        assert_eq!((taken.watermark, taken.codes.len()), (0, 0));
+        assert!(taken.stacks.iter().all(|stack| stack.user.is_none() && stack.kernel.is_none()));
         let keys: Vec<_> = taken.stacks.iter().map(|stack| (stack.key.of, stack.key.time, stack.status)).collect();
         let late = |ts: &u64| (StackOf::Syscall, ts - 1, StackStatus::Late);
         assert_eq!(keys, times.iter().map(late).collect::<Vec<_>>());
@@ -216,6 +232,41 @@ mod tests {
         assert_eq!(told(&queue), (vec![], vec![1, 2]));
         assert!(feed.pass(4000, false).is_none());
         assert_eq!(told(&queue), (vec![2000], vec![4000]));
+    }
+
+    #[test]
+    fn what_is_given_up_takes_little_memory_however_slow_the_encoder_is() {
+        let (out, queue) = bounded(0);
+        let mut feed = Feed::new(out);
+        let give_up = |feed: &mut Feed, from: u64, count: u64, of: StackOf| {
+            let mut batch = Batch::default();
+            for ts in from..from + count {
+                let mut bytes = record(ts, 0);
+                bytes[offset_of!(Stack, of)] = of as u8;
+                batch.push(&bytes);
+            }
+            feed.give_up(&batch);
+        };
+        let mut unread = Vec::new();
+        for i in 1..=MAX_LATE_BATCHES as u64 {
+            give_up(&mut feed, i, 1, StackOf::Syscall);
+            unread.push(feed.pass(100, false).unwrap());
+        }
+        // as many as may be on their way are: the rest waits, by key as far as there is room
+        let most = MAX_LATE as u64;
+        give_up(&mut feed, 1000, most + 5, StackOf::Syscall);
+        give_up(&mut feed, 10, 7, StackOf::Sample);
+        assert!(feed.pass(200, false).is_none());
+        unread.pop();
+        let taken = feed.pass(300, false).unwrap();
+        assert_eq!(taken.given_up, GivenUp { count: most + 12, first: 10, last: 1000 + most + 4 });
+        let samples = taken.stacks.iter().filter(|stack| stack.key.of == StackOf::Sample).count();
+        assert_eq!((taken.stacks.len(), samples), (MAX_LATE + 7, 7));
+        // the last is told whatever there is
+        give_up(&mut feed, 1, 1, StackOf::Syscall);
+        assert!(feed.pass(400, false).is_none());
+        drop(queue);
+        assert_eq!(feed.pass(500, true).unwrap().given_up.count, 1);
     }
 
     #[test]
