@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, never, select};
 use systape_bpf::Drop;
@@ -15,6 +14,7 @@ use crate::encode::{Encoder, Piece, Settings, Start, Totals};
 use crate::load::{DropDelta, Walker};
 use crate::pipeline::Progress;
 use crate::skips::Skipped;
+use crate::stacks::feed;
 use crate::stacks::names::Message;
 use crate::stacks::taken::{GivenUp, Taken};
 
@@ -27,9 +27,6 @@ const CHUNK_NS: u64 = 60_000_000_000;
 /// How long events wait for their stacks when the unwinding is stuck, and bytes of events that may wait when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
 const STACK_PATIENCE_BYTES: usize = 32 << 20;
-
-/// How long the end waits for a sign of life of the unwinding: it may read from a file system that does not answer.
-const UNWINDING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the encoder knows at the end.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +147,7 @@ impl Stage {
             }
         }
         // the drain is done: the unwinding works off what it has and ends
-        while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(UNWINDING_PATIENCE)) {
+        while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(feed::PATIENCE)) {
             self.stacks(taken);
         }
         if let Some(start) = waiting.take() {

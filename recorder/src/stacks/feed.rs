@@ -3,8 +3,9 @@
 //! When the unwinding is behind and the queue is full, stacks are given up: their events go on without, marked and counted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crossbeam_channel::{Sender, TrySendError};
+use crossbeam_channel::{SendTimeoutError, Sender, TrySendError};
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
@@ -24,6 +25,9 @@ const MAX_LATE: usize = 1 << 15;
 /// Batches of them that may be on their way to the encoder.
 const MAX_LATE_BATCHES: usize = 4;
 
+/// How long the end waits for the unwinding to take what there is: it may hang in a file system that does not answer.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What the unwinding stage is told.
 #[derive(Debug)]
 pub enum Raw {
@@ -42,6 +46,7 @@ pub struct Feed {
     given_up: GivenUp,
     /// Held by each batch of late stacks that the encoder has not taken in.
     on_the_way: Arc<()>,
+    patience: Duration,
 }
 
 impl Feed {
@@ -53,6 +58,7 @@ impl Feed {
             late: Vec::new(),
             given_up: GivenUp::default(),
             on_the_way: Arc::default(),
+            patience: PATIENCE,
         }
     }
 
@@ -74,11 +80,13 @@ impl Feed {
             return;
         }
         let full = self.take();
-        let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(full) else { return };
-        if batch.len() < MOST {
-            self.batch = batch;
-        } else {
-            self.give_up(&batch);
+        match self.out.try_send(full) {
+            Err(TrySendError::Full(Raw::Stacks(batch))) if batch.len() < MOST => self.batch = batch,
+            // too much, or the unwinding died
+            Err(TrySendError::Full(Raw::Stacks(batch)) | TrySendError::Disconnected(Raw::Stacks(batch))) => {
+                self.give_up(&batch);
+            }
+            _ => {}
         }
     }
 
@@ -92,13 +100,24 @@ impl Feed {
         }
     }
 
+    /// Passes on the last, and waits for room as long as there is patience.
+    fn send_last(&mut self, watermark: u64) {
+        let rest = self.take();
+        match self.out.send_timeout(rest, self.patience) {
+            Ok(()) => {
+                self.out.send_timeout(Raw::Pass(watermark), self.patience).ok();
+            }
+            Err(SendTimeoutError::Timeout(Raw::Stacks(batch)) | SendTimeoutError::Disconnected(Raw::Stacks(batch))) => {
+                self.give_up(&batch);
+            }
+            Err(_) => {}
+        }
+    }
+
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
     pub fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
         if last {
-            // who takes them is gone only when it died, which its thread's end tells
-            let rest = self.take();
-            self.out.send(rest).ok();
-            self.out.send(Raw::Pass(watermark)).ok();
+            self.send_last(watermark);
         } else {
             if !self.batch.is_empty() {
                 self.try_send();
@@ -288,5 +307,18 @@ mod tests {
         assert!(feed.pass(u64::MAX, true).is_none());
         drop(feed);
         assert_eq!(reader.join().unwrap(), [10, 20, 30, u64::MAX]);
+    }
+
+    #[test]
+    fn the_last_pass_does_not_wait_for_ever() {
+        let (out, queue) = bounded(1);
+        let mut feed = Feed { patience: Duration::from_millis(20), ..Feed::new(out) };
+        feed.push(&record(10, BATCH));
+        [20, 30].iter().for_each(|ts| feed.push(&record(*ts, 64)));
+        let taken = feed.pass(u64::MAX, true).unwrap();
+        assert_eq!(taken.given_up, GivenUp { count: 2, first: 20, last: 30 });
+        let late = taken.stacks.iter().map(|stack| (stack.key.time, stack.status)).collect::<Vec<_>>();
+        assert_eq!(late, [(19, StackStatus::Late), (29, StackStatus::Late)]);
+        assert_eq!(told(&queue), (vec![10], vec![]));
     }
 }
