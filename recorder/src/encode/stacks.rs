@@ -41,7 +41,7 @@ type ChainKey = (usize, u32);
 pub(super) struct Stacks {
     settings: StackSettings,
     waiting: FxHashMap<Key, Waiting>,
-    /// Keys in the order in which they came, with the time at which they did.
+    /// Keys in the order in which they came, with the time at which they did; some met their events already.
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
     /// Innermost nodes of the chains that this segment has. The chain is kept, so that no other can be where it is.
@@ -83,11 +83,28 @@ impl Stacks {
         self.settings.on.contains(&of)
     }
 
-    /// Forgets what waited too long, and the oldest when there are too many.
+    /// Keeps a stack for its event. Forgets the oldest when there are too many.
+    fn wait(&mut self, ts: u64, key: Key, stack: Waiting) {
+        let queue = usize::from(key.of == StackOf::Block);
+        self.order[queue].push_back((ts, key));
+        self.waiting.insert(key, stack);
+        if self.waiting.len() > MAX_WAITING {
+            self.sweep(0);
+        }
+        let queue = &mut self.order[queue];
+        if queue.len() > 2 * MAX_WAITING {
+            // behind one that waits stand many that do not
+            queue.retain(|(_, key)| self.waiting.contains_key(key));
+        }
+    }
+
+    /// Forgets what waited too long, and the oldest when there are too many; and the order of those that met their events.
     pub(super) fn sweep(&mut self, now: u64) {
         for (queue, patience) in self.order.iter_mut().zip([PATIENCE_NS, PATIENCE_IO_NS]) {
             while let Some((came, key)) = queue.front()
-                && (self.waiting.len() > MAX_WAITING || now.saturating_sub(*came) > patience)
+                && (self.waiting.len() > MAX_WAITING
+                    || now.saturating_sub(*came) > patience
+                    || !self.waiting.contains_key(key))
             {
                 self.waiting.remove(key);
                 queue.pop_front();
@@ -131,9 +148,7 @@ impl Encoder {
                 self.push_stack(stack.key.of, row, task, &waiting);
                 continue;
             }
-            let queue = usize::from(stack.key.of == StackOf::Block);
-            self.stacks.order[queue].push_back((stack.ts, stack.key));
-            self.stacks.waiting.insert(stack.key, waiting);
+            self.stacks.wait(stack.ts, stack.key, waiting);
         }
     }
 
@@ -479,6 +494,27 @@ mod tests {
         let waits = |time| encoder.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
         assert!(!waits(10) && waits(11) && waits(count));
         assert_eq!(encoder.stacks.order[0].len(), MAX_WAITING);
+    }
+
+    #[test]
+    fn those_that_met_their_events_are_forgotten() {
+        let mut encoder = encoder();
+        let first = (StackOf::Wakeup, 9, 1, &[1][..]);
+        encoder.add_stacks(batch(vec![image("a")], 0, &[first]));
+        let meet = |encoder: &mut Encoder, times: std::ops::RangeInclusive<u64>| {
+            for time in times {
+                encoder.add_stacks(batch(vec![], 0, &[(StackOf::Wakeup, 7, time, &[1])]));
+                wakeup(encoder, 7, time);
+            }
+        };
+        // one that waits before them keeps their order for a while, not all of it
+        meet(&mut encoder, 2..=5 * MAX_WAITING as u64);
+        assert_eq!(encoder.stacks.waiting.len(), 1);
+        assert!(encoder.stacks.order[0].len() <= 2 * MAX_WAITING);
+        wakeup(&mut encoder, 9, 1);
+        encoder.advance(2);
+        assert_eq!(encoder.stacks.order[0].len(), 0);
+        assert_eq!(encoder.missed_stacks(), 0);
     }
 
     #[test]
