@@ -7,8 +7,8 @@ use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::wire::Who;
 use systape_format::model::{
-    Attached, CPU_NONE, FRAME_EXACT, Family, Frame, GapCause, Mapping, MappingKind, Node, Sample, StackOf,
-    StackSettings, StackStatus, Task,
+    Attached, CPU_NONE, Family, Frame, GapCause, Mapping, MappingKind, Node, Sample, StackOf, StackSettings,
+    StackStatus, Task,
 };
 
 use super::Encoder;
@@ -71,7 +71,7 @@ impl Stacks {
     /// Tells of a place in code made at run time, once.
     fn see_jit(&mut self, frame: &TakenFrame, task: &Task) {
         let Some(names) = &self.names else { return };
-        let lookup = frame.offset - u64::from(frame.flags & FRAME_EXACT == 0).min(frame.offset);
+        let lookup = frame.lookup();
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
             let origin = Origin::Jit { pid: task.pid, ns_pid: task.ns_pid };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systape_bpf::wire::Who;
-use systape_format::model::{Mapping, StackOf, StackStatus};
+use systape_format::model::{Frame, Mapping, StackOf, StackStatus};
 
 /// Which event a stack belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub enum Code {
     Unknown,
 }
 
-/// A frame; see [`systape_format::model::Frame`].
+/// A frame; see [`Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenFrame {
     /// Number of the code; see [`Taken::codes`].
@@ -39,6 +39,13 @@ pub struct TakenFrame {
     pub offset: u64,
     /// FRAME_ bits.
     pub flags: u8,
+}
+
+impl TakenFrame {
+    /// See [`Frame::lookup`].
+    pub fn lookup(&self) -> u64 {
+        Frame { mapping: self.code, offset: self.offset, flags: self.flags }.lookup()
+    }
 }
 
 impl Hash for TakenFrame {

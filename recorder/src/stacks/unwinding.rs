@@ -209,7 +209,9 @@ impl Unwinding {
             let flags = if i == 0 { FRAME_EXACT } else { 0 };
             let code = self.shared_code(&place.mapping, taken);
             let frame = TakenFrame { code, offset: place.offset, flags };
-            self.see(code, &frame, Origin::Kernel(address), &place.mapping);
+            if self.first_seen(&frame) {
+                self.tell(&frame, place.mapping, Origin::Kernel(address));
+            }
             self.frames.push(frame);
         }
     }
@@ -301,13 +303,11 @@ impl Unwinding {
         let place = self.places.place(pid, address.saturating_sub(back));
         let (code, offset) = match place {
             Place::Image { id, offset } => {
-                let code = self.file_code(id, taken);
-                let frame = TakenFrame { code, offset: offset + back, flags };
-                let lookup = (code, offset);
-                if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert(lookup) {
+                let frame = TakenFrame { code: self.file_code(id, taken), offset: offset + back, flags };
+                if self.first_seen(&frame) {
                     let mapping = self.places.mapping(id);
                     let (file, path) = (self.places.open(id), self.places.path(id));
-                    self.tell(Seen { mapping, offset, origin: Origin::File { file, path } });
+                    self.tell(&frame, mapping, Origin::File { file, path });
                 }
                 self.frames.push(frame);
                 return;
@@ -318,17 +318,15 @@ impl Unwinding {
         self.frames.push(TakenFrame { code, offset, flags });
     }
 
-    fn see(&mut self, code: u32, frame: &TakenFrame, origin: Origin, mapping: &Arc<Mapping>) {
-        let offset = frame.offset - u64::from(frame.flags & FRAME_EXACT == 0).min(frame.offset);
-        if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((code, offset)) {
-            self.tell(Seen { mapping: Arc::clone(mapping), offset, origin });
-        }
+    /// Whether a name is wanted for a place that was not met before.
+    fn first_seen(&mut self, frame: &TakenFrame) -> bool {
+        self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((frame.code, frame.lookup()))
     }
 
-    fn tell(&self, seen: Seen) {
+    fn tell(&self, frame: &TakenFrame, mapping: Arc<Mapping>, origin: Origin) {
         if let Some(names) = &self.names {
             // it ends before this stage only when it died
-            names.send(Message::Seen(seen)).ok();
+            names.send(Message::Seen(Seen { mapping, offset: frame.lookup(), origin })).ok();
         }
     }
 
