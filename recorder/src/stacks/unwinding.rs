@@ -154,7 +154,6 @@ impl Unwinding {
     }
 
     fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
-        self.places.meet(parts.stack.who.pid);
         // a sample begins where the CPU was: if that was in the tracing, it says what the tracing costs
         let sampled = parts.stack.of == StackOf::Sample as u8;
         self.kernel_frames(parts.kernel, !sampled, taken);
@@ -220,6 +219,9 @@ impl Unwinding {
         let stack = &parts.stack;
         let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
         let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
+        if matches!(stack.user, stack_user::ADDRESSES | stack_user::COPY) {
+            self.places.meet(stack.who.pid);
+        }
         match stack.user {
             stack_user::ADDRESSES if failed => StackStatus::Failed,
             stack_user::ADDRESSES => {
@@ -435,6 +437,20 @@ mod tests {
         let mut taken = Taken::default();
         unwinding.one(&StackParts { stack, kernel: &kernel, user: &[] }, &mut taken);
         taken
+    }
+
+    #[test]
+    fn only_stacks_with_a_user_part_look_for_mappings() {
+        let mut unwinding = unwinding();
+        let pid = std::process::id();
+        let mut code = |user: u8| {
+            let who = wire::Who { pid, ..wire::Who::default() };
+            let stack = wire::Stack { who, user, of: StackOf::Syscall as u8, ..wire::Stack::default() };
+            unwinding.one(&StackParts { stack, kernel: &[], user: &[] }, &mut Taken::default());
+            unwinding.places.place(pid, take as *const () as u64)
+        };
+        assert_eq!(code(0), Place::Nothing);
+        assert!(matches!(code(stack_user::ADDRESSES), Place::Image { .. }));
     }
 
     #[test]
