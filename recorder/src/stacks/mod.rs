@@ -50,6 +50,18 @@ pub struct NameWorker {
     pub told: Receiver<Message>,
 }
 
+/// Allocations of this many bytes go back to the system as soon as they are free.
+const RETURNED: libc::c_int = 2 << 20;
+
+/// Buffers of stacks are large and freed by other threads than those that made them. glibc comes to keep such, for ever and for each thread.
+fn return_memory() {
+    // SAFETY: it changes a number of the allocator, under its own lock.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED);
+    }
+}
+
 /// Makes ready what the asked-for stacks need; None = none were asked for. What cannot be had is noted.
 ///
 /// # Errors
@@ -59,6 +71,7 @@ pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers
     if settings.on.is_empty() {
         return Ok(None);
     }
+    return_memory();
     let kallsyms = if settings.kernel.is_empty() { Ok(None) } else { Kallsyms::read().map(|k| Some(Arc::new(k))) };
     let kallsyms = kallsyms.unwrap_or_else(|why| {
         notes.push(format!("frames of the kernel have no names: {why}").into_bytes());
