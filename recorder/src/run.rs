@@ -84,8 +84,10 @@ pub fn record(config: &Config) -> Result<u8> {
         }
         signals.wait(delay);
     }
+    // not before the fork: until then there is one thread
+    let kernel_symbols = stacks::KernelSymbols::begin(config)?;
     let mut about = session::collect(config);
-    let stacks = stacks::start(config, &mut about.notes)?;
+    let stacks = stacks::start(config, kernel_symbols, &mut about.notes)?;
     about.ring_bytes = programs.ring_bytes();
     about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -62,24 +63,42 @@ fn return_memory() {
     }
 }
 
+/// The kernel's symbols, on their way: there are some 200,000.
+#[derive(Debug)]
+pub struct KernelSymbols(Option<JoinHandle<Result<Kallsyms, String>>>);
+
+impl KernelSymbols {
+    /// Begins to read them, if the asked-for stacks need them.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
+    pub fn begin(config: &Config) -> Result<Self> {
+        let wanted = !config.stacks.on.is_empty() && !config.stacks.kernel.is_empty();
+        let read = || thread::Builder::new().name("kallsyms".into()).spawn(Kallsyms::read);
+        Ok(Self(wanted.then(read).transpose().context("cannot start a thread")?))
+    }
+
+    fn end(self, notes: &mut Vec<Vec<u8>>) -> Option<Arc<Kallsyms>> {
+        let read = self.0?.join().unwrap_or_else(|_| Err("they could not be read".into()));
+        read.map_err(|why| notes.push(format!("frames of the kernel have no names: {why}").into_bytes()))
+            .ok()
+            .map(Arc::new)
+    }
+}
+
 /// Makes ready what the asked-for stacks need; None = none were asked for. What cannot be had is noted.
 ///
 /// # Errors
 /// When the file for the raw stacks cannot be made.
-pub fn start(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers>> {
-    let settings = &config.stacks;
-    if settings.on.is_empty() {
+pub fn start(config: &Config, symbols: KernelSymbols, notes: &mut Vec<Vec<u8>>) -> Result<Option<Workers>> {
+    if config.stacks.on.is_empty() {
         return Ok(None);
     }
     return_memory();
-    let kallsyms = if settings.kernel.is_empty() { Ok(None) } else { Kallsyms::read().map(|k| Some(Arc::new(k))) };
-    let kallsyms = kallsyms.unwrap_or_else(|why| {
-        notes.push(format!("frames of the kernel have no names: {why}").into_bytes());
-        None
-    });
     let (mut tracker, missing) = Tracker::open(&spaces::Config::default());
     notes.extend(missing.into_iter().map(String::into_bytes));
     tracker.scan(&already_there(config));
+    let kallsyms = symbols.end(notes);
     let places = Places::new(tracker);
     let names = config.symbols.then(|| Names::new(kallsyms.clone())).transpose()?;
     let names = names.map(|names| {
