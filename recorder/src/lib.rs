@@ -20,6 +20,7 @@ pub mod limits;
 pub mod load;
 pub mod order;
 pub mod output;
+pub mod perf_event;
 pub mod pipeline;
 pub mod progress;
 pub mod rights;
