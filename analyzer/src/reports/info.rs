@@ -333,18 +333,7 @@ impl<'a> Facts<'a> {
 fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
     let mut events = BTreeMap::from([(family_name(Family::Syscall), 0)]);
     for block in tape.blocks() {
-        let family = match block.kind {
-            BlockKind::SyscallsCore => Family::Syscall,
-            BlockKind::Processes => Family::Process,
-            BlockKind::Sched | BlockKind::Wakeups => Family::Sched,
-            BlockKind::Blocks => Family::Block,
-            BlockKind::Signals => Family::Signal,
-            BlockKind::Net => Family::Net,
-            BlockKind::Uring => Family::IoUring,
-            BlockKind::Samples => Family::Sample,
-            BlockKind::Stacks => Family::Stack,
-            _ => continue,
-        };
+        let Some(family) = block.kind.family() else { continue };
         *events.entry(family_name(family)).or_default() += u64::from(block.rows);
     }
     events
