@@ -22,6 +22,8 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Stacks that may wait for their events.
 const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
+/// Frames of the chains whose nodes are remembered.
+const MAX_NODE_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
 /// Places in code made at run time whose names are asked for.
 const MAX_JIT: usize = 1 << 18;
 
@@ -46,6 +48,8 @@ pub(super) struct Stacks {
     codes: Vec<(Code, (u32, u32))>,
     /// Innermost nodes of the chains that this segment has. The chain is kept, so that no other can be where it is.
     nodes: FxHashMap<ChainKey, (Chain, Option<u32>)>,
+    /// Frames of these chains.
+    node_frames: usize,
     own_pid: u32,
     /// Events of the segment whose stack was not there yet, by row: whoever takes it may have been kept from sending it.
     overdue: FxHashMap<Key, (u32, TaskId)>,
@@ -198,7 +202,7 @@ impl Encoder {
             self.lacks_stack(key.of, row);
         }
         // nodes are the segment's
-        self.stacks.nodes.clear();
+        self.forget_nodes();
     }
 
     fn lacks_stack(&mut self, of: StackOf, row: u32) {
@@ -227,9 +231,18 @@ impl Encoder {
         if let Some((_, node)) = self.stacks.nodes.get(&key) {
             return *node;
         }
+        if self.stacks.node_frames >= MAX_NODE_FRAMES {
+            self.forget_nodes();
+        }
         let node = self.nodes(chain.frames(), task);
+        self.stacks.node_frames += chain.frames().len();
         self.stacks.nodes.insert(key, (chain.clone(), node));
         node
+    }
+
+    fn forget_nodes(&mut self) {
+        self.stacks.nodes.clear();
+        self.stacks.node_frames = 0;
     }
 
     fn nodes(&mut self, frames: &[TakenFrame], task: TaskId) -> Option<u32> {
@@ -265,6 +278,7 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use crossbeam_channel::unbounded;
@@ -411,6 +425,24 @@ mod tests {
                 assert_eq!(stacks.nodes.len(), if of_task { 2 } else { 1 });
             }
         }
+    }
+
+    #[test]
+    fn chains_that_were_stored_are_not_kept_for_long() {
+        let mut encoder = encoder();
+        let held = Arc::default();
+        for time in 1..1000 {
+            let mut taken = batch(vec![], 0, &[(StackOf::Wakeup, 7, time, &[])]);
+            let frame = |offset| TakenFrame { code: 0, offset, flags: 0 };
+            taken.stacks[0].user = Some(Chain::new(&[frame(time % 200), frame(1)], false, &held));
+            taken.codes = if time == 1 { vec![image("a")] } else { vec![] };
+            encoder.add_stacks(taken);
+            wakeup(&mut encoder, 7, time);
+            assert!(held.load(Ordering::Relaxed) <= MAX_NODE_FRAMES);
+        }
+        // what is forgotten meanwhile is found again in the segment
+        assert_eq!(segment(&mut encoder).stacks().nodes.len(), 201);
+        assert_eq!(held.load(Ordering::Relaxed), 0);
     }
 
     #[test]
