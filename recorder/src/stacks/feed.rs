@@ -3,6 +3,7 @@
 //! When the unwinding is behind and the queue is full, stacks are given up: their events go on without, marked and counted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{SendTimeoutError, Sender, TrySendError};
@@ -14,9 +15,9 @@ use crate::order::Batch;
 
 /// Bytes of raw stacks that are passed on at once, if there are so many ...
 const BATCH: usize = 1 << 20;
-/// ... and bytes that may gather while there is no room in the queue.
-const MOST: usize = 16 << 20;
-/// Batches that may wait. When the unwinding is behind they are of up to [`MOST`] bytes, so it works off what there is in one go.
+/// ... and bytes that there may be: gathered while there is no room in the queue, in the queue, and with the unwinding.
+const MOST: usize = 64 << 20;
+/// Batches that may wait. When the unwinding is behind they grow, so it works off what there is in one go.
 pub const BATCHES: usize = 2;
 
 /// Stacks that were given up and are told of one by one, so that their events say why they have none; for those above it their number must
@@ -32,9 +33,34 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub enum Raw {
     /// Records of the stack ring.
-    Stacks(Batch),
+    Stacks(RawStacks),
     /// Every stack of a time before this was sent.
     Pass(u64),
+}
+
+/// Records of the stack ring, counted as long as somebody has them.
+#[derive(Debug)]
+pub struct RawStacks {
+    batch: Batch,
+    held: Arc<AtomicUsize>,
+}
+
+impl RawStacks {
+    fn new(batch: Batch, held: &Arc<AtomicUsize>) -> Self {
+        held.fetch_add(batch.len(), Ordering::Relaxed);
+        Self { batch, held: Arc::clone(held) }
+    }
+
+    /// The records.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+}
+
+impl Drop for RawStacks {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.batch.len(), Ordering::Relaxed);
+    }
 }
 
 /// The drain's end of the queue.
@@ -42,6 +68,8 @@ pub enum Raw {
 pub struct Feed {
     batch: Batch,
     out: Sender<Raw>,
+    /// Bytes that were passed on and are still there.
+    held: Arc<AtomicUsize>,
     late: Vec<TakenStack>,
     given_up: GivenUp,
     /// Held by each batch of late stacks that the encoder has not taken in.
@@ -55,6 +83,7 @@ impl Feed {
         Self {
             batch: Batch::with_capacity(BATCH),
             out,
+            held: Arc::default(),
             late: Vec::new(),
             given_up: GivenUp::default(),
             on_the_way: Arc::default(),
@@ -62,53 +91,60 @@ impl Feed {
         }
     }
 
-    /// Adds a record of the ring.
+    /// Adds a record of the ring. With too much it is given up: what came before it keeps the unwinding busy.
     pub fn push(&mut self, record: &[u8]) {
+        if self.held.load(Ordering::Relaxed) + self.batch.len() + record.len() > MOST {
+            self.give_up(record);
+            return;
+        }
         self.batch.push(record);
         if self.batch.len() >= BATCH {
             self.try_send();
         }
     }
 
-    fn take(&mut self) -> Raw {
-        Raw::Stacks(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)))
+    fn take(&mut self) -> RawStacks {
+        RawStacks::new(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)), &self.held)
     }
 
-    /// Passes on what there is; without room it stays, as long as it is not too much.
+    /// Passes on what there is; without room in the queue it stays.
     fn try_send(&mut self) {
-        if self.out.is_full() && self.batch.len() < MOST {
+        if self.out.is_full() {
             return;
         }
-        let full = self.take();
-        match self.out.try_send(full) {
-            Err(TrySendError::Full(Raw::Stacks(batch))) if batch.len() < MOST => self.batch = batch,
-            // too much, or the unwinding died
-            Err(TrySendError::Full(Raw::Stacks(batch)) | TrySendError::Disconnected(Raw::Stacks(batch))) => {
-                self.give_up(&batch);
-            }
-            _ => {}
+        let stacks = self.take();
+        // nobody else sends: there is room, unless the unwinding died
+        if let Err(TrySendError::Full(Raw::Stacks(stacks)) | TrySendError::Disconnected(Raw::Stacks(stacks))) =
+            self.out.try_send(Raw::Stacks(stacks))
+        {
+            self.give_up_all(stacks.batch());
         }
     }
 
-    fn give_up(&mut self, batch: &Batch) {
-        for stack in batch.records().filter_map(|record| without_frames(&wire::stack(record).ok()?)) {
-            self.given_up.add(stack.ts);
-            let most = if stack.key.of == StackOf::Sample { 2 * MAX_LATE } else { MAX_LATE };
-            if self.late.len() < most {
-                self.late.push(stack);
-            }
+    fn give_up(&mut self, record: &[u8]) {
+        let Some(stack) = wire::stack(record).ok().and_then(|parts| without_frames(&parts)) else { return };
+        self.given_up.add(stack.ts);
+        let most = if stack.key.of == StackOf::Sample { 2 * MAX_LATE } else { MAX_LATE };
+        if self.late.len() < most {
+            self.late.push(stack);
         }
+    }
+
+    fn give_up_all(&mut self, batch: &Batch) {
+        batch.records().for_each(|record| self.give_up(record));
     }
 
     /// Passes on the last, and waits for room as long as there is patience.
     fn send_last(&mut self, watermark: u64) {
         let rest = self.take();
-        match self.out.send_timeout(rest, self.patience) {
+        match self.out.send_timeout(Raw::Stacks(rest), self.patience) {
             Ok(()) => {
                 self.out.send_timeout(Raw::Pass(watermark), self.patience).ok();
             }
-            Err(SendTimeoutError::Timeout(Raw::Stacks(batch)) | SendTimeoutError::Disconnected(Raw::Stacks(batch))) => {
-                self.give_up(&batch);
+            Err(
+                SendTimeoutError::Timeout(Raw::Stacks(stacks)) | SendTimeoutError::Disconnected(Raw::Stacks(stacks)),
+            ) => {
+                self.give_up_all(stacks.batch());
             }
             Err(_) => {}
         }
@@ -189,7 +225,7 @@ mod tests {
         let (mut times, mut passes) = (Vec::new(), Vec::new());
         for raw in queue.try_iter() {
             match raw {
-                Raw::Stacks(batch) => times.extend(batch.records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                Raw::Stacks(stacks) => times.extend(stacks.batch().records().map(|r| wire::stack(r).unwrap().stack.ts)),
                 Raw::Pass(watermark) => passes.push(watermark),
             }
         }
@@ -234,14 +270,15 @@ mod tests {
         let mut feed = Feed::new(out);
         assert!(feed.pass(1, false).is_none());
         assert!(feed.pass(2, false).is_none());
-        // the queue is full: as much as may gather, and one more
+        // the queue is full: as much as may gather, as much again, and one more for which there is room
         let count = (MOST / BATCH) as u64;
-        let times: Vec<u64> = (1..=count).map(|i| 1000 - i).collect();
-        times.iter().for_each(|ts| feed.push(&record(*ts, BATCH)));
+        let kept: Vec<u64> = (1..count).map(|i| 1000 - i).collect();
+        let times: Vec<u64> = (count..2 * count).map(|i| 1000 - i).collect();
+        kept.iter().chain(&times).for_each(|ts| feed.push(&record(*ts, BATCH)));
         feed.push(&record(2000, 64));
         let taken = feed.pass(3000, false).unwrap();
         let given_up = taken.given_up;
-        assert_eq!((given_up.count, given_up.first, given_up.last), (count, 1000 - count, 999));
+        assert_eq!((given_up.count, given_up.first, given_up.last), (count, 1001 - 2 * count, 1000 - count));
         assert_eq!((taken.watermark, taken.codes.len()), (0, 0));
         assert!(taken.stacks.iter().all(|stack| stack.user.is_none() && stack.kernel.is_none()));
         let keys: Vec<_> = taken.stacks.iter().map(|stack| (stack.key.of, stack.key.time, stack.status)).collect();
@@ -250,7 +287,25 @@ mod tests {
         // it is told once, and what comes after goes its way
         assert_eq!(told(&queue), (vec![], vec![1, 2]));
         assert!(feed.pass(4000, false).is_none());
-        assert_eq!(told(&queue), (vec![2000], vec![4000]));
+        assert_eq!(told(&queue), ([kept, vec![2000]].concat(), vec![4000]));
+    }
+
+    #[test]
+    fn what_the_unwinding_has_counts_too() {
+        let (out, queue) = bounded(BATCHES);
+        let mut feed = Feed::new(out);
+        let mut unread = Vec::new();
+        for ts in 1..MOST as u64 / BATCH as u64 {
+            feed.push(&record(ts, BATCH));
+            unread.extend(queue.try_iter());
+        }
+        assert!(feed.pass(1000, false).is_none());
+        // there is room in the queue, and no room in memory
+        feed.push(&record(2000, BATCH));
+        assert_eq!(feed.pass(3000, false).unwrap().given_up, GivenUp { count: 1, first: 2000, last: 2000 });
+        drop(unread);
+        feed.push(&record(4000, BATCH));
+        assert!(feed.pass(5000, false).is_none());
     }
 
     #[test]
@@ -264,7 +319,7 @@ mod tests {
                 bytes[offset_of!(Stack, of)] = of as u8;
                 batch.push(&bytes);
             }
-            feed.give_up(&batch);
+            feed.give_up_all(&batch);
         };
         let mut unread = Vec::new();
         for i in 1..=MAX_LATE_BATCHES as u64 {
@@ -298,7 +353,9 @@ mod tests {
             let mut all = Vec::new();
             for raw in queue {
                 match raw {
-                    Raw::Stacks(batch) => all.extend(batch.records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                    Raw::Stacks(stacks) => {
+                        all.extend(stacks.batch().records().map(|r| wire::stack(r).unwrap().stack.ts))
+                    }
                     Raw::Pass(watermark) => all.push(watermark),
                 }
             }

@@ -16,12 +16,11 @@ use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, StackStatus};
 use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
 
-use super::feed::{Raw, with_frames, without_frames};
+use super::feed::{Raw, RawStacks, with_frames, without_frames};
 use super::kernel::Kernel;
 use super::names::{Message, Origin, Seen};
 use super::places::{ImageId, Place, Places};
 use super::taken::{Chain, Code, Taken, TakenFrame};
-use crate::order::Batch;
 
 /// Frames kept of a stack.
 const MAX_FRAMES: usize = 1024;
@@ -69,7 +68,7 @@ pub struct Unwinding {
     frames_held: Arc<AtomicUsize>,
     names: Option<Sender<Message>>,
     keep: Option<File>,
-    waiting: Vec<(u64, Arc<Batch>, (usize, usize))>,
+    waiting: Vec<(u64, Arc<RawStacks>, (usize, usize))>,
     found: Vec<Found>,
     frames: Vec<TakenFrame>,
 }
@@ -109,7 +108,7 @@ impl Unwinding {
     pub fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
         for raw in input {
             match raw {
-                Raw::Stacks(batch) => self.add(batch),
+                Raw::Stacks(stacks) => self.add(stacks),
                 Raw::Pass(watermark) => {
                     self.places.read();
                     let taken = self.pass(watermark);
@@ -123,16 +122,16 @@ impl Unwinding {
         out.send(rest).ok();
     }
 
-    fn add(&mut self, batch: Batch) {
-        let batch = Arc::new(batch);
-        for range in batch.ranges() {
-            let bytes = batch.get(range);
+    fn add(&mut self, stacks: RawStacks) {
+        let stacks = Arc::new(stacks);
+        for range in stacks.batch().ranges() {
+            let bytes = stacks.batch().get(range);
             if let Some(keep) = &mut self.keep {
                 // for debugging only: what does not fit on the disk is left out
                 keep.write_all(bytes).ok();
             }
             if let Ok(parts) = wire::stack(bytes) {
-                self.waiting.push((parts.stack.ts, Arc::clone(&batch), range));
+                self.waiting.push((parts.stack.ts, Arc::clone(&stacks), range));
             }
         }
     }
@@ -142,8 +141,8 @@ impl Unwinding {
         self.waiting.sort_by_key(|(ts, ..)| *ts);
         let ready = self.waiting.partition_point(|(ts, ..)| *ts < watermark);
         let rest = self.waiting.split_off(ready);
-        for (ts, batch, range) in std::mem::replace(&mut self.waiting, rest) {
-            let Ok(parts) = wire::stack(batch.get(range)) else { continue };
+        for (ts, stacks, range) in std::mem::replace(&mut self.waiting, rest) {
+            let Ok(parts) = wire::stack(stacks.batch().get(range)) else { continue };
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
