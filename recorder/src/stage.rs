@@ -26,7 +26,7 @@ const CHUNK_NS: u64 = 60_000_000_000;
 
 /// How long events wait for their stacks when the unwinding is stuck, and bytes of events that may wait when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
-const STACK_PATIENCE_BYTES: usize = 32 << 20;
+const STACK_PATIENCE_BYTES: usize = 24 << 20;
 
 /// What the encoder knows at the end.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +103,7 @@ impl Stage {
         let mut stacks = stacks.unwrap_or_else(never);
         let none = never();
         // events before stacks: whoever is behind loses stacks
-        let pressed = || drained.capacity().is_some_and(|most| drained.len() > most / 2);
+        let pressed = || drained.capacity().is_some_and(|most| drained.len() > most / 4 * 3);
         loop {
             let message = select! {
                 recv(drained) -> message => message,

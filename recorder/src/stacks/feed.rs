@@ -16,7 +16,7 @@ use crate::order::Batch;
 /// Bytes of raw stacks that are passed on at once, if there are so many ...
 const BATCH: usize = 1 << 20;
 /// ... and bytes that there may be: gathered while there is no room in the queue, in the queue, and with the unwinding.
-const MOST: usize = 64 << 20;
+const MOST: usize = 48 << 20;
 /// Batches that may wait. When the unwinding is behind they grow, so it works off what there is in one go.
 pub const BATCHES: usize = 2;
 
@@ -24,7 +24,7 @@ pub const BATCHES: usize = 2;
 /// do. Samples are events of their own: they may be twice as many.
 const MAX_LATE: usize = 1 << 15;
 /// Batches of them that may be on their way to the encoder.
-const MAX_LATE_BATCHES: usize = 4;
+const MAX_LATE_BATCHES: usize = 2;
 
 /// How long the end waits for the unwinding to take what there is: it may hang in a file system that does not answer.
 pub const PATIENCE: Duration = Duration::from_secs(10);
