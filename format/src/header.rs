@@ -27,6 +27,8 @@
 //!
 //! Everything is little-endian. The CRC of 124 zero bytes is not 0, and the magic is not 0 either: zeros never validate.
 
+use crate::model::Family;
+
 /// First bytes of every block, so of every tape. The first one is no text and no UTF-8.
 pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
@@ -107,6 +109,22 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
+    /// Whose events its rows are; None = they are no events, or details of events that are counted without them.
+    pub fn family(self) -> Option<Family> {
+        Some(match self {
+            Self::SyscallsCore => Family::Syscall,
+            Self::Processes => Family::Process,
+            Self::Sched | Self::Wakeups => Family::Sched,
+            Self::Blocks => Family::Block,
+            Self::Signals => Family::Signal,
+            Self::Net => Family::Net,
+            Self::Uring => Family::IoUring,
+            Self::Samples => Family::Sample,
+            Self::Stacks => Family::Stack,
+            _ => return None,
+        })
+    }
+
     /// Kinds of column groups and events a segment can have.
     pub const OF_SEGMENT: [Self; 17] = [
         Self::Dict,

@@ -330,23 +330,6 @@ fn gap(family: Family, count: u64, (first, last): (u64, u64)) -> Gap {
     Gap { cause: GapCause::Damaged, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false }
 }
 
-/// Whose events a group holds; None = details of calls that are counted without them.
-fn family_of(kind: BlockKind) -> Option<Family> {
-    Some(match kind {
-        BlockKind::SyscallsCore => Family::Syscall,
-        BlockKind::Processes => Family::Process,
-        BlockKind::Sched | BlockKind::Wakeups => Family::Sched,
-        BlockKind::Blocks => Family::Block,
-        BlockKind::Signals => Family::Signal,
-        BlockKind::Net => Family::Net,
-        BlockKind::Uring => Family::IoUring,
-        BlockKind::Samples => Family::Sample,
-        BlockKind::Stacks => Family::Stack,
-        BlockKind::Gaps => Family::Unknown,
-        _ => return None,
-    })
-}
-
 /// What is whole of segment `i`; whether its dict is, without which only gaps can be kept; and the groups that are lost.
 fn part(tape: &Tape, i: usize, window: (u64, u64)) -> (Part, bool, Vec<BlockKind>) {
     let segment = tape.segment(i);
@@ -426,7 +409,7 @@ fn loss(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind, w
     let header = places.iter().find(|p| p.kind == kind).and_then(|p| header(tape, p, info.segment));
     let span = header.filter(|h| h.end_max > 0).map(|h| (h.start_min.min(h.end_min), h.end_max));
     let rows = header.map_or(0, |h| u64::from(h.rows));
-    match (kind, family_of(kind)) {
+    match (kind, kind.family()) {
         (BlockKind::Dict, _) => None,
         // How many gaps there were says nothing of the events that were missing.
         (BlockKind::Gaps, _) => Some(gap(Family::Unknown, 0, span.unwrap_or((0, 0)))),
@@ -548,7 +531,7 @@ impl<W: Write> Copy<'_, W> {
     }
 
     fn count(&mut self, header: &Header) {
-        let Some(family) = family_of(header.kind).filter(|family| *family != Family::Unknown) else { return };
+        let Some(family) = header.kind.family() else { return };
         match self.events.iter_mut().find(|(known, _)| *known == family) {
             Some((_, count)) => *count += u64::from(header.rows),
             None => self.events.push((family, u64::from(header.rows))),

@@ -290,12 +290,6 @@ fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(systape_bpf::MAX_CPUS, |n| n as u32)
 }
 
-/// CPUs that are online; the first one when the kernel does not say.
-pub fn online_cpus() -> Vec<u32> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    parse_cpus(text.trim(), u32::MAX).unwrap_or_else(|_| vec![0])
-}
-
 fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.split(',') {

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::load::{DropDelta, Programs};
 use crate::order::Batch;
 use crate::skips::Skipped;
-use crate::stacks::feed::{Feed, GivenUp, Raw};
+use crate::stacks::feed::{Feed, Raw};
 use crate::stacks::taken::Taken;
 
 /// Size at which a batch is passed on.
@@ -45,7 +45,7 @@ pub enum Drained {
         skipped: Vec<Skipped>,
     },
     /// Stacks that were given up because their unwinding is behind.
-    LateStacks(Taken, GivenUp),
+    LateStacks(Taken),
     /// The window was closed at this time, and these calls were open then.
     Closed {
         /// When.
@@ -135,9 +135,9 @@ pub fn run(
             // after the events: the stack of each of them was sent before it
             ring.consume().context("cannot read the ring of stacks")?;
             let late = feed.borrow_mut().pass(watermark, slack == 0);
-            if let Some((stacks, given_up)) = late {
-                control.lost.fetch_add(given_up.count, Ordering::Relaxed);
-                if out.send(Drained::LateStacks(stacks, given_up)).is_err() {
+            if let Some(stacks) = late {
+                control.lost.fetch_add(stacks.given_up.count, Ordering::Relaxed);
+                if out.send(Drained::LateStacks(stacks)).is_err() {
                     return Ok(None);
                 }
             }

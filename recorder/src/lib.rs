@@ -23,6 +23,7 @@ pub mod limits;
 pub mod load;
 pub mod order;
 pub mod output;
+pub mod perf_event;
 pub mod pipeline;
 pub mod priority;
 pub mod progress;

@@ -1,9 +1,23 @@
-//! The limit of open files: every BPF program, link, map and ring is a descriptor, over a hundred in all.
+//! Limits of this process: open files, of which every BPF program, link, map and ring is one, over a hundred in all; and
+//! how much free memory the allocator keeps.
 
 use std::mem::MaybeUninit;
 
 /// Files a recorder may have open; what users' shells allow is mostly 1024 or more.
 const FILES: libc::rlim_t = 1024;
+
+/// Allocations of this many bytes go back to the system as soon as they are free.
+const RETURNED: libc::c_int = 2 << 20;
+
+/// Large buffers here are freed by other threads than those that made them. glibc comes to keep such, for ever and for
+/// each thread.
+pub fn return_memory() {
+    // SAFETY: it changes a number of the allocator, under its own lock.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED);
+    }
+}
 
 /// Makes room where the limit is lower, as far as that is allowed. Gives back what it was if it was changed: the
 /// command is to have its own.

@@ -73,6 +73,10 @@ impl Pending {
     pub fn bytes(&self) -> &[u8] {
         &self.batch.bytes[self.from as usize..self.to as usize]
     }
+
+    fn len(&self) -> usize {
+        (self.to - self.from) as usize
+    }
 }
 
 /// Records that wait for the watermark.
@@ -80,6 +84,7 @@ impl Pending {
 pub struct Order {
     waiting: Vec<Pending>,
     sorted: usize,
+    bytes: usize,
     bad: u64,
 }
 
@@ -90,6 +95,7 @@ impl Order {
         for (from, to) in batch.ranges() {
             match wire::time(&batch.bytes[from..to]) {
                 Some(ts) => {
+                    self.bytes += to - from;
                     self.waiting.push(Pending { ts, batch: Rc::clone(&batch), from: from as u32, to: to as u32 });
                 }
                 None => self.bad += 1,
@@ -119,7 +125,23 @@ impl Order {
         let end = self.waiting.partition_point(|p| p.ts < watermark);
         let rest = self.waiting.split_off(end);
         self.sorted = rest.len();
-        std::mem::replace(&mut self.waiting, rest)
+        let taken = std::mem::replace(&mut self.waiting, rest);
+        self.bytes -= taken.iter().map(Pending::len).sum::<usize>();
+        taken
+    }
+
+    /// The watermark that leaves at most `most` bytes waiting; 0 = there are no more.
+    pub fn excess(&mut self, most: usize) -> u64 {
+        if self.bytes <= most {
+            return 0;
+        }
+        self.sort();
+        let mut left = self.bytes;
+        let last = self.waiting.iter().find(|pending| {
+            left -= pending.len();
+            left <= most
+        });
+        last.map_or(0, |pending| pending.ts.saturating_add(1))
     }
 
     /// Records that could not be read since the last call.
@@ -150,9 +172,12 @@ mod tests {
         order.add(a);
         order.add(b);
         let times = |v: Vec<Pending>| v.iter().map(|p| p.ts).collect::<Vec<_>>();
+        // records of 72 bytes
+        assert_eq!([5 * 72, 4 * 72, 4 * 72 - 1, 0].map(|most| order.excess(most)), [0, 11, 21, 51]);
         assert_eq!(order.before(31).len(), 3);
         assert_eq!(times(order.take(31)), [10, 20, 30]);
         assert_eq!(times(order.take(31)), [0u64; 0]);
+        assert_eq!([2 * 72, 72].map(|most| order.excess(most)), [0, 41]);
         assert_eq!(times(order.take(u64::MAX)), [40, 50]);
         assert_eq!((order.take_bad(), order.take_bad()), (1, 0));
     }

@@ -79,6 +79,7 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let signals = Signals::new().context("cannot catch signals")?;
+    limits::return_memory();
     let files = limits::raise_files();
     let mut programs = Programs::load(config)?;
     let mut child =

@@ -1,19 +1,19 @@
 //! A timer on each CPU that runs the sampling program: the clock of perf's `cpu-clock` event, which needs no hardware counters.
 
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::{Link, ProgramMut};
-use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_CPU_CLOCK, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
-};
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, perf_event_attr};
+
+use crate::perf_event;
 
 /// Attaches `program` to a timer of `frequency` Hz on each of `cpus`; None = all that are online.
 ///
 /// # Errors
 /// When the kernel refuses the event (kernel.perf_event_paranoid) or the program.
 pub fn attach(program: &ProgramMut<'_>, frequency: u32, cpus: Option<&[u32]>) -> Result<Vec<Link>> {
-    let online = crate::config::online_cpus();
+    let online = perf_event::online_cpus().unwrap_or_else(|_| vec![0]);
     let wanted = online.into_iter().filter(|cpu| cpus.is_none_or(|cpus| cpus.contains(cpu)));
     wanted
         .map(|cpu| {
@@ -27,27 +27,16 @@ pub fn attach(program: &ProgramMut<'_>, frequency: u32, cpus: Option<&[u32]>) ->
 }
 
 fn open(frequency: u32, cpu: u32) -> Result<OwnedFd> {
-    let mut attr = perf_event_attr {
-        type_: PERF_TYPE_SOFTWARE,
-        size: size_of::<perf_event_attr>() as u32,
-        config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
-        ..Default::default()
-    };
+    let mut attr =
+        perf_event_attr { type_: PERF_TYPE_SOFTWARE, config: u64::from(PERF_COUNT_SW_CPU_CLOCK), ..Default::default() };
     attr.set_freq(1);
     attr.__bindgen_anon_1.sample_freq = u64::from(frequency);
-    // SAFETY: attr is a valid perf_event_attr of the size it says; the call touches nothing else of ours.
-    let fd = unsafe {
-        perf_event_open_sys::perf_event_open(&raw mut attr, -1, cpu as i32, -1, u64::from(PERF_FLAG_FD_CLOEXEC))
-    };
-    if fd < 0 {
-        let error = std::io::Error::last_os_error();
+    perf_event::open(attr, cpu).or_else(|error| {
         if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) {
             bail!(
                 "-F: the kernel refuses samples ({error}); it takes CAP_SYS_ADMIN, or CAP_PERFMON and sysctl kernel.perf_event_paranoid=2"
             );
         }
-        return Err(error).with_context(|| format!("-F: no samples on CPU {cpu}"));
-    }
-    // SAFETY: the kernel just gave this descriptor to us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+        Err(error).with_context(|| format!("-F: no samples on CPU {cpu}"))
+    })
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, never, select};
 use systape_bpf::Drop;
@@ -17,9 +16,9 @@ use crate::ledger::Window;
 use crate::load::{DropDelta, Walker};
 use crate::pipeline::Progress;
 use crate::skips::Skipped;
-use crate::stacks::feed::GivenUp;
+use crate::stacks::feed;
 use crate::stacks::names::Message;
-use crate::stacks::taken::Taken;
+use crate::stacks::taken::{GivenUp, Taken};
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
@@ -27,11 +26,9 @@ const CHUNK_BYTES: u64 = 32 << 20;
 const CHUNK_CHECKPOINTS: u64 = 16;
 const CHUNK_NS: u64 = 60_000_000_000;
 
-/// How long events wait for their stacks when the unwinding is stuck.
+/// How long events wait for their stacks when the unwinding is stuck, and bytes of events that may wait when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
-
-/// How long the end waits for a sign of life of the unwinding: it may read from a file system that does not answer.
-const UNWINDING_PATIENCE: Duration = Duration::from_secs(10);
+const STACK_PATIENCE_BYTES: usize = 24 << 20;
 
 /// What the encoder knows at the end.
 #[derive(Clone, Debug, Default)]
@@ -117,6 +114,9 @@ impl Stage {
         let rest = stacks.clone();
         let mut stacks = stacks.unwrap_or_else(never);
         let mut counted = ledger.clone();
+        let none = never();
+        // events before stacks: whoever is behind loses stacks
+        let pressed = || drained.capacity().is_some_and(|most| drained.len() > most / 4 * 3);
         loop {
             let message = select! {
                 recv(drained) -> message => message,
@@ -127,11 +127,11 @@ impl Stage {
                     }
                     continue;
                 }
-                recv(stacks) -> taken => {
+                recv(if pressed() { &none } else { &stacks }) -> taken => {
                     match taken {
                         Ok(taken) => {
                             self.stacks_until = self.stacks_until.max(taken.watermark);
-                            self.encoder.add_stacks(taken);
+                            self.stacks(taken);
                         }
                         // no more will come
                         Err(_) => (self.stacks_until, stacks) = (u64::MAX, never()),
@@ -145,10 +145,7 @@ impl Stage {
             let Ok(message) = message else { break };
             match message {
                 Drained::Batch(batch) => self.encoder.add(batch),
-                Drained::LateStacks(taken, given_up) => {
-                    self.encoder.add_stacks(taken);
-                    self.given_up(given_up);
-                }
+                Drained::LateStacks(taken) => self.stacks(taken),
                 Drained::Pass { watermark, drops, lost_state, skipped } => {
                     held.push((drops, lost_state, skipped));
                     self.events_until = watermark;
@@ -170,8 +167,8 @@ impl Stage {
             }
         }
         // the drain is done: the unwinding works off what it has and ends
-        while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(UNWINDING_PATIENCE)) {
-            self.encoder.add_stacks(taken);
+        while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(feed::PATIENCE)) {
+            self.stacks(taken);
         }
         if let Some(start) = waiting.take() {
             self.encoder.begin(start);
@@ -195,9 +192,11 @@ impl Stage {
     }
 
     fn pass(&mut self) {
-        let watermark =
-            self.events_until.min(self.stacks_until.max(self.events_until.saturating_sub(STACK_PATIENCE_NS)));
-        while let Some(window) = self.windows.pop_front_if(|window| window.until <= watermark) {
+        let patience = self.events_until.saturating_sub(STACK_PATIENCE_NS);
+        let excess = self.encoder.excess(STACK_PATIENCE_BYTES);
+        let watermark = self.events_until.min(self.stacks_until.max(patience).max(excess));
+        while self.windows.front().is_some_and(|window| window.until <= watermark) {
+            let Some(window) = self.windows.pop_front() else { break };
             // the processes as they were then
             self.encoder.advance(window.until);
             self.encoder.counted(window);
@@ -258,6 +257,13 @@ impl Stage {
     /// Events that are missing, wherever they were.
     fn missing(&mut self, cause: GapCause, family: Family, count: u64, (first, last): (u64, u64)) {
         self.encoder.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
+    }
+
+    fn stacks(&mut self, taken: Taken) {
+        if taken.given_up.count > 0 {
+            self.given_up(taken.given_up);
+        }
+        self.encoder.add_stacks(taken);
     }
 
     fn given_up(&mut self, stacks: GivenUp) {

@@ -19,6 +19,6 @@ pub use child::run_child;
 pub use debug_dirs::DebugDirs;
 pub use demangle::demangle;
 pub use kallsyms::{Kallsyms, Module, modules};
-pub use notes::{kernel_build_id, module_build_id};
+pub use notes::{build_id, kernel_build_id, module_build_id};
 pub use perf_map::PerfMap;
 pub use resolver::{File, Limits, Resolver};

@@ -6,29 +6,31 @@ use std::io::Read;
 /// No notes file is longer.
 const MOST: u64 = 64 << 10;
 
-/// The description of the first note of type NT_GNU_BUILD_ID by "GNU". Notes are a name's length, a description's length and a type, each
-/// 32 bits in the machine's order, then name and description, each padded to 4 bytes.
-pub(crate) fn build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
+/// Longest build id taken; linkers make 8 to 20 bytes.
+const ID_MAX: usize = 64;
+
+/// The build id in the notes of an ELF file of this machine: the contents of the first note of type NT_GNU_BUILD_ID by "GNU". A note is
+/// {u32 name length, u32 length, u32 type, name, contents}, both padded to `align`, 4 or 8.
+pub fn build_id(mut notes: &[u8], align: usize) -> Option<Vec<u8>> {
     const NT_GNU_BUILD_ID: u32 = 3;
     loop {
-        let (header, rest) = notes.split_first_chunk::<12>()?;
-        let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let name_len = word(0) as usize;
-        let desc_len = word(4) as usize;
-        let name = rest.get(..name_len)?;
-        let rest = rest.get(name_len.next_multiple_of(4)..)?;
-        let desc = rest.get(..desc_len)?;
-        if word(8) == NT_GNU_BUILD_ID && name == b"GNU\0" && !desc.is_empty() {
-            return Some(desc.to_vec());
+        let word = |at: usize| Some(u32::from_ne_bytes(*notes.get(at..)?.first_chunk()?));
+        let (name_len, len, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let name = notes.get(12..12usize.checked_add(name_len)?)?;
+        let contents = (12 + name_len).checked_next_multiple_of(align)?;
+        let end = contents.checked_add(len)?;
+        let id = notes.get(contents..end)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && (1..=ID_MAX).contains(&len) {
+            return Some(id.to_vec());
         }
-        notes = rest.get(desc_len.next_multiple_of(4)..)?;
+        notes = notes.get(end.checked_next_multiple_of(align)?..)?;
     }
 }
 
 fn read(path: &str) -> Option<Vec<u8>> {
     let mut notes = Vec::new();
     File::open(path).ok()?.take(MOST).read_to_end(&mut notes).ok()?;
-    build_id(&notes)
+    build_id(&notes, 4)
 }
 
 /// The running kernel's build id; None when it has none.
@@ -65,9 +67,9 @@ mod tests {
         let mut notes = note(b"Linux\0", 0x101, &[1, 2, 3, 4, 5]);
         notes.extend(note(b"Xen\0", 3, &[9; 20]));
         notes.extend(note(b"GNU\0", 3, &[7; 20]));
-        assert_eq!(build_id(&notes), Some(vec![7; 20]));
+        assert_eq!(build_id(&notes, 4), Some(vec![7; 20]));
         for cut in 0..notes.len() {
-            assert_eq!(build_id(&notes[..cut]), None, "cut at {cut}");
+            assert_eq!(build_id(&notes[..cut], 4), None, "cut at {cut}");
         }
     }
 
@@ -75,7 +77,14 @@ mod tests {
     fn lengths_out_of_range_end_the_search() {
         let mut notes = note(b"GNU\0", 3, &[7; 20]);
         notes[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
-        assert_eq!(build_id(&notes), None);
+        assert_eq!(build_id(&notes, 4), None);
+        // longer than any, and none at all: the next one is taken
+        for length in [0, ID_MAX + 1] {
+            let mut notes = note(b"GNU\0", 3, &vec![7; length]);
+            assert_eq!(build_id(&notes, 4), None);
+            notes.extend(note(b"GNU\0", 3, &[8; ID_MAX]));
+            assert_eq!(build_id(&notes, 4), Some(vec![8; ID_MAX]));
+        }
     }
 
     #[test]

@@ -178,7 +178,6 @@ impl<'a> Facts<'a> {
             "command": words(&session.arguments),
             "target": session.target,
             "selection": words(&session.selection),
-            "call_filters": words(&session.call_filters),
             "hostname": text(&session.hostname),
             "boot_id": session.boot_id,
             "kernel": session.kernel_release,
@@ -195,7 +194,6 @@ impl<'a> Facts<'a> {
             "ring_bytes": session.ring_bytes,
             "string_limit": session.string_limit,
             "classes": self.classes(),
-            "redacted": taken_out(session),
             "notes": words(&session.notes),
             "stacks": self.stacks.as_ref().map(|inventory| stacks::stacks_json(session, inventory)),
             "symbols": self.stacks.as_ref().map(stacks::symbols_json),
@@ -208,6 +206,8 @@ impl<'a> Facts<'a> {
             Value::Object(object) => object,
             _ => Map::new(),
         };
+        object.insert("call_filters".to_owned(), words(&session.call_filters));
+        object.insert("redacted".to_owned(), taken_out(session).into());
         if !self.tape.session_is_whole() {
             for key in OF_SESSION {
                 object.insert(key.to_owned(), Value::Null);
@@ -365,18 +365,7 @@ impl<'a> Facts<'a> {
 fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
     let mut events = BTreeMap::from([(family_name(Family::Syscall), 0)]);
     for block in tape.blocks() {
-        let family = match block.kind {
-            BlockKind::SyscallsCore => Family::Syscall,
-            BlockKind::Processes => Family::Process,
-            BlockKind::Sched | BlockKind::Wakeups => Family::Sched,
-            BlockKind::Blocks => Family::Block,
-            BlockKind::Signals => Family::Signal,
-            BlockKind::Net => Family::Net,
-            BlockKind::Uring => Family::IoUring,
-            BlockKind::Samples => Family::Sample,
-            BlockKind::Stacks => Family::Stack,
-            _ => continue,
-        };
+        let Some(family) = block.kind.family() else { continue };
         *events.entry(family_name(family)).or_default() += u64::from(block.rows);
     }
     events

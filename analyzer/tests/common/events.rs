@@ -4,8 +4,8 @@ use std::path::Path;
 
 use systape_format::SegmentBuilder;
 use systape_format::model::{
-    BlockCause, BlockIo, BlockLayer, ByteStatus, CPU_NONE, DeviceLink, Family, Gap, GapCause, NetState, OomMemory,
-    ProcessEvent, ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalInfo, SignalKind, Switch, UringOp, Wakeup,
+    BlockCause, BlockIo, BlockLayer, ByteStatus, CPU_NONE, DeviceLink, Family, Gap, GapCause, NetState, ProcessEvent,
+    ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalInfo, SignalKind, Switch, UringOp, Wakeup,
 };
 
 use super::{OPEN, Row, Tape, US, session, task};
@@ -173,28 +173,12 @@ fn sched(builder: &mut SegmentBuilder) {
         comm: Vec::new(),
     });
     builder.push_signal(SignalEvent {
-        ts: at(75),
-        kind: SignalKind::Generate,
-        sig: 9,
-        code: 0,
-        errno: 0,
         info: SignalInfo::Siginfo,
-        result: 0,
         flags: SIGNAL_GROUP,
-        target: other,
         sender: Some(app),
-        call: None,
-        call_args: [0; 4],
-        call_path: Vec::new(),
         si_pid: 100,
         si_uid: 1000,
-        addr: 0,
-        ip: 0,
-        sender_ancestors: Vec::new(),
-        target_ancestors: Vec::new(),
-        argv: Vec::new(),
         argv_status: ByteStatus::Whole,
-        argv_full: 0,
-        oom: OomMemory::default(),
+        ..SignalEvent::new(at(75), SignalKind::Generate, 9, other)
     });
 }

@@ -6,9 +6,8 @@ use std::path::Path;
 use systape_format::SegmentBuilder;
 use systape_format::model::{
     Attached, BlockCause, BlockIo, ByteStatus, CPU_NONE, Checkpoint, FRAME_EXACT, FRAME_SIGNAL, Family, Frame,
-    Function, Gap, GapCause, Mapping, MappingKind, Node, OomMemory, RunState, SIGNAL_GROUP, Sample, Session,
-    SignalEvent, SignalInfo, SignalKind, StackMode, StackOf, StackSettings, StackStatus, Switch, Symbol, Symbols,
-    Wakeup,
+    Function, Gap, GapCause, Mapping, MappingKind, Node, RunState, SIGNAL_GROUP, Sample, Session, SignalEvent,
+    SignalInfo, SignalKind, StackMode, StackOf, StackSettings, StackStatus, Switch, Symbol, Symbols, Wakeup,
 };
 
 use super::{OPEN, Row, Tape, US, push, session, task};
@@ -243,29 +242,16 @@ fn others(builder: &mut SegmentBuilder) {
     attach(builder, StackOf::Block, row, (&[MAIN, SAVE, FSYNC], &[ENTRY, SUBMIT]), StackStatus::Complete);
     let kill = builder.intern_call(super::call("kill"));
     let row = builder.push_signal(SignalEvent {
-        ts: at(250),
-        kind: SignalKind::Generate,
-        sig: 15,
-        code: 0,
-        errno: 0,
         info: SignalInfo::Siginfo,
-        result: 0,
         flags: SIGNAL_GROUP,
-        target: other,
         sender: Some(app),
         call: Some(kill),
         call_args: [102, 15, 0, 0],
-        call_path: Vec::new(),
         si_pid: 100,
         si_uid: 1000,
-        addr: 0,
-        ip: 0,
-        sender_ancestors: Vec::new(),
-        target_ancestors: Vec::new(),
         argv: b"app".to_vec(),
         argv_status: ByteStatus::Whole,
-        argv_full: 0,
-        oom: OomMemory::default(),
+        ..SignalEvent::new(at(250), SignalKind::Generate, 15, other)
     });
     attach(builder, StackOf::Signal, row, (&[MAIN, WORK, TRAMPOLINE, HANDLER], &[]), StackStatus::Complete);
 }

@@ -4,6 +4,7 @@
  * hostile PLUG...    of a path with "fifo" or "zero" in it, once it is loaded, a pipe or a link to /dev/zero takes the place
  */
 #include "chains.h"
+#include "sound.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,18 +12,6 @@
 #include <sys/stat.h>
 
 typedef void entry(long turn);
-
-static NOIPA void sound_inner(long turn)
-{
-	EVENT(HOSTILE, turn);
-	AFTER();
-}
-
-static NOIPA void sound_outer(long turn)
-{
-	sound_inner(turn);
-	AFTER();
-}
 
 static NOIPA void calls_plug(entry *plug, long turn)
 {

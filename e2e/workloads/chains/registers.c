@@ -4,22 +4,11 @@
  */
 #define _GNU_SOURCE
 #include "chains.h"
+#include "sound.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-
-static NOIPA void sound_inner(long turn)
-{
-	EVENT(HOSTILE, turn);
-	AFTER();
-}
-
-static NOIPA void sound_outer(long turn)
-{
-	sound_inner(turn);
-	AFTER();
-}
 
 /* nothing may interrupt it: there is no stack for a signal */
 static NOIPA void odd_call(unsigned long sp, unsigned long fp, long turn)

@@ -179,6 +179,11 @@ impl Encoder {
         self.order.add(batch);
     }
 
+    /// The watermark that leaves at most `bytes` of records waiting; 0 = there are no more.
+    pub fn excess(&mut self, bytes: usize) -> u64 {
+        self.order.excess(bytes)
+    }
+
     /// Encodes every record before `watermark`; u64::MAX stands for all there are.
     pub fn advance(&mut self, watermark: u64) {
         for pending in self.order.take(watermark) {

@@ -7,13 +7,13 @@ use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::wire::Who;
 use systape_format::model::{
-    Attached, CPU_NONE, FRAME_EXACT, Family, Frame, Gap, GapCause, Mapping, MappingKind, Node, Sample, StackOf,
-    StackSettings, StackStatus, Task,
+    Attached, CPU_NONE, Family, Frame, Gap, GapCause, Mapping, MappingKind, Node, Sample, StackOf, StackSettings,
+    StackStatus, Task,
 };
 
 use super::Encoder;
 use crate::stacks::names::{Message, Origin, Seen};
-use crate::stacks::taken::{Code, Key, Taken, TakenFrame, TakenStack};
+use crate::stacks::taken::{Chain, Code, Key, Taken, TakenFrame, TakenStack};
 use crate::tasks::TaskId;
 
 /// A stack whose event did not come within this time belongs to one that was lost.
@@ -22,25 +22,34 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Stacks that may wait for their events.
 const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
+/// Frames of the chains whose nodes are remembered.
+const MAX_NODE_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
 /// Places in code made at run time whose names are asked for.
 const MAX_JIT: usize = 1 << 18;
 
 /// A stack whose event is still to come, or a sample's.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    user: Vec<TakenFrame>,
-    kernel: Vec<TakenFrame>,
+    user: Option<Chain>,
+    kernel: Option<Chain>,
     status: StackStatus,
 }
+
+/// A chain by where it is in memory, and the process (upid) whose code it leads through; 0 = of any.
+type ChainKey = (usize, u32);
 
 /// Stacks that wait for their events, and the codes that frames name.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     settings: StackSettings,
     waiting: FxHashMap<Key, Waiting>,
-    /// Keys in the order in which they came, with the time at which they did.
+    /// Keys in the order in which they came, with the time at which they did; some met their events already.
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
+    /// Innermost nodes of the chains that this segment has. The chain is kept, so that no other can be where it is.
+    nodes: FxHashMap<ChainKey, (Chain, Option<u32>)>,
+    /// Frames of these chains.
+    node_frames: usize,
     own_pid: u32,
     /// Events of the segment whose stack was not there yet, by row: whoever takes it may have been kept from sending it.
     overdue: FxHashMap<Key, (u32, TaskId)>,
@@ -66,7 +75,7 @@ impl Stacks {
     /// Tells of a place in code made at run time, once.
     fn see_jit(&mut self, frame: &TakenFrame, task: &Task) {
         let Some(names) = &self.names else { return };
-        let lookup = frame.offset - u64::from(frame.flags & FRAME_EXACT == 0).min(frame.offset);
+        let lookup = frame.lookup();
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
             let origin = Origin::Jit { pid: task.pid, ns_pid: task.ns_pid };
@@ -78,11 +87,28 @@ impl Stacks {
         self.settings.on.contains(&of)
     }
 
-    /// Forgets what waited too long, and the oldest when there are too many.
+    /// Keeps a stack for its event. Forgets the oldest when there are too many.
+    fn wait(&mut self, ts: u64, key: Key, stack: Waiting) {
+        let queue = usize::from(key.of == StackOf::Block);
+        self.order[queue].push_back((ts, key));
+        self.waiting.insert(key, stack);
+        if self.waiting.len() > MAX_WAITING {
+            self.sweep(0);
+        }
+        let queue = &mut self.order[queue];
+        if queue.len() > 2 * MAX_WAITING {
+            // behind one that waits stand many that do not
+            queue.retain(|(_, key)| self.waiting.contains_key(key));
+        }
+    }
+
+    /// Forgets what waited too long, and the oldest when there are too many; and the order of those that met their events.
     pub(super) fn sweep(&mut self, now: u64) {
         for (queue, patience) in self.order.iter_mut().zip([PATIENCE_NS, PATIENCE_IO_NS]) {
             while let Some((came, key)) = queue.front()
-                && (self.waiting.len() > MAX_WAITING || now.saturating_sub(*came) > patience)
+                && (self.waiting.len() > MAX_WAITING
+                    || now.saturating_sub(*came) > patience
+                    || !self.waiting.contains_key(key))
             {
                 self.waiting.remove(key);
                 queue.pop_front();
@@ -117,20 +143,17 @@ impl Encoder {
             self.gap(Gap { cause, family, cpu: CPU_NONE, count: 0, first, last, pid: 0, ledger: false });
         }
         self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
-        for stack in &taken.stacks {
-            let (user, kernel) = (taken.range(stack.user), taken.range(stack.kernel));
+        for mut stack in taken.stacks {
+            let waiting = Waiting { user: stack.user.take(), kernel: stack.kernel.take(), status: stack.status };
             if stack.key.of == StackOf::Sample {
-                self.samples.push((*stack, Waiting { user: user.into(), kernel: kernel.into(), status: stack.status }));
+                self.samples.push((stack, waiting));
                 continue;
             }
-            let waiting = Waiting { user: user.into(), kernel: kernel.into(), status: stack.status };
             if let Some((row, task)) = self.stacks.overdue.remove(&stack.key) {
                 self.push_stack(stack.key.of, row, task, &waiting);
                 continue;
             }
-            let queue = usize::from(stack.key.of == StackOf::Block);
-            self.stacks.order[queue].push_back((stack.ts, stack.key));
-            self.stacks.waiting.insert(stack.key, waiting);
+            self.stacks.wait(stack.ts, stack.key, waiting);
         }
     }
 
@@ -179,6 +202,8 @@ impl Encoder {
         for (key, (row, _)) in std::mem::take(&mut self.stacks.overdue) {
             self.lacks_stack(key.of, row);
         }
+        // nodes are the segment's
+        self.forget_nodes();
     }
 
     fn lacks_stack(&mut self, of: StackOf, row: u32) {
@@ -195,12 +220,32 @@ impl Encoder {
     }
 
     fn push_stack(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting) {
-        let user = self.nodes(&stack.user, task);
-        let kernel = self.nodes(&stack.kernel, task);
+        let user = stack.user.as_ref().and_then(|chain| self.node(chain, task));
+        let kernel = stack.kernel.as_ref().and_then(|chain| self.node(chain, task));
         self.builder.push_stack(Attached { of, row, user, kernel, status: stack.status });
     }
 
-    /// The node of the innermost of `frames`.
+    /// The node of the innermost frame of `chain`.
+    fn node(&mut self, chain: &Chain, task: TaskId) -> Option<u32> {
+        let upid = if chain.of_task() { self.tasks.get(task).task.upid } else { 0 };
+        let key = (chain.address(), upid);
+        if let Some((_, node)) = self.stacks.nodes.get(&key) {
+            return *node;
+        }
+        if self.stacks.node_frames >= MAX_NODE_FRAMES {
+            self.forget_nodes();
+        }
+        let node = self.nodes(chain.frames(), task);
+        self.stacks.node_frames += chain.frames().len();
+        self.stacks.nodes.insert(key, (chain.clone(), node));
+        node
+    }
+
+    fn forget_nodes(&mut self) {
+        self.stacks.nodes.clear();
+        self.stacks.node_frames = 0;
+    }
+
     fn nodes(&mut self, frames: &[TakenFrame], task: TaskId) -> Option<u32> {
         let mut parent = None;
         for frame in frames.iter().rev() {
@@ -234,6 +279,7 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use crossbeam_channel::unbounded;
@@ -278,15 +324,15 @@ mod tests {
 
     /// A batch of stacks: kind, thread, time of the event, offsets of the frames in code number `code`.
     fn batch(codes: Vec<Code>, code: u32, stacks: &[(StackOf, u32, u64, &[u64])]) -> Taken {
+        let of_task = codes.iter().any(|code| !matches!(code, Code::Shared(_)));
         let mut taken = Taken { codes, ..Taken::default() };
         for &(of, tid, time, offsets) in stacks {
-            let from = taken.frames.len() as u32;
-            taken.frames.extend(offsets.iter().map(|offset| TakenFrame { code, offset: *offset, flags: 0 }));
-            let user = (from, taken.frames.len() as u32);
+            let frames: Vec<_> = offsets.iter().map(|offset| TakenFrame { code, offset: *offset, flags: 0 }).collect();
+            let user = Some(Chain::new(&frames, of_task, &Arc::default()));
             let key = Key { of, tid, time };
             let status = Complete;
             let stack =
-                TakenStack { key, ts: time, cpu: 1, who: who(tid), in_kernel: false, status, user, kernel: (0, 0) };
+                TakenStack { key, ts: time, cpu: 1, who: who(tid), in_kernel: false, status, user, kernel: None };
             taken.stacks.push(stack);
         }
         taken
@@ -351,6 +397,54 @@ mod tests {
         let segment = segment(&mut encoder);
         assert_eq!(segment.stacks().nodes.len(), 4);
         assert_eq!(segment.stacks().mappings.len(), 1);
+    }
+
+    #[test]
+    fn a_chain_belongs_to_each_process_and_segment_that_has_it() {
+        let mut encoder = encoder();
+        // one chain of two processes and twice of one, with code that only they know of, and one with code of a file
+        for (of_task, codes) in [(true, vec![Code::Jit]), (false, vec![image("a")])] {
+            let frames = [TakenFrame { code: u32::from(!of_task), offset: 5, flags: 0 }];
+            let chain = Chain::new(&frames, of_task, &Arc::default());
+            for times in [100..103, 200..203] {
+                let stacks = times.clone().zip([7, 8, 7]).map(|(time, tid)| (StackOf::Wakeup, tid, time, &[][..]));
+                let mut taken = batch(vec![], 0, &stacks.collect::<Vec<_>>());
+                taken.stacks.iter_mut().for_each(|stack| stack.user = Some(chain.clone()));
+                taken.codes = if times.start == 100 { codes.clone() } else { vec![] };
+                encoder.add_stacks(taken);
+                times.zip([7, 8, 7]).for_each(|(time, tid)| wakeup(&mut encoder, tid, time));
+                let segment = segment(&mut encoder);
+                let stacks = segment.stacks();
+                let upids = stacks.attached.iter().map(|a| {
+                    let frame = stacks.frames_from(a.user).next().unwrap();
+                    assert_eq!(frame.offset, 5);
+                    let mapping = &stacks.mappings[frame.mapping as usize];
+                    assert_eq!(mapping.kind == MappingKind::Jit, of_task);
+                    mapping.upid
+                });
+                let upids: Vec<u32> = upids.collect();
+                assert_eq!((upids[0] == upids[1], upids[0] == upids[2]), (!of_task, true));
+                assert_eq!(stacks.nodes.len(), if of_task { 2 } else { 1 });
+            }
+        }
+    }
+
+    #[test]
+    fn chains_that_were_stored_are_not_kept_for_long() {
+        let mut encoder = encoder();
+        let held = Arc::default();
+        for time in 1..1000 {
+            let mut taken = batch(vec![], 0, &[(StackOf::Wakeup, 7, time, &[])]);
+            let frame = |offset| TakenFrame { code: 0, offset, flags: 0 };
+            taken.stacks[0].user = Some(Chain::new(&[frame(time % 200), frame(1)], false, &held));
+            taken.codes = if time == 1 { vec![image("a")] } else { vec![] };
+            encoder.add_stacks(taken);
+            wakeup(&mut encoder, 7, time);
+            assert!(held.load(Ordering::Relaxed) <= MAX_NODE_FRAMES);
+        }
+        // what is forgotten meanwhile is found again in the segment
+        assert_eq!(segment(&mut encoder).stacks().nodes.len(), 201);
+        assert_eq!(held.load(Ordering::Relaxed), 0);
     }
 
     #[test]
@@ -434,6 +528,27 @@ mod tests {
         let waits = |time| encoder.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
         assert!(!waits(10) && waits(11) && waits(count));
         assert_eq!(encoder.stacks.order[0].len(), MAX_WAITING);
+    }
+
+    #[test]
+    fn those_that_met_their_events_are_forgotten() {
+        let mut encoder = encoder();
+        let first = (StackOf::Wakeup, 9, 1, &[1][..]);
+        encoder.add_stacks(batch(vec![image("a")], 0, &[first]));
+        let meet = |encoder: &mut Encoder, times: std::ops::RangeInclusive<u64>| {
+            for time in times {
+                encoder.add_stacks(batch(vec![], 0, &[(StackOf::Wakeup, 7, time, &[1])]));
+                wakeup(encoder, 7, time);
+            }
+        };
+        // one that waits before them keeps their order for a while, not all of it
+        meet(&mut encoder, 2..=5 * MAX_WAITING as u64);
+        assert_eq!(encoder.stacks.waiting.len(), 1);
+        assert!(encoder.stacks.order[0].len() <= 2 * MAX_WAITING);
+        wakeup(&mut encoder, 9, 1);
+        encoder.advance(2);
+        assert_eq!(encoder.stacks.order[0].len(), 0);
+        assert_eq!(encoder.missed_stacks(), 0);
     }
 
     #[test]

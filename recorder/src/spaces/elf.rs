@@ -6,17 +6,16 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::bytes::{u16_at, u32_at, u64_at};
+
 /// Most program headers looked at; linkers make about a dozen.
 const HEADERS_MAX: u64 = 256;
 /// Most bytes of one note segment looked at.
 const NOTES_MAX: u64 = 64 << 10;
 /// Most note segments looked at.
 const SEGMENTS_MAX: usize = 16;
-/// Longest build id taken. The kernel takes 20.
-const ID_MAX: usize = 64;
 
 const PT_NOTE: u32 = 4;
-const NT_GNU_BUILD_ID: u32 = 3;
 
 /// Where bytes of an ELF image come from.
 pub trait Image {
@@ -59,18 +58,6 @@ pub fn ident(image: &(impl Image + ?Sized)) -> Ident {
     Ident { elf: true, build_id: build_id(image).unwrap_or_default() }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
 fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
     let mut header = [0; 64];
     // a 32-bit header has 52 bytes; a file that ends there has no program headers either
@@ -95,23 +82,8 @@ fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
         };
         let mut notes = vec![0; length.min(NOTES_MAX) as usize];
         image.read_at(&mut notes, from).ok()?;
-        find_note(&notes, if align == 8 { 8 } else { 4 })
+        systape_symbols::build_id(&notes, if align == 8 { 8 } else { 4 })
     })
-}
-
-/// A note is {u32 name length, u32 length, u32 type, name, contents}, both padded to `align`.
-fn find_note(mut notes: &[u8], align: usize) -> Option<Vec<u8>> {
-    loop {
-        let name_len = u32_at(notes, 0)? as usize;
-        let len = u32_at(notes, 4)? as usize;
-        let kind = u32_at(notes, 8)?;
-        let contents = 12usize.checked_add(name_len)?.checked_next_multiple_of(align)?;
-        let next = contents.checked_add(len)?;
-        if kind == NT_GNU_BUILD_ID && notes.get(12..12 + name_len)? == b"GNU\0" && (1..=ID_MAX).contains(&len) {
-            return notes.get(contents..next).map(<[u8]>::to_vec);
-        }
-        notes = notes.get(next.checked_next_multiple_of(align)?..)?;
-    }
 }
 
 #[cfg(test)]

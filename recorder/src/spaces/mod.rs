@@ -11,6 +11,7 @@
 //! Not seen: unmapping (a region stays until something else is mapped there, or exec, or exit) and mremap. Code of a file that was
 //! moved by mremap is not found until /proc is read again.
 
+mod bytes;
 pub mod elf;
 pub mod exec_watch;
 pub mod files;

@@ -6,20 +6,19 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use perf_event_open_sys::bindings as perf;
 
 use super::Mapped;
+use super::bytes::{u32_at, u64_at};
 use super::ring::Ring;
 use crate::clock;
 use crate::config::page_size;
+use crate::perf_event;
 
 /// Bytes that sample_id_all puts behind every record: u32 pid, tid; u64 time; u32 cpu, zero.
 const TRAILER: usize = 24;
-/// Most CPUs: what /sys says is a text of any content.
-const CPUS_MAX: u32 = 8192;
-
 /// What happened to an address space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -95,11 +94,11 @@ impl Sideband {
     /// # Errors
     /// What is missing, in words.
     pub fn open(ring_bytes: usize) -> Result<Self, String> {
-        let online = fs::read_to_string("/sys/devices/system/cpu/online")
-            .map_err(|e| format!("cannot read /sys/devices/system/cpu/online: {e}"))?;
+        let online =
+            perf_event::online_cpus().map_err(|e| format!("cannot read /sys/devices/system/cpu/online: {e}"))?;
         let mut this =
             Self { rings: Vec::new(), latest: Vec::new(), _events: Vec::new(), scratch: Vec::new(), malformed: 0 };
-        for cpu in cpu_list(&online) {
+        for cpu in online {
             match this.add(cpu, ring_bytes) {
                 Ok(()) => {}
                 // went offline since
@@ -159,7 +158,6 @@ impl Sideband {
 fn open_event(cpu: u32, ring_bytes: usize) -> io::Result<OwnedFd> {
     let mut attr = perf::perf_event_attr {
         type_: perf::PERF_TYPE_SOFTWARE,
-        size: size_of::<perf::perf_event_attr>() as u32,
         config: u64::from(perf::PERF_COUNT_SW_DUMMY),
         sample_type: u64::from(perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME | perf::PERF_SAMPLE_CPU),
         clockid: libc::CLOCK_MONOTONIC,
@@ -177,14 +175,7 @@ fn open_event(cpu: u32, ring_bytes: usize) -> io::Result<OwnedFd> {
     // nobody waits for the rings; without a watermark a wake-up would be tried for each record
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(ring_bytes / 2).unwrap_or(u32::MAX);
-    let flags = perf::PERF_FLAG_FD_CLOEXEC;
-    // SAFETY: attr is a valid perf_event_attr of the size it names; the event counts nothing.
-    let fd = unsafe { perf_event_open_sys::perf_event_open(&raw mut attr, -1, cpu as i32, -1, flags.into()) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just made this descriptor and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    perf_event::open(attr, cpu)
 }
 
 fn explain(e: &io::Error) -> String {
@@ -199,18 +190,6 @@ fn explain(e: &io::Error) -> String {
         Some(libc::ENOSYS) => "this kernel has no perf events (CONFIG_PERF_EVENTS)".into(),
         _ => format!("perf_event_open failed: {e}"),
     }
-}
-
-/// CPUs of a list like `0-3,8`.
-fn cpu_list(text: &str) -> Vec<u32> {
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
-            cpus.extend(first..=last.min(CPUS_MAX));
-        }
-    }
-    cpus
 }
 
 #[derive(Debug, PartialEq)]
@@ -274,14 +253,6 @@ fn try_parse(record: &[u8]) -> Option<Option<Event>> {
 /// A string that ends at its first zero.
 fn text(bytes: &[u8]) -> Vec<u8> {
     bytes.split(|b| *b == 0).next().unwrap_or_default().to_vec()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
@@ -360,13 +331,5 @@ mod tests {
         let mut wraps = mmap2(&[0; 24], b"/a\0");
         wraps[8..16].fill(0xff);
         assert_eq!(parse(&record(perf::PERF_RECORD_MMAP2, 0, &wraps)), Parsed::Malformed);
-    }
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(cpu_list("0-3,8\n"), [0, 1, 2, 3, 8]);
-        assert_eq!(cpu_list("0"), [0]);
-        assert_eq!(cpu_list("x,,2"), [2]);
-        assert_eq!(cpu_list("0-4294967295").len(), 8193);
     }
 }

@@ -2,38 +2,65 @@
 //!
 //! When the unwinding is behind and the queue is full, stacks are given up: their events go on without, marked and counted.
 
-use crossbeam_channel::{Sender, TrySendError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{SendTimeoutError, Sender, TrySendError};
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
-use super::taken::{Key, Taken, TakenStack};
+use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
 use crate::order::Batch;
 
 /// Bytes of raw stacks that are passed on at once, if there are so many ...
 const BATCH: usize = 1 << 20;
-/// ... and bytes that may gather while there is no room in the queue.
-const MOST: usize = 32 << 20;
-/// Batches that may wait. When the unwinding is behind they are of up to [`MOST`] bytes, so it works off what there is in one go.
+/// ... and bytes that there may be: gathered while there is no room in the queue, in the queue, and with the unwinding.
+const MOST: usize = 48 << 20;
+/// Batches that may wait. When the unwinding is behind they grow, so it works off what there is in one go.
 pub const BATCHES: usize = 2;
+
+/// Stacks that were given up and are told of one by one, so that their events say why they have none; for those above it their number must
+/// do. Samples are events of their own: they may be twice as many.
+const MAX_LATE: usize = 1 << 15;
+/// Batches of them that may be on their way to the encoder.
+const MAX_LATE_BATCHES: usize = 2;
+
+/// How long the end waits for the unwinding to take what there is: it may hang in a file system that does not answer.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the unwinding stage is told.
 #[derive(Debug)]
 pub enum Raw {
     /// Records of the stack ring.
-    Stacks(Batch),
+    Stacks(RawStacks),
     /// Every stack of a time before this was sent.
     Pass(u64),
 }
 
-/// Stacks that were given up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GivenUp {
-    /// How many.
-    pub count: u64,
-    /// Time of the first.
-    pub first: u64,
-    /// Time of the last.
-    pub last: u64,
+/// Records of the stack ring, counted as long as somebody has them.
+#[derive(Debug)]
+pub struct RawStacks {
+    batch: Batch,
+    held: Arc<AtomicUsize>,
+}
+
+impl RawStacks {
+    fn new(batch: Batch, held: &Arc<AtomicUsize>) -> Self {
+        held.fetch_add(batch.len(), Ordering::Relaxed);
+        Self { batch, held: Arc::clone(held) }
+    }
+
+    /// The records.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+}
+
+impl Drop for RawStacks {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.batch.len(), Ordering::Relaxed);
+    }
 }
 
 /// The drain's end of the queue.
@@ -41,49 +68,92 @@ pub struct GivenUp {
 pub struct Feed {
     batch: Batch,
     out: Sender<Raw>,
+    /// Bytes that were passed on and are still there.
+    held: Arc<AtomicUsize>,
     late: Vec<TakenStack>,
+    given_up: GivenUp,
+    /// Held by each batch of late stacks that the encoder has not taken in.
+    on_the_way: Arc<()>,
+    patience: Duration,
 }
 
 impl Feed {
     /// A feed for `out`.
     pub fn new(out: Sender<Raw>) -> Self {
-        Self { batch: Batch::with_capacity(BATCH), out, late: Vec::new() }
+        Self {
+            batch: Batch::with_capacity(BATCH),
+            out,
+            held: Arc::default(),
+            late: Vec::new(),
+            given_up: GivenUp::default(),
+            on_the_way: Arc::default(),
+            patience: PATIENCE,
+        }
     }
 
-    /// Adds a record of the ring.
+    /// Adds a record of the ring. With too much it is given up: what came before it keeps the unwinding busy.
     pub fn push(&mut self, record: &[u8]) {
+        if self.held.load(Ordering::Relaxed) + self.batch.len() + record.len() > MOST {
+            self.give_up(record);
+            return;
+        }
         self.batch.push(record);
         if self.batch.len() >= BATCH {
             self.try_send();
         }
     }
 
-    fn take(&mut self) -> Raw {
-        Raw::Stacks(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)))
+    fn take(&mut self) -> RawStacks {
+        RawStacks::new(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)), &self.held)
     }
 
-    /// Passes on what there is; without room it stays, as long as it is not too much.
+    /// Passes on what there is; without room in the queue it stays.
     fn try_send(&mut self) {
-        if self.out.is_full() && self.batch.len() < MOST {
+        if self.out.is_full() {
             return;
         }
-        let full = self.take();
-        let Err(TrySendError::Full(Raw::Stacks(batch))) = self.out.try_send(full) else { return };
-        if batch.len() < MOST {
-            self.batch = batch;
-        } else {
-            let stacks = batch.records().filter_map(|record| wire::stack(record).ok());
-            self.late.extend(stacks.filter_map(|s| without_frames(&s)));
+        let stacks = self.take();
+        // nobody else sends: there is room, unless the unwinding died
+        if let Err(TrySendError::Full(Raw::Stacks(stacks)) | TrySendError::Disconnected(Raw::Stacks(stacks))) =
+            self.out.try_send(Raw::Stacks(stacks))
+        {
+            self.give_up_all(stacks.batch());
+        }
+    }
+
+    fn give_up(&mut self, record: &[u8]) {
+        let Some(stack) = wire::stack(record).ok().and_then(|parts| without_frames(&parts)) else { return };
+        self.given_up.add(stack.ts);
+        let most = if stack.key.of == StackOf::Sample { 2 * MAX_LATE } else { MAX_LATE };
+        if self.late.len() < most {
+            self.late.push(stack);
+        }
+    }
+
+    fn give_up_all(&mut self, batch: &Batch) {
+        batch.records().for_each(|record| self.give_up(record));
+    }
+
+    /// Passes on the last, and waits for room as long as there is patience.
+    fn send_last(&mut self, watermark: u64) {
+        let rest = self.take();
+        match self.out.send_timeout(Raw::Stacks(rest), self.patience) {
+            Ok(()) => {
+                self.out.send_timeout(Raw::Pass(watermark), self.patience).ok();
+            }
+            Err(
+                SendTimeoutError::Timeout(Raw::Stacks(stacks)) | SendTimeoutError::Disconnected(Raw::Stacks(stacks)),
+            ) => {
+                self.give_up_all(stacks.batch());
+            }
+            Err(_) => {}
         }
     }
 
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
-    pub fn pass(&mut self, watermark: u64, last: bool) -> Option<(Taken, GivenUp)> {
+    pub fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
         if last {
-            // who takes them is gone only when it died, which its thread's end tells
-            let rest = self.take();
-            self.out.send(rest).ok();
-            self.out.send(Raw::Pass(watermark)).ok();
+            self.send_last(watermark);
         } else {
             if !self.batch.is_empty() {
                 self.try_send();
@@ -93,19 +163,18 @@ impl Feed {
                 self.out.try_send(Raw::Pass(watermark)).ok();
             }
         }
-        if self.late.is_empty() {
+        let many = Arc::strong_count(&self.on_the_way) > MAX_LATE_BATCHES;
+        if self.given_up.count == 0 || many && !last {
             return None;
         }
         let stacks = std::mem::take(&mut self.late);
-        let times = || stacks.iter().map(|s| s.ts);
-        let given_up =
-            GivenUp { count: stacks.len() as u64, first: times().min().unwrap_or(0), last: times().max().unwrap_or(0) };
-        Some((Taken { stacks, ..Taken::default() }, given_up))
+        let given_up = std::mem::take(&mut self.given_up);
+        Some(Taken { stacks, given_up, on_the_way: Some(Arc::clone(&self.on_the_way)), ..Taken::default() })
     }
 }
 
 /// A stack of which nothing but its event is known.
-fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
+pub fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     let s = &parts.stack;
     Some(TakenStack {
         key: Key { of: StackOf::from_raw(s.of)?, tid: s.who.tid, time: s.key },
@@ -114,8 +183,8 @@ fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
         who: s.who,
         in_kernel: s.hdr.flags & wire::STACK_IN_KERNEL != 0,
         status: StackStatus::Late,
-        user: (0, 0),
-        kernel: (0, 0),
+        user: None,
+        kernel: None,
     })
 }
 
@@ -123,8 +192,8 @@ fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
 pub fn with_frames(
     parts: &StackParts<'_>,
     status: StackStatus,
-    user: (u32, u32),
-    kernel: (u32, u32),
+    user: Option<Chain>,
+    kernel: Option<Chain>,
 ) -> Option<TakenStack> {
     without_frames(parts).map(|stack| TakenStack { status, user, kernel, ..stack })
 }
@@ -156,7 +225,7 @@ mod tests {
         let (mut times, mut passes) = (Vec::new(), Vec::new());
         for raw in queue.try_iter() {
             match raw {
-                Raw::Stacks(batch) => times.extend(batch.records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                Raw::Stacks(stacks) => times.extend(stacks.batch().records().map(|r| wire::stack(r).unwrap().stack.ts)),
                 Raw::Pass(watermark) => passes.push(watermark),
             }
         }
@@ -201,21 +270,77 @@ mod tests {
         let mut feed = Feed::new(out);
         assert!(feed.pass(1, false).is_none());
         assert!(feed.pass(2, false).is_none());
-        // the queue is full: as much as may gather, and one more
+        // the queue is full: as much as may gather, as much again, and one more for which there is room
         let count = (MOST / BATCH) as u64;
-        let times: Vec<u64> = (1..=count).map(|i| 1000 - i).collect();
-        times.iter().for_each(|ts| feed.push(&record(*ts, BATCH)));
+        let kept: Vec<u64> = (1..count).map(|i| 1000 - i).collect();
+        let times: Vec<u64> = (count..2 * count).map(|i| 1000 - i).collect();
+        kept.iter().chain(&times).for_each(|ts| feed.push(&record(*ts, BATCH)));
         feed.push(&record(2000, 64));
-        let (taken, given_up) = feed.pass(3000, false).unwrap();
-        assert_eq!((given_up.count, given_up.first, given_up.last), (count, 1000 - count, 999));
-        assert_eq!((taken.watermark, taken.frames.len(), taken.codes.len()), (0, 0, 0));
+        let taken = feed.pass(3000, false).unwrap();
+        let given_up = taken.given_up;
+        assert_eq!((given_up.count, given_up.first, given_up.last), (count, 1001 - 2 * count, 1000 - count));
+        assert_eq!((taken.watermark, taken.codes.len()), (0, 0));
+        assert!(taken.stacks.iter().all(|stack| stack.user.is_none() && stack.kernel.is_none()));
         let keys: Vec<_> = taken.stacks.iter().map(|stack| (stack.key.of, stack.key.time, stack.status)).collect();
         let late = |ts: &u64| (StackOf::Syscall, ts - 1, StackStatus::Late);
         assert_eq!(keys, times.iter().map(late).collect::<Vec<_>>());
         // it is told once, and what comes after goes its way
         assert_eq!(told(&queue), (vec![], vec![1, 2]));
         assert!(feed.pass(4000, false).is_none());
-        assert_eq!(told(&queue), (vec![2000], vec![4000]));
+        assert_eq!(told(&queue), ([kept, vec![2000]].concat(), vec![4000]));
+    }
+
+    #[test]
+    fn what_the_unwinding_has_counts_too() {
+        let (out, queue) = bounded(BATCHES);
+        let mut feed = Feed::new(out);
+        let mut unread = Vec::new();
+        for ts in 1..MOST as u64 / BATCH as u64 {
+            feed.push(&record(ts, BATCH));
+            unread.extend(queue.try_iter());
+        }
+        assert!(feed.pass(1000, false).is_none());
+        // there is room in the queue, and no room in memory
+        feed.push(&record(2000, BATCH));
+        assert_eq!(feed.pass(3000, false).unwrap().given_up, GivenUp { count: 1, first: 2000, last: 2000 });
+        drop(unread);
+        feed.push(&record(4000, BATCH));
+        assert!(feed.pass(5000, false).is_none());
+    }
+
+    #[test]
+    fn what_is_given_up_takes_little_memory_however_slow_the_encoder_is() {
+        let (out, queue) = bounded(0);
+        let mut feed = Feed::new(out);
+        let give_up = |feed: &mut Feed, from: u64, count: u64, of: StackOf| {
+            let mut batch = Batch::default();
+            for ts in from..from + count {
+                let mut bytes = record(ts, 0);
+                bytes[offset_of!(Stack, of)] = of as u8;
+                batch.push(&bytes);
+            }
+            feed.give_up_all(&batch);
+        };
+        let mut unread = Vec::new();
+        for i in 1..=MAX_LATE_BATCHES as u64 {
+            give_up(&mut feed, i, 1, StackOf::Syscall);
+            unread.push(feed.pass(100, false).unwrap());
+        }
+        // as many as may be on their way are: the rest waits, by key as far as there is room
+        let most = MAX_LATE as u64;
+        give_up(&mut feed, 1000, most + 5, StackOf::Syscall);
+        give_up(&mut feed, 10, 7, StackOf::Sample);
+        assert!(feed.pass(200, false).is_none());
+        unread.pop();
+        let taken = feed.pass(300, false).unwrap();
+        assert_eq!(taken.given_up, GivenUp { count: most + 12, first: 10, last: 1000 + most + 4 });
+        let samples = taken.stacks.iter().filter(|stack| stack.key.of == StackOf::Sample).count();
+        assert_eq!((taken.stacks.len(), samples), (MAX_LATE + 7, 7));
+        // the last is told whatever there is
+        give_up(&mut feed, 1, 1, StackOf::Syscall);
+        assert!(feed.pass(400, false).is_none());
+        drop(queue);
+        assert_eq!(feed.pass(500, true).unwrap().given_up.count, 1);
     }
 
     #[test]
@@ -228,7 +353,9 @@ mod tests {
             let mut all = Vec::new();
             for raw in queue {
                 match raw {
-                    Raw::Stacks(batch) => all.extend(batch.records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                    Raw::Stacks(stacks) => {
+                        all.extend(stacks.batch().records().map(|r| wire::stack(r).unwrap().stack.ts))
+                    }
                     Raw::Pass(watermark) => all.push(watermark),
                 }
             }
@@ -237,5 +364,18 @@ mod tests {
         assert!(feed.pass(u64::MAX, true).is_none());
         drop(feed);
         assert_eq!(reader.join().unwrap(), [10, 20, 30, u64::MAX]);
+    }
+
+    #[test]
+    fn the_last_pass_does_not_wait_for_ever() {
+        let (out, queue) = bounded(1);
+        let mut feed = Feed { patience: Duration::from_millis(20), ..Feed::new(out) };
+        feed.push(&record(10, BATCH));
+        [20, 30].iter().for_each(|ts| feed.push(&record(*ts, 64)));
+        let taken = feed.pass(u64::MAX, true).unwrap();
+        assert_eq!(taken.given_up, GivenUp { count: 2, first: 20, last: 30 });
+        let late = taken.stacks.iter().map(|stack| (stack.key.time, stack.status)).collect::<Vec<_>>();
+        assert_eq!(late, [(19, StackStatus::Late), (29, StackStatus::Late)]);
+        assert_eq!(told(&queue), (vec![10], vec![]));
     }
 }

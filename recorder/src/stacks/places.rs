@@ -19,6 +19,9 @@ pub struct ImageId(pub u32);
 /// The vDSO; files count up from 0 and never get there.
 const VDSO: ImageId = ImageId(u32::MAX);
 
+/// Processes that ended are forgotten so often, ns: all are looked at for it.
+const SWEEP_NS: u64 = 1_000_000_000;
+
 /// Where an address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -41,13 +44,14 @@ pub struct Places {
     tracker: Tracker,
     mappings: Vec<Option<Arc<Mapping>>>,
     vdso: Arc<Mapping>,
+    swept: u64,
 }
 
 impl Places {
     /// What `tracker` knows.
     pub fn new(tracker: Tracker) -> Self {
         let vdso = Arc::new(tracker.vdso().mapping.clone());
-        Self { tracker, mappings: Vec::new(), vdso }
+        Self { tracker, mappings: Vec::new(), vdso, swept: 0 }
     }
 
     /// Takes in what was mapped since the last time.
@@ -65,9 +69,12 @@ impl Places {
         self.tracker.apply_until(time);
     }
 
-    /// Forgets processes that ended before `time`.
+    /// Forgets processes that ended before `time`, at the latest a second later.
     pub fn sweep(&mut self, time: u64) {
-        self.tracker.sweep(time);
+        if time.saturating_sub(self.swept) >= SWEEP_NS {
+            self.tracker.sweep(time);
+            self.swept = time;
+        }
     }
 
     /// Makes sure that something is known of a process.

@@ -3,9 +3,11 @@
 //! Stacks are handled in order of time, each against the address space as it was then. A stack waits until everything before it was
 //! read: mappings made earlier are known by then.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::{Receiver, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,12 +16,11 @@ use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, StackStatus};
 use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
 
-use super::feed::{Raw, with_frames};
+use super::feed::{Raw, RawStacks, with_frames, without_frames};
 use super::kernel::Kernel;
 use super::names::{Message, Origin, Seen};
 use super::places::{ImageId, Place, Places};
-use super::taken::{Code, Taken, TakenFrame};
-use crate::order::Batch;
+use super::taken::{Chain, Code, Taken, TakenFrame};
 
 /// Frames kept of a stack.
 const MAX_FRAMES: usize = 1024;
@@ -32,6 +33,14 @@ const ALL_MODULE_BYTES: usize = 96 << 20;
 const MAX_READS: usize = 64;
 /// Distinct frames whose names are asked for: bounds the memory of a recording that never ends.
 const MAX_SEEN: usize = 1 << 20;
+/// Frames of the chains remembered, 16 bytes each: when there are more all are forgotten, and gather anew.
+const MAX_CHAIN_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
+/// Frames of all chains that anybody holds. With more, stacks are given up until some were stored.
+const MAX_FRAMES_HELD: usize = if cfg!(test) { 1 << 8 } else { 1 << 22 };
+
+/// More frames are held than may be.
+#[derive(Debug)]
+struct TooMany;
 
 /// A file as the unwinder sees it.
 enum Unwindable {
@@ -53,10 +62,15 @@ pub struct Unwinding {
     special: [Option<u32>; 2],
     codes: u32,
     seen: FxHashSet<(u32, u64)>,
+    /// Hashed with a key: a program chooses where its frames are.
+    chains: HashSet<Chain>,
+    chain_frames: usize,
+    frames_held: Arc<AtomicUsize>,
     names: Option<Sender<Message>>,
     keep: Option<File>,
-    waiting: Vec<(u64, Arc<Batch>, (usize, usize))>,
+    waiting: Vec<(u64, Arc<RawStacks>, (usize, usize))>,
     found: Vec<Found>,
+    frames: Vec<TakenFrame>,
 }
 
 impl std::fmt::Debug for Unwinding {
@@ -79,10 +93,14 @@ impl Unwinding {
             special: [None; 2],
             codes: 0,
             seen: FxHashSet::default(),
+            chains: HashSet::new(),
+            chain_frames: 0,
+            frames_held: Arc::default(),
             names,
             keep,
             waiting: Vec::new(),
             found: Vec::new(),
+            frames: Vec::new(),
         }
     }
 
@@ -90,7 +108,7 @@ impl Unwinding {
     pub fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
         for raw in input {
             match raw {
-                Raw::Stacks(batch) => self.add(batch),
+                Raw::Stacks(stacks) => self.add(stacks),
                 Raw::Pass(watermark) => {
                     self.places.read();
                     let taken = self.pass(watermark);
@@ -104,16 +122,16 @@ impl Unwinding {
         out.send(rest).ok();
     }
 
-    fn add(&mut self, batch: Batch) {
-        let batch = Arc::new(batch);
-        for range in batch.ranges() {
-            let bytes = batch.get(range);
+    fn add(&mut self, stacks: RawStacks) {
+        let stacks = Arc::new(stacks);
+        for range in stacks.batch().ranges() {
+            let bytes = stacks.batch().get(range);
             if let Some(keep) = &mut self.keep {
                 // for debugging only: what does not fit on the disk is left out
                 keep.write_all(bytes).ok();
             }
             if let Ok(parts) = wire::stack(bytes) {
-                self.waiting.push((parts.stack.ts, Arc::clone(&batch), range));
+                self.waiting.push((parts.stack.ts, Arc::clone(&stacks), range));
             }
         }
     }
@@ -123,8 +141,8 @@ impl Unwinding {
         self.waiting.sort_by_key(|(ts, ..)| *ts);
         let ready = self.waiting.partition_point(|(ts, ..)| *ts < watermark);
         let rest = self.waiting.split_off(ready);
-        for (ts, batch, range) in std::mem::replace(&mut self.waiting, rest) {
-            let Ok(parts) = wire::stack(batch.get(range)) else { continue };
+        for (ts, stacks, range) in std::mem::replace(&mut self.waiting, rest) {
+            let Ok(parts) = wire::stack(stacks.batch().get(range)) else { continue };
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
@@ -135,15 +153,47 @@ impl Unwinding {
     }
 
     fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
-        let begin = taken.frames.len() as u32;
-        self.places.meet(parts.stack.who.pid);
         // a sample begins where the CPU was: if that was in the tracing, it says what the tracing costs
         let sampled = parts.stack.of == StackOf::Sample as u8;
         self.kernel_frames(parts.kernel, !sampled, taken);
-        let kernel = (begin, taken.frames.len() as u32);
+        let kernel = self.take_chain();
         let status = self.user_frames(parts, taken);
-        let user = (kernel.1, taken.frames.len() as u32);
+        let user = self.take_chain();
+        let (Ok(kernel), Ok(user)) = (kernel, user) else {
+            taken.given_up.add(parts.stack.ts);
+            taken.stacks.extend(without_frames(parts));
+            return;
+        };
         taken.stacks.extend(with_frames(parts, status, user, kernel));
+    }
+
+    /// The frames gathered until now.
+    ///
+    /// # Errors
+    /// Too many are held.
+    fn take_chain(&mut self) -> Result<Option<Chain>, TooMany> {
+        let chain = match self.chains.get(self.frames.as_slice()) {
+            _ if self.frames.is_empty() => Ok(None),
+            Some(chain) => Ok(Some(chain.clone())),
+            None => self.new_chain().map(Some),
+        };
+        self.frames.clear();
+        chain
+    }
+
+    fn new_chain(&mut self) -> Result<Chain, TooMany> {
+        if self.chain_frames + self.frames.len() > MAX_CHAIN_FRAMES {
+            self.chains.clear();
+            self.chain_frames = 0;
+        }
+        if self.frames_held.load(Ordering::Relaxed) + self.frames.len() > MAX_FRAMES_HELD {
+            return Err(TooMany);
+        }
+        let of_task = self.frames.iter().any(|frame| self.special.contains(&Some(frame.code)));
+        let chain = Chain::new(&self.frames, of_task, &self.frames_held);
+        self.chain_frames += self.frames.len();
+        self.chains.insert(chain.clone());
+        Ok(chain)
     }
 
     /// `leading`: the innermost frames are of the tracing that took the stack.
@@ -157,8 +207,10 @@ impl Unwinding {
             let flags = if i == 0 { FRAME_EXACT } else { 0 };
             let code = self.shared_code(&place.mapping, taken);
             let frame = TakenFrame { code, offset: place.offset, flags };
-            self.see(code, &frame, Origin::Kernel(address), &place.mapping);
-            taken.frames.push(frame);
+            if self.first_seen(&frame) {
+                self.tell(&frame, place.mapping, Origin::Kernel(address));
+            }
+            self.frames.push(frame);
         }
     }
 
@@ -166,6 +218,9 @@ impl Unwinding {
         let stack = &parts.stack;
         let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
         let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
+        if matches!(stack.user, stack_user::ADDRESSES | stack_user::COPY) {
+            self.places.meet(stack.who.pid);
+        }
         match stack.user {
             stack_user::ADDRESSES if failed => StackStatus::Failed,
             stack_user::ADDRESSES => {
@@ -249,34 +304,30 @@ impl Unwinding {
         let place = self.places.place(pid, address.saturating_sub(back));
         let (code, offset) = match place {
             Place::Image { id, offset } => {
-                let code = self.file_code(id, taken);
-                let frame = TakenFrame { code, offset: offset + back, flags };
-                let lookup = (code, offset);
-                if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert(lookup) {
+                let frame = TakenFrame { code: self.file_code(id, taken), offset: offset + back, flags };
+                if self.first_seen(&frame) {
                     let mapping = self.places.mapping(id);
                     let (file, path) = (self.places.open(id), self.places.path(id));
-                    self.tell(Seen { mapping, offset, origin: Origin::File { file, path } });
+                    self.tell(&frame, mapping, Origin::File { file, path });
                 }
-                taken.frames.push(frame);
+                self.frames.push(frame);
                 return;
             }
             Place::Jit => (self.special_code(0, taken), address),
             Place::Nothing => (self.special_code(1, taken), address),
         };
-        taken.frames.push(TakenFrame { code, offset, flags });
+        self.frames.push(TakenFrame { code, offset, flags });
     }
 
-    fn see(&mut self, code: u32, frame: &TakenFrame, origin: Origin, mapping: &Arc<Mapping>) {
-        let offset = frame.offset - u64::from(frame.flags & FRAME_EXACT == 0).min(frame.offset);
-        if self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((code, offset)) {
-            self.tell(Seen { mapping: Arc::clone(mapping), offset, origin });
-        }
+    /// Whether a name is wanted for a place that was not met before.
+    fn first_seen(&mut self, frame: &TakenFrame) -> bool {
+        self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((frame.code, frame.lookup()))
     }
 
-    fn tell(&self, seen: Seen) {
+    fn tell(&self, frame: &TakenFrame, mapping: Arc<Mapping>, origin: Origin) {
         if let Some(names) = &self.names {
             // it ends before this stage only when it died
-            names.send(Message::Seen(seen)).ok();
+            names.send(Message::Seen(Seen { mapping, offset: frame.lookup(), origin })).ok();
         }
     }
 
@@ -369,20 +420,85 @@ fn status(end: End) -> StackStatus {
 #[cfg(test)]
 mod tests {
     use super::super::kernel::tests::{MODULE, PROGRAM, TEXT, kernel};
+    use super::super::taken::GivenUp;
     use super::*;
     use crate::spaces::{Config, Tracker};
 
+    fn unwinding() -> Unwinding {
+        let (tracker, _) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() });
+        Unwinding::new(Places::new(tracker), kernel(), None, None)
+    }
+
+    /// Takes a stack of these addresses in the kernel.
+    fn take(unwinding: &mut Unwinding, ts: u64, addresses: &[u64]) -> Taken {
+        let kernel: Vec<u8> = addresses.iter().flat_map(|address| address.to_ne_bytes()).collect();
+        let stack = wire::Stack { ts, of: StackOf::Syscall as u8, ..wire::Stack::default() };
+        let mut taken = Taken::default();
+        unwinding.one(&StackParts { stack, kernel: &kernel, user: &[] }, &mut taken);
+        taken
+    }
+
+    #[test]
+    fn only_stacks_with_a_user_part_look_for_mappings() {
+        let mut unwinding = unwinding();
+        let pid = std::process::id();
+        let mut code = |user: u8| {
+            let who = wire::Who { pid, ..wire::Who::default() };
+            let stack = wire::Stack { who, user, of: StackOf::Syscall as u8, ..wire::Stack::default() };
+            unwinding.one(&StackParts { stack, kernel: &[], user: &[] }, &mut Taken::default());
+            unwinding.places.place(pid, take as *const () as u64)
+        };
+        assert_eq!(code(0), Place::Nothing);
+        assert!(matches!(code(stack_user::ADDRESSES), Place::Image { .. }));
+    }
+
+    #[test]
+    fn stacks_with_the_same_frames_share_them() {
+        let mut unwinding = unwinding();
+        let mut chain = |addresses: &[u64]| {
+            let stack = take(&mut unwinding, 1, addresses).stacks.pop().unwrap();
+            assert_eq!((stack.status, stack.user), (StackStatus::Absent, None));
+            stack.kernel.unwrap()
+        };
+        let (a, b) = ([TEXT + 0x3010, TEXT + 0x4010], [TEXT + 0x3020, TEXT + 0x4010]);
+        let chains = [chain(&a), chain(&b), chain(&a)];
+        assert_eq!(chains[0].frames().iter().map(|frame| frame.offset).collect::<Vec<_>>(), [0x3010, 0x4010]);
+        assert_eq!(chains[0].address(), chains[2].address());
+        assert_ne!(chains[0], chains[1]);
+        // they are forgotten when there are too many, which changes nothing but where they are
+        (0..MAX_CHAIN_FRAMES as u64).for_each(|i| drop(chain(&[TEXT + 0x3001 + i])));
+        let again = chain(&a);
+        assert_eq!(again, chains[0]);
+        assert_ne!(again.address(), chains[0].address());
+    }
+
+    #[test]
+    fn with_too_many_frames_held_stacks_are_given_up_and_counted() {
+        let mut unwinding = unwinding();
+        let depth = MAX_FRAMES_HELD as u64 / 8;
+        let addresses = |turn: u64| (0..depth).map(|i| TEXT + 0x3001 + turn + i).collect::<Vec<_>>();
+        let mut held: Vec<Taken> = (0..8).map(|turn| take(&mut unwinding, turn, &addresses(turn))).collect();
+        assert!(held.iter().all(|taken| taken.given_up.count == 0 && taken.stacks[0].kernel.is_some()));
+        let late = take(&mut unwinding, 77, &addresses(100));
+        assert_eq!(late.given_up, GivenUp { count: 1, first: 77, last: 77 });
+        assert_eq!((late.stacks[0].status, &late.stacks[0].kernel), (StackStatus::Late, &None));
+        // with room again it goes on
+        held.clear();
+        let taken = take(&mut unwinding, 78, &addresses(100));
+        assert_eq!((taken.given_up.count, taken.stacks[0].status), (0, StackStatus::Absent));
+    }
+
     #[test]
     fn frames_of_the_tracing_lead_no_stack_but_a_samples() {
-        let (tracker, _) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() });
-        let mut unwinding = Unwinding::new(Places::new(tracker), kernel(), None, None);
+        let mut unwinding = unwinding();
         let addresses =
             [TEXT + 0x1010, PROGRAM + 0x20, TEXT + 0x2010, TEXT + 0x3010, MODULE + 0x110, TEXT + 0x2020, TEXT + 0x4010];
         let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_ne_bytes()).collect();
         let mut frames = |leading| {
             let mut taken = Taken::default();
             unwinding.kernel_frames(&bytes, leading, &mut taken);
-            taken.frames.iter().map(|frame| (frame.offset, frame.flags)).collect::<Vec<_>>()
+            let chain = unwinding.take_chain().unwrap().unwrap();
+            chain.frames().iter().map(|frame| (frame.offset, frame.flags)).collect::<Vec<_>>()
         };
         // the one further out stays: something that was traced called it
         assert_eq!(frames(true), [(0x3010, 0), (0x110, 0), (0x2020, 0), (0x4010, 0)]);

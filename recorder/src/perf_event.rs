@@ -1,0 +1,60 @@
+//! perf events of a CPU: timers that sample, and the side-band of mappings.
+
+use std::fs;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
+
+/// Most CPUs: what /sys says is a text of any content.
+const CPUS_MAX: u32 = 8192;
+
+/// Opens an event of `cpu`, of whatever runs there. The size in `attr` is filled in.
+///
+/// # Errors
+/// Those of perf_event_open(2).
+pub fn open(mut attr: perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
+    attr.size = size_of::<perf_event_attr>() as u32;
+    // SAFETY: attr is a valid perf_event_attr of the size it names; the call touches nothing else of ours.
+    let fd = unsafe {
+        perf_event_open_sys::perf_event_open(&raw mut attr, -1, cpu as i32, -1, u64::from(PERF_FLAG_FD_CLOEXEC))
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just made this descriptor and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// CPUs that are online.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    fs::read_to_string("/sys/devices/system/cpu/online").map(|text| cpu_list(&text))
+}
+
+/// CPUs of a list like `0-3,8`.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
+            cpus.extend(first..=last.min(CPUS_MAX));
+        }
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpu_list("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(cpu_list("0"), [0]);
+        assert_eq!(cpu_list("x,,2"), [2]);
+        assert_eq!(cpu_list("0-4294967295").len(), 8193);
+    }
+}
