@@ -221,7 +221,7 @@ impl Programs {
 
     /// Whether the ledger is checked: then it is read back to back.
     pub fn checks_ledger(&self) -> bool {
-        self.skel.maps.rodata_data.as_deref().is_some_and(|options| options.ledger_check)
+        self.skel.maps.rodata_data.is_some_and(|options| options.ledger_check)
     }
 
     /// The rings were looked at: every process has its share of them again.

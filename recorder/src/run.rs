@@ -192,7 +192,8 @@ fn finish(
 ) -> Result<(Encoded, u64)> {
     let flow = Arc::clone(&pipeline.progress.flow);
     let (done, finished) = bounded(1);
-    let work = move || done.send(pipeline.finish(end));
+    // nobody waits any more: it was given up
+    let work = move || drop(done.send(pipeline.finish(end)));
     let thread = thread::Builder::new().name("finish".into()).spawn(work).context("cannot start the finish thread")?;
     let (mut seen, mut moved, mut told) = (0, Instant::now(), false);
     loop {
