@@ -41,10 +41,12 @@ pub fn count(calls: &[Call], name: &str) -> u64 {
     calls.iter().filter(|c| c.name() == name).count() as u64
 }
 
-/// Sum of the losses that `analyze info` counts, of calls.
+/// Calls that found no room, by `analyze info`: those that are counted at least, and those that are not.
 #[must_use]
 pub fn lost_calls(info: &Value) -> u64 {
-    info["lost"]["syscall"].as_u64().unwrap_or(0)
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let ledger = &info["ledger"];
+    number(&info["lost"]["syscall"]) + number(&ledger["lost_calls"]) + number(&ledger["over_share_calls"])
 }
 
 /// CLOCK_MONOTONIC, ns.

@@ -227,13 +227,12 @@ fn slow_disk() {
     let info = lab.info("t.tape");
     let lost = lost_calls(&info);
     assert!(lost > 1000, "nothing to test: {info}");
-    // what is stored and what is said to be lost is all there was
-    let rows = lab.analyze(&["t.tape", "-s", "--format", "json"]).expect(0).json();
-    assert!(rows.iter().all(|row| row["complete"] == false), "{rows:?}");
-    let stored: u64 = rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
-    let children = 2;
-    let all = 6 + 2 * (EACH + 1) + children;
-    assert!((all - children..=all).contains(&(stored + lost)), "{stored} stored, {lost} lost of {all}");
+    // what could not be stored is counted: the sums are whole
+    let rows = lab.analyze(&["t.tape", "-s", "--summary-mode", "total", "--format", "json"]).expect(0).json();
+    assert!(rows.iter().all(|row| row["complete"] == true), "{rows:?}");
+    let calls: u64 = rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
+    assert_eq!(calls, 6 + 2 * (EACH + 1));
+    let stored = calls - lost;
     assert_eq!(lab.analyze(&["check", "t.tape", "--format", "json"]).expect(0).json()[0]["grade"], "good");
     println!("{stored} stored, {lost} lost, {} MiB", info["recorder_peak_rss"].as_u64().unwrap_or(0) >> 20);
     // rings of 64 KiB, 8 and 4 MiB, which are mapped twice
@@ -280,14 +279,14 @@ fn reader_sleeps() {
     tape.extend(rest);
     fs::write(lab.path("t.tape"), tape).expect("write");
     let info = lab.info("t.tape");
-    assert!(info["clean_end"] == true && info["complete"] == false, "{info}");
-    let count = ["-s", "-e", "getppid", "--format", "json"];
+    assert!(info["clean_end"] == true && lost_calls(&info) > 1000, "nothing to test: {info}");
+    let count = ["-s", "--summary-mode", "total", "-e", "getppid", "--format", "json"];
     let rows = lab.analyze(&[&["t.tape"], &count[..]].concat()).expect(0).json();
-    let stored: u64 = rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
-    let lost = lost_calls(&info);
-    println!("{stored} stored, {lost} lost");
-    assert!(lost > 1000 && stored <= 2 * EACH + 9 && stored + lost >= 2 * EACH, "{stored} stored, {lost} lost: {info}");
-    assert!(said.contains(" LOST "), "{said}");
+    let calls: u64 = rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
+    println!("{} lost", lost_calls(&info));
+    // a shell asks once as well
+    assert!((2 * EACH..=2 * EACH + 1).contains(&calls) && rows[0]["complete"] == true, "{rows:?}");
+    assert!(said.contains(" LOST ") || said.contains("not stored but counted"), "{said}");
 }
 
 #[test]

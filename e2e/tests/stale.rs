@@ -53,3 +53,31 @@ fn nothing_of_another_process_is_in_a_tape() {
     }
     assert!(seen > 5 && texts > 0, "{seen} blocks, {texts} with strings");
 }
+
+/// Buffers are filled with a pattern before the start; no record, not even its padding, has four bytes of it in a row.
+#[test]
+fn every_byte_of_a_record_was_written() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let poison = |command: &[&str]| -> (u64, u64) {
+        let options =
+            ["-a", "--force", "poison", "--call-graph", "dwarf", "--stacks-on", "switch,signal", "--kernel-stacks"];
+        let run = lab.record("t.tape", &options, command).expect(0);
+        let line = run.stderr.lines().find_map(|line| line.strip_prefix("record: poison ")).expect(&run.stderr);
+        let seen: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let number = |key: &str| seen[key].as_u64().expect("a number");
+        (number("records"), number("dirty"))
+    };
+    // long and short strings, execs, signals with arguments, sockets, I/O; a program with a stack of its own
+    let path = "x".repeat(900);
+    let busy = format!(
+        "for i in $(seq 40); do ls {path} /; cat /{path}/{path} & kill -USR1 $$; done; sync; sleep 0.1;
+         python3 -c 'import socket; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen(); socket.create_connection(s.getsockname())'"
+    );
+    let script = format!("trap : USR1; {{ {busy}; }} >/dev/null 2>&1; wait");
+    let (records, dirty) = poison(&["sh", "-c", &script]);
+    assert!(records > 5000, "{records}");
+    assert_eq!(dirty, 0, "of {records}");
+    // it would be seen: a path of such bytes
+    let (_, dirty) = poison(&["sh", "-c", "cat \"$(printf '\\245\\245\\245\\245')\" 2>/dev/null; true"]);
+    assert!(dirty > 0);
+}

@@ -14,6 +14,7 @@ use libbpf_rs::RingBufferBuilder;
 use systape_bpf::wire::Snap;
 
 use crate::clock;
+use crate::forced::Poisoned;
 use crate::load::{DropDelta, Programs};
 use crate::order::Batch;
 use crate::skips::Skipped;
@@ -75,6 +76,8 @@ pub struct Checked {
     pub sum: u64,
     /// By powers of two.
     pub sizes: Vec<u64>,
+    /// With poison: what it left in records.
+    pub poisoned: Poisoned,
 }
 
 /// Reads the rings until told to stop, then closes the window and reads the rest. The programs are detached at the end.
@@ -90,10 +93,19 @@ pub fn run(
     let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
     let pass_bytes = Cell::new(0u64);
     let feed = unwinding.map(|out| RefCell::new(Feed::new(out)));
+    let poisoned = programs.is_poisoned().then(|| Cell::new(Poisoned::default()));
+    let look = |record: &[u8]| {
+        if let Some(seen) = &poisoned {
+            let mut now = seen.get();
+            now.look(record);
+            seen.set(now);
+        }
+    };
     let rings = {
         let mut builder = RingBufferBuilder::new();
         for ring in programs.rings() {
             builder.add(ring, |record| {
+                look(record);
                 let mut batch = batch.borrow_mut();
                 batch.push(record);
                 pass_bytes.set(pass_bytes.get() + record.len() as u64);
@@ -111,6 +123,7 @@ pub fn run(
         (Some(ring), Some(feed)) => {
             let mut builder = RingBufferBuilder::new();
             builder.add(ring, |record| {
+                look(record);
                 feed.borrow_mut().push(record);
                 pass_bytes.set(pass_bytes.get() + record.len() as u64);
                 0
@@ -176,5 +189,5 @@ pub fn run(
     // The last two halves of the drop counters, and all records whatever their time.
     pass(&mut programs, SLACK_NS)?;
     pass(&mut programs, 0)?;
-    Ok(programs.checked())
+    Ok(programs.checked(poisoned.as_ref().map(Cell::get).unwrap_or_default()))
 }

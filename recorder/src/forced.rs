@@ -4,6 +4,31 @@ use anyhow::{Result, bail};
 
 use crate::args::parse_size;
 
+/// A byte that no text and no small number has.
+pub const POISON: u8 = 0xa5;
+
+/// Whether a record has memory in it that nobody wrote: a run of [`POISON`].
+pub fn is_poisoned(record: &[u8]) -> bool {
+    record.windows(4).any(|four| four == [POISON; 4])
+}
+
+/// Records that were looked at, and those with poison in them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Poisoned {
+    /// All.
+    pub records: u64,
+    /// With poison.
+    pub dirty: u64,
+}
+
+impl Poisoned {
+    /// Looks at a record.
+    pub fn look(&mut self, record: &[u8]) {
+        self.records += 1;
+        self.dirty += u64::from(is_poisoned(record));
+    }
+}
+
 /// What `--force` asks for; None = as always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forced {
@@ -17,12 +42,14 @@ pub struct Forced {
     pub ledger_keys: Option<u32>,
     /// Runs of each program that count as skipped by the kernel.
     pub skips: Option<u32>,
+    /// Fill the kernel side's scratch memory with [`POISON`], look for it in every record, and say on stderr what was found.
+    pub poison: bool,
     /// Count stored calls as well, and say on stderr what the counts must come to.
     pub ledger_check: bool,
 }
 
 impl Forced {
-    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `ledger-keys=64`, `skips=3`, `ledger-check`.
+    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `ledger-keys=64`, `skips=3`, `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -34,6 +61,7 @@ impl Forced {
                 "task-states" => forced.task_states = number,
                 "ledger-keys" => forced.ledger_keys = number,
                 "skips" => forced.skips = number,
+                "poison" => forced.poison = true,
                 "ledger-check" => forced.ledger_check = true,
                 _ => bail!("--force {item}: not known"),
             }
@@ -51,5 +79,8 @@ mod tests {
         let forced = Forced::parse(&["state-ring=4k".into(), "ledger-check".into()]).unwrap();
         assert_eq!(forced, Forced { state_ring: Some(4096), ledger_check: true, ..Forced::default() });
         assert!(Forced::parse(&["x=1".into()]).is_err());
+        let mut seen = Poisoned::default();
+        [&[0, 0xa5, 0xa5, 0xa5, 0xa5][..], &[0xa5; 3], &[]].iter().for_each(|record| seen.look(record));
+        assert_eq!((seen.records, seen.dirty), (3, 1));
     }
 }

@@ -22,6 +22,7 @@ use crate::calls;
 use crate::config::Config;
 use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
+use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
 use crate::skips::Skips;
 use crate::{entries, sampler, stacks};
@@ -62,6 +63,7 @@ pub struct Programs {
     samplers: Vec<libbpf_rs::Link>,
     stacks: bool,
     more_skips: u64,
+    poisoned: bool,
     ring_bytes: u64,
     epoch: u32,
     /// What the kernel lacks.
@@ -113,8 +115,17 @@ impl Programs {
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let more_skips = config.forced.skips.map_or(0, u64::from);
-        let mut programs =
-            Self { skel, bulk: Vec::new(), samplers: Vec::new(), stacks, more_skips, ring_bytes: 0, epoch: 0, notes };
+        let mut programs = Self {
+            skel,
+            bulk: Vec::new(),
+            samplers: Vec::new(),
+            stacks,
+            more_skips,
+            poisoned: config.forced.poison,
+            ring_bytes: 0,
+            epoch: 0,
+            notes,
+        };
         programs.make_rings(rings, bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
@@ -153,6 +164,14 @@ impl Programs {
         }
         for slot in 0..maps.free_stack_slots.max_entries() {
             maps.free_stack_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_stack_slots")?;
+        }
+        if config.forced.poison {
+            for (map, count) in [(&maps.slots, SLOTS), (&maps.stack_slots, maps.free_stack_slots.max_entries())] {
+                let poison = vec![POISON; map.value_size() as usize];
+                for index in 0..count {
+                    map.update(&index.to_ne_bytes(), &poison, MapFlags::ANY).context("scratch slots")?;
+                }
+            }
         }
         for (map, abi) in [(&maps.calls_64, Abi::X86_64), (&maps.calls_32, Abi::I386)] {
             for (nr, desc) in calls::table(abi, &config.selection, &config.filter).iter().enumerate() {
@@ -219,6 +238,11 @@ impl Programs {
         Ok(Tables::new(sums, coarse, words, rings, ring, lane_per_cpu))
     }
 
+    /// Whether scratch memory was filled with poison.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
     /// Whether the ledger is checked: then it is read back to back.
     pub fn checks_ledger(&self) -> bool {
         self.skel.maps.rodata_data.is_some_and(|options| options.ledger_check)
@@ -233,9 +257,9 @@ impl Programs {
     }
 
     /// With --force ledger-check: calls, their sum and sizes that the ledger must come to.
-    pub fn checked(&self) -> Option<Checked> {
+    pub fn checked(&self, poisoned: Poisoned) -> Option<Checked> {
         let bss = self.skel.maps.bss_data.as_deref()?;
-        Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec() })
+        Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec(), poisoned })
     }
 
     /// Starts the recording; the time given is the first one events may have.

@@ -17,6 +17,7 @@ use systape_format::redact::Redactor;
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::drain::Checked;
 use crate::encode::{Settings, Start, TaskFilter};
+use crate::forced::{Forced, Poisoned};
 use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
@@ -146,8 +147,8 @@ pub fn record(config: &Config) -> Result<u8> {
     match &finished {
         Ok((encoded, bytes)) => {
             last_line(config, encoded, *bytes, started.elapsed());
-            if let Some(checked) = encoded.checked.as_ref().filter(|_| config.forced.ledger_check) {
-                checked_line(checked);
+            if let Some(checked) = &encoded.checked {
+                checked_lines(&config.forced, checked);
             }
         }
         // the command is not to blame: it goes on, and its end is waited for as after --for
@@ -329,9 +330,16 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
     ));
 }
 
-/// With --force ledger-check: what the ledger must come to, as JSON.
-fn checked_line(checked: &Checked) {
-    say(format_args!("ledger {{\"calls\":{},\"sum\":{},\"sizes\":{:?}}}", checked.calls, checked.sum, checked.sizes));
+/// With --force ledger-check: what the ledger must come to; with poison: what of it is in records. As JSON.
+fn checked_lines(forced: &Forced, checked: &Checked) {
+    if forced.ledger_check {
+        let Checked { calls, sum, sizes, .. } = checked;
+        say(format_args!("ledger {{\"calls\":{calls},\"sum\":{sum},\"sizes\":{sizes:?}}}"));
+    }
+    if forced.poison {
+        let Poisoned { records, dirty } = checked.poisoned;
+        say(format_args!("poison {{\"records\":{records},\"dirty\":{dirty}}}"));
+    }
 }
 
 /// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.

@@ -248,6 +248,8 @@ int signal_generate(u64 *ctx)
 	}
 	if (!everyday) {
 		len = SIGNAL_CHAINS;
+		/* what shorter chains leave open: a read that fails fills with zeros, and more of them than stores could */
+		bpf_probe_read_kernel(s->data, SIGNAL_CHAINS, NULL);
 		if (!(s->rec.hdr.flags & (SIG_INTERRUPT | SIG_SENDER_KTHREAD))) {
 			s->rec.sender_ancestors = ancestors(s->data, 0, current);
 			len += sender_argv(s, current, len);
