@@ -127,7 +127,9 @@ static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 rea
 	epoch = *which & 1;
 	key.leader_start = rec->id.leader_start;
 	key.pid = rec->id.pid;
-	key.execs = BPF_CORE_READ(current_task(), self_exec_id);
+	/* a load rather than a probe read, where the kernel allows it */
+	key.execs = has_task_storage ? bpf_get_current_task_btf()->self_exec_id :
+				       BPF_CORE_READ(current_task(), self_exec_id);
 	key.uid = uid;
 	key.cpu = bpf_get_smp_processor_id();
 	key.nr = rec->nr;
