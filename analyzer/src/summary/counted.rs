@@ -72,6 +72,8 @@ impl Counted {
         // whatever each call took, the value at this rank is not below that of the least, nor above that of the greatest durations
         let low = quantile_bounds(&[stored, &self.low], permille)?.0.clamp(min, max);
         let high = quantile_bounds(&[stored, &self.high], permille)?.1.clamp(min, max);
+        // sizes of a tape of somebody else's may contradict its least and greatest
+        let (low, high) = (low.min(high), high.max(low));
         if low == high {
             return Some(Quantile { value: low, error: 0.0 });
         }
@@ -116,6 +118,21 @@ mod tests {
     fn durations(most: usize) -> impl Strategy<Value = Vec<u64>> {
         let one = prop_oneof![4 => 200_u64..900, 2 => 1_000_u64..40_000, 1 => 0_u64..5_000_000_000];
         prop::collection::vec(one, 0..most)
+    }
+
+    #[test]
+    fn sizes_that_contradict_the_least_and_the_greatest_are_survived() {
+        for (min, max) in [(5000, 9000), (0, 7), (4096, 4096), (0, u64::MAX)] {
+            for bucket in [0, 11, 12, 63, 64, 255] {
+                let mut counted = Counted::default();
+                let row = LedgerRow { count: 3, min, max, sizes: vec![(bucket, 1), (12, 2)], ..LedgerRow::default() };
+                counted.add_sizes(&row);
+                for range in [(0, u64::MAX), (4095, 4095), (min, max)] {
+                    let quantile = counted.quantile(&Histogram::default(), 500, range);
+                    assert!(quantile.is_none_or(|q| (range.0..=range.1).contains(&q.value)), "{row:?} {range:?}");
+                }
+            }
+        }
     }
 
     proptest! {
