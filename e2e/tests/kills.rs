@@ -149,14 +149,21 @@ fn out_of_memory() {
     }
     let Some(memory) = Memory::new() else { return skipped("there is no memory controller") };
     let environment = [("MEMORY", memory.dir.to_str().expect("UTF-8"))];
-    let Some(story) = story(&["oom", "oom-other", "oom-shared"], &environment) else { return };
-    story.facts.check(&story.records);
-    // of two that share memory one is the choice; who ran out of it may be the next
-    let mut ways: BTreeMap<&str, u32> = BTreeMap::new();
-    for record in story.records.iter().filter(|record| record["target"]["comm"] != "little") {
-        *ways.entry(record["via"].as_str().expect("via")).or_default() += 1;
+    // of two that share memory one is the choice, and the other goes with it; now and then it is chosen itself before
+    for _ in 0..5 {
+        let Some(story) = story(&["oom", "oom-other", "oom-shared"], &environment) else { return };
+        story.facts.check(&story.records);
+        let mut ways: BTreeMap<&str, u32> = BTreeMap::new();
+        for record in story.records.iter().filter(|record| record["target"]["comm"] != "little") {
+            *ways.entry(record["via"].as_str().expect("via")).or_default() += 1;
+        }
+        let [chosen, shared] = ["oom", "oom-shared-mm"].map(|way| ways.get(way).copied().unwrap_or(0));
+        assert_eq!(chosen + shared, 4, "{ways:?}");
+        if shared == 1 {
+            return;
+        }
     }
-    assert_eq!((ways.get("oom"), ways.get("oom-shared-mm")), (Some(&3), Some(&1)), "{ways:?}");
+    panic!("nobody went with another in 5 runs");
 }
 
 #[test]

@@ -298,15 +298,12 @@ fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
     }
 }
 
-/// Peak memory of this process, bytes.
+/// Peak memory of this process, bytes; 0 = not known. Not getrusage's: that begins with what whoever started it had.
 fn peak_rss() -> u64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: usage is a valid rusage to write to, and zeroed bytes are a value of it.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    usage.ru_maxrss.unsigned_abs() * 1024
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.unwrap_or(0_u64) * 1024
 }
 
 fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
