@@ -417,7 +417,7 @@ fn a_ledger_that_cannot_be_read_is_a_hole() {
 
 #[test]
 fn a_process_that_moved_is_of_no_cgroup_for_sure() {
-    use systape_format::model::{ByteStatus, CGROUP_ALL_THREADS, ProcessEvent, ProcessKind};
+    use systape_format::model::{CGROUP_ALL_THREADS, ProcessEvent, ProcessKind};
     let place = Place::new();
     let row = |start| Row { tid: 100, name: "read", start, dur: 5, ..Row::default() };
     let rows: Vec<Row<'_>> = (0..10).map(|i| row(100 + i * 10)).collect();
@@ -429,19 +429,8 @@ fn a_process_that_moved_is_of_no_cgroup_for_sure() {
             count(builder, nowhere);
             let leader = builder.intern_task(&common::task(100));
             builder.push_process(ProcessEvent {
-                ts: common::OPEN + moved_at * common::US,
-                kind: ProcessKind::Cgroup,
-                task: leader,
-                parent: leader,
                 flags: CGROUP_ALL_THREADS,
-                exit_code: 0,
-                group_dead: false,
-                path: Vec::new(),
-                argv: Vec::new(),
-                argv_full: 0,
-                argv_status: ByteStatus::Whole,
-                old_tid: 0,
-                comm: Vec::new(),
+                ..ProcessEvent::new(common::OPEN + moved_at * common::US, ProcessKind::Cgroup, leader)
             });
         });
         tape.finish();

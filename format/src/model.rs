@@ -327,6 +327,27 @@ pub struct ProcessEvent {
     pub comm: Vec<u8>,
 }
 
+impl ProcessEvent {
+    /// An event of `task` that says nothing more than that it happened.
+    pub fn new(ts: u64, kind: ProcessKind, task: u32) -> Self {
+        Self {
+            ts,
+            kind,
+            task,
+            parent: task,
+            flags: 0,
+            exit_code: 0,
+            group_dead: false,
+            path: Vec::new(),
+            argv: Vec::new(),
+            argv_full: 0,
+            argv_status: ByteStatus::Whole,
+            old_tid: 0,
+            comm: Vec::new(),
+        }
+    }
+}
+
 /// Why events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -200,7 +200,6 @@ impl Processes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systape_format::model::ByteStatus;
 
     const OPEN: u64 = 1_000;
 
@@ -210,21 +209,7 @@ mod tests {
     }
 
     fn event(ts: u64, kind: ProcessKind, task: u32, parent: u32) -> ProcessEvent {
-        ProcessEvent {
-            ts,
-            kind,
-            task,
-            parent,
-            flags: 0,
-            exit_code: 0,
-            group_dead: kind == ProcessKind::Exit,
-            path: Vec::new(),
-            argv: Vec::new(),
-            argv_full: 0,
-            argv_status: ByteStatus::Whole,
-            old_tid: 0,
-            comm: Vec::new(),
-        }
+        ProcessEvent { parent, group_dead: kind == ProcessKind::Exit, ..ProcessEvent::new(ts, kind, task) }
     }
 
     fn exec(ts: u64, task: u32, argv: &[u8]) -> ProcessEvent {

@@ -55,19 +55,5 @@ pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) ->
 
 /// The end of the process of task `at` (an index), with the kernel's exit code.
 pub fn exit(ts: u64, at: u32, exit_code: u32) -> ProcessEvent {
-    ProcessEvent {
-        ts,
-        kind: ProcessKind::Exit,
-        task: at,
-        parent: at,
-        flags: 0,
-        exit_code,
-        group_dead: true,
-        path: Vec::new(),
-        argv: Vec::new(),
-        argv_full: 0,
-        argv_status: ByteStatus::Whole,
-        old_tid: 0,
-        comm: Vec::new(),
-    }
+    ProcessEvent { exit_code, group_dead: true, ..ProcessEvent::new(ts, ProcessKind::Exit, at) }
 }

@@ -158,19 +158,9 @@ fn sched(builder: &mut SegmentBuilder) {
     builder.push_wakeup(Wakeup { ts: at(50), cpu: 0, waker: None, wakee: app, target_cpu: 1, new: false });
     builder.push_wakeup(Wakeup { ts: at(70), cpu: 1, waker: Some(app), wakee: thread, target_cpu: 2, new: true });
     builder.push_process(ProcessEvent {
-        ts: at(80),
-        kind: ProcessKind::Exit,
-        task: other,
-        parent: other,
-        flags: 0,
         exit_code: 9,
         group_dead: true,
-        path: Vec::new(),
-        argv: Vec::new(),
-        argv_full: 0,
-        argv_status: ByteStatus::Whole,
-        old_tid: 0,
-        comm: Vec::new(),
+        ..ProcessEvent::new(at(80), ProcessKind::Exit, other)
     });
     builder.push_signal(SignalEvent {
         info: SignalInfo::Siginfo,

@@ -118,21 +118,7 @@ fn failed_exec(builder: &mut SegmentBuilder) {
 
 fn life(builder: &mut SegmentBuilder, ts: u64, kind: ProcessKind, pid: u32) -> ProcessEvent {
     let of = builder.intern_task(&task(pid));
-    ProcessEvent {
-        ts: at(ts),
-        kind,
-        task: of,
-        parent: of,
-        flags: 0,
-        exit_code: 0,
-        group_dead: kind == ProcessKind::Exit,
-        path: Vec::new(),
-        argv: Vec::new(),
-        argv_full: 0,
-        argv_status: ByteStatus::Whole,
-        old_tid: 0,
-        comm: Vec::new(),
-    }
+    ProcessEvent { group_dead: kind == ProcessKind::Exit, ..ProcessEvent::new(at(ts), kind, of) }
 }
 
 /// Forks at 100 µs of their milliseconds, execs 90 µs later.

@@ -273,19 +273,11 @@ pub fn sample(path: &Path) {
     tape.segment_with(1_000, &first_segment(whole), &[strings()], |builder| {
         let task = builder.intern_task(&task(102));
         builder.push_process(ProcessEvent {
-            ts: OPEN + 850 * US,
-            kind: ProcessKind::Exec,
-            task,
-            parent: task,
-            flags: 0,
-            exit_code: 0,
-            group_dead: false,
             path: b"/bin/ls".to_vec(),
             argv: b"ls\0-l\0a b".to_vec(),
             argv_full: 9,
             argv_status: whole,
-            old_tid: 0,
-            comm: Vec::new(),
+            ..ProcessEvent::new(OPEN + 850 * US, ProcessKind::Exec, task)
         });
     });
     tape.segment(2_000, &second_segment(), &[]);

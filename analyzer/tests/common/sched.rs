@@ -69,21 +69,7 @@ impl Sched<'_> {
 
     fn process(&mut self, at: u64, kind: ProcessKind, who: u32, parent: u32) {
         let (who, parent) = (self.0.intern_task(&task(who)), self.0.intern_task(&task(parent)));
-        self.0.push_process(ProcessEvent {
-            ts: OPEN + at * US,
-            kind,
-            task: who,
-            parent,
-            flags: 0,
-            exit_code: 0,
-            group_dead: true,
-            path: Vec::new(),
-            argv: Vec::new(),
-            argv_full: 0,
-            argv_status: ByteStatus::Whole,
-            old_tid: 0,
-            comm: Vec::new(),
-        });
+        self.0.push_process(ProcessEvent { parent, group_dead: true, ..ProcessEvent::new(OPEN + at * US, kind, who) });
     }
 }
 

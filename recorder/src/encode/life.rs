@@ -16,21 +16,7 @@ impl Encoder {
 
     fn event(&mut self, kind: ProcessKind, ts: u64, task: TaskId) -> ProcessEvent {
         let index = self.interned_task(task);
-        ProcessEvent {
-            ts,
-            kind,
-            task: index,
-            parent: index,
-            flags: 0,
-            exit_code: 0,
-            group_dead: false,
-            path: Vec::new(),
-            argv: Vec::new(),
-            argv_full: 0,
-            argv_status: ByteStatus::Whole,
-            old_tid: 0,
-            comm: Vec::new(),
-        }
+        ProcessEvent::new(ts, kind, index)
     }
 
     pub(super) fn task(&mut self, t: &wire::Task) {
