@@ -325,11 +325,10 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn filters() -> Filters {
-        Filters {
+impl Filters {
+    /// For tests: everything passes.
+    pub(crate) fn none() -> Self {
+        Self {
             longer_than: None,
             selection: Selection::all(),
             selects: false,
@@ -343,6 +342,11 @@ mod tests {
             time: (None, None),
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     /// One row of each state, 10 ms long.
     fn core() -> (Dict, Core) {
@@ -357,7 +361,7 @@ mod tests {
     fn a_lower_bound_passes_when_it_reaches_the_limit() {
         let (dict, core) = core();
         let passing = |longer_than| {
-            let filters = Filters { longer_than: Some(longer_than), ..filters() };
+            let filters = Filters { longer_than: Some(longer_than), ..Filters::none() };
             let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
             let filter = scope.segment(&dict);
             (0..8).filter(|row| filter.core(&core, *row)).map(|row| core.state[row]).collect::<Vec<_>>()
@@ -371,7 +375,7 @@ mod tests {
     #[test]
     fn only_returned_errors_are_failures() {
         let (dict, mut core) = core();
-        let filters = Filters { failure: true, ..filters() };
+        let filters = Filters { failure: true, ..Filters::none() };
         let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
         let failing = |core: &Core| (0..8).filter(|row| scope.segment(&dict).core(core, *row)).count();
         assert_eq!(failing(&core), 5, "in flight, killed and no-return have no result");
@@ -384,10 +388,10 @@ mod tests {
         let session = Session { cgroups: vec![(7, b"/a".to_vec())], ..Session::default() };
         let passes =
             |filters: Filters, cgroup| Scope::new(&filters, &session, 0, Clock::default).unwrap().blamed(None, cgroup);
-        assert!(passes(filters(), 0));
-        assert!(!passes(Filters { pids: vec![1], ..filters() }, 0));
-        assert!(!passes(Filters { comms: vec!["*".into()], ..filters() }, 7));
-        let grouped = || Filters { cgroups: vec!["/a".into()], ..filters() };
+        assert!(passes(Filters::none(), 0));
+        assert!(!passes(Filters { pids: vec![1], ..Filters::none() }, 0));
+        assert!(!passes(Filters { comms: vec!["*".into()], ..Filters::none() }, 7));
+        let grouped = || Filters { cgroups: vec!["/a".into()], ..Filters::none() };
         assert!(passes(grouped(), 7));
         assert!(!passes(grouped(), 0));
     }
@@ -396,7 +400,7 @@ mod tests {
     fn times_are_placed_on_the_tape() {
         let session = Session { window_open: 1_000, ..Session::default() };
         let place = |text: &str| {
-            let filters = Filters { time: crate::timespec::range(text).unwrap(), ..filters() };
+            let filters = Filters { time: crate::timespec::range(text).unwrap(), ..Filters::none() };
             let clock = || {
                 Clock::new([systape_format::model::ClockSample {
                     monotonic: 1_000,

@@ -411,7 +411,6 @@ pub fn options(session: &Session) -> String {
 
 #[cfg(test)]
 mod tests {
-    use systape_abi::Selection;
 
     use super::*;
     use crate::clock::Clock;
@@ -435,19 +434,7 @@ mod tests {
     };
 
     fn passes(row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
-        let mut filters = Filters {
-            longer_than: None,
-            selection: Selection::all(),
-            selects: false,
-            failure: false,
-            pids: vec![],
-            tids: vec![],
-            users: vec![],
-            comms: vec![],
-            cpus: None,
-            cgroups: vec![],
-            time: (None, None),
-        };
+        let mut filters = Filters::none();
         change(&mut filters);
         let session = Session::default();
         let mut scope = Scope::new(&filters, &session, 0, Clock::default).unwrap();
