@@ -5,23 +5,7 @@
  *   child I: execve, I % 17 + 1 getppid, I % 5 close of descriptor -1 (EBADF); then either, when I % 3 is 0, getpid
  *   and kill of itself by SIGUSR1, or exit_group
  */
-static long call(long nr, long a, long b, long c, long d)
-{
-	register long r10 __asm__("r10") = d;
-	long ret;
-
-	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
-	return ret;
-}
-
-static long number(const char *text)
-{
-	long n = 0;
-
-	while (*text)
-		n = n * 10 + *text++ - '0';
-	return n;
-}
+#include "bare.h"
 
 static int pids[4096];
 
@@ -36,7 +20,7 @@ static void child(long i)
 	call(231, 0, 0, 0, 0);
 }
 
-__attribute__((used)) static void begin(long *stack)
+static void begin(long *stack)
 {
 	char **argv = (char **)(stack + 1), digits[8] = {}, *word = digits + 7;
 	char *again[] = {argv[0], "child", 0, 0};
@@ -57,5 +41,3 @@ __attribute__((used)) static void begin(long *stack)
 	call(1, 1, (long)pids, n * 4, 0);
 	call(231, 0, 0, 0, 0);
 }
-
-__asm__(".globl _start\n_start: mov %rsp, %rdi\n and $-16, %rsp\n call begin\n");
