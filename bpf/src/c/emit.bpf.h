@@ -19,11 +19,17 @@ static __always_inline void count_drop(u32 cause)
 	__sync_fetch_and_add(&d->count, 1);
 }
 
+static __always_inline void *bulk_ring(u32 cpu)
+{
+	u32 index = cpu & ring_mask;
+
+	return bpf_map_lookup_elem(&bulk_rings, &index);
+}
+
 /* User space looks at the rings every few ms: waking it for a record costs more than the record. */
 static __always_inline long send_bulk(void *rec, u64 len)
 {
-	u32 index = bpf_get_smp_processor_id() & ring_mask;
-	void *ring = bpf_map_lookup_elem(&bulk_rings, &index);
+	void *ring = bulk_ring(bpf_get_smp_processor_id());
 
 	if (!ring)
 		return -1;

@@ -225,11 +225,10 @@ static __always_inline void send_late(struct wire_syscall *rec)
 /* The bulk of all records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
 static __always_inline u8 send_plain(const struct wire_syscall *rec)
 {
-	u32 index = rec->hdr.cpu & ring_mask;
-	void *ring = bpf_map_lookup_elem(&bulk_rings, &index), *to;
+	void *ring = bulk_ring(rec->hdr.cpu), *to;
 
 	if (!ring)
-		return 0;
+		return LEDGER_LOST;
 	if (over_share(ring, USE_BULK, rec->id.pid, WIRE_PLAIN_SYSCALL, bulk_share, bulk_ring_bytes))
 		return LEDGER_OVER_SHARE;
 	to = bpf_ringbuf_reserve(ring, WIRE_PLAIN_SYSCALL, 0);
@@ -243,11 +242,10 @@ static __always_inline u8 send_plain(const struct wire_syscall *rec)
 /* With captures. */
 static __always_inline u8 send_call(struct wire_syscall *rec, u64 len)
 {
-	u32 index = rec->hdr.cpu & ring_mask;
-	void *ring = bpf_map_lookup_elem(&bulk_rings, &index);
+	void *ring = bulk_ring(rec->hdr.cpu);
 
 	if (!ring)
-		return 0;
+		return LEDGER_LOST;
 	if (over_share(ring, USE_BULK, rec->id.pid, len, bulk_share, bulk_ring_bytes))
 		return LEDGER_OVER_SHARE;
 	return bpf_ringbuf_output(ring, rec, len, BPF_RB_NO_WAKEUP) ? LEDGER_LOST : 0;
