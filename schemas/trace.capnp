@@ -165,7 +165,7 @@ struct SyscallsCore {
   dur @4 :Column;            # ns; a lower bound unless state = complete
   errno @5 :Column;          # Errno
   state @6 :Column;          # low 4 bits: CallState; bit 4: kept for fd tracking only, the -e of record did not select it;
-                             # bit 5: kept for fd tracking only, and counted in the ledger
+                             # other bits must be 0
 }
 
 enum CallState {

@@ -243,7 +243,6 @@ impl SegmentFilter<'_> {
         let call = self.calls[core.call[row] as usize];
         self.tasks[core.task[row] as usize]
             && (call == Pick::Always || (call == Pick::Selected && !core.unselected.get(row).copied().unwrap_or(false)))
-            && !core.in_ledger.get(row).copied().unwrap_or(false)
     }
 
     /// Whether duration and errno of `row` pass.

@@ -214,3 +214,37 @@ fn only_long_calls_are_stored_and_all_of_them() {
     let bytes = fs::metadata(lab.path("t.tape")).expect("tape").len();
     assert!(bytes < 1 << 20, "{bytes} bytes");
 }
+
+#[test]
+fn calls_that_are_counted_move_descriptors_all_the_same() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    // a FIFO is opened, moved twice and closed in between, all at once; only the reads from it wait
+    let script = "import os, threading, time
+def write():
+    with open('fifo', 'w') as fifo:
+        for i in range(7):
+            time.sleep(0.03)
+            print(i, file=fifo, flush=True)
+os.mkfifo('fifo')
+threading.Thread(target=write).start()
+first = os.open('fifo', os.O_RDONLY)
+second = os.dup(first)
+os.close(first)
+for i in range(50):
+    os.close(os.open('/etc/passwd', os.O_RDONLY))
+while os.read(second, 100):
+    pass
+";
+    fs::write(lab.path("moves.py"), script).expect("script");
+    lab.record("t.tape", &["--families", "syscall", "--duration", "10"], &["python3", "moves.py"]).expect(0);
+    assert_eq!(lost_calls(&lab.info("t.tape")), 0);
+    let calls = lab.analyze(&["t.tape", "--format", "json"]).expect(0).json();
+    let reads: Vec<&Value> = calls.iter().filter(|call| call["syscall"] == "read" && call["ret"] == 2).collect();
+    assert_eq!(reads.len(), 7, "{calls:?}");
+    for read in reads {
+        assert_eq!(read["args"]["fd"]["path"].as_str(), lab.path("fifo").to_str(), "{read}");
+    }
+    // nothing that was not asked for takes room
+    assert!(calls.iter().all(|call| call["dur_ns"].as_i64() > Some(10_000_000)), "{calls:?}");
+    assert_eq!(lab.info("t.tape")["events"]["syscall"].as_u64(), Some(calls.len() as u64));
+}

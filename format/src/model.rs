@@ -554,8 +554,6 @@ pub struct SyscallRow {
     pub state: CallState,
     /// Kept for fd tracking only: record's `-e` did not select it.
     pub unselected: bool,
-    /// Kept for fd tracking only, and counted in the ledger.
-    pub in_ledger: bool,
     /// Arguments; those the call does not have are 0.
     pub args: [u64; 6],
     /// What the first fd argument stands for: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
@@ -581,8 +579,6 @@ pub struct Core {
     pub state: Vec<CallState>,
     /// Rows kept for fd tracking only: record's `-e` did not select them. Empty = none.
     pub unselected: Vec<bool>,
-    /// Rows kept for fd tracking only, whose calls are counted in the ledger: never to be counted or listed. Empty = none.
-    pub in_ledger: Vec<bool>,
 }
 
 /// When and where each row ran.

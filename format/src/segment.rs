@@ -230,7 +230,7 @@ impl SegmentBuilder {
         d.call.push(row.call);
         d.ret.push(row.ret);
         d.errno.push(row.errno);
-        d.state.push(row.state as u8 | u8::from(row.unselected) << 4 | u8::from(row.in_ledger) << 5);
+        d.state.push(row.state as u8 | u8::from(row.unselected) << 4);
         d.args.push(row.args);
         d.fd.push(row.fd);
         d.fd2.push(row.fd2);

@@ -52,12 +52,6 @@ fn check(windows: &[Window]) {
         } else {
             assert_eq!(core.unselected.iter().map(|&u| u64::from(u)).collect::<Vec<_>>(), unselected);
         }
-        let in_ledger = pick(&|r| r.in_ledger.into());
-        if core.in_ledger.is_empty() {
-            assert!(in_ledger.iter().all(|&u| u == 0));
-        } else {
-            assert_eq!(core.in_ledger.iter().map(|&u| u64::from(u)).collect::<Vec<_>>(), in_ledger);
-        }
         let time = got.time.unwrap().unwrap();
         assert_eq!(time.start, pick(&|r| r.end.saturating_sub(r.dur)));
         assert_eq!(wide(&time.cpu), pick(&|r| r.cpu.into()));
@@ -126,13 +120,13 @@ prop_compose! {
         ret in number(),
         errno in prop_oneof![3 => Just(0u16), 1 => 1..600u16, 1 => any::<u16>()],
         state in 1..9u8,
-        (unselected, in_ledger) in any::<(bool, bool)>(),
+        unselected in any::<bool>(),
         args in prop::array::uniform6(number()),
         fd in 0..names + 2,
         fd2 in prop_oneof![3 => Just(0), 1 => 0..names + 2],
     ) -> SyscallRow {
         let state = CallState::from_raw(state).unwrap();
-        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, in_ledger, args, fd, fd2 }
+        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, fd, fd2 }
     }
 }
 

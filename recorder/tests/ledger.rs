@@ -80,7 +80,7 @@ fn sums(tape: &Tape, reasons: &[LedgerReason]) -> (BTreeMap<Key, Sum>, BTreeMap<
         let core = segment.core(&dict).expect("core");
         let time = segment.time(&dict, &core).expect("time");
         for row in 0..core.dur.len() {
-            let hidden = core.unselected.get(row).is_some_and(|u| *u) || core.in_ledger.get(row).is_some_and(|u| *u);
+            let hidden = core.unselected.get(row).is_some_and(|u| *u);
             // of the calls in flight at the end the programs do not know
             if hidden || matches!(core.state[row], CallState::CloneChild | CallState::InFlight) {
                 continue;

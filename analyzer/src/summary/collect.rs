@@ -150,8 +150,8 @@ impl Sums {
         let size = rows.dict.tasks.len().saturating_mul(calls);
         let mut table = vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }];
         let exits: Vec<bool> = rows.dict.calls.iter().map(|call| book.get(*call).is_exit).collect();
-        let Core { call, task, dur, errno, state, unselected, in_ledger, .. } = rows.core;
-        let kept = !unselected.is_empty() || !in_ledger.is_empty();
+        let Core { call, task, dur, errno, state, unselected, .. } = rows.core;
+        let kept = !unselected.is_empty();
         for row in 0..call.len() {
             let (t, c) = (task[row] as usize, call[row] as usize);
             let slot = match table.get(t * calls + c) {
@@ -245,11 +245,9 @@ impl Rows<'_> {
         self.filter.value(self.core, row) && self.time.is_none_or(|time| self.filter.time(time, row))
     }
 
-    /// Rows that were kept for fd tracking only do not count: those of the ledger never, those `record -e` did not select unless `-e`
-    /// names them.
+    /// Rows that were kept for fd tracking only do not count, unless `-e` names them.
     fn drops(&self, row: usize) -> bool {
-        let is = |column: &[bool]| column.get(row).copied().unwrap_or(false);
-        let named = || self.filter.calls[self.core.call[row] as usize] == Pick::Always;
-        is(&self.core.in_ledger) || (is(&self.core.unselected) && !named())
+        self.core.unselected.get(row).copied().unwrap_or(false)
+            && self.filter.calls[self.core.call[row] as usize] != Pick::Always
     }
 }

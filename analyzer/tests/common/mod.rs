@@ -45,7 +45,6 @@ pub struct Row<'a> {
     /// (argument, status, full length, bytes).
     pub captured: Vec<(u8, ByteStatus, u64, &'a [u8])>,
     pub unselected: bool,
-    pub in_ledger: bool,
 }
 
 /// Threads 100 and 101 of process 100 (`app`), anything else a process of its own (`other`).
@@ -234,7 +233,6 @@ fn push(builder: &mut SegmentBuilder, row: &Row<'_>) -> u32 {
         errno: row.errno,
         state: row.state,
         unselected: row.unselected,
-        in_ledger: row.in_ledger,
         args: row.args,
         fd,
         fd2: FD_NONE,

@@ -22,8 +22,6 @@ const BYTES: &str = "syscalls.bytes";
 
 /// Bit of `state`: kept for fd tracking only.
 const UNSELECTED: u8 = 1 << 4;
-/// Bit of `state`: the same, and counted in the ledger.
-const IN_LEDGER: u8 = 1 << 5;
 
 /// Rows of a segment in row order.
 #[derive(Debug, Default)]
@@ -98,7 +96,6 @@ pub(crate) fn read_core(header: &Header, message: &Message<'_>, dict: &Dict, out
     need(name("state"), r.get_state().map_err(&err)?, n, &mut raw)?;
     out.state.clear();
     out.unselected.clear();
-    out.in_ledger.clear();
     if raw.iter().all(|&s| s == CallState::Complete as u8) {
         out.state.resize(n, CallState::Complete);
         return Ok(());
@@ -112,9 +109,6 @@ pub(crate) fn read_core(header: &Header, message: &Message<'_>, dict: &Dict, out
     }
     if raw.iter().any(|&s| s & UNSELECTED != 0) {
         out.unselected.extend(raw.iter().map(|&s| s & UNSELECTED != 0));
-    }
-    if raw.iter().any(|&s| s & IN_LEDGER != 0) {
-        out.in_ledger.extend(raw.iter().map(|&s| s & IN_LEDGER != 0));
     }
     Ok(())
 }

@@ -24,31 +24,8 @@ impl Encoder {
             let uid = self.tasks.get(task).task.uid;
             self.count_here(s, state, uid);
         }
-        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, &info, s, errno, arg)));
-        // arguments the call does not have are whatever the registers held
-        let mut args = [0; 6];
-        args[..info.args].copy_from_slice(&s.args[..info.args]);
-        let row = SyscallRow {
-            end: s.end,
-            dur: s.end.saturating_sub(s.start),
-            cpu: s.hdr.cpu,
-            task: self.interned_task(task),
-            call: self.interned_call(s.abi, s.nr, &info),
-            ret,
-            errno,
-            state,
-            unselected: s.hdr.flags & wire::UNSELECTED != 0,
-            in_ledger: in_ledger(s),
-            args,
-            fd,
-            fd2,
-        };
-        self.stored(Family::Syscall, s.end);
-        let kept_only = row.unselected || row.in_ledger;
-        let row = self.builder.push_syscall(row);
-        let long_enough = s.end.saturating_sub(s.start) >= self.settings.stacks.min_dur;
-        let expected = !kept_only && long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
-        self.attach(StackOf::Syscall, row, (task, s.id.tid), s.start, expected);
+        // of a call that is counted only what it does to fds is wanted
+        let row = (!in_ledger(s)).then(|| self.row(task, &info, s, state, (errno, ret)));
         let returned = self.captured(row, task, &info, s, data);
         if errno != 0 {
             effects::failed(&mut self.tasks, task, &info);
@@ -57,6 +34,34 @@ impl Encoder {
             let returned = Returned { end: s.end, ret: s.ret, args: &s.args, ..effects };
             effects::returned(&mut self.tasks, task, &info, returned);
         }
+    }
+
+    /// Stores a call without its captured bytes; gives back its row.
+    fn row(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, state: CallState, (errno, ret): (u16, i64)) -> u32 {
+        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, info, s, errno, arg)));
+        // arguments the call does not have are whatever the registers held
+        let mut args = [0; 6];
+        args[..info.args].copy_from_slice(&s.args[..info.args]);
+        let row = SyscallRow {
+            end: s.end,
+            dur: s.end.saturating_sub(s.start),
+            cpu: s.hdr.cpu,
+            task: self.interned_task(task),
+            call: self.interned_call(s.abi, s.nr, info),
+            ret,
+            errno,
+            state,
+            unselected: s.hdr.flags & wire::UNSELECTED != 0,
+            args,
+            fd,
+            fd2,
+        };
+        self.stored(Family::Syscall, s.end);
+        let long_enough = row.dur >= self.settings.stacks.min_dur;
+        let expected = !row.unselected && long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
+        let row = self.builder.push_syscall(row);
+        self.attach(StackOf::Syscall, row, (task, s.id.tid), s.start, expected);
+        row
     }
 
     fn fd_of(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, errno: u16, arg: usize) -> u32 {
@@ -72,10 +77,10 @@ impl Encoder {
         }
     }
 
-    /// Stores what was captured of a call's arguments; gives back what the kernel side said of new fds.
+    /// Stores what was captured of a call's arguments, if it has a `row`; gives back what the kernel side said of new fds.
     fn captured<'a>(
         &mut self,
-        row: u32,
+        row: Option<u32>,
         task: TaskId,
         info: &CallInfo,
         s: &'a Syscall,
@@ -101,12 +106,12 @@ impl Encoder {
                 CAPTURE_NAME1 => known.name1 = wire::name(bytes),
                 arg => {
                     let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
-                    if let Some(execed) = execed.as_ref().filter(|_| !status.is_whole())
-                        && self.captured_exec(row, arg, info, execed)
-                    {
-                        continue;
+                    if let Some(row) = row {
+                        let execed = execed.as_ref().filter(|_| !status.is_whole());
+                        if !execed.is_some_and(|execed| self.captured_exec(row, arg, info, execed)) {
+                            self.builder.push_captured(row, arg, status, u64::from(capture.full), bytes);
+                        }
                     }
-                    self.builder.push_captured(row, arg, status, u64::from(capture.full), bytes);
                     if info.effect == Effect::NewFdPair {
                         known.pair = pair_of(bytes);
                     } else if info.effect == Effect::NewFd && arg == 2 {

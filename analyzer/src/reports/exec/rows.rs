@@ -126,7 +126,6 @@ fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row
             calls[core.call[*row] as usize]
                 && tasks[core.task[*row] as usize]
                 && failed(core.state[*row], core.errno[*row])
-                && !core.in_ledger.get(*row).copied().unwrap_or(false)
         };
         picked = (0..core.call.len()).filter(wanted).collect();
         !picked.is_empty()
