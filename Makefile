@@ -44,6 +44,7 @@ deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is 
 
 FUZZ_SECONDS ?= 10
 fuzz: ## every fuzz target for FUZZ_SECONDS (10); docs/reliability.md
+	@scripts/setup.sh fuzz
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 bench: ## cost of recording and speed of reading, beside perf's; a few minutes, on a quiet machine

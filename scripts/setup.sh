@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing to build (setup.sh build), to build and test (setup.sh test) or to boot other kernels
-# (setup.sh kernels); does nothing when all is there.
+# Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to boot other kernels
+# (setup.sh kernels) or to fuzz (setup.sh fuzz); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -70,6 +70,11 @@ if [ "$wanted" = kernels ]; then
     need binutils runs strip
 fi
 
+if [ "$wanted" = fuzz ]; then
+    # libFuzzer is C++
+    need g++ runs g++
+fi
+
 as_root=()
 if [ "$(id -u)" != 0 ]; then
     if command -v sudo >/dev/null; then
@@ -111,6 +116,11 @@ command -v cargo >/dev/null || die "cargo is missing; install Rust 1.$rust_minor
 found=$(cargo --version | sed -n 's/^cargo 1\.\([0-9]*\)\..*/\1/p')
 if [ -n "$found" ] && [ "$found" -lt "$rust_minor" ]; then
     die "$(cargo --version) is too old (Debian's own is); Rust 1.$rust_minor or newer is needed: https://rustup.rs"
+fi
+
+if [ "$wanted" = fuzz ] && ! cargo fuzz --version >/dev/null 2>&1; then
+    say "installing cargo-fuzz"
+    cargo install -q --locked cargo-fuzz || die "cargo could not install cargo-fuzz"
 fi
 
 # The kernel's own names of syscalls and arguments are read here. Without them the built-in ones are used.
