@@ -93,8 +93,11 @@ impl Encoder {
 
     /// Reads a process's files from /proc; they count from the time of reading, once the events until then are known.
     pub(super) fn reread(&mut self, pid: u32) {
-        if self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
-            self.rereads.push(Reread { process: snapshot::process(pid), touched: HashSet::new() });
+        if let Some(waiting) = self.rereads.iter_mut().find(|r| r.process.pid == pid) {
+            // not at once: records may be lost for long, and reading is dear
+            waiting.stale = true;
+        } else if self.rereads.len() < 4096 {
+            self.rereads.push(Reread { process: snapshot::process(pid), touched: HashSet::new(), stale: false });
         }
     }
 
@@ -107,7 +110,11 @@ impl Encoder {
     pub(super) fn apply_rereads(&mut self, watermark: u64) {
         let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(|r| r.process.to < watermark);
         self.rereads = waiting;
-        for Reread { process, touched } in ready {
+        for Reread { process, touched, stale } in ready {
+            if stale {
+                self.reread(process.pid);
+                continue;
+            }
             let to = process.to;
             let all = self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid);
             let members: Vec<TaskId> = all.map(|(id, _)| id).collect();

@@ -115,6 +115,8 @@ impl Totals {
 struct Reread {
     process: snapshot::Process,
     touched: HashSet<i32>,
+    /// More was lost since: it may tell what a lost record has changed.
+    stale: bool,
 }
 
 /// See the module.
