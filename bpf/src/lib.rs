@@ -38,6 +38,9 @@ pub const COARSE_OUTCOMES: u32 = 4;
 /// Coarse sums of a lane.
 pub const COARSE_PER_LANE: u32 = 2 * 2 * COARSE_OUTCOMES * SC_MAX;
 
+/// Entries of an epoch and a CPU in ledger_busy (maps.bpf.h).
+pub const BUSY_SUMS: u32 = 32;
+
 /// Indices into ledger_words (maps.bpf.h); those of table 1 follow those of table 0.
 pub mod ledger_word {
     /// Which table is written.
@@ -46,6 +49,8 @@ pub mod ledger_word {
     pub const USED: u32 = 1;
     /// Calls in the coarse sums.
     pub const COARSE: u32 = 3;
+    /// Keys in the entries of CPUs.
+    pub const BUSY: u32 = 5;
 }
 
 /// Highest CPU number of `-C`.

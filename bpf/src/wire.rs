@@ -7,11 +7,12 @@ use std::mem::size_of;
 use crate::skeleton::types;
 
 pub use types::{
-    drop_count as DropCount, ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc,
-    wire_ancestor as Ancestor, wire_block as Block, wire_capture as Capture, wire_closing as Closing,
-    wire_exec as Exec, wire_exit as Exit, wire_fork as Fork, wire_hdr as Header, wire_ident as Ident, wire_net as Net,
-    wire_signal as Signal, wire_snap as Snap, wire_stack as Stack, wire_switch as Switch, wire_syscall as Syscall,
-    wire_task as Task, wire_uring as Uring, wire_wakeup as Wakeup, wire_who as Who,
+    busy_sum as BusySum, drop_count as DropCount, ledger_counts as LedgerCounts, ledger_key as LedgerKey,
+    sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block, wire_capture as Capture,
+    wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork, wire_hdr as Header,
+    wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap, wire_stack as Stack,
+    wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring, wire_wakeup as Wakeup,
+    wire_who as Who,
 };
 
 /// What the kernel side counted of one key; a lock cannot be among the skeleton's types.

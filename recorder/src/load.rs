@@ -173,10 +173,9 @@ impl Programs {
                 }
             }
         }
-        for (map, abi) in [(&maps.calls_64, Abi::X86_64), (&maps.calls_32, Abi::I386)] {
-            for (nr, desc) in calls::table(abi, &config.selection, &config.filter).iter().enumerate() {
-                map.update(&(nr as u32).to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
-            }
+        let table = |abi| calls::table(abi, &config.selection, &config.filter);
+        for (index, desc) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter().flatten()) {
+            maps.calls.update(&index.to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
         }
         for &cpu in config.cpus.iter().flatten() {
             maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
@@ -235,7 +234,8 @@ impl Programs {
         let (words, rings) = (MapHandle::try_from(&maps.ledger_words)?, MapHandle::try_from(&maps.bulk_rings)?);
         let ring = MapHandle::try_from(self.bulk.first().context("there are no rings")?)?;
         let lane_per_cpu = lanes(ring_count()?) as usize >= libbpf_rs::num_possible_cpus()?;
-        Ok(Tables::new(sums, coarse, words, rings, ring, lane_per_cpu))
+        let busy = MapHandle::try_from(&maps.ledger_busy)?;
+        Ok(Tables::new(sums, busy, coarse, words, rings, ring, lane_per_cpu))
     }
 
     /// Whether scratch memory was filled with poison.

@@ -260,6 +260,7 @@ struct task_struct {
 	u64 start_time;
 	u64 self_exec_id;
 	const struct cred *real_cred;
+	const struct cred *cred;
 	char comm[16];
 	struct fs_struct *fs;
 	struct files_struct *files;

@@ -3,6 +3,7 @@
  * The ledger: calls that could not be stored, or were not asked to be, are
  * counted, so that sums stay exact. Entries are locked rather than written by
  * atomic operations: five fields must agree, and a program may be preempted.
+ * The keys a CPU counts most have entries of its own, which need no lock.
  * Where tracing programs have no locks (5.10), tracepoints run with preemption
  * off, and the CPU in the key makes each entry one writer's.
  */
@@ -113,7 +114,49 @@ static __always_inline void add_coarse(u32 epoch, const struct wire_syscall *rec
 	add_to_word(LEDGER_COARSE + epoch);
 }
 
-static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 reason)
+static __always_inline bool same_key(const struct ledger_key *a, const struct ledger_key *b)
+{
+	const u64 *x = (const u64 *)a, *y = (const u64 *)b;
+	u64 differs = 0;
+
+#pragma unroll
+	for (u32 i = 0; i < sizeof(*a) / sizeof(*x); i++)
+		differs |= x[i] ^ y[i];
+	return !differs;
+}
+
+/*
+ * Counts a call in this CPU's own entries. False when its entry is another
+ * key's. Of programs on one CPU each adds itself to the users before it looks
+ * at them, so at most one finds itself alone, however they preempt each other.
+ */
+static __always_inline bool count_busy(u32 epoch, const struct ledger_key *key, u32 size, u64 dur, u64 end)
+{
+	u32 hash = (key->pid ^ key->nr << 16 ^ key->err << 8 ^ key->reason) * 0x9e3779b1;
+	u32 index = epoch * BUSY_SUMS + (hash >> 27);
+	struct busy_sum *s = bpf_map_lookup_elem(&ledger_busy, &index);
+	bool counted = false;
+
+	if (!s)
+		return false;
+	__sync_fetch_and_add(&s->users, 1);
+	if (*(volatile u32 *)&s->users == 1) {
+		if (!s->n.count) {
+			s->key = *key;
+			add_to_word(LEDGER_BUSY + epoch);
+		}
+		if (same_key(&s->key, key)) {
+			add_to(&s->n, dur, end);
+			s->sizes[size] += 1;
+			counted = true;
+		}
+	}
+	__sync_fetch_and_add(&s->users, -1);
+	return counted;
+}
+_Static_assert(BUSY_SUMS == 1 << (32 - 27), "the hash has as many bits");
+
+static __noinline int count_call(const struct wire_syscall *rec, struct task_struct *current, u32 uid, u8 reason)
 {
 	u64 dur = rec->end > rec->start ? rec->end - rec->start : 0, end = rec->end;
 	u32 epoch = LEDGER_EPOCH, size = size_of_dur(dur);
@@ -128,8 +171,7 @@ static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 rea
 	key.leader_start = rec->id.leader_start;
 	key.pid = rec->id.pid;
 	/* a load rather than a probe read, where the kernel allows it */
-	key.execs = has_task_storage ? bpf_get_current_task_btf()->self_exec_id :
-				       BPF_CORE_READ(current_task(), self_exec_id);
+	key.execs = has_task_storage ? current->self_exec_id : BPF_CORE_READ(current, self_exec_id);
 	key.uid = uid;
 	key.cpu = bpf_get_smp_processor_id();
 	key.nr = rec->nr;
@@ -141,6 +183,8 @@ static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 rea
 	/* it is; but an old verifier has lost that */
 	barrier_var(size);
 	size &= LEDGER_SIZES - 1;
+	if (count_busy(epoch, &key, size, dur, end))
+		goto counted;
 	s = epoch ? ledger_entry(&ledger_b, &key, 1) : ledger_entry(&ledger_a, &key, 0);
 	if (!s) {
 		add_coarse(epoch, rec, &key, dur);
@@ -152,6 +196,7 @@ static __noinline int count_call(const struct wire_syscall *rec, u32 uid, u8 rea
 		if (has_lock)
 			bpf_spin_unlock(&s->lock);
 	}
+counted:
 	if (ledger_check) {
 		__sync_fetch_and_add(&checked_calls, 1);
 		__sync_fetch_and_add(&checked_sum, dur);

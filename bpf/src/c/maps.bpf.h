@@ -192,19 +192,13 @@ struct ring state_ring SEC(".maps");
 struct ring process_ring SEC(".maps");
 struct ring stack_ring SEC(".maps");
 
+/* By number; those of i386 follow those of 64 bits. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SC_MAX);
+	__uint(max_entries, 2 * SC_MAX);
 	__type(key, u32);
 	__type(value, struct sc_desc);
-} calls_64 SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SC_MAX);
-	__type(key, u32);
-	__type(value, struct sc_desc);
-} calls_32 SEC(".maps");
+} calls SEC(".maps");
 
 /* [epoch][cause]; user space flips the epoch, waits, reads and zeroes the old half. */
 struct {
@@ -233,13 +227,22 @@ struct coarse_table {
 struct coarse_table coarse_a SEC(".maps");
 struct coarse_table coarse_b SEC(".maps");
 
+/* Before the tables: no lock to take, nothing to search. Key: epoch * BUSY_SUMS + a hash. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * BUSY_SUMS);
+	__type(key, u32);
+	__type(value, struct busy_sum);
+} ledger_busy SEC(".maps");
+
 /* In a map rather than in .bss, so that a thread of user space can write it that has no mapping of .bss. */
 #define LEDGER_EPOCH 0	/* which table is written */
 #define LEDGER_USED 1	/* entries of table 0 and 1 in use */
 #define LEDGER_COARSE 3 /* calls in the coarse sums of table 0 and 1 */
+#define LEDGER_BUSY 5	/* keys in ledger_busy of epoch 0 and 1 */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 5);
+	__uint(max_entries, 7);
 	__type(key, u32);
 	__type(value, u64);
 } ledger_words SEC(".maps");
@@ -401,6 +404,7 @@ struct {
 	struct wire_stack q;
 	struct ledger_key r;
 	struct ledger_counts s; /* a lock may not be in .data */
+	struct busy_sum t;
 } wire_types SEC(".data.types");
 
 #endif

@@ -17,15 +17,15 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		return 0;
 	if (window == WINDOW_CLOSED) {
 		/* marked, but not begun yet: the child tells who it is at its first call */
-		st = current_state(false);
+		st = current_state(parent, false);
 		if (st && !st->armed && st->matched && (inherit || st->matched == STATE_ONLY))
 			state_of(child, true);
 		return 0;
 	}
-	st = recorded_current();
+	st = recorded_current(parent);
 	if (!st) {
 		/* what the recorder starts is no more recorded than itself */
-		st = current_state(false);
+		st = current_state(parent, false);
 		cst = st && st->matched == NOT_MATCHED ? state_of(child, true) : NULL;
 		if (cst) {
 			init_state(cst, child);
@@ -68,12 +68,12 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	long n;
 
 	if (window != WINDOW_OPEN) {
-		st = window == WINDOW_CLOSED ? current_state(false) : NULL;
+		st = window == WINDOW_CLOSED ? current_state(task, false) : NULL;
 		if (st)
 			fill_ident(&st->rec.id, task);
 		return 0;
 	}
-	st = recorded_current();
+	st = recorded_current(task);
 	if (!st && !has_task_storage && BPF_CORE_READ(task, pid) != old_pid)
 		st = state_by_tid(old_pid, false);
 	if (!st || st->matched == NOT_MATCHED)
@@ -121,7 +121,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 
 	if (window == WINDOW_CLOSED)
 		return 0;
-	st = current_state(false);
+	st = current_state(task, false);
 	if (!st || st->matched == NOT_MATCHED || st->armed)
 		goto out;
 	if (st->in_call) {
@@ -134,7 +134,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		if (d) {
 			if (!leave_out(st, d))
 				send_record(st, d);
-			count_missed(st, d);
+			count_missed(st, d, task);
 		}
 	} else if (st->slot) {
 		slot_put(st->slot - 1);

@@ -29,11 +29,11 @@ static __always_inline u8 abi_of(struct task_struct *task, long id)
 }
 
 /* Of the current task: on the path of every call, so without a probe read where the kernel allows it. */
-static __always_inline u8 current_abi(long id)
+static __always_inline u8 current_abi(struct task_struct *current, long id)
 {
 	if (has_task_storage)
-		return abi_from(bpf_get_current_task_btf()->thread_info.status, id);
-	return abi_of(current_task(), id);
+		return abi_from(current->thread_info.status, id);
+	return abi_of(current, id);
 }
 
 static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
@@ -43,9 +43,10 @@ static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
 	/* calls beyond the table are recorded, with six arguments and nothing captured: entry SC_MAX - 1 */
 	if (key >= SC_MAX)
 		key = SC_MAX - 1;
+	/* one map: a lookup in one of two is a call rather than a few instructions */
 	if (abi == ABI_I386)
-		return bpf_map_lookup_elem(&calls_32, &key);
-	return bpf_map_lookup_elem(&calls_64, &key);
+		key += SC_MAX;
+	return bpf_map_lookup_elem(&calls, &key);
 }
 
 static __always_inline void read_args(u64 *args, struct pt_regs *regs, u8 abi)
@@ -161,6 +162,7 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
 	const struct sc_desc *d;
+	struct task_struct *task;
 	struct task_state *st;
 	u8 abi;
 
@@ -168,10 +170,11 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
 		send_injection(regs);
-	st = recorded_current();
+	task = current_task();
+	st = recorded_current(task);
 	if (!st)
 		return 0;
-	abi = current_abi(id);
+	abi = current_abi(task, id);
 	d = desc_of(abi, id);
 	if (!d)
 		return 0;
@@ -195,7 +198,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
 	if (d->flags & SC_CRED)
-		st->uid_before = bpf_get_current_uid_gid();
+		st->uid_before = current_uid(task);
 	st->in_call = 1;
 	st->rec.start = bpf_ktime_get_ns();
 	stack_at_enter(ctx, st, d);
@@ -325,7 +328,7 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
  * Counts the call of which no record was sent. At the end of a program and at
  * one place: the verifier goes through it for every state in which it may be.
  */
-static __always_inline void count_missed(struct task_state *st, const struct sc_desc *d)
+static __always_inline void count_missed(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
 {
 	u8 missed = st->missed;
 	u32 uid;
@@ -339,8 +342,8 @@ static __always_inline void count_missed(struct task_state *st, const struct sc_
 	}
 	if (missed == LEDGER_LOST || missed == LEDGER_OVER_SHARE)
 		count_drop(missed == LEDGER_LOST ? DROP_BULK : DROP_SHARE);
-	uid = d->flags & SC_CRED && st->rec.state == CALL_COMPLETE ? st->uid_before : bpf_get_current_uid_gid();
-	count_call(&st->rec, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
+	uid = d->flags & SC_CRED && st->rec.state == CALL_COMPLETE ? st->uid_before : current_uid(current);
+	count_call(&st->rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
 }
 
 /* Only for these the kernel skips the enter tracepoint of a call. */
@@ -390,10 +393,10 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 
 	if (window == WINDOW_CLOSED)
 		return 0;
-	st = window == WINDOW_OPEN ? recorded_current() : current_state(false);
+	task = current_task();
+	st = window == WINDOW_OPEN ? recorded_current(task) : current_state(task, false);
 	if (!st || st->armed || st->matched == NOT_MATCHED)
 		return 0;
-	task = current_task();
 	without_enter = !st->in_call;
 	if (st->in_call) {
 		st->in_call = 0;
@@ -436,7 +439,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
 count:
-	count_missed(st, d);
+	count_missed(st, d, task);
 	return 0;
 }
 
@@ -448,7 +451,7 @@ count:
 SEC("tp_btf/sys_exit")
 int sys_exit_stack(u64 *ctx)
 {
-	struct task_state *st = current_state(false);
+	struct task_state *st = current_state(current_task(), false);
 
 	if (!st || !st->stack_due)
 		return 0;

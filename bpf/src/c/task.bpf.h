@@ -23,6 +23,7 @@
 		__value;                                                                          \
 	})
 
+/* A call of a helper, and not a cheap one where the kernel guards its returns: once per program is enough. */
 static __always_inline struct task_struct *current_task(void)
 {
 	/* 5.10 has no bpf_get_current_task_btf; a plain pointer does for probe reads. */
@@ -46,10 +47,10 @@ static __always_inline struct task_state *state_by_tid(u32 tid, bool create)
 	return bpf_map_lookup_elem(&task_states_by_tid, &tid);
 }
 
-static __always_inline struct task_state *current_state(bool create)
+static __always_inline struct task_state *current_state(struct task_struct *current, bool create)
 {
 	if (has_task_storage)
-		return bpf_task_storage_get(&task_states, bpf_get_current_task_btf(), NULL,
+		return bpf_task_storage_get(&task_states, current, NULL,
 					    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	return state_by_tid((u32)bpf_get_current_pid_tgid(), create);
 }
@@ -138,6 +139,14 @@ static __always_inline bool cpu_is_recorded(void)
 		return true;
 	on = bpf_map_lookup_elem(&target_cpus, &cpu);
 	return on && *on;
+}
+
+/* The user of the current task, without a call where the kernel allows it. */
+static __always_inline u32 current_uid(struct task_struct *current)
+{
+	if (has_task_storage)
+		return current->cred->uid.val;
+	return bpf_get_current_uid_gid();
 }
 
 /* Filters whose answer may change from call to call, for the current task. */
@@ -249,22 +258,19 @@ static __always_inline bool is_selected(struct task_state *st)
  * The current task's state if it is recorded. With marked targets only marked
  * tasks have one; else every task gets one at its first call.
  */
-static __always_inline struct task_state *recorded_current(void)
+static __always_inline struct task_state *recorded_current(struct task_struct *current)
 {
-	struct task_state *st;
-	struct task_struct *task;
+	struct task_state *st = current_state(current, !target_marked);
 
-	st = current_state(!target_marked);
 	if (!st) {
 		if (!target_marked)
 			count_drop(DROP_NO_TASK);
 		return NULL;
 	}
 	if (!st->matched) {
-		task = current_task();
-		init_state(st, task);
+		init_state(st, current);
 		if (st->matched != NOT_MATCHED)
-			send_task(task, TASK_SEEN);
+			send_task(current, TASK_SEEN);
 	}
 	if (st->matched == NOT_MATCHED) {
 		count_drop(DROP_OWN);

@@ -481,6 +481,19 @@ struct ledger_sum {
 	u32 sizes[LEDGER_SIZES]; /* by the power of two below the duration */
 };
 
+/*
+ * A sum of the few keys that a CPU counts most. `users` are the programs in
+ * it: one that finds another, which it preempted, counts in the table instead.
+ */
+struct busy_sum {
+	struct ledger_key key;
+	u32 users;
+	u32 pad;
+	struct ledger_counts n;
+	u32 sizes[LEDGER_SIZES];
+};
+#define BUSY_SUMS 32 /* of an epoch and a CPU; a power of two */
+
 /* The same by (CPU, call) alone, when there is no room for another key. */
 struct coarse_sum {
 	struct bpf_spin_lock lock;

@@ -126,13 +126,13 @@ pub fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out: &Sende
     while !stop.load(Ordering::Acquire) {
         let used = tables.in_use()?;
         let due = since.elapsed() >= WINDOW;
-        if due && used == 0 {
+        if due && tables.is_empty()? {
             // nothing was counted until now but what a program just may be about to count
             since = Instant::now();
             let until = clock::monotonic().saturating_sub(SLACK_NS);
             // who is busy is told the next time
             out.try_send(Window { until, rows: Vec::new() }).ok();
-        } else if due || used > tables.room() / PART_IN_USE || always && used > 0 {
+        } else if due || used > tables.room() / PART_IN_USE || always && !tables.is_empty()? {
             since = Instant::now();
             if !pass(&mut tables, out)? {
                 return Ok(());

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use systape_bpf::wire::{CoarseSum, LedgerCounts, LedgerKey, LedgerSum};
-use systape_bpf::{COARSE_OUTCOMES, COARSE_PER_LANE, SC_MAX, ledger_word};
+use systape_bpf::wire::{BusySum, CoarseSum, LedgerCounts, LedgerKey, LedgerSum};
+use systape_bpf::{BUSY_SUMS, COARSE_OUTCOMES, COARSE_PER_LANE, SC_MAX, ledger_word};
 use systape_format::model::{CPU_NONE, CallState, ERRNO_ANY, LedgerReason};
 
 use super::{Key, Sum};
@@ -20,6 +20,8 @@ const BATCH: u32 = 1024;
 #[derive(Debug)]
 pub struct Tables {
     sums: [MapHandle; 2],
+    /// What CPUs count most, before the tables; both epochs.
+    busy: MapHandle,
     coarse: [MapHandle; 2],
     words: MapHandle,
     /// An array of maps and its first map.
@@ -35,13 +37,14 @@ impl Tables {
     /// runs that was running then (maybe_wait_bpf_programs, kernel/bpf/syscall.c).
     pub fn new(
         sums: [MapHandle; 2],
+        busy: MapHandle,
         coarse: [MapHandle; 2],
         words: MapHandle,
         rings: MapHandle,
         ring: MapHandle,
         lane_per_cpu: bool,
     ) -> Self {
-        Self { sums, coarse, words, rings, ring, lane_per_cpu, epoch: 0 }
+        Self { sums, busy, coarse, words, rings, ring, lane_per_cpu, epoch: 0 }
     }
 
     /// Keys that a table has room for.
@@ -54,6 +57,11 @@ impl Tables {
         Ok(self.word(ledger_word::USED + self.epoch)? + self.word(ledger_word::COARSE + self.epoch)?)
     }
 
+    /// Whether nothing was counted since the last [`Self::take`].
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.in_use()? == 0 && self.word(ledger_word::BUSY + self.epoch)? == 0)
+    }
+
     /// Turns the programs to the other table, and reads and empties the one they left.
     pub fn take(&mut self) -> Result<Vec<(Key, Sum)>> {
         let (old, new) = (self.epoch, self.epoch ^ 1);
@@ -61,6 +69,10 @@ impl Tables {
         self.epoch = new;
         self.wait_for_programs()?;
         let mut rows = self.sums(old as usize)?;
+        if self.word(ledger_word::BUSY + old)? > 0 {
+            self.busy(old, &mut rows)?;
+            self.set_word(ledger_word::BUSY + old, 0)?;
+        }
         if self.word(ledger_word::COARSE + old)? > 0 {
             self.coarse(old as usize, &mut rows)?;
             self.set_word(ledger_word::COARSE + old, 0)?;
@@ -84,13 +96,35 @@ impl Tables {
             let mut some = false;
             for (key, sum) in map.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY)? {
                 (some, read) = (true, read + 1);
-                rows.extend(plain(&key).as_ref().and_then(Key::read).zip(plain(&sum).and_then(|sum| fine(&sum))));
+                rows.extend(
+                    plain(&key)
+                        .as_ref()
+                        .and_then(Key::read)
+                        .zip(plain::<LedgerSum>(&sum).and_then(|sum| of_counts(&sum.n, &sum.sizes))),
+                );
             }
             if !some {
                 bail!("the ledger: {read} of {used} entries could be read");
             }
         }
         Ok(rows)
+    }
+
+    fn busy(&self, epoch: u32, rows: &mut Vec<(Key, Sum)>) -> Result<()> {
+        for index in epoch * BUSY_SUMS..(epoch + 1) * BUSY_SUMS {
+            let key = index.to_ne_bytes();
+            let Some(values) = self.busy.lookup_percpu(&key, MapFlags::ANY)? else { continue };
+            let before = rows.len();
+            rows.extend(values.iter().filter_map(|value| {
+                let sum: BusySum = plain(value)?;
+                Key::read(&sum.key).zip(of_counts(&sum.n, &sum.sizes))
+            }));
+            if rows.len() > before {
+                let zeros: Vec<_> = values.iter().map(|value| vec![0; value.len()]).collect();
+                self.busy.update_percpu(&key, &zeros, MapFlags::ANY)?;
+            }
+        }
+        Ok(())
     }
 
     fn coarse(&self, table: usize, rows: &mut Vec<(Key, Sum)>) -> Result<()> {
@@ -130,11 +164,12 @@ trait Plain: Copy {}
 impl Plain for LedgerKey {}
 impl Plain for LedgerSum {}
 impl Plain for CoarseSum {}
+impl Plain for BusySum {}
 
-fn fine(sum: &LedgerSum) -> Option<Sum> {
-    let sizes = sum.sizes.iter().enumerate().filter(|(_, n)| **n > 0).map(|(b, n)| (b as u8, u64::from(*n)));
+fn of_counts(n: &LedgerCounts, sizes: &[u32]) -> Option<Sum> {
+    let sizes = sizes.iter().enumerate().filter(|(_, n)| **n > 0).map(|(b, n)| (b as u8, u64::from(*n)));
     // an entry is made before its first call is added
-    (sum.n.count > 0).then(|| with_sizes(&sum.n, sizes.collect()))
+    (n.count > 0).then(|| with_sizes(n, sizes.collect()))
 }
 
 fn with_sizes(n: &LedgerCounts, sizes: Vec<(u8, u64)>) -> Sum {
@@ -178,11 +213,11 @@ mod tests {
 
     #[test]
     fn sizes_that_occur_are_listed() {
-        let n = LedgerCounts { count: 2, max: 1000, ..LedgerCounts::default() };
-        let mut sum = LedgerSum { lock: 0, pad: 0, n, sizes: [0; LEDGER_SIZES] };
-        (sum.sizes[9], sum.sizes[63]) = (1, 1);
-        assert_eq!(fine(&sum).unwrap().sizes, [(9, 1), (63, 1)]);
-        sum.n.count = 0;
-        assert_eq!(fine(&sum), None);
+        let mut n = LedgerCounts { count: 2, max: 1000, ..LedgerCounts::default() };
+        let mut sizes = [0; LEDGER_SIZES];
+        (sizes[9], sizes[63]) = (1, 1);
+        assert_eq!(of_counts(&n, &sizes).unwrap().sizes, [(9, 1), (63, 1)]);
+        n.count = 0;
+        assert_eq!(of_counts(&n, &sizes), None);
     }
 }
