@@ -54,6 +54,7 @@ const WINDOW_DRAINING: u32 = 2;
 const WALK_READ: u32 = 0;
 const WALK_MARK: u32 = 1;
 const WALK_CALLS: u32 = 2;
+const WALK_SELF: u32 = 3;
 
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
@@ -128,6 +129,7 @@ impl Programs {
         };
         programs.make_rings(rings, bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
+        programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
         if config.stacks.frequency > 0 {
             programs.samplers =
@@ -205,7 +207,27 @@ impl Programs {
         Ok(())
     }
 
-    /// Makes a process or thread a target of [`Self::mark`].
+    /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
+    fn note_self(&mut self) -> Result<()> {
+        let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
+        let walker = Walker { link: link.as_fd().try_clone_to_owned()? };
+        self.set_walk(WALK_SELF);
+        walker.walk()?;
+        self.set_walk(WALK_READ);
+        Ok(())
+    }
+
+    /// This process's id on the machine.
+    pub fn own_pid(&self) -> u32 {
+        self.skel.maps.bss_data.as_deref().map_or(0, |bss| bss.own_tgid)
+    }
+
+    /// Whether ids here are not the machine's: this is not its first pid namespace.
+    pub fn is_nested(&self) -> bool {
+        self.skel.maps.bss_data.as_deref().is_some_and(|bss| bss.own_level > 0)
+    }
+
+    /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.
     pub fn add_target(&self, id: u32, bits: u32) -> Result<()> {
         self.skel.maps.targets.update(&id.to_ne_bytes(), &bits.to_ne_bytes(), MapFlags::ANY).context("targets")
     }
@@ -436,7 +458,6 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.has_lock = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
-    options.own_tgid = std::process::id();
     options.string_limit = config.string_limit;
     options.ring_mask = rings - 1;
     let bulk = u64::from(bulk_ring(config, rings));

@@ -27,7 +27,6 @@ const volatile char target_comm[COMM_LEN] = {};
 const volatile bool filter_cgroup = false;
 const volatile bool filter_cpu = false;
 const volatile bool inherit = true;
-const volatile u32 own_tgid = 0;
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 
@@ -55,6 +54,14 @@ const volatile u64 bulk_ring_bytes = 0;
 const volatile u64 bulk_share = 0;
 const volatile u64 state_ring_bytes = 0;
 const volatile u64 state_share = 0;
+
+/*
+ * The recorder: its id on the machine, its pid namespace and how deep that lies
+ * (0 = the machine's first). Only the kernel knows; walk_tasks notes it (WALK_SELF).
+ */
+u32 own_tgid = 0;
+u32 own_level = 0;
+u64 own_namespace = 0;
 
 #define WINDOW_CLOSED 0
 #define WINDOW_OPEN 1
@@ -278,6 +285,7 @@ struct {
 } lost_state_pids SEC(".maps");
 u64 lost_state_unknown = 0; /* time of a loss that did not fit there */
 
+/* By the id that the recorder's pid namespace has for it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);

@@ -12,10 +12,13 @@
  * WALK_MARK, before the window opens: makes the states of tasks to record.
  * WALK_CALLS, after it: sees who is in a call that began before.
  * WALK_READ: changes nothing.
+ * WALK_SELF, before everything: who the recorder is.
+ * The kernel shows the tasks of the pid namespace of whoever walks.
  */
 #define WALK_READ 0
 #define WALK_MARK 1
 #define WALK_CALLS 2
+#define WALK_SELF 3
 u32 walk_mode = WALK_READ;
 
 /* Letters of ps(1), fs/proc/array.c */
@@ -48,12 +51,12 @@ static __always_inline u8 state_letter(u32 state)
 
 static __always_inline u8 mark(struct task_struct *task, const struct wire_snap *snap)
 {
-	u32 pid = snap->task.id.pid, tid = snap->task.id.tid;
+	u32 pid = snap->task.here_pid, tid = snap->task.here_tid;
 	struct task_state *st;
 	u32 *by_pid, *by_tid;
 	bool armed = false, state_only = false;
 
-	if (snap->kthread || pid == own_tgid)
+	if (snap->kthread || snap->task.id.pid == own_tgid)
 		return SNAP_NO;
 	if (target_marked) {
 		by_pid = bpf_map_lookup_elem(&targets, &pid);
@@ -92,6 +95,18 @@ static __always_inline u8 call_match(const struct task_state *st)
 	return st->began_before ? SNAP_ASK : SNAP_NO;
 }
 
+static __always_inline void note_self(void)
+{
+	struct task_struct *self = current_task();
+	struct pid *pid = BPF_CORE_READ(self, thread_pid);
+	struct upid up = {};
+
+	own_tgid = BPF_CORE_READ(self, tgid);
+	own_level = BPF_CORE_READ(pid, level);
+	bpf_core_read(&up, sizeof(up), &pid->numbers[own_level]);
+	own_namespace = (u64)up.ns;
+}
+
 SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *ctx)
 {
@@ -103,6 +118,10 @@ int walk_tasks(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
+	if (walk_mode == WALK_SELF) {
+		note_self();
+		return 0;
+	}
 	fill_task(&snap.task, task, WIRE_TASK, TASK_SEEN);
 	dead = BPF_CORE_READ(task, exit_state);
 	state = dead ?: task_run_state(task);

@@ -80,6 +80,33 @@ static __always_inline void fill_ident(struct wire_ident *id, struct task_struct
 	id->leader_start = BPF_CORE_READ(task, group_leader, start_time);
 }
 
+/* The id that the recorder's pid namespace has for a task; 0 = none. */
+static __always_inline u32 number_here(struct pid *pid)
+{
+	struct upid up = {};
+	u32 level = own_level;
+
+	if (!pid || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	bpf_core_read(&up, sizeof(up), &pid->numbers[level]);
+	return (u64)up.ns == own_namespace ? up.nr : 0;
+}
+
+/* Of a task's process. In the first namespace everybody has the machine's id, the dead too. */
+static __always_inline u32 process_here(struct task_struct *task)
+{
+	if (!own_level)
+		return BPF_CORE_READ(task, tgid);
+	return number_here(BPF_CORE_READ(task, group_leader, thread_pid));
+}
+
+static __always_inline u32 thread_here(struct task_struct *task)
+{
+	if (!own_level)
+		return BPF_CORE_READ(task, pid);
+	return number_here(BPF_CORE_READ(task, thread_pid));
+}
+
 static __always_inline void fill_task(struct wire_task *t, struct task_struct *task, u16 kind, u16 flags)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -95,6 +122,8 @@ static __always_inline void fill_task(struct wire_task *t, struct task_struct *t
 	t->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	t->uid = BPF_CORE_READ(task, real_cred, uid.val);
 	BPF_CORE_READ_STR_INTO(&t->comm, task, comm);
+	t->here_tid = thread_here(task);
+	t->here_pid = process_here(task);
 	t->ns_tid = 0;
 	t->ns_pid = 0;
 	if (pid) {

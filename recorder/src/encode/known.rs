@@ -91,10 +91,13 @@ impl Encoder {
         files.set_complete();
     }
 
-    /// Reads a process's files from /proc; they count from the time of reading, once the events until then are known.
-    pub(super) fn reread(&mut self, pid: u32) {
-        if self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
-            self.rereads.push(Reread { process: snapshot::process(pid), touched: HashSet::new() });
+    /// Reads the files of a task's process from /proc, if it is in there; they count from the time of reading, once the events until then
+    /// are known.
+    pub(super) fn reread(&mut self, task: TaskId) {
+        let entry = self.tasks.get(task);
+        let (pid, here) = (entry.task.pid, entry.here);
+        if here != 0 && self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
+            self.rereads.push(Reread { process: snapshot::process(pid, here), touched: HashSet::new() });
         }
     }
 
@@ -117,11 +120,11 @@ impl Encoder {
 
     /// State records of `pid` (0: of anybody) were lost from `first` on.
     pub fn lost_state(&mut self, pid: u32, first: u64) {
-        let hit: Vec<(TaskId, u32)> =
-            self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid).map(|(id, e)| (id, e.task.pid)).collect();
-        for (id, pid) in hit {
+        let hit = self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid);
+        let hit: Vec<TaskId> = hit.map(|(id, _)| id).collect();
+        for id in hit {
             self.tasks.files_mut(id).forget(first);
-            self.reread(pid);
+            self.reread(id);
         }
     }
 

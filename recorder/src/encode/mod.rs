@@ -57,6 +57,10 @@ pub struct Settings {
     pub stacks: StackSettings,
     /// What the BPF side asks at each call, for calls that began before it could.
     pub filter: TaskFilter,
+    /// The recorder's id on the machine.
+    pub own_pid: u32,
+    /// The recorder is in another pid namespace than the machine's first: /proc has other ids than records.
+    pub nested: bool,
 }
 
 /// Filters by what a task is; None = not asked.
@@ -149,11 +153,12 @@ impl Encoder {
     /// Begins with what was there before.
     pub fn new(settings: Settings) -> Self {
         let window_start = settings.window_open;
-        let stacks = stacks::Stacks::new(settings.stacks.clone());
+        let stacks = stacks::Stacks::new(settings.stacks.clone(), settings.own_pid);
+        let tasks = Tasks::new(settings.nested);
         Self {
             settings,
             order: Order::default(),
-            tasks: Tasks::default(),
+            tasks,
             calls: FxHashMap::default(),
             builder: SegmentBuilder::new(window_start),
             segment: 0,
