@@ -175,7 +175,7 @@ pub fn run(
     }
     programs.close_window();
     let ts = clock::monotonic();
-    let snaps = walker.walk().unwrap_or_default();
+    let snaps = walker.open_calls().unwrap_or_default();
     // Programs that had passed the window check when it closed need a moment to send.
     for _ in 0..3 {
         if pass(&mut programs, SLACK_NS)?.is_none() {

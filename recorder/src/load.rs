@@ -25,7 +25,7 @@ use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
 use crate::skips::Skips;
-use crate::{entries, sampler, stacks};
+use crate::{entries, rights, sampler, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -62,6 +62,8 @@ pub struct Programs {
     bulk: Vec<MapHandle>,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
+    /// Of the iterator over tasks outside this pid namespace.
+    outsiders: Option<libbpf_rs::Link>,
     stacks: bool,
     more_skips: u64,
     poisoned: bool,
@@ -120,6 +122,7 @@ impl Programs {
             skel,
             bulk: Vec::new(),
             samplers: Vec::new(),
+            outsiders: None,
             stacks,
             more_skips,
             poisoned: config.forced.poison,
@@ -131,6 +134,11 @@ impl Programs {
         programs.fill_tables(config)?;
         programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
+        if watches_outside(config) {
+            let outsiders = programs.skel.maps.outsiders.as_fd();
+            let link = programs.skel.progs.walk_outsiders.attach_iter(outsiders);
+            programs.outsiders = Some(link.context("cannot attach the iterator of tasks outside")?);
+        }
         if config.stacks.frequency > 0 {
             programs.samplers =
                 sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
@@ -210,21 +218,26 @@ impl Programs {
     /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
     fn note_self(&mut self) -> Result<()> {
         let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
-        let walker = Walker { link: link.as_fd().try_clone_to_owned()? };
+        let walker = Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders: None };
         self.set_walk(WALK_SELF);
         walker.walk()?;
         self.set_walk(WALK_READ);
+        // it would record itself
+        anyhow::ensure!(self.own_pid() != 0, "the task iterator did not see this process");
         Ok(())
     }
 
     /// This process's id on the machine.
     pub fn own_pid(&self) -> u32 {
-        self.skel.maps.bss_data.as_deref().map_or(0, |bss| bss.own_tgid)
+        // SAFETY: as in open_window; written by the kernel side.
+        self.skel.maps.bss_data.as_deref().map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.own_tgid) })
     }
 
     /// Whether ids here are not the machine's: this is not its first pid namespace.
     pub fn is_nested(&self) -> bool {
-        self.skel.maps.bss_data.as_deref().is_some_and(|bss| bss.own_level > 0)
+        let bss = self.skel.maps.bss_data.as_deref();
+        // SAFETY: as in own_pid.
+        bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.own_level) } > 0)
     }
 
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.
@@ -340,7 +353,8 @@ impl Programs {
     /// Something that walks tasks on its own, from any thread.
     pub fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
-        Ok(Walker { link: link.as_fd().try_clone_to_owned()? })
+        let outsiders = self.outsiders.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
+        Ok(Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders })
     }
 
     /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
@@ -393,27 +407,46 @@ impl Programs {
     }
 }
 
-/// Walks all tasks of the machine.
+/// Walks all tasks of this pid namespace, and what is known of those outside.
 #[derive(Debug)]
 pub struct Walker {
-    link: OwnedFd,
+    tasks: OwnedFd,
+    outsiders: Option<OwnedFd>,
 }
 
 impl Walker {
-    /// One record per task.
+    /// One record per task of this pid namespace.
     pub fn walk(&self) -> Result<Vec<Snap>> {
-        use std::io::Read;
-        // SAFETY: the descriptor is an iterator link, which is what Iter expects to be given one of; it is owned by self.
-        let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(self.link.as_raw_fd()) };
-        if fd < 0 {
-            bail!("cannot walk the tasks: {}", std::io::Error::from_raw_os_error(-fd));
-        }
-        // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
-        let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).context("cannot walk the tasks")?;
-        Ok(wire::snaps(&bytes).0)
+        read_iterator(&self.tasks)
     }
+
+    /// The same, and one of every call that a recorded task outside is in.
+    pub fn open_calls(&self) -> Result<Vec<Snap>> {
+        let mut snaps = self.walk()?;
+        if let Some(outsiders) = &self.outsiders {
+            snaps.extend(read_iterator(outsiders)?);
+        }
+        Ok(snaps)
+    }
+}
+
+fn read_iterator(link: &OwnedFd) -> Result<Vec<Snap>> {
+    use std::io::Read;
+    // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
+    let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
+    if fd < 0 {
+        bail!("cannot walk the tasks: {}", std::io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
+    let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).context("cannot walk the tasks")?;
+    Ok(wire::snaps(&bytes).0)
+}
+
+/// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.
+fn watches_outside(config: &Config) -> bool {
+    !config.marks_tasks() && !rights::in_first_pid_namespace()
 }
 
 fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool, rings: u32) -> Result<()> {
@@ -425,6 +458,11 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
         if let Some(tasks) = config.forced.task_states {
             open.maps.task_states_by_tid.set_max_entries(tasks)?;
         }
+    }
+    open.progs.walk_outsiders.set_autoattach(false);
+    if !watches_outside(config) {
+        open.progs.walk_outsiders.set_autoload(false);
+        open.maps.outsiders.set_max_entries(1)?;
     }
     if config.cgroup.is_none() {
         open.maps.target_cgroup.set_autocreate(false)?;
@@ -458,6 +496,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.has_lock = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
+    options.watch_outside = watches_outside(config);
     options.string_limit = config.string_limit;
     options.ring_mask = rings - 1;
     let bulk = u64::from(bulk_ring(config, rings));
@@ -534,7 +573,7 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
     }
-    if let Some(how) = crate::rights::how_to_get() {
+    if let Some(how) = rights::how_to_get() {
         return anyhow::anyhow!(how);
     }
     if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {

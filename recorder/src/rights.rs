@@ -56,6 +56,12 @@ fn in_user_namespace() -> bool {
     !whole && !map.is_empty()
 }
 
+/// Whether this is known to be the machine's first pid namespace.
+pub fn in_first_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO, include/linux/proc_ns.h
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
 /// Whether /proc speaks of the ids that this process knows. One of another pid namespace (unshare --pid without --mount-proc) has
 /// others: what it says of a number is about somebody else.
 ///
@@ -91,6 +97,12 @@ pub fn notes(config: &Config) -> Vec<String> {
     let deleted = [Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN];
     if !config.stacks.on.is_empty() && !deleted.into_iter().any(has) {
         notes.push("without CAP_CHECKPOINT_RESTORE: stacks through files that were deleted or replaced while in use end there, and have no names".into());
+    }
+    if !in_first_pid_namespace() {
+        notes.push("in this pid namespace processes have other ids than on the machine: pid and tid in the tape are the machine's, ns_pid and ns_tid those that the process itself sees".into());
+        if !config.marks_tasks() {
+            notes.push("of processes outside this pid namespace only what they do from now on is known: not their executables, what they have open, nor that they are there while they do nothing".into());
+        }
     }
     if addresses_hidden() {
         notes.push(

@@ -207,7 +207,7 @@ impl Stage {
         let enough = in_chunk >= CHUNK_BYTES.max(CHUNK_CHECKPOINTS * self.checkpoint_bytes);
         if enough || (in_chunk > 0 && watermark.saturating_sub(self.chunk_ts) >= CHUNK_NS) {
             // a walk that fails leaves the calls in flight out of one checkpoint, nothing else
-            let snaps = self.walker.walk().unwrap_or_default();
+            let snaps = self.walker.open_calls().unwrap_or_default();
             self.encoder.new_chunk(watermark, &snaps);
             self.chunk_ts = watermark;
             self.chunk_from = written;

@@ -530,6 +530,21 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_another_namespace_are_known_only_when_told() {
+        let mut tasks = Tasks::new(true);
+        let main = tasks.learn(&WireTask { here_pid: 3, ..wire(7, 7, 1, "main") });
+        let thread = tasks.find_or_add(&wire(8, 7, 10, "").id);
+        let stranger = tasks.find_or_add(&wire(3, 3, 10, "").id);
+        assert_eq!([main, thread, stranger].map(|id| tasks.get(id).here), [3, 3, 0]);
+        // of the dead the kernel has no ids any more
+        tasks.learn(&wire(7, 7, 1, "main"));
+        assert_eq!(tasks.get(main).here, 3);
+        let mut first = Tasks::new(false);
+        let main = first.find_or_add(&wire(7, 7, 1, "").id);
+        assert_eq!(first.get(main).here, 7);
+    }
+
+    #[test]
     fn threads_share_files_and_processes_copy_them() {
         let mut tasks = Tasks::default();
         let main = tasks.learn(&wire(7, 7, 1, "main"));

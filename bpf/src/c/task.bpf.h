@@ -268,6 +268,27 @@ static __always_inline void init_state(struct task_state *st, struct task_struct
 	st->matched = st->rec.id.pid == own_tgid ? NOT_MATCHED : MATCHED;
 }
 
+static __always_inline void forget_outsider(u32 tid)
+{
+	if (watch_outside)
+		bpf_map_delete_elem(&outsiders, &tid);
+}
+
+/* A task gets a state: kept in mind if no walk will show it. */
+static __always_inline void note_outsider(struct task_state *st, struct task_struct *task)
+{
+	struct outsider o = {};
+	u32 tid = st->rec.id.tid;
+
+	if (!watch_outside || process_here(task))
+		return;
+	/* read rather than assigned: a pointer may not be stored as such (5.10) */
+	bpf_probe_read_kernel(&o.task, sizeof(o.task), &task);
+	bpf_probe_read_kernel(&o.state, sizeof(o.state), &st);
+	if (bpf_map_update_elem(&outsiders, &tid, &o, BPF_ANY))
+		count_drop(DROP_NO_TASK);
+}
+
 /* Whether the user asked for calls of the current task. */
 static __always_inline bool is_selected(struct task_state *st)
 {
@@ -292,8 +313,10 @@ static __always_inline struct task_state *recorded_current(void)
 	if (!st->matched) {
 		task = current_task();
 		init_state(st, task);
-		if (st->matched != NOT_MATCHED)
+		if (st->matched != NOT_MATCHED) {
 			send_task(task, TASK_SEEN);
+			note_outsider(st, task);
+		}
 	}
 	if (st->matched == NOT_MATCHED) {
 		count_drop(DROP_OWN);

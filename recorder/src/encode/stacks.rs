@@ -589,12 +589,12 @@ mod tests {
         }
         let mut seen = Vec::new();
         for message in told.try_iter() {
-            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit { pid, .. } }) = message else {
+            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit { here, .. } }) = message else {
                 panic!("{message:?}")
             };
             assert_eq!(mapping.kind, MappingKind::Jit);
             assert_ne!(mapping.upid, 0);
-            seen.push((u32::MAX - pid, offset));
+            seen.push((u32::MAX - here, offset));
         }
         seen.sort_unstable();
         assert_eq!(seen, [(7, 0x1000), (7, 0x2000), (7, 0x3000), (8, 0x1000)]);
