@@ -16,7 +16,7 @@ mkdir -p "$cache"
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
-tapes='dd sh mix dwarf fp'
+tapes='dd sh mix dwarf fp ns nsall'
 
 kernel_of() { # release -> prints the path of its vmlinuz, fetching it if needed
   local release=$1 series pkg dir=$cache/$1
@@ -77,7 +77,7 @@ make_initramfs() { # -> path
   cp "$record" "$root/bin/record"
   strip "$root/bin/record"
   make_chain "$root/bin"
-  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir; do ln -s busybox "$root/bin/$tool"; done
+  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir unshare; do ln -s busybox "$root/bin/$tool"; done
   echo 'root:x:0:0::/:/bin/sh' >"$root/etc/passwd"
   cat >"$root/init" <<INIT
 #!/bin/sh
@@ -96,6 +96,10 @@ sleep 1000 | cat >/dev/null &
 record -a -o /tmp/mix.tape -- sh -c 'sleep 100 & sleep 0.2; kill -TERM \$!; wait; sh -c "exit 3"; dd if=/mnt/direct of=/dev/null bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios oflag=direct conv=notrunc; dd if=/dev/zero of=/mnt/buffered bs=4096 count=7; sync'; echo SYSTAPE-STATUS \$?
 record --call-graph dwarf --kernel-stacks -F 99 -o /tmp/dwarf.tape -- chain; echo SYSTAPE-STATUS \$?
 record -g --kernel-stacks -F 99 -o /tmp/fp.tape -- chain-fp; echo SYSTAPE-STATUS \$?
+# in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
+unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
+(until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
+unshare -p -f --mount-proc record -a -o /tmp/nsall.tape -- sh -c 'sleep 4; chain'; echo SYSTAPE-STATUS \$?
 for tape in $tapes; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
 poweroff -f
 INIT
@@ -127,7 +131,7 @@ for release in $releases; do
     sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
   done
   if [ -n "${KEEP:-}" ]; then for tape in $tapes; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
-  check "status of the commands" "0 7 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "status of the commands" "0 7 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
   check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -168,6 +172,16 @@ for release in $releases; do
     check "stacks: $tape: samples in the loop" "yes" "$(most_samples $tape hot_loop)"
     check "stacks: $tape: every event has its own" "1" "$("$analyze" info "$out/$tape.tape" --format json 2>/dev/null |
       grep -c '"complete":true' || true)"
+  done
+  check "container: stacks" "$chains" "$(stacks_of ns 'getppid leaf_work middle_work outer_work main' '"stack_status":"complete"')"
+  check "container: calls, from inside" "$chains" "$("$analyze" "$out/nsall.tape" --comm=chain -e getppid --format json 2>/dev/null | grep -c '"getppid"')"
+  check "container: asleep outside" "1" "$("$analyze" "$out/nsall.tape" --comm=sleep --format json 2>/dev/null | grep nanosleep |
+    grep -c '"incomplete":"in-flight"')"
+  # the command before its execve is all there is of that name
+  check "container: not itself" "$("$analyze" "$out/mix.tape" --comm=record --format json 2>/dev/null | grep -c '"dur_ns"')" "$("$analyze" "$out/nsall.tape" --comm=record --format json 2>/dev/null |
+    grep -c '"dur_ns"')"
+  for tape in ns nsall; do
+    check "container: $tape: check" "0" "$("$analyze" check "$out/$tape.tape" >/dev/null 2>&1; echo $?)"
   done
   if [ "$failed" != 0 ]; then grep -v '^[A-Za-z0-9+/=]\{60,\}$' "$out/log" | tail -40; echo "console and tapes are in $out"; else rm -rf "$out"; fi
 done

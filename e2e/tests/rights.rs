@@ -289,15 +289,16 @@ fn hidden_addresses_and_paranoid_kernels() {
 }
 
 #[test]
-fn namespaces_that_are_not_the_machines() {
+fn namespaces_without_rights_or_without_proc() {
     let Some(lab) = Lab::with_bpf() else { return };
     let record = lab.record_command("t.tape", &[], &["touch", "ran"]);
     let inside =
         |options: &[&str]| run(lab.command("unshare").args(options).arg(record.get_program()).args(record.get_args()));
     if run(lab.command("unshare").args(["-Ur", "true"])).code() == 0 {
         inside(&["-Ur"]).says(125, &["user namespace"]);
+        inside(&["-Ur", "--pid", "--fork", "--mount-proc"]).says(125, &["user namespace"]);
     }
-    // ids of processes are others there than the kernel side sees
-    inside(&["--pid", "--fork", "--mount-proc"]).says(125, &["process ids of its own", "--pid=host"]);
+    // another namespace's /proc speaks of other processes
+    inside(&["--pid", "--fork"]).says(125, &["/proc is not of this pid namespace", "--mount-proc"]);
     assert!(!lab.path("ran").exists() && !lab.path("t.tape").exists());
 }

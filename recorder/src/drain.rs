@@ -15,7 +15,7 @@ use systape_bpf::wire::Snap;
 
 use crate::clock;
 use crate::forced::Poisoned;
-use crate::load::{DropDelta, Programs};
+use crate::load::{DropDelta, LostState, Programs};
 use crate::order::Batch;
 use crate::skips::Skipped;
 use crate::stacks::feed::{Feed, Raw};
@@ -41,7 +41,7 @@ pub enum Drained {
         /// What was lost since the last pass.
         drops: Vec<DropDelta>,
         /// Processes that lost a state record.
-        lost_state: Vec<(u32, u64)>,
+        lost_state: Vec<LostState>,
         /// Runs of programs that the kernel skipped.
         skipped: Vec<Skipped>,
     },
@@ -175,7 +175,7 @@ pub fn run(
     }
     programs.close_window();
     let ts = clock::monotonic();
-    let snaps = walker.walk().unwrap_or_default();
+    let snaps = walker.open_calls().unwrap_or_default();
     // Programs that had passed the window check when it closed need a moment to send.
     for _ in 0..3 {
         if pass(&mut programs, SLACK_NS)?.is_none() {

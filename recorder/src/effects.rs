@@ -178,7 +178,10 @@ pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_
             tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[1] == FIOCLEX);
         }
         Effect::Unshare if r.args[0] & CLONE_FILES != 0 => tasks.unshare_files(task),
-        Effect::Chdir | Effect::Fchdir => tasks.set_cwd(task, r.name0.map(Name::new)),
+        Effect::Chdir | Effect::Fchdir => {
+            let known = r.name0.filter(|_| !tasks.files(task).is_blind(r.end));
+            tasks.set_cwd(task, known.map(Name::new));
+        }
         _ => {}
     }
 }

@@ -52,6 +52,8 @@ pub struct FdTable {
     complete: bool,
     /// io_uring may close fds unseen: nothing is known from here on.
     opaque_since: Option<u64>,
+    /// Until then changes were missed, it is not known which: what is seen of that time may be undone by what was not.
+    blind_until: u64,
 }
 
 impl FdTable {
@@ -82,6 +84,9 @@ impl FdTable {
 
     /// `fd` stands for `name` from `ts` on.
     pub fn set(&mut self, ts: u64, fd: i32, name: Rc<Name>, cloexec: bool) {
+        if self.is_blind(ts) {
+            return self.close(ts, fd);
+        }
         let Some(spans) = self.spans_mut(fd) else { return };
         if let Some(last) = spans.last_mut()
             && last.until == OPEN
@@ -109,6 +114,9 @@ impl FdTable {
 
     /// A close at `ts` did not happen after all: its call failed.
     pub fn undo_close(&mut self, ts: u64, fd: i32) {
+        if self.is_blind(ts) {
+            return;
+        }
         if let Some(last) = self.spans_mut(fd).and_then(|s| s.last_mut())
             && last.until == ts
         {
@@ -152,10 +160,16 @@ impl FdTable {
         });
     }
 
-    /// Something was missed at `ts`: nothing that was open then is known any more.
-    pub fn forget(&mut self, ts: u64) {
-        self.for_open(|_, span| span.until = ts.max(span.since));
+    /// Something was missed at `first`, and more may have been until `last`: nothing that is open before that is known any more.
+    pub fn forget(&mut self, first: u64, last: u64) {
+        self.for_open(|_, span| span.until = first.max(span.since));
         self.complete = false;
+        self.blind_until = self.blind_until.max(last);
+    }
+
+    /// Whether changes of `ts` may be followed by ones that were missed.
+    pub fn is_blind(&self, ts: u64) -> bool {
+        ts < self.blind_until
     }
 
     /// From `ts` on fds may be closed unseen.
@@ -179,7 +193,8 @@ impl FdTable {
 
     /// A copy for a forked child, without the past.
     pub fn fork(&self) -> Self {
-        let mut copy = Self { complete: self.complete, opaque_since: self.opaque_since, ..Self::default() };
+        let (complete, opaque_since, blind_until) = (self.complete, self.opaque_since, self.blind_until);
+        let mut copy = Self { complete, opaque_since, blind_until, ..Self::default() };
         for (fd, span) in self.open_spans() {
             if let Some(spans) = copy.spans_mut(fd) {
                 spans.push(span.clone());
@@ -295,7 +310,7 @@ mod tests {
     fn loss_and_io_uring_make_it_unknown() {
         let mut t = FdTable::complete();
         t.set(1, 3, name("/a"), false);
-        t.forget(10);
+        t.forget(10, 10);
         assert_eq!(at(&t, 9, 3).unwrap(), "/a");
         assert_eq!(at(&t, 10, 3), None);
         assert!(!t.is_complete());
@@ -305,6 +320,23 @@ mod tests {
         assert_eq!(at(&t, 30, 3), None);
         t.set(40, 3, name("/c"), false);
         assert_eq!(at(&t, 41, 3), None, "it may be closed again unseen");
+    }
+
+    #[test]
+    fn what_is_seen_between_losses_is_not_believed() {
+        let mut t = FdTable::complete();
+        t.set(1, 3, name("/a"), false);
+        t.close(8, 3);
+        t.forget(10, 20);
+        // its close and the next open may be among what was lost
+        t.set(15, 3, name("/b"), false);
+        assert_eq!(at(&t, 16, 3), None);
+        // what closed it was seen, that it failed may be old news
+        t.undo_close(8, 3);
+        assert_eq!(at(&t, 17, 3), None);
+        t.set(20, 3, name("/c"), false);
+        assert_eq!(at(&t, 21, 3).unwrap(), "/c");
+        assert_eq!(at(&t, 5, 3).unwrap(), "/a");
     }
 
     #[test]

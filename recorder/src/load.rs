@@ -25,7 +25,7 @@ use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
 use crate::skips::Skips;
-use crate::{entries, sampler, stacks};
+use crate::{entries, rights, sampler, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -54,6 +54,7 @@ const WINDOW_DRAINING: u32 = 2;
 const WALK_READ: u32 = 0;
 const WALK_MARK: u32 = 1;
 const WALK_CALLS: u32 = 2;
+const WALK_SELF: u32 = 3;
 
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
@@ -61,6 +62,8 @@ pub struct Programs {
     bulk: Vec<MapHandle>,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
+    /// Of the iterator over tasks outside this pid namespace.
+    outsiders: Option<libbpf_rs::Link>,
     stacks: bool,
     more_skips: u64,
     poisoned: bool,
@@ -119,6 +122,7 @@ impl Programs {
             skel,
             bulk: Vec::new(),
             samplers: Vec::new(),
+            outsiders: None,
             stacks,
             more_skips,
             poisoned: config.forced.poison,
@@ -128,7 +132,13 @@ impl Programs {
         };
         programs.make_rings(rings, bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
+        programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
+        if watches_outside(config) {
+            let outsiders = programs.skel.maps.outsiders.as_fd();
+            let link = programs.skel.progs.walk_outsiders.attach_iter(outsiders);
+            programs.outsiders = Some(link.context("cannot attach the iterator of tasks outside")?);
+        }
         if config.stacks.frequency > 0 {
             programs.samplers =
                 sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
@@ -204,7 +214,32 @@ impl Programs {
         Ok(())
     }
 
-    /// Makes a process or thread a target of [`Self::mark`].
+    /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
+    fn note_self(&mut self) -> Result<()> {
+        let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
+        let walker = Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders: None };
+        self.set_walk(WALK_SELF);
+        walker.walk()?;
+        self.set_walk(WALK_READ);
+        // it would record itself
+        anyhow::ensure!(self.own_pid() != 0, "the task iterator did not see this process");
+        Ok(())
+    }
+
+    /// This process's id on the machine.
+    pub fn own_pid(&self) -> u32 {
+        // SAFETY: as in open_window; written by the kernel side.
+        self.skel.maps.bss_data.as_deref().map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.own_tgid) })
+    }
+
+    /// Whether ids here are not the machine's: this is not its first pid namespace.
+    pub fn is_nested(&self) -> bool {
+        let bss = self.skel.maps.bss_data.as_deref();
+        // SAFETY: as in own_pid.
+        bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.own_level) } > 0)
+    }
+
+    /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.
     pub fn add_target(&self, id: u32, bits: u32) -> Result<()> {
         self.skel.maps.targets.update(&id.to_ne_bytes(), &bits.to_ne_bytes(), MapFlags::ANY).context("targets")
     }
@@ -318,7 +353,8 @@ impl Programs {
     /// Something that walks tasks on its own, from any thread.
     pub fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
-        Ok(Walker { link: link.as_fd().try_clone_to_owned()? })
+        let outsiders = self.outsiders.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
+        Ok(Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders })
     }
 
     /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
@@ -346,13 +382,13 @@ impl Programs {
         Ok(deltas)
     }
 
-    /// Processes that lost a state record, with the time of the first loss; pid 0 = any process.
-    pub fn take_lost_state(&mut self) -> Vec<(u32, u64)> {
+    /// Processes that lost a state record since this was asked last.
+    pub fn take_lost_state(&mut self) -> Vec<LostState> {
         let map = &self.skel.maps.lost_state_pids;
         let mut lost: Vec<(u32, u64)> = Vec::new();
         for key in map.keys().collect::<Vec<_>>() {
             let first = map.lookup(&key, MapFlags::ANY).ok().flatten().and_then(|v| v.first_chunk::<8>().copied());
-            // deleted before the process is looked at again: a loss after this makes a new entry
+            // an entry has the time of the first loss only; a loss after this makes a new one
             map.delete(&key).ok();
             if let (Some(pid), Some(first)) = (key.first_chunk::<4>(), first) {
                 lost.push((u32::from_ne_bytes(*pid), u64::from_ne_bytes(first)));
@@ -367,31 +403,63 @@ impl Programs {
                 lost.push((0, first));
             }
         }
-        lost
+        // all of them lie before this, and so do those that found their process's entry there
+        let last = crate::clock::monotonic();
+        lost.into_iter().map(|(pid, first)| LostState { pid, first, last }).collect()
     }
 }
 
-/// Walks all tasks of the machine.
+/// A process that lost records of changes of its descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostState {
+    /// 0 = any process.
+    pub pid: u32,
+    /// When the first of them was lost.
+    pub first: u64,
+    /// There may have been more until then.
+    pub last: u64,
+}
+
+/// Walks all tasks of this pid namespace, and what is known of those outside.
 #[derive(Debug)]
 pub struct Walker {
-    link: OwnedFd,
+    tasks: OwnedFd,
+    outsiders: Option<OwnedFd>,
 }
 
 impl Walker {
-    /// One record per task.
+    /// One record per task of this pid namespace.
     pub fn walk(&self) -> Result<Vec<Snap>> {
-        use std::io::Read;
-        // SAFETY: the descriptor is an iterator link, which is what Iter expects to be given one of; it is owned by self.
-        let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(self.link.as_raw_fd()) };
-        if fd < 0 {
-            bail!("cannot walk the tasks: {}", std::io::Error::from_raw_os_error(-fd));
-        }
-        // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
-        let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).context("cannot walk the tasks")?;
-        Ok(wire::snaps(&bytes).0)
+        read_iterator(&self.tasks)
     }
+
+    /// The same, and one of every call that a recorded task outside is in.
+    pub fn open_calls(&self) -> Result<Vec<Snap>> {
+        let mut snaps = self.walk()?;
+        if let Some(outsiders) = &self.outsiders {
+            snaps.extend(read_iterator(outsiders)?);
+        }
+        Ok(snaps)
+    }
+}
+
+fn read_iterator(link: &OwnedFd) -> Result<Vec<Snap>> {
+    use std::io::Read;
+    // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
+    let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
+    if fd < 0 {
+        bail!("cannot walk the tasks: {}", std::io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
+    let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).context("cannot walk the tasks")?;
+    Ok(wire::snaps(&bytes).0)
+}
+
+/// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.
+fn watches_outside(config: &Config) -> bool {
+    !config.marks_tasks() && !rights::in_first_pid_namespace()
 }
 
 fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool, rings: u32) -> Result<()> {
@@ -403,6 +471,11 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
         if let Some(tasks) = config.forced.task_states {
             open.maps.task_states_by_tid.set_max_entries(tasks)?;
         }
+    }
+    open.progs.walk_outsiders.set_autoattach(false);
+    if !watches_outside(config) {
+        open.progs.walk_outsiders.set_autoload(false);
+        open.maps.outsiders.set_max_entries(1)?;
     }
     if config.cgroup.is_none() {
         open.maps.target_cgroup.set_autocreate(false)?;
@@ -436,7 +509,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.has_lock = task_storage;
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
-    options.own_tgid = std::process::id();
+    options.watch_outside = watches_outside(config);
     options.string_limit = config.string_limit;
     options.ring_mask = rings - 1;
     let bulk = u64::from(bulk_ring(config, rings));
@@ -513,7 +586,7 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
     }
-    if let Some(how) = crate::rights::how_to_get() {
+    if let Some(how) = rights::how_to_get() {
         return anyhow::anyhow!(how);
     }
     if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {

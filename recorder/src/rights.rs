@@ -56,12 +56,30 @@ fn in_user_namespace() -> bool {
     !whole && !map.is_empty()
 }
 
-/// Whether this process lives in the machine's first pid namespace. In another one its ids are not those the kernel side
-/// sees: it would take other processes for its targets and record itself.
+/// Whether this is known to be the machine's first pid namespace.
 pub fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO, include/linux/proc_ns.h
-    const FIRST: &str = "pid:[4026531836]";
-    fs::read_link("/proc/self/ns/pid").map_or(true, |link| link.as_os_str() == FIRST)
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
+/// Whether /proc speaks of the ids that this process knows. One of another pid namespace (unshare --pid without --mount-proc) has
+/// others: what it says of a number is about somebody else.
+///
+/// # Errors
+/// It does not; says what to do.
+pub fn check_proc() -> Result<()> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    anyhow::ensure!(
+        ids_are_ours(&status),
+        "/proc is not of this pid namespace: mount one that is (unshare --mount-proc, or mount -t proc proc /proc)"
+    );
+    Ok(())
+}
+
+/// NSpid has an id for each namespace from that of /proc to that of the process. Kernels without pid namespaces have no such line.
+fn ids_are_ours(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    !status.is_empty() && ids.is_none_or(|ids| ids.split_whitespace().count() == 1)
 }
 
 /// What is missing in the tape for lack of a capability, one line each.
@@ -79,6 +97,12 @@ pub fn notes(config: &Config) -> Vec<String> {
     let deleted = [Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN];
     if !config.stacks.on.is_empty() && !deleted.into_iter().any(has) {
         notes.push("without CAP_CHECKPOINT_RESTORE: stacks through files that were deleted or replaced while in use end there, and have no names".into());
+    }
+    if !in_first_pid_namespace() {
+        notes.push("in this pid namespace processes have other ids than on the machine: pid and tid in the tape are the machine's, ns_pid and ns_tid those that the process itself sees".into());
+        if !config.marks_tasks() {
+            notes.push("of processes outside this pid namespace only what they do from now on is known: not their executables, what they have open, nor that they are there while they do nothing".into());
+        }
     }
     if addresses_hidden() {
         notes.push(
@@ -142,4 +166,17 @@ fn confine(keep: &CapsHashSet) -> Result<()> {
     caps::clear(None, CapSet::Inheritable).context("cannot give capabilities up")?;
     caps::set(None, CapSet::Effective, keep).context("cannot give capabilities up")?;
     caps::set(None, CapSet::Permitted, keep).context("cannot give capabilities up")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_of_another_pid_namespace_is_told() {
+        assert!(check_proc().is_ok());
+        assert!(ids_are_ours("Pid:\t7\nNSpid:\t7\n") && ids_are_ours("Pid:\t7\n"));
+        // ours, seen from outside; one in which this process is not
+        assert!(!ids_are_ours("Pid:\t700\nNSpid:\t700\t7\n") && !ids_are_ours(""));
+    }
 }

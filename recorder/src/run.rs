@@ -73,11 +73,7 @@ pub fn record(config: &Config) -> Result<u8> {
         }
         found => found.and_then(Result::ok),
     };
-    if !rights::in_first_pid_namespace() {
-        bail!(
-            "this is a container with process ids of its own: run record outside of it (or with the host's pids, docker run --pid=host)"
-        );
-    }
+    rights::check_proc()?;
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let signals = Signals::new().context("cannot catch signals")?;
     limits::return_memory();
@@ -125,6 +121,8 @@ pub fn record(config: &Config) -> Result<u8> {
             comm: config.comm.clone(),
             cgroups: config.cgroup.as_deref().map(|dir| snapshot::cgroups(dir).into_iter().map(|(id, _)| id).collect()),
         },
+        own_pid: programs.own_pid(),
+        nested: programs.is_nested(),
     };
     let redactor = config.redact.map(|level| Redactor::new(level, class));
     let tape = About { id: tape_id(window_open), session: about, redactor };
@@ -229,20 +227,21 @@ fn finish(
 
 /// Reads what is open in the processes to record.
 fn read_start(config: &Config, snaps: Vec<systape_bpf::wire::Snap>) -> Start {
-    let mut pids: Vec<u32> = snaps.iter().filter(|s| s.matched != 0).map(|s| s.task.id.pid).collect();
+    let ids = |s: &systape_bpf::wire::Snap| (s.task.id.pid, s.task.here_pid);
+    let mut pids: Vec<(u32, u32)> = snaps.iter().filter(|s| s.matched != 0).map(ids).collect();
     pids.sort_unstable();
     pids.dedup();
-    let mut processes: Vec<_> = pids.iter().map(|&pid| snapshot::process(pid)).collect();
+    let mut processes: Vec<_> = pids.iter().map(|&(pid, here)| snapshot::process(pid, here)).collect();
     // executables of the others too: they may be somebody's parent
-    let others = snaps.iter().filter(|s| s.kthread == 0 && s.task.id.tid == s.task.id.pid).map(|s| s.task.id.pid);
-    let others: Vec<u32> = others.filter(|pid| pids.binary_search(pid).is_err()).collect();
+    let others = snaps.iter().filter(|s| s.kthread == 0 && s.task.id.tid == s.task.id.pid).map(ids);
+    let others: Vec<(u32, u32)> = others.filter(|ids| pids.binary_search(ids).is_err()).collect();
     if !config.marks_tasks() || others.len() < 4096 {
-        processes.extend(others.into_iter().map(|pid| snapshot::Process {
+        processes.extend(others.into_iter().map(|(pid, here)| snapshot::Process {
             pid,
             from: 0,
             to: 0,
-            exe: snapshot::exe(pid),
-            argv: snapshot::argv(pid),
+            exe: snapshot::exe(here),
+            argv: snapshot::argv(here),
             cwd: None,
             fds: None,
         }));

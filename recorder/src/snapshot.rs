@@ -14,7 +14,7 @@ use crate::tasks::Argv;
 /// One process as /proc showed it.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Its id.
+    /// Its id on the machine.
     pub pid: u32,
     /// When reading began and ended: what changed in between is not known.
     pub from: u64,
@@ -34,26 +34,26 @@ fn link(path: &Path) -> Option<Vec<u8>> {
     fs::read_link(path).ok().map(|p| p.into_os_string().into_vec())
 }
 
-/// Executable of a process; empty when it has none or it is not readable.
-pub fn exe(pid: u32) -> Vec<u8> {
-    link(Path::new(&format!("/proc/{pid}/exe"))).unwrap_or_default()
+/// Executable of a process, by its id in this pid namespace (0: it is not in there); empty when it has none or it is not readable.
+pub fn exe(here: u32) -> Vec<u8> {
+    link(Path::new(&format!("/proc/{here}/exe"))).unwrap_or_default()
 }
 
 /// Arguments of a process, cut where they are long; None when it has none or they are not readable.
-pub fn argv(pid: u32) -> Option<Arc<Argv>> {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+pub fn argv(here: u32) -> Option<Arc<Argv>> {
+    let bytes = fs::read(format!("/proc/{here}/cmdline")).ok()?;
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     (!bytes.is_empty()).then(|| Argv::cut(bytes, bytes.len() as u64))
 }
 
-/// Reads one process.
-pub fn process(pid: u32) -> Process {
-    let dir = format!("/proc/{pid}");
+/// Reads one process: `pid` on the machine, `here` in this pid namespace. There is no /proc/0: of a process that is not in there nothing is known.
+pub fn process(pid: u32, here: u32) -> Process {
+    let dir = format!("/proc/{here}");
     let from = clock::monotonic();
     let cwd = link(Path::new(&format!("{dir}/cwd")));
-    let exe = exe(pid);
+    let exe = exe(here);
     let fds = open_files(&dir);
-    Process { pid, from, to: clock::monotonic(), exe, argv: argv(pid), cwd, fds }
+    Process { pid, from, to: clock::monotonic(), exe, argv: argv(here), cwd, fds }
 }
 
 fn open_files(dir: &str) -> Option<Vec<(i32, Vec<u8>, bool)>> {
@@ -105,11 +105,15 @@ mod tests {
     fn this_process_is_readable() {
         let file = fs::File::open("/etc/passwd").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let me = process(std::process::id());
+        let me = process(7, std::process::id());
         let found = me.fds.unwrap();
         let (_, name, cloexec) = found.iter().find(|(n, ..)| *n == fd).unwrap();
         assert_eq!((name.as_slice(), *cloexec), (b"/etc/passwd".as_slice(), true));
         assert!(!me.exe.is_empty() && me.from <= me.to);
-        assert!(process(u32::MAX).fds.is_none());
+        assert_eq!(me.pid, 7);
+        for nobody in [0, u32::MAX] {
+            let none = process(std::process::id(), nobody);
+            assert!(none.fds.is_none() && none.argv.is_none() && none.cwd.is_none() && none.exe.is_empty());
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::drain::{Checked, Drained};
 use crate::encode::{Encoder, Piece, Settings, Start, Totals};
 use crate::ledger::Window;
-use crate::load::{DropDelta, Walker};
+use crate::load::{DropDelta, LostState, Walker};
 use crate::pipeline::Progress;
 use crate::skips::Skipped;
 use crate::stacks::feed;
@@ -207,7 +207,7 @@ impl Stage {
         let enough = in_chunk >= CHUNK_BYTES.max(CHUNK_CHECKPOINTS * self.checkpoint_bytes);
         if enough || (in_chunk > 0 && watermark.saturating_sub(self.chunk_ts) >= CHUNK_NS) {
             // a walk that fails leaves the calls in flight out of one checkpoint, nothing else
-            let snaps = self.walker.walk().unwrap_or_default();
+            let snaps = self.walker.open_calls().unwrap_or_default();
             self.encoder.new_chunk(watermark, &snaps);
             self.chunk_ts = watermark;
             self.chunk_from = written;
@@ -229,7 +229,7 @@ impl Stage {
         }
     }
 
-    fn losses(&mut self, drops: &[DropDelta], lost_state: &[(u32, u64)], skipped: &[Skipped]) {
+    fn losses(&mut self, drops: &[DropDelta], lost_state: &[LostState], skipped: &[Skipped]) {
         for delta in drops {
             let count = delta.count;
             let Some((cause, family)) = meaning(delta.cause) else {
@@ -245,8 +245,8 @@ impl Stage {
             let (cpu, count) = (delta.cpu, count.count);
             self.encoder.gap(Gap { cause, family, cpu, count, first, last, pid: 0, ledger });
         }
-        for &(pid, first) in lost_state {
-            self.encoder.lost_state(pid, first);
+        for &LostState { pid, first, last } in lost_state {
+            self.encoder.lost_state(pid, first, last);
         }
         for s in skipped {
             self.lost(s.family, s.count);

@@ -65,6 +65,8 @@ impl Argv {
 pub struct Entry {
     /// As the tape has it.
     pub task: Task,
+    /// Its process's id in the recorder's pid namespace, as /proc has it; 0 = it is not in there, or not known.
+    pub here: u32,
     /// Its number in the segment being built: (segment, index).
     pub interned: (u32, u32),
     /// Its table of files.
@@ -104,9 +106,16 @@ pub struct Tasks {
     execs: VecDeque<(u64, (u32, u64))>,
     next_utid: u32,
     next_upid: u32,
+    /// Ids in the recorder's pid namespace are not the machine's.
+    nested: bool,
 }
 
 impl Tasks {
+    /// `nested`: the recorder is in another pid namespace than the machine's first.
+    pub fn new(nested: bool) -> Self {
+        Self { nested, ..Self::default() }
+    }
+
     /// The task of a record, if it is known.
     pub fn find(&mut self, id: &Ident) -> Option<TaskId> {
         let key = (id.tid, id.start);
@@ -150,6 +159,9 @@ impl Tasks {
             ppid: wire.ppid,
             ..entry.task.clone()
         };
+        if wire.here_pid != 0 {
+            entry.here = wire.here_pid;
+        }
         entry.interned = (u32::MAX, 0);
         entry.stranger = false;
         id
@@ -429,9 +441,11 @@ impl Tasks {
         let cwd = leader.and_then(|l| self.get(l).cwd.clone());
         let exe = leader.map(|l| self.get(l).task.exe.clone()).unwrap_or_default();
         let argv = leader.and_then(|l| self.get(l).argv.clone());
+        let here = if self.nested { leader.map_or(0, |l| self.get(l).here) } else { task.pid };
         task.exe = exe;
         let entry = Entry {
             task,
+            here,
             interned: (u32::MAX, 0),
             files,
             cwd,
@@ -513,6 +527,21 @@ mod tests {
         assert_ne!(tasks.get(a).task.upid, tasks.get(b).task.upid);
         assert_eq!(tasks.find(&wire(7, 7, 100, "").id), Some(a));
         assert_eq!(tasks.get(a).task.comm, b"a");
+    }
+
+    #[test]
+    fn ids_of_another_namespace_are_known_only_when_told() {
+        let mut tasks = Tasks::new(true);
+        let main = tasks.learn(&WireTask { here_pid: 3, ..wire(7, 7, 1, "main") });
+        let thread = tasks.find_or_add(&wire(8, 7, 10, "").id);
+        let stranger = tasks.find_or_add(&wire(3, 3, 10, "").id);
+        assert_eq!([main, thread, stranger].map(|id| tasks.get(id).here), [3, 3, 0]);
+        // of the dead the kernel has no ids any more
+        tasks.learn(&wire(7, 7, 1, "main"));
+        assert_eq!(tasks.get(main).here, 3);
+        let mut first = Tasks::new(false);
+        let main = first.find_or_add(&wire(7, 7, 1, "").id);
+        assert_eq!(first.get(main).here, 7);
     }
 
     #[test]

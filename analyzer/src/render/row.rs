@@ -92,9 +92,14 @@ pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64
     }
     let tid = u32::try_from(ret).ok()?;
     let own = segment.task(row);
-    if own.tid == tid {
+    // the number is one of the caller's pid namespace: of another than the machine's only the caller's own is known
+    let nested = own.ns_tid != 0 && own.ns_tid != own.tid;
+    if tid == if nested { own.ns_tid } else { own.tid } {
         // gettid and its like: the name the caller had then
         return Some(&own.comm);
+    }
+    if nested {
+        return None;
     }
     segment.comm_of(tid, call.makes_task)
 }

@@ -77,7 +77,7 @@ static __always_inline bool send_state(void *rec, u64 len, u32 pid)
 	count_drop(DROP_STATE);
 	now = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&lost_state_pids, &pid, &now, BPF_NOEXIST) && !bpf_map_lookup_elem(&lost_state_pids, &pid))
-		lost_state_unknown = now;
+		lost_state_unknown = lost_state_unknown ?: now;
 	return true;
 }
 

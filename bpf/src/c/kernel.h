@@ -417,6 +417,13 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+struct bpf_iter__bpf_map_elem {
+	struct bpf_iter_meta *meta;
+	void *map;
+	void *key;
+	void *value;
+};
+
 #pragma clang attribute pop
 
 #endif

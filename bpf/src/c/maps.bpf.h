@@ -27,7 +27,7 @@ const volatile char target_comm[COMM_LEN] = {};
 const volatile bool filter_cgroup = false;
 const volatile bool filter_cpu = false;
 const volatile bool inherit = true;
-const volatile u32 own_tgid = 0;
+const volatile bool watch_outside = false; /* in a pid namespace, and tasks outside of it may be recorded */
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 
@@ -55,6 +55,14 @@ const volatile u64 bulk_ring_bytes = 0;
 const volatile u64 bulk_share = 0;
 const volatile u64 state_ring_bytes = 0;
 const volatile u64 state_share = 0;
+
+/*
+ * The recorder: its id on the machine, its pid namespace and how deep that lies
+ * (0 = the machine's first). Only the kernel knows; walk_tasks notes it (WALK_SELF).
+ */
+u32 own_tgid = 0;
+u32 own_level = 0;
+u64 own_namespace = 0;
 
 #define WINDOW_CLOSED 0
 #define WINDOW_OPEN 1
@@ -279,8 +287,25 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } lost_state_pids SEC(".maps");
-u64 lost_state_unknown = 0; /* time of a loss that did not fit there */
+u64 lost_state_unknown = 0; /* time of the first loss that did not fit there */
 
+/*
+ * Recorded tasks outside the recorder's pid namespace, by tid: a walk shows
+ * nothing of them. Where they and their states lie; read as what may be gone.
+ */
+struct outsider {
+	u64 task;
+	u64 state;
+};
+#define MAX_OUTSIDERS 65536
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_OUTSIDERS);
+	__type(key, u32);
+	__type(value, struct outsider);
+} outsiders SEC(".maps");
+
+/* By the id that the recorder's pid namespace has for it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);

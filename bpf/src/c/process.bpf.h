@@ -48,6 +48,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 			init_state(cst, child);
 			cst->matched = st->matched;
 			cst->fresh = 1;
+			note_outsider(cst, child);
 		} else {
 			count_drop(DROP_NO_TASK);
 		}
@@ -109,6 +110,10 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	send_process(s, sizeof(struct wire_exec) + ((off + len) & SLOT_DATA_MASK));
 	slot_put(index);
 	fill_ident(&st->rec.id, task);
+	if (st->rec.id.tid != old_pid) {
+		forget_outsider(old_pid);
+		note_outsider(st, task);
+	}
 	return 0;
 }
 
@@ -150,6 +155,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	e.group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	send_process(&e, sizeof(e));
 out:
+	forget_outsider(bpf_get_current_pid_tgid());
 	if (!has_task_storage) {
 		u32 tid = (u32)bpf_get_current_pid_tgid();
 

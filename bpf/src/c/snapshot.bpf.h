@@ -12,10 +12,13 @@
  * WALK_MARK, before the window opens: makes the states of tasks to record.
  * WALK_CALLS, after it: sees who is in a call that began before.
  * WALK_READ: changes nothing.
+ * WALK_SELF, before everything: who the recorder is.
+ * The kernel shows the tasks of the pid namespace of whoever walks.
  */
 #define WALK_READ 0
 #define WALK_MARK 1
 #define WALK_CALLS 2
+#define WALK_SELF 3
 u32 walk_mode = WALK_READ;
 
 /* Letters of ps(1), fs/proc/array.c */
@@ -48,12 +51,12 @@ static __always_inline u8 state_letter(u32 state)
 
 static __always_inline u8 mark(struct task_struct *task, const struct wire_snap *snap)
 {
-	u32 pid = snap->task.id.pid, tid = snap->task.id.tid;
+	u32 pid = snap->task.here_pid, tid = snap->task.here_tid;
 	struct task_state *st;
 	u32 *by_pid, *by_tid;
 	bool armed = false, state_only = false;
 
-	if (snap->kthread || pid == own_tgid)
+	if (snap->kthread || snap->task.id.pid == own_tgid)
 		return SNAP_NO;
 	if (target_marked) {
 		by_pid = bpf_map_lookup_elem(&targets, &pid);
@@ -92,6 +95,40 @@ static __always_inline u8 call_match(const struct task_state *st)
 	return st->began_before ? SNAP_ASK : SNAP_NO;
 }
 
+static __always_inline u32 run_state(struct task_struct *task)
+{
+	return (u32)BPF_CORE_READ(task, exit_state) ?: task_run_state(task);
+}
+
+static __always_inline bool sleeps(struct task_struct *task)
+{
+	return !BPF_CORE_READ(task, exit_state) && run_state(task) != TASK_RUNNING;
+}
+
+/* All but the call. */
+static __always_inline void fill_snap(struct wire_snap *snap, struct task_struct *task)
+{
+	fill_task(&snap->task, task, WIRE_TASK, TASK_SEEN);
+	snap->state = state_letter(run_state(task));
+	snap->kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+	snap->on_cpu = BPF_CORE_READ(task, on_cpu);
+	snap->cpu = task_cpu(task);
+	snap->last_run = last_run(task);
+	snap->nr = SNAP_NO_CALL;
+}
+
+static __always_inline void note_self(void)
+{
+	struct task_struct *self = current_task();
+	struct pid *pid = BPF_CORE_READ(self, thread_pid);
+	struct upid up = {};
+
+	own_tgid = BPF_CORE_READ(self, tgid);
+	own_level = BPF_CORE_READ(pid, level);
+	bpf_core_read(&up, sizeof(up), &pid->numbers[own_level]);
+	own_namespace = (u64)up.ns;
+}
+
 SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *ctx)
 {
@@ -99,26 +136,21 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	struct wire_snap snap = {};
 	struct task_state *st;
 	struct pt_regs regs;
-	u32 state, dead;
 
 	if (!task)
 		return 0;
-	fill_task(&snap.task, task, WIRE_TASK, TASK_SEEN);
-	dead = BPF_CORE_READ(task, exit_state);
-	state = dead ?: task_run_state(task);
-	snap.state = state_letter(state);
-	snap.kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
-	snap.on_cpu = BPF_CORE_READ(task, on_cpu);
-	snap.cpu = task_cpu(task);
-	snap.last_run = last_run(task);
-	snap.nr = SNAP_NO_CALL;
+	if (walk_mode == WALK_SELF) {
+		note_self();
+		return 0;
+	}
+	fill_snap(&snap, task);
 	st = state_of(task, false);
 	if (st && st->in_call) {
 		snap.call_start = st->rec.start;
 		snap.nr = st->rec.nr;
 		snap.abi = st->rec.abi;
 		__builtin_memcpy(snap.args, st->rec.args, sizeof(snap.args));
-	} else if (!snap.kthread && !dead && state != TASK_RUNNING) {
+	} else if (!snap.kthread && sleeps(task)) {
 		read_regs(&regs, task);
 		/* -1: it went to sleep in an exception, not in a call */
 		if ((long)regs.orig_ax >= 0) {
@@ -131,6 +163,38 @@ int walk_tasks(struct bpf_iter__task *ctx)
 		snap.matched = mark(task, &snap);
 	else
 		snap.matched = call_match(st);
+	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
+	return 0;
+}
+
+/* Calls in progress of tasks that walk_tasks cannot see. Either may be gone: then the ids do not agree. */
+SEC("iter/bpf_map_elem")
+int walk_outsiders(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct outsider *o = ctx->value;
+	struct wire_syscall rec = {};
+	struct wire_snap snap = {};
+	struct task_struct *task;
+	struct task_state *st;
+	u8 matched = 0, in_call = 0;
+
+	if (!ctx->key || !o)
+		return 0;
+	task = (void *)o->task;
+	st = (void *)o->state;
+	bpf_probe_read_kernel(&matched, sizeof(matched), &st->matched);
+	bpf_probe_read_kernel(&in_call, sizeof(in_call), &st->in_call);
+	bpf_probe_read_kernel(&rec, WIRE_PLAIN_SYSCALL, &st->rec);
+	if (matched != MATCHED || !in_call || rec.hdr.flags & WIRE_UNSELECTED)
+		return 0;
+	fill_snap(&snap, task);
+	if (snap.task.id.tid != rec.id.tid || snap.task.id.start != rec.id.start)
+		return 0;
+	snap.call_start = rec.start;
+	snap.nr = rec.nr;
+	snap.abi = rec.abi;
+	__builtin_memcpy(snap.args, rec.args, sizeof(snap.args));
+	snap.matched = SNAP_YES;
 	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
 	return 0;
 }

@@ -143,6 +143,7 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 	s->rec.key = key;
 	s->rec.of = of;
 	fill_who(&s->rec.who, task);
+	s->rec.here_pid = process_here(task);
 	if (stacks_kernel >> of & 1) {
 		n = bpf_get_stack(ctx, s->data, STACK_KERNEL_BYTES, 0);
 		if (n > 0)

@@ -81,6 +81,33 @@ static __always_inline void fill_ident(struct wire_ident *id, struct task_struct
 	id->leader_start = BPF_CORE_READ(task, group_leader, start_time);
 }
 
+/* The id that the recorder's pid namespace has for a task; 0 = none. */
+static __always_inline u32 number_here(struct pid *pid)
+{
+	struct upid up = {};
+	u32 level = own_level;
+
+	if (!pid || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	bpf_core_read(&up, sizeof(up), &pid->numbers[level]);
+	return (u64)up.ns == own_namespace ? up.nr : 0;
+}
+
+/* Of a task's process. In the first namespace everybody has the machine's id, the dead too. */
+static __always_inline u32 process_here(struct task_struct *task)
+{
+	if (!own_level)
+		return BPF_CORE_READ(task, tgid);
+	return number_here(BPF_CORE_READ(task, group_leader, thread_pid));
+}
+
+static __always_inline u32 thread_here(struct task_struct *task)
+{
+	if (!own_level)
+		return BPF_CORE_READ(task, pid);
+	return number_here(BPF_CORE_READ(task, thread_pid));
+}
+
 static __always_inline void fill_task(struct wire_task *t, struct task_struct *task, u16 kind, u16 flags)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -96,6 +123,8 @@ static __always_inline void fill_task(struct wire_task *t, struct task_struct *t
 	t->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	t->uid = BPF_CORE_READ(task, real_cred, uid.val);
 	BPF_CORE_READ_STR_INTO(&t->comm, task, comm);
+	t->here_tid = thread_here(task);
+	t->here_pid = process_here(task);
 	t->ns_tid = 0;
 	t->ns_pid = 0;
 	if (pid) {
@@ -248,6 +277,27 @@ static __always_inline void init_state(struct task_state *st, struct task_struct
 	st->matched = st->rec.id.pid == own_tgid ? NOT_MATCHED : MATCHED;
 }
 
+static __always_inline void forget_outsider(u32 tid)
+{
+	if (watch_outside)
+		bpf_map_delete_elem(&outsiders, &tid);
+}
+
+/* A task gets a state: kept in mind if no walk will show it. */
+static __always_inline void note_outsider(struct task_state *st, struct task_struct *task)
+{
+	struct outsider o = {};
+	u32 tid = st->rec.id.tid;
+
+	if (!watch_outside || process_here(task))
+		return;
+	/* read rather than assigned: a pointer may not be stored as such (5.10) */
+	bpf_probe_read_kernel(&o.task, sizeof(o.task), &task);
+	bpf_probe_read_kernel(&o.state, sizeof(o.state), &st);
+	if (bpf_map_update_elem(&outsiders, &tid, &o, BPF_ANY))
+		count_drop(DROP_NO_TASK);
+}
+
 /* Whether the user asked for calls of the current task. */
 static __always_inline bool is_selected(struct task_state *st)
 {
@@ -269,8 +319,10 @@ static __always_inline struct task_state *recorded_current(struct task_struct *c
 	}
 	if (!st->matched) {
 		init_state(st, current);
-		if (st->matched != NOT_MATCHED)
+		if (st->matched != NOT_MATCHED) {
 			send_task(current, TASK_SEEN);
+			note_outsider(st, current);
+		}
 	}
 	if (st->matched == NOT_MATCHED) {
 		count_drop(DROP_OWN);

@@ -133,8 +133,10 @@ struct wire_task {
 	u64 cgroup_id;
 	u32 ppid;
 	u32 uid;
-	u32 ns_tid;
+	u32 ns_tid; /* in its own pid namespace */
 	u32 ns_pid;
+	u32 here_tid; /* in the recorder's, as /proc has it; 0 = it is not in there */
+	u32 here_pid;
 	char comm[COMM_LEN];
 };
 
@@ -155,7 +157,7 @@ struct wire_exec {
 	u32 argv_full;
 	u8 argv_status;
 	u8 interpreted; /* a script: argv is the interpreter's, not what exec was given */
-	u8 pad[50]; /* as long as wire_syscall: both share a scratch slot, data follows */
+	u8 pad[42]; /* as long as wire_syscall: both share a scratch slot, data follows */
 };
 _Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
 
@@ -343,7 +345,8 @@ struct wire_stack {
 	u32 user_bytes;
 	u8 of;
 	u8 user;
-	u8 pad[6];
+	u8 pad[2];
+	u32 here_pid; /* as perf's side-band and /proc have it; 0 = it is not in the recorder's pid namespace */
 	/* data follows: addresses in the kernel, then the user's part */
 };
 #define STACK_KERNEL_MASK 0x3ff

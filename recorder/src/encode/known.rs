@@ -91,13 +91,17 @@ impl Encoder {
         files.set_complete();
     }
 
-    /// Reads a process's files from /proc; they count from the time of reading, once the events until then are known.
-    pub(super) fn reread(&mut self, pid: u32) {
+    /// Reads the files of a task's process from /proc, if it is in there; they count from the time of reading, once the events until then
+    /// are known.
+    pub(super) fn reread(&mut self, task: TaskId) {
+        let entry = self.tasks.get(task);
+        let (pid, here) = (entry.task.pid, entry.here);
         if let Some(waiting) = self.rereads.iter_mut().find(|r| r.process.pid == pid) {
             // not at once: records may be lost for long, and reading is dear
             waiting.stale = true;
-        } else if self.rereads.len() < 4096 {
-            self.rereads.push(Reread { process: snapshot::process(pid), touched: HashSet::new(), stale: false });
+        } else if here != 0 && self.rereads.len() < 4096 {
+            let process = snapshot::process(pid, here);
+            self.rereads.push(Reread { process, touched: HashSet::new(), stale: false });
         }
     }
 
@@ -111,24 +115,46 @@ impl Encoder {
         let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(|r| r.process.to < watermark);
         self.rereads = waiting;
         for Reread { process, touched, stale } in ready {
-            if stale {
-                self.reread(process.pid);
-                continue;
-            }
             let to = process.to;
             let all = self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid);
             let members: Vec<TaskId> = all.map(|(id, _)| id).collect();
+            if stale {
+                if let Some(first) = members.first() {
+                    self.reread(*first);
+                }
+                continue;
+            }
             self.apply_process(&process, &members, to, |fd| !touched.contains(&fd));
         }
     }
 
-    /// State records of `pid` (0: of anybody) were lost from `first` on.
-    pub fn lost_state(&mut self, pid: u32, first: u64) {
-        let hit: Vec<(TaskId, u32)> =
-            self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid).map(|(id, e)| (id, e.task.pid)).collect();
-        for (id, pid) in hit {
-            self.tasks.files_mut(id).forget(first);
-            self.reread(pid);
+    /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`. To be told before
+    /// [`Self::advance`] goes beyond `first`; it takes effect in the order of events, since the process may not be known yet.
+    pub fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
+        self.losses.insert((first, pid, last));
+    }
+
+    pub(super) fn apply_losses(&mut self, watermark: u64) {
+        while let Some((first, pid, last)) = self.losses.first().copied().filter(|(first, ..)| *first <= watermark) {
+            self.losses.pop_first();
+            self.forget_files(pid, first, last);
+        }
+    }
+
+    pub(super) fn forget_files(&mut self, pid: u32, first: u64, last: u64) {
+        let hit = self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid);
+        let hit: Vec<TaskId> = hit.map(|(id, _)| id).collect();
+        for id in hit {
+            self.tasks.files_mut(id).forget(first, last);
+            self.tasks.get_mut(id).cwd = None;
+            self.reread(id);
+        }
+    }
+
+    /// What waits to be read of a process is not what it was any more: it became another program, or went to another directory.
+    pub(super) fn outdate(&mut self, pid: u32) {
+        for reread in self.rereads.iter_mut().filter(|r| r.process.pid == pid) {
+            reread.stale = true;
         }
     }
 

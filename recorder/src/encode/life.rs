@@ -42,7 +42,7 @@ impl Encoder {
                 self.process_event(ev);
             }
             // its first call came after the start: its files were never told
-            _ if !known && !self.tasks.files(id).is_complete() => self.reread(t.id.pid),
+            _ if !known && !self.tasks.files(id).is_complete() => self.reread(id),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 //! One thread does this, because it keeps the state that must be followed in order: who is who ([`Tasks`]) and what
 //! each fd stands for. Sorting inside a segment, column building and compression happen elsewhere.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -57,6 +57,10 @@ pub struct Settings {
     pub stacks: StackSettings,
     /// What the BPF side asks at each call, for calls that began before it could.
     pub filter: TaskFilter,
+    /// The recorder's id on the machine.
+    pub own_pid: u32,
+    /// The recorder is in another pid namespace than the machine's first: /proc has other ids than records.
+    pub nested: bool,
 }
 
 /// Filters by what a task is; None = not asked.
@@ -132,6 +136,8 @@ pub struct Encoder {
     latest: u64,
     first_row: Option<u64>,
     rereads: Vec<Reread>,
+    /// Losses of state records that events have not reached: time of the first, process, until when there may have been more.
+    losses: BTreeSet<(u64, u32, u64)>,
     /// Calls that ended after the recording did: not in flight.
     ended: HashSet<(TaskId, u64)>,
     close_ts: Option<u64>,
@@ -151,11 +157,12 @@ impl Encoder {
     /// Begins with what was there before.
     pub fn new(settings: Settings) -> Self {
         let window_start = settings.window_open;
-        let stacks = stacks::Stacks::new(settings.stacks.clone());
+        let stacks = stacks::Stacks::new(settings.stacks.clone(), settings.own_pid);
+        let tasks = Tasks::new(settings.nested);
         Self {
             settings,
             order: Order::default(),
-            tasks: Tasks::default(),
+            tasks,
             calls: FxHashMap::default(),
             builder: SegmentBuilder::new(window_start),
             segment: 0,
@@ -163,6 +170,7 @@ impl Encoder {
             latest: window_start,
             first_row: None,
             rereads: Vec::new(),
+            losses: BTreeSet::new(),
             ended: HashSet::new(),
             close_ts: None,
             counted_until: window_start,
@@ -190,6 +198,7 @@ impl Encoder {
     pub fn advance(&mut self, watermark: u64) {
         for pending in self.order.take(watermark) {
             self.latest = self.latest.max(pending.ts);
+            self.apply_losses(pending.ts);
             self.record(&pending);
             if self.builder.is_full() {
                 // a later record may carry the same time: it belongs to this window's end all the same
@@ -202,6 +211,7 @@ impl Encoder {
         if bad > 0 {
             self.bad_records(bad, self.window_start, watermark);
         }
+        self.apply_losses(watermark);
         self.apply_rereads(watermark);
         // what was counted of the dead may still come
         self.tasks.sweep(watermark.min(self.counted_until));
@@ -215,7 +225,7 @@ impl Encoder {
     fn record(&mut self, pending: &Pending) {
         match wire::parse(pending.bytes()) {
             Ok(Record::Syscall(s, data)) => self.syscall(&s, data),
-            Ok(Record::Closing(c)) if effects::is_injection(c.nr, &c.args) => self.lost_state(0, c.ts),
+            Ok(Record::Closing(c)) if effects::is_injection(c.nr, &c.args) => self.forget_files(0, c.ts, c.ts),
             Ok(Record::Closing(c)) => {
                 let task = self.tasks.find_or_add(&c.id);
                 let effect = self.call_info(c.abi, c.nr).effect;

@@ -82,7 +82,7 @@ impl Encoder {
         let entry = self.tasks.get_mut(id);
         if entry.task.exe.is_empty() && !entry.looked_up {
             entry.looked_up = true;
-            entry.task.exe = snapshot::exe(task.id.pid);
+            entry.task.exe = snapshot::exe(task.here_pid);
             entry.interned = (u32::MAX, 0);
         }
         id

@@ -61,8 +61,8 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    pub(super) fn new(settings: StackSettings) -> Self {
-        Self { settings, own_pid: std::process::id(), ..Self::default() }
+    pub(super) fn new(settings: StackSettings, own_pid: u32) -> Self {
+        Self { settings, own_pid, ..Self::default() }
     }
 
     /// A chunk ends: its frames get their names.
@@ -73,12 +73,12 @@ impl Stacks {
     }
 
     /// Tells of a place in code made at run time, once.
-    fn see_jit(&mut self, frame: &TakenFrame, task: &Task) {
+    fn see_jit(&mut self, frame: &TakenFrame, task: &Task, here: u32) {
         let Some(names) = &self.names else { return };
         let lookup = frame.lookup();
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
-            let origin = Origin::Jit { pid: task.pid, ns_pid: task.ns_pid };
+            let origin = Origin::Jit { here, ns_pid: task.ns_pid };
             names.send(Message::Seen(Seen { mapping: Arc::new(mapping), offset: lookup, origin })).ok();
         }
     }
@@ -251,7 +251,8 @@ impl Encoder {
         for frame in frames.iter().rev() {
             let mapping = self.interned_code(frame.code, task);
             if matches!(self.stacks.codes.get(frame.code as usize), Some((Code::Jit, _))) {
-                self.stacks.see_jit(frame, &self.tasks.get(task).task);
+                let entry = self.tasks.get(task);
+                self.stacks.see_jit(frame, &entry.task, entry.here);
             }
             let frame = self.builder.intern_frame(Frame { mapping, offset: frame.offset, flags: frame.flags });
             parent = Some(self.builder.intern_node(Node { parent, frame }));
@@ -292,6 +293,8 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
+    /// The recorder's id.
+    const OWN: u32 = 4_000_000;
 
     fn encoder() -> Encoder {
         recorded(false)
@@ -302,7 +305,8 @@ mod tests {
         let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
         let (selection, flush, filter) = (Selection::all(), Duration::from_secs(3600), TaskFilter::default());
         let stores = crate::filter::CallFilter::default();
-        Encoder::new(Settings { selection, stores, window_open: 1, flush, everyone, stacks, filter })
+        let (own_pid, nested) = (OWN, false);
+        Encoder::new(Settings { selection, stores, window_open: 1, flush, everyone, stacks, filter, own_pid, nested })
     }
 
     fn who(tid: u32) -> Who {
@@ -456,7 +460,7 @@ mod tests {
         let irq = Wakeup { waker: who(7), ts: 120, ..Wakeup::default() };
         encoder.wakeup(&Wakeup { hdr: wire_header(systape_bpf::wire::WAKEUP_IRQ), ..irq });
         encoder.wakeup(&Wakeup { waker: who(0), ts: 130, ..Wakeup::default() });
-        let own = Who { pid: std::process::id(), ..who(9) };
+        let own = Who { pid: OWN, ..who(9) };
         encoder.wakeup(&Wakeup { waker: own, ts: 140, ..Wakeup::default() });
         // who leaves a CPU may be a task that is not recorded
         encoder.switch(&Switch { ts: 150, prev: who(7), next: who(8), ..Switch::default() });
@@ -585,12 +589,12 @@ mod tests {
         }
         let mut seen = Vec::new();
         for message in told.try_iter() {
-            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit { pid, .. } }) = message else {
+            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit { here, .. } }) = message else {
                 panic!("{message:?}")
             };
             assert_eq!(mapping.kind, MappingKind::Jit);
             assert_ne!(mapping.upid, 0);
-            seen.push((u32::MAX - pid, offset));
+            seen.push((u32::MAX - here, offset));
         }
         seen.sort_unstable();
         assert_eq!(seen, [(7, 0x1000), (7, 0x2000), (7, 0x3000), (8, 0x1000)]);

@@ -121,6 +121,7 @@ impl ExecWatch {
         let now = clock::monotonic();
         let expired = self.kept.iter().take_while(|kept| kept.time.saturating_add(KEPT_NS) < now).count();
         self.kept.drain(..expired);
+        // fanotify tells ids of the reader's pid namespace
         let own = std::process::id() as i32;
         let mut buf = [0; 4096];
         let mut count = 0;

@@ -76,6 +76,18 @@ pub enum EventKind {
     },
 }
 
+impl EventKind {
+    /// Whether it is of a process that has an id in this pid namespace. The kernel writes 0 for those outside, -1 for one that is just gone.
+    pub fn is_here(&self) -> bool {
+        match self {
+            Self::Mmap { pid, .. } | Self::Exec { pid } | Self::Fork { pid, .. } | Self::Exit { pid, .. } => {
+                !matches!(*pid, 0 | u32::MAX)
+            }
+            Self::Lost { .. } => true,
+        }
+    }
+}
+
 /// The side-band of all CPUs. Closed when dropped.
 #[derive(Debug)]
 pub struct Sideband {

@@ -172,6 +172,9 @@ impl Tracker {
     }
 
     fn take(&mut self, event: Event) {
+        if !event.kind.is_here() {
+            return;
+        }
         let kind = match event.kind {
             EventKind::Mmap { pid, mapped, .. } => {
                 let backing = self.files.see(pid, &mapped, &self.watch);
@@ -266,6 +269,10 @@ impl Tracker {
     /// For an address that was not found, when there is no side-band, or it lost records: reads the process's maps again, though not too
     /// often. True when that was done; what is there now is taken to have been there when the stack was taken.
     pub fn look_again(&mut self, pid: u32) -> bool {
+        // not in this pid namespace: nothing tells of it
+        if pid == 0 {
+            return false;
+        }
         if self.sideband.is_some() && self.lost.records == 0 && self.spaces.is_known(pid) {
             return false;
         }

@@ -40,8 +40,8 @@ pub enum Origin {
     Kernel(u64),
     /// Code made at run time, by this process; its id in its own pid namespace too.
     Jit {
-        /// Process.
-        pid: u32,
+        /// Process, as /proc has it; 0 = it is not in there.
+        here: u32,
         /// As the process itself sees it; 0 = not known.
         ns_pid: u32,
     },
@@ -167,7 +167,7 @@ impl Names {
             }
             Origin::File { file: Err(why), .. } => Err(why.clone()),
             Origin::Kernel(_) => self.kernel_names(pending),
-            Origin::Jit { pid, ns_pid } => jit_names(*pid, *ns_pid, &offsets),
+            Origin::Jit { here, ns_pid } => jit_names(*here, *ns_pid, &offsets),
         };
         let mut symbols = Symbols { mappings: vec![mapping.clone()], ..Symbols::default() };
         match found {
@@ -203,9 +203,12 @@ fn perf_map(path: &str) -> Option<PerfMap> {
 }
 
 /// Names that a JIT compiler left in its perf map.
-fn jit_names(pid: u32, ns_pid: u32, addresses: &[u64]) -> Result<Vec<Vec<Function>>, String> {
-    let inner = if ns_pid == 0 { pid } else { ns_pid };
-    let places = [format!("/proc/{pid}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{pid}.map")];
+fn jit_names(here: u32, ns_pid: u32, addresses: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+    if here == 0 {
+        return Err("its process is not in the recorder's pid namespace".into());
+    }
+    let inner = if ns_pid == 0 { here } else { ns_pid };
+    let places = [format!("/proc/{here}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{here}.map")];
     let map = places.iter().find_map(|path| perf_map(path));
     let Some(map) = map else { return Err(format!("there is no /tmp/perf-{inner}.map")) };
     let name = |address: &u64| match map.lookup(*address) {

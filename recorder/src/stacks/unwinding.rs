@@ -219,7 +219,7 @@ impl Unwinding {
         let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
         let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
         if matches!(stack.user, stack_user::ADDRESSES | stack_user::COPY) {
-            self.places.meet(stack.who.pid);
+            self.places.meet(stack.here_pid);
         }
         match stack.user {
             stack_user::ADDRESSES if failed => StackStatus::Failed,
@@ -227,11 +227,11 @@ impl Unwinding {
                 let mut reached = 0;
                 for (i, address) in words(parts.user).enumerate() {
                     // code without frame pointers uses that register for anything: a value that is no address of code ends the chain
-                    if i > 0 && self.places.place(stack.who.pid, address.saturating_sub(1)) == Place::Nothing {
+                    if i > 0 && self.places.place(stack.here_pid, address.saturating_sub(1)) == Place::Nothing {
                         break;
                     }
                     reached = i + 1;
-                    self.user_frame(stack.who.pid, address, if i == 0 && !in_call { FRAME_EXACT } else { 0 }, taken);
+                    self.user_frame(stack.here_pid, address, if i == 0 && !in_call { FRAME_EXACT } else { 0 }, taken);
                 }
                 if reached >= MAX_ADDRESSES { StackStatus::TooDeep } else { StackStatus::FramePointers }
             }
@@ -242,7 +242,7 @@ impl Unwinding {
 
     fn unwind(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
         let stack = &parts.stack;
-        let pid = stack.who.pid;
+        let pid = stack.here_pid;
         let mut frames = std::mem::take(&mut self.found);
         frames.clear();
         let registers = Registers(stack.regs);
@@ -443,8 +443,7 @@ mod tests {
         let mut unwinding = unwinding();
         let pid = std::process::id();
         let mut code = |user: u8| {
-            let who = wire::Who { pid, ..wire::Who::default() };
-            let stack = wire::Stack { who, user, of: StackOf::Syscall as u8, ..wire::Stack::default() };
+            let stack = wire::Stack { here_pid: pid, user, of: StackOf::Syscall as u8, ..wire::Stack::default() };
             unwinding.one(&StackParts { stack, kernel: &[], user: &[] }, &mut Taken::default());
             unwinding.places.place(pid, take as *const () as u64)
         };
