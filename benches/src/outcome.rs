@@ -13,8 +13,10 @@ use crate::tools::{Tools, size};
 /// Of one run. None: the system does not tell, or it has no meaning there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Syscalls that it saw, those that it only counted included.
+    /// Syscalls that it saw, those that it lost or only counted included.
     pub calls: Option<u64>,
+    /// Of them those that `bytes` are spent on; of a tape all: it knows what it does not store.
+    pub told: Option<u64>,
     /// Events that are missing from its file although they should be there.
     pub lost: Option<u64>,
     /// Of its file.
@@ -31,15 +33,21 @@ pub fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Result<Outc
         Kind::Bare | Kind::Floor => Outcome::default(),
         Kind::Record(_) => {
             let of_tape = tape(&tape_info(tools, trace)?);
-            Outcome { calls: Some(calls_of_tape(tools, trace)?), bytes, ..of_tape }
+            let calls = Some(calls_of_tape(tools, trace)?);
+            Outcome { calls, told: calls, bytes, ..of_tape }
         }
+        Kind::RecordOther(_) => Outcome { bytes, ..tape(&tape_info(tools, trace)?) },
         Kind::Perf(_) => {
             let stats = PerfStats::of(trace)?;
             // an event at the enter and one at the exit
-            Outcome { calls: Some((stats.samples + stats.lost) / 2), lost: Some(stats.lost), bytes, call_bytes: None }
+            let (calls, told) = (Some((stats.samples + stats.lost) / 2), Some(stats.samples / 2));
+            Outcome { calls, told, lost: Some(stats.lost), bytes, call_bytes: None }
         }
         Kind::PerfOther(_) => Outcome { lost: Some(PerfStats::of(trace)?.lost), bytes, ..Outcome::default() },
-        Kind::Strace => Outcome { calls: Some(strace_calls(trace)?), bytes, ..Outcome::default() },
+        Kind::Strace => {
+            let calls = Some(strace_calls(trace)?);
+            Outcome { calls, told: calls, bytes, ..Outcome::default() }
+        }
         Kind::Bpftrace => Outcome { calls: Some(counted(&fs::read_to_string(trace)?)?), ..Outcome::default() },
     })
 }

@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::args::Plan;
-use crate::inner;
+use crate::inner::{self, Found};
 use crate::outcome::{self, Outcome};
 use crate::process::{self, Took};
 use crate::section::Section;
-use crate::stats::{Samples, duration, short, slowdown, times};
+use crate::stats::{Samples, duration, short, slowdown, times, two_places};
 use crate::systems::{ALL, System};
 use crate::table::Table;
 use crate::tools::{Need, Tools};
@@ -29,7 +29,9 @@ struct Cell {
     system: &'static System,
     rate: Samples,
     wall: Samples,
+    /// CPU seconds of the system, all of it and from the beginning of the workload on.
     cpu: Samples,
+    cpu_since: Samples,
     peak: Samples,
     calls: Samples,
     bytes: Samples,
@@ -45,7 +47,7 @@ pub struct Measured {
     pub workload: &'static Workload,
     text: String,
     cells: Vec<Cell>,
-    /// CPU seconds that a system takes for a workload that does nothing.
+    /// CPU seconds that a system takes to end, and for a workload that does nothing.
     starts: Vec<(&'static str, f64)>,
 }
 
@@ -87,7 +89,7 @@ pub fn run(
     let systems: Vec<_> = plan.systems(workload).into_iter().filter(there).collect();
     let cells = rounds(tools, plan, workload, &systems, files)?;
     let text = (workload.text)(plan.size(workload, &ALL[0]));
-    let starts = starts.measured.cells.iter().map(|c| (c.system.key, c.cpu.median())).collect();
+    let starts = starts.measured.cells.iter().map(|c| (c.system.key, c.cpu_since.median())).collect();
     let measured = Measured { workload, text, cells, starts };
     if measured.rate("bare").is_none() {
         let why = measured.cells[0].failed.clone().unwrap_or_default();
@@ -99,10 +101,12 @@ pub fn run(
 
 /// What the systems left behind; a file of perf may be large.
 pub fn remove_traces(tools: &Tools) {
-    for system in ALL {
-        if let Some(trace) = system.trace(tools) {
-            fs::remove_file(trace).ok();
-        }
+    ALL.iter().for_each(|system| remove_trace(tools, system));
+}
+
+fn remove_trace(tools: &Tools, system: &System) {
+    if let Some(trace) = system.trace(tools) {
+        fs::remove_file(trace).ok();
     }
 }
 
@@ -133,10 +137,16 @@ fn rounds(
             if cell.failed.is_some() {
                 continue;
             }
+            process::go_on()?;
             eprintln!("bench: {}, round {}: {}", workload.name, round + 1, cell.system.name);
             let size = plan.size(workload, cell.system);
-            match once(tools, workload, cell.system, size, &place(size)) {
-                Ok((rate, took, outcome)) => cell.push(rate, took, outcome),
+            let done = once(tools, workload, cell.system, size, &place(size));
+            // a large file that is left is written to disk while others are measured
+            if !(workload.read && round + 1 == plan.rounds()) {
+                remove_trace(tools, cell.system);
+            }
+            match done {
+                Ok((found, took, outcome)) => cell.push(found, took, outcome),
                 Err(e) if process::interrupted() => return Err(e),
                 Err(e) => {
                     eprintln!("bench: {}: {e:#}", cell.system.name);
@@ -150,28 +160,26 @@ fn rounds(
     Ok(cells)
 }
 
-/// One run: the rate the workload measured, what the system took, and what it left.
+/// One run: what the workload measured, what the system took, and what it left.
 pub fn once(
     tools: &Tools,
     workload: &Workload,
     system: &System,
     size: u64,
     dir: &Path,
-) -> Result<(f64, Took, Outcome)> {
+) -> Result<(Found, Took, Outcome)> {
     let trace = system.trace(tools);
-    if let Some(trace) = &trace {
-        fs::remove_file(trace).ok();
-    }
+    remove_trace(tools, system);
     let pinned = workload.pinned && std::thread::available_parallelism().is_ok_and(|n| n.get() > TRACE);
     let mut inner: Vec<_> = ["./bench", "inner", workload.name, &size.to_string()].map(Into::into).into();
-    inner.extend([dir.into(), "rate".into()]);
+    inner.extend([dir.into(), "result".into()]);
     if pinned {
         inner.extend(["--cpu", &WORK.to_string()].map(Into::into));
     }
     let mut command = system.command(tools, trace.as_deref(), &inner, pinned.then_some(TRACE));
     let took = process::run(&mut command, &tools.file("errors"))?;
-    let rate = inner::rate(&tools.file("rate"))?;
-    Ok((rate, took, outcome::look(tools, system, trace.as_deref())?))
+    let found = inner::found(&tools.file("result"))?;
+    Ok((found, took, outcome::look(tools, system, trace.as_deref())?))
 }
 
 impl Cell {
@@ -182,6 +190,7 @@ impl Cell {
             rate: none(),
             wall: none(),
             cpu: none(),
+            cpu_since: none(),
             peak: none(),
             calls: none(),
             bytes: none(),
@@ -191,16 +200,19 @@ impl Cell {
         }
     }
 
-    fn push(&mut self, rate: f64, took: Took, outcome: Outcome) {
-        self.rate.push(rate);
+    fn push(&mut self, found: Found, took: Took, outcome: Outcome) {
+        self.rate.push(found.rate);
         self.wall.push(took.wall);
         if self.system.always() {
             return;
         }
         self.cpu.push(took.cpu);
+        if found.parent == took.pid {
+            self.cpu_since.push(took.cpu - found.before);
+        }
         let push = |samples: &mut Samples, value: Option<f64>| value.into_iter().for_each(|v| samples.push(v));
         push(&mut self.peak, took.peak.map(|b| b as f64));
-        let per_call = |bytes: Option<u64>| Some(bytes? as f64 / outcome.calls? as f64);
+        let per_call = |bytes: Option<u64>| Some(bytes? as f64 / outcome.told? as f64);
         push(&mut self.calls, outcome.calls.map(|n| n as f64));
         push(&mut self.bytes, per_call(outcome.bytes));
         push(&mut self.call_bytes, per_call(outcome.call_bytes));
@@ -237,11 +249,11 @@ impl Measured {
         Some(cost(key)? / floor)
     }
 
-    /// CPU seconds of a system for a million calls, without what it takes to start it.
+    /// CPU seconds of a system for a million calls, without what it takes to start and end it.
     pub fn cpu_per_million(&self, key: &str) -> Option<f64> {
         let cell = self.cell(key)?;
         let start = self.starts.iter().find(|(k, _)| *k == key)?.1;
-        Some((cell.cpu.known()? - start).max(0.0) / cell.calls.known()? * 1e6)
+        Some((cell.cpu_since.known()? - start) / cell.calls.known()? * 1e6)
     }
 
     /// Bytes of the file for each call.
@@ -273,7 +285,7 @@ impl Measured {
                 short(cell.rate.median()),
                 slowdown(bare, &cell.rate),
                 or_dash(self.floors(key).filter(|_| key != "bare").map(times)),
-                or_dash(self.cpu_per_million(key).map(|s| format!("{s:.2}"))),
+                or_dash(self.cpu_per_million(key).map(two_places)),
                 or_dash(cell.lost.map(|n| if n < 100_000 { n.to_string() } else { short(n as f64) })),
                 or_dash(cell.calls.known().map(short)),
                 or_dash(cell.bytes.known().map(|b| format!("{b:.2}"))),
@@ -375,23 +387,37 @@ mod tests {
     #[test]
     fn starting_is_taken_off_the_cpu_time() {
         let mut dd = measured("dd", &[("bare", 1.0), ("record", 0.5)]);
-        let took = Took { wall: 1.0, cpu: 0.7, peak: Some(1 << 20) };
-        let outcome = Outcome { calls: Some(2_000_000), lost: Some(3), bytes: Some(4_000_000), call_bytes: None };
-        dd.cells[1].push(0.5, took, outcome);
-        dd.cells[1].push(0.5, took, outcome);
+        let found = Found { rate: 0.5, parent: 7, before: 0.5 };
+        let took = Took { pid: 7, wall: 1.0, cpu: 1.2, peak: Some(1 << 20) };
+        let outcome = Outcome {
+            calls: Some(2_000_000),
+            told: Some(1_600_000),
+            lost: Some(3),
+            bytes: Some(4_000_000),
+            call_bytes: None,
+        };
+        dd.cells[1].push(found, took, outcome);
+        // a helper's time is not the system's
+        dd.cells[1].push(Found { parent: 8, before: 0.0, ..found }, took, outcome);
         dd.starts = vec![("record", 0.3)];
         assert!((dd.cpu_per_million("record").expect("a number") - 0.2).abs() < 1e-9);
-        assert_eq!((dd.bytes("record"), dd.call_bytes("record"), dd.missing("record")), (Some(2.0), None, Some(6)));
+        assert_eq!((dd.bytes("record"), dd.call_bytes("record"), dd.missing("record")), (Some(2.5), None, Some(6)));
     }
 
     #[test]
     fn tables_fit_a_terminal() {
         for workload in workloads::ALL {
             let mut cells = measured(workload.name, &[("bare", 1e6), ("floor", 9e5), ("duration-10", 1234.5)]);
-            let took = Took { wall: 1.0, cpu: 100.0, peak: Some(300 << 20) };
-            let outcome =
-                Outcome { calls: Some(2_345_678), lost: Some(99_999), bytes: Some(500_000_000), call_bytes: None };
-            cells.cells[2].push(2345.6, took, outcome);
+            let found = Found { rate: 2345.6, parent: 7, before: 0.0 };
+            let took = Took { pid: 7, wall: 1.0, cpu: 100.0, peak: Some(300 << 20) };
+            let outcome = Outcome {
+                calls: Some(2_345_678),
+                told: Some(2_345_678),
+                lost: Some(99_999),
+                bytes: Some(500_000_000),
+                call_bytes: None,
+            };
+            cells.cells[2].push(found, took, outcome);
             let text = cells.section().plain();
             assert_eq!(text.lines().find(|line| line.chars().count() > 100), None);
         }

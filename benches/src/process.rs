@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What a process took, without its children.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
+    /// Which process it was.
+    pub pid: u32,
     /// Seconds from its start to its end.
     pub wall: f64,
     /// Seconds of user and system time of all its threads.
@@ -39,6 +41,11 @@ pub fn catch_interrupts() -> Result<()> {
 /// Whether one of them came.
 pub fn interrupted() -> bool {
     INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+/// An error once one of them came.
+pub fn go_on() -> Result<()> {
+    if interrupted() { bail!("interrupted") } else { Ok(()) }
 }
 
 /// Runs it to its end. What it prints is thrown away; what it complains of goes to `errors`, and into the error if it fails.
@@ -68,7 +75,7 @@ pub fn run(command: &mut Command, errors: &Path) -> Result<Took> {
         let text = fs::read(errors).unwrap_or_default();
         bail!("{command:?}: {status}: {}", String::from_utf8_lossy(&text).trim());
     }
-    Ok(Took { wall, cpu, peak })
+    Ok(Took { pid: child.id(), wall, cpu, peak })
 }
 
 /// Whether a child has ended; it is not reaped.
@@ -85,7 +92,7 @@ fn ended(pid: u32) -> io::Result<bool> {
 }
 
 /// User and system seconds of all threads of a process, those that have ended too. /proc/PID/stat has them in steps of 10 ms.
-fn cpu_of(pid: u32) -> io::Result<f64> {
+pub fn cpu_of(pid: u32) -> io::Result<f64> {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls write to the variable they are given only.
@@ -112,9 +119,6 @@ fn vm_hwm(status: &str) -> Option<u64> {
 /// Runs a helper with its output thrown away.
 pub fn run_quietly(command: &mut Command) -> Result<()> {
     let out = command.stdin(Stdio::null()).stdout(Stdio::null()).output().with_context(|| format!("{command:?}"))?;
-    if interrupted() {
-        bail!("interrupted");
-    }
     if !out.status.success() {
         bail!("{command:?}: {}: {}", out.status, String::from_utf8_lossy(&out.stderr).trim());
     }

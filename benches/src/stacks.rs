@@ -162,16 +162,16 @@ fn once(tools: &Tools, workload: &Workload, n: u64, dir: &Path, way: &Way) -> Re
             command
         }
     };
-    command.args(["./bench", "inner", workload.name, &n.to_string()]).arg(dir).arg("rate");
+    command.args(["./bench", "inner", workload.name, &n.to_string()]).arg(dir).arg("result");
     let took = process::run(command.current_dir(tools.dir.path()), &tools.file("errors"))?;
-    let units = inner::rate(&tools.file("rate"))?;
-    Ok((n as f64 / units, took.wall))
+    let rate = inner::found(&tools.file("result"))?.rate;
+    Ok((n as f64 / rate, took.wall))
 }
 
 /// How long the first report of each takes, and how many stacks of it reach the outermost function.
 fn reports(tools: &Tools, ways: &[Way]) -> Result<Table> {
     let analyze = tools.analyze.to_string_lossy();
-    let mut table = Table::new(&["recorded by", "report", "wall s", "whole stacks"]);
+    let mut table = Table::new(&["recorded by", "report", "wall s", "whole stacks"]).words(2);
     for way in ways.iter().filter(|way| way.stacks()) {
         let (file, out) = (way.file(tools), tools.file("report"));
         let file = file.to_string_lossy();
@@ -197,6 +197,7 @@ fn reports(tools: &Tools, ways: &[Way]) -> Result<Table> {
 }
 
 fn first_report(command: &[&str], out: &Path) -> Result<(f64, bool)> {
+    process::go_on()?;
     let started = Instant::now();
     let status = Command::new("timeout")
         .arg(PATIENCE)

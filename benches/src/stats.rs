@@ -60,6 +60,12 @@ pub fn times(ratio: f64) -> String {
     format!("{ratio:.digits$}x")
 }
 
+/// Two places after the point; never `-0.00`.
+pub fn two_places(number: f64) -> String {
+    let text = format!("{number:.2}");
+    if text == "-0.00" { "0.00".into() } else { text }
+}
+
 fn digits(number: f64) -> usize {
     match number.abs() {
         n if n >= 100.0 => 0,
@@ -118,6 +124,7 @@ mod tests {
         let short_ones = [0.5, 42.0, 512.4, 92_592.6, 2_345_678.0].map(short);
         assert_eq!(short_ones, ["0.50", "42.0", "512", "92.6k", "2.35M"]);
         assert_eq!([2.444, 17.26, 699.8].map(times), ["2.44x", "17.3x", "700x"]);
+        assert_eq!([0.254, -0.001, -0.05].map(two_places), ["0.25", "0.00", "-0.05"]);
         assert_eq!([177e-9, 4.2e-6, 0.0123, 1.5].map(duration), ["177 ns", "4.20 µs", "12.30 ms", "1.50 s"]);
     }
 }

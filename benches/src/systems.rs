@@ -20,6 +20,8 @@ pub enum Kind {
     Floor,
     /// systape, with options.
     Record(&'static [&'static str]),
+    /// systape, with options that leave syscalls out.
+    RecordOther(&'static [&'static str]),
     /// perf, with the words before `-o`; the trace holds an event at a call's enter and one at its exit.
     Perf(&'static [&'static str]),
     /// perf, with events that are no syscalls.
@@ -59,7 +61,7 @@ pub const ALL: &[System] = &[
     system("duration-1", "record --duration 1", Kind::Record(&["--duration", "1"]), &[]),
     System {
         only: Some("pipe"),
-        ..system("sched", "record, sched only", Kind::Record(&["-a", "--families", "sched"]), &[])
+        ..system("sched", "record, sched only", Kind::RecordOther(&["-a", "--families", "sched"]), &[])
     },
     system("perf-trace", "perf trace record", Kind::Perf(&["trace", "record"]), PERF),
     system("perf-record-z", "perf record -z", Kind::Perf(PERF_RECORD_Z), PERF),
@@ -112,7 +114,7 @@ impl System {
         match self.kind {
             Kind::Bare => {}
             Kind::Floor => argv.extend(words(&["./bench", "floor", "--"])),
-            Kind::Record(options) => {
+            Kind::Record(options) | Kind::RecordOther(options) => {
                 argv.push(tools.record.clone().into());
                 argv.extend(words(options));
                 argv.extend([OsString::from("-o"), trace, "--".into()]);

@@ -1,16 +1,23 @@
 //! A table: for a terminal and for Markdown.
 
-/// Rows under a head. The first column is text, the others are numbers.
+/// Rows under a head. Columns of words come first, numbers after them.
 #[derive(Clone, Debug)]
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
+    words: usize,
 }
 
 impl Table {
-    /// Without rows.
+    /// Without rows; one column of words.
     pub fn new(head: &[&str]) -> Self {
-        Self { head: head.iter().map(|h| (*h).to_owned()).collect(), rows: Vec::new() }
+        Self { head: head.iter().map(|h| (*h).to_owned()).collect(), rows: Vec::new(), words: 1 }
+    }
+
+    /// With so many columns of words.
+    pub fn words(mut self, columns: usize) -> Self {
+        self.words = columns;
+        self
     }
 
     /// Adds a row of as many cells as the head has.
@@ -28,7 +35,7 @@ impl Table {
         let rule: Vec<_> = widths.iter().map(|w| "-".repeat(*w)).collect();
         let line = |cells: &[String]| {
             let cells = cells.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(i, (c, w))| if i == 0 { format!("{c:<w$}") } else { format!("{c:>w$}") });
+            let cells = cells.map(|(i, (c, w))| if i < self.words { format!("{c:<w$}") } else { format!("{c:>w$}") });
             format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
         };
         let mut out = line(&self.head);
@@ -40,7 +47,8 @@ impl Table {
     /// For a page.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let rule: Vec<_> = (0..self.head.len()).map(|i| if i == 0 { "---" } else { "--:" }.to_owned()).collect();
+        let rule: Vec<_> =
+            (0..self.head.len()).map(|i| if i < self.words { "---" } else { "--:" }.to_owned()).collect();
         let mut out = line(&self.head);
         out += &line(&rule);
         self.rows.iter().for_each(|row| out += &line(row));
