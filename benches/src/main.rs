@@ -1,7 +1,7 @@
 //! `bench`: what recording costs and how fast a tape is read, beside the floor and other tracers. Run by `make bench-peers`.
 //!
 //! One program in two roles. Outside it starts a tracer (`systems`) that starts a workload, looks at the tracer while it
-//! runs (`process`) and at what it left (`outcome`), and puts numbers of several rounds into tables (`peers`, `verdict`).
+//! runs (`process`) and at what it left (`outcome`), round after round (`rounds`), and makes tables of it (`peers`, `verdict`).
 //! Inside the tracer it is started again as the workload's parent (`inner`) and measures the workload alone: neither the
 //! start nor the end of a tracer is in the workload's time.
 
@@ -15,6 +15,7 @@ mod page;
 mod peers;
 mod process;
 mod reading;
+mod rounds;
 mod section;
 mod stacks;
 mod stats;
@@ -73,21 +74,22 @@ fn bench(plan: &Plan) -> Result<()> {
     add(starts.section());
     let mut measured = Vec::new();
     for workload in plan.workloads() {
-        let Some(found) = peers::run(&tools, plan, &starts, workload, files.path())? else { continue };
-        add(found.section());
+        let (section, found) = peers::run(&tools, plan, &starts, workload, files.path())?;
+        add(section);
+        let Some(found) = found else { continue };
         if workload.read {
             let (section, goal) = reading::run(&tools, workload, plan.rounds())?;
             goals.extend(goal);
             add(section);
         }
-        peers::remove_traces(&tools);
+        rounds::remove_traces(&tools);
         measured.push(found);
     }
     if plan.large {
         let (section, goal) = reading::large(&tools, plan, files.path())?;
         goals.extend(goal);
         add(section);
-        peers::remove_traces(&tools);
+        rounds::remove_traces(&tools);
     }
     if plan.stacks() {
         for section in stacks::run(&tools, files.path(), plan)? {

@@ -1,44 +1,18 @@
-//! Runs a workload under every system, round after round, and puts what that cost into a table.
-//!
-//! Within a round each system runs once, and each round begins with the next one: drift of the machine meets all of them.
+//! What each system costs a workload: the figures of all rounds, and the table they are printed in.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::args::Plan;
-use crate::inner::{self, Found};
-use crate::outcome::{self, Outcome};
-use crate::process::{self, Took};
+use crate::process;
+use crate::rounds::{Cell, rounds};
 use crate::section::Section;
-use crate::stats::{Samples, duration, short, slowdown, times, two_places};
+use crate::stats::{duration, short, slowdown, times, two_places};
 use crate::systems::{ALL, System};
 use crate::table::Table;
 use crate::tools::{Need, Tools};
 use crate::workloads::{Cost, NOTHING, Workload};
-
-/// The CPU of a workload that stays on one, and that of the system then.
-const WORK: usize = 0;
-/// See [`WORK`].
-const TRACE: usize = 1;
-
-/// All runs of one workload under one system.
-#[derive(Clone, Debug)]
-struct Cell {
-    system: &'static System,
-    rate: Samples,
-    wall: Samples,
-    /// CPU seconds of the system, all of it and from the beginning of the workload on.
-    cpu: Samples,
-    cpu_since: Samples,
-    peak: Samples,
-    calls: Samples,
-    bytes: Samples,
-    call_bytes: Samples,
-    lost: Option<u64>,
-    failed: Option<String>,
-}
 
 /// One workload under every system.
 #[derive(Debug)]
@@ -73,156 +47,39 @@ pub fn starts(tools: &Tools, plan: &Plan, files: &Path) -> Result<Starts> {
     Ok(Starts { measured: Measured { workload: &NOTHING, text, cells, starts: Vec::new() }, missing })
 }
 
-/// Runs the workload; None, and a line that says why, when it cannot be run here.
+/// Runs the workload. Without figures the section says why it cannot be run here.
 pub fn run(
     tools: &Tools,
     plan: &Plan,
     starts: &Starts,
     workload: &'static Workload,
     files: &Path,
-) -> Result<Option<Measured>> {
+) -> Result<(Section, Option<Measured>)> {
+    let left_out = |why: &str| Ok((Section::new(workload.title).paragraph(format!("Left out: {why}.")), None));
     if let Some(why) = workload.needs.iter().find_map(Need::missing) {
-        println!("\n== {}: left out: {why}", workload.title);
-        return Ok(None);
+        return left_out(&why);
     }
     let there = |s: &&System| !starts.missing.iter().any(|(m, _)| m.key == s.key);
     let systems: Vec<_> = plan.systems(workload).into_iter().filter(there).collect();
-    let cells = rounds(tools, plan, workload, &systems, files)?;
+    let cells = match rounds(tools, plan, workload, &systems, files) {
+        Err(e) if !process::interrupted() => {
+            eprintln!("bench: {e:#}");
+            return left_out("it fails");
+        }
+        done => done?,
+    };
     let text = (workload.text)(plan.size(workload, &ALL[0]));
     let starts = starts.measured.cells.iter().map(|c| (c.system.key, c.cpu_since.median())).collect();
     let measured = Measured { workload, text, cells, starts };
     if measured.rate("bare").is_none() {
-        let why = measured.cells[0].failed.clone().unwrap_or_default();
-        println!("\n== {}: left out: {why}", workload.title);
-        return Ok(None);
+        return left_out("it fails");
     }
-    Ok(Some(measured))
-}
-
-/// What the systems left behind; a file of perf may be large.
-pub fn remove_traces(tools: &Tools) {
-    ALL.iter().for_each(|system| remove_trace(tools, system));
-}
-
-fn remove_trace(tools: &Tools, system: &System) {
-    if let Some(trace) = system.trace(tools) {
-        fs::remove_file(trace).ok();
-    }
-}
-
-fn rounds(
-    tools: &Tools,
-    plan: &Plan,
-    workload: &'static Workload,
-    systems: &[&'static System],
-    files: &Path,
-) -> Result<Vec<Cell>> {
-    let place = |size: u64| files.join(format!("{}-{size}", workload.name));
-    let mut sizes: Vec<_> = systems.iter().map(|s| plan.size(workload, s)).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let mut held = Vec::new();
-    for size in &sizes {
-        fs::create_dir_all(place(*size))?;
-        let made = (workload.prepare)(&place(*size), *size);
-        held.push(made.with_context(|| format!("cannot prepare {}", workload.name))?);
-    }
-    let mut cells: Vec<_> = systems.iter().map(|s| Cell::new(s)).collect();
-    let n = cells.len();
-    // one run that is not counted: caches
-    once(tools, workload, systems[0], plan.size(workload, systems[0]), &place(plan.size(workload, systems[0])))?;
-    for round in 0..plan.rounds() {
-        for cell in (0..n).map(|i| (i + round) % n) {
-            let cell = &mut cells[cell];
-            if cell.failed.is_some() {
-                continue;
-            }
-            process::go_on()?;
-            eprintln!("bench: {}, round {}: {}", workload.name, round + 1, cell.system.name);
-            let size = plan.size(workload, cell.system);
-            let done = once(tools, workload, cell.system, size, &place(size));
-            // a large file that is left is written to disk while others are measured
-            if !(workload.read && round + 1 == plan.rounds()) {
-                remove_trace(tools, cell.system);
-            }
-            match done {
-                Ok((found, took, outcome)) => cell.push(found, took, outcome),
-                Err(e) if process::interrupted() => return Err(e),
-                Err(e) => {
-                    eprintln!("bench: {}: {e:#}", cell.system.name);
-                    cell.failed = Some(e.root_cause().to_string());
-                }
-            }
-        }
-    }
-    drop(held);
-    sizes.iter().for_each(|size| drop(fs::remove_dir_all(place(*size))));
-    Ok(cells)
-}
-
-/// One run: what the workload measured, what the system took, and what it left.
-pub fn once(
-    tools: &Tools,
-    workload: &Workload,
-    system: &System,
-    size: u64,
-    dir: &Path,
-) -> Result<(Found, Took, Outcome)> {
-    let trace = system.trace(tools);
-    remove_trace(tools, system);
-    let pinned = workload.pinned && std::thread::available_parallelism().is_ok_and(|n| n.get() > TRACE);
-    let mut inner: Vec<_> = ["./bench", "inner", workload.name, &size.to_string()].map(Into::into).into();
-    inner.extend([dir.into(), "result".into()]);
-    if pinned {
-        inner.extend(["--cpu", &WORK.to_string()].map(Into::into));
-    }
-    let mut command = system.command(tools, trace.as_deref(), &inner, pinned.then_some(TRACE));
-    let took = process::run(&mut command, &tools.file("errors"))?;
-    let found = inner::found(&tools.file("result"))?;
-    Ok((found, took, outcome::look(tools, system, trace.as_deref())?))
-}
-
-impl Cell {
-    fn new(system: &'static System) -> Self {
-        let none = Samples::default;
-        Self {
-            system,
-            rate: none(),
-            wall: none(),
-            cpu: none(),
-            cpu_since: none(),
-            peak: none(),
-            calls: none(),
-            bytes: none(),
-            call_bytes: none(),
-            lost: None,
-            failed: None,
-        }
-    }
-
-    fn push(&mut self, found: Found, took: Took, outcome: Outcome) {
-        self.rate.push(found.rate);
-        self.wall.push(took.wall);
-        if self.system.always() {
-            return;
-        }
-        self.cpu.push(took.cpu);
-        if found.parent == took.pid {
-            self.cpu_since.push(took.cpu - found.before);
-        }
-        let push = |samples: &mut Samples, value: Option<f64>| value.into_iter().for_each(|v| samples.push(v));
-        push(&mut self.peak, took.peak.map(|b| b as f64));
-        let per_call = |bytes: Option<u64>| Some(bytes? as f64 / outcome.told? as f64);
-        push(&mut self.calls, outcome.calls.map(|n| n as f64));
-        push(&mut self.bytes, per_call(outcome.bytes));
-        push(&mut self.call_bytes, per_call(outcome.call_bytes));
-        self.lost = outcome.lost.map(|n| n + self.lost.unwrap_or(0));
-    }
+    Ok((measured.section(), Some(measured)))
 }
 
 impl Measured {
     fn cell(&self, key: &str) -> Option<&Cell> {
-        self.cells.iter().find(|c| c.system.key == key && c.failed.is_none())
+        self.cells.iter().find(|c| c.system.key == key && !c.failed)
     }
 
     fn rate(&self, key: &str) -> Option<f64> {
@@ -277,7 +134,7 @@ impl Measured {
         let head = ["system", &per_second, "slowdown (range)", "x floor", "CPU s/M", "lost", "calls", "B/call", "MiB"];
         let mut table = Table::new(&head);
         let bare = self.rate("bare").unwrap_or(f64::NAN);
-        for cell in self.cells.iter().filter(|c| c.failed.is_none()) {
+        for cell in self.cells.iter().filter(|c| !c.failed) {
             let key = cell.system.key;
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
             table.push(vec![
@@ -297,10 +154,8 @@ impl Measured {
             section = section.paragraph("On one CPU, the system on another.");
         }
         let mut section = section.table(table).paragraph(self.floor());
-        for cell in &self.cells {
-            if let Some(why) = &cell.failed {
-                section = section.paragraph(format!("{}: failed: {why}", cell.system.name));
-            }
+        for cell in self.cells.iter().filter(|c| c.failed) {
+            section = section.paragraph(format!("{}: failed.", cell.system.name));
         }
         section
     }
@@ -324,7 +179,7 @@ impl Starts {
     /// The table, and which systems are left out.
     pub fn section(&self) -> Section {
         let mut table = Table::new(&["system", "wall s", "CPU s", "MiB"]);
-        for cell in self.measured.cells.iter().filter(|c| c.failed.is_none()) {
+        for cell in self.measured.cells.iter().filter(|c| !c.failed) {
             table.push(vec![
                 cell.system.name.to_owned(),
                 format!("{:.2}", cell.wall),
@@ -335,12 +190,10 @@ impl Starts {
         let mut section =
             Section::new("Starting and ending").paragraph("The whole command around `true`.").table(table);
         for (system, why) in &self.missing {
-            section = section.paragraph(format!("{}: left out: {why}", system.name));
+            section = section.paragraph(format!("{}: left out: {why}.", system.name));
         }
-        for cell in &self.measured.cells {
-            if let Some(why) = &cell.failed {
-                section = section.paragraph(format!("{}: failed: {why}", cell.system.name));
-            }
+        for cell in self.measured.cells.iter().filter(|c| c.failed) {
+            section = section.paragraph(format!("{}: failed.", cell.system.name));
         }
         section
     }
@@ -362,6 +215,9 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inner::Found;
+    use crate::outcome::Outcome;
+    use crate::process::Took;
     use crate::workloads;
 
     fn measured(name: &str, rates: &[(&str, f64)]) -> Measured {

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 
 use crate::args::Plan;
 use crate::outcome::tape_info;
-use crate::peers;
 use crate::process::{self, run_quietly};
+use crate::rounds;
 use crate::section::Section;
 use crate::stats::{Samples, short, times};
 use crate::systems::{self, System};
@@ -47,7 +47,7 @@ pub fn large(tools: &Tools, plan: &Plan, files: &Path) -> Result<(Section, Vec<G
         let system = system(key)?;
         if system.missing().is_none() {
             eprintln!("bench: dd of {LARGE} blocks: {}", system.name);
-            peers::once(tools, dd, system, LARGE, files)?;
+            rounds::once(tools, dd, system, LARGE, files)?;
         }
     }
     read(tools, "dd, 10 million calls", &[SUMMARY], plan.rounds())

@@ -60,7 +60,7 @@ pub fn run(tools: &Tools, files: &Path, plan: &Plan) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
     for workload in [&CHAIN, &PYTHON] {
         if let Some(why) = workload.needs.iter().find_map(Need::missing) {
-            println!("\n== {}: left out: {why}", workload.title);
+            sections.push(Section::new(workload.title).paragraph(format!("Left out: {why}.")));
             continue;
         }
         let dir = files.join(workload.name);
