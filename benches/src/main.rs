@@ -71,7 +71,9 @@ fn bench(plan: &Plan) -> Result<()> {
     };
     let mut goals = Vec::new();
     let starts = peers::starts(&tools, plan, files.path())?;
-    add(starts.section());
+    if plan.workloads().next().is_some() {
+        add(starts.section());
+    }
     let mut measured = Vec::new();
     for workload in plan.workloads() {
         let (section, found) = peers::run(&tools, plan, &starts, workload, files.path())?;

@@ -57,12 +57,13 @@ pub fn rounds(
     systems: &[&'static System],
     files: &Path,
 ) -> Result<Vec<Cell>> {
+    let Some(first) = systems.first() else { return Ok(Vec::new()) };
     let places = Places::prepare(plan, workload, systems, files)?;
     let mut cells: Vec<_> = systems.iter().map(|s| Cell::new(s)).collect();
     let n = cells.len();
     // one run that is not counted: caches
-    let size = plan.size(workload, systems[0]);
-    once(tools, workload, systems[0], size, &places.of(size))?;
+    let size = plan.size(workload, first);
+    once(tools, workload, first, size, &places.of(size))?;
     for round in 0..plan.rounds() {
         for cell in (0..n).map(|i| (i + round) % n) {
             let cell = &mut cells[cell];
