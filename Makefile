@@ -10,7 +10,7 @@ BIN     := $(TARGET)/release
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test-kernels test lint deny fuzz bench man install uninstall clean
+.PHONY: help demo build static test-kernels test lint deny fuzz bench-peers man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -47,10 +47,11 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (10); docs/reliability.md
 	@scripts/setup.sh fuzz
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-bench: ## cost of recording and speed of reading, beside perf's; a few minutes, on a quiet machine
-	@scripts/setup.sh build
+BENCH_ARGS ?= --markdown docs/performance.md
+bench-peers: ## cost of recording, speed of reading, beside other tracers; writes docs/performance.md (or BENCH_ARGS=--quick)
+	@scripts/setup.sh bench
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
-	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench; else sudo $(BIN)/bench; fi
+	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench $(BENCH_ARGS); else sudo $(BIN)/bench $(BENCH_ARGS); fi
 
 static: ## record as one static file that runs on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
 	@scripts/setup.sh build

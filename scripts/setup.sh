@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to boot other kernels
-# (setup.sh kernels) or to fuzz (setup.sh fuzz); does nothing when all is there.
+# Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
+# (setup.sh bench), to boot other kernels (setup.sh kernels) or to fuzz (setup.sh fuzz); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -63,6 +63,22 @@ if [ "$wanted" = test ]; then
     need capnproto command -v capnp
 fi
 
+if [ "$wanted" = bench ]; then
+    # other tracers and what they trace; what is not there is left out of the tables. redis-tools has redis-server, too,
+    # and unlike the package of that name starts none
+    wish linux-perf in_path perf
+    wish strace in_path strace
+    wish bpftrace in_path bpftrace
+    wish fio in_path fio
+    wish mount in_path losetup
+    wish e2fsprogs in_path mkfs.ext4
+    wish util-linux in_path taskset
+    wish redis-tools in_path redis-benchmark
+    wish sqlite3 in_path sqlite3
+    wish findutils in_path find
+    wish python3 in_path python3
+fi
+
 if [ "$wanted" = kernels ]; then
     need qemu-system-x86 runs qemu-system-x86_64
     need busybox-static test -x /bin/busybox
@@ -108,7 +124,7 @@ if [ ${#wished[@]} -gt 0 ] && command -v apt-get >/dev/null && can_be_root; then
     [ -n "${log:-}" ] || update
     for package in "${wished[@]}"; do
         "${apt[@]}" install --no-install-recommends "$package" >>"$log" 2>&1 ||
-            say "no $package: the tests that compare with it skip that"
+            say "no $package: what needs it is skipped"
     done
 fi
 

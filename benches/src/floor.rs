@@ -7,16 +7,16 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::ObjectBuilder;
 
 /// Runs the command while the programs are attached, and ends as it ended.
-pub fn hold(args: &[OsString]) -> Result<()> {
-    let [separator, name, rest @ ..] = args else { bail!("floor: no command") };
-    if separator != "--" {
-        bail!("floor: the command comes after --");
-    }
+pub fn hold(command: &[OsString]) -> Result<()> {
+    let [name, args @ ..] = command else { bail!("floor: no command") };
     let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/floor.bpf.o"));
     let object = ObjectBuilder::default().open_memory(bytes).context("floor.bpf.o")?;
     let object = object.load().context("the kernel refused the empty programs")?;
     let links = object.progs_mut().map(|p| p.attach()).collect::<Result<Vec<_>, _>>().context("cannot attach")?;
-    let status = Command::new(name).args(rest).status().with_context(|| format!("cannot run {}", name.display()))?;
+    if links.len() != 2 {
+        bail!("floor.bpf.o has {} programs, not 2", links.len());
+    }
+    let status = Command::new(name).args(args).status().with_context(|| format!("cannot run {}", name.display()))?;
     drop(links);
     if status.success() { Ok(()) } else { bail!("the command failed: {status}") }
 }

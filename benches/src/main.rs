@@ -1,43 +1,48 @@
-//! `bench`: what recording costs and how fast a tape is read, beside the floor and perf trace. Run by `make bench`.
+//! `bench`: what recording costs and how fast a tape is read, beside the floor and other tracers. Run by `make bench-peers`.
 //!
-//! Every way of running a workload is run once per round, one after the other, so that drift of the machine meets all
-//! of them; printed are medians with the lowest and highest of the rounds. The workload times itself (this program is
-//! its parent inside the tracer, see [`timed`]), so loading of BPF programs is not in its time.
+//! One program in two roles. Outside it starts a tracer (`systems`) that starts a workload, looks at the tracer while it
+//! runs (`process`) and at what it left (`outcome`), round after round (`rounds`), and makes tables of it (`peers`, `verdict`).
+//! Inside the tracer it is started again as the workload's parent (`inner`) and measures the workload alone: neither the
+//! start nor the end of a tracer is in the workload's time.
 
+mod args;
 mod floor;
-mod offline;
+mod inner;
+mod machine;
+mod mount;
+mod outcome;
+mod page;
+mod peers;
+mod process;
+mod reading;
+mod rounds;
+mod section;
 mod stacks;
 mod stats;
-mod switches;
-mod timed;
+mod systems;
+mod table;
 mod tools;
-mod workload;
+mod verdict;
+mod workloads;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::Parser;
 
+use crate::args::{Args, Inside, Plan};
+use crate::section::Section;
 use crate::tools::Tools;
-
-/// Rounds when BENCH_ROUNDS does not say.
-const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {
     // a closed pipe (| head) ends it, as it ends any other program
     // SAFETY: no handler is installed, only the default restored.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    let args: Vec<_> = std::env::args_os().collect();
-    let done = match args.get(1).and_then(|a| a.to_str()) {
-        Some(timed::COMMAND) => return timed::child(&args[2..]),
-        Some("floor") => floor::hold(&args[2..]),
-        None => bench(false),
-        Some("stacks") => bench(true),
-        Some(_) => {
-            eprintln!(
-                "usage: bench            (BENCH_ROUNDS={ROUNDS} rounds)\n       bench stacks     only what stacks cost\n       bench floor -- COMMAND   runs COMMAND under the two empty programs"
-            );
-            return ExitCode::from(2);
-        }
+    let args = Args::parse();
+    let done = match args.inside {
+        Some(Inside::Inner(run)) => inner::run(&run),
+        Some(Inside::Floor { command }) => floor::hold(&command),
+        None => bench(&args.plan),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,27 +53,57 @@ fn main() -> ExitCode {
     }
 }
 
-fn bench(only_stacks: bool) -> Result<()> {
+fn bench(plan: &Plan) -> Result<()> {
     // SAFETY: geteuid takes nothing and touches no memory.
     if unsafe { libc::geteuid() } != 0 {
-        bail!("recording needs root: run `make bench` as root or with sudo");
+        bail!("recording needs root: run `make bench-peers` as root or with sudo");
     }
-    let rounds = match std::env::var("BENCH_ROUNDS") {
-        Ok(text) => text.parse().ok().filter(|n| *n > 0).unwrap_or(ROUNDS),
-        Err(_) => ROUNDS,
-    };
+    process::catch_interrupts()?;
+    mount::keep_to_ourselves();
     let tools = Tools::find()?;
-    println!("{}", tools.machine(rounds));
-    let dir = tempfile::tempdir()?;
-    // the workload's files in memory, where there is such a place: a disk's mood is not what is measured
+    // traces go to disk, the workloads' files into memory where there is such a place: a disk's mood is not what is measured
     let files = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    if !only_stacks {
-        for load in workload::all(files.path())? {
-            let traces = workload::run(&tools, &load, dir.path(), rounds)?;
-            offline::run(&tools, &traces, rounds)?;
-        }
-        switches::run(&tools, dir.path(), rounds)?;
+    let mut sections = vec![machine::describe(&tools, plan.rounds())];
+    println!("{}", sections[0].plain());
+    let mut add = |section: Section| {
+        println!("{}", section.plain());
+        sections.push(section);
+    };
+    let mut goals = Vec::new();
+    let starts = peers::starts(&tools, plan, files.path())?;
+    if plan.workloads().next().is_some() {
+        add(starts.section());
     }
-    stacks::run(&tools, dir.path(), files.path(), rounds)?;
-    Ok(())
+    let mut measured = Vec::new();
+    for workload in plan.workloads() {
+        let (section, found) = peers::run(&tools, plan, &starts, workload, files.path())?;
+        add(section);
+        let Some(found) = found else { continue };
+        if workload.read {
+            let (section, goal) = reading::run(&tools, workload, plan.rounds())?;
+            goals.extend(goal);
+            add(section);
+        }
+        rounds::remove_traces(&tools);
+        measured.push(found);
+    }
+    if plan.large {
+        let (section, goal) = reading::large(&tools, plan, files.path())?;
+        goals.extend(goal);
+        add(section);
+        rounds::remove_traces(&tools);
+    }
+    if plan.stacks() {
+        for section in stacks::run(&tools, files.path(), plan)? {
+            add(section);
+        }
+    }
+    goals.splice(0..0, verdict::all(&measured));
+    if !goals.is_empty() {
+        add(verdict::section(&goals));
+    }
+    match &plan.markdown {
+        Some(file) => page::fill(file, &sections),
+        None => Ok(()),
+    }
 }

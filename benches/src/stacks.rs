@@ -1,7 +1,6 @@
 //! Stacks of every syscall, beside perf: what they cost the program, what they take in the file, how many are whole, and how
 //! long the first report of them takes.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,27 +8,18 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::stats::{Samples, table};
-use crate::timed;
-use crate::tools::{Tools, size};
-use crate::workload::{run_quietly, sum, tape_info};
+use crate::args::Plan;
+use crate::inner;
+use crate::outcome::{PerfStats, sum, tape_info};
+use crate::process;
+use crate::section::Section;
+use crate::stats::{Samples, times};
+use crate::table::Table;
+use crate::tools::{Need, Tools, in_path, size};
+use crate::workloads::{CHAIN, PYTHON, Workload};
 
 /// Nobody waits longer than this for a report, seconds.
 const PATIENCE: &str = "300";
-/// Reads small files; its own functions are deep, and need more stack than perf copies unless told.
-const PYTHON: &str = "
-import os, sys
-for d, _, names in os.walk(sys.argv[1]):
-    for name in names:
-        with open(os.path.join(d, name)) as f:
-            f.read()
-";
-
-/// What is recorded.
-struct Load {
-    text: &'static str,
-    argv: Vec<OsString>,
-}
 
 /// How it is recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,7 +33,6 @@ struct Way {
     name: &'static str,
     tracer: Tracer,
     wall: Samples,
-    added: Samples,
     whole: Samples,
     lost: u64,
     /// The file's, and what of it are stacks and the names in them.
@@ -53,124 +42,111 @@ struct Way {
 
 impl Way {
     fn new(name: &'static str, tracer: Tracer) -> Self {
-        Self {
-            name,
-            tracer,
-            wall: Samples::default(),
-            added: Samples::default(),
-            whole: Samples::default(),
-            lost: 0,
-            bytes: 0,
-            stack_bytes: 0,
-        }
+        let (wall, whole) = Default::default();
+        Self { name, tracer, wall, whole, lost: 0, bytes: 0, stack_bytes: 0 }
     }
 
     fn stacks(&self) -> bool {
         self.tracer != Tracer::Nothing && self.tracer != Tracer::Record(&[])
     }
+
+    fn file(&self, tools: &Tools) -> PathBuf {
+        tools.file(&format!("stacks-{}", self.name.replace([' ', ','], "-")))
+    }
 }
 
-/// Runs both loads every way, `rounds` times, and prints the tables.
-pub fn run(tools: &Tools, dir: &Path, files: &Path, rounds: usize) -> Result<()> {
-    for load in loads(dir, files)? {
-        measure(tools, dir, &load, rounds)?;
-    }
-    Ok(())
-}
-
-fn loads(dir: &Path, files: &Path) -> Result<Vec<Load>> {
-    let (source, chain, tree) = (dir.join("chain.c"), dir.join("chain"), files.join("read"));
-    fs::write(&source, include_str!("c/chain.c"))?;
-    run_quietly(Command::new("cc").args(["-O2", "-g"]).arg(&source).arg("-o").arg(&chain))?;
-    for i in 0..2000 {
-        let sub = tree.join(format!("directory-{}", i / 50));
-        fs::create_dir_all(&sub)?;
-        fs::write(sub.join(format!("file-{i}.txt")), "a line\n".repeat(i % 500))?;
-    }
-    let text = "a C program: 100,000 getppid calls, ten functions deep";
-    let mut loads = vec![Load { text, argv: vec![chain.into(), "100000".into()] }];
-    // not what a version manager calls python3: that is a script
-    let python =
-        Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).stderr(Stdio::null()).output();
-    match python {
-        Ok(out) if out.status.success() => {
-            let python = String::from_utf8_lossy(&out.stdout).trim().to_owned();
-            let argv = vec![python.into(), "-c".into(), PYTHON.into(), tree.into()];
-            loads.push(Load { text: "python3 that reads 2,000 small files", argv });
+/// Runs both programs every way, `rounds` times.
+pub fn run(tools: &Tools, files: &Path, plan: &Plan) -> Result<Vec<Section>> {
+    let mut sections = Vec::new();
+    for workload in [&CHAIN, &PYTHON] {
+        if let Some(why) = workload.needs.iter().find_map(Need::missing) {
+            sections.push(Section::new(workload.title).paragraph(format!("Left out: {why}.")));
+            continue;
         }
-        _ => println!("\n## stacks: no python3, so only the C program"),
+        let dir = files.join(workload.name);
+        fs::create_dir_all(&dir)?;
+        let n = if plan.quick { workload.quick } else { workload.full };
+        (workload.prepare)(&dir, n)?;
+        sections.push(measure(tools, workload, n, &dir, plan.rounds())?);
     }
-    Ok(loads)
+    Ok(sections)
 }
 
-fn measure(tools: &Tools, dir: &Path, load: &Load, rounds: usize) -> Result<()> {
+fn ways() -> Vec<Way> {
     let mut ways = vec![
         Way::new("bare", Tracer::Nothing),
         Way::new("record", Tracer::Record(&[])),
         Way::new("record -g", Tracer::Record(&["-g", "--stacks-on", "syscall"])),
-        Way::new("record --call-graph dwarf", Tracer::Record(&["--call-graph", "dwarf", "--stacks-on", "syscall"])),
+        Way::new("record dwarf", Tracer::Record(&["--call-graph", "dwarf", "--stacks-on", "syscall"])),
     ];
-    if tools.perf {
-        ways.push(Way::new("perf record --call-graph dwarf", Tracer::Perf("dwarf")));
-        ways.push(Way::new("perf record --call-graph dwarf,65528", Tracer::Perf("dwarf,65528")));
+    if in_path("perf").is_some() {
+        ways.push(Way::new("perf record dwarf", Tracer::Perf("dwarf")));
+        ways.push(Way::new("perf record dwarf,65528", Tracer::Perf("dwarf,65528")));
     }
-    once(tools, dir, load, &ways[0])?;
+    ways
+}
+
+fn measure(tools: &Tools, workload: &Workload, n: u64, dir: &Path, rounds: usize) -> Result<Section> {
+    let mut ways = ways();
+    once(tools, workload, n, dir, &ways[0])?;
     let mut calls = 0;
-    for _ in 0..rounds {
-        let mut bare = 0.0;
-        for way in &mut ways {
-            let (wall, whole) = once(tools, dir, load, way)?;
-            bare = if way.tracer == Tracer::Nothing { wall } else { bare };
-            let file = file(dir, way);
+    let count = ways.len();
+    for round in 0..rounds {
+        for way in (0..count).map(|i| (i + round) % count) {
+            let way = &mut ways[way];
+            eprintln!("bench: {}, round {}: {}", workload.name, round + 1, way.name);
+            let (wall, whole) = once(tools, workload, n, dir, way)?;
+            let file = way.file(tools);
             way.bytes = size(&file);
-            // perf's file is nothing but stacks, nearly
-            way.stack_bytes = way.bytes;
-            if let Tracer::Record(_) = way.tracer {
-                let info = tape_info(tools, &file)?;
-                calls = info["events"]["syscall"].as_u64().context("info: events.syscall")?;
-                let of = |kind: &str| info["bytes"][kind].as_u64().unwrap_or(0);
-                way.stack_bytes = of("stacks") + of("symbols");
-            }
             way.wall.push(wall);
             way.whole.push(whole);
-            way.added.push((wall - bare) * 1e6);
-            way.lost += match way.tracer {
-                Tracer::Nothing => 0,
-                Tracer::Record(_) => sum(&tape_info(tools, &file)?["lost"]),
-                Tracer::Perf(_) => lost_samples(&file)?,
-            };
+            // perf's file is nothing but stacks, nearly
+            way.stack_bytes = way.bytes;
+            match way.tracer {
+                Tracer::Nothing => {}
+                Tracer::Perf(_) => way.lost += PerfStats::of(&file)?.lost,
+                Tracer::Record(_) => {
+                    let info = tape_info(tools, &file)?;
+                    calls = info["events"]["syscall"].as_u64().context("info: events.syscall")?;
+                    way.stack_bytes =
+                        ["stacks", "symbols"].iter().map(|kind| info["bytes"][kind].as_u64().unwrap_or(0)).sum();
+                    way.lost += sum(&info["lost"]);
+                }
+            }
         }
     }
-    println!(
-        "\n## stacks of every syscall: {}\n\n{calls} syscalls; perf's event is raw_syscalls:sys_exit\n",
-        load.text
-    );
-    let rows = ways.iter().enumerate().map(|(i, way)| {
+    let head = ["", "wall s", "/bare", "us/call", "ends s", "lost/run", "file MB", "B/stack"];
+    let mut table = Table::new(&head);
+    let bare = ways[0].wall.median();
+    for (i, way) in ways.iter().enumerate() {
         let or_dash = |there: bool, text: String| if there { text } else { "-".into() };
         let taken = (calls * rounds as u64).saturating_sub(way.lost) as f64 / rounds as f64;
-        vec![
+        table.push(vec![
             way.name.to_owned(),
             format!("{:.3}", way.wall),
-            format!("{:.2}x", way.wall.median() / ways[0].wall.median()),
-            or_dash(i > 0, format!("{:.2}", way.added.median() / calls as f64)),
-            format!("{:.2}", way.whole),
+            times(way.wall.median() / bare),
+            or_dash(i > 0, format!("{:.2}", (way.wall.median() - bare) * 1e6 / calls as f64)),
+            format!("{:.2}", way.whole.median()),
             or_dash(i > 0, (way.lost / rounds as u64).to_string()),
             or_dash(i > 0, format!("{:.2}", way.bytes as f64 / 1e6)),
             or_dash(way.stacks(), format!("{:.2}", way.stack_bytes as f64 / taken)),
-        ]
-    });
-    let head = ["", "wall s", "/bare", "added us/call", "until it ends s", "lost a run", "file MB", "bytes/stack"];
-    table(&head, &rows.collect::<Vec<_>>());
-    report(tools, dir, &ways)
-}
-
-fn file(dir: &Path, way: &Way) -> PathBuf {
-    dir.join(format!("stacks-{}", way.name.replace([' ', ','], "-")))
+        ]);
+    }
+    let text = format!(
+        "{}: {calls} syscalls. perf's event is raw_syscalls:sys_exit, its buffers its defaults; *dwarf* stands for \
+         --call-graph dwarf. *us/call* is what is added to a call, *ends* the whole command, names of `record` \
+         included. Bytes per stack are what the file has more than without stacks.",
+        (workload.text)(n)
+    );
+    let section = Section::new(workload.title).paragraph(text).table(table);
+    let reports = reports(tools, &ways)?;
+    ways.iter().for_each(|way| drop(fs::remove_file(way.file(tools))));
+    Ok(section.paragraph("The first report of it, with names, inlined functions and lines, one run:").table(reports))
 }
 
 /// Seconds of the program, and of the whole command with what it does once the program has ended.
-fn once(tools: &Tools, dir: &Path, load: &Load, way: &Way) -> Result<(f64, f64)> {
-    let (file, times) = (file(dir, way), dir.join("times"));
+fn once(tools: &Tools, workload: &Workload, n: u64, dir: &Path, way: &Way) -> Result<(f64, f64)> {
+    let file = way.file(tools);
     fs::remove_file(&file).ok();
     let mut command = match way.tracer {
         Tracer::Nothing => Command::new("env"),
@@ -186,55 +162,42 @@ fn once(tools: &Tools, dir: &Path, load: &Load, way: &Way) -> Result<(f64, f64)>
             command
         }
     };
-    command.arg(&tools.bench).arg(timed::COMMAND).arg(&times).args(&load.argv);
-    let started = Instant::now();
-    run_quietly(&mut command)?;
-    Ok((timed::read(&times)?.wall, started.elapsed().as_secs_f64()))
-}
-
-/// Samples that perf lost. Not the number of records that say so, which stands in the same list.
-fn lost_samples(data: &Path) -> Result<u64> {
-    let out = Command::new("perf").args(["report", "--stats", "-i"]).arg(data).stderr(Stdio::null()).output()?;
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let of_event = text.split("sys_exit stats:").nth(1).context("perf report --stats")?;
-    let line = of_event.lines().find_map(|line| line.trim().strip_prefix("LOST_SAMPLES events:"));
-    Ok(line.and_then(|n| n.split_whitespace().next()?.parse().ok()).unwrap_or(0))
+    command.args(["./bench", "inner", workload.name, &n.to_string()]).arg(dir).arg("result");
+    let took = process::run(command.current_dir(tools.dir.path()), &tools.file("errors"))?;
+    let rate = inner::found(&tools.file("result"))?.rate;
+    Ok((n as f64 / rate, took.wall))
 }
 
 /// How long the first report of each takes, and how many stacks of it reach the outermost function.
-fn report(tools: &Tools, dir: &Path, ways: &[Way]) -> Result<()> {
+fn reports(tools: &Tools, ways: &[Way]) -> Result<Table> {
     let analyze = tools.analyze.to_string_lossy();
-    let mut rows = Vec::new();
+    let mut table = Table::new(&["recorded by", "report", "wall s", "whole stacks"]).words(2);
     for way in ways.iter().filter(|way| way.stacks()) {
-        let file = file(dir, way);
-        let (file, out) = (file.to_string_lossy(), dir.join("report"));
+        let (file, out) = (way.file(tools), tools.file("report"));
+        let file = file.to_string_lossy();
         let commands = match way.tracer {
-            Tracer::Perf(_) => vec![
-                vec!["perf", "script", "--max-stack", "1024", "-i", &file],
-                vec!["perf", "report", "--stdio", "-i", &file],
+            Tracer::Perf(_) => [
+                ("perf script", vec!["perf", "script", "--max-stack", "1024", "-i", &file]),
+                ("perf report --stdio", vec!["perf", "report", "--stdio", "-i", &file]),
             ],
-            _ => vec![
-                vec![&*analyze, "--call-graph", "-i", &file],
-                vec![&*analyze, "callgraph", "--of", "syscall", "-i", &file],
+            _ => [
+                ("analyze --call-graph", vec![&*analyze, "--call-graph", "-i", &file]),
+                ("analyze callgraph", vec![&*analyze, "callgraph", "--of", "syscall", "-i", &file]),
             ],
         };
-        for command in commands {
-            let (seconds, ended) = first_report(&command, &out)?;
-            let name: Vec<_> = command.iter().take_while(|word| **word != "-i").copied().collect();
-            let name = name.join(" ").replace(&*analyze, "analyze").replace("--max-stack 1024 ", "");
+        for (i, (name, command)) in commands.iter().enumerate() {
+            let (seconds, ended) = first_report(command, &out)?;
             let time = if ended { format!("{seconds:.2}") } else { format!("stopped after {PATIENCE}") };
-            let listing = command.contains(&"script") || command.contains(&"--call-graph");
-            let whole = if listing && ended { outermost(&out)? } else { "-".into() };
-            rows.push(vec![way.name.to_owned(), name, time, whole]);
+            // the first is a listing of all of them
+            let whole = if i == 0 && ended { outermost(&out)? } else { "-".into() };
+            table.push(vec![way.name.to_owned(), (*name).to_owned(), time, whole]);
         }
     }
-    println!("\nThe first report of it, names, inlined functions and lines as each does by default (one run).");
-    println!("A perf that loses samples may lose the mappings of the program too, and then knows no function of it.\n");
-    table(&["recorded by", "report", "wall s", "stacks that reach the outermost function"], &rows);
-    Ok(())
+    Ok(table)
 }
 
 fn first_report(command: &[&str], out: &Path) -> Result<(f64, bool)> {
+    process::go_on()?;
     let started = Instant::now();
     let status = Command::new("timeout")
         .arg(PATIENCE)
@@ -255,8 +218,13 @@ fn first_report(command: &[&str], out: &Path) -> Result<(f64, bool)> {
 /// tab, ours as far in as perf trace's.
 fn outermost(listing: &Path) -> Result<String> {
     let text = String::from_utf8_lossy(&fs::read(listing)?).into_owned();
-    let (mut stacks, mut whole, mut frames) = (0_u64, 0_u64, Vec::new());
-    for line in text.lines().chain([""]) {
+    let (stacks, whole) = count(&text);
+    Ok(format!("{whole} of {stacks}"))
+}
+
+fn count(listing: &str) -> (u64, u64) {
+    let (mut stacks, mut whole, mut frames) = (0, 0, Vec::new());
+    for line in listing.lines().chain([""]) {
         if line.starts_with('\t') || line.starts_with(&" ".repeat(32)) {
             frames.push(line);
         } else if !frames.is_empty() {
@@ -266,5 +234,20 @@ fn outermost(listing: &Path) -> Result<String> {
             frames.clear();
         }
     }
-    Ok(format!("{whole} of {stacks}"))
+    (stacks, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_stacks_are_counted_in_both_forms() {
+        let perf =
+            "a 1 [0] 1.0: sys_exit\n\t7f00 read (libc)\n\t55 _start (a)\n\na 1 [0] 1.1: sys_exit\n\t7f00 read (libc)\n";
+        assert_eq!(count(perf), (2, 1));
+        let deep = " ".repeat(40);
+        assert_eq!(count(&format!("0.1 (0.0 ms): a/1 read() = 1\n{deep}read\n{deep}_start\n")), (1, 1));
+        assert_eq!(count(""), (0, 0));
+    }
 }

@@ -1,4 +1,4 @@
-//! Medians, and the table they are printed in.
+//! Medians, and how numbers are printed.
 
 use std::fmt;
 
@@ -23,7 +23,13 @@ impl Samples {
         }
     }
 
-    fn range(&self) -> Option<(f64, f64)> {
+    /// The median of those there are.
+    pub fn known(&self) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.median())
+    }
+
+    /// Lowest and highest.
+    pub fn range(&self) -> Option<(f64, f64)> {
         Some((*self.0.first()?, *self.0.last()?))
     }
 }
@@ -39,19 +45,53 @@ impl fmt::Display for Samples {
     }
 }
 
-/// Prints a Markdown table.
-pub fn table(head: &[&str], rows: &[Vec<String>]) {
-    let width =
-        |i: usize| rows.iter().filter_map(|r| r.get(i)).map(String::len).chain([head[i].len()]).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let cells = cells.iter().zip(&widths).map(|(c, w)| format!("{c:w$}"));
-        println!("| {} |", cells.collect::<Vec<_>>().join(" | "));
+/// How much slower than `bare` (a rate): the ratio of the medians, and those of the slowest and fastest round.
+/// `3.28x (3.10-3.91)`, `421x (402-460)`.
+pub fn slowdown(bare: f64, rates: &Samples) -> String {
+    let Some((low, high)) = rates.range() else { return "-".into() };
+    let middle = bare / rates.median();
+    let digits = digits(middle);
+    format!("{middle:.digits$}x ({:.digits$}-{:.digits$})", bare / high, bare / low)
+}
+
+/// A ratio with three digits that count, at most two of them after the point.
+pub fn times(ratio: f64) -> String {
+    let digits = digits(ratio);
+    format!("{ratio:.digits$}x")
+}
+
+/// Two places after the point; never `-0.00`.
+pub fn two_places(number: f64) -> String {
+    let text = format!("{number:.2}");
+    if text == "-0.00" { "0.00".into() } else { text }
+}
+
+fn digits(number: f64) -> usize {
+    match number.abs() {
+        n if n >= 100.0 => 0,
+        n if n >= 10.0 => 1,
+        _ => 2,
+    }
+}
+
+/// A large number in four places: `512`, `92.6k`, `2.35M`.
+pub fn short(number: f64) -> String {
+    let (number, suffix) = match number.abs() {
+        n if n >= 1e6 => (number / 1e6, "M"),
+        n if n >= 1e3 => (number / 1e3, "k"),
+        _ => (number, ""),
     };
-    line(&head.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
-    line(&widths.iter().map(|w| "-".repeat(*w)).collect::<Vec<_>>());
-    for row in rows {
-        line(row);
+    let digits = if suffix.is_empty() && number >= 100.0 { 0 } else { digits(number) };
+    format!("{number:.digits$}{suffix}")
+}
+
+/// Seconds in the unit that suits them.
+pub fn duration(seconds: f64) -> String {
+    match seconds.abs() {
+        s if s < 1e-6 => format!("{:.0} ns", seconds * 1e9),
+        s if s < 1e-3 => format!("{:.2} µs", seconds * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
     }
 }
 
@@ -59,15 +99,32 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) {
 mod tests {
     use super::*;
 
+    fn samples(values: &[f64]) -> Samples {
+        let mut samples = Samples::default();
+        values.iter().for_each(|v| samples.push(*v));
+        samples
+    }
+
     #[test]
     fn medians_and_spread() {
-        let mut s = Samples::default();
-        assert_eq!(format!("{s}"), "-");
-        for v in [3.0, 1.0, 2.0] {
-            s.push(v);
-        }
-        assert_eq!(format!("{s:.1}"), "2.0 (1.0-3.0)");
-        s.push(4.0);
-        assert_eq!(s.median(), 2.5);
+        assert_eq!((format!("{}", samples(&[])), samples(&[]).known()), ("-".into(), None));
+        assert_eq!(format!("{:.1}", samples(&[3.0, 1.0, 2.0])), "2.0 (1.0-3.0)");
+        assert_eq!(samples(&[3.0, 1.0, 2.0, 4.0]).known(), Some(2.5));
+    }
+
+    #[test]
+    fn the_slowest_round_is_the_largest_slowdown() {
+        assert_eq!(slowdown(100.0, &samples(&[50.0, 40.0, 80.0])), "2.00x (1.25-2.50)");
+        assert_eq!(slowdown(1000.0, &samples(&[2.0])), "500x (500-500)");
+        assert_eq!(slowdown(1000.0, &samples(&[])), "-");
+    }
+
+    #[test]
+    fn numbers_with_three_digits() {
+        let short_ones = [0.5, 42.0, 512.4, 92_592.6, 2_345_678.0].map(short);
+        assert_eq!(short_ones, ["0.50", "42.0", "512", "92.6k", "2.35M"]);
+        assert_eq!([2.444, 17.26, 699.8].map(times), ["2.44x", "17.3x", "700x"]);
+        assert_eq!([0.254, -0.001, -0.05].map(two_places), ["0.25", "0.00", "-0.05"]);
+        assert_eq!([177e-9, 4.2e-6, 0.0123, 1.5].map(duration), ["177 ns", "4.20 µs", "12.30 ms", "1.50 s"]);
     }
 }

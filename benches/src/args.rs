@@ -1,0 +1,142 @@
+//! The command line, and what it asks for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
+
+use crate::inner;
+use crate::systems::{self, System};
+use crate::workloads::{self, Workload};
+
+/// The word in `--workloads` for the part about stacks, which has systems of its own.
+const STACKS: &str = "stacks";
+
+/// What recording costs and how fast a tape is read, beside other tracers. Needs root, a quiet machine and some time.
+#[derive(Debug, Parser)]
+#[command(name = "bench", args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// What the program does inside a tracer.
+    #[command(subcommand)]
+    pub inside: Option<Inside>,
+    /// What it measures.
+    #[command(flatten)]
+    pub plan: Plan,
+}
+
+/// The program's other roles.
+#[derive(Debug, Subcommand)]
+pub enum Inside {
+    /// Runs one workload and writes down how fast it was (this program does that inside a tracer)
+    #[command(hide = true)]
+    Inner(inner::Run),
+    /// Runs a command while two empty programs are attached to sys_enter and sys_exit
+    Floor {
+        /// The command and its arguments
+        #[arg(required = true, last = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// Which parts, how often.
+#[derive(Debug, clap::Args)]
+pub struct Plan {
+    /// Runs of each workload under each system; median, lowest and highest are printed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: Option<u16>,
+    /// Small workloads, two rounds: to see that everything runs; its numbers mean little
+    #[arg(long)]
+    pub quick: bool,
+    /// Also reads a tape of 10 million calls (needs 4 GB of disk for perf's file)
+    #[arg(long)]
+    pub large: bool,
+    /// Only these workloads
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(workload_names()))]
+    workloads: Vec<String>,
+    /// Only these systems; bare and floor always run
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(systems::keys()))]
+    systems: Vec<String>,
+    /// Puts the tables into this Markdown file, between its two marks
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
+fn workload_names() -> Vec<&'static str> {
+    workloads::ALL.iter().map(|w| w.name).chain([STACKS]).collect()
+}
+
+impl Plan {
+    /// Runs of each workload under each system.
+    pub fn rounds(&self) -> usize {
+        self.rounds.map_or(if self.quick { 2 } else { 5 }, usize::from)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.workloads.is_empty() || self.workloads.iter().any(|w| w == name)
+    }
+
+    /// The workloads that are asked for.
+    pub fn workloads(&self) -> impl Iterator<Item = &'static Workload> {
+        workloads::ALL.iter().filter(|w| self.wants(w.name))
+    }
+
+    /// Whether the part about stacks is asked for.
+    pub fn stacks(&self) -> bool {
+        self.wants(STACKS)
+    }
+
+    /// The systems that are asked for and make sense with the workload, in the order of the table.
+    pub fn systems(&self, workload: &Workload) -> Vec<&'static System> {
+        let asked = |s: &&System| s.always() || self.systems.is_empty() || self.systems.iter().any(|k| k == s.key);
+        systems::ALL.iter().filter(asked).filter(|s| s.only.is_none_or(|name| name == workload.name)).collect()
+    }
+
+    /// How much work a run of the workload under the system is.
+    pub fn size(&self, workload: &Workload, system: &System) -> u64 {
+        match () {
+            () if system.slow => workload.short,
+            () if self.quick => workload.quick,
+            () => workload.full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn plan(args: &[&str]) -> Plan {
+        Args::try_parse_from(["bench"].iter().chain(args)).expect("a command line").plan
+    }
+
+    #[test]
+    fn the_definition_holds() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_unless_named() {
+        let all = plan(&[]);
+        assert_eq!((all.rounds(), all.stacks()), (5, true));
+        assert_eq!(all.workloads().count(), workloads::ALL.len());
+        let some = plan(&["--quick", "--workloads", "dd,redis", "--systems", "record"]);
+        assert_eq!((some.rounds(), some.stacks()), (2, false));
+        let names: Vec<_> = some.workloads().map(|w| w.name).collect();
+        assert_eq!(names, ["dd", "redis"]);
+        let dd = some.workloads().next().expect("dd");
+        let keys: Vec<_> = some.systems(dd).iter().map(|s| s.key).collect();
+        assert_eq!(keys, ["bare", "floor", "record"]);
+        assert!(Args::try_parse_from(["bench", "--workloads", "ddd"]).is_err());
+    }
+
+    #[test]
+    fn slow_systems_get_less_work() {
+        let plan = plan(&[]);
+        let dd = plan.workloads().next().expect("dd");
+        let size = |key: &str| plan.size(dd, systems::ALL.iter().find(|s| s.key == key).expect("a system"));
+        assert_eq!((size("record"), size("strace")), (dd.full, dd.short));
+    }
+}

@@ -1,0 +1,281 @@
+//! What each system costs a workload: the figures of all rounds, and the table they are printed in.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::args::Plan;
+use crate::process;
+use crate::rounds::{Cell, rounds};
+use crate::section::Section;
+use crate::stats::{duration, short, slowdown, times, two_places};
+use crate::systems::{ALL, System};
+use crate::table::Table;
+use crate::tools::{Need, Tools};
+use crate::workloads::{Cost, NOTHING, Workload};
+
+/// One workload under every system.
+#[derive(Debug)]
+pub struct Measured {
+    /// Which.
+    pub workload: &'static Workload,
+    text: String,
+    cells: Vec<Cell>,
+    /// CPU seconds that a system takes to end, and for a workload that does nothing.
+    starts: Vec<(&'static str, f64)>,
+}
+
+/// What it costs to start each system; also which of them there are.
+#[derive(Debug)]
+pub struct Starts {
+    measured: Measured,
+    missing: Vec<(&'static System, String)>,
+}
+
+/// Runs nothing under every system that is asked for by any workload.
+pub fn starts(tools: &Tools, plan: &Plan, files: &Path) -> Result<Starts> {
+    let wanted = |s: &&System| plan.workloads().any(|w| plan.systems(w).iter().any(|p| p.key == s.key));
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for system in ALL.iter().filter(wanted) {
+        match system.missing() {
+            None => there.push(system),
+            Some(why) => missing.push((system, why)),
+        }
+    }
+    let cells = rounds(tools, plan, &NOTHING, &there, files)?;
+    let text = (NOTHING.text)(1);
+    Ok(Starts { measured: Measured { workload: &NOTHING, text, cells, starts: Vec::new() }, missing })
+}
+
+/// Runs the workload. Without figures the section says why it cannot be run here.
+pub fn run(
+    tools: &Tools,
+    plan: &Plan,
+    starts: &Starts,
+    workload: &'static Workload,
+    files: &Path,
+) -> Result<(Section, Option<Measured>)> {
+    let left_out = |why: &str| Ok((Section::new(workload.title).paragraph(format!("Left out: {why}.")), None));
+    if let Some(why) = workload.needs.iter().find_map(Need::missing) {
+        return left_out(&why);
+    }
+    let there = |s: &&System| !starts.missing.iter().any(|(m, _)| m.key == s.key);
+    let systems: Vec<_> = plan.systems(workload).into_iter().filter(there).collect();
+    let cells = match rounds(tools, plan, workload, &systems, files) {
+        Err(e) if !process::interrupted() => {
+            eprintln!("bench: {e:#}");
+            return left_out("it fails");
+        }
+        done => done?,
+    };
+    let text = (workload.text)(plan.size(workload, &ALL[0]));
+    let starts = starts.measured.cells.iter().filter_map(|c| Some((c.system.key, c.cpu_since.known()?))).collect();
+    let measured = Measured { workload, text, cells, starts };
+    if measured.rate("bare").is_none() {
+        return left_out("it fails");
+    }
+    Ok((measured.section(), Some(measured)))
+}
+
+impl Measured {
+    fn cell(&self, key: &str) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.system.key == key && !c.failed)
+    }
+
+    fn rate(&self, key: &str) -> Option<f64> {
+        self.cell(key)?.rate.known()
+    }
+
+    /// Seconds that a system adds to each unit.
+    pub fn added(&self, key: &str) -> Option<f64> {
+        Some(1.0 / self.rate(key)? - 1.0 / self.rate("bare")?)
+    }
+
+    /// The part of the throughput that is lost under a system.
+    pub fn lost(&self, key: &str) -> Option<f64> {
+        Some(1.0 - self.rate(key)? / self.rate("bare")?)
+    }
+
+    /// What a system costs, in floors. None: the floor costs nothing that can be seen.
+    pub fn floors(&self, key: &str) -> Option<f64> {
+        let cost = |key| match self.workload.cost {
+            Cost::Added => self.added(key),
+            Cost::Lost => self.lost(key),
+        };
+        let floor = cost("floor").filter(|f| *f > 0.0)?;
+        Some(cost(key)? / floor)
+    }
+
+    /// CPU seconds of a system for a million calls, without what it takes to start and end it.
+    pub fn cpu_per_million(&self, key: &str) -> Option<f64> {
+        let cell = self.cell(key)?;
+        let start = self.starts.iter().find(|(k, _)| *k == key)?.1;
+        Some((cell.cpu_since.known()? - start) / cell.calls.known()? * 1e6)
+    }
+
+    /// Bytes of the file for each call.
+    pub fn bytes(&self, key: &str) -> Option<f64> {
+        self.cell(key)?.bytes.known()
+    }
+
+    /// Bytes of the blocks of syscalls in the tape for each call.
+    pub fn call_bytes(&self, key: &str) -> Option<f64> {
+        self.cell(key)?.call_bytes.known()
+    }
+
+    /// Events missing from the file, all rounds together.
+    pub fn missing(&self, key: &str) -> Option<u64> {
+        self.cell(key)?.lost
+    }
+
+    /// The table, and what is to be said of it.
+    pub fn section(&self) -> Section {
+        let per_second = format!("{}/s", self.workload.unit);
+        let head = ["system", &per_second, "slowdown (range)", "x floor", "CPU s/M", "lost", "calls", "B/call", "MiB"];
+        let mut table = Table::new(&head);
+        let bare = self.rate("bare").unwrap_or(f64::NAN);
+        for cell in self.cells.iter().filter(|c| !c.failed) {
+            let key = cell.system.key;
+            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+            table.push(vec![
+                cell.system.name.to_owned(),
+                short(cell.rate.median()),
+                slowdown(bare, &cell.rate),
+                or_dash(self.floors(key).filter(|_| key != "bare").map(times)),
+                or_dash(self.cpu_per_million(key).map(two_places)),
+                or_dash(cell.lost.map(|n| if n < 100_000 { n.to_string() } else { short(n as f64) })),
+                or_dash(cell.calls.known().map(short)),
+                or_dash(cell.bytes.known().map(|b| format!("{b:.2}"))),
+                or_dash(cell.peak.known().map(|b| format!("{:.0}", b / f64::from(1 << 20)))),
+            ]);
+        }
+        let mut section = Section::new(self.workload.title).paragraph(format!("`{}`", self.text));
+        if self.workload.pinned {
+            section = section.paragraph("On one CPU, the system on another.");
+        }
+        let mut section = section.table(table).paragraph(self.floor());
+        for cell in self.cells.iter().filter(|c| c.failed) {
+            section = section.paragraph(format!("{}: failed.", cell.system.name));
+        }
+        section
+    }
+
+    fn floor(&self) -> String {
+        match self.workload.cost {
+            Cost::Added => {
+                let added = self.added("floor").map_or_else(|| "nothing known".into(), duration);
+                format!("The floor adds {added} to each of the {}.", self.workload.unit)
+            }
+            Cost::Lost => {
+                let lost = |c: &Cell| Some(format!("{} {:.1} %", c.system.name, self.lost(c.system.key)? * 100.0));
+                let lost: Vec<_> = self.cells.iter().skip(1).filter_map(lost).collect();
+                format!("Throughput lost: {}.", lost.join(", "))
+            }
+        }
+    }
+}
+
+impl Starts {
+    /// The table, and which systems are left out.
+    pub fn section(&self) -> Section {
+        let mut table = Table::new(&["system", "wall s", "CPU s", "MiB"]);
+        for cell in self.measured.cells.iter().filter(|c| !c.failed) {
+            table.push(vec![
+                cell.system.name.to_owned(),
+                format!("{:.2}", cell.wall),
+                if cell.system.always() { "-".into() } else { format!("{:.2}", cell.cpu) },
+                cell.peak.known().map_or_else(|| "-".into(), |b| format!("{:.0}", b / f64::from(1 << 20))),
+            ]);
+        }
+        let mut section =
+            Section::new("Starting and ending").paragraph("The whole command around `true`.").table(table);
+        for (system, why) in &self.missing {
+            section = section.paragraph(format!("{}: left out: {why}.", system.name));
+        }
+        for cell in self.measured.cells.iter().filter(|c| c.failed) {
+            section = section.paragraph(format!("{}: failed.", cell.system.name));
+        }
+        section
+    }
+}
+
+#[cfg(test)]
+impl Measured {
+    /// From (key, rate) alone.
+    pub fn of_rates(workload: &'static Workload, rates: &[(&str, f64)]) -> Self {
+        let cell = |(key, rate): &(&str, f64)| {
+            let mut cell = Cell::new(ALL.iter().find(|s| s.key == *key).expect("a system"));
+            cell.rate.push(*rate);
+            cell
+        };
+        Self { workload, text: String::new(), cells: rates.iter().map(cell).collect(), starts: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inner::Found;
+    use crate::outcome::Outcome;
+    use crate::process::Took;
+    use crate::workloads;
+
+    fn measured(name: &str, rates: &[(&str, f64)]) -> Measured {
+        Measured::of_rates(workloads::named(name).expect("a workload"), rates)
+    }
+
+    #[test]
+    fn time_added_in_floors() {
+        // a block takes 1 s, 2 s with the floor, 4 s recorded
+        let dd = measured("dd", &[("bare", 1.0), ("floor", 0.5), ("record", 0.25)]);
+        assert_eq!((dd.added("floor"), dd.added("record"), dd.floors("record")), (Some(1.0), Some(3.0), Some(3.0)));
+        assert_eq!(dd.floors("strace"), None);
+    }
+
+    #[test]
+    fn throughput_lost_in_floors() {
+        let redis = measured("redis", &[("bare", 100.0), ("floor", 90.0), ("record", 75.0)]);
+        assert!((redis.floors("record").expect("a ratio") - 2.5).abs() < 1e-9);
+        let noise = measured("redis", &[("bare", 100.0), ("floor", 101.0), ("record", 75.0)]);
+        assert_eq!(noise.floors("record"), None);
+    }
+
+    #[test]
+    fn starting_is_taken_off_the_cpu_time() {
+        let mut dd = measured("dd", &[("bare", 1.0), ("record", 0.5)]);
+        let found = Found { rate: 0.5, parent: 7, before: 0.5 };
+        let took = Took { pid: 7, wall: 1.0, cpu: 1.2, peak: Some(1 << 20) };
+        let outcome = Outcome {
+            calls: Some(2_000_000),
+            told: Some(1_600_000),
+            lost: Some(3),
+            bytes: Some(4_000_000),
+            call_bytes: None,
+        };
+        dd.cells[1].push(found, took, outcome);
+        // a helper's time is not the system's
+        dd.cells[1].push(Found { parent: 8, before: 0.0, ..found }, took, outcome);
+        dd.starts = vec![("record", 0.3)];
+        assert!((dd.cpu_per_million("record").expect("a number") - 0.2).abs() < 1e-9);
+        assert_eq!((dd.bytes("record"), dd.call_bytes("record"), dd.missing("record")), (Some(2.5), None, Some(6)));
+    }
+
+    #[test]
+    fn tables_fit_a_terminal() {
+        for workload in workloads::ALL {
+            let mut cells = measured(workload.name, &[("bare", 1e6), ("floor", 9e5), ("duration-10", 1234.5)]);
+            let found = Found { rate: 2345.6, parent: 7, before: 0.0 };
+            let took = Took { pid: 7, wall: 1.0, cpu: 100.0, peak: Some(300 << 20) };
+            let outcome = Outcome {
+                calls: Some(2_345_678),
+                told: Some(2_345_678),
+                lost: Some(99_999),
+                bytes: Some(500_000_000),
+                call_bytes: None,
+            };
+            cells.cells[2].push(found, took, outcome);
+            let text = cells.section().plain();
+            assert_eq!(text.lines().find(|line| line.chars().count() > 100), None);
+        }
+    }
+}

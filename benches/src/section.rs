@@ -1,0 +1,99 @@
+//! A part of the output: a heading, sentences and tables.
+
+use crate::table::Table;
+
+/// What stands below a heading.
+#[derive(Clone, Debug)]
+enum Block {
+    Text(String),
+    Table(Table),
+}
+
+/// One heading and what is below it.
+#[derive(Clone, Debug)]
+pub struct Section {
+    title: String,
+    blocks: Vec<Block>,
+}
+
+impl Section {
+    /// With nothing below the heading.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), blocks: Vec::new() }
+    }
+
+    /// Adds a paragraph.
+    pub fn paragraph(mut self, text: impl Into<String>) -> Self {
+        self.blocks.push(Block::Text(text.into()));
+        self
+    }
+
+    /// Adds a table.
+    pub fn table(mut self, table: Table) -> Self {
+        self.blocks.push(Block::Table(table));
+        self
+    }
+
+    /// For a terminal.
+    pub fn plain(&self) -> String {
+        let mut out = format!("== {}\n", self.title);
+        for block in &self.blocks {
+            out += "\n";
+            out += &match block {
+                Block::Text(text) => wrap(text, 100) + "\n",
+                Block::Table(table) => table.text(),
+            };
+        }
+        out
+    }
+
+    /// For a page.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("## {}\n", self.title);
+        for block in &self.blocks {
+            out += "\n";
+            out += &match block {
+                Block::Text(text) => wrap(text, 160) + "\n",
+                Block::Table(table) => table.markdown(),
+            };
+        }
+        out
+    }
+}
+
+/// Breaks lines at spaces.
+fn wrap(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always one");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("one two three", 7), "one two\nthree");
+        assert_eq!(wrap("overlong on", 4), "overlong\non");
+    }
+
+    #[test]
+    fn a_page() {
+        let mut table = Table::new(&["a"]);
+        table.push(vec!["b".into()]);
+        let section = Section::new("Title").paragraph("Words.").table(table);
+        assert_eq!(section.plain(), "== Title\n\nWords.\n\na\n-\nb\n");
+        assert_eq!(section.markdown(), "## Title\n\nWords.\n\n| a |\n| --- |\n| b |\n");
+    }
+}

@@ -1,0 +1,138 @@
+//! The goals, and whether what was measured reaches them.
+
+use crate::peers::Measured;
+use crate::section::Section;
+use crate::stats::times;
+use crate::table::Table;
+
+/// One goal beside one figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Goal {
+    what: String,
+    wanted: String,
+    figure: String,
+    met: bool,
+}
+
+impl Goal {
+    /// At most so many times something.
+    pub fn at_most(what: impl Into<String>, limit: f64, figure: f64) -> Self {
+        Self::new(what, format!("<= {limit}x"), times(figure), figure <= limit)
+    }
+
+    /// At least so many times something.
+    pub fn at_least(what: impl Into<String>, limit: f64, figure: f64) -> Self {
+        Self::new(what, format!(">= {limit}x"), times(figure), figure >= limit)
+    }
+
+    fn new(what: impl Into<String>, wanted: String, figure: String, met: bool) -> Self {
+        Self { what: what.into(), wanted, figure, met }
+    }
+}
+
+/// Where the floor costs so little, a ratio to it is noise: then this part of the throughput may be lost.
+const SMALL_FLOOR: f64 = 0.02;
+/// See [`SMALL_FLOOR`].
+const SMALL_LOSS: f64 = 0.05;
+
+/// What can be judged of what was measured.
+pub fn all(measured: &[Measured]) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for m in measured {
+        match m.workload.name {
+            "dd" => {
+                for (key, name) in
+                    [("record", "record"), ("duration-10", "--duration 10"), ("duration-1", "--duration 1")]
+                {
+                    let floors = m.floors(key);
+                    goals.extend(floors.map(|f| Goal::at_most(format!("dd, {name}: time added / floor's"), 2.0, f)));
+                }
+                goals.extend(tape(m, 0.25, 1.6));
+                goals.extend(smaller(m));
+            }
+            "files" => goals.extend(tape(m, 0.35, 6.0)),
+            "fio" | "redis" | "sqlite" | "build" => {
+                goals.extend(throughput(m, "record", "record", 2.0));
+                goals.extend(throughput(m, "duration-1", "--duration 1", 1.7));
+            }
+            _ => {}
+        }
+        goals.extend(m.missing("record").map(|n| {
+            Goal::new(format!("{}, record: events not stored", m.workload.name), "0".into(), n.to_string(), n == 0)
+        }));
+    }
+    goals
+}
+
+fn throughput(m: &Measured, key: &str, name: &str, limit: f64) -> Option<Goal> {
+    let (floor, lost) = (m.lost("floor")?, m.lost(key)?);
+    let workload = m.workload.name;
+    if floor > SMALL_FLOOR {
+        return Some(Goal::at_most(format!("{workload}, {name}: throughput lost / floor's"), limit, lost / floor));
+    }
+    let (wanted, figure) = (format!("<= {:.0} %", SMALL_LOSS * 100.0), format!("{:.1} %", lost * 100.0));
+    let what = format!("{workload}, {name}: throughput lost (floor's: {:.1} %)", floor * 100.0);
+    Some(Goal::new(what, wanted, figure, lost <= SMALL_LOSS))
+}
+
+fn tape(m: &Measured, cpu: f64, bytes: f64) -> Vec<Goal> {
+    let workload = m.workload.name;
+    let below = |what: &str, limit: f64, unit: &str, figure: f64| {
+        let what = format!("{workload}, record: {what}");
+        Goal::new(what, format!("<= {limit} {unit}"), format!("{figure:.2} {unit}"), figure <= limit)
+    };
+    let mut goals = Vec::new();
+    goals.extend(m.cpu_per_million("record").map(|s| below("CPU of the recorder per million calls", cpu, "s", s)));
+    goals.extend(m.call_bytes("record").map(|b| below("blocks of syscalls per call", bytes, "B", b)));
+    goals
+}
+
+/// Whole files, although the tape has more in it.
+fn smaller(m: &Measured) -> Option<Goal> {
+    let ratio = m.bytes("perf-record-z")? / m.bytes("record")?;
+    Some(Goal::at_least(format!("{}: file of perf record -z / tape", m.workload.name), 8.0, ratio))
+}
+
+/// The table.
+pub fn section(goals: &[Goal]) -> Section {
+    let mut table = Table::new(&["goal", "wanted", "measured", "verdict"]);
+    for goal in goals {
+        let verdict = if goal.met { "met" } else { "NOT MET" };
+        table.push(vec![goal.what.clone(), goal.wanted.clone(), goal.figure.clone(), verdict.into()]);
+    }
+    Section::new("Against the goals").table(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads;
+
+    fn goals(name: &str, rates: &[(&str, f64)]) -> Vec<(String, bool)> {
+        let measured = Measured::of_rates(workloads::named(name).expect("a workload"), rates);
+        all(&[measured]).into_iter().map(|g| (format!("{} {}", g.wanted, g.figure), g.met)).collect()
+    }
+
+    #[test]
+    fn dd_is_judged_by_the_time_added() {
+        let found = goals("dd", &[("bare", 1.0), ("floor", 0.5), ("record", 0.25), ("duration-10", 0.4)]);
+        assert_eq!(found, [("<= 2x 3.00x".to_owned(), false), ("<= 2x 1.50x".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_server_is_judged_by_the_throughput_lost() {
+        let found = goals("redis", &[("bare", 100.0), ("floor", 90.0), ("record", 82.0), ("duration-1", 80.0)]);
+        assert_eq!(found, [("<= 2x 1.80x".to_owned(), true), ("<= 1.7x 2.00x".to_owned(), false)]);
+    }
+
+    #[test]
+    fn where_the_floor_costs_next_to_nothing_a_part_may_be_lost() {
+        let found = goals("build", &[("bare", 100.0), ("floor", 99.0), ("record", 96.0), ("duration-1", 90.0)]);
+        assert_eq!(found, [("<= 5 % 4.0 %".to_owned(), true), ("<= 5 % 10.0 %".to_owned(), false)]);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        assert_eq!(goals("dd", &[("bare", 1.0), ("record", 0.5)]), []);
+    }
+}
