@@ -145,8 +145,8 @@ impl Listing<'_, '_> {
             self.open_calls(&mut merger);
         }
         let mut next = 0;
-        // few lines wanted: begin with one segment, and read more only when that was not enough
-        let mut size = if self.context.config.max_events == u64::MAX { batch_size() } else { 1 };
+        // one segment first: somebody waits for the first line, and few lines may be all that is wanted
+        let mut size = 1;
         let mut ready = Batch::default();
         while merger.left() > 0 {
             let until = (next + size).min(segments.len());
