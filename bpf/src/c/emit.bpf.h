@@ -66,13 +66,23 @@ static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u6
 #define USE_BULK 0
 #define USE_STATE 1
 
+/*
+ * A length for the helper that is called next. Bounds that are found earlier
+ * old verifiers lose when the value goes through the stack.
+ */
+static __always_inline u64 at_most(u64 len, u64 most)
+{
+	barrier_var(len);
+	return len > most ? most : len;
+}
+
 /* Records that fd tracking needs have a ring of their own, so that no flood of reads can push them out. True: it was lost. */
-static __always_inline bool send_state(void *rec, u64 len, u32 pid)
+static __always_inline bool send_state(void *rec, u64 len, u64 most, u32 pid)
 {
 	u64 now;
 
 	if (!over_share(&state_ring, USE_STATE, pid, len, state_share, state_ring_bytes) &&
-	    !bpf_ringbuf_output(&state_ring, rec, len, BPF_RB_NO_WAKEUP))
+	    !bpf_ringbuf_output(&state_ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP))
 		return false;
 	count_drop(DROP_STATE);
 	now = bpf_ktime_get_ns();

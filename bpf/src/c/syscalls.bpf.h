@@ -132,7 +132,7 @@ static __always_inline void send_closing(struct task_state *st)
 	c.args[2] = st->rec.args[2];
 	c.nr = st->rec.nr;
 	c.abi = st->rec.abi;
-	send_state(&c, sizeof(c), c.id.pid);
+	send_state(&c, sizeof(c), sizeof(c), c.id.pid);
 }
 
 #define NR_IOCTL_64 16
@@ -154,7 +154,7 @@ static __noinline int send_injection(struct pt_regs *regs)
 	c.args[1] = regs->si;
 	c.nr = NR_IOCTL_64;
 	c.abi = ABI_X86_64;
-	send_state(&c, sizeof(c), 0);
+	send_state(&c, sizeof(c), sizeof(c), 0);
 	return 0;
 }
 
@@ -243,7 +243,7 @@ static __always_inline u8 send_plain(const struct wire_syscall *rec)
 }
 
 /* With captures. */
-static __always_inline u8 send_call(struct wire_syscall *rec, u64 len)
+static __always_inline u8 send_call(struct wire_syscall *rec, u64 len, u64 most)
 {
 	void *ring = bulk_ring(rec->hdr.cpu);
 
@@ -251,13 +251,13 @@ static __always_inline u8 send_call(struct wire_syscall *rec, u64 len)
 		return LEDGER_LOST;
 	if (over_share(ring, USE_BULK, rec->id.pid, len, bulk_share, bulk_ring_bytes))
 		return LEDGER_OVER_SHARE;
-	return bpf_ringbuf_output(ring, rec, len, BPF_RB_NO_WAKEUP) ? LEDGER_LOST : 0;
+	return bpf_ringbuf_output(ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP) ? LEDGER_LOST : 0;
 }
 
 /* Of a call that changes fds. Its loss was counted as one of the state ring. */
-static __always_inline u8 send_change(struct wire_syscall *rec, u64 len)
+static __always_inline u8 send_change(struct wire_syscall *rec, u64 len, u64 most)
 {
-	return send_state(rec, len, rec->id.pid) ? MISSED_STATE : 0;
+	return send_state(rec, len, most, rec->id.pid) ? MISSED_STATE : 0;
 }
 
 /* Whether the user wants it stored. */
@@ -300,7 +300,7 @@ static __always_inline bool leave_out(struct task_state *st, const struct sc_des
 
 static __always_inline void send_record(struct task_state *st, const struct sc_desc *d)
 {
-	u64 len = sizeof(st->rec) + st->data_len;
+	u64 len = sizeof(st->rec) + st->data_len, most;
 	bool state = keeps_state(d, st->rec.args[0], st->rec.args[1]);
 	struct slot *s = state_slot(st);
 	u8 missed;
@@ -310,15 +310,13 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 		missed = send_plain(&st->rec);
 	} else if (s) {
 		s->rec = st->rec;
-		if (len > sizeof(s->rec) + SLOT_DATA)
-			len = sizeof(s->rec) + SLOT_DATA;
-		missed = state ? send_change(&s->rec, len) : send_call(&s->rec, len);
+		most = sizeof(s->rec) + SLOT_DATA;
+		missed = state ? send_change(&s->rec, len, most) : send_call(&s->rec, len, most);
 		slot_put(st->slot - 1);
 		st->slot = 0;
 	} else {
-		if (len > sizeof(st->rec) + sizeof(st->data))
-			len = sizeof(st->rec) + sizeof(st->data);
-		missed = state ? send_change(&st->rec, len) : send_call(&st->rec, len);
+		most = sizeof(st->rec) + sizeof(st->data);
+		missed = state ? send_change(&st->rec, len, most) : send_call(&st->rec, len, most);
 	}
 	if (missed && !(st->rec.hdr.flags & WIRE_UNSELECTED))
 		st->missed = missed;
