@@ -1,5 +1,5 @@
 //! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
-//! tapes of `common`: sample.tape, events.tape, life.tape, stacks.tape, more.tape, ledger.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
+//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
 
 mod common;
 
@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use common::Place;
+use systape_format::model::{Family, Gap, GapCause};
 
 #[test]
 fn goldens() {
@@ -14,6 +15,7 @@ fn goldens() {
     let place = Place::with_sample();
     common::events::write(&place.path("events.tape"), false);
     common::life::write(&place.path("life.tape"), &[]);
+    common::life::write(&place.path("lost.tape"), &[lost_signals()]);
     common::stacks::write(&place.path("stacks.tape"), 1);
     common::stacks::write(&place.path("more.tape"), 3);
     common::ledger::write(&place.path("ledger.tape"), &[]);
@@ -39,6 +41,13 @@ fn goldens() {
     }
     assert!(count >= 10, "goldens are missing in {}", dir.display());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Between the SIGKILL at 12.345 ms and the death at 12.745 ms.
+fn lost_signals() -> Gap {
+    let at = |us| common::OPEN + us * common::US;
+    let (cause, family) = (GapCause::RingFull, Family::Signal);
+    Gap { cause, family, cpu: 1, count: 5, first: at(12_400), last: at(12_600), pid: 0, ledger: false }
 }
 
 /// How many bytes a tape takes changes with zstd and with every improvement of the format: `info` and `check` without them.

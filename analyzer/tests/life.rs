@@ -84,6 +84,57 @@ fn losses_are_told_and_counted() {
     assert!(got.status == 3 && got.out.contains("at least 5 started, at least 1 failed to start"), "{}", got.out);
 }
 
+/// Signal 9 to 4711 at 12.345 ms, which ended at 12.745 ms.
+#[test]
+fn a_cause_is_not_certain_when_signals_were_lost_before_the_end() {
+    let lost = |family, cause, count, first: u64, last: u64| {
+        let at = |us| common::OPEN + us * common::US;
+        Gap { cause, count, first: at(first), last: at(last), ..gap(family) }
+    };
+    let full = |count, first, last| lost(Family::Signal, GapCause::RingFull, count, first, last);
+    let murder = |gaps: &[Gap]| {
+        let place = place(gaps);
+        let text = place.analyze("kills -p 4711 --time ,0.0124 life.tape");
+        let line = text.out.lines().find(|line| line.contains("(4711, uid 33)")).unwrap().to_owned();
+        let json = place.analyze("kills --format json -p 4711 --time ,0.0124 life.tape").json();
+        let outcome = json.iter().find(|record| record["signal"] == 9).unwrap()["outcome"].clone();
+        assert_eq!((&outcome["exit_signal"], &outcome["latency_ns"]), (&9.into(), &400_000.into()));
+        let status = place.analyze("kills --fail-on-loss -p 4711 --time ,0.0124 life.tape").status;
+        (line, outcome["cause"].clone(), outcome["maybe_cause"].clone(), status)
+    };
+    let certain = "   12.345  SIGKILL  nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.400 ms";
+    let certain = certain.replace("   12.345", &murder(&[]).0[..9]);
+    let maybe = |why: &str| format!("{}; {why} lost in between", certain.replace(" killed ", " maybe killed "));
+    let null = serde_json::Value::Null;
+    for elsewhere in [
+        vec![],
+        vec![full(5, 13_000, 14_000)],
+        vec![lost(Family::Syscall, GapCause::RingFull, 5, 12_400, 12_500)],
+        // events of processes say nothing of who sent a signal; SIGCHLD and the like are no SIGKILL
+        vec![lost(Family::Process, GapCause::RingFull, 5, 12_600, 12_700)],
+        vec![lost(Family::Signal, GapCause::Everyday, 5, 12_400, 12_500)],
+    ] {
+        let (line, cause, doubt, _) = murder(&elsewhere);
+        assert_eq!((line, cause, doubt), (certain.clone(), true.into(), false.into()), "{elsewhere:?}");
+    }
+    // before the signal: "at least", but nothing that was lost then can have ended the process
+    let (line, cause, _, status) = murder(&[full(5, 5_000, 12_000)]);
+    assert_eq!((line, cause, status), (certain.clone(), true.into(), 3));
+    for (gaps, why) in [
+        (vec![full(1, 12_500, 12_500)], "a signal event was"),
+        (vec![full(5, 12_400, 12_500), full(2, 1_000, 2_000), full(4, 12_700, 40_000)], "up to 9 signal events were"),
+        (vec![lost(Family::Unknown, GapCause::Damaged, 0, 0, 60_000)], "an unknown number of signal events was"),
+    ] {
+        let (line, cause, doubt, status) = murder(&gaps);
+        assert_eq!((line, cause, doubt, status), (maybe(why), null.clone(), true.into(), 3));
+    }
+    // one act that reached several: between its signals at 14.000 ms and the ends from 14.100 ms on
+    let text = place(&[full(2, 14_050, 14_060)]).analyze("kills life.tape");
+    let group = text.out.lines().find(|line| line.contains("3 processes")).unwrap();
+    assert!(group.contains(") maybe killed by bash"), "{group}");
+    assert!(group.contains("3 died, the last after 0.300 ms, 3 maybe by a signal that was lost"), "{group}");
+}
+
 #[test]
 fn what_was_not_recorded_is_said() {
     let got = place(&[]).analyze("kills sample.tape");

@@ -159,6 +159,10 @@ pub struct Args {
     #[arg(long, value_name = "end|TIME|no", default_value = "end", value_parser = parse_sync)]
     pub sync: Policy,
 
+    /// Print what recording itself cost, by BPF program and by thread (measuring programs makes them slower)
+    #[arg(long)]
+    pub self_stats: bool,
+
     /// Print man page or shell completions (man, bash, zsh, fish) and exit
     #[arg(long, value_name = "WHAT", hide = true)]
     pub generate: Option<String>,

@@ -92,6 +92,8 @@ pub struct Config {
     pub kill: bool,
     /// When the tape is made safe against a power cut.
     pub sync: Policy,
+    /// Tell what the recording itself cost.
+    pub self_stats: bool,
     /// Longest life of a segment.
     pub flush: Duration,
     /// Command line of the command; empty = none.
@@ -160,6 +162,7 @@ impl Config {
             max_size: args.max_size,
             kill: args.kill,
             sync: args.sync,
+            self_stats: args.self_stats,
             flush: args.flush.max(Duration::from_millis(10)),
             command: args.command,
             output: args.output,

@@ -17,6 +17,7 @@ use crate::clock;
 use crate::forced::Poisoned;
 use crate::load::{DropDelta, LostState, Programs};
 use crate::order::Batch;
+use crate::self_stats::Fills;
 use crate::skips::Skipped;
 use crate::stacks::feed::{Feed, Raw};
 use crate::stacks::taken::Taken;
@@ -65,6 +66,8 @@ pub struct Control {
     pub bytes: AtomicU64,
     /// Events lost so far.
     pub lost: AtomicU64,
+    /// How full the rings were.
+    pub fills: Fills,
 }
 
 /// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
@@ -80,6 +83,41 @@ pub struct Checked {
     pub poisoned: Poisoned,
 }
 
+/// Bytes that one pass read from each ring.
+struct Reads {
+    /// In the order of [`Programs::rings`].
+    rings: Vec<Cell<u64>>,
+    stacks: Cell<u64>,
+}
+
+impl Reads {
+    fn of(rings: usize) -> Self {
+        Self { rings: vec![Cell::new(0); rings], stacks: Cell::new(0) }
+    }
+
+    /// All of them together, once it is noted how full each ring was.
+    fn take(&self, fills: &Fills) -> u64 {
+        let mut all = self.stacks.take();
+        fills.stacks.fetch_max(all, Ordering::Relaxed);
+        for (ring, read) in self.rings.iter().enumerate() {
+            let fill = match ring {
+                0 => &fills.process,
+                1 => &fills.state,
+                _ => &fills.bulk,
+            };
+            let read = read.take();
+            fill.fetch_max(read, Ordering::Relaxed);
+            all += read;
+        }
+        all
+    }
+}
+
+/// What a record takes of its ring: the kernel puts 8 bytes before each, and begins each at a multiple of 8.
+fn room(record: &[u8]) -> u64 {
+    (record.len() as u64 + 8).next_multiple_of(8)
+}
+
 /// Reads the rings until told to stop, then closes the window and reads the rest. The programs are detached at the end.
 ///
 /// # Errors
@@ -91,7 +129,7 @@ pub fn run(
     unwinding: Option<Sender<Raw>>,
 ) -> Result<Option<Checked>> {
     let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
-    let pass_bytes = Cell::new(0u64);
+    let taken = Reads::of(programs.rings().len());
     let feed = unwinding.map(|out| RefCell::new(Feed::new(out)));
     let poisoned = programs.is_poisoned().then(|| Cell::new(Poisoned::default()));
     let look = |record: &[u8]| {
@@ -103,12 +141,12 @@ pub fn run(
     };
     let rings = {
         let mut builder = RingBufferBuilder::new();
-        for ring in programs.rings() {
+        for (ring, taken) in programs.rings().into_iter().zip(&taken.rings) {
             builder.add(ring, |record| {
                 look(record);
                 let mut batch = batch.borrow_mut();
                 batch.push(record);
-                pass_bytes.set(pass_bytes.get() + record.len() as u64);
+                taken.set(taken.get() + room(record));
                 if batch.len() >= BATCH {
                     let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
                     // a closed channel shows at the next pass
@@ -125,7 +163,7 @@ pub fn run(
             builder.add(ring, |record| {
                 look(record);
                 feed.borrow_mut().push(record);
-                pass_bytes.set(pass_bytes.get() + record.len() as u64);
+                taken.stacks.set(taken.stacks.get() + room(record));
                 0
             })?;
             Some(builder.build().context("cannot read the ring of stacks")?)
@@ -164,7 +202,7 @@ pub fn run(
         if out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_err() {
             return Ok(None);
         }
-        let read = pass_bytes.take();
+        let read = taken.take(&control.fills);
         control.bytes.fetch_add(read, Ordering::Relaxed);
         Ok(Some(read))
     };

@@ -31,6 +31,7 @@ pub mod rights;
 pub mod run;
 pub mod sampler;
 pub mod say;
+pub mod self_stats;
 pub mod session;
 pub mod signals;
 pub mod sink;

@@ -24,6 +24,7 @@ use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
+use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::{entries, rights, sampler, stacks};
 
@@ -348,6 +349,24 @@ impl Programs {
     /// Watches for runs that the kernel skips, from now on.
     pub fn skips(&self) -> Skips {
         Skips::new(self.skel.object(), self.more_skips)
+    }
+
+    /// The loaded programs by name, and how large a ring of each kind is.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn measured(&self) -> Result<(Vec<(String, OwnedFd)>, RingSizes)> {
+        let loaded = self.skel.object().progs().filter(|program| program.as_fd().as_raw_fd() >= 0);
+        let programs = loaded
+            .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
+        let maps = &self.skel.maps;
+        let rings = RingSizes {
+            bulk: self.bulk.first().map_or(0, |ring| ring.max_entries().into()),
+            state: maps.state_ring.max_entries().into(),
+            process: maps.process_ring.max_entries().into(),
+            stacks: self.stack_ring().map_or(0, |ring| ring.max_entries().into()),
+        };
+        Ok((programs.collect::<Result<_>>()?, rings))
     }
 
     /// Something that walks tasks on its own, from any thread.

@@ -20,6 +20,7 @@ use crate::ledger;
 use crate::load::Programs;
 use crate::priority::Raised;
 use crate::say::say;
+use crate::self_stats::counted;
 use crate::sink::{Flow, Sink};
 use crate::stacks::{self, NameWorker, feed};
 use crate::stage::{Encoded, Stage};
@@ -244,8 +245,11 @@ impl Pipeline {
     }
 }
 
-fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
-    thread::Builder::new().name(name.into()).spawn(run).with_context(|| format!("cannot start the {name} thread"))
+fn spawn<T: Send + 'static>(name: &'static str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(counted(name, run))
+        .with_context(|| format!("cannot start the {name} thread"))
 }
 
 fn join<T>(handle: JoinHandle<T>) -> Result<T> {

@@ -6,6 +6,8 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
+use crate::self_stats::counted;
+
 /// Niceness of the drain.
 const NICE: i32 = -15;
 
@@ -34,7 +36,7 @@ impl Raised {
             set(self.before);
             work()
         };
-        thread::scope(|scope| scope.spawn(lowered).join()).map_err(|_| anyhow!("a thread died"))?
+        thread::scope(|scope| scope.spawn(counted("scan", lowered)).join()).map_err(|_| anyhow!("a thread died"))?
     }
 
     /// For the threads that come now.

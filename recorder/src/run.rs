@@ -23,6 +23,7 @@ use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::Line;
 use crate::say::say;
+use crate::self_stats::{Recorded, SelfStats, counted};
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
@@ -78,7 +79,12 @@ pub fn record(config: &Config) -> Result<u8> {
     let signals = Signals::new().context("cannot catch signals")?;
     limits::return_memory();
     let files = limits::raise_files();
+    let mut own = config.self_stats.then(SelfStats::begin);
     let mut programs = Programs::load(config)?;
+    if let Some(own) = &mut own {
+        let (loaded, rings) = programs.measured()?;
+        own.watch(loaded, rings);
+    }
     let mut child =
         command.as_ref().map(|command| Child::spawn(command, files, output::is_stdout(&config.output))).transpose()?;
     if let Some(child) = child.as_ref().filter(|_| !config.all) {
@@ -108,6 +114,9 @@ pub fn record(config: &Config) -> Result<u8> {
     about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;
     about.window_open = window_open;
+    if let Some(own) = &mut own {
+        own.prepared();
+    }
     let started = Instant::now();
     let settings = Settings {
         selection: config.selection.clone(),
@@ -141,12 +150,16 @@ pub fn record(config: &Config) -> Result<u8> {
     let reason = wait(config, &pipeline, &signals, child.as_mut(), started, &mut line);
     line.clear();
     let command_exit = child.as_mut().and_then(Child::ended);
+    let control = Arc::clone(&pipeline.control);
     let finished = finish(config, pipeline, &signals, move |encoded| end(encoded, reason, command_exit));
     match &finished {
         Ok((encoded, bytes)) => {
             last_line(config, encoded, *bytes, started.elapsed());
             if let Some(checked) = &encoded.checked {
                 checked_lines(&config.forced, checked);
+            }
+            if let Some(own) = own {
+                own.print(recorded(config, encoded, *bytes), &control.fills);
             }
         }
         // the command is not to blame: it goes on, and its end is waited for as after --for
@@ -193,11 +206,18 @@ fn finish(
     let (done, finished) = bounded(1);
     // nobody waits any more: it was given up
     let work = move || drop(done.send(pipeline.finish(end)));
-    let thread = thread::Builder::new().name("finish".into()).spawn(work).context("cannot start the finish thread")?;
+    let thread = thread::Builder::new()
+        .name("finish".into())
+        .spawn(counted("finish", work))
+        .context("cannot start the finish thread")?;
     let (mut seen, mut moved, mut told) = (0, Instant::now(), false);
     loop {
         match finished.recv_timeout(TICK) {
-            Ok(result) => return result,
+            Ok(result) => {
+                // nothing is left for it to do; its time is counted at its end
+                thread.join().ok();
+                return result;
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 thread.join().ok();
                 bail!("the finish thread died; what was written before is readable");
@@ -303,6 +323,11 @@ fn peak_rss() -> u64 {
     let kib =
         status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
     kib.unwrap_or(0_u64) * 1024
+}
+
+fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
+    let only_own_children = config.command.is_empty();
+    Recorded { events: encoded.totals.sum(), bytes, peak_rss: peak_rss(), only_own_children }
 }
 
 fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {

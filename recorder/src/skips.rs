@@ -4,7 +4,7 @@
 //! 5.12: ed9ae9a9a5d1; 0 before). A run for a task that is not recorded counts too, so the number is an upper bound.
 
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::Object;
@@ -103,11 +103,16 @@ fn family(program: &str) -> Option<Family> {
 }
 
 fn misses(fd: &OwnedFd) -> u64 {
+    program_info(fd.as_raw_fd()).map_or(0, |info| info.recursion_misses)
+}
+
+/// What the kernel counts of the program behind `fd`; None when that is no program.
+pub fn program_info(fd: RawFd) -> Option<bpf_prog_info> {
     let mut info = bpf_prog_info::default();
     let mut len = size_of::<bpf_prog_info>() as u32;
-    // SAFETY: info is a zeroed bpf_prog_info of `len` bytes, which asks for no arrays; fd is a program's.
-    let error = unsafe { bpf_obj_get_info_by_fd(fd.as_raw_fd(), (&raw mut info).cast(), &raw mut len) };
-    if error == 0 { info.recursion_misses } else { 0 }
+    // SAFETY: info is a zeroed bpf_prog_info of `len` bytes, which asks for no arrays.
+    let error = unsafe { bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut len) };
+    (error == 0).then_some(info)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
+use crate::self_stats::counted;
 use crate::sink::Sink;
 
 /// What was asked for.
@@ -57,8 +58,10 @@ impl Syncing {
                 failed.fetch_or(synced.is_err(), Ordering::AcqRel);
                 synced
             };
-            let thread =
-                thread::Builder::new().name("sync".into()).spawn(work).context("cannot start the sync thread")?;
+            let thread = thread::Builder::new()
+                .name("sync".into())
+                .spawn(counted("sync", work))
+                .context("cannot start the sync thread")?;
             this.periodic = Some((stop, thread));
         }
         Ok(this)

@@ -44,6 +44,11 @@ impl Ending {
         self.code & 0x7f != 0 && self.code & 0x80 != 0
     }
 
+    /// Whether it is seccomp that ended it, without a doubt.
+    pub fn surely_by_seccomp(&self) -> bool {
+        self.signal().is_some() && self.seccomp == SECCOMP_DEAD
+    }
+
     /// Whether seccomp may have ended it without any signal being sent.
     pub fn by_seccomp(&self) -> bool {
         match (self.signal(), self.seccomp) {

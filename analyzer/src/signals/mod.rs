@@ -6,13 +6,15 @@
 pub mod act;
 #[cfg(test)]
 mod exercise;
+pub mod missing;
 pub mod oom;
 pub mod outcome;
 pub mod record;
 pub mod track;
 pub mod via;
 
-pub use outcome::{Disposition, Outcome};
+pub use missing::Missing;
+pub use outcome::{Cause, Disposition, Outcome};
 pub use record::{Record, Sent};
 pub use track::{Choice, Tracker};
 pub use via::Via;
@@ -47,6 +49,12 @@ pub mod number {
     pub const SIGWINCH: u32 = 28;
     pub const SIGIO: u32 = 29;
     pub const SIGSYS: u32 = 31;
+}
+
+/// Whether `sig` is of those that mostly end nobody, whose loss has a cause of its own (GapCause::Everyday). As the BPF side divides them
+/// (signals.bpf.h); the rest of them end their target unless it cares for them.
+pub fn everyday(sig: u32) -> bool {
+    matches!(sig, 14 | 17 | 18 | 23 | 26..=29 | 32..)
 }
 
 /// Whether a process that does nothing about `sig` stops.

@@ -2,6 +2,7 @@
 
 use systape_format::model::{SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED, SignalEvent};
 
+use super::missing::Lost;
 use super::number::{SIGKILL, SIGSTOP};
 use crate::processes::Ending;
 
@@ -106,6 +107,18 @@ pub struct Taken {
     pub handler: u64,
 }
 
+/// Whether a signal is what ended its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// It is not.
+    #[default]
+    No,
+    /// It is.
+    Yes,
+    /// Of those that were seen it is the one, but these were lost between it and the end.
+    Maybe(Lost),
+}
+
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -116,8 +129,8 @@ pub struct Outcome {
     pub end: Option<Ending>,
     /// It would be known if the process had ended.
     pub followed: bool,
-    /// This signal is what ended it.
-    pub cause: bool,
+    /// Whether this signal is what ended it.
+    pub cause: Cause,
     /// It stopped the process.
     pub stopped: bool,
 }

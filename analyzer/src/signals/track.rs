@@ -5,12 +5,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_format::model::{Ancestor, SignalEvent, SignalKind, Task};
 
+use super::missing::{Lost, Missing};
 use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use super::oom::{Mark, Marks};
-use super::outcome::{self, Explains, Outcome, Taken};
+use super::outcome::{self, Cause, Explains, Outcome, Taken};
 use super::record::{Record, Sent};
 use super::via::{Via, via};
-use super::{act, stops};
+use super::{act, everyday, stops};
 use crate::calls::CallInfo;
 use crate::processes::track::key;
 use crate::processes::{Ending, Processes};
@@ -39,11 +40,9 @@ impl Choice {
 
     /// Whether the loss of signals that end nobody (GapCause::Everyday) touches the answer.
     pub fn of_everyday(&self) -> bool {
-        // as the BPF side divides them (signals.bpf.h); the rest of them end their target unless it cares for them
-        let everyday = |sig: &u32| matches!(sig, 14 | 17 | 18 | 23 | 26..=29 | 32..);
         match self {
             Self::Fatal => false,
-            Self::These(list) => list.iter().any(everyday),
+            Self::These(list) => list.iter().copied().any(everyday),
             Self::All => true,
         }
     }
@@ -73,10 +72,28 @@ struct Best {
     how: Explains,
     sig: u32,
     ts: u64,
-    /// The target took the default action.
-    taken: bool,
+    /// When the process ended.
+    end: u64,
+    /// What the target was seen to do about one of that number since: 0 = the default action, or else a handler.
+    taken: Option<u64>,
     /// Its slot; None = it is not asked for.
     slot: Option<usize>,
+}
+
+impl Best {
+    /// What is missing between it and the end of its process.
+    fn lost(&self, missing: &Missing) -> Option<Lost> {
+        missing.between(self.sig, self.ts, self.end)
+    }
+
+    /// Whether it may have ended its process: a handler must have been gone when it was taken, which may not have been seen.
+    fn holds(&self, missing: &Missing) -> bool {
+        match self.taken {
+            _ if self.how > Explains::IfTaken => true,
+            Some(handler) => handler == 0,
+            None => self.lost(missing).is_some(),
+        }
+    }
 }
 
 /// Takes events in the order of the tape. Memory grows with what is printed.
@@ -146,8 +163,8 @@ impl<'a> Tracker<'a> {
         let how = self.explains(&sent);
         let asked = self.choice.always(sig) || (self.choice.by_effect(sig) && (how.is_some() || stops(sig)));
         let slot = (passes && asked).then_some(self.slots.len());
-        if let Some(how) = how {
-            self.explain(process, Best { how, sig, ts, taken: false, slot });
+        if let Some((how, end)) = how {
+            self.explain(process, Best { how, sig, ts, end, taken: None, slot });
         }
         if let Some(slot) = slot {
             if outcome::queued(&sent.event) {
@@ -181,11 +198,11 @@ impl<'a> Tracker<'a> {
         Arc::clone(last)
     }
 
-    /// How well `sent` explains the end of its target; None = not at all.
-    fn explains(&self, sent: &Sent) -> Option<Explains> {
+    /// How well `sent` explains the end of its target, and when that was; None = not at all.
+    fn explains(&self, sent: &Sent) -> Option<(Explains, u64)> {
         let end = self.processes.get(&sent.target)?.end()?;
         let fits = end.signal() == Some(sent.event.sig) && sent.event.ts <= end.ts;
-        outcome::explains(&sent.event).filter(|_| fits)
+        outcome::explains(&sent.event).filter(|_| fits).map(|how| (how, end.ts))
     }
 
     /// The nearest before the end is its cause, among those that could be.
@@ -197,10 +214,9 @@ impl<'a> Tracker<'a> {
     }
 
     fn deliver(&mut self, event: &SignalEvent, target: &Task) {
-        if event.ip == 0
-            && let Some(best) = self.best.get_mut(&key(target))
+        if let Some(best) = self.best.get_mut(&key(target)).filter(|best| best.sig == event.sig && best.ts <= event.ts)
         {
-            best.taken |= best.sig == event.sig && best.ts <= event.ts;
+            best.taken = Some(best.taken.map_or(event.ip, |handler| handler.min(event.ip)));
         }
         let Some(waiting) = self.waiting.get_mut(&(key(target), event.sig)) else { return };
         for slot in std::mem::take(waiting) {
@@ -212,13 +228,13 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// The records, by time, with the ends that no signal explains.
-    pub fn finish(mut self) -> Vec<Record> {
-        self.best.retain(|_, best| best.how > Explains::IfTaken || best.taken);
+    /// The records, by time, with the ends that no signal explains; signals are `missing` from the tape.
+    pub fn finish(mut self, missing: &Missing) -> Vec<Record> {
+        self.best.retain(|_, best| best.holds(missing));
         let mut records = Vec::new();
         for at in 0..self.slots.len() {
             if let Some(slot) = self.slots[at].take() {
-                records.extend(self.record(at, slot));
+                records.extend(self.record(at, slot, missing));
             }
         }
         for process in &self.processes.all {
@@ -226,7 +242,7 @@ impl<'a> Tracker<'a> {
             let Some(sig) = end.signal() else { continue };
             let wanted = self.choice.always(sig) || self.choice.by_effect(sig);
             if wanted && !self.best.contains_key(&key(&process.task)) && (self.passes)(None, &process.task, end.ts) {
-                records.push(unseen(&process.task, sig, end));
+                records.push(unseen(&process.task, sig, end, missing));
             }
         }
         records.sort_by_key(|record| record.sent.event.ts);
@@ -234,12 +250,15 @@ impl<'a> Tracker<'a> {
         records
     }
 
-    fn record(&self, at: usize, slot: Slot) -> Option<Record> {
+    fn record(&self, at: usize, slot: Slot, missing: &Missing) -> Option<Record> {
         let Slot { sent, taken } = slot;
         let event = &sent.event;
         let process = self.processes.get(&sent.target);
         let end = process.and_then(|process| process.end());
-        let cause = self.best.get(&key(&sent.target)).is_some_and(|best| best.slot == Some(at));
+        let cause = match self.best.get(&key(&sent.target)).filter(|best| best.slot == Some(at)) {
+            Some(best) => best.lost(missing).map_or(Cause::Yes, Cause::Maybe),
+            None => Cause::No,
+        };
         let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0);
         let via = via(&sent, &self.marks);
         let mark = match (via, &sent.sender) {
@@ -247,7 +266,7 @@ impl<'a> Tracker<'a> {
             (Via::OomSharedMm, Some(sender)) => self.marks.of_other(sender, &sent.target, event.ts).cloned(),
             _ => None,
         };
-        let wanted = self.choice.always(event.sig) || cause || stopped;
+        let wanted = self.choice.always(event.sig) || cause != Cause::No || stopped;
         let outcome = Outcome { taken, end, followed: process.is_some_and(|process| process.followed), cause, stopped };
         let record = Record { sent, via, outcome, mark, act: 0, unseen: None };
         // who it is blamed on is known only now
@@ -257,7 +276,7 @@ impl<'a> Tracker<'a> {
 }
 
 /// The end of a process by a signal that nobody was seen to send.
-fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
+fn unseen(target: &Task, sig: u32, end: Ending, missing: &Missing) -> Record {
     let event = SignalEvent { result: outcome::DELIVERED, ..SignalEvent::new(end.ts, SignalKind::Generate, sig, 0) };
     let sent = Sent {
         event,
@@ -268,7 +287,9 @@ fn unseen(target: &Task, sig: u32, end: Ending) -> Record {
         target_above: Arc::default(),
         place: None,
     };
-    let via = if end.by_seccomp() { Via::Seccomp } else { Via::Unknown };
+    // anybody may send SIGSYS
+    let sure = end.surely_by_seccomp() || missing.between(sig, 0, end.ts).is_none();
+    let via = if end.by_seccomp() && sure { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
     Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }
 }
@@ -292,6 +313,16 @@ mod tests {
         choice: &Choice,
         passes: impl Fn(Option<&Task>, &Task, u64) -> bool,
     ) -> Vec<Record> {
+        run_without(exits, events, choice, passes, &Missing::default())
+    }
+
+    fn run_without(
+        exits: &[ProcessEvent],
+        events: Vec<SignalEvent>,
+        choice: &Choice,
+        passes: impl Fn(Option<&Task>, &Task, u64) -> bool,
+        missing: &Missing,
+    ) -> Vec<Record> {
         let tasks = [task(10), task(20), task(30), task(40)];
         let mut processes = Processes::new(0);
         for task in &tasks {
@@ -301,7 +332,7 @@ mod tests {
         let processes = processes.finish();
         let mut tracker = Tracker::new(&processes, choice, Box::new(passes));
         tracker.segment(0, events, &tasks, &[call("kill"), call("write")]);
-        tracker.finish()
+        tracker.finish(missing)
     }
 
     fn deliver(ts: u64, sig: u32, target: u32, handler: u64) -> SignalEvent {
@@ -309,7 +340,51 @@ mod tests {
     }
 
     fn causes(records: &[Record]) -> Vec<(u64, bool)> {
-        records.iter().map(|record| (record.sent.event.ts, record.outcome.cause)).collect()
+        records.iter().map(|record| (record.sent.event.ts, record.outcome.cause == Cause::Yes)).collect()
+    }
+
+    /// Causes when all signals from `first` to `last` are missing.
+    fn causes_without(
+        exit: ProcessEvent,
+        events: Vec<SignalEvent>,
+        (first, last): (u64, u64),
+    ) -> Vec<(u64, Option<Cause>, Via)> {
+        let missing = Missing::new(&[], &[(first, last)]);
+        let records = run_without(&[exit], events, &Choice::Fatal, |_, _, _| true, &missing);
+        let cause = |record: &Record| record.unseen.is_none().then_some(record.outcome.cause);
+        records.iter().map(|record| (record.sent.event.ts, cause(record), record.via)).collect()
+    }
+
+    #[test]
+    fn what_was_lost_in_between_may_be_the_cause() {
+        let maybe = Some(Cause::Maybe(Lost { events: None }));
+        let first_cause = |events: Vec<SignalEvent>, gap| causes_without(exit(600, 1, 15), events, gap)[0].1;
+        let sent = || vec![event(400, 15, 0, 1)];
+        assert_eq!(first_cause(sent(), (500, 500)), maybe);
+        assert_eq!(first_cause(sent(), (600, 900)), maybe);
+        assert_eq!(first_cause(sent(), (100, 399)), Some(Cause::Yes), "it would have died before");
+        assert_eq!(first_cause(sent(), (601, 900)), Some(Cause::Yes));
+        // with a handler it is the cause only if that was gone, which cannot have been seen
+        let handled = || SignalEvent { flags: SIGNAL_HANDLED, ..event(400, 15, 0, 1) };
+        assert_eq!(first_cause(vec![handled()], (500, 500)), maybe);
+        assert_eq!(first_cause(vec![handled()], (100, 100)), Some(Cause::No));
+        let gone = vec![handled(), deliver(410, 15, 1, 0x5000)];
+        let seen = causes_without(exit(600, 1, 15), gone, (500, 500));
+        assert_eq!(
+            seen.iter().map(|(ts, cause, _)| (*ts, *cause)).collect::<Vec<_>>(),
+            [(400, Some(Cause::No)), (600, None)]
+        );
+    }
+
+    #[test]
+    fn seccomp_is_not_blamed_for_what_may_be_a_lost_signal() {
+        let via = |flags, gap| {
+            let exit = ProcessEvent { flags, ..exit(200, 2, 31 | 0x80) };
+            causes_without(exit, Vec::new(), gap)[0].2
+        };
+        assert_eq!(via(2, (300, 400)), Via::Seccomp);
+        assert_eq!(via(2, (100, 150)), Via::Unknown);
+        assert_eq!(via(3, (100, 150)), Via::Seccomp, "the kernel says so");
     }
 
     #[test]

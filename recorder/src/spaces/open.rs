@@ -20,6 +20,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::{Mapped, elf};
+use crate::self_stats::counted;
 
 /// How long a file may take to open. Local files take microseconds.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -147,16 +148,16 @@ impl Opener {
         }
         let (jobs, todo) = bounded::<(u32, Mapped)>(1);
         let (done, results) = bounded(1);
-        let counted = Arc::clone(&self.threads);
+        let held = Arc::clone(&self.threads);
         let work = move || {
-            let _counted = counted;
+            let _held = held;
             for (pid, mapped) in todo {
                 if done.send(open(pid, &mapped)).is_err() {
                     return;
                 }
             }
         };
-        thread::Builder::new().name("open".into()).spawn(work).ok()?;
+        thread::Builder::new().name("open".into()).spawn(counted("open", work)).ok()?;
         Some(Worker { jobs, results })
     }
 }

@@ -15,7 +15,7 @@ use crate::render::json::{Json, lossless};
 use crate::render::words::escaped;
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name};
-use crate::signals::{Disposition, Record, Via};
+use crate::signals::{Cause, Disposition, Record, Via};
 
 /// One object a line; losses first.
 pub fn json(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<()> {
@@ -109,9 +109,14 @@ fn outcome(story: &Story<'_>, record: &Record) -> Map<String, Value> {
         "latency_ns": end.filter(|_| record.unseen.is_none()).and_then(|end| end.ts.checked_sub(ts)),
         "core_dumped": end.map(|end| end.core_dumped()),
         "stopped": outcome.stopped,
-        "cause": if record.unseen.is_none() { outcome.cause.into() } else { Value::Null },
+        "cause": match outcome.cause {
+            Cause::Yes => Value::Bool(true),
+            Cause::No if record.unseen.is_none() => Value::Bool(false),
+            _ => Value::Null,
+        },
         "taken_ns": taken.map(|taken| taken.ts.saturating_sub(ts)),
         "handler": taken.filter(|taken| taken.handler > 1).map(|taken| hex(taken.handler)),
+        "maybe_cause": record.unseen.is_none().then_some(matches!(outcome.cause, Cause::Maybe(_))),
     });
     match fields {
         Value::Object(map) => map,
@@ -139,8 +144,18 @@ const COMMON: [&str; 18] = [
     "oom_anon",
     "oom_file",
 ];
-const OUTCOME: [&str; 9] =
-    ["exited", "exit_signal", "exit_code", "latency_ns", "core_dumped", "stopped", "cause", "taken_ns", "handler"];
+const OUTCOME: [&str; 10] = [
+    "exited",
+    "exit_signal",
+    "exit_code",
+    "latency_ns",
+    "core_dumped",
+    "stopped",
+    "cause",
+    "taken_ns",
+    "handler",
+    "maybe_cause",
+];
 
 /// A header line, then one line a record.
 pub fn csv(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<()> {

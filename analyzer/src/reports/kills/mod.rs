@@ -25,7 +25,7 @@ use crate::output;
 use crate::processes::{self, Processes};
 use crate::reports::losses::LOSS_LINES;
 use crate::run::{Verdict, complain};
-use crate::signals::{Record, Tracker};
+use crate::signals::{Cause, Missing, Record, Tracker};
 
 /// Segments decoded at a time by each thread.
 const BATCH: usize = 2;
@@ -94,7 +94,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
         missing(signals, life).iter().for_each(|line| complain(line));
     }
-    Ok(Verdict { lost: !whole, bad: false })
+    // the end of a process, and what was lost before it, may lie outside of the time asked for
+    let doubted = records.iter().any(|record| matches!(record.outcome.cause, Cause::Maybe(_)));
+    Ok(Verdict { lost: !whole || doubted, bad: false })
 }
 
 /// What the recording left out.
@@ -117,6 +119,7 @@ fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<Stri
     };
     let mut tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
     let segments: Vec<usize> = (0..context.tape.segments().len()).collect();
+    let mut damaged = Vec::new();
     for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
         let parts: Vec<_> = batch.par_iter().map(|at| signals(&context.tape.segment(*at))).collect();
         for (at, part) in batch.iter().zip(parts) {
@@ -126,11 +129,14 @@ fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<Stri
                     tracker.segment(*at, events, &dict.tasks, &calls);
                 }
                 Ok(_) => {}
-                Err(error) => findings.push(format!("segment {at}: its signals cannot be read: {error}")),
+                Err(error) => {
+                    findings.push(format!("segment {at}: its signals cannot be read: {error}"));
+                    damaged.push(*at);
+                }
             }
         }
     }
-    tracker.finish()
+    tracker.finish(&Missing::of_tape(context.tape, &damaged))
 }
 
 fn signals(segment: &Segment<'_>) -> Result<(Dict, Vec<SignalEvent>), systape_format::Error> {

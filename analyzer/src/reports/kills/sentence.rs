@@ -3,15 +3,17 @@
 use super::party::short;
 use crate::processes::Ending;
 use crate::render::words::{bytes, escaped, span};
+use crate::signals::missing::Lost;
 use crate::signals::number::SIGABRT;
 use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
-use crate::signals::{Disposition, Record, Via, ends, via};
+use crate::signals::{Cause, Disposition, Record, Via, ends, via};
 
 /// What the signal did to its target.
 pub fn verb(record: &Record) -> &'static str {
     match record.outcome {
         _ if record.unseen.is_some() => "died",
-        outcome if outcome.cause => "killed",
+        outcome if outcome.cause == Cause::Yes => "killed",
+        outcome if outcome.cause != Cause::No => "maybe killed",
         outcome if outcome.stopped => "stopped",
         _ => "signalled",
     }
@@ -78,6 +80,15 @@ pub fn ending(end: &Ending) -> String {
     }
 }
 
+/// Why another signal may be the cause.
+fn doubt(lost: Lost) -> String {
+    match lost.events {
+        Some(1) => "; a signal event was lost in between".to_owned(),
+        Some(events) => format!("; up to {events} signal events were lost in between"),
+        None => "; an unknown number of signal events was lost in between".to_owned(),
+    }
+}
+
 /// What came of it. `certain`: nothing that would tell of an end is missing.
 pub fn outcome(record: &Record, certain: bool) -> String {
     let (outcome, event) = (&record.outcome, &record.sent.event);
@@ -87,12 +98,13 @@ pub fn outcome(record: &Record, certain: bool) -> String {
     }
     let after = |ts: u64| span(ts.saturating_sub(event.ts));
     let mut parts = Vec::new();
-    if let Some(end) = outcome.end.filter(|_| outcome.cause) {
+    if let Some(end) = outcome.end.filter(|_| outcome.cause != Cause::No) {
         parts.push(format!("died after {}", after(end.ts)));
         if end.core_dumped() {
             parts.push("core dumped".to_owned());
         }
-        return parts.join(", ");
+        let doubt = if let Cause::Maybe(lost) = outcome.cause { doubt(lost) } else { String::new() };
+        return parts.join(", ") + &doubt;
     }
     match (event.result, outcome.taken) {
         (IGNORED, _) => parts.push("ignored".to_owned()),

@@ -13,7 +13,7 @@ use crate::render::words::{escaped, span};
 use crate::reports::losses::LOSS_LINES;
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name};
-use crate::signals::{Choice, Disposition, Record, Via};
+use crate::signals::{Cause, Choice, Disposition, Record, Via};
 
 /// Names of processes in a line about several.
 const NAMED: usize = 3;
@@ -86,13 +86,21 @@ fn together(act: &[&Record]) -> String {
     if act.len() > NAMED {
         names.push(format!("{} more", act.len() - NAMED));
     }
-    let verb = if act.iter().all(|record| record.outcome.cause) { "killed" } else { "signalled" };
-    let died = act.iter().filter(|record| record.outcome.cause).count();
+    let all = |sure: bool| act.iter().all(|r| r.outcome.cause == Cause::Yes || (!sure && r.outcome.cause != Cause::No));
+    let verb = match () {
+        () if all(true) => "killed",
+        () if all(false) => "maybe killed",
+        () => "signalled",
+    };
+    let died = act.iter().filter(|record| record.outcome.cause != Cause::No).count();
     let mut outcome = format!("{died} died");
-    if let Some(last) = act.iter().filter(|r| r.outcome.cause).filter_map(|r| r.outcome.end).map(|end| end.ts).max() {
+    if let Some(last) =
+        act.iter().filter(|r| r.outcome.cause != Cause::No).filter_map(|r| r.outcome.end).map(|end| end.ts).max()
+    {
         outcome.push_str(&format!(", the last after {}", span(last.saturating_sub(first.sent.event.ts))));
     }
     let counts = [
+        ("maybe by a signal that was lost", act.iter().filter(|r| matches!(r.outcome.cause, Cause::Maybe(_))).count()),
         ("handled it", act.iter().filter(|r| r.outcome.taken.is_some_and(|taken| taken.handler > 1)).count()),
         ("ignored it", act.iter().filter(|r| r.sent.event.result == crate::signals::outcome::IGNORED).count()),
         ("stopped", act.iter().filter(|r| r.outcome.stopped).count()),
@@ -232,7 +240,7 @@ fn siginfo(record: &Record) -> String {
 
 /// How many there were: never fewer than there can have been.
 fn totals(story: &Story<'_>) -> String {
-    let deaths = story.records.iter().filter(|r| r.outcome.cause || r.unseen.is_some()).count();
+    let deaths = story.records.iter().filter(|r| r.outcome.cause != Cause::No || r.unseen.is_some()).count();
     let seen = story.records.iter().filter(|record| record.unseen.is_none()).count();
     let at_least = if story.whole { "" } else { "at least " };
     let plural = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });

@@ -1,0 +1,391 @@
+//! With `--self-stats`: what recording itself costs, by BPF program and by thread.
+//!
+//! Time in BPF programs is the recorded tasks', measured by the kernel for as long as it is asked to; time of threads is the
+//! recorder's own. A thread's time is gone with the thread, so each that is made by [`counted`] adds it up as it ends.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{HumanBytes, HumanCount};
+use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
+
+use crate::clock;
+use crate::say::say;
+use crate::skips::program_info;
+
+/// Name of a thread that is in the sums already.
+const ENDED: &str = "ended";
+
+/// Threads that have ended, by name. Names are few, threads may be many.
+static SUMS: Mutex<BTreeMap<&'static str, Sum>> = Mutex::new(BTreeMap::new());
+
+/// CPU time, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cpu {
+    user: u64,
+    system: u64,
+}
+
+impl Cpu {
+    /// Of the calling thread.
+    fn of_thread() -> Self {
+        Self::new(clock::thread_cpu(), usage(libc::RUSAGE_THREAD).system)
+    }
+
+    /// Of this process, with threads that are gone.
+    fn of_process() -> Self {
+        Self::new(clock::self_cpu(), usage(libc::RUSAGE_SELF).system)
+    }
+
+    /// `total` is exact; how it is divided the kernel knows by sampling, and getrusage is behind by up to a tick.
+    fn new(total: u64, system: u64) -> Self {
+        let system = system.min(total);
+        Self { user: total - system, system }
+    }
+
+    fn total(self) -> u64 {
+        self.user + self.system
+    }
+
+    fn add(&mut self, other: Self) {
+        self.user += other.user;
+        self.system += other.system;
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self { user: self.user.saturating_sub(other.user), system: self.system.saturating_sub(other.system) }
+    }
+}
+
+/// As getrusage tells it.
+fn usage(who: libc::c_int) -> Cpu {
+    let mut raw = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: raw is a valid rusage to write to; zeroed bytes are a value of it too, should the call fail.
+    let raw = unsafe {
+        libc::getrusage(who, raw.as_mut_ptr());
+        raw.assume_init()
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    Cpu { user: ns(raw.ru_utime), system: ns(raw.ru_stime) }
+}
+
+/// Threads of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    threads: u32,
+    cpu: Cpu,
+}
+
+impl Sum {
+    fn add(&mut self, cpu: Cpu) {
+        self.threads += 1;
+        self.cpu.add(cpu);
+    }
+}
+
+/// Adds the calling thread up when it ends, however that is.
+struct AtEnd(&'static str);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        // under the lock: whoever reads the sums sees the thread either there or alive, under its name
+        let mut sums = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.entry(self.0).or_default().add(Cpu::of_thread());
+        fs::write("/proc/thread-self/comm", ENDED).ok();
+    }
+}
+
+/// What a thread called `name` runs, so that its time is known when it is gone.
+pub fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    move || {
+        let _end = AtEnd(name);
+        run()
+    }
+}
+
+/// The most that was read from a ring in one pass, by kind of ring. A little of it may have come while it was read.
+#[derive(Debug, Default)]
+pub struct Fills {
+    /// Of any of the rings per CPU.
+    pub bulk: AtomicU64,
+    /// Of that of state.
+    pub state: AtomicU64,
+    /// Of that of process life.
+    pub process: AtomicU64,
+    /// Of that of stacks.
+    pub stacks: AtomicU64,
+}
+
+/// Bytes of a ring of each kind; 0 = there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RingSizes {
+    /// Of each per CPU.
+    pub bulk: u64,
+    /// Of that of state.
+    pub state: u64,
+    /// Of that of process life.
+    pub process: u64,
+    /// Of that of stacks.
+    pub stacks: u64,
+}
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorded {
+    /// Events on the tape.
+    pub events: u64,
+    /// Bytes of the tape.
+    pub bytes: u64,
+    /// Peak memory of this process, bytes; 0 = not known.
+    pub peak_rss: u64,
+    /// No child of this process was waited for but those that look names up.
+    pub only_own_children: bool,
+}
+
+/// A recording that is measured.
+#[derive(Debug)]
+pub struct SelfStats {
+    /// Has the kernel measure programs as long as it is open, and no longer than this process lives; None = not allowed.
+    held: Option<OwnedFd>,
+    /// Names and descriptors.
+    programs: Vec<(String, OwnedFd)>,
+    rings: RingSizes,
+    /// Time of the main thread until the recording began: above all that of loading programs, which the kernel verifies.
+    preparing: Cpu,
+}
+
+impl SelfStats {
+    /// Begins to measure. Without CAP_SYS_ADMIN programs are not measured, and that is said.
+    pub fn begin() -> Self {
+        // SAFETY: no memory is touched.
+        let fd = unsafe { bpf_enable_stats(BPF_STATS_RUN_TIME) };
+        let held = if fd < 0 {
+            let error = io::Error::last_os_error();
+            let why = match error.raw_os_error() {
+                Some(libc::EPERM) => "that takes CAP_SYS_ADMIN".to_owned(),
+                Some(libc::EINVAL) => "this kernel cannot (5.8 can)".to_owned(),
+                _ => error.to_string(),
+            };
+            say(format_args!("--self-stats: runs of BPF programs are not measured: {why}"));
+            None
+        } else {
+            // SAFETY: the descriptor is new and nobody else's.
+            Some(unsafe { OwnedFd::from_raw_fd(fd) })
+        };
+        Self { held, programs: Vec::new(), rings: RingSizes::default(), preparing: Cpu::default() }
+    }
+
+    /// What to tell of: loaded programs with their names, and the rings they fill.
+    pub fn watch(&mut self, programs: Vec<(String, OwnedFd)>, rings: RingSizes) {
+        (self.programs, self.rings) = (programs, rings);
+    }
+
+    /// The recording begins; to be called by the main thread.
+    pub fn prepared(&mut self) {
+        self.preparing = Cpu::of_thread();
+    }
+
+    /// Prints everything to standard error; to be called by the main thread when the others are through.
+    pub fn print(self, recorded: Recorded, fills: &Fills) {
+        let mut text = String::new();
+        let programs = self.held.is_some().then(|| self.programs(&mut text));
+        let recording = self.threads(recorded.only_own_children, &mut text);
+        self.fills(fills, &mut text);
+        per_event(recorded, recording, programs, &mut text);
+        // one that is closed or full is no reason to fail
+        io::stderr().write_all(text.as_bytes()).ok();
+    }
+
+    /// A line a program that ran; gives the time of all, ns.
+    fn programs(&self, text: &mut String) -> u64 {
+        let infos = self.programs.iter().filter_map(|(name, fd)| Some((name.as_str(), program_info(fd.as_raw_fd())?)));
+        let mut rows: Vec<(&str, u64, u64)> =
+            infos.map(|(name, info)| (name, info.run_cnt, info.run_time_ns)).filter(|(_, runs, _)| *runs > 0).collect();
+        rows.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
+        let all =
+            rows.iter().fold((0_u64, 0_u64), |(runs, ns), row| (runs.saturating_add(row.1), ns.saturating_add(row.2)));
+        rows.push(("all programs", all.0, all.1));
+        row(text, ["BPF program", "runs", "ns/run", "total ms"]);
+        for (name, runs, ns) in rows {
+            let mean = if runs == 0 { "-".to_owned() } else { format!("{:.0}", ns as f64 / runs as f64) };
+            row(text, [name, &HumanCount(runs).to_string(), &mean, &ms(ns)]);
+        }
+        all.1
+    }
+
+    /// A line for threads of each name; gives the time of all but what came before the recording, ns.
+    fn threads(&self, only_own_children: bool, text: &mut String) -> u64 {
+        let (mut sums, all) = all_threads();
+        let named = sums.values().fold(0, |named, sum| named + sum.cpu.total());
+        let rest = Cpu::new(all.total().saturating_sub(named), 0);
+        let main = sums.entry(MAIN.to_owned()).or_default();
+        main.cpu = main.cpu.without(self.preparing);
+        let mut rows: Vec<(String, Cpu)> = vec![("main, before it recorded".to_owned(), self.preparing)];
+        let named = |(name, sum): (String, Sum)| match sum.threads {
+            0 | 1 => (name, sum.cpu),
+            threads => (format!("{name} ({threads} threads)"), sum.cpu),
+        };
+        let mut threads: Vec<_> = sums.into_iter().map(named).collect();
+        threads.sort_by_key(|(_, cpu)| std::cmp::Reverse(cpu.total()));
+        rows.append(&mut threads);
+        rows.push(("not known whose".to_owned(), rest));
+        rows.push(("all threads".to_owned(), all));
+        let children = usage(libc::RUSAGE_CHILDREN);
+        if only_own_children && children.total() > 0 {
+            rows.push(("processes for names".to_owned(), children));
+        }
+        row(text, ["thread", "user ms", "system ms", "total ms"]);
+        for (name, cpu) in rows.iter().filter(|(name, cpu)| cpu.total() > 0 || name == "all threads") {
+            row(text, [name, &ms(cpu.user), &ms(cpu.system), &ms(cpu.total())]);
+        }
+        all.total().saturating_sub(self.preparing.total())
+    }
+
+    /// A line a kind of ring: how full any of them was.
+    fn fills(&self, fills: &Fills, text: &mut String) {
+        let kinds = [
+            ("of each CPU", &fills.bulk, self.rings.bulk),
+            ("of state", &fills.state, self.rings.state),
+            ("of process life", &fills.process, self.rings.process),
+            ("of stacks", &fills.stacks, self.rings.stacks),
+        ];
+        row(text, ["ring", "most read at once", "size", "%"]);
+        for (name, most, size) in kinds.iter().filter(|(_, _, size)| *size > 0) {
+            let most = most.load(Ordering::Relaxed);
+            let percent = format!("{:.2}", most as f64 * 100.0 / *size as f64);
+            row(text, [name, &HumanBytes(most).to_string(), &HumanBytes(*size).to_string(), &percent]);
+        }
+    }
+}
+
+/// Name of the main thread in the table.
+const MAIN: &str = "main";
+
+/// CPU time of threads by name, those that live and those that have ended, and that of all of them.
+fn all_threads() -> (BTreeMap<String, Sum>, Cpu) {
+    let ended = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sums: BTreeMap<String, Sum> = ended.iter().map(|(name, sum)| ((*name).to_owned(), *sum)).collect();
+    let own = std::process::id().to_string();
+    for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        if task.file_name().as_encoded_bytes() == own.as_bytes() {
+            continue;
+        }
+        let comm = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        if let Some(cpu) = living(&task.path()).filter(|_| comm.trim_end() != ENDED) {
+            sums.entry(comm.trim_end().to_owned()).or_default().add(cpu);
+        }
+    }
+    sums.entry(MAIN.to_owned()).or_default().add(Cpu::of_thread());
+    (sums, Cpu::of_process())
+}
+
+/// CPU time of another thread that lives. The kernel tells its sum in ns, what of it was the system's in ticks only.
+fn living(task: &Path) -> Option<Cpu> {
+    let schedstat = fs::read_to_string(task.join("schedstat")).ok()?;
+    let total: u64 = schedstat.split_whitespace().next()?.parse().ok()?;
+    let stat = fs::read_to_string(task.join("stat")).ok()?;
+    Some(split(total, &stat, ticks_per_second()))
+}
+
+/// `total` ns, divided as the ticks in a line of /proc/PID/stat are (user is field 14, system 15).
+fn split(total: u64, stat: &str, ticks_per_second: u64) -> Cpu {
+    // the name, in parentheses, may hold anything
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    let ticks: u64 = after.split_whitespace().nth(12).and_then(|field| field.parse().ok()).unwrap_or(0);
+    Cpu::new(total, ticks.saturating_mul(1_000_000_000 / ticks_per_second))
+}
+
+fn ticks_per_second() -> u64 {
+    // SAFETY: no memory is touched.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).unwrap_or(100).clamp(1, 1_000_000)
+}
+
+/// What an event costs; `programs` is None when they were not measured.
+fn per_event(recorded: Recorded, recording: u64, programs: Option<u64>, text: &mut String) {
+    let Recorded { events, bytes, peak_rss, .. } = recorded;
+    let of_million = |ns: u64| match events {
+        0 => "-".to_owned(),
+        events => format!("{:.3} s", ns as f64 / 1e3 / events as f64),
+    };
+    let programs = programs.map_or_else(|| "not measured".to_owned(), of_million);
+    let peak = if peak_rss == 0 { "not known".to_owned() } else { HumanBytes(peak_rss).to_string() };
+    let size = if events == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / events as f64) };
+    // writing to a String cannot fail
+    let _ = writeln!(
+        text,
+        "  CPU per million events: threads {} (from the beginning of the recording on), programs {programs}",
+        of_million(recording)
+    );
+    let _ = writeln!(
+        text,
+        "  {} events, {} bytes, {size} bytes per event; peak memory {peak}",
+        HumanCount(events),
+        HumanCount(bytes)
+    );
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
+
+/// A line of the tables.
+fn row(text: &mut String, [name, first, second, third]: [&str; 4]) {
+    // writing to a String cannot fail
+    let _ = writeln!(text, "  {name:<28}{first:>18}{second:>14}{third:>14}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_a_thread_outlives_it() {
+        let busy = counted("busy", || {
+            let until = std::time::Instant::now() + std::time::Duration::from_millis(30);
+            while std::time::Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            Cpu::of_thread()
+        });
+        let own = std::thread::spawn(busy).join().unwrap();
+        let sum = all_threads().0["busy"];
+        assert_eq!(sum.threads, 1);
+        assert!(own.total() > 0 && sum.cpu.total() >= own.total(), "{own:?} {sum:?}");
+    }
+
+    #[test]
+    fn a_thread_that_dies_counts_too() {
+        let dies = counted("dies", || panic!("on purpose"));
+        assert!(std::thread::spawn(dies).join().is_err());
+        assert_eq!(all_threads().0["dies"].threads, 1);
+    }
+
+    #[test]
+    fn ticks_divide_the_sum() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 10 0 0 0 30 20 0 0 20 0 1 0 5 0 0";
+        assert_eq!(split(600_000_000, stat, 100), Cpu { user: 400_000_000, system: 200_000_000 });
+        assert_eq!(split(100_000_000, stat, 100), Cpu { user: 0, system: 100_000_000 }, "never more than all");
+        assert_eq!(split(5, "", 100), Cpu { user: 5, system: 0 });
+    }
+
+    #[test]
+    fn lines_fit_the_terminal() {
+        let mut text = String::new();
+        row(&mut text, ["sched_process_exec_of_a_long_name", "18,446,744,073,709", "9999999", "999999999.999"]);
+        let recorded =
+            Recorded { events: 12_345_678_901, bytes: 123_456_789_012, peak_rss: 1 << 34, ..Recorded::default() };
+        per_event(recorded, 4_000_000_000_000, Some(3_000_000_000_000), &mut text);
+        per_event(Recorded::default(), 0, None, &mut text);
+        assert!(text.contains("threads 0.324 s (from the beginning of the recording on), programs 0.243 s"), "{text}");
+        assert!(text.contains("0 events, 0 bytes, - bytes per event; peak memory not known"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+}

@@ -1,0 +1,1 @@
+kills --format json --max-events 1 lost.tape
