@@ -1,0 +1,49 @@
+//! Lines of segments merged by start: those that began before their segment's window find their places among earlier ones.
+
+#[path = "inputs/windows.rs"]
+mod windows;
+
+use std::io;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use systape_analyzer::stream::{Loose, Merger, Part};
+use systape_benches::synth::Window;
+
+const LINE: &[u8] =
+    b"     0.000 ( 0.001 ms): nginx/4711 read(fd: 3</srv/data/shard07/part-00911.dat>, count: 4096) = 4096\n";
+
+/// A segment's lines: by start, and those that began before its window.
+fn lines(number: u32, window: &Window) -> (Part, Vec<Loose>) {
+    let (mut part, mut carry) = (Part::default(), Vec::new());
+    let mut starts: Vec<_> = window.rows.iter().map(|row| row.row.end - row.row.dur).collect();
+    starts.sort_unstable();
+    for (row, key) in starts.into_iter().enumerate() {
+        if key < window.start {
+            carry.push(Loose { key, tie: (number, row as u32), line: LINE.to_vec() });
+        } else {
+            part.bytes.extend_from_slice(LINE);
+            part.end_line(key);
+        }
+    }
+    (part, carry)
+}
+
+fn merge(c: &mut Criterion) {
+    let mut group = c.benchmark_group("merge_by_start");
+    for (name, windows) in windows::inputs(256 << 10) {
+        let lines: Vec<_> = windows.iter().zip(0..).map(|(window, n)| lines(n, window)).collect();
+        let (parts, carries): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+        let carries: Vec<_> = carries.into_iter().flatten().collect();
+        group.throughput(Throughput::Elements(windows::rows(&windows)));
+        let merge = |carries: Vec<Loose>| {
+            let mut merger = Merger::new(io::sink(), u64::MAX);
+            carries.into_iter().for_each(|line| merger.push(line));
+            parts.iter().try_for_each(|part| merger.part(part)).and_then(|()| merger.finish()).expect("a sink");
+        };
+        group.bench_function(name, |b| b.iter_batched(|| carries.clone(), merge, BatchSize::LargeInput));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, merge);
+criterion_main!(benches);
