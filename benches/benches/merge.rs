@@ -12,13 +12,13 @@ use systape_benches::synth::Window;
 const LINE: &[u8] =
     b"     0.000 ( 0.001 ms): nginx/4711 read(fd: 3</srv/data/shard07/part-00911.dat>, count: 4096) = 4096\n";
 
-/// A segment's lines: by start, and those that began before its window.
-fn lines(number: u32, window: &Window) -> (Part, Vec<Loose>) {
+/// A segment's lines: by start, and those that began before its window. Of the rest each `early`th is taken to have done so too.
+fn lines(number: u32, window: &Window, early: usize) -> (Part, Vec<Loose>) {
     let (mut part, mut carry) = (Part::default(), Vec::new());
     let mut starts: Vec<_> = window.rows.iter().map(|row| row.row.end - row.row.dur).collect();
     starts.sort_unstable();
     for (row, key) in starts.into_iter().enumerate() {
-        if key < window.start {
+        if key < window.start || row % early == early - 1 {
             carry.push(Loose { key, tie: (number, row as u32), line: LINE.to_vec() });
         } else {
             part.bytes.extend_from_slice(LINE);
@@ -29,16 +29,19 @@ fn lines(number: u32, window: &Window) -> (Part, Vec<Loose>) {
 }
 
 fn merge(c: &mut Criterion) {
+    let [_, (_, windows)] = windows::inputs(256 << 10);
     let mut group = c.benchmark_group("merge_by_start");
-    for (name, windows) in windows::inputs(256 << 10) {
-        let lines: Vec<_> = windows.iter().zip(0..).map(|(window, n)| lines(n, window)).collect();
+    group.throughput(Throughput::Elements(windows::rows(&windows)));
+    for (name, early) in [("few_early", usize::MAX), ("each_16th_early", 16)] {
+        let lines: Vec<_> = windows.iter().zip(0..).map(|(window, n)| lines(n, window, early)).collect();
         let (parts, carries): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
-        let carries: Vec<_> = carries.into_iter().flatten().collect();
-        group.throughput(Throughput::Elements(windows::rows(&windows)));
-        let merge = |carries: Vec<Loose>| {
+        let merge = |mut carries: Vec<Vec<Loose>>| {
             let mut merger = Merger::new(io::sink(), u64::MAX);
-            carries.into_iter().for_each(|line| merger.push(line));
-            parts.iter().try_for_each(|part| merger.part(part)).and_then(|()| merger.finish()).expect("a sink");
+            for (part, carry) in parts.iter().zip(&mut carries) {
+                carry.drain(..).for_each(|line| merger.push(line));
+                merger.part(part).expect("a sink");
+            }
+            merger.finish().expect("a sink");
         };
         group.bench_function(name, |b| b.iter_batched(|| carries.clone(), merge, BatchSize::LargeInput));
     }

@@ -37,7 +37,7 @@ pub struct Made {
 /// Which sizes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Plan {
-    /// Syscalls in each tape; 1e9 takes 4 GB of disk and some minutes
+    /// Syscalls in each tape; 1e9 takes 10 GB of disk and some minutes
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [10_000_000, 100_000_000], value_parser = number)]
     calls: Vec<u64>,
     /// Processes in each tape
@@ -299,11 +299,10 @@ fn paper_table(largest: &Answers) -> Table {
         for rate in [1e3, 1e4, 1e5] {
             let calls = hosts * rate * 86_400.0;
             let cpu = calls * ns / 1e9;
-            let calls_text = format!("{:.3e}", calls);
             table.push(vec![
                 name.to_owned(),
                 short(rate),
-                calls_text,
+                large(calls),
                 bytes_text(calls * bytes),
                 span(cpu),
                 span(cpu / cpus),
@@ -311,6 +310,15 @@ fn paper_table(largest: &Answers) -> Table {
         }
     }
     table
+}
+
+/// `86.4 G`
+fn large(count: f64) -> String {
+    match count {
+        n if n >= 1e12 => format!("{:.2} T", n / 1e12),
+        n if n >= 1e9 => format!("{:.2} G", n / 1e9),
+        n => format!("{:.1} M", n / 1e6),
+    }
 }
 
 fn bytes_text(bytes: f64) -> String {

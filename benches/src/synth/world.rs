@@ -26,8 +26,8 @@ const STEP: u64 = 2_000;
 const CPUS: usize = 16;
 /// Processes that are busy in a window: always there, and born.
 const BUSY: (usize, usize) = (192, 64);
-/// Windows that share their standing processes.
-const SHIFT: u64 = 16;
+/// As often the standing processes that are busy change: each has its turn, however long the tape.
+const SHIFTS: u64 = 150;
 /// Descriptors that calls are made on.
 const FDS: std::ops::Range<u32> = 3..10;
 /// AT_FDCWD as a register has it.
@@ -298,7 +298,7 @@ impl World {
         for n in 0..rows {
             let bits = rng.next();
             let cpu = (bits % CPUS as u64) as usize;
-            let end = window.start + (n * span + ((bits >> 48) * span >> 16)) / rows;
+            let end = window.start + (n * span + (((bits >> 48) * span) >> 16)) / rows;
             let lane = &mut lanes[cpu];
             if lane.left == 0 {
                 let (a, b) = (rng.next(), rng.next());
@@ -328,7 +328,7 @@ impl World {
         // a program has a buffer for each file, and mostly fills it
         let address = 0x7f00_0000_0000 + (u64::from(busy.process) << 20) + u64::from(fd) * 65_536;
         let full = 64u64 << ((busy.process + fd) % 8);
-        let size = if bits >> 28 & 15 == 0 { (bits >> 17) % full + 1 } else { full };
+        let size = if (bits >> 28) & 15 == 0 { (bits >> 17) % full + 1 } else { full };
         let mut row = SyscallRow { task: busy.task, call: at.into(), ..SyscallRow::default() };
         let mut path = None;
         match kind.first {
@@ -366,7 +366,7 @@ impl World {
 
     /// Who is busy on each CPU.
     fn lanes(&self, at: u64, window: &mut Window) -> Vec<Lane> {
-        let mut rng = Rng::of(SEED ^ 0x1a_4e, at / SHIFT);
+        let mut rng = Rng::of(SEED ^ 0x1a_4e, at / self.segments.div_ceil(SHIFTS));
         let mut busy: Vec<u32> = (0..BUSY.0).map(|_| self.people.standing(rng.next())).collect();
         let living: Vec<u32> = self.people.living(window.start, window.end).collect();
         if !living.is_empty() {
