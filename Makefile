@@ -10,10 +10,10 @@ BIN     := $(TARGET)/release
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test-kernels test lint deny fuzz bench-peers man install uninstall clean
+.PHONY: help demo build static test-kernels test lint deny fuzz bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## install what is missing, build, record a program, print answers
 	@scripts/demo.sh
@@ -52,6 +52,17 @@ bench-peers: ## cost of recording, speed of reading, beside other tracers; write
 	@scripts/setup.sh bench
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench $(BENCH_ARGS); else sudo $(BIN)/bench $(BENCH_ARGS); fi
+
+LAYER_ARGS ?=
+bench-layers: ## each layer alone (criterion): ns per row; LAYER_ARGS="--bench encode" for one of them
+	@scripts/setup.sh build
+	$(CARGO) bench -p systape-benches $(LAYER_ARGS)
+
+SCALE_ARGS ?= --calls 1e7,1e8
+bench-scale: ## the same reports on made-up tapes of growing size (SCALE_ARGS="--calls 1e7,1e8,1e9": 10 GB of disk)
+	@scripts/setup.sh build
+	$(CARGO) build --release -p systape-analyzer -p systape-benches
+	$(BIN)/bench scale $(SCALE_ARGS)
 
 static: ## record as one static file that runs on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
 	@scripts/setup.sh build

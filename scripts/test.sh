@@ -9,7 +9,7 @@ profile=(--release)
 if [ -n "${CI:-}" ]; then export SYSTAPE_REQUIRE_BPF=1; fi
 
 # the black-box tests run these
-cargo build "${profile[@]}" --workspace --all-targets
+cargo build "${profile[@]}" --workspace --lib --bins --tests --examples
 
 if [ "$(id -u)" = 0 ]; then
     cargo test "${profile[@]}" --workspace --no-fail-fast "$@"

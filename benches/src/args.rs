@@ -7,6 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
 use crate::inner;
+use crate::scale;
 use crate::systems::{self, System};
 use crate::workloads::{self, Workload};
 
@@ -37,6 +38,10 @@ pub enum Inside {
         #[arg(required = true, last = true)]
         command: Vec<OsString>,
     },
+    /// Writes a made-up tape of any size
+    Tape(scale::Made),
+    /// Asks made-up tapes of growing size the same questions: time is to grow with the events, memory is not
+    Scale(scale::Plan),
 }
 
 /// Which parts, how often.

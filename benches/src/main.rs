@@ -3,7 +3,7 @@
 //! One program in two roles. Outside it starts a tracer (`systems`) that starts a workload, looks at the tracer while it
 //! runs (`process`) and at what it left (`outcome`), round after round (`rounds`), and makes tables of it (`peers`, `verdict`).
 //! Inside the tracer it is started again as the workload's parent (`inner`) and measures the workload alone: neither the
-//! start nor the end of a tracer is in the workload's time.
+//! start nor the end of a tracer is in the workload's time. Beside that, `bench tape` makes tapes up and `bench scale` reads them (`scale`).
 
 mod args;
 mod floor;
@@ -16,6 +16,7 @@ mod peers;
 mod process;
 mod reading;
 mod rounds;
+mod scale;
 mod section;
 mod stacks;
 mod stats;
@@ -42,6 +43,8 @@ fn main() -> ExitCode {
     let done = match args.inside {
         Some(Inside::Inner(run)) => inner::run(&run),
         Some(Inside::Floor { command }) => floor::hold(&command),
+        Some(Inside::Tape(plan)) => scale::make(&plan),
+        Some(Inside::Scale(plan)) => scale::run(&plan),
         None => bench(&args.plan),
     };
     match done {

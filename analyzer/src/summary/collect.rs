@@ -1,7 +1,9 @@
-//! From segments to [`Stats`] per group and call. Each thread adds up the segments it takes; the sums are merged at the end, in
-//! any order. Memory grows with the number of (group, call) pairs, not with events.
+//! From segments to [`Stats`] per group and call. Each thread adds up the segments it takes; the sums are merged, in any order, at the
+//! end and whenever a thread has many. Memory grows with the number of (group, call) pairs, neither with events nor with that number for
+//! each CPU.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
@@ -51,6 +53,11 @@ const LEFT_OUT: u32 = u32::MAX - 1;
 /// Tables of (task, call) larger than this are not made; a hash is asked for every row instead.
 const TABLE_LIMIT: usize = 1 << 20;
 
+/// Sums that threads keep to themselves, all together; about 1 KiB each with their histograms.
+const OWN: usize = 32 << 10;
+/// The least that each keeps: about what a segment of a busy machine has.
+const OWN_LEAST: usize = 4 << 10;
+
 /// The segments that may hold or count a call that passes, in order.
 pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
     let counts = |at: usize, info| tape.segment(at).has(BlockKind::Ledger) && scope.may_count(info);
@@ -64,21 +71,28 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: Summar
     let threads = ledger::threads(tape, scope, mode);
     let judge = Judge { scope, book, mode, threads: threads.as_ref() };
     let next = AtomicUsize::new(0);
+    let shared = Mutex::new(Sums::default());
+    let own = (OWN / rayon::current_num_threads().max(1)).max(OWN_LEAST);
+    let share = |sums: Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
     let work = || {
         let (mut sums, mut counted) = (Sums::default(), Counted::default());
         while let Some(at) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
             sums.segment(&tape.segment(*at), judge, &mut counted);
+            if sums.stats.len() > own {
+                share(std::mem::take(&mut sums));
+            }
         }
-        (sums, counted)
+        share(sums);
+        counted
     };
     // a pool costs more than a few segments are worth
     let parts = if segments.len() <= 2 { vec![work()] } else { rayon::broadcast(|_| work()) };
-    let (mut all, mut counted) = (Sums::default(), Counted::default());
+    let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut counted = Counted::default();
     if let Some(open) = OpenCalls::read(tape) {
         all.add(u32::MAX, &open.dict, &open.core, Some(&open.time), judge);
     }
-    for (sums, part) in parts {
-        all.merge(sums);
+    for part in parts {
         counted.merge(part);
     }
     let (sums, knowledge) = counted.knowledge();
@@ -205,9 +219,13 @@ impl Sums {
     }
 
     pub(super) fn merge(&mut self, other: Self) {
-        for (key, stats) in other.stats {
-            let at = self.place(key) as usize;
-            self.stats[at].1.merge(&stats);
+        if self.stats.is_empty() {
+            (self.index, self.stats) = (other.index, other.stats);
+        } else {
+            for (key, stats) in other.stats {
+                let at = self.place(key) as usize;
+                self.stats[at].1.merge(&stats);
+            }
         }
         for (group, label) in other.labels {
             let mine = self.labels.entry(group).or_insert_with(|| label.clone());
@@ -249,5 +267,30 @@ impl Rows<'_> {
     fn drops(&self, row: usize) -> bool {
         self.core.unselected.get(row).copied().unwrap_or(false)
             && self.filter.calls[self.core.call[row] as usize] != Pick::Always
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums of one call each for these groups.
+    fn sums(groups: std::ops::Range<u64>) -> Sums {
+        let mut sums = Sums::default();
+        for group in groups {
+            let at = sums.place((group, Call { abi: 1, nr: 0 })) as usize;
+            sums.stats[at].1.add_ok(group);
+        }
+        sums
+    }
+
+    #[test]
+    fn sums_shared_early_are_those_shared_late() {
+        let mut all = Sums::default();
+        [sums(0..5), sums(3..9), sums(0..1)].into_iter().for_each(|part| all.merge(part));
+        let calls: Vec<_> =
+            (0..9).map(|group| all.stats[all.index[&(group, Call { abi: 1, nr: 0 })] as usize].1.calls).collect();
+        assert_eq!(calls, [2, 1, 1, 2, 2, 1, 1, 1, 1]);
+        assert_eq!(all.stats.len(), 9);
     }
 }
