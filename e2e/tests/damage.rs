@@ -4,7 +4,7 @@
 //! lost: none is missing without a word. The table is in docs/reliability.md.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
@@ -48,6 +48,12 @@ impl Drop for Streaming {
 fn pipe() -> (File, OwnedFd) {
     let (reader, writer) = std::io::pipe().expect("pipe");
     (File::from(OwnedFd::from(reader)), OwnedFd::from(writer))
+}
+
+/// fcntl(2) with a number for its argument.
+fn fcntl(file: &File, command: i32, argument: i32) {
+    // SAFETY: no memory is touched; the descriptor is open as long as `file` lives.
+    assert_ne!(unsafe { libc::fcntl(file.as_raw_fd(), command, argument) }, -1);
 }
 
 /// Most memory a process had, bytes.
@@ -262,11 +268,21 @@ fn reader_sleeps() {
     let Some(lab) = Lab::with_bpf() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let (mut reader, writer) = pipe();
-    let script = format!("{flood} 2 {EACH}; echo done > done");
+    // so that it is full soon: 64 KiB may be all that is stored of such a flood
+    fcntl(&reader, libc::F_SETPIPE_SZ, 4096);
+    let script = format!("echo started > started; {flood} 2 {EACH}; echo done > done");
     let record = Streaming::start(&lab, &["-m", "64k"], &["sh", "-c", &script], writer);
-    // its beginning is longer than a pipe: the command waits for it
-    let mut tape = vec![0; 100_000];
-    reader.read_exact(&mut tape).expect("read");
+    // the tape's beginning is longer than the pipe: the command waits for it
+    let mut tape = Vec::new();
+    fcntl(&reader, libc::F_SETFL, libc::O_NONBLOCK);
+    lab.until("the command", || {
+        match reader.read_to_end(&mut tape) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            result => panic!("{result:?}"),
+        }
+        lab.path("started").exists()
+    });
+    fcntl(&reader, libc::F_SETFL, 0);
     lab.until_file("done");
     // the command is not held up; memory is bounded while nobody reads
     let peak = peak(record.0.id());
