@@ -31,11 +31,13 @@ impl Encoder {
             effects::failed(&mut self.tasks, task, &info);
         } else if let Some(effects) = returned.filter(|_| state.returned()) {
             self.touch(s.id.pid, new_fds(&info, s, effects.pair));
-            if matches!(info.effect, Effect::Chdir | Effect::Fchdir | Effect::Exec) {
-                self.outdate(s.id.pid);
-            }
             let returned = Returned { end: s.end, ret: s.ret, args: &s.args, ..effects };
             effects::returned(&mut self.tasks, task, &info, returned);
+            match info.effect {
+                Effect::Exec => self.outdate(s.id.pid),
+                Effect::Chdir | Effect::Fchdir => self.moved(task),
+                _ => {}
+            }
         }
     }
 

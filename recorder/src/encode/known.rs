@@ -96,10 +96,7 @@ impl Encoder {
     pub(super) fn reread(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
         let (pid, here) = (entry.task.pid, entry.here);
-        if let Some(waiting) = self.rereads.iter_mut().find(|r| r.process.pid == pid) {
-            // not at once: records may be lost for long, and reading is dear
-            waiting.stale = true;
-        } else if here != 0 && self.rereads.len() < 4096 {
+        if here != 0 && self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
             let process = snapshot::process(pid, here);
             self.rereads.push(Reread { process, touched: HashSet::new(), stale: false });
         }
@@ -144,17 +141,30 @@ impl Encoder {
     pub(super) fn forget_files(&mut self, pid: u32, first: u64, last: u64) {
         let hit = self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid);
         let hit: Vec<TaskId> = hit.map(|(id, _)| id).collect();
-        for id in hit {
+        for &id in &hit {
             self.tasks.files_mut(id).forget(first, last);
-            self.tasks.get_mut(id).cwd = None;
-            self.reread(id);
+            let entry = self.tasks.get_mut(id);
+            entry.cwd = None;
+            let pid = entry.task.pid;
+            // read again when its turn comes, not at once: records may be lost for long, and reading is dear
+            self.outdate(pid);
         }
+        // threads share what is read
+        hit.into_iter().for_each(|id| self.reread(id));
     }
 
-    /// What waits to be read of a process is not what it was any more: it became another program, or went to another directory.
+    /// What was read of a process and waits is not what it was any more: records were lost, or it became another program.
     pub(super) fn outdate(&mut self, pid: u32) {
         for reread in self.rereads.iter_mut().filter(|r| r.process.pid == pid) {
             reread.stale = true;
+        }
+    }
+
+    /// The process of `task` went to another directory after what waits was read of it.
+    pub(super) fn moved(&mut self, task: TaskId) {
+        let entry = self.tasks.get(task);
+        for reread in self.rereads.iter_mut().filter(|r| r.process.pid == entry.task.pid) {
+            reread.process.cwd = entry.cwd.as_ref().map(|cwd| cwd.bytes.clone());
         }
     }
 
@@ -230,5 +240,46 @@ impl Encoder {
             // it came on a CPU since
             run.last_run = if run.last_run >= checkpoint.ts { 0 } else { run.last_run };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_bpf::wire::Ident;
+
+    use super::super::stacks::tests::encoder;
+    use super::*;
+    use crate::fds::Name;
+
+    #[test]
+    fn what_is_read_is_read_once_for_a_process_and_again_after_more_was_lost() {
+        let mut encoder = encoder();
+        let pid = std::process::id();
+        let thread = |tid, start| Ident { tid, pid, start, leader_start: 1 };
+        let [first, second] = [thread(pid, 1), thread(pid + 1, 2)].map(|id| encoder.tasks.find_or_add(&id));
+        let stale = |encoder: &Encoder| encoder.rereads.iter().map(|r| r.stale).collect::<Vec<_>>();
+
+        encoder.lost_state(pid, 10, 20);
+        encoder.apply_losses(9);
+        assert_eq!(stale(&encoder), [false; 0], "events have not come to it");
+        encoder.apply_losses(10);
+        assert_eq!(stale(&encoder), [false], "both threads have one table");
+        // a thread that appears wants it read, which it is
+        encoder.reread(second);
+        assert_eq!(stale(&encoder), [false]);
+        encoder.lost_state(pid, 30, 40);
+        encoder.apply_losses(30);
+        assert_eq!(stale(&encoder), [true]);
+        encoder.apply_rereads(u64::MAX);
+        assert_eq!(stale(&encoder), [false], "read anew");
+        assert!(!encoder.tasks.files(first).is_complete());
+
+        // a directory that it went to meanwhile is known better than what was read
+        encoder.tasks.set_cwd(first, Some(Name::new(b"/there".to_vec())));
+        encoder.moved(first);
+        encoder.apply_rereads(u64::MAX);
+        assert_eq!(stale(&encoder), [false; 0]);
+        assert!(encoder.tasks.files(first).is_complete());
+        assert_eq!(encoder.tasks.get(second).cwd.as_ref().map(|cwd| cwd.bytes.clone()), Some(b"/there".to_vec()));
     }
 }

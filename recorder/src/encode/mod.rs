@@ -119,7 +119,7 @@ impl Totals {
 struct Reread {
     process: snapshot::Process,
     touched: HashSet<i32>,
-    /// More was lost since: it may tell what a lost record has changed.
+    /// Records were lost since, or the process became another program: it is to be read again.
     stale: bool,
 }
 

@@ -279,7 +279,7 @@ impl Encoder {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
@@ -296,7 +296,8 @@ mod tests {
     /// The recorder's id.
     const OWN: u32 = 4_000_000;
 
-    fn encoder() -> Encoder {
+    /// One that stores everything.
+    pub(in crate::encode) fn encoder() -> Encoder {
         recorded(false)
     }
 
