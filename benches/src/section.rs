@@ -36,25 +36,21 @@ impl Section {
 
     /// For a terminal.
     pub fn plain(&self) -> String {
-        let mut out = format!("== {}\n", self.title);
-        for block in &self.blocks {
-            out += "\n";
-            out += &match block {
-                Block::Text(text) => wrap(text, 100) + "\n",
-                Block::Table(table) => table.text(),
-            };
-        }
-        out
+        self.render("==", 100, Table::text)
     }
 
     /// For a page.
     pub fn markdown(&self) -> String {
-        let mut out = format!("## {}\n", self.title);
+        self.render("##", 160, Table::markdown)
+    }
+
+    fn render(&self, mark: &str, width: usize, table: fn(&Table) -> String) -> String {
+        let mut out = format!("{mark} {}\n", self.title);
         for block in &self.blocks {
             out += "\n";
             out += &match block {
-                Block::Text(text) => wrap(text, 160) + "\n",
-                Block::Table(table) => table.markdown(),
+                Block::Text(text) => wrap(text, width) + "\n",
+                Block::Table(rows) => table(rows),
             };
         }
         out
