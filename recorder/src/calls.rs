@@ -17,7 +17,14 @@ fn entry(desc: Option<&SyscallDesc>, selected: bool) -> CallDesc {
     if selected {
         out.flags |= flag::SELECTED;
     }
-    let Some(desc) = desc else { return out };
+    if let Some(desc) = desc {
+        describe_to(&mut out, desc);
+    }
+    out.plain = u8::from(out.flags == flag::SELECTED && out.cap_kind == [0; 3]);
+    out
+}
+
+fn describe_to(out: &mut CallDesc, desc: &SyscallDesc) {
     out.args = desc.args.len() as u8;
     let (flags, only_if) = effect_flags(desc.effect);
     out.flags |= flags;
@@ -30,7 +37,6 @@ fn entry(desc: Option<&SyscallDesc>, selected: bool) -> CallDesc {
             out.cap_len_arg = len_arg;
         }
     }
-    out
 }
 
 /// How to copy an argument, and which argument has the length.
@@ -95,8 +101,16 @@ mod tests {
     }
 
     #[test]
+    fn calls_with_nothing_but_arguments_are_plain() {
+        let plain = |name| get(name, &[]).plain;
+        assert_eq!(["read", "futex", "exit_group"].map(plain), [1; 3]);
+        assert_eq!(["openat", "close", "setuid", "execve", "stat", "connect", "fcntl"].map(plain), [0; 7]);
+        assert_eq!(get("read", &["write"]).plain, 0);
+    }
+
+    #[test]
     fn numbers_beyond_the_tables_are_recorded() {
         let last = table(Abi::X86_64, &Selection::all(), &CallFilter::default())[SC_MAX as usize - 1];
-        assert_eq!((last.flags, last.args), (flag::SELECTED, 6));
+        assert_eq!((last.flags, last.args, last.plain), (flag::SELECTED, 6, 1));
     }
 }

@@ -38,6 +38,8 @@ pub struct Forced {
     pub process_ring: Option<u32>,
     /// Tasks there is room for; makes it a table by thread id, as on kernels without task storage.
     pub task_states: Option<u32>,
+    /// Tasks whose simple calls take the short way.
+    pub plain_calls: Option<u32>,
     /// Keys of the ledger.
     pub ledger_keys: Option<u32>,
     /// Runs of each program that count as skipped by the kernel.
@@ -49,7 +51,7 @@ pub struct Forced {
 }
 
 impl Forced {
-    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `ledger-keys=64`, `skips=3`, `poison`, `ledger-check`.
+    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `ledger-keys=64`, `skips=3`, `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -59,6 +61,7 @@ impl Forced {
                 "state-ring" => forced.state_ring = number,
                 "process-ring" => forced.process_ring = number,
                 "task-states" => forced.task_states = number,
+                "plain-calls" => forced.plain_calls = number,
                 "ledger-keys" => forced.ledger_keys = number,
                 "skips" => forced.skips = number,
                 "poison" => forced.poison = true,

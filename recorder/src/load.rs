@@ -39,6 +39,8 @@ const BULK_BUDGET: u32 = 256 << 20;
 const LEDGER_KEYS: u32 = 16384;
 /// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
 const SHARE: u64 = 8;
+/// Tasks whose simple calls take the short way: 2.5 MB. A power of two.
+const PLAIN_CALLS: u32 = 16384;
 /// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
 const MOST_LANES: u32 = 16;
 
@@ -507,6 +509,8 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     open.maps.ledger_b.set_max_entries(keys)?;
     open.maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     open.maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
+    let plain_calls = forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two();
+    open.maps.plain_calls.set_max_entries(plain_calls)?;
     open.maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
@@ -534,6 +538,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     let bulk = u64::from(bulk_ring(config, rings));
     (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
     (options.state_ring_bytes, options.state_share) = (state_ring.into(), u64::from(state_ring) / SHARE);
+    options.plain_mask = plain_calls - 1;
     options.coarse_mask = lanes(rings) - 1;
     options.ledger_check = forced.ledger_check;
     options.filter_calls = config.filter.is_on();

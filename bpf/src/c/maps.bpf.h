@@ -42,6 +42,8 @@ const volatile u8 stacks_user = 0; /* enum stack_user */
 const volatile u32 stack_copy_limit = 0;
 const volatile u64 stacks_min_dur = 0; /* of calls, ns */
 
+const volatile u32 plain_mask = 0; /* entries of plain_calls - 1 */
+
 /* Calls that are stored; the rest is counted. */
 const volatile bool filter_calls = false;
 const volatile bool only_failures = false;
@@ -128,6 +130,22 @@ struct {
 	__type(key, u32);
 	__type(value, struct task_state);
 } zero_state SEC(".maps");
+
+/* By the low bits of a tid: the call in progress of the task that took the entry (plain.bpf.h). */
+struct plain_call {
+	u32 users; /* the owner, and for a moment who wants to be */
+	u8 in_call;
+	u8 in_other; /* the owner is in a call that is in its task_state, or of no interest */
+	u8 pad[2];
+	struct wire_syscall rec; /* id: the owner; without captures */
+};
+/* User space sets how many there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct plain_call);
+} plain_calls SEC(".maps");
 
 /* Room for a record with long strings, argv or a walked path. */
 #define SLOT_DATA_MASK 0x7fff

@@ -59,6 +59,14 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	return 0;
 }
 
+/* A thread that execs gets its leader's ids and start. */
+static __always_inline void become(struct task_state *st, struct task_struct *task)
+{
+	if (st->rec.id.tid != (u32)BPF_CORE_READ(task, pid))
+		release_plain(&st->rec.id);
+	fill_ident(&st->rec.id, task);
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
@@ -82,7 +90,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	s = slot_get(&index);
 	if (!s) {
 		/* without argv rather than not at all */
-		fill_ident(&st->rec.id, task);
+		become(st, task);
 		send_task(task, TASK_RENAME);
 		return 0;
 	}
@@ -109,7 +117,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	s->exec.argv_len = len;
 	send_process(s, sizeof(struct wire_exec) + ((off + len) & SLOT_DATA_MASK));
 	slot_put(index);
-	fill_ident(&st->rec.id, task);
+	become(st, task);
 	if (st->rec.id.tid != old_pid) {
 		forget_outsider(old_pid);
 		note_outsider(st, task);
@@ -122,6 +130,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
 	const struct sc_desc *d;
 	struct task_state *st;
+	struct plain_call *p;
 	struct wire_exit e = {};
 
 	if (window == WINDOW_CLOSED)
@@ -129,6 +138,12 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	st = current_state(task, false);
 	if (!st || st->matched == NOT_MATCHED || st->armed)
 		goto out;
+	p = plain_call_of(task);
+	if (p && p->in_call) {
+		__builtin_memcpy(&st->rec, &p->rec, WIRE_PLAIN_SYSCALL);
+		st->in_call = 1;
+	}
+	release_plain(&st->rec.id);
 	if (st->in_call) {
 		/* exit, exit_group, or a call the task never came back from */
 		st->in_call = 0;
@@ -139,7 +154,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		if (d) {
 			if (!leave_out(st, d))
 				send_record(st, d);
-			count_missed(st, d, task);
+			count_if_missed(st, d, task);
 		}
 	} else if (st->slot) {
 		slot_put(st->slot - 1);

@@ -86,10 +86,12 @@ static __always_inline u8 mark(struct task_struct *task, const struct wire_snap 
 	return state_only || st->armed ? SNAP_IDLE : SNAP_ASK;
 }
 
-static __always_inline u8 call_match(const struct task_state *st)
+static __always_inline u8 call_match(const struct task_state *st, const struct plain_call *p)
 {
 	if (!st || st->matched != MATCHED || st->armed)
 		return SNAP_NO;
+	if (p && p->in_call)
+		return SNAP_YES;
 	if (st->in_call)
 		return st->rec.hdr.flags & WIRE_UNSELECTED ? SNAP_NO : SNAP_YES;
 	return st->began_before ? SNAP_ASK : SNAP_NO;
@@ -103,6 +105,14 @@ static __always_inline u32 run_state(struct task_struct *task)
 static __always_inline bool sleeps(struct task_struct *task)
 {
 	return !BPF_CORE_READ(task, exit_state) && run_state(task) != TASK_RUNNING;
+}
+
+static __always_inline void fill_call(struct wire_snap *snap, const struct wire_syscall *rec)
+{
+	snap->call_start = rec->start;
+	snap->nr = rec->nr;
+	snap->abi = rec->abi;
+	__builtin_memcpy(snap->args, rec->args, sizeof(snap->args));
 }
 
 /* All but the call. */
@@ -134,6 +144,7 @@ int walk_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct wire_snap snap = {};
+	struct plain_call *p;
 	struct task_state *st;
 	struct pt_regs regs;
 
@@ -145,11 +156,11 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	}
 	fill_snap(&snap, task);
 	st = state_of(task, false);
-	if (st && st->in_call) {
-		snap.call_start = st->rec.start;
-		snap.nr = st->rec.nr;
-		snap.abi = st->rec.abi;
-		__builtin_memcpy(snap.args, st->rec.args, sizeof(snap.args));
+	p = plain_call_of(task);
+	if (p && p->in_call) {
+		fill_call(&snap, &p->rec);
+	} else if (st && st->in_call) {
+		fill_call(&snap, &st->rec);
 	} else if (!snap.kthread && sleeps(task)) {
 		read_regs(&regs, task);
 		/* -1: it went to sleep in an exception, not in a call */
@@ -162,7 +173,7 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	if (walk_mode != WALK_READ)
 		snap.matched = mark(task, &snap);
 	else
-		snap.matched = call_match(st);
+		snap.matched = call_match(st, p);
 	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
 	return 0;
 }
@@ -190,10 +201,7 @@ int walk_outsiders(struct bpf_iter__bpf_map_elem *ctx)
 	fill_snap(&snap, task);
 	if (snap.task.id.tid != rec.id.tid || snap.task.id.start != rec.id.start)
 		return 0;
-	snap.call_start = rec.start;
-	snap.nr = rec.nr;
-	snap.abi = rec.abi;
-	__builtin_memcpy(snap.args, rec.args, sizeof(snap.args));
+	fill_call(&snap, &rec);
 	snap.matched = SNAP_YES;
 	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
 	return 0;

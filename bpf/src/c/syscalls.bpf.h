@@ -77,6 +77,16 @@ static __always_inline void begin_call(struct task_state *st, struct pt_regs *re
 	read_args(st->rec.args, regs, abi);
 }
 
+static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *regs, u8 abi, u32 nr)
+{
+	p->rec.hdr.flags = 0;
+	p->rec.nr = nr;
+	p->rec.abi = abi;
+	read_args(p->rec.args, regs, abi);
+	p->in_call = 1;
+	p->rec.start = bpf_ktime_get_ns();
+}
+
 /* include/uapi/asm-generic/ioctls.h, linux/fcntl.h, linux/net.h */
 #define FIONCLEX 0x5450
 #define FIOCLEX 0x5451
@@ -164,6 +174,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	const struct sc_desc *d;
 	struct task_struct *task;
 	struct task_state *st;
+	struct plain_call *p;
 	u8 abi;
 
 	if (window != WINDOW_OPEN)
@@ -171,18 +182,30 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
 		send_injection(regs);
 	task = current_task();
-	st = recorded_current(task);
-	if (!st)
-		return 0;
 	abi = current_abi(task, id);
 	d = desc_of(abi, id);
 	if (!d)
+		return 0;
+	p = plain_call_of(task);
+	if (p) {
+		/* if the exit of another call was missed, its traces are in the state and must go */
+		if (d->plain && !p->in_other) {
+			begin_plain(p, regs, abi, id);
+			return 0;
+		}
+		p->in_call = 0;
+		p->in_other = 1;
+	}
+	st = recorded_current(task);
+	if (!st)
 		return 0;
 	if (st->armed) {
 		if (!(d->flags & SC_EXEC))
 			return 0;
 		st->armed = 0;
 	}
+	if (!p)
+		claim_plain(st);
 	st->fresh = 0;
 	st->stack_due = 0;
 	st->began_before = 0;
@@ -277,15 +300,22 @@ static __always_inline bool is_wanted(const struct wire_syscall *rec, const stru
 	return true;
 }
 
+/* Whether it is counted rather than stored. */
+static __always_inline bool is_filtered(struct wire_syscall *rec, const struct sc_desc *d)
+{
+	if (!filter_calls || rec->hdr.flags || is_wanted(rec, d))
+		return false;
+	if (window == WINDOW_OPEN)
+		return true;
+	rec->hdr.flags = WIRE_FILTERED;
+	return false;
+}
+
 /* Counts a call that is not to be stored; true when nothing more is to be done with it. */
 static __always_inline bool leave_out(struct task_state *st, const struct sc_desc *d)
 {
-	if (!filter_calls || st->rec.hdr.flags || is_wanted(&st->rec, d))
+	if (!is_filtered(&st->rec, d))
 		return false;
-	if (window != WINDOW_OPEN) {
-		st->rec.hdr.flags = WIRE_FILTERED;
-		return false;
-	}
 	st->missed = LEDGER_FILTERED;
 	if (keeps_state(d, st->rec.args[0], st->rec.args[1])) {
 		st->rec.hdr.flags = WIRE_UNSELECTED | WIRE_IN_LEDGER;
@@ -322,26 +352,34 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 		st->missed = missed;
 }
 
-/*
- * Counts the call of which no record was sent. At the end of a program and at
- * one place: the verifier goes through it for every state in which it may be.
- */
-static __always_inline void count_missed(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
+/* Counts the call of which no record was sent; `missed` tells why, 0 = one was. */
+static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u32 uid, struct task_struct *current)
 {
-	u8 missed = st->missed;
-	u32 uid;
-
-	if (!missed && !(ledger_check && !st->rec.hdr.flags))
-		return;
-	st->missed = 0;
 	if (missed && window != WINDOW_OPEN) {
-		send_late(&st->rec);
+		send_late(rec);
 		return;
 	}
 	if (missed == LEDGER_LOST || missed == LEDGER_OVER_SHARE)
 		count_drop(missed == LEDGER_LOST ? DROP_BULK : DROP_SHARE);
+	count_call(rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
+}
+
+static __always_inline bool is_counted(const struct wire_syscall *rec, u8 missed)
+{
+	return missed || (ledger_check && !rec->hdr.flags);
+}
+
+/* At the end of a program and at one place: the verifier goes through it for every state in which it may be. */
+static __always_inline void count_if_missed(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
+{
+	u8 missed = st->missed;
+	u32 uid;
+
+	if (!is_counted(&st->rec, missed))
+		return;
+	st->missed = 0;
 	uid = d->flags & SC_CRED && st->rec.state == CALL_COMPLETE ? st->uid_before : current_uid(current);
-	count_call(&st->rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
+	count_missed(&st->rec, missed, uid, current);
 }
 
 /* Only for these the kernel skips the enter tracepoint of a call. */
@@ -380,6 +418,27 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	return true;
 }
 
+static __always_inline void end_plain(struct plain_call *p, struct task_struct *task, u64 end, long ret)
+{
+	const struct sc_desc *d = desc_of(p->rec.abi, p->rec.nr);
+	u8 missed;
+
+	p->in_call = 0;
+	if (!d)
+		return;
+	p->rec.end = end;
+	p->rec.ret = ret;
+	p->rec.state = interrupted(ret) && being_killed(task) ? CALL_KILLED : CALL_COMPLETE;
+	if (is_filtered(&p->rec, d)) {
+		missed = LEDGER_FILTERED;
+	} else {
+		p->rec.hdr.cpu = bpf_get_smp_processor_id();
+		missed = send_plain(&p->rec);
+	}
+	if (is_counted(&p->rec, missed))
+		count_missed(&p->rec, missed, current_uid(task), task);
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
@@ -387,11 +446,20 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	const struct sc_desc *d;
 	struct task_struct *task;
 	struct task_state *st;
+	struct plain_call *p;
 	bool without_enter;
 
 	if (window == WINDOW_CLOSED)
 		return 0;
 	task = current_task();
+	p = plain_call_of(task);
+	if (p) {
+		if (p->in_call) {
+			end_plain(p, task, end, ret);
+			return 0;
+		}
+		p->in_other = 0;
+	}
 	st = window == WINDOW_OPEN ? recorded_current(task) : current_state(task, false);
 	if (!st || st->armed || st->matched == NOT_MATCHED)
 		return 0;
@@ -437,7 +505,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
 count:
-	count_missed(st, d, task);
+	count_if_missed(st, d, task);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "capture.bpf.h"
 #include "path.bpf.h"
 #include "stacks.bpf.h"
+#include "plain.bpf.h"
 #include "syscalls.bpf.h"
 #include "process.bpf.h"
 #include "sched.bpf.h"

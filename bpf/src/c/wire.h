@@ -439,7 +439,8 @@ struct sc_desc {
 	u8 cap_len_arg; /* of the sockaddr */
 	u8 args;	/* how many the call has */
 	u8 only_if;	/* enum sc_condition: when the fd flags hold */
-	u8 pad[6];
+	u8 plain;	/* it comes back, and nothing but its arguments is kept of it */
+	u8 pad[5];
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };
 #define LEDGER_ONLY ((u64)-1)

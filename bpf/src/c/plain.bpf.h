@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The short way of the bulk of all calls: those of which only the arguments are
+ * kept, where no filter must be asked for each. Task storage costs a helper's
+ * call at enter and at exit, an index into an array only a few loads: so a task
+ * takes an entry here for its life, and keeps such calls there while they are in
+ * progress. Other calls, and tasks that find their entry taken, go the long way.
+ */
+#ifndef __SYSTAPE_PLAIN_H
+#define __SYSTAPE_PLAIN_H
+
+static __always_inline bool has_short_way(void)
+{
+	return !filter_uid && !filter_comm && !filter_cgroup && !filter_cpu && !watch_outside &&
+	       !wants_stack(STACK_SYSCALL);
+}
+
+static __always_inline struct plain_call *plain_entry(u32 tid)
+{
+	u32 index = tid & plain_mask;
+
+	return bpf_map_lookup_elem(&plain_calls, &index);
+}
+
+/* A task's own entry, if it has one. */
+static __always_inline struct plain_call *plain_call_of(struct task_struct *task)
+{
+	struct plain_call *p;
+	u64 start;
+	u32 tid;
+
+	if (!has_short_way())
+		return NULL;
+	if (has_task_storage) {
+		tid = task->pid;
+		start = task->start_time;
+	} else {
+		tid = BPF_CORE_READ(task, pid);
+		start = BPF_CORE_READ(task, start_time);
+	}
+	p = plain_entry(tid);
+	return p && p->rec.id.tid == tid && p->rec.id.start == start ? p : NULL;
+}
+
+/*
+ * Takes the entry for the current task, in a call that goes the long way. Each
+ * that wants it adds itself to the users before it looks at them, so at most one
+ * finds itself alone; of two at once both may fail, and try again at their next call.
+ */
+static __always_inline void claim_plain(const struct task_state *st)
+{
+	struct plain_call *p;
+
+	if (!has_short_way() || st->matched != MATCHED)
+		return;
+	p = plain_entry(st->rec.id.tid);
+	if (!p || *(volatile u32 *)&p->users)
+		return;
+	__sync_fetch_and_add(&p->users, 1);
+	if (*(volatile u32 *)&p->users != 1) {
+		__sync_fetch_and_add(&p->users, -1);
+		return;
+	}
+	p->in_call = 0;
+	p->in_other = 1;
+	p->rec.hdr.kind = WIRE_SYSCALL;
+	p->rec.id = st->rec.id;
+}
+
+/* Of a task that ends or gets another id; `id` is what it was claimed with. */
+static __always_inline void release_plain(const struct wire_ident *id)
+{
+	struct plain_call *p = has_short_way() ? plain_entry(id->tid) : NULL;
+
+	if (!p || p->rec.id.tid != id->tid || p->rec.id.start != id->start)
+		return;
+	p->in_call = 0;
+	p->rec.id.tid = 0;
+	p->rec.id.start = 0;
+	__sync_fetch_and_add(&p->users, -1);
+}
+
+#endif
