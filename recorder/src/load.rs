@@ -72,6 +72,9 @@ pub struct Programs {
     poisoned: bool,
     ring_bytes: u64,
     epoch: u32,
+    /// Of `new_drops`, when it was looked at last; looks at the drops that are due since.
+    drops_seen: u64,
+    looks_due: u32,
     /// What the kernel lacks.
     pub notes: Vec<String>,
 }
@@ -131,6 +134,8 @@ impl Programs {
             poisoned: config.forced.poison,
             ring_bytes: 0,
             epoch: 0,
+            drops_seen: 0,
+            looks_due: 0,
             notes,
         };
         programs.make_rings(rings, bulk_ring(config, rings))?;
@@ -376,6 +381,20 @@ impl Programs {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
         let outsiders = self.outsiders.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
         Ok(Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders })
+    }
+
+    /// Whether something may have been counted that [`Self::take_drops`] and [`Self::take_lost_state`] have not told. They are system
+    /// calls, this is a look at memory. Two calls after something new say so: it may be in the half that the first does not read.
+    pub fn has_drops(&mut self) -> bool {
+        let bss = self.skel.maps.bss_data.as_deref();
+        // SAFETY: as in own_pid.
+        let now = bss.map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.new_drops) });
+        if now != std::mem::replace(&mut self.drops_seen, now) {
+            self.looks_due = 2;
+        }
+        let due = self.looks_due > 0;
+        self.looks_due = self.looks_due.saturating_sub(1);
+        due
     }
 
     /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when

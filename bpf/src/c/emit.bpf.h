@@ -13,8 +13,11 @@ static __always_inline void count_drop(u32 cause)
 		return;
 	now = bpf_ktime_get_ns();
 	/* One CPU's entry, but a program may be preempted by another: atomic. */
-	if (!d->count)
+	if (!d->count) {
 		d->first = now;
+		if (cause != DROP_OWN)
+			__sync_fetch_and_add(&new_drops, 1);
+	}
 	d->last = now;
 	__sync_fetch_and_add(&d->count, 1);
 }

@@ -12,31 +12,26 @@
 
 #define MAX_ERRNO 4095
 
+/*
+ * floor(log2), 0 of 0: the ones in the value with every bit below its highest
+ * set. Without branches, each of which would double what the verifier goes
+ * through (and without __builtin_clzll, which clang 14 crashes on).
+ */
 static __always_inline u32 size_of_dur(u64 dur)
 {
-	u32 n = 0;
+	u64 ones = dur;
 
-	if (dur >> 32) {
-		n += 32;
-		dur >>= 32;
-	}
-	if (dur >> 16) {
-		n += 16;
-		dur >>= 16;
-	}
-	if (dur >> 8) {
-		n += 8;
-		dur >>= 8;
-	}
-	if (dur >> 4) {
-		n += 4;
-		dur >>= 4;
-	}
-	if (dur >> 2) {
-		n += 2;
-		dur >>= 2;
-	}
-	return n + (dur >> 1);
+	ones |= ones >> 1;
+	ones |= ones >> 2;
+	ones |= ones >> 4;
+	ones |= ones >> 8;
+	ones |= ones >> 16;
+	ones |= ones >> 32;
+	ones >>= 1;
+	ones -= ones >> 1 & 0x5555555555555555;
+	ones = (ones & 0x3333333333333333) + (ones >> 2 & 0x3333333333333333);
+	ones = (ones + (ones >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return ones * 0x0101010101010101 >> 56;
 }
 
 /* A call that came back has a value; of the others nobody sees it. */

@@ -72,6 +72,7 @@ u64 own_namespace = 0;
 u32 window = WINDOW_CLOSED;
 u64 window_open_ts = 0;
 u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
+u64 new_drops = 0; /* entries of drops that something was counted in first, but for the recorder's own calls: user space looks when it grew */
 u64 looks = 0; /* of the recorder at the rings */
 u64 checked_calls = 0; /* with ledger_check: what the ledger must come to */
 u64 checked_sum = 0;

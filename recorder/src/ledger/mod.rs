@@ -20,8 +20,9 @@ use systape_format::model::{CallState, LedgerReason, size_bucket};
 use crate::clock;
 pub use tables::Tables;
 
-/// Between two looks at how full the table is.
+/// Between two looks at how full the table is, and while nothing is counted.
 const LOOK: Duration = Duration::from_millis(20);
+const IDLE: Duration = Duration::from_millis(50);
 /// A program counts a call within this time of its end, ns.
 const SLACK_NS: u64 = 20_000_000;
 /// A table is read after this long, or when more than this part of it is in use.
@@ -139,7 +140,7 @@ pub fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out: &Sende
             }
         }
         if !always {
-            thread::sleep(LOOK);
+            thread::sleep(if used == 0 { IDLE } else { LOOK });
         }
     }
     for _ in 0..2 {
