@@ -3,6 +3,7 @@
 //! The layouts are those of `src/c/wire.h`, by way of the skeleton; nothing here is stored in a tape.
 
 use std::mem::size_of;
+use std::ptr;
 
 use crate::skeleton::types;
 
@@ -230,17 +231,34 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
 /// Bytes of a syscall record in front of its captures, which are left out when there are none.
 const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
 
-fn copy_syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
-    if bytes.len() != PLAIN_SYSCALL {
-        return copy(bytes, KIND_SYSCALL);
+/// Whether [`syscall`] is to read it.
+#[inline]
+pub fn is_syscall(bytes: &[u8]) -> bool {
+    kind(bytes) == KIND_SYSCALL
+}
+
+/// Reads the record of a call, with its captured bytes: [`parse`] for what is most of all records.
+///
+/// # Errors
+/// As [`parse`].
+#[inline]
+pub fn syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
+    let bad = |needed| BadRecord { kind: kind(bytes), len: bytes.len(), needed };
+    if !is_syscall(bytes) {
+        return Err(bad(0));
     }
-    let mut whole = [0; size_of::<Syscall>()];
-    whole[..PLAIN_SYSCALL].copy_from_slice(bytes);
-    let (r, _) = copy::<Syscall>(&whole, KIND_SYSCALL)?;
-    if r.captures > 0 {
-        return Err(BadRecord { kind: KIND_SYSCALL, len: bytes.len(), needed: size_of::<Syscall>() });
+    if let Ok(plain) = <&[u8; PLAIN_SYSCALL]>::try_from(bytes) {
+        let mut r = Syscall::default();
+        // SAFETY: Syscall is repr(C), made of integers only, and PLAIN_SYSCALL is an offset in it: its first bytes may be any.
+        unsafe { ptr::copy_nonoverlapping(plain.as_ptr(), (&raw mut r).cast::<u8>(), PLAIN_SYSCALL) };
+        return if r.captures == 0 { Ok((r, &[])) } else { Err(bad(size_of::<Syscall>())) };
     }
-    Ok((r, &[]))
+    let (r, data) = copy::<Syscall>(bytes, KIND_SYSCALL)?;
+    let needed: usize = captures(&r).map(|c| usize::from(c.len)).sum();
+    if data.len() < needed {
+        return Err(bad(size_of::<Syscall>() + needed));
+    }
+    Ok((r, data))
 }
 
 /// Reads one record.
@@ -251,11 +269,7 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
     let kind = kind(bytes);
     Ok(match kind {
         KIND_SYSCALL => {
-            let (r, data) = copy_syscall(bytes)?;
-            let needed: usize = captures(&r).map(|c| usize::from(c.len)).sum();
-            if data.len() < needed {
-                return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Syscall>() + needed });
-            }
+            let (r, data) = syscall(bytes)?;
             Record::Syscall(r, data)
         }
         KIND_CLOSING => Record::Closing(copy(bytes, kind)?.0),

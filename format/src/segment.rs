@@ -3,8 +3,10 @@
 //! Pushing is cheap (a few vectors); sorting, narrowing and compressing are left to [`crate::encode::Encoder`], which
 //! may run on another thread. Rows may come in any order of time: rings are drained one after the other.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+
+use foldhash::{HashMap, HashMapExt};
+use indexmap::IndexSet;
 
 use crate::ledger::LedgerRow;
 use crate::message::{
@@ -128,10 +130,10 @@ pub struct SegmentBuilder {
     data: SegmentData,
     task_ids: HashMap<Task, u32>,
     /// The latest entry of each thread: almost always the one that is asked for.
-    latest: HashMap<u32, u32, BuildHasherDefault<UtidHasher>>,
+    latest: std::collections::HashMap<u32, u32, BuildHasherDefault<UtidHasher>>,
     call_table: Vec<u32>,
     call_ids: HashMap<Call, u32>,
-    fd_ids: HashMap<Vec<u8>, u32>,
+    fd_names: IndexSet<Vec<u8>, foldhash::fast::RandomState>,
     mapping_ids: HashMap<Mapping, u32>,
     frame_ids: HashMap<Frame, u32>,
     node_ids: HashMap<Node, u32>,
@@ -150,10 +152,10 @@ impl SegmentBuilder {
         Self {
             data: SegmentData { window_start, ..SegmentData::default() },
             task_ids: HashMap::new(),
-            latest: HashMap::default(),
+            latest: std::collections::HashMap::default(),
             call_table: vec![0; usize::from(TABLE.0) * TABLE.1 as usize],
             call_ids: HashMap::new(),
-            fd_ids: HashMap::new(),
+            fd_names: IndexSet::default(),
             mapping_ids: HashMap::new(),
             frame_ids: HashMap::new(),
             node_ids: HashMap::new(),
@@ -208,14 +210,12 @@ impl SegmentBuilder {
 
     /// Value for [`SyscallRow::fd`] that stands for `name`.
     pub fn intern_fd_name(&mut self, name: &[u8]) -> u32 {
-        if let Some(&id) = self.fd_ids.get(name) {
-            return id;
+        if let Some(index) = self.fd_names.get_index_of(name) {
+            return index as u32 + FD_FIRST;
         }
-        let id = self.data.fd_names.len() as u32 + FD_FIRST;
-        self.data.fd_names.push(name.to_vec());
-        self.fd_ids.insert(name.to_vec(), id);
+        let (index, _) = self.fd_names.insert_full(name.to_vec());
         self.fd_bytes += 16 + name.len();
-        id
+        index as u32 + FD_FIRST
     }
 
     /// Adds a call; its `task`, `call` and `fd` are what this builder's intern functions gave. Returns its insertion id,
@@ -409,7 +409,7 @@ impl SegmentBuilder {
 
     /// Closes the window: what ends at `window_end` or later belongs to the next segment.
     pub fn finish(self, window_end: u64) -> SegmentData {
-        SegmentData { window_end, ..self.data }
+        SegmentData { window_end, fd_names: self.fd_names.into_iter().collect(), ..self.data }
     }
 }
 

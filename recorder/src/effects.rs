@@ -154,7 +154,7 @@ pub fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
 }
 
 /// A call succeeded.
-pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_>) {
+pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
     match info.effect {
         Effect::MaybeFd if !info.desc.is_some_and(|d| d.returns_fd(r.args)) => {}
         Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 | Effect::SocketCall => {
@@ -162,14 +162,14 @@ pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_
         }
         Effect::NewFdPair => {
             let Some([first, second]) = r.pair else { return };
-            let cloexec = is_cloexec(info, &r);
-            set(tasks, task, r.end, first, r.name0, cloexec);
-            set(tasks, task, r.end, second, r.name1, cloexec);
+            let cloexec = is_cloexec(info, r);
+            set(tasks, task, r.end, first, r.name0.take(), cloexec);
+            set(tasks, task, r.end, second, r.name1.take(), cloexec);
         }
         Effect::Fcntl => match r.args[1] {
             F_DUPFD | F_DUPFD_CLOEXEC => {
                 let cloexec = r.args[1] == F_DUPFD_CLOEXEC;
-                set(tasks, task, r.end, r.ret as i32, r.name0, cloexec);
+                set(tasks, task, r.end, r.ret as i32, r.name0.take(), cloexec);
             }
             F_SETFD => tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[2] & FD_CLOEXEC != 0),
             _ => {}
@@ -179,14 +179,14 @@ pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_
         }
         Effect::Unshare if r.args[0] & CLONE_FILES != 0 => tasks.unshare_files(task),
         Effect::Chdir | Effect::Fchdir => {
-            let known = r.name0.filter(|_| !tasks.files(task).is_blind(r.end));
+            let known = r.name0.take().filter(|_| !tasks.files(task).is_blind(r.end));
             tasks.set_cwd(task, known.map(Name::new));
         }
         _ => {}
     }
 }
 
-fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_>) {
+fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
     // i386 socketcall: only socket, accept and accept4 have a name, others return no fd
     if info.effect == Effect::SocketCall && !matches!(r.args[0], 1 | 5 | 18) {
         return;
@@ -194,11 +194,11 @@ fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: Returned<'_>) {
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3) && r.args[0] as i32 == r.args[1] as i32 {
         return;
     }
-    let cloexec = is_cloexec(info, &r);
+    let cloexec = is_cloexec(info, r);
     if info.io_uring_setup {
         tasks.files_mut(task).make_opaque(r.end);
     }
-    set(tasks, task, r.end, r.ret as i32, r.name0, cloexec);
+    set(tasks, task, r.end, r.ret as i32, r.name0.take(), cloexec);
 }
 
 fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Vec<u8>>, cloexec: bool) {
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn open_then_close_by_name() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/a"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/a"));
         assert_eq!(at(&tasks, task, 10, 3).unwrap(), "/a");
         entered(&mut tasks, task, Effect::Close, 20, &[3, 0, 0]);
         assert_eq!(at(&tasks, task, 21, 3), None);
@@ -271,16 +271,16 @@ mod tests {
     #[test]
     fn a_new_fd_without_a_name_replaces_what_was_there() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
-        let nameless = Returned { name0: None, ..ok(20, 3, &[0; 6], "") };
-        returned(&mut tasks, task, &call("openat"), nameless);
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
+        let mut nameless = Returned { name0: None, ..ok(20, 3, &[0; 6], "") };
+        returned(&mut tasks, task, &call("openat"), &mut nameless);
         assert_eq!(at(&tasks, task, 21, 3), None);
     }
 
     #[test]
     fn dup2_onto_itself_changes_nothing() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
         entered(&mut tasks, task, Effect::Dup2, 20, &[3, 3, 0]);
         assert_eq!(at(&tasks, task, 21, 3).unwrap(), "/a");
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_dup2_that_fails_leaves_its_target_open() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
         entered(&mut tasks, task, Effect::Dup2, 20, &[777, 3, 0]);
         assert_eq!(at(&tasks, task, 21, 3), None);
         failed(&mut tasks, task, &call("dup2"));
@@ -298,12 +298,12 @@ mod tests {
     #[test]
     fn exec_closes_what_is_marked() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/c"));
-        returned(&mut tasks, task, &call("openat"), ok(10, 4, &[0; 6], "/k"));
-        returned(&mut tasks, task, &call("fcntl"), ok(11, 0, &[4, F_SETFD, 0, 0, 0, 0], ""));
-        returned(&mut tasks, task, &call("dup"), ok(12, 5, &[3, 0, 0, 0, 0, 0], "/c"));
-        let how = Returned { open_how_flags: Some(0), ..ok(13, 6, &[0; 6], "/h") };
-        returned(&mut tasks, task, &call("openat2"), how);
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/c"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 4, &[0; 6], "/k"));
+        returned(&mut tasks, task, &call("fcntl"), &mut ok(11, 0, &[4, F_SETFD, 0, 0, 0, 0], ""));
+        returned(&mut tasks, task, &call("dup"), &mut ok(12, 5, &[3, 0, 0, 0, 0, 0], "/c"));
+        let mut how = Returned { open_how_flags: Some(0), ..ok(13, 6, &[0; 6], "/h") };
+        returned(&mut tasks, task, &call("openat2"), &mut how);
         tasks.files_mut(task).exec(20);
         let open: Vec<_> = tasks.files(task).open().iter().map(|(fd, ..)| *fd).collect();
         assert_eq!(open, [4, 5, 6]);
@@ -313,7 +313,7 @@ mod tests {
     fn close_range_closes_marks_or_unshares() {
         let (mut tasks, task) = setup();
         for fd in 3..8 {
-            returned(&mut tasks, task, &call("openat"), ok(10, fd, &[0; 6], "/a"));
+            returned(&mut tasks, task, &call("openat"), &mut ok(10, fd, &[0; 6], "/a"));
         }
         entered(&mut tasks, task, Effect::CloseRange, 20, &[5, u64::from(u32::MAX), 0]);
         assert!(at(&tasks, task, 21, 4).is_some() && at(&tasks, task, 21, 5).is_none());
@@ -326,8 +326,8 @@ mod tests {
     #[test]
     fn io_uring_makes_the_table_unknown() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), ok(10, 3, &[0; 6], "/a"));
-        returned(&mut tasks, task, &call("io_uring_setup"), ok(20, 4, &[0; 6], "anon_inode:[io_uring]"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("io_uring_setup"), &mut ok(20, 4, &[0; 6], "anon_inode:[io_uring]"));
         assert_eq!(at(&tasks, task, 15, 3).unwrap(), "/a");
         assert_eq!(at(&tasks, task, 21, 3), None);
     }
@@ -335,8 +335,9 @@ mod tests {
     #[test]
     fn pairs() {
         let (mut tasks, task) = setup();
-        let pair = Returned { name1: Some(b"pipe:[9]".into()), pair: Some([3, 4]), ..ok(10, 0, &[0; 6], "pipe:[9]") };
-        returned(&mut tasks, task, &call("pipe2"), pair);
+        let mut pair =
+            Returned { name1: Some(b"pipe:[9]".into()), pair: Some([3, 4]), ..ok(10, 0, &[0; 6], "pipe:[9]") };
+        returned(&mut tasks, task, &call("pipe2"), &mut pair);
         assert_eq!(at(&tasks, task, 11, 4).unwrap(), "pipe:[9]");
     }
 }

@@ -74,7 +74,9 @@ impl Pending {
         &self.batch.bytes[self.from as usize..self.to as usize]
     }
 
-    fn len(&self) -> usize {
+    /// How many.
+    #[expect(clippy::len_without_is_empty, reason = "a record is never empty")]
+    pub fn len(&self) -> usize {
         (self.to - self.from) as usize
     }
 }

@@ -26,12 +26,16 @@ impl Encoder {
         }
         // of a call that is counted only what it does to fds is wanted
         let row = (!in_ledger(s)).then(|| self.row(task, &info, s, state, (errno, ret)));
-        let returned = self.captured(row, task, &info, s, data);
+        if s.captures == 0 && info.effect == Effect::None {
+            return;
+        }
+        let mut returned = self.captured(row, task, &info, s, data);
         if errno != 0 {
             effects::failed(&mut self.tasks, task, &info);
-        } else if let Some(effects) = returned.filter(|_| state.returned()) {
-            self.touch(s.id.pid, new_fds(&info, s, effects.pair));
-            let returned = Returned { end: s.end, ret: s.ret, args: &s.args, ..effects };
+        } else if let Some(returned) = &mut returned
+            && state.returned()
+        {
+            self.touch(s.id.pid, new_fds(&info, s, returned.pair));
             effects::returned(&mut self.tasks, task, &info, returned);
             match info.effect {
                 Effect::Exec => self.outdate(s.id.pid),

@@ -3,7 +3,7 @@
 //! One thread does this, because it keeps the state that must be followed in order: who is who ([`Tasks`]) and what
 //! each fd stands for. Sorting inside a segment, column building and compression happen elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -30,6 +30,10 @@ mod net;
 mod sched;
 mod signals;
 mod stacks;
+
+/// Of records up to this size (bytes) only each of so many makes the encoder look whether the segment is full.
+const SMALL_RECORD: usize = 256;
+const LOOK_AT: usize = 16;
 
 /// What goes on to be compressed, in this order.
 #[derive(Debug)]
@@ -96,21 +100,27 @@ pub struct Start {
 
 /// Events stored, by family.
 #[derive(Clone, Debug, Default)]
-pub struct Totals(BTreeMap<Family, u64>);
+pub struct Totals(Vec<(Family, u64)>);
 
 impl Totals {
     fn count(&mut self, family: Family) {
-        *self.0.entry(family).or_default() += 1;
+        // a handful, the busiest of them early
+        match self.0.iter_mut().find(|(of, _)| *of == family) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((family, 1)),
+        }
     }
 
     /// All of them.
     pub fn sum(&self) -> u64 {
-        self.0.values().sum()
+        self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// Each family's.
+    /// Each family's, in the order of the families.
     pub fn by_family(&self) -> Vec<(Family, u64)> {
-        self.0.iter().map(|(family, count)| (*family, *count)).collect()
+        let mut all = self.0.clone();
+        all.sort_unstable();
+        all
     }
 }
 
@@ -196,11 +206,13 @@ impl Encoder {
 
     /// Encodes every record before `watermark`; u64::MAX stands for all there are.
     pub fn advance(&mut self, watermark: u64) {
-        for pending in self.order.take(watermark) {
+        for (n, pending) in self.order.take(watermark).into_iter().enumerate() {
             self.latest = self.latest.max(pending.ts);
             self.apply_losses(pending.ts);
             self.record(&pending);
-            if self.builder.is_full() {
+            // a few rows without bytes do not fill what was not full
+            let small = pending.len() <= SMALL_RECORD && !self.stacks.are_on();
+            if (!small || n % LOOK_AT == 0) && self.builder.is_full() {
                 // a later record may carry the same time: it belongs to this window's end all the same
                 self.close_segment(pending.ts.saturating_add(1));
             }
@@ -223,7 +235,15 @@ impl Encoder {
     }
 
     fn record(&mut self, pending: &Pending) {
-        match wire::parse(pending.bytes()) {
+        let bytes = pending.bytes();
+        if wire::is_syscall(bytes) {
+            match wire::syscall(bytes) {
+                Ok((s, data)) => self.syscall(&s, data),
+                Err(_) => self.bad_records(1, pending.ts, pending.ts),
+            }
+            return;
+        }
+        match wire::parse(bytes) {
             Ok(Record::Syscall(s, data)) => self.syscall(&s, data),
             Ok(Record::Closing(c)) if effects::is_injection(c.nr, &c.args) => self.forget_files(0, c.ts, c.ts),
             Ok(Record::Closing(c)) => {

@@ -83,6 +83,11 @@ impl Stacks {
         }
     }
 
+    /// Whether any are taken.
+    pub(super) fn are_on(&self) -> bool {
+        !self.settings.on.is_empty()
+    }
+
     fn takes(&self, of: StackOf) -> bool {
         self.settings.on.contains(&of)
     }
