@@ -59,10 +59,30 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 	return (struct mount *)((void *)mnt - bpf_core_field_offset(struct mount, mnt));
 }
 
+/* A dentry's place: two fields that follow each other in the kernels there are, so one read does. */
+struct place {
+	struct dentry *parent;
+	u64 hash_len;
+	const unsigned char *name;
+};
+
+static __always_inline void read_place(struct place *place, struct dentry *dentry)
+{
+	const u32 at = bpf_core_field_offset(struct dentry, d_parent);
+
+	if (bpf_core_field_offset(struct dentry, d_name.name) == at + __builtin_offsetof(struct place, name)) {
+		bpf_probe_read_kernel(place, sizeof(*place), (void *)dentry + at);
+	} else {
+		place->parent = BPF_CORE_READ(dentry, d_parent);
+		place->name = BPF_CORE_READ(dentry, d_name.name);
+	}
+}
+
 static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, struct dentry *dentry)
 {
 	struct mount *mnt = real_mount(vfsmnt);
-	struct dentry *root = BPF_CORE_READ(vfsmnt, mnt_root), *parent;
+	struct dentry *root = BPF_CORE_READ(vfsmnt, mnt_root);
+	struct place place = {};
 	u32 off = start & SLOT_DATA_MASK;
 	u32 end;
 
@@ -70,13 +90,14 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 		return 0;
 	if (BPF_CORE_READ(dentry, d_op) && BPF_CORE_READ(dentry, d_op, d_dname))
 		return special_name(data, off, dentry);
-	parent = BPF_CORE_READ(dentry, d_parent);
+	read_place(&place, dentry);
 	/* d_unlinked(): not hashed and not a root */
-	data[off] = !BPF_CORE_READ(dentry, d_hash.pprev) && dentry != parent ? NAME_DELETED : NAME_PATH;
+	data[off] = !BPF_CORE_READ(dentry, d_hash.pprev) && dentry != place.parent ? NAME_DELETED : NAME_PATH;
 	end = off + 1;
 	for (int i = 0; i < MAX_COMPONENTS; i++) {
-		parent = BPF_CORE_READ(dentry, d_parent);
-		if (dentry == root || dentry == parent) {
+		if (i)
+			read_place(&place, dentry);
+		if (dentry == root || dentry == place.parent) {
 			struct mount *up = BPF_CORE_READ(mnt, mnt_parent);
 
 			if (up == mnt)
@@ -89,11 +110,11 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 		if (end - off > NAME_SPACE_NEEDED - COMPONENT_MAX)
 			break;
 		end &= SLOT_DATA_MASK;
-		long n = bpf_probe_read_kernel_str(&data[end], COMPONENT_MAX, BPF_CORE_READ(dentry, d_name.name));
+		long n = bpf_probe_read_kernel_str(&data[end], COMPONENT_MAX, place.name);
 		if (n <= 0)
 			break;
 		end += n;
-		dentry = parent;
+		dentry = place.parent;
 	}
 	/* too deep or unreadable: unknown, not a part of a path */
 	data[off] = NAME_UNKNOWN;
@@ -103,12 +124,20 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 /* The open file of the current task; NULL when there is none (any more). */
 static __always_inline struct file *file_of(s32 fd)
 {
-	struct fdtable *fdt = BPF_CORE_READ(current_task(), files, fdt);
+	struct task_struct *task = current_task();
 	struct file **table, *file = NULL;
+	u32 max_fds;
 
-	if (fd < 0 || (u32)fd >= BPF_CORE_READ(fdt, max_fds))
+	/* loads rather than probe reads, where the kernel allows it */
+	if (has_task_storage) {
+		max_fds = task->files->fdt->max_fds;
+		table = task->files->fdt->fd;
+	} else {
+		max_fds = BPF_CORE_READ(task, files, fdt, max_fds);
+		table = BPF_CORE_READ(task, files, fdt, fd);
+	}
+	if (fd < 0 || (u32)fd >= max_fds)
 		return NULL;
-	table = BPF_CORE_READ(fdt, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
 	return file;
 }

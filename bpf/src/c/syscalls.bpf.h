@@ -420,16 +420,14 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 
 static __always_inline void end_plain(struct plain_call *p, struct task_struct *task, u64 end, long ret)
 {
-	const struct sc_desc *d = desc_of(p->rec.abi, p->rec.nr);
+	const struct sc_desc *d = filter_calls ? desc_of(p->rec.abi, p->rec.nr) : NULL;
 	u8 missed;
 
 	p->in_call = 0;
-	if (!d)
-		return;
 	p->rec.end = end;
 	p->rec.ret = ret;
 	p->rec.state = interrupted(ret) && being_killed(task) ? CALL_KILLED : CALL_COMPLETE;
-	if (is_filtered(&p->rec, d)) {
+	if (d && is_filtered(&p->rec, d)) {
 		missed = LEDGER_FILTERED;
 	} else {
 		p->rec.hdr.cpu = bpf_get_smp_processor_id();
