@@ -120,9 +120,10 @@ for release in $releases; do
   kernel=$(kernel_of "$release")
   out=$(mktemp -d)
   truncate -s 32M "$out/disk"; mkfs.ext4 -q "$out/disk"
-  # a boot that dies before init's marker is qemu's, not ours: tried again
+  # a boot that dies before init's marker is qemu's, not ours: tried again. One thread for both CPUs: with two, a CPU may go on with
+  # code that the other has patched (a tracepoint switched on), and the kernel loops at a breakpoint that is gone or dies of half an instruction
   for _ in 1 2 3 4; do
-    timeout 180 qemu-system-x86_64 -cpu qemu64,-cx16 -m 1G -smp 2 -nographic -no-reboot -kernel "$kernel" \
+    timeout 180 qemu-system-x86_64 -accel tcg,thread=single -cpu qemu64,-cx16 -m 1G -smp 2 -nographic -no-reboot -kernel "$kernel" \
       -drive "file=$out/disk,if=none,id=d,format=raw" -device nvme,drive=d,serial=systape -initrd "$initramfs" -append "console=ttyS0 panic=-1 ${KERNEL_ARGS:-quiet}" </dev/null >"$out/console" 2>&1 || true
     if grep -q SYSTAPE-BOOTED "$out/console"; then break; fi
   done
