@@ -83,8 +83,10 @@ static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *re
 	p->rec.nr = nr;
 	p->rec.abi = abi;
 	read_args(p->rec.args, regs, abi);
-	p->in_call = 1;
 	p->rec.start = bpf_ktime_get_ns();
+	/* last: a walk on another CPU takes what is in progress as it finds it */
+	barrier();
+	p->in_call = 1;
 }
 
 /* include/uapi/asm-generic/ioctls.h, linux/fcntl.h, linux/net.h */
@@ -222,8 +224,9 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		send_closing(st);
 	if (d->flags & SC_CRED)
 		st->uid_before = current_uid(task);
-	st->in_call = 1;
 	st->rec.start = bpf_ktime_get_ns();
+	barrier();
+	st->in_call = 1;
 	stack_at_enter(ctx, st, d);
 	return 0;
 }
