@@ -231,12 +231,6 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
 /// Bytes of a syscall record in front of its captures, which are left out when there are none.
 const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
 
-/// Whether [`syscall`] is to read it.
-#[inline]
-pub fn is_syscall(bytes: &[u8]) -> bool {
-    kind(bytes) == KIND_SYSCALL
-}
-
 /// Reads the record of a call, with its captured bytes: [`parse`] for what is most of all records.
 ///
 /// # Errors
@@ -244,7 +238,7 @@ pub fn is_syscall(bytes: &[u8]) -> bool {
 #[inline]
 pub fn syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
     let bad = |needed| BadRecord { kind: kind(bytes), len: bytes.len(), needed };
-    if !is_syscall(bytes) {
+    if kind(bytes) != KIND_SYSCALL {
         return Err(bad(0));
     }
     if let Ok(plain) = <&[u8; PLAIN_SYSCALL]>::try_from(bytes) {

@@ -74,7 +74,7 @@ impl Pending {
         &self.batch.bytes[self.from as usize..self.to as usize]
     }
 
-    /// How many.
+    /// How many bytes that are.
     #[expect(clippy::len_without_is_empty, reason = "a record is never empty")]
     pub fn len(&self) -> usize {
         (self.to - self.from) as usize
