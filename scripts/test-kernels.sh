@@ -16,7 +16,7 @@ mkdir -p "$cache"
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
-tapes='dd sh mix dwarf fp ns nsall'
+tapes='dd sh mix unseen dwarf fp ns nsall'
 
 kernel_of() { # release -> prints the path of its vmlinuz, fetching it if needed
   local release=$1 series pkg dir=$cache/$1
@@ -94,6 +94,7 @@ dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios 2>/dev/null; sync
 # a thread that sleeps in read() the whole time, and one that is killed
 sleep 1000 | cat >/dev/null &
 record -a -o /tmp/mix.tape -- sh -c 'sleep 100 & sleep 0.2; kill -TERM \$!; wait; sh -c "exit 3"; dd if=/mnt/direct of=/dev/null bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios oflag=direct conv=notrunc; dd if=/dev/zero of=/mnt/buffered bs=4096 count=7; sync'; echo SYSTAPE-STATUS \$?
+record -a --families block --force unseen-ios=5 -o /tmp/unseen.tape -- dd if=/mnt/direct of=/dev/null bs=4096 iflag=direct 2>/dev/null; echo SYSTAPE-STATUS \$?
 record --call-graph dwarf --kernel-stacks -F 99 -o /tmp/dwarf.tape -- chain; echo SYSTAPE-STATUS \$?
 record -g --kernel-stacks -F 99 -o /tmp/fp.tape -- chain-fp; echo SYSTAPE-STATUS \$?
 # in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
@@ -132,7 +133,7 @@ for release in $releases; do
     sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
   done
   if [ -n "${KEEP:-}" ]; then for tape in $tapes; do cp "$out/$tape.tape" "$KEEP/$release-$tape.tape"; done; fi
-  check "status of the commands" "0 7 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "status of the commands" "0 7 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
   check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -152,6 +153,10 @@ for release in $releases; do
     grep -E '"owner":\{[^}]*"comm":"dd"' | grep -cE '"bytes":"?4096"?[,}]')"
   check "block: the writer of what was written back" "yes" "$(mix block | grep '"cause":"dirtier"' |
     grep -qE '"owner":\{[^}]*"comm":"dd"' && echo yes)"
+  stored=$("$analyze" block "$out/unseen.tape" --format json 2>/dev/null | grep -c '"disk":"' || true)
+  unseen=$("$analyze" info "$out/unseen.tape" --format json 2>/dev/null | grep -oE '"lost":\{[^}]*' | grep -oE '"block":[0-9]+' | cut -d: -f2 || true)
+  check "block: stored, and told that their end was not seen" "yes $(((stored + ${unseen:-0} + 4) / 5))" \
+    "$([ $((stored + ${unseen:-0})) -ge "$ios" ] && echo yes) ${unseen:-0}"
   check "sched: switches of dd" "yes" "$(mix sched | grep -q '"comm":"dd"' && echo yes)"
   check "states: asleep in read all the time" "yes" "$(mix states --by comm,state,syscall | grep '"comm":"cat"' |
     grep '"state":"S"' | grep -q '"syscall":"read"' && echo yes)"

@@ -163,11 +163,13 @@ pub enum Drop {
     Share = 16,
     /// A call that is not in the ledger either.
     Uncounted = 17,
+    /// An I/O ended, and no program was run.
+    BlockUnseen = 18,
 }
 
 impl Drop {
     /// All causes, in map order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Bulk,
         Self::State,
         Self::Process,
@@ -186,5 +188,6 @@ impl Drop {
         Self::Sample,
         Self::Share,
         Self::Uncounted,
+        Self::BlockUnseen,
     ];
 }

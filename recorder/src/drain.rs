@@ -243,6 +243,8 @@ pub fn run(
         }
         thread::sleep(Duration::from_millis(2));
     }
+    // when that fails, all that are left count as on their way
+    programs.count_unseen_ios().ok();
     if out.send(Drained::Closed { ts, snaps }).is_err() {
         return Ok(None);
     }

@@ -137,6 +137,7 @@ pub fn choose(
     set(&mut progs.block_rq_issue, block && has("block_rq_issue"));
     set(&mut progs.block_rq_requeue, block && has("block_rq_requeue"));
     set(&mut progs.block_rq_complete, block && has("block_rq_complete"));
+    set(&mut progs.walk_ios, block);
     set(&mut progs.block_bio_queue, block && has("block_bio_queue"));
     set(&mut progs.block_bio_complete, block && takes("block_bio_complete", 2));
     set(&mut progs.writeback_dirty_folio, block && has("writeback_dirty_folio"));

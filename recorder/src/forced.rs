@@ -44,6 +44,8 @@ pub struct Forced {
     pub ledger_keys: Option<u32>,
     /// Runs of each program that count as skipped by the kernel.
     pub skips: Option<u32>,
+    /// The end of every so-manyth I/O is not noticed.
+    pub unseen_ios: Option<u32>,
     /// Fill the kernel side's scratch memory with [`POISON`], look for it in every record, and say on stderr what was found.
     pub poison: bool,
     /// Count stored calls as well, and say on stderr what the counts must come to.
@@ -51,7 +53,7 @@ pub struct Forced {
 }
 
 impl Forced {
-    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `ledger-keys=64`, `skips=3`, `poison`, `ledger-check`.
+    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`, `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -64,6 +66,7 @@ impl Forced {
                 "plain-calls" => forced.plain_calls = number,
                 "ledger-keys" => forced.ledger_keys = number,
                 "skips" => forced.skips = number,
+                "unseen-ios" => forced.unseen_ios = number,
                 "poison" => forced.poison = true,
                 "ledger-check" => forced.ledger_check = true,
                 _ => bail!("--force {item}: not known"),

@@ -16,7 +16,7 @@ use systape_bpf::wire::{CallDesc, DropCount, Snap};
 use systape_bpf::{
     COARSE_PER_LANE, Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire,
 };
-use systape_format::model::StackMode;
+use systape_format::model::{Family, StackMode};
 
 use crate::calls;
 use crate::config::Config;
@@ -68,6 +68,7 @@ pub struct Programs {
     /// Of the iterator over tasks outside this pid namespace.
     outsiders: Option<libbpf_rs::Link>,
     stacks: bool,
+    follows_ios: bool,
     more_skips: u64,
     poisoned: bool,
     ring_bytes: u64,
@@ -130,6 +131,7 @@ impl Programs {
             samplers: Vec::new(),
             outsiders: None,
             stacks,
+            follows_ios: config.families.has(Family::Block),
             more_skips,
             poisoned: config.forced.poison,
             ring_bytes: 0,
@@ -397,6 +399,18 @@ impl Programs {
         due
     }
 
+    /// Counts the I/Os that are over although no program saw their end.
+    ///
+    /// # Errors
+    /// When the kernel does not let the table of I/Os be walked.
+    pub fn count_unseen_ios(&self) -> Result<()> {
+        if self.follows_ios {
+            let link = self.skel.progs.walk_ios.attach_iter(self.skel.maps.ios.as_fd())?;
+            read_iterator(&link.as_fd().try_clone_to_owned()?)?;
+        }
+        Ok(())
+    }
+
     /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
     /// none of them can still be writing it.
     pub fn take_drops(&mut self) -> Result<Vec<DropDelta>> {
@@ -488,12 +502,12 @@ fn read_iterator(link: &OwnedFd) -> Result<Vec<Snap>> {
     // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
     let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
     if fd < 0 {
-        bail!("cannot walk the tasks: {}", std::io::Error::from_raw_os_error(-fd));
+        bail!("cannot walk: {}", std::io::Error::from_raw_os_error(-fd));
     }
     // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
     let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).context("cannot walk the tasks")?;
+    file.read_to_end(&mut bytes).context("cannot walk")?;
     Ok(wire::snaps(&bytes).0)
 }
 
@@ -513,6 +527,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
         }
     }
     open.progs.walk_outsiders.set_autoattach(false);
+    open.progs.walk_ios.set_autoattach(false);
     if !watches_outside(config) {
         open.progs.walk_outsiders.set_autoload(false);
         open.maps.outsiders.set_max_entries(1)?;
@@ -560,6 +575,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     options.plain_mask = plain_calls - 1;
     options.coarse_mask = lanes(rings) - 1;
     options.ledger_check = forced.ledger_check;
+    options.unseen_ios = forced.unseen_ios.unwrap_or(0);
     options.filter_calls = config.filter.is_on();
     options.only_failures = config.filter.failures;
     if let Some(errnos) = &config.filter.errnos {

@@ -143,14 +143,43 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 	return records_everything() || recorded;
 }
 
+/*
+ * An I/O is over, and no program saw its end. Seen on a kernel that runs no BPF
+ * program while one of certain tasks is current: what an interrupt completed on
+ * top of it was in ftrace and in nothing else, recursion_misses included.
+ */
+static __always_inline void count_unseen(struct io_state *io)
+{
+	count_drop_since(DROP_BLOCK_UNSEEN, io->issued ?: io->queued);
+}
+
+/* Another I/O begins at this address: what was known there is over. */
+static __always_inline void begin_anew(u64 key)
+{
+	struct io_state *known = bpf_map_lookup_elem(&ios, &key);
+
+	if (!known)
+		return;
+	count_unseen(known);
+	bpf_map_delete_elem(&ios, &key);
+}
+
+/* Where no tracepoint tells that a request begins: whether it is another one than the one that is known at its address. */
+static __always_inline bool is_used_again(struct request *rq, struct io_state *known)
+{
+	return !has_io_start && BPF_CORE_READ(rq, start_time_ns) > known->queued;
+}
+
 static __always_inline struct io_state *begin_request(void *ctx, struct request *rq, u64 now)
 {
 	u64 key = (u64)rq;
 	struct io_state *known = bpf_map_lookup_elem(&ios, &key);
 	struct io_state io = {};
 
-	if (known)
+	if (known && !is_used_again(rq, known))
 		return known;
+	if (known)
+		begin_anew(key);
 	io.dev = dev_of(disk_of_rq(rq));
 	io.op_flags = BPF_CORE_READ(rq, cmd_flags);
 	io.queued = now;
@@ -173,12 +202,9 @@ static __always_inline struct io_state *begin_request(void *ctx, struct request 
 SEC("tp_btf/block_io_start")
 int block_io_start(u64 *ctx)
 {
-	u64 key = ctx[0];
-
 	if (window != WINDOW_OPEN)
 		return 0;
-	/* what was there before at this address is over, although nobody said so */
-	bpf_map_delete_elem(&ios, &key);
+	begin_anew(ctx[0]);
 	begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
 	return 0;
 }
@@ -302,6 +328,8 @@ int block_rq_complete(u64 *ctx)
 	/* a part of it: the rest completes later */
 	if (bytes < BPF_CORE_READ(rq, __data_len))
 		return 0;
+	if (unseen_ios && !(ended_ios++ % unseen_ios))
+		return 0;
 	send_io(io, BLOCK_LAYER_REQUEST, error);
 	bpf_map_delete_elem(&ios, &key);
 	return 0;
@@ -330,9 +358,10 @@ int block_bio_queue(u64 *ctx)
 	io.op_flags = BPF_CORE_READ(bio, bi_opf);
 	io.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
 	io.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	key = (u64)bio;
+	begin_anew(key);
 	if (!blame(ctx, &io, bio))
 		return 0;
-	key = (u64)bio;
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
 		count_drop(DROP_BLOCK_STATE);
 	if (wants_stack(STACK_BLOCK) && io.has_origin)
@@ -354,6 +383,26 @@ int block_bio_complete(u64 *ctx)
 		return 0;
 	send_io(io, BLOCK_LAYER_BIO, BPF_CORE_READ(bio, bi_status));
 	bpf_map_delete_elem(&ios, &key);
+	return 0;
+}
+
+/* At the end: a request that was issued and is idle has ended. What is still on its way is no event. */
+SEC("iter/bpf_map_elem")
+int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct io_state *io = ctx->value;
+	u64 *at = ctx->key, key, issued;
+
+	if (!at || !io)
+		return 0;
+	key = *at;
+	issued = io->issued;
+	if (!issued || BPF_CORE_READ((struct request *)key, state) != MQ_RQ_IDLE)
+		return 0;
+	/* it becomes idle after its end is told: it may have been told just now */
+	io = bpf_map_lookup_elem(&ios, &key);
+	if (io && io->issued == issued)
+		count_unseen(io);
 	return 0;
 }
 

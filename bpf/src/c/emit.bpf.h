@@ -3,7 +3,8 @@
 #ifndef __SYSTAPE_EMIT_H
 #define __SYSTAPE_EMIT_H
 
-static __always_inline void count_drop(u32 cause)
+/* `from`: what was lost may have happened at any time since; 0 = now. */
+static __always_inline void count_drop_since(u32 cause, u64 from)
 {
 	u32 key = (drop_epoch & 1) * DROP_CAUSES + cause;
 	struct drop_count *d = bpf_map_lookup_elem(&drops, &key);
@@ -14,12 +15,19 @@ static __always_inline void count_drop(u32 cause)
 	now = bpf_ktime_get_ns();
 	/* One CPU's entry, but a program may be preempted by another: atomic. */
 	if (!d->count) {
-		d->first = now;
+		d->first = from ?: now;
 		if (cause != DROP_OWN)
 			__sync_fetch_and_add(&new_drops, 1);
+	} else if (from && from < d->first) {
+		d->first = from;
 	}
 	d->last = now;
 	__sync_fetch_and_add(&d->count, 1);
+}
+
+static __always_inline void count_drop(u32 cause)
+{
+	count_drop_since(cause, 0);
 }
 
 static __always_inline void *bulk_ring(u32 cpu)

@@ -360,6 +360,10 @@ struct bio___old {
 	struct gendisk *bi_disk;
 };
 
+enum mq_rq_state {
+	MQ_RQ_IDLE = 0,
+};
+
 struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
@@ -367,6 +371,7 @@ struct request {
 	u64 __sector;
 	struct bio *bio;
 	u64 start_time_ns;
+	enum mq_rq_state state;
 };
 
 /* before 5.17 (f3fa33acca9f) */

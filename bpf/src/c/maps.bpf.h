@@ -50,6 +50,7 @@ const volatile bool only_failures = false;
 const volatile bool filter_errnos = false;
 const volatile u64 wanted_errnos[64] = {}; /* a bit each */
 const volatile u32 coarse_mask = 0;	   /* lanes - 1 */
+const volatile u32 unseen_ios = 0;	      /* not 0: the end of every so-manyth I/O is not noticed */
 const volatile bool ledger_check = false;  /* stored calls are counted as well */
 
 /* Bytes of a bulk ring, and of it of one process between two looks of the recorder; 0 = all. */
@@ -74,6 +75,7 @@ u64 window_open_ts = 0;
 u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
 u64 new_drops = 0; /* entries of drops that something was counted in first, but for the recorder's own calls: user space looks when it grew */
 u64 looks = 0; /* of the recorder at the rings */
+u64 ended_ios = 0; /* with unseen_ios */
 u64 checked_calls = 0; /* with ledger_check: what the ledger must come to */
 u64 checked_sum = 0;
 u64 checked_sizes[LEDGER_SIZES] = {};

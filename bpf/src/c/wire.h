@@ -400,6 +400,7 @@ enum drop_cause {
 	DROP_SAMPLE, /* the same, of a CPU sample */
 	DROP_SHARE,  /* bulk ring: the process has filled its share */
 	DROP_UNCOUNTED, /* a call that is not in the ledger either */
+	DROP_BLOCK_UNSEEN, /* an I/O ended, and no program was run */
 	DROP_CAUSES,
 };
 
