@@ -95,10 +95,11 @@ impl<'a> Base<'a> {
     /// Reads the rest. What cannot be read is added to `holes`.
     pub fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
         let Self { segment, dict, core, time } = self;
+        // of the first segment somebody waits for the first line
+        let (args, (fds, captured)) =
+            rayon::join(|| segment.args(&core), || (segment.fds(&core), segment.captured(&core)));
         let mut detail = Detail { segment: &segment, holes };
-        let args = detail.or_default(segment.args(&core));
-        let fds = detail.or_default(segment.fds(&core));
-        let captured = detail.or_default(segment.captured(&core));
+        let (args, fds, captured) = (detail.or_default(args), detail.or_default(fds), detail.or_default(captured));
         let calls: Vec<_> = dict.calls.iter().map(|call| book.get(*call)).collect();
         let by_tid = if calls.iter().any(|c| c.returns_pid) { by_tid(&dict.tasks) } else { FxHashMap::default() };
         let first = first_of_row(&captured, core.call.len());

@@ -117,6 +117,11 @@ impl<W: Write> Merger<W> {
         Ok(())
     }
 
+    /// Hands what was printed to who reads it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Prints what still waits.
     pub fn finish(&mut self) -> io::Result<()> {
         while self.left > 0 && !self.waiting.is_empty() {

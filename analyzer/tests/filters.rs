@@ -66,6 +66,46 @@ fn both_orders_hold_the_same_calls() {
     assert_eq!(sorted(""), sorted("--sort end"));
 }
 
+/// The first lines of the first segment are written before its others are rendered, and none that is not asked for.
+#[test]
+fn a_listing_is_in_order_across_its_pieces() {
+    let place = Place::new();
+    // one begins every 10 µs; every seventh takes 20 ms and ends in a later segment
+    let calls = (0..2_630_u64).map(|n| Row {
+        tid: if n % 7 == 0 { 300 + n as u32 } else { 200 },
+        name: "lseek",
+        start: n * 10,
+        dur: if n % 7 == 0 { 20_000 } else { 5 },
+        args: [3, n, 0, 0, 0, 0],
+        ..Row::default()
+    });
+    let calls: Vec<Row<'_>> = calls.collect();
+    let mut tape = Tape::create(&place.path("sample.tape"));
+    let mut from = 0;
+    for until in [15_000, 26_000, 60_000] {
+        let mut rows: Vec<_> = calls.iter().filter(|c| (from..until).contains(&(c.start + c.dur))).cloned().collect();
+        rows.sort_by_key(|c| c.start + c.dur);
+        tape.segment(until, &rows, &[]);
+        from = until;
+    }
+    tape.finish();
+    let offsets = |words: &str| -> Vec<u64> {
+        let rows = place.analyze(&format!("--format json {words} sample.tape")).json();
+        rows.iter().map(|row| row["args"]["offset"].as_str().unwrap().parse().unwrap()).collect()
+    };
+    let all: Vec<u64> = (0..2_630).collect();
+    assert_eq!(offsets(""), all);
+    for limit in [1, 1_023, 1_024, 1_025, 1_285, 1_286, 1_499, 1_500, 1_501, 2_229, 2_629, 2_630, 2_631] {
+        assert_eq!(offsets(&format!("--max-events {limit}")), all[..limit.min(all.len())], "{limit}");
+    }
+    let mut by_end = all.clone();
+    by_end.sort_by_key(|n| (calls[*n as usize].start + calls[*n as usize].dur, *n));
+    let ended = offsets("--sort end");
+    let end = |n: &u64| calls[*n as usize].start + calls[*n as usize].dur;
+    assert_eq!(ended.iter().map(end).collect::<Vec<_>>(), by_end.iter().map(end).collect::<Vec<_>>());
+    assert_eq!(offsets("--sort end --max-events 1030"), ended[..1_030]);
+}
+
 #[test]
 fn json_has_the_documented_fields_and_types() {
     let place = Place::with_sample();

@@ -30,6 +30,8 @@ use crate::stream::{CarryPlan, Loose, Merger, Part, merged};
 
 /// Most segments rendered at a time: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
 const BATCH: usize = 6;
+/// Lines of the first segment that are rendered and written before its others: a segment's take 20 ms.
+const FIRST_LINES: usize = 1024;
 
 /// Prints the listing to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
@@ -100,6 +102,8 @@ struct Job {
     own: bool,
     /// Rows that began before it.
     carry: bool,
+    /// Only [`FIRST_LINES`] of them for now.
+    first: bool,
 }
 
 /// A segment's lines.
@@ -108,6 +112,15 @@ struct Rendered {
     own: Part,
     carry: Vec<Loose>,
     holes: Vec<Hole>,
+    rest: Option<Rest>,
+}
+
+/// What is left of a segment of which the first lines are rendered.
+#[derive(Debug)]
+struct Rest {
+    at: usize,
+    segment: Loaded,
+    keyed: Vec<(u64, u32)>,
 }
 
 /// One batch, ready to be written.
@@ -116,6 +129,13 @@ struct Batch {
     rendered: Vec<Rendered>,
     /// No line of a later batch has a lesser key.
     frontier: u64,
+}
+
+impl Batch {
+    /// Lines of segments in it.
+    fn lines(&self) -> u64 {
+        self.rendered.iter().map(|rendered| rendered.own.marks.len() as u64).sum()
+    }
 }
 
 struct Listing<'a, 'b> {
@@ -148,20 +168,40 @@ impl Listing<'_, '_> {
         // one segment first: somebody waits for the first line, and few lines may be all that is wanted
         let mut size = 1;
         let mut ready = Batch::default();
-        while merger.left() > 0 {
-            let until = (next + size).min(segments.len());
-            let jobs = self.jobs(&segments[next..until], segments.get(until), &mut plan);
+        let mut rest = None;
+        if let Some(at) = segments.first() {
+            let (mut jobs, frontier) = self.jobs(&[*at], segments.get(1), &mut plan);
+            jobs.iter_mut().filter(|job| job.at == *at).for_each(|job| job.first = true);
+            let mut rendered = self.render(&jobs);
+            rest = rendered.iter_mut().find_map(|rendered| rendered.rest.take());
+            // what comes next is the first of the rest, or of the segment after it
+            let begin = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
+            let first = Batch { rendered, frontier: begin.min(frontier) };
+            self.write(&mut merger, first, holes)?;
+            merger.flush()?;
+            next = 1;
+        }
+        while merger.left() > 0 && (rest.is_some() || next < segments.len()) {
             let before = std::mem::take(&mut ready);
-            let (written, rendered) = rayon::join(|| self.write(&mut merger, before, holes), || self.render(&jobs.0));
+            if before.lines() >= merger.left() {
+                // enough: what is next would be rendered for nothing
+                self.write(&mut merger, before, holes)?;
+                continue;
+            }
+            let enough = rest.as_ref().is_some_and(|rest| rest.keyed.len() as u64 >= merger.left());
+            let until = if enough { next } else { (next + size).min(segments.len()) };
+            let jobs = self.jobs(&segments[next..until], segments.get(until), &mut plan);
+            let begun = rest.take();
+            let render = || rayon::join(|| begun.as_ref().map(|rest| self.render_rest(rest)), || self.render(&jobs.0));
+            let (written, (begun, rendered)) = rayon::join(|| self.write(&mut merger, before, holes), render);
             written?;
-            ready = Batch { rendered, frontier: jobs.1 };
+            ready = Batch { rendered: begun.into_iter().chain(rendered).collect(), frontier: jobs.1 };
             next = until;
             size = (size * 2).min(batch_size());
-            if next == segments.len() {
-                self.write(&mut merger, ready, holes)?;
-                merger.finish()?;
-                break;
-            }
+        }
+        if merger.left() > 0 {
+            self.write(&mut merger, ready, holes)?;
+            merger.finish()?;
         }
         Ok(())
     }
@@ -224,9 +264,14 @@ impl Listing<'_, '_> {
         let due = plan.due(frontier);
         let mut jobs: Vec<Job> = batch
             .iter()
-            .map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at) })
+            .map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at), first: false })
             .collect();
-        jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job { at: *at, own: false, carry: true }));
+        jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job {
+            at: *at,
+            own: false,
+            carry: true,
+            first: false,
+        }));
         (jobs, frontier)
     }
 
@@ -316,7 +361,20 @@ impl Listing<'_, '_> {
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
         let segment = base.load(&context.book, &mut rendered.holes);
-        self.lines(job.at, &segment, &keyed, &mut rendered);
+        // lines of events go between those of calls when all are there
+        if job.first && keyed.len() > FIRST_LINES && context.config.events.is_empty() {
+            let rest = keyed.split_off(FIRST_LINES);
+            self.lines(job.at, &segment, &keyed, &mut rendered);
+            rendered.rest = Some(Rest { at: job.at, segment, keyed: rest });
+        } else {
+            self.lines(job.at, &segment, &keyed, &mut rendered);
+        }
+        rendered
+    }
+
+    fn render_rest(&self, rest: &Rest) -> Rendered {
+        let mut rendered = Rendered::default();
+        self.lines(rest.at, &rest.segment, &rest.keyed, &mut rendered);
         rendered
     }
 
