@@ -1,10 +1,13 @@
-//! Limits of this process: open files, of which every BPF program, link, map and ring is one, over a hundred in all; and
-//! how much free memory the allocator keeps.
+//! Limits of this process: open files, of which every BPF program, link, map and ring is one, over a hundred in all;
+//! memory for data; and how much free memory the allocator keeps.
 
 use std::mem::MaybeUninit;
 
 /// Files a recorder may have open; what users' shells allow is mostly 1024 or more.
 const FILES: libc::rlim_t = 1024;
+
+/// Memory for data of a small recording: ten threads of 2 MiB, and buffers.
+const DATA: libc::rlim_t = 32 << 20;
 
 /// Allocations of this many bytes go back to the system as soon as they are free.
 const RETURNED: libc::c_int = 2 << 20;
@@ -36,6 +39,21 @@ pub fn raise_files() -> Option<libc::rlimit> {
     let narrow = libc::rlimit { rlim_cur: before.rlim_max.min(FILES), ..before };
     // a hard limit is raised with CAP_SYS_RESOURCE only; a limit that stays shows when programs are loaded
     (set_files(&wide) || set_files(&narrow)).then_some(before)
+}
+
+/// Whether the limit of memory for data (`ulimit -d`) leaves room for the threads, whose stacks count. Else the standard
+/// library aborts when a thread cannot have a signal stack.
+///
+/// # Errors
+/// When it does not.
+pub fn check_data() -> anyhow::Result<()> {
+    let mut raw = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: raw is a valid rlimit to write to; it is filled when getrlimit succeeds.
+    let limit = unsafe { (libc::getrlimit(libc::RLIMIT_DATA, raw.as_mut_ptr()) == 0).then(|| raw.assume_init()) };
+    let too_little = limit.filter(|limit| limit.rlim_cur < DATA).map(|limit| limit.rlim_cur >> 10);
+    too_little.map_or(Ok(()), |kib| {
+        anyhow::bail!("too little memory for data is allowed, {kib} KiB: ulimit -d {} does", DATA >> 10)
+    })
 }
 
 /// Sets the limit; false when that is not allowed. Async-signal-safe.

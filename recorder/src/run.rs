@@ -78,6 +78,7 @@ pub fn record(config: &Config) -> Result<u8> {
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let signals = Signals::new().context("cannot catch signals")?;
     limits::return_memory();
+    limits::check_data()?;
     let files = limits::raise_files();
     let mut own = config.self_stats.then(SelfStats::begin);
     let mut programs = Programs::load(config)?;
