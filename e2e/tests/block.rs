@@ -59,7 +59,7 @@ fn unseen(lab: &Lab, tape: &str) -> u64 {
 
 /// Records `script` system-wide and gives its I/Os on a disk, after comparing them with the kernel's counters, and what
 /// CLOCK_MONOTONIC was before and after. Done again when others (udev) used the disk as recording began or ended, and
-/// when the kernel ran no programs (1 of 60 runs on one machine, each time on top of the same task).
+/// when the kernel ran no programs (1 of 60 runs on one machine).
 #[track_caller]
 fn counted(lab: &Lab, disk: &str, tape: &str, script: &str) -> (Vec<Value>, std::ops::Range<i64>) {
     let around =

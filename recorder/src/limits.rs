@@ -25,13 +25,7 @@ pub fn return_memory() {
 /// Makes room where the limit is lower, as far as that is allowed. Gives back what it was if it was changed: the
 /// command is to have its own.
 pub fn raise_files() -> Option<libc::rlimit> {
-    let mut raw = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: raw is a valid rlimit to write to.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, raw.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: getrlimit succeeded and has filled it.
-    let before = unsafe { raw.assume_init() };
+    let before = limit(libc::RLIMIT_NOFILE)?;
     if before.rlim_cur >= FILES {
         return None;
     }
@@ -47,13 +41,20 @@ pub fn raise_files() -> Option<libc::rlimit> {
 /// # Errors
 /// When it does not.
 pub fn check_data() -> anyhow::Result<()> {
+    let kib = limit(libc::RLIMIT_DATA).map_or(libc::RLIM_INFINITY, |limit| limit.rlim_cur) >> 10;
+    anyhow::ensure!(
+        kib >= DATA >> 10,
+        "too little memory for data is allowed, {kib} KiB: ulimit -d {} does",
+        DATA >> 10
+    );
+    Ok(())
+}
+
+/// A limit of this process; None when the kernel does not tell.
+pub fn limit(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut raw = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: raw is a valid rlimit to write to; it is filled when getrlimit succeeds.
-    let limit = unsafe { (libc::getrlimit(libc::RLIMIT_DATA, raw.as_mut_ptr()) == 0).then(|| raw.assume_init()) };
-    let too_little = limit.filter(|limit| limit.rlim_cur < DATA).map(|limit| limit.rlim_cur >> 10);
-    too_little.map_or(Ok(()), |kib| {
-        anyhow::bail!("too little memory for data is allowed, {kib} KiB: ulimit -d {} does", DATA >> 10)
-    })
+    // SAFETY: raw is a valid rlimit to write to, and filled when getrlimit succeeds.
+    unsafe { (libc::getrlimit(resource, raw.as_mut_ptr()) == 0).then(|| raw.assume_init()) }
 }
 
 /// Sets the limit; false when that is not allowed. Async-signal-safe.

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
 use anyhow::{Context, Result, bail};
@@ -67,8 +67,9 @@ pub struct Programs {
     samplers: Vec<libbpf_rs::Link>,
     /// Of the iterator over tasks outside this pid namespace.
     outsiders: Option<libbpf_rs::Link>,
+    /// Of the iterator over I/Os in progress.
+    ios: Option<libbpf_rs::Link>,
     stacks: bool,
-    follows_ios: bool,
     more_skips: u64,
     poisoned: bool,
     ring_bytes: u64,
@@ -131,7 +132,7 @@ impl Programs {
             samplers: Vec::new(),
             outsiders: None,
             stacks,
-            follows_ios: config.families.has(Family::Block),
+            ios: None,
             more_skips,
             poisoned: config.forced.poison,
             ring_bytes: 0,
@@ -148,6 +149,10 @@ impl Programs {
             let outsiders = programs.skel.maps.outsiders.as_fd();
             let link = programs.skel.progs.walk_outsiders.attach_iter(outsiders);
             programs.outsiders = Some(link.context("cannot attach the iterator of tasks outside")?);
+        }
+        if config.families.has(Family::Block) {
+            let link = programs.skel.progs.walk_ios.attach_iter(programs.skel.maps.ios.as_fd());
+            programs.ios = Some(link.context("cannot attach the iterator of I/Os")?);
         }
         if config.stacks.frequency > 0 {
             programs.samplers =
@@ -404,11 +409,7 @@ impl Programs {
     /// # Errors
     /// When the kernel does not let the table of I/Os be walked.
     pub fn count_unseen_ios(&self) -> Result<()> {
-        if self.follows_ios {
-            let link = self.skel.progs.walk_ios.attach_iter(self.skel.maps.ios.as_fd())?;
-            read_iterator(&link.as_fd().try_clone_to_owned()?)?;
-        }
-        Ok(())
+        self.ios.as_ref().map_or(Ok(()), |ios| iterate(ios.as_fd()).map(drop))
     }
 
     /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
@@ -498,17 +499,22 @@ impl Walker {
 }
 
 fn read_iterator(link: &OwnedFd) -> Result<Vec<Snap>> {
+    Ok(wire::snaps(&iterate(link.as_fd()).context("cannot walk the tasks")?).0)
+}
+
+/// Runs an iterator over all it goes through; what it wrote.
+fn iterate(link: BorrowedFd<'_>) -> Result<Vec<u8>> {
     use std::io::Read;
     // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
     let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
     if fd < 0 {
-        bail!("cannot walk: {}", std::io::Error::from_raw_os_error(-fd));
+        return Err(std::io::Error::from_raw_os_error(-fd).into());
     }
     // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
     let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).context("cannot walk")?;
-    Ok(wire::snaps(&bytes).0)
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.

@@ -102,8 +102,6 @@ struct Job {
     own: bool,
     /// Rows that began before it.
     carry: bool,
-    /// Only [`FIRST_LINES`] of them for now.
-    first: bool,
 }
 
 /// A segment's lines.
@@ -170,9 +168,8 @@ impl Listing<'_, '_> {
         let mut ready = Batch::default();
         let mut rest = None;
         if let Some(at) = segments.first() {
-            let (mut jobs, frontier) = self.jobs(&[*at], segments.get(1), &mut plan);
-            jobs.iter_mut().filter(|job| job.at == *at).for_each(|job| job.first = true);
-            let mut rendered = self.render(&jobs);
+            let (jobs, frontier) = self.jobs(&[*at], segments.get(1), &mut plan);
+            let mut rendered = self.render(&jobs, FIRST_LINES);
             rest = rendered.iter_mut().find_map(|rendered| rendered.rest.take());
             // what comes next is the first of the rest, or of the segment after it
             let begin = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
@@ -192,7 +189,9 @@ impl Listing<'_, '_> {
             let until = if enough { next } else { (next + size).min(segments.len()) };
             let jobs = self.jobs(&segments[next..until], segments.get(until), &mut plan);
             let begun = rest.take();
-            let render = || rayon::join(|| begun.as_ref().map(|rest| self.render_rest(rest)), || self.render(&jobs.0));
+            let render = || {
+                rayon::join(|| begun.as_ref().map(|rest| self.render_rest(rest)), || self.render(&jobs.0, usize::MAX))
+            };
             let (written, (begun, rendered)) = rayon::join(|| self.write(&mut merger, before, holes), render);
             written?;
             ready = Batch { rendered: begun.into_iter().chain(rendered).collect(), frontier: jobs.1 };
@@ -264,19 +263,15 @@ impl Listing<'_, '_> {
         let due = plan.due(frontier);
         let mut jobs: Vec<Job> = batch
             .iter()
-            .map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at), first: false })
+            .map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at) })
             .collect();
-        jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job {
-            at: *at,
-            own: false,
-            carry: true,
-            first: false,
-        }));
+        jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job { at: *at, own: false, carry: true }));
         (jobs, frontier)
     }
 
-    fn render(&self, jobs: &[Job]) -> Vec<Rendered> {
-        jobs.par_iter().map(|job| self.render_one(*job)).collect()
+    /// Of each segment's own rows at most `most`; the others are its rest.
+    fn render(&self, jobs: &[Job], most: usize) -> Vec<Rendered> {
+        jobs.par_iter().map(|job| self.render_one(*job, most)).collect()
     }
 
     fn write<W: Write>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
@@ -313,8 +308,8 @@ impl Listing<'_, '_> {
         }
     }
 
-    fn render_one(&self, job: Job) -> Rendered {
-        let mut rendered = if self.context.config.calls { self.render_calls(job) } else { Rendered::default() };
+    fn render_one(&self, job: Job, most: usize) -> Rendered {
+        let mut rendered = if self.context.config.calls { self.render_calls(job, most) } else { Rendered::default() };
         if job.own && !self.context.config.events.is_empty() {
             self.add_events(job.at, &mut rendered);
         }
@@ -339,7 +334,7 @@ impl Listing<'_, '_> {
         rendered.own = merged(std::mem::take(&mut rendered.own), part);
     }
 
-    fn render_calls(&self, job: Job) -> Rendered {
+    fn render_calls(&self, job: Job, most: usize) -> Rendered {
         let mut rendered = Rendered::default();
         let context = self.context;
         let mut picked = Vec::new();
@@ -361,14 +356,11 @@ impl Listing<'_, '_> {
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
         let segment = base.load(&context.book, &mut rendered.holes);
-        // lines of events go between those of calls when all are there
-        if job.first && keyed.len() > FIRST_LINES && context.config.events.is_empty() {
-            let rest = keyed.split_off(FIRST_LINES);
-            self.lines(job.at, &segment, &keyed, &mut rendered);
-            rendered.rest = Some(Rest { at: job.at, segment, keyed: rest });
-        } else {
-            self.lines(job.at, &segment, &keyed, &mut rendered);
-        }
+        // lines of events go between those of calls when all are there; stacks are read for a segment at a time
+        let whole = !context.config.events.is_empty() || self.events.stacks.is_some();
+        let rest = if job.own && !whole { keyed.split_off(keyed.len().min(most)) } else { Vec::new() };
+        self.lines(job.at, &segment, &keyed, &mut rendered);
+        rendered.rest = (!rest.is_empty()).then_some(Rest { at: job.at, segment, keyed: rest });
         rendered
     }
 

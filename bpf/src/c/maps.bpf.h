@@ -50,7 +50,7 @@ const volatile bool only_failures = false;
 const volatile bool filter_errnos = false;
 const volatile u64 wanted_errnos[64] = {}; /* a bit each */
 const volatile u32 coarse_mask = 0;	   /* lanes - 1 */
-const volatile u32 unseen_ios = 0;	      /* not 0: the end of every so-manyth I/O is not noticed */
+const volatile u32 unseen_ios = 0;	   /* not 0: the end of every so-manyth I/O is not noticed */
 const volatile bool ledger_check = false;  /* stored calls are counted as well */
 
 /* Bytes of a bulk ring, and of it of one process between two looks of the recorder; 0 = all. */

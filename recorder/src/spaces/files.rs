@@ -14,6 +14,7 @@ use super::Mapped;
 use super::exec_watch::ExecWatch;
 use super::open::{Opened, Opener, Refused, Stat, accept, same_inode, without_deleted};
 use super::space::Backing;
+use crate::limits;
 
 /// Most files known in a recording.
 const FILES_MAX: usize = 65_536;
@@ -114,10 +115,8 @@ impl Files {
 
     /// Half of the files this process may open, at most 4096.
     pub fn default_open_max() -> usize {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: limit is a valid rlimit to write to.
-        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-        (limit.rlim_cur / 2).clamp(16, 4096) as usize
+        let files = limits::limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur);
+        (files / 2).clamp(16, 4096) as usize
     }
 
     /// What a mapping of a process is. A file is opened if it is not open yet: call this as soon as the mapping is known.
