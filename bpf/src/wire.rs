@@ -8,12 +8,12 @@ use std::ptr;
 use crate::skeleton::types;
 
 pub use types::{
-    busy_sum as BusySum, drop_count as DropCount, ledger_counts as LedgerCounts, ledger_key as LedgerKey,
-    sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block, wire_capture as Capture,
-    wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork, wire_hdr as Header,
-    wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap, wire_stack as Stack,
-    wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring, wire_wakeup as Wakeup,
-    wire_who as Who,
+    busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, ledger_counts as LedgerCounts,
+    ledger_key as LedgerKey, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block,
+    wire_capture as Capture, wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork,
+    wire_hdr as Header, wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap,
+    wire_stack as Stack, wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring,
+    wire_wakeup as Wakeup, wire_who as Who,
 };
 
 /// What the kernel side counted of one key; a lock cannot be among the skeleton's types.
@@ -229,7 +229,8 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
 }
 
 /// Bytes of a syscall record in front of its captures, which are left out when there are none.
-const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
+/// Bytes of a [`Syscall`] without captures.
+pub const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
 
 /// Reads the record of a call, with its captured bytes: [`parse`] for what is most of all records.
 ///

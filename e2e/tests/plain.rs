@@ -1,11 +1,11 @@
 //! Simple calls take a short way through the kernel side: by an entry that a task owns, or the long way when another task
-//! has it. Both must tell the same.
+//! has it; and to user space by the CPU's buffer, or by its ring when that is full. All must tell the same.
 
 use systape_e2e::more::FREESTANDING;
 use systape_e2e::{Call, Lab};
 
-/// As many entries as there are; one, which one task has and the others want.
-const WAYS: [&[&str]; 2] = [&[], &["--force", "plain-calls=1"]];
+/// As many entries as there are; one, which one task has and the others want; buffers that are mostly full.
+const WAYS: [&[&str]; 3] = [&[], &["--force", "plain-calls=1"], &["--force", "cpu-buffer=2"]];
 
 #[test]
 fn every_call_of_many_tasks() {

@@ -95,11 +95,12 @@ struct Reads {
     /// In the order of [`Programs::rings`].
     rings: Vec<Cell<u64>>,
     stacks: Cell<u64>,
+    buffers: Cell<u64>,
 }
 
 impl Reads {
     fn of(rings: usize) -> Self {
-        Self { rings: vec![Cell::new(0); rings], stacks: Cell::new(0) }
+        Self { rings: vec![Cell::new(0); rings], stacks: Cell::new(0), buffers: Cell::new(0) }
     }
 
     /// All of them together, once it is noted how full each ring was.
@@ -117,6 +118,7 @@ impl Reads {
             fill.fetch_max(read, Ordering::Relaxed);
             all += read;
         }
+        all += self.buffers.take();
         control.bytes.fetch_add(all, Ordering::Relaxed);
         all
     }
@@ -148,19 +150,23 @@ pub fn run(
             seen.set(now);
         }
     };
+    let push = |record: &[u8]| {
+        look(record);
+        let mut batch = batch.borrow_mut();
+        batch.push(record);
+        if batch.len() >= BATCH {
+            let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+            // a closed channel shows at the next pass
+            out.send(Drained::Batch(full)).ok();
+        }
+    };
+    let mut buffers = programs.cpu_buffers()?;
     let rings = {
         let mut builder = RingBufferBuilder::new();
         for (ring, taken) in programs.rings().into_iter().zip(&taken.rings) {
             builder.add(ring, |record| {
-                look(record);
-                let mut batch = batch.borrow_mut();
-                batch.push(record);
+                push(record);
                 taken.set(taken.get() + room(record));
-                if batch.len() >= BATCH {
-                    let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
-                    // a closed channel shows at the next pass
-                    out.send(Drained::Batch(full)).ok();
-                }
                 0
             })?;
         }
@@ -185,6 +191,11 @@ pub fn run(
     let mut sent = Instant::now();
     let mut pass = |programs: &mut Programs, slack: u64, stopping: bool| -> Result<Option<u64>> {
         let started = clock::monotonic();
+        let most = buffers.drain(|record| {
+            push(record);
+            taken.buffers.set(taken.buffers.get() + record.len() as u64);
+        });
+        control.fills.buffers.fetch_max(most, Ordering::Relaxed);
         // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
         rings.consume().context("cannot read the rings")?;
         programs.looked();

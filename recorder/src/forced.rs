@@ -40,6 +40,8 @@ pub struct Forced {
     pub task_states: Option<u32>,
     /// Tasks whose simple calls take the short way.
     pub plain_calls: Option<u32>,
+    /// Records that the buffer of a CPU has room for.
+    pub cpu_buffer: Option<u32>,
     /// Keys of the ledger.
     pub ledger_keys: Option<u32>,
     /// Runs of each program that count as skipped by the kernel.
@@ -53,7 +55,8 @@ pub struct Forced {
 }
 
 impl Forced {
-    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`, `poison`, `ledger-check`.
+    /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `cpu-buffer=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`,
+    /// `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -64,6 +67,7 @@ impl Forced {
                 "process-ring" => forced.process_ring = number,
                 "task-states" => forced.task_states = number,
                 "plain-calls" => forced.plain_calls = number,
+                "cpu-buffer" => forced.cpu_buffer = number,
                 "ledger-keys" => forced.ledger_keys = number,
                 "skips" => forced.skips = number,
                 "unseen-ios" => forced.unseen_ios = number,

@@ -9,6 +9,7 @@ pub mod args;
 pub mod calls;
 pub mod clock;
 pub mod config;
+pub mod cpu_buffers;
 pub mod devices;
 pub mod drain;
 pub mod effects;

@@ -12,14 +12,15 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
-use systape_bpf::wire::{CallDesc, DropCount, Snap};
+use systape_bpf::wire::{CallDesc, DropCount, PLAIN_SYSCALL, Snap};
 use systape_bpf::{
     COARSE_PER_LANE, Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire,
 };
-use systape_format::model::{Family, StackMode};
+use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::calls;
 use crate::config::Config;
+use crate::cpu_buffers::CpuBuffers;
 use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
@@ -41,6 +42,8 @@ const LEDGER_KEYS: u32 = 16384;
 const SHARE: u64 = 8;
 /// Tasks whose simple calls take the short way: 2.5 MB. A power of two.
 const PLAIN_CALLS: u32 = 16384;
+/// The buffers of all CPUs together have this part of what the bulk rings have.
+const CPU_BUFFERS: u32 = 4;
 /// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
 const MOST_LANES: u32 = 16;
 
@@ -176,6 +179,7 @@ impl Programs {
         let (state, process) = (&self.skel.maps.state_ring, &self.skel.maps.process_ring);
         self.ring_bytes = u64::from(rings) * u64::from(bytes);
         self.ring_bytes += u64::from(state.max_entries()) + u64::from(process.max_entries());
+        self.ring_bytes += u64::from(self.skel.maps.buffered_calls.max_entries()) * PLAIN_SYSCALL as u64;
         if self.stacks {
             self.ring_bytes += u64::from(self.skel.maps.stack_ring.max_entries());
         }
@@ -269,6 +273,19 @@ impl Programs {
         let mut all: Vec<&dyn MapCore> = vec![&self.skel.maps.process_ring, &self.skel.maps.state_ring];
         all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));
         all
+    }
+
+    /// The buffers of the CPUs.
+    ///
+    /// # Errors
+    /// When they cannot be mapped.
+    pub fn cpu_buffers(&self) -> Result<CpuBuffers> {
+        let maps = &self.skel.maps;
+        let (positions, records) = (&maps.cpu_buffers, &maps.buffered_calls);
+        let cpus = positions.max_entries();
+        let room = records.max_entries() / cpus;
+        CpuBuffers::map(positions.as_fd(), records.as_fd(), cpus as usize, room as usize)
+            .context("cannot map the buffers of the CPUs")
     }
 
     /// The ring of stacks; None when none are taken.
@@ -375,6 +392,8 @@ impl Programs {
             .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
         let maps = &self.skel.maps;
         let rings = RingSizes {
+            buffers: maps.buffered_calls.max_entries() as u64 / maps.cpu_buffers.max_entries() as u64
+                * PLAIN_SYSCALL as u64,
             bulk: self.bulk.first().map_or(0, |ring| ring.max_entries().into()),
             state: maps.state_ring.max_entries().into(),
             process: maps.process_ring.max_entries().into(),
@@ -551,6 +570,10 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     open.maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     let plain_calls = forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two();
     open.maps.plain_calls.set_max_entries(plain_calls)?;
+    let cpus = libbpf_rs::num_possible_cpus()? as u32;
+    let buffered = buffered_calls(config, rings, cpus);
+    open.maps.cpu_buffers.set_max_entries(cpus)?;
+    open.maps.buffered_calls.set_max_entries(cpus * buffered)?;
     open.maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
@@ -579,6 +602,7 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
     (options.state_ring_bytes, options.state_share) = (state_ring.into(), u64::from(state_ring) / SHARE);
     options.plain_mask = plain_calls - 1;
+    options.cpu_buffer_mask = buffered - 1;
     options.coarse_mask = lanes(rings) - 1;
     options.ledger_check = forced.ledger_check;
     options.unseen_ios = forced.unseen_ios.unwrap_or(0);
@@ -600,6 +624,9 @@ fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storag
     }
     options.filter_cgroup = config.cgroup.is_some();
     options.filter_cpu = config.cpus.is_some();
+    // one flag to ask: programs ask at every call
+    let filters = options.filter_uid || options.filter_comm || options.filter_cgroup || options.filter_cpu;
+    options.has_short_way = !filters && !options.watch_outside && !stacks.on.contains(&StackOf::Syscall);
     Ok(())
 }
 
@@ -618,6 +645,13 @@ fn ring_count() -> Result<u32> {
 /// Bytes of each bulk ring.
 fn bulk_ring(config: &Config, rings: u32) -> u32 {
     config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
+}
+
+/// Records that the buffer of each CPU has room for; a power of two.
+fn buffered_calls(config: &Config, rings: u32, cpus: u32) -> u32 {
+    let bytes = u64::from(rings) * u64::from(bulk_ring(config, rings)) / u64::from(CPU_BUFFERS * cpus);
+    let room = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);
+    1 << room.max(1).ilog2()
 }
 
 /// Lanes of coarse sums: one per CPU up to a limit; a power of two.

@@ -113,6 +113,8 @@ pub fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() 
 /// The most that was read from a ring in one pass, by kind of ring. A little of it may have come while it was read.
 #[derive(Debug, Default)]
 pub struct Fills {
+    /// Of any of the buffers of calls.
+    pub buffers: AtomicU64,
     /// Of any of the rings per CPU.
     pub bulk: AtomicU64,
     /// Of that of state.
@@ -126,6 +128,8 @@ pub struct Fills {
 /// Bytes of a ring of each kind; 0 = there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSizes {
+    /// Of each buffer of calls.
+    pub buffers: u64,
     /// Of each per CPU.
     pub bulk: u64,
     /// Of that of state.
@@ -251,6 +255,7 @@ impl SelfStats {
     /// A line a kind of ring: how full any of them was.
     fn fills(&self, fills: &Fills, text: &mut String) {
         let kinds = [
+            ("buffer of each CPU", &fills.buffers, self.rings.buffers),
             ("of each CPU", &fills.bulk, self.rings.bulk),
             ("of state", &fills.state, self.rings.state),
             ("of process life", &fills.process, self.rings.process),

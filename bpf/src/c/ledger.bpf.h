@@ -122,32 +122,26 @@ static __always_inline bool same_key(const struct ledger_key *a, const struct le
 
 /*
  * Counts a call in this CPU's own entries. False when its entry is another
- * key's. Of programs on one CPU each adds itself to the users before it looks
- * at them, so at most one finds itself alone, however they preempt each other.
+ * key's. They are sys_exit's alone (maps.bpf.h): a call that does not return
+ * another program counts.
  */
 static __always_inline bool count_busy(u32 epoch, const struct ledger_key *key, u32 size, u64 dur, u64 end)
 {
 	u32 hash = (key->pid ^ key->nr << 16 ^ key->err << 8 ^ key->reason) * 0x9e3779b1;
 	u32 index = epoch * BUSY_SUMS + (hash >> 27);
 	struct busy_sum *s = bpf_map_lookup_elem(&ledger_busy, &index);
-	bool counted = false;
 
-	if (!s)
+	if (!s || key->state == CALL_NO_RETURN)
 		return false;
-	__sync_fetch_and_add(&s->users, 1);
-	if (*(volatile u32 *)&s->users == 1) {
-		if (!s->n.count) {
-			s->key = *key;
-			add_to_word(LEDGER_BUSY + epoch);
-		}
-		if (same_key(&s->key, key)) {
-			add_to(&s->n, dur, end);
-			s->sizes[size] += 1;
-			counted = true;
-		}
+	if (!s->n.count) {
+		s->key = *key;
+		add_to_word(LEDGER_BUSY + epoch);
 	}
-	__sync_fetch_and_add(&s->users, -1);
-	return counted;
+	if (!same_key(&s->key, key))
+		return false;
+	add_to(&s->n, dur, end);
+	s->sizes[size] += 1;
+	return true;
 }
 _Static_assert(BUSY_SUMS == 1 << (32 - 27), "the hash has as many bits");
 

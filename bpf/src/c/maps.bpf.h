@@ -42,7 +42,9 @@ const volatile u8 stacks_user = 0; /* enum stack_user */
 const volatile u32 stack_copy_limit = 0;
 const volatile u64 stacks_min_dur = 0; /* of calls, ns */
 
+const volatile bool has_short_way = false; /* for calls of which only the arguments are kept (plain.bpf.h) */
 const volatile u32 plain_mask = 0; /* entries of plain_calls - 1 */
+const volatile u32 cpu_buffer_mask = 0; /* records of a CPU's buffer - 1 */
 
 /* Calls that are stored; the rest is counted. */
 const volatile bool filter_calls = false;
@@ -149,6 +151,41 @@ struct {
 	__type(key, u32);
 	__type(value, struct plain_call);
 } plain_calls SEC(".maps");
+
+/*
+ * A buffer per CPU for the bulk of all records: calls that went the short way.
+ * Without a helper or a lock, half of what a ring costs. It needs none because
+ * sys_exit alone writes it, of which there is never more than one run on a CPU:
+ * before 6.13 a tracepoint's programs run with preemption off, and since 6.2 the
+ * kernel skips, and counts, a run of a program on top of another of its own
+ * (__bpf_trace_run). What it has no room for goes into the CPU's ring. Both maps
+ * are memory of user space as well.
+ */
+struct cpu_buffer {
+	u64 head; /* records written since the beginning */
+	u64 pad[7];
+	u64 tail; /* of those, how many user space is through with */
+	u64 pad2[7];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_buffer);
+} cpu_buffers SEC(".maps");
+
+struct buffered_call {
+	u64 words[WIRE_PLAIN_SYSCALL / 8];
+};
+/* CPU * records of a buffer + place in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct buffered_call);
+} buffered_calls SEC(".maps");
 
 /* Room for a record with long strings, argv or a walked path. */
 #define SLOT_DATA_MASK 0x7fff
@@ -451,6 +488,7 @@ struct {
 	struct ledger_key r;
 	struct ledger_counts s; /* a lock may not be in .data */
 	struct busy_sum t;
+	struct cpu_buffer u;
 } wire_types SEC(".data.types");
 
 #endif

@@ -9,12 +9,6 @@
 #ifndef __SYSTAPE_PLAIN_H
 #define __SYSTAPE_PLAIN_H
 
-static __always_inline bool has_short_way(void)
-{
-	return !filter_uid && !filter_comm && !filter_cgroup && !filter_cpu && !watch_outside &&
-	       !wants_stack(STACK_SYSCALL);
-}
-
 static __always_inline struct plain_call *plain_entry(u32 tid)
 {
 	u32 index = tid & plain_mask;
@@ -29,7 +23,7 @@ static __always_inline struct plain_call *plain_call_of(struct task_struct *task
 	u64 start;
 	u32 tid;
 
-	if (!has_short_way())
+	if (!has_short_way)
 		return NULL;
 	if (has_task_storage) {
 		tid = task->pid;
@@ -51,7 +45,7 @@ static __always_inline void claim_plain(const struct task_state *st)
 {
 	struct plain_call *p;
 
-	if (!has_short_way() || st->matched != MATCHED)
+	if (!has_short_way || st->matched != MATCHED)
 		return;
 	p = plain_entry(st->rec.id.tid);
 	if (!p || *(volatile u32 *)&p->users)
@@ -70,7 +64,7 @@ static __always_inline void claim_plain(const struct task_state *st)
 /* Of a task that ends or gets another id; `id` is what it was claimed with. */
 static __always_inline void release_plain(const struct wire_ident *id)
 {
-	struct plain_call *p = has_short_way() ? plain_entry(id->tid) : NULL;
+	struct plain_call *p = has_short_way ? plain_entry(id->tid) : NULL;
 
 	if (!p || p->rec.id.tid != id->tid || p->rec.id.start != id->start)
 		return;

@@ -268,6 +268,30 @@ static __always_inline u8 send_plain(const struct wire_syscall *rec)
 	return 0;
 }
 
+/* Into this CPU's buffer; false when it is full. From sys_exit only (maps.bpf.h). */
+static __always_inline bool send_buffered(const struct wire_syscall *rec)
+{
+	u32 cpu = rec->hdr.cpu, at;
+	struct buffered_call *to;
+	struct cpu_buffer *b;
+	u64 head;
+
+	b = bpf_map_lookup_elem(&cpu_buffers, &cpu);
+	if (!b)
+		return false;
+	head = b->head;
+	if (head - *(volatile u64 *)&b->tail > cpu_buffer_mask)
+		return false;
+	at = cpu * (cpu_buffer_mask + 1) + (head & cpu_buffer_mask);
+	to = bpf_map_lookup_elem(&buffered_calls, &at);
+	if (!to)
+		return false;
+	__builtin_memcpy(to, rec, WIRE_PLAIN_SYSCALL);
+	barrier();
+	*(volatile u64 *)&b->head = head + 1;
+	return true;
+}
+
 /* With captures. */
 static __always_inline u8 send_call(struct wire_syscall *rec, u64 len, u64 most)
 {
@@ -434,7 +458,7 @@ static __always_inline void end_plain(struct plain_call *p, struct task_struct *
 		missed = LEDGER_FILTERED;
 	} else {
 		p->rec.hdr.cpu = bpf_get_smp_processor_id();
-		missed = send_plain(&p->rec);
+		missed = send_buffered(&p->rec) ? 0 : send_plain(&p->rec);
 	}
 	if (is_counted(&p->rec, missed))
 		count_missed(&p->rec, missed, current_uid(task), task);

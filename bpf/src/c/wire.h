@@ -486,14 +486,9 @@ struct ledger_sum {
 	u32 sizes[LEDGER_SIZES]; /* by the power of two below the duration */
 };
 
-/*
- * A sum of the few keys that a CPU counts most. `users` are the programs in
- * it: one that finds another, which it preempted, counts in the table instead.
- */
+/* A sum of the few keys that a CPU counts most. */
 struct busy_sum {
 	struct ledger_key key;
-	u32 users;
-	u32 pad;
 	struct ledger_counts n;
 	u32 sizes[LEDGER_SIZES];
 };
