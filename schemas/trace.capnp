@@ -33,16 +33,20 @@ struct Column {
     u16 @3 :List(UInt16);
     u32 @4 :List(UInt32);
     u64 @5 :List(UInt64);
+    planes @10 :Data $class("none"); # 2 to 8 bytes a row, of all rows the lowest, then of all rows the next, ... Since 1.4
   }
   transform @6 :Transform;
   exceptionRows @7 :List(UInt32);     # strictly ascending, must be < n
   exceptionValues @8 :List(UInt64);   # as long as exceptionRows; replaces the narrow value before the transform
+  values @9 :List(UInt64);            # with transform listed
 }
 
 enum Transform {
   unknown @0;        # must not occur: the block is refused
   none @1;
   zigzag @2;         # value = (v >> 1) ^ -(v & 1), a signed 64-bit number
+  listed @3;         # value = values[v]; v must be < length of values. Since 1.4
+  delta @4;          # value = the row's before it (0 before the first) + (v >> 1) ^ -(v & 1), modulo 2^64. Since 1.4
 }
 
 # ---------------------------------------------------------------- session (first block of a tape)

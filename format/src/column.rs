@@ -6,9 +6,14 @@
 //! Decoding works on whole slices without a branch per row. Values are given back as the type the caller asks for; one
 //! that does not fit it refuses the block.
 
+use foldhash::{HashMap, HashMapExt};
+
 use crate::error::{Error, Result, capnp_err};
 use crate::trace_capnp::{Transform, column};
 
+/// Rows that a value of a listed column stands in at least, on average, beyond the first values: with fewer, looking them up costs more than it saves.
+const LISTED_ROWS: usize = 8;
+const LISTED_FREE: usize = 1024;
 /// Bytes an exception takes before compression: u32 row, u64 value.
 const EXCEPTION: usize = 12;
 
@@ -27,23 +32,22 @@ pub(crate) fn unzigzag(v: u64) -> i64 {
 enum Layout {
     Const(u64),
     U8,
-    U16,
-    U32,
-    U64,
+    /// This many bytes a row, of all rows the lowest byte first: what is random in the lowest does not hide what the others have in common.
+    Planes(u32),
 }
 
-/// The layout that takes the fewest bytes, exceptions counted.
-fn choose<T: Copy + Into<u64>>(values: &[T]) -> Layout {
+/// The layout that takes the fewest bytes, exceptions counted, and how many those are.
+fn choose<T: Copy + Into<u64>>(values: &[T]) -> (usize, Layout) {
     let (mut any, mut all) = (0u64, u64::MAX);
     for &v in values {
         any |= v.into();
         all &= v.into();
     }
     if values.is_empty() {
-        return Layout::Const(0);
+        return (0, Layout::Const(0));
     }
     if any == all {
-        return Layout::Const(any);
+        return (0, Layout::Const(any));
     }
     let n = values.len();
     let mut over = [0usize; 3];
@@ -59,13 +63,13 @@ fn choose<T: Copy + Into<u64>>(values: &[T]) -> Layout {
     [
         (EXCEPTION * others, Layout::Const(base)),
         (n + EXCEPTION * over[0], Layout::U8),
-        (2 * n + EXCEPTION * over[1], Layout::U16),
-        (4 * n + EXCEPTION * over[2], Layout::U32),
-        (8 * n, Layout::U64),
+        (2 * n + EXCEPTION * over[1], Layout::Planes(2)),
+        (4 * n + EXCEPTION * over[2], Layout::Planes(4)),
+        (8 * n, Layout::Planes(8)),
     ]
     .into_iter()
     .min_by_key(|(cost, _)| *cost)
-    .map_or(Layout::U64, |(_, layout)| layout)
+    .unwrap_or((8 * n, Layout::Planes(8)))
 }
 
 /// A value that may be the most frequent one (by majority in a sample), and how many rows have another.
@@ -125,33 +129,68 @@ pub(crate) fn put_signed(mut col: column::Builder<'_>, values: &[i64]) {
     }
 }
 
-/// Fills a primitive list with the low bits of each value, 0 where `limit` is passed.
-macro_rules! fill {
-    ($list:expr, $values:expr, $t:ty) => {{
-        let mut list = $list;
-        let narrow = |v: u64| if v <= u64::from(<$t>::MAX) { v as $t } else { 0 };
-        #[cfg(target_endian = "little")]
-        let done = match list.as_slice() {
-            Some(slots) => {
-                slots.iter_mut().zip($values).for_each(|(slot, &v)| *slot = narrow(v.into()));
-                true
-            }
-            None => false,
-        };
-        #[cfg(not(target_endian = "little"))]
-        let done = false;
-        if !done {
-            for (i, &v) in $values.iter().enumerate() {
-                list.set(i as u32, narrow(v.into()));
-            }
+/// Writes unsigned values of which there are few that differ: listed when that takes fewer bytes.
+pub(crate) fn put_repeating(mut col: column::Builder<'_>, values: &[u64]) {
+    let (plain, layout) = choose(values);
+    if let Some((list, places)) = (plain > values.len()).then(|| list(values)).flatten() {
+        let (narrow, layout) = choose(&places);
+        if narrow + 8 * list.len() < plain {
+            col.set_transform(Transform::Listed);
+            let mut slots = col.reborrow().init_values(list.len() as u32);
+            list.iter().enumerate().for_each(|(i, &value)| slots.set(i as u32, value));
+            return put_as(col, &places, layout);
         }
-        u64::from(<$t>::MAX)
-    }};
+    }
+    col.set_transform(Transform::None);
+    put_as(col, values, layout);
 }
 
-fn put_values<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T]) {
+/// Writes unsigned values each of which may be a little more or less than the one before.
+pub(crate) fn put_running(mut col: column::Builder<'_>, values: &[u64]) {
+    let mut before = 0;
+    let step = |&v: &u64| zigzag(v.wrapping_sub(std::mem::replace(&mut before, v)).cast_signed());
+    let deltas: Vec<u64> = values.iter().map(step).collect();
+    let (plain, delta) = (choose(values), choose(&deltas));
+    if delta.0 < plain.0 {
+        col.set_transform(Transform::Delta);
+        put_as(col, &deltas, delta.1);
+    } else {
+        col.set_transform(Transform::None);
+        put_as(col, values, plain.1);
+    }
+}
+
+/// The values that differ, in the order in which they come first, and the place of each row's; None when they are many.
+fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
+    let (mut list, mut places) = (Vec::new(), Vec::with_capacity(values.len()));
+    // seeded: the values are chosen by the programs that are recorded
+    let mut known: HashMap<u64, u32> = HashMap::with_capacity(1024);
+    let mut last = None;
+    for (row, &value) in values.iter().enumerate() {
+        let place = match last {
+            Some((before, place)) if before == value => place,
+            _ => *known.entry(value).or_insert_with(|| {
+                list.push(value);
+                list.len() as u32 - 1
+            }),
+        };
+        // most columns of many values show it soon
+        if list.len() > LISTED_FREE + row / LISTED_ROWS {
+            return None;
+        }
+        places.push(place);
+        last = Some((value, place));
+    }
+    Some((list, places))
+}
+
+fn put_values<T: Copy + Into<u64>>(col: column::Builder<'_>, values: &[T]) {
+    put_as(col, values, choose(values).1);
+}
+
+fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T], layout: Layout) {
     let n = values.len() as u32;
-    let exceptions: Vec<(u32, u64)> = match choose(values) {
+    let exceptions: Vec<(u32, u64)> = match layout {
         Layout::Const(base) => {
             col.set_const(base);
             exceptions(values, |v| v != base)
@@ -164,17 +203,16 @@ fn put_values<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T]) {
             });
             exceptions(values, |v| v > 0xff)
         }
-        Layout::U16 => {
-            let max = fill!(col.reborrow().init_u16(n), values, u16);
+        Layout::Planes(width) => {
+            let max = u64::MAX >> (64 - 8 * width);
+            let planes = col.reborrow().init_planes(n * width);
+            for (k, plane) in planes.chunks_exact_mut(values.len()).enumerate() {
+                plane.iter_mut().zip(values).for_each(|(slot, &v)| {
+                    let v: u64 = v.into();
+                    *slot = if v <= max { (v >> (8 * k)) as u8 } else { 0 };
+                });
+            }
             exceptions(values, |v| v > max)
-        }
-        Layout::U32 => {
-            let max = fill!(col.reborrow().init_u32(n), values, u32);
-            exceptions(values, |v| v > max)
-        }
-        Layout::U64 => {
-            let _ = fill!(col.reborrow().init_u64(n), values, u64);
-            Vec::new()
         }
     };
     if !exceptions.is_empty() {
@@ -257,6 +295,25 @@ macro_rules! extend_list {
     }};
 }
 
+/// Appends values that are laid out byte by byte.
+fn extend_planes<T: Cell>(name: Name, planes: &[u8], n: usize, out: &mut Vec<T>) -> Result<()> {
+    let width = planes.len().checked_div(n).unwrap_or(0);
+    if !(2..=8).contains(&width) || width * n != planes.len() {
+        return Err(name.invalid(format!("{} bytes in planes for {n} rows", planes.len())));
+    }
+    let (low, high) = planes.split_at(n);
+    if width == 2 && T::MAX >= 0xffff {
+        // most are: without the copy
+        out.extend(low.iter().zip(high).map(|(&low, &high)| T::cut(u64::from(low) | u64::from(high) << 8)));
+        return Ok(());
+    }
+    let mut values = vec![0u64; n];
+    for (k, plane) in planes.chunks_exact(n).enumerate() {
+        values.iter_mut().zip(plane).for_each(|(value, &byte)| *value |= u64::from(byte) << (8 * k));
+    }
+    extend(name, &values, n, out)
+}
+
 /// Reads `n` unsigned values into `out` (cleared first). False: the column is absent, `out` stays empty.
 pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<bool> {
     out.clear();
@@ -269,6 +326,7 @@ pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &
         column::U16(list) => extend_list!(name, list, n, out),
         column::U32(list) => extend_list!(name, list, n, out),
         column::U64(list) => extend_list!(name, list, n, out),
+        column::Planes(data) => extend_planes(name, data.map_err(capnp_err(name.block))?, n, out)?,
     }
     get_exceptions(name, col, out)?;
     match col.get_transform() {
@@ -278,9 +336,41 @@ pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &
             Ok(true)
         }
         Ok(Transform::Zigzag) => Err(name.invalid("zigzag in a column without sign".to_owned())),
+        Ok(Transform::Listed) => {
+            take_listed(name, col, out)?;
+            Ok(true)
+        }
+        Ok(Transform::Delta) if T::MAX == u64::MAX => {
+            let mut sum = 0u64;
+            out.iter_mut().for_each(|v| {
+                sum = sum.wrapping_add_signed(unzigzag((*v).into()));
+                *v = T::cut(sum);
+            });
+            Ok(true)
+        }
+        Ok(Transform::Delta) => Err(name.invalid("delta in a column that is not one of 64 bits".to_owned())),
         Ok(Transform::Unknown) => Err(name.invalid("transform 0".to_owned())),
         Err(e) => Err(name.invalid(format!("unknown transform {}", e.0))),
     }
+}
+
+/// Puts the values in place of their places in the list.
+fn take_listed<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
+    let list = col.get_values().map_err(capnp_err(name.block))?;
+    let mut values: Vec<T> = Vec::with_capacity(list.len() as usize);
+    for value in list {
+        if value > T::MAX {
+            return Err(name.invalid(format!("value {value} > {}", T::MAX)));
+        }
+        values.push(T::cut(value));
+    }
+    for slot in out {
+        let place: u64 = (*slot).into();
+        *slot = *values
+            .get(place as usize)
+            .ok_or_else(|| name.invalid(format!("value {place} of a list of {}", values.len())))?;
+    }
+    Ok(())
 }
 
 fn get_exceptions<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
@@ -351,16 +441,16 @@ mod tests {
     fn layouts_are_the_smallest() {
         let few =
             |n: usize, odd: u64| (0..n).map(|i| if i % 100 == 3 { odd } else { i as u64 % 7 }).collect::<Vec<_>>();
-        assert_eq!(choose::<u64>(&[]), Layout::Const(0));
-        assert_eq!(choose(&[9u64; 1000]), Layout::Const(9));
-        assert_eq!(choose(&few(1000, 3)), Layout::U8);
-        assert_eq!(choose(&few(1000, 300)), Layout::U8, "10 exceptions cost less than a second byte");
-        assert_eq!(choose(&few(1000, u64::MAX)), Layout::U8);
-        assert_eq!(choose(&(0..1000u64).map(|i| i * 60).collect::<Vec<_>>()), Layout::U16);
-        assert_eq!(choose(&(0..1000u64).map(|i| i << 20).collect::<Vec<_>>()), Layout::U32);
-        assert_eq!(choose(&(0..1000u64).map(|i| i << 50).collect::<Vec<_>>()), Layout::U64);
+        assert_eq!(choose::<u64>(&[]).1, Layout::Const(0));
+        assert_eq!(choose(&[9u64; 1000]).1, Layout::Const(9));
+        assert_eq!(choose(&few(1000, 3)).1, Layout::U8);
+        assert_eq!(choose(&few(1000, 300)).1, Layout::U8, "10 exceptions cost less than a second byte");
+        assert_eq!(choose(&few(1000, u64::MAX)).1, Layout::U8);
+        assert_eq!(choose(&(0..1000u64).map(|i| i * 60).collect::<Vec<_>>()).1, Layout::Planes(2));
+        assert_eq!(choose(&(0..1000u64).map(|i| i << 20).collect::<Vec<_>>()).1, Layout::Planes(4));
+        assert_eq!(choose(&(0..1000u64).map(|i| i << 50).collect::<Vec<_>>()).1, Layout::Planes(8));
         let mostly: Vec<u64> = (0..1000).map(|i| if i % 100 == 0 { i } else { 5 }).collect();
-        assert_eq!(choose(&mostly), Layout::Const(5));
+        assert_eq!(choose(&mostly).1, Layout::Const(5));
     }
 
     #[test]
@@ -375,12 +465,80 @@ mod tests {
         round_trip(&[u64::MAX]);
     }
 
+    /// What a way of writing makes of values: transform, layout and the values read again.
+    fn written(put: impl FnOnce(column::Builder<'_>, &[u64]), values: &[u64]) -> (Transform, Vec<u64>) {
+        with_column(
+            |col| put(col, values),
+            |col| {
+                let mut out: Vec<u64> = Vec::new();
+                get(NAME, col, values.len(), &mut out).unwrap();
+                (col.get_transform().unwrap(), out)
+            },
+        )
+    }
+
+    #[test]
+    fn few_values_are_listed() {
+        let buffers: Vec<u64> = (0..5000u64).map(|i| 0x7f00_1234_5000 + i * i % 97 * 4096).collect();
+        let places: Vec<u64> = (0..5000).map(|i| i % 300 * 7919).collect();
+        for (values, transform) in [
+            (&buffers, Transform::Listed),
+            (&places, Transform::Listed),
+            (&(0..5000).map(|i| i << 30).collect(), Transform::None),
+            (&vec![1 << 40; 5000], Transform::None),
+            (&(0..5000).map(|i| i % 200).collect(), Transform::None),
+            (&(0..5000).map(|i| if i < 2500 { 7 } else { i << 20 }).collect(), Transform::None),
+            (&vec![], Transform::None),
+        ] {
+            assert_eq!(written(put_repeating, values), (transform, values.clone()));
+        }
+        let listed =
+            with_column(|col| put_repeating(col, &buffers), |col| col.get_values().unwrap().iter().collect::<Vec<_>>());
+        let mut distinct: Vec<u64> = buffers.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let mut sorted = listed.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, distinct, "each once");
+        assert_eq!(listed[..2], buffers[..2], "in the order in which they come");
+    }
+
+    #[test]
+    fn what_goes_on_is_deltas() {
+        let names: Vec<u64> = (0..5000u64).map(|i| 2 + i / 3 + i % 2).collect();
+        assert_eq!(written(put_running, &names), (Transform::Delta, names));
+        let down: Vec<u64> = (0..300u64).map(|i| (1000 - i).wrapping_mul(1 << 55)).collect();
+        assert_eq!(written(put_running, &down).1, down, "modulo 2^64");
+        let few: Vec<u64> = (0..5000).map(|i| i * 31 % 200).collect();
+        assert_eq!(written(put_running, &few), (Transform::None, few));
+        assert_eq!(written(put_running, &[]), (Transform::None, vec![]));
+    }
+
     #[test]
     fn zigzag_folds_all_of_i64() {
         for v in [0, -1, 1, i64::MIN, i64::MAX] {
             assert_eq!(unzigzag(zigzag(v)), v);
         }
         assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+
+    /// Which no writer makes any more.
+    #[test]
+    fn wide_numbers_of_older_tapes_are_read() {
+        let read = |write: &dyn Fn(column::Builder<'_>)| {
+            let write = |mut col: column::Builder<'_>| {
+                col.set_transform(Transform::Zigzag);
+                write(col);
+            };
+            with_column(write, |col| {
+                let mut out: Vec<u64> = Vec::new();
+                get(NAME, col, 3, &mut out).map(|_| out).map_err(|e| e.to_string())
+            })
+        };
+        assert_eq!(read(&|mut col| col.set_u16(&[2, 600, 65535][..]).unwrap()), Ok(vec![1, 300, -32768i64 as u64]));
+        assert_eq!(read(&|mut col| col.set_u32(&[2, 0, 1 << 20][..]).unwrap()), Ok(vec![1, 0, 1 << 19]));
+        assert_eq!(read(&|mut col| col.set_u64(&[2, 1, 1 << 50][..]).unwrap()), Ok(vec![1, u64::MAX, 1 << 49]));
+        assert!(read(&|mut col| col.set_u32(&[2, 0][..]).unwrap()).unwrap_err().contains("2 values for 3 rows"));
     }
 
     #[test]
@@ -409,6 +567,36 @@ mod tests {
                 col.set_exception_values(values).unwrap();
             }
         };
+        let listed = |values: &'static [u64]| {
+            move |mut col: column::Builder<'_>| {
+                col.set_transform(Transform::Listed);
+                col.reborrow().init_u8(3).copy_from_slice(&[0, 2, 1]);
+                col.set_values(values).unwrap();
+            }
+        };
+        assert_eq!(read(&listed(&[7, 8, 9]), 3), Ok(Some(vec![7, 9, 8])));
+        says(read(&listed(&[7, 8]), 3), "value 2 of a list of 2");
+        says(read(&listed(&[]), 3), "value 0 of a list of 0");
+        says(read(&listed(&[7, 8, 65536]), 3), "value 65536 > 65535");
+        let delta = |mut col: column::Builder<'_>| {
+            col.set_transform(Transform::Delta);
+            col.set_const(2);
+        };
+        says(read(&delta, 3), "delta in a column that is not one of 64 bits");
+        let planes = |bytes: &'static [u8]| {
+            move |mut col: column::Builder<'_>| {
+                col.set_transform(Transform::None);
+                col.set_planes(bytes);
+            }
+        };
+        assert_eq!(read(&planes(&[1, 2, 3, 0, 1, 0]), 3), Ok(Some(vec![1, 258, 3])));
+        assert_eq!(read(&planes(&[1, 2, 3, 0, 1, 0, 0, 0, 0]), 3), Ok(Some(vec![1, 258, 3])));
+        says(read(&planes(&[1, 2, 3, 0, 1, 0, 0, 1, 0]), 3), "value 65794 > 65535");
+        says(read(&planes(&[1, 2, 3]), 3), "3 bytes in planes for 3 rows");
+        says(read(&planes(&[1, 2, 3, 4, 5, 6, 7]), 3), "7 bytes in planes for 3 rows");
+        says(read(&planes(&[0; 27]), 3), "27 bytes in planes for 3 rows");
+        says(read(&planes(&[]), 3), "0 bytes in planes for 3 rows");
+        says(read(&planes(&[1]), 0), "1 bytes in planes for 0 rows");
         assert_eq!(read(&exceptions(&[0, 2], &[5, 6]), 3), Ok(Some(vec![5, 1, 6])));
         says(read(&exceptions(&[0, 2], &[5]), 3), "2 exception rows, 1 values");
         says(read(&exceptions(&[2, 2], &[5, 5]), 3), "not ascending");

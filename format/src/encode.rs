@@ -185,7 +185,7 @@ impl Encoder {
         let (old, h) = (&block.header, &mut new.header);
         (h.rows, h.carry_rows, h.flags) = (old.rows, old.carry_rows, old.flags);
         (h.start_min, h.end_min, h.end_max) = (old.start_min, old.end_min, old.end_max);
-        (h.features_incompat, h.features_compat) = (old.features_incompat, old.features_compat);
+        h.features_compat = old.features_compat;
         Ok(new)
     }
 

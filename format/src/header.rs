@@ -34,7 +34,7 @@ pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
 pub const MAJOR: u16 = 1;
 /// Minor version this crate writes.
-pub const MINOR: u16 = 3;
+pub const MINOR: u16 = 4;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
 /// `segment` of a block that belongs to none.
@@ -52,6 +52,8 @@ pub const FLAG_CONTINUED: u16 = 2;
 /// `features_incompat` of an end block: the recording ended abnormally, and the mark was made by a repair. A reader that
 /// does not know it finds no end mark, which comes to the same.
 pub const INCOMPAT_CUT: u64 = 1;
+/// `features_incompat` of blocks with columns: these may be in planes, listed, or deltas, which a reader of 1.3 cannot read.
+pub const INCOMPAT_COLUMNS: u64 = 2;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -316,7 +318,7 @@ impl Header {
             raw_len: 0,
             carry_rows: 0,
             hash: 0,
-            features_incompat: 0,
+            features_incompat: incompat_of(kind),
             features_compat: 0,
             groups: 0,
         }
@@ -402,8 +404,30 @@ impl Header {
 
     /// Bits of `features_incompat` this version does not know.
     pub(crate) fn unknown_incompat(&self) -> u64 {
-        let known = if self.kind == BlockKind::End { INCOMPAT_CUT } else { 0 };
+        let known = match self.kind {
+            BlockKind::End => INCOMPAT_CUT,
+            kind => incompat_of(kind),
+        };
         self.features_incompat & !known
+    }
+}
+
+/// What this version's writer may use in blocks of a kind.
+fn incompat_of(kind: BlockKind) -> u64 {
+    match kind {
+        BlockKind::SyscallsCore
+        | BlockKind::SyscallsTime
+        | BlockKind::SyscallsArgs
+        | BlockKind::SyscallsBytes
+        | BlockKind::SyscallsFds
+        | BlockKind::Sched
+        | BlockKind::Wakeups
+        | BlockKind::Blocks
+        | BlockKind::Samples
+        | BlockKind::Stacks
+        | BlockKind::Ledger
+        | BlockKind::Symbols => INCOMPAT_COLUMNS,
+        _ => 0,
     }
 }
 

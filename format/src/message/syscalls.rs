@@ -5,7 +5,7 @@
 
 use super::data;
 use super::rows::{deltas, in_range, rows_of, sums};
-use crate::column::{Name, bits, get, need, put, put_signed, zigzag};
+use crate::column::{Name, bits, get, need, put, put_repeating, put_running, put_signed, zigzag};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
 use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Time};
@@ -221,7 +221,7 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
         for (slot, &id) in column.iter_mut().zip(&order) {
             *slot = args[id as usize][k as usize];
         }
-        put(list.reborrow().get(k), &column);
+        put_repeating(list.reborrow().get(k), &column);
     }
     message
 }
@@ -263,11 +263,10 @@ pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &[V
     let bytes: usize = names.iter().map(|name| 16 + name.len()).sum();
     let mut message = new_message(order.len() * 8 + bytes + 512);
     let mut b = message.init_root::<schema::syscalls_fds::Builder<'_>>();
-    let column = |fd: &[u32]| -> Vec<u32> { order.iter().map(|&row| fd[ids[row as usize] as usize]).collect() };
-    put(b.reborrow().init_fd(), &column(fds[0]));
-    let second = column(fds[1]);
-    if second.iter().any(|&fd| fd != FD_NONE) {
-        put(b.reborrow().init_fd2(), &second);
+    let column = |fd: &[u32]| -> Vec<u64> { order.iter().map(|&row| fd[ids[row as usize] as usize].into()).collect() };
+    put_running(b.reborrow().init_fd(), &column(fds[0]));
+    if fds[1].iter().any(|&fd| fd != FD_NONE) {
+        put_running(b.reborrow().init_fd2(), &column(fds[1]));
     }
     let mut list = b.init_names(names.len() as u32);
     for (i, name) in names.iter().enumerate() {
@@ -287,13 +286,13 @@ pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core) -> R
     let names = list.iter().map(|r| data(FDS, r.get_name())).collect::<Result<Vec<_>>>()?;
     let order = column_order(&core.task, &core.call);
     let limit = names.len() + FD_FIRST as usize;
-    let row_order = |column: Vec<u32>| -> Result<Vec<u32>> {
-        if let Some(&max) = column.iter().max().filter(|&&max| max as usize >= limit) {
+    let row_order = |column: Vec<u64>| -> Result<Vec<u32>> {
+        if let Some(&max) = column.iter().max().filter(|&&max| max >= limit as u64) {
             return Err(Error::invalid(FDS, format!("fd {max} where there are {} names", names.len())));
         }
         let mut rows = vec![FD_NONE; n];
         for (&row, &v) in order.iter().zip(&column) {
-            rows[row as usize] = v;
+            rows[row as usize] = v as u32;
         }
         Ok(rows)
     };
