@@ -76,3 +76,17 @@ fn a_thread_becomes_another_program() {
         assert_eq!(after.iter().filter(|c| c.name() == "exit_group").count(), 1);
     }
 }
+
+/// A program that the verifier refuses because of a load it does not know falls back on what old kernels need, and works.
+#[test]
+fn what_newer_kernels_can_is_used() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("osrelease");
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let new = (numbers.next(), numbers.next()) >= (Some(5), Some(12));
+    for options in [&[][..], &["-F", "99", "--call-graph", "dwarf"], &["-a", "-G", "/"], &["--duration", "1"]] {
+        lab.record("t.tape", options, &["true"]).expect(0);
+        let notes = lab.info("t.tape")["notes"].to_string();
+        assert_eq!(notes.contains("keep nothing with a task"), !new, "{options:?}: {notes}");
+    }
+}

@@ -113,7 +113,12 @@ impl Programs {
         };
         // 5.10 refuses task storage in tracing programs: a table by thread id does there
         match Self::try_load(config, false) {
-            Ok(programs) => Ok(programs),
+            Ok(mut programs) => {
+                if storage {
+                    programs.notes.push("this kernel lets tracing programs keep nothing with a task (5.12 does): what is known of a task takes longer to find, and there is room for 16384".into());
+                }
+                Ok(programs)
+            }
             Err(_) => Err(explain(first)),
         }
     }

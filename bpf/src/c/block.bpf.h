@@ -16,18 +16,18 @@
 
 static __always_inline u32 dev_of(struct gendisk *disk)
 {
-	return (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
+	return (u32)FIELD(disk, major) << 20 | (u32)FIELD(disk, first_minor);
 }
 
 static __always_inline struct gendisk *disk_of_rq(struct request *rq)
 {
 	struct request___old *old = (void *)rq;
-	struct request_queue *q = BPF_CORE_READ(rq, q);
+	struct request_queue *q = FIELD(rq, q);
 
 	if (bpf_core_field_exists(old->rq_disk))
-		return BPF_CORE_READ(old, rq_disk);
+		return FIELD(old, rq_disk);
 	if (bpf_core_field_exists(q->disk))
-		return BPF_CORE_READ(q, disk);
+		return FIELD(q, disk);
 	return NULL;
 }
 
@@ -36,8 +36,8 @@ static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 	struct bio___old *old = (void *)bio;
 
 	if (bpf_core_field_exists(old->bi_disk))
-		return BPF_CORE_READ(old, bi_disk);
-	return BPF_CORE_READ(bio, bi_bdev, bd_disk);
+		return FIELD(old, bi_disk);
+	return FIELD(FIELD(bio, bi_bdev), bd_disk);
 }
 
 /*
@@ -62,13 +62,14 @@ static __always_inline bool page_in_io(struct page *page)
  */
 static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
 {
-	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+	struct page *page = FIELD(FIELD(bio, bi_io_vec), bv_page);
 	struct address_space *mapping;
 	unsigned long head;
 	struct inode *inode;
 
 	if (!page)
 		return NULL;
+	/* one of several in a union: a load of it would be taken for one of a pointer */
 	head = BPF_CORE_READ(page, compound_head);
 	if (head & 1)
 		page = (struct page *)(head - 1);
@@ -92,10 +93,10 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 
 	if (!bpf_core_field_exists(bio->bi_blkg))
 		return 0;
-	cgroup = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup);
-	if (!cgroup || BPF_CORE_READ(cgroup, root, hierarchy_id))
+	cgroup = FIELD(FIELD(FIELD(bio, bi_blkg), blkcg), css.cgroup);
+	if (!cgroup || FIELD(FIELD(cgroup, root), hierarchy_id))
 		return 0;
-	return BPF_CORE_READ(cgroup, kn, id);
+	return FIELD(FIELD(cgroup, kn), id);
 }
 
 #define ROOT_CGROUP 1
@@ -104,7 +105,7 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
 {
 	struct task_struct *current = current_task();
-	bool kthread = BPF_CORE_READ(current, flags) & PF_KTHREAD, recorded = false, cached = false;
+	bool kthread = FIELD(current, flags) & PF_KTHREAD, recorded = false, cached = false;
 	struct inode *inode = bio ? inode_of(bio, &cached) : NULL;
 	bool reads = (io->op_flags & REQ_OP_MASK) == REQ_OP_READ;
 
@@ -167,45 +168,58 @@ static __always_inline void begin_anew(u64 key)
 /* Where no tracepoint tells that a request begins: whether it is another one than the one that is known at its address. */
 static __always_inline bool is_used_again(struct request *rq, struct io_state *known)
 {
-	return !has_io_start && BPF_CORE_READ(rq, start_time_ns) > known->queued;
+	return !has_io_start && FIELD(rq, start_time_ns) > known->queued;
 }
 
-static __always_inline struct io_state *begin_request(void *ctx, struct request *rq, u64 now)
+/* A request begins; what is `known` at its address is over. */
+static __always_inline void begin_request(void *ctx, struct request *rq, u64 now, struct io_state *known)
 {
 	u64 key = (u64)rq;
-	struct io_state *known = bpf_map_lookup_elem(&ios, &key);
 	struct io_state io = {};
 
-	if (known && !is_used_again(rq, known))
-		return known;
 	if (known)
-		begin_anew(key);
+		count_unseen(known);
 	io.dev = dev_of(disk_of_rq(rq));
-	io.op_flags = BPF_CORE_READ(rq, cmd_flags);
+	io.op_flags = FIELD(rq, cmd_flags);
 	io.queued = now;
 	if (!has_io_start) {
-		u64 start = BPF_CORE_READ(rq, start_time_ns);
+		u64 start = FIELD(rq, start_time_ns);
 
 		/* where there is a tracepoint for the start, this is set after it: still that of the request before */
 		if (start && start < now)
 			io.queued = start;
 	}
-	if (!blame(ctx, &io, BPF_CORE_READ(rq, bio)))
-		return NULL;
+	if (!blame(ctx, &io, FIELD(rq, bio))) {
+		if (known)
+			bpf_map_delete_elem(&ios, &key);
+		return;
+	}
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
 		count_drop(DROP_BLOCK_STATE);
 	if (wants_stack(STACK_BLOCK) && io.has_origin)
 		take_stack(ctx, STACK_BLOCK, io.queued, now, 0);
+}
+
+/* What is known of a request that is on its way; it may begin here. */
+static __always_inline struct io_state *known_request(void *ctx, struct request *rq, u64 now)
+{
+	u64 key = (u64)rq;
+	struct io_state *known = bpf_map_lookup_elem(&ios, &key);
+
+	if (known && !is_used_again(rq, known))
+		return known;
+	begin_request(ctx, rq, now, known);
 	return bpf_map_lookup_elem(&ios, &key);
 }
 
 SEC("tp_btf/block_io_start")
 int block_io_start(u64 *ctx)
 {
-	if (window != WINDOW_OPEN)
-		return 0;
-	begin_anew(ctx[0]);
-	begin_request(ctx, (void *)ctx[0], bpf_ktime_get_ns());
+	struct request *rq = (void *)ctx[0];
+	u64 key = (u64)rq;
+
+	if (window == WINDOW_OPEN)
+		begin_request(ctx, rq, bpf_ktime_get_ns(), bpf_map_lookup_elem(&ios, &key));
 	return 0;
 }
 
@@ -233,7 +247,7 @@ int block_rq_insert(u64 *ctx)
 	else
 		rq = (void *)CTX_ARG(ctx, 0);
 	if (window == WINDOW_OPEN)
-		begin_request(ctx, rq, bpf_ktime_get_ns());
+		known_request(ctx, rq, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -252,14 +266,14 @@ int block_rq_issue(u64 *ctx)
 		rq = (void *)CTX_ARG(ctx, 0);
 	if (window != WINDOW_OPEN)
 		return 0;
-	io = begin_request(ctx, rq, now);
+	io = known_request(ctx, rq, now);
 	if (!io)
 		return 0;
 	io->issued = now;
-	io->sector = BPF_CORE_READ(rq, __sector);
-	io->bytes = BPF_CORE_READ(rq, __data_len);
-	io->op_flags = BPF_CORE_READ(rq, cmd_flags);
-	bio = BPF_CORE_READ(rq, bio);
+	io->sector = FIELD(rq, __sector);
+	io->bytes = FIELD(rq, __data_len);
+	io->op_flags = FIELD(rq, cmd_flags);
+	bio = FIELD(rq, bio);
 	for (int i = 0; i < MAX_BIOS && bio; i++) {
 		bios++;
 		bio = BPF_CORE_READ(bio, bi_next);
@@ -326,7 +340,7 @@ int block_rq_complete(u64 *ctx)
 	if (!io)
 		return 0;
 	/* a part of it: the rest completes later */
-	if (bytes < BPF_CORE_READ(rq, __data_len))
+	if (bytes < FIELD(rq, __data_len))
 		return 0;
 	if (unseen_ios && !(ended_ios++ % unseen_ios))
 		return 0;

@@ -23,6 +23,22 @@
 		__value;                                                                          \
 	})
 
+/*
+ * A field of what the kernel vouches for (a tracepoint's argument, the current
+ * task, and what they point to): a load, where that is allowed for all of them,
+ * rather than a helper's call.
+ */
+#define FIELD(ptr, field)                                       \
+	({                                                      \
+		typeof(ptr) __from = (ptr);                     \
+		typeof(__from->field) __field;                  \
+		if (has_task_storage)                           \
+			__field = __from->field;                \
+		else                                            \
+			__field = BPF_CORE_READ(__from, field); \
+		__field;                                        \
+	})
+
 /* A call of a helper, and not a cheap one where the kernel guards its returns: once per program is enough. */
 static __always_inline struct task_struct *current_task(void)
 {
@@ -198,12 +214,20 @@ static __always_inline bool passes_filters(struct task_state *st)
 	return cpu_is_recorded();
 }
 
+/* Of the current task, or one that a tracepoint gave. */
 static __always_inline void fill_who(struct wire_who *who, struct task_struct *task)
 {
-	who->start = BPF_CORE_READ(task, start_time);
-	who->tid = BPF_CORE_READ(task, pid);
-	who->pid = BPF_CORE_READ(task, tgid);
-	bpf_core_read(&who->comm, sizeof(who->comm), &task->comm);
+	u64 *comm = (u64 *)who->comm;
+
+	who->start = FIELD(task, start_time);
+	who->tid = FIELD(task, pid);
+	who->pid = FIELD(task, tgid);
+	if (has_task_storage) {
+		comm[0] = ((u64 *)task->comm)[0];
+		comm[1] = ((u64 *)task->comm)[1];
+	} else {
+		bpf_core_read(comm, sizeof(who->comm), &task->comm);
+	}
 }
 
 /* The whole machine, unfiltered. */
@@ -248,7 +272,7 @@ static __always_inline bool on_another_stack(void *ctx, struct task_struct *curr
 	u64 sp = 0;
 
 	bpf_probe_read_kernel(&sp, sizeof(sp), &ctx);
-	return sp - (u64)BPF_CORE_READ(current, stack) >= THREAD_SIZE;
+	return sp - (u64)FIELD(current, stack) >= THREAD_SIZE;
 }
 
 /*
@@ -261,7 +285,7 @@ static __always_inline bool on_another_stack(void *ctx, struct task_struct *curr
  */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *current)
 {
-	u64 entry = 0, base = (u64)BPF_CORE_READ(current, stack);
+	u64 entry = 0, base = (u64)FIELD(current, stack);
 
 	if (on_another_stack(ctx, current))
 		return true;
