@@ -132,9 +132,16 @@ fn sent_to_many_at_once() {
     story.facts.check(&story.records);
 }
 
+/// Timers send in interrupts, on top of whatever task runs. For some a kernel runs no programs (ARCHITECTURE.md): then
+/// the report says that it does not know, and it is done again.
 #[test]
 fn timers_and_limits() {
-    check(&["timer", "alarm", "itimers", "xfsz", "xcpu", "rttime"]);
+    for last in [false, false, true] {
+        let Some(story) = story(&["timer", "alarm", "itimers", "xfsz", "xcpu", "rttime"], &[]) else { return };
+        if last || !story.records.iter().any(|r| r["via"] == "unknown" && r["result"].is_null()) {
+            return story.facts.check(&story.records);
+        }
+    }
 }
 
 #[test]

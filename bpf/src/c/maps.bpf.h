@@ -158,7 +158,8 @@ struct {
  * sys_exit alone writes it, of which there is never more than one run on a CPU:
  * before 6.13 a tracepoint's programs run with preemption off, and since 6.2 the
  * kernel skips, and counts, a run of a program on top of another of its own
- * (__bpf_trace_run). What it has no room for goes into the CPU's ring. Both maps
+ * (__bpf_trace_run). x86 keeps the order of its stores, so the head tells of whole
+ * records. What it has no room for goes into the CPU's ring. Both maps
  * are memory of user space as well.
  */
 struct cpu_buffer {
