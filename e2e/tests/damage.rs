@@ -104,19 +104,19 @@ fn the_command_outlives_a_killed_recorder() {
 #[test]
 fn full_disk() {
     let Some(lab) = Lab::with_bpf() else { return };
-    let Some(_disk) = ext4(&lab, 2 << 20, "defaults") else { return };
+    let Some(_disk) = ext4(&lab, 1 << 20, "defaults") else { return };
     record_until_it_fails(&lab, "disk/t.tape", &[], &["No space left on device"]);
 }
 
 #[test]
 fn broken_disk() {
     let Some(lab) = Lab::with_bpf() else { return };
-    let _disk = BadDisk::mount(&lab, "eio", 1_000_003);
+    let _disk = BadDisk::mount(&lab, "eio", 300_007);
     let mut program = start_numbered(&lab, 0);
     let options = ["-p", &program.pid_text(), "--flush", "100ms"];
     run(lab.record_command("disk/t.tape", &options, &[])).says(1, &["disk/t.tape", "Input/output error"]);
     assert!(program.ended().is_none());
-    assert_eq!(fs::metadata(lab.path("t.tape")).expect("tape").len(), 1_000_003);
+    assert_eq!(fs::metadata(lab.path("t.tape")).expect("tape").len(), 300_007);
     assert_whole_until_the_end(&lab, &numbered(&lab, "truth"));
 }
 
@@ -126,7 +126,7 @@ fn file_size_limit() {
     let mut program = start_numbered(&lab, 0);
     let record = lab.record_command("t.tape", &["-p", &program.pid_text(), "--flush", "100ms"], &[]);
     let mut limited = lab.command("prlimit");
-    limited.arg("--fsize=1000000").arg(record.get_program()).args(record.get_args());
+    limited.arg("--fsize=300000").arg(record.get_program()).args(record.get_args());
     // not killed by SIGXFSZ
     run(limited).says(1, &["t.tape", "File too large"]);
     assert!(program.ended().is_none());
