@@ -104,7 +104,7 @@ fn the_command_outlives_a_killed_recorder() {
 #[test]
 fn full_disk() {
     let Some(lab) = Lab::with_bpf() else { return };
-    let Some(_disk) = ext4(&lab, 1 << 20, "defaults") else { return };
+    let Some(_disk) = ext4(&lab, 2 << 20, "defaults") else { return };
     record_until_it_fails(&lab, "disk/t.tape", &[], &["No space left on device"]);
 }
 

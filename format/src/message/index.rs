@@ -153,6 +153,9 @@ pub(crate) fn read_index(
             },
         };
         let calls: Vec<Call> = calls.iter().map(|raw| Call { abi: (raw >> 24) as u8, nr: raw & 0x00ff_ffff }).collect();
+        let blocks: Vec<Place> = blocks.iter().map(read_place).collect();
+        // no list: too many, unless there is nothing that could be listed
+        let none = rows == 0 && blocks.iter().all(|place| place.kind != BlockKind::Ledger);
         let info = SegmentInfo {
             segment,
             chunk: r.get_chunk(),
@@ -163,12 +166,12 @@ pub(crate) fn read_index(
             end_min: r.get_end_min(),
             end_max: r.get_end_max(),
             max_dur: r.get_max_dur(),
-            calls: (rows == 0 || !calls.is_empty()).then_some(calls),
+            calls: (none || !calls.is_empty()).then_some(calls),
             pids: pid_bloom.is_none().then(|| pids.iter().collect::<Vec<_>>()).filter(|p| !p.is_empty()),
             pid_bloom,
             failures: r.get_failures(),
         };
-        entries.push(IndexEntry { info, blocks: blocks.iter().map(read_place).collect() });
+        entries.push(IndexEntry { info, blocks });
     }
     let list = r.get_checkpoints().map_err(&err)?;
     plain_len(INDEX, "checkpoints", list.len(), 24, header)?;
