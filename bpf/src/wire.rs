@@ -228,8 +228,7 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
     Ok((value, &bytes[needed..]))
 }
 
-/// Bytes of a syscall record in front of its captures, which are left out when there are none.
-/// Bytes of a [`Syscall`] without captures.
+/// Bytes of a [`Syscall`] in front of its captures, which are left out when there are none.
 pub const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
 
 /// Reads the record of a call, with its captured bytes: [`parse`] for what is most of all records.

@@ -4,9 +4,10 @@
 //! lost: none is missing without a word. The table is in docs/reliability.md.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -105,7 +106,19 @@ fn the_command_outlives_a_killed_recorder() {
 fn full_disk() {
     let Some(lab) = Lab::with_bpf() else { return };
     let Some(_disk) = ext4(&lab, 2 << 20, "defaults") else { return };
+    leave_room(&lab.path("disk/filler"), 300_000);
     record_until_it_fails(&lab, "disk/t.tape", &[], &["No space left on device"]);
+}
+
+/// Fills the disk with one file but for this many bytes: a tape must not end before the disk does.
+fn leave_room(filler: &Path, bytes: u64) {
+    let mut file = File::create(filler).expect("filler");
+    let full = std::iter::repeat_with(|| file.write_all(&[0; 4096])).find_map(Result::err).expect("a full disk");
+    assert_eq!(full.kind(), ErrorKind::StorageFull);
+    let size = file.metadata().expect("filler").len();
+    file.set_len(size.checked_sub(bytes).expect("a larger disk")).expect("filler");
+    // the room is free once the journal says so
+    file.sync_all().expect("filler");
 }
 
 #[test]

@@ -111,21 +111,17 @@ pub(crate) fn bits(values: impl Iterator<Item = u64>) -> f64 {
 }
 
 /// Writes unsigned values.
-pub(crate) fn put<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T]) {
-    col.set_transform(Transform::None);
-    put_values(col, values);
+pub(crate) fn put<T: Copy + Into<u64>>(col: column::Builder<'_>, values: &[T]) {
+    put_as(col, Transform::None, values, choose(values).1);
 }
 
 /// Writes signed values, zigzagged only when one is negative.
-pub(crate) fn put_signed(mut col: column::Builder<'_>, values: &[i64]) {
+pub(crate) fn put_signed(col: column::Builder<'_>, values: &[i64]) {
     if values.iter().any(|&v| v < 0) {
-        col.set_transform(Transform::Zigzag);
         let folded: Vec<u64> = values.iter().map(|&v| zigzag(v)).collect();
-        put_values(col, &folded);
+        put_as(col, Transform::Zigzag, &folded, choose(&folded).1);
     } else {
-        col.set_transform(Transform::None);
-        let plain: Vec<u64> = values.iter().map(|&v| v as u64).collect();
-        put_values(col, &plain);
+        put(col, &values.iter().map(|&v| v as u64).collect::<Vec<_>>());
     }
 }
 
@@ -135,28 +131,24 @@ pub(crate) fn put_repeating(mut col: column::Builder<'_>, values: &[u64]) {
     if let Some((list, places)) = (plain > values.len()).then(|| list(values)).flatten() {
         let (narrow, layout) = choose(&places);
         if narrow + 8 * list.len() < plain {
-            col.set_transform(Transform::Listed);
             let mut slots = col.reborrow().init_values(list.len() as u32);
             list.iter().enumerate().for_each(|(i, &value)| slots.set(i as u32, value));
-            return put_as(col, &places, layout);
+            return put_as(col, Transform::Listed, &places, layout);
         }
     }
-    col.set_transform(Transform::None);
-    put_as(col, values, layout);
+    put_as(col, Transform::None, values, layout);
 }
 
 /// Writes unsigned values each of which may be a little more or less than the one before.
-pub(crate) fn put_running(mut col: column::Builder<'_>, values: &[u64]) {
+pub(crate) fn put_running(col: column::Builder<'_>, values: &[u64]) {
     let mut before = 0;
     let step = |&v: &u64| zigzag(v.wrapping_sub(std::mem::replace(&mut before, v)).cast_signed());
     let deltas: Vec<u64> = values.iter().map(step).collect();
     let (plain, delta) = (choose(values), choose(&deltas));
     if delta.0 < plain.0 {
-        col.set_transform(Transform::Delta);
-        put_as(col, &deltas, delta.1);
+        put_as(col, Transform::Delta, &deltas, delta.1);
     } else {
-        col.set_transform(Transform::None);
-        put_as(col, values, plain.1);
+        put_as(col, Transform::None, values, plain.1);
     }
 }
 
@@ -164,7 +156,7 @@ pub(crate) fn put_running(mut col: column::Builder<'_>, values: &[u64]) {
 fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
     let (mut list, mut places) = (Vec::new(), Vec::with_capacity(values.len()));
     // seeded: the values are chosen by the programs that are recorded
-    let mut known: HashMap<u64, u32> = HashMap::with_capacity(1024);
+    let mut known: HashMap<u64, u32> = HashMap::with_capacity(LISTED_FREE);
     let mut last = None;
     for (row, &value) in values.iter().enumerate() {
         let place = match last {
@@ -184,11 +176,9 @@ fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
     Some((list, places))
 }
 
-fn put_values<T: Copy + Into<u64>>(col: column::Builder<'_>, values: &[T]) {
-    put_as(col, values, choose(values).1);
-}
-
-fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, values: &[T], layout: Layout) {
+/// Writes what `transform` left of the values.
+fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transform, values: &[T], layout: Layout) {
+    col.set_transform(transform);
     let n = values.len() as u32;
     let exceptions: Vec<(u32, u64)> = match layout {
         Layout::Const(base) => {
@@ -465,7 +455,7 @@ mod tests {
         round_trip(&[u64::MAX]);
     }
 
-    /// What a way of writing makes of values: transform, layout and the values read again.
+    /// What a way of writing makes of values: the transform it took, and the values read again.
     fn written(put: impl FnOnce(column::Builder<'_>, &[u64]), values: &[u64]) -> (Transform, Vec<u64>) {
         with_column(
             |col| put(col, values),

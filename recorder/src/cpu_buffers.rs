@@ -35,9 +35,10 @@ impl CpuBuffers {
         })
     }
 
-    /// Hands every record that is there to `record`, and frees its room. Returns the bytes there were on any CPU at most.
-    pub fn drain(&mut self, mut record: impl FnMut(&[u8])) -> u64 {
-        let mut most = 0;
+    /// Hands every record that is there to `record`, and frees its room. Returns how many bytes there were on all CPUs, and on
+    /// one at most.
+    pub fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, u64) {
+        let (mut all, mut most) = (0, 0);
         for cpu in 0..self.cpus {
             let head = self.position(cpu, std::mem::offset_of!(CpuBuffer, head)).load(Ordering::Acquire);
             let tail_at = self.position(cpu, std::mem::offset_of!(CpuBuffer, tail));
@@ -48,10 +49,12 @@ impl CpuBuffers {
             (0..count).for_each(|at| record(self.record(cpu, tail.wrapping_add(at))));
             if count > 0 {
                 tail_at.store(head, Ordering::Release);
-                most = most.max(count * PLAIN_SYSCALL as u64);
+                let bytes = count * PLAIN_SYSCALL as u64;
+                all += bytes;
+                most = most.max(bytes);
             }
         }
-        most
+        (all, most)
     }
 
     fn position(&self, cpu: usize, offset: usize) -> &AtomicU64 {
@@ -106,10 +109,11 @@ mod tests {
         let mut buffers = CpuBuffers::map(positions.as_fd(), records.as_fd(), CPUS, ROOM).unwrap();
         let drain = |buffers: &mut CpuBuffers| {
             let mut seen = Vec::new();
-            let most = buffers.drain(|record| {
+            let (all, most) = buffers.drain(|record| {
                 assert!(record.chunks(8).all(|word| word == &record[..8]) && record.len() == PLAIN_SYSCALL);
                 seen.push(u64::from_ne_bytes(*record.first_chunk().unwrap()));
             });
+            assert_eq!(all, (seen.len() * PLAIN_SYSCALL) as u64);
             (seen, most / PLAIN_SYSCALL as u64)
         };
         assert_eq!(drain(&mut buffers), (vec![], 0));

@@ -95,12 +95,14 @@ struct Reads {
     /// In the order of [`Programs::rings`].
     rings: Vec<Cell<u64>>,
     stacks: Cell<u64>,
+    /// All buffers of CPUs together, and the fullest of them.
     buffers: Cell<u64>,
+    fullest: Cell<u64>,
 }
 
 impl Reads {
     fn of(rings: usize) -> Self {
-        Self { rings: vec![Cell::new(0); rings], stacks: Cell::new(0), buffers: Cell::new(0) }
+        Self { rings: vec![Cell::new(0); rings], stacks: Cell::new(0), buffers: Cell::new(0), fullest: Cell::new(0) }
     }
 
     /// All of them together, once it is noted how full each ring was.
@@ -118,6 +120,7 @@ impl Reads {
             fill.fetch_max(read, Ordering::Relaxed);
             all += read;
         }
+        fills.buffers.fetch_max(self.fullest.take(), Ordering::Relaxed);
         all += self.buffers.take();
         control.bytes.fetch_add(all, Ordering::Relaxed);
         all
@@ -191,11 +194,9 @@ pub fn run(
     let mut sent = Instant::now();
     let mut pass = |programs: &mut Programs, slack: u64, stopping: bool| -> Result<Option<u64>> {
         let started = clock::monotonic();
-        let most = buffers.drain(|record| {
-            push(record);
-            taken.buffers.set(taken.buffers.get() + record.len() as u64);
-        });
-        control.fills.buffers.fetch_max(most, Ordering::Relaxed);
+        let (all, fullest) = buffers.drain(push);
+        taken.buffers.set(taken.buffers.get() + all);
+        taken.fullest.set(taken.fullest.get().max(fullest));
         // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
         rings.consume().context("cannot read the rings")?;
         programs.looked();

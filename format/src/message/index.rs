@@ -154,8 +154,8 @@ pub(crate) fn read_index(
         };
         let calls: Vec<Call> = calls.iter().map(|raw| Call { abi: (raw >> 24) as u8, nr: raw & 0x00ff_ffff }).collect();
         let blocks: Vec<Place> = blocks.iter().map(read_place).collect();
-        // no list: too many, unless there is nothing that could be listed
-        let none = rows == 0 && blocks.iter().all(|place| place.kind != BlockKind::Ledger);
+        // no list means too many, unless there is nothing that could be listed
+        let has_no_calls = rows == 0 && blocks.iter().all(|place| place.kind != BlockKind::Ledger);
         let info = SegmentInfo {
             segment,
             chunk: r.get_chunk(),
@@ -166,7 +166,7 @@ pub(crate) fn read_index(
             end_min: r.get_end_min(),
             end_max: r.get_end_max(),
             max_dur: r.get_max_dur(),
-            calls: (none || !calls.is_empty()).then_some(calls),
+            calls: (has_no_calls || !calls.is_empty()).then_some(calls),
             pids: pid_bloom.is_none().then(|| pids.iter().collect::<Vec<_>>()).filter(|p| !p.is_empty()),
             pid_bloom,
             failures: r.get_failures(),
@@ -210,5 +210,29 @@ mod tests {
         let two =
             capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[], &[]));
         assert!((two - one) * 8 <= entry_bytes(&entry), "{} > {}", (two - one) * 8, entry_bytes(&entry));
+    }
+
+    /// What is read of the entry's calls after it was written.
+    fn calls_read(info: &SegmentInfo, kind: BlockKind) -> Option<Vec<Call>> {
+        let place = Place { kind, offset: 0, stored_len: 0, raw_len: 0, chunk: 0 };
+        let message = write_index(&[IndexEntry { info: info.clone(), blocks: vec![place] }], &[], &[]);
+        let bytes = capnp::serialize::write_message_to_words(&message);
+        let read = capnp::serialize::read_message_from_flat_slice(&mut bytes.as_slice(), Default::default()).unwrap();
+        let mut entries = Vec::new();
+        let header = Header { raw_len: bytes.len() as u32, ..Header::new(BlockKind::Index, [0; 16]) };
+        read_index(&header, &read, &mut entries, &mut Vec::new(), &mut Vec::new()).unwrap();
+        entries.remove(0).info.calls
+    }
+
+    #[test]
+    fn calls_that_are_not_listed_are_not_none() {
+        let listed = SegmentInfo { rows: 9, calls: Some(vec![Call { abi: 1, nr: 7 }]), ..SegmentInfo::default() };
+        assert_eq!(calls_read(&listed, BlockKind::SyscallsCore), listed.calls);
+        let too_many = SegmentInfo { rows: 9, calls: None, ..SegmentInfo::default() };
+        assert_eq!(calls_read(&too_many, BlockKind::SyscallsCore), None);
+        let counted_only = SegmentInfo { rows: 0, calls: None, ..SegmentInfo::default() };
+        assert_eq!(calls_read(&counted_only, BlockKind::Ledger), None);
+        let without_any = SegmentInfo { rows: 0, calls: Some(vec![]), ..SegmentInfo::default() };
+        assert_eq!(calls_read(&without_any, BlockKind::Sched), Some(vec![]));
     }
 }

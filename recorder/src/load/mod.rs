@@ -3,20 +3,21 @@
 //! What the kernel has is decided by trying (task storage), never by version. Failing to load is explained in terms of
 //! what the user lacks: a capability, BTF, or a kernel feature.
 
+mod options;
+mod walker;
+
 use std::fs;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, DropCount, PLAIN_SYSCALL, Snap};
-use systape_bpf::{
-    COARSE_PER_LANE, Drop, MAX_RINGS, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, wire,
-};
-use systape_format::model::{Family, StackMode, StackOf};
+use systape_bpf::{Drop, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
+use systape_format::model::Family;
 
 use crate::calls;
 use crate::config::Config;
@@ -27,32 +28,10 @@ use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
-use crate::{entries, rights, sampler, stacks};
+use crate::{rights, sampler};
+use walker::iterate;
 
-const STATE_RING: u32 = 8 << 20;
-/// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
-const PROCESS_RING: u32 = 4 << 20;
-/// Each bulk ring without -m, and all of them together when the machine has many CPUs.
-const BULK_RING: u32 = 16 << 20;
-const BULK_BUDGET: u32 = 256 << 20;
-
-/// Keys of a table of the ledger: 6.5 MB.
-const LEDGER_KEYS: u32 = 16384;
-/// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
-const SHARE: u64 = 8;
-/// Tasks whose simple calls take the short way: 2.5 MB. A power of two.
-const PLAIN_CALLS: u32 = 16384;
-/// The buffers of all CPUs together have this part of what the bulk rings have.
-const CPU_BUFFERS: u32 = 4;
-/// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
-const MOST_LANES: u32 = 16;
-
-/// The ring of stacks for each CPU, by what a stack is: some 20 addresses, or kilobytes of memory.
-const STACK_RING_ADDRESSES: u32 = 4 << 20;
-const STACK_RING_COPIES: u32 = 16 << 20;
-const STACK_BUDGET: u32 = 256 << 20;
-/// Stacks being taken at once on each CPU: in a task, in an interrupt above it, and one more for tasks preempted in between.
-const STACK_SLOTS_PER_CPU: u32 = 3;
+pub use walker::Walker;
 
 const WINDOW_OPEN: u32 = 1;
 const WINDOW_DRAINING: u32 = 2;
@@ -115,7 +94,8 @@ impl Programs {
         match Self::try_load(config, false) {
             Ok(mut programs) => {
                 if storage {
-                    programs.notes.push("this kernel lets tracing programs keep nothing with a task (5.12 does): what is known of a task takes longer to find, and there is room for 16384".into());
+                    let room = programs.skel.maps.task_states_by_tid.max_entries();
+                    programs.notes.push(format!("this kernel lets tracing programs keep nothing with a task (5.12 does): what is known of a task takes longer to find, and there is room for {room}"));
                 }
                 Ok(programs)
             }
@@ -128,8 +108,8 @@ impl Programs {
         // The skeleton borrows this for its whole life, which is the process's.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
-        let rings = ring_count()?;
-        set_options(&mut open, config, task_storage, rings)?;
+        let rings = options::ring_count()?;
+        options::set(&mut open, config, task_storage, rings)?;
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
@@ -149,11 +129,11 @@ impl Programs {
             looks_due: 0,
             notes,
         };
-        programs.make_rings(rings, bulk_ring(config, rings))?;
+        programs.make_rings(rings, options::bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
         programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
-        if watches_outside(config) {
+        if options::watches_outside(config) {
             let outsiders = programs.skel.maps.outsiders.as_fd();
             let link = programs.skel.progs.walk_outsiders.attach_iter(outsiders);
             programs.outsiders = Some(link.context("cannot attach the iterator of tasks outside")?);
@@ -241,7 +221,7 @@ impl Programs {
     /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
     fn note_self(&mut self) -> Result<()> {
         let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
-        let walker = Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders: None };
+        let walker = Walker::new(link.as_fd(), None)?;
         self.set_walk(WALK_SELF);
         walker.walk()?;
         self.set_walk(WALK_READ);
@@ -280,16 +260,20 @@ impl Programs {
         all
     }
 
+    /// CPUs that have a buffer, and for how many records each.
+    fn buffer_room(&self) -> (u32, u32) {
+        let cpus = self.skel.maps.cpu_buffers.max_entries();
+        (cpus, self.skel.maps.buffered_calls.max_entries() / cpus)
+    }
+
     /// The buffers of the CPUs.
     ///
     /// # Errors
     /// When they cannot be mapped.
     pub fn cpu_buffers(&self) -> Result<CpuBuffers> {
         let maps = &self.skel.maps;
-        let (positions, records) = (&maps.cpu_buffers, &maps.buffered_calls);
-        let cpus = positions.max_entries();
-        let room = records.max_entries() / cpus;
-        CpuBuffers::map(positions.as_fd(), records.as_fd(), cpus as usize, room as usize)
+        let (cpus, room) = self.buffer_room();
+        CpuBuffers::map(maps.cpu_buffers.as_fd(), maps.buffered_calls.as_fd(), cpus as usize, room as usize)
             .context("cannot map the buffers of the CPUs")
     }
 
@@ -305,7 +289,7 @@ impl Programs {
         let coarse = [MapHandle::try_from(&maps.coarse_a)?, MapHandle::try_from(&maps.coarse_b)?];
         let (words, rings) = (MapHandle::try_from(&maps.ledger_words)?, MapHandle::try_from(&maps.bulk_rings)?);
         let ring = MapHandle::try_from(self.bulk.first().context("there are no rings")?)?;
-        let lane_per_cpu = lanes(ring_count()?) as usize >= libbpf_rs::num_possible_cpus()?;
+        let lane_per_cpu = options::lanes(options::ring_count()?) as usize >= libbpf_rs::num_possible_cpus()?;
         let busy = MapHandle::try_from(&maps.ledger_busy)?;
         Ok(Tables::new(sums, busy, coarse, words, rings, ring, lane_per_cpu))
     }
@@ -397,8 +381,7 @@ impl Programs {
             .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
         let maps = &self.skel.maps;
         let rings = RingSizes {
-            buffers: maps.buffered_calls.max_entries() as u64 / maps.cpu_buffers.max_entries() as u64
-                * PLAIN_SYSCALL as u64,
+            buffers: u64::from(self.buffer_room().1) * PLAIN_SYSCALL as u64,
             bulk: self.bulk.first().map_or(0, |ring| ring.max_entries().into()),
             state: maps.state_ring.max_entries().into(),
             process: maps.process_ring.max_entries().into(),
@@ -410,8 +393,7 @@ impl Programs {
     /// Something that walks tasks on its own, from any thread.
     pub fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
-        let outsiders = self.outsiders.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
-        Ok(Walker { tasks: link.as_fd().try_clone_to_owned()?, outsiders })
+        Walker::new(link.as_fd(), self.outsiders.as_ref().map(|link| link.as_fd()))
     }
 
     /// Whether something may have been counted that [`Self::take_drops`] and [`Self::take_lost_state`] have not told. They are system
@@ -499,169 +481,10 @@ pub struct LostState {
     pub last: u64,
 }
 
-/// Walks all tasks of this pid namespace, and what is known of those outside.
-#[derive(Debug)]
-pub struct Walker {
-    tasks: OwnedFd,
-    outsiders: Option<OwnedFd>,
-}
-
-impl Walker {
-    /// One record per task of this pid namespace.
-    pub fn walk(&self) -> Result<Vec<Snap>> {
-        read_iterator(&self.tasks)
-    }
-
-    /// The same, and one of every call that a recorded task outside is in.
-    pub fn open_calls(&self) -> Result<Vec<Snap>> {
-        let mut snaps = self.walk()?;
-        if let Some(outsiders) = &self.outsiders {
-            snaps.extend(read_iterator(outsiders)?);
-        }
-        Ok(snaps)
-    }
-}
-
-fn read_iterator(link: &OwnedFd) -> Result<Vec<Snap>> {
-    Ok(wire::snaps(&iterate(link.as_fd()).context("cannot walk the tasks")?).0)
-}
-
-/// Runs an iterator over all it goes through; what it wrote.
-fn iterate(link: BorrowedFd<'_>) -> Result<Vec<u8>> {
-    use std::io::Read;
-    // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
-    let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
-    if fd < 0 {
-        return Err(std::io::Error::from_raw_os_error(-fd).into());
-    }
-    // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
-    let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.
-fn watches_outside(config: &Config) -> bool {
-    !config.marks_tasks() && !rights::in_first_pid_namespace()
-}
-
-fn set_options(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool, rings: u32) -> Result<()> {
-    if task_storage {
-        open.maps.task_states_by_tid.set_autocreate(false)?;
-        open.maps.zero_state.set_autocreate(false)?;
-    } else {
-        open.maps.task_states.set_autocreate(false)?;
-        if let Some(tasks) = config.forced.task_states {
-            open.maps.task_states_by_tid.set_max_entries(tasks)?;
-        }
-    }
-    open.progs.walk_outsiders.set_autoattach(false);
-    open.progs.walk_ios.set_autoattach(false);
-    if !watches_outside(config) {
-        open.progs.walk_outsiders.set_autoload(false);
-        open.maps.outsiders.set_max_entries(1)?;
-    }
-    if config.cgroup.is_none() {
-        open.maps.target_cgroup.set_autocreate(false)?;
-    }
-    let forced = &config.forced;
-    let state_ring = forced.state_ring.unwrap_or(STATE_RING);
-    open.maps.state_ring.set_max_entries(state_ring)?;
-    let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
-    open.maps.ledger_a.set_max_entries(keys)?;
-    open.maps.ledger_b.set_max_entries(keys)?;
-    open.maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
-    open.maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
-    let plain_calls = forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two();
-    open.maps.plain_calls.set_max_entries(plain_calls)?;
-    let cpus = libbpf_rs::num_possible_cpus()? as u32;
-    let buffered = buffered_calls(config, rings, cpus);
-    open.maps.cpu_buffers.set_max_entries(cpus)?;
-    open.maps.buffered_calls.set_max_entries(cpus * buffered)?;
-    open.maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
-    let stacks = &config.stacks;
-    if !stacks.on.is_empty() {
-        let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
-        open.maps.stack_ring.set_max_entries(rings.saturating_mul(each).min(STACK_BUDGET))?;
-        let slots = rings * STACK_SLOTS_PER_CPU;
-        open.maps.stack_slots.set_max_entries(slots)?;
-        open.maps.free_stack_slots.set_max_entries(slots)?;
-    }
-    let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
-    (options.irq_entries_from, options.irq_entries_to) = entries::of_interrupts().unwrap_or_default();
-    options.stacks_on = stacks::options::bits(&stacks.on);
-    options.stacks_kernel = stacks::options::bits(&stacks.kernel);
-    options.stacks_user = stacks::options::user_kind(stacks.mode);
-    options.stack_copy_limit = stacks.copy_limit;
-    options.stacks_min_dur = stacks.min_dur;
-    options.has_task_storage = task_storage;
-    // 5.10 has neither
-    options.has_lock = task_storage;
-    options.target_marked = config.marks_tasks();
-    options.inherit = config.inherit;
-    options.watch_outside = watches_outside(config);
-    options.string_limit = config.string_limit;
-    options.ring_mask = rings - 1;
-    let bulk = u64::from(bulk_ring(config, rings));
-    (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
-    (options.state_ring_bytes, options.state_share) = (state_ring.into(), u64::from(state_ring) / SHARE);
-    options.plain_mask = plain_calls - 1;
-    options.cpu_buffer_mask = buffered - 1;
-    options.coarse_mask = lanes(rings) - 1;
-    options.ledger_check = forced.ledger_check;
-    options.unseen_ios = forced.unseen_ios.unwrap_or(0);
-    options.filter_calls = config.filter.is_on();
-    options.only_failures = config.filter.failures;
-    if let Some(errnos) = &config.filter.errnos {
-        options.filter_errnos = true;
-        errnos.iter().for_each(|errno| options.wanted_errnos[usize::from(errno >> 6)] |= 1 << (errno & 63));
-    }
-    if let Some(uid) = config.uid {
-        options.filter_uid = true;
-        options.target_uid = uid;
-    }
-    if let Some(comm) = &config.comm {
-        options.filter_comm = true;
-        for (to, from) in options.target_comm.iter_mut().zip(comm) {
-            *to = from.cast_signed();
-        }
-    }
-    options.filter_cgroup = config.cgroup.is_some();
-    options.filter_cpu = config.cpus.is_some();
-    // one flag to ask: programs ask at every call
-    let filters = options.filter_uid || options.filter_comm || options.filter_cgroup || options.filter_cpu;
-    options.has_short_way = !filters && !options.watch_outside && !stacks.on.contains(&StackOf::Syscall);
-    Ok(())
-}
-
 /// The process of a thread; None when it is gone.
 pub fn process_of(tid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
-}
-
-/// Bulk rings: one per possible CPU, as a power of two.
-fn ring_count() -> Result<u32> {
-    let cpus = libbpf_rs::num_possible_cpus().context("cannot tell how many CPUs there are")? as u32;
-    Ok(cpus.next_power_of_two().clamp(1, MAX_RINGS))
-}
-
-/// Bytes of each bulk ring.
-fn bulk_ring(config: &Config, rings: u32) -> u32 {
-    config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
-}
-
-/// Records that the buffer of each CPU has room for; a power of two.
-fn buffered_calls(config: &Config, rings: u32, cpus: u32) -> u32 {
-    let bytes = u64::from(rings) * u64::from(bulk_ring(config, rings)) / u64::from(CPU_BUFFERS * cpus);
-    let room = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);
-    1 << room.max(1).ilog2()
-}
-
-/// Lanes of coarse sums: one per CPU up to a limit; a power of two.
-fn lanes(rings: u32) -> u32 {
-    rings.min(MOST_LANES)
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {

@@ -1,0 +1,173 @@
+//! What the programs and their maps are told before they are loaded: sizes, and which filters are on.
+
+use anyhow::{Context, Result, bail};
+use systape_bpf::types::rodata;
+use systape_bpf::wire::PLAIN_SYSCALL;
+use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel};
+use systape_format::model::{StackMode, StackOf};
+
+use crate::config::Config;
+use crate::{entries, rights, stacks};
+
+const STATE_RING: u32 = 8 << 20;
+/// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
+const PROCESS_RING: u32 = 4 << 20;
+/// Each bulk ring without -m, and all of them together when the machine has many CPUs.
+const BULK_RING: u32 = 16 << 20;
+const BULK_BUDGET: u32 = 256 << 20;
+
+/// Keys of a table of the ledger: 6.5 MB.
+const LEDGER_KEYS: u32 = 16384;
+/// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
+const SHARE: u64 = 8;
+/// Tasks whose simple calls take the short way: 2.5 MB. A power of two.
+const PLAIN_CALLS: u32 = 16384;
+/// The buffers of all CPUs together have this part of what the bulk rings have.
+const CPU_BUFFERS: u32 = 4;
+/// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
+const MOST_LANES: u32 = 16;
+
+/// The ring of stacks for each CPU, by what a stack is: some 20 addresses, or kilobytes of memory.
+const STACK_RING_ADDRESSES: u32 = 4 << 20;
+const STACK_RING_COPIES: u32 = 16 << 20;
+const STACK_BUDGET: u32 = 256 << 20;
+/// Stacks being taken at once on each CPU: in a task, in an interrupt above it, and one more for tasks preempted in between.
+const STACK_SLOTS_PER_CPU: u32 = 3;
+
+/// Leaves out what is not needed, and sets the sizes of maps and what the programs read as constants.
+pub(super) fn set(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool, rings: u32) -> Result<()> {
+    leave_out(open, config, task_storage)?;
+    set_sizes(open, config, rings)?;
+    let maps = &mut open.maps;
+    let Some(options) = maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
+    options.has_task_storage = task_storage;
+    // 5.10 has neither
+    options.has_lock = task_storage;
+    options.ring_mask = rings - 1;
+    options.coarse_mask = lanes(rings) - 1;
+    options.plain_mask = maps.plain_calls.max_entries() - 1;
+    options.cpu_buffer_mask = maps.buffered_calls.max_entries() / maps.cpu_buffers.max_entries() - 1;
+    let (bulk, state) = (u64::from(bulk_ring(config, rings)), u64::from(maps.state_ring.max_entries()));
+    (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
+    (options.state_ring_bytes, options.state_share) = (state, state / SHARE);
+    set_stacks(options, config);
+    set_filters(options, config);
+    options.string_limit = config.string_limit;
+    options.ledger_check = config.forced.ledger_check;
+    options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
+    Ok(())
+}
+
+/// Maps and programs that this recording does without.
+fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool) -> Result<()> {
+    if task_storage {
+        open.maps.task_states_by_tid.set_autocreate(false)?;
+        open.maps.zero_state.set_autocreate(false)?;
+    } else {
+        open.maps.task_states.set_autocreate(false)?;
+    }
+    // these are attached to a map of ours, once there is one
+    open.progs.walk_outsiders.set_autoattach(false);
+    open.progs.walk_ios.set_autoattach(false);
+    if !watches_outside(config) {
+        open.progs.walk_outsiders.set_autoload(false);
+        open.maps.outsiders.set_max_entries(1)?;
+    }
+    if config.cgroup.is_none() {
+        open.maps.target_cgroup.set_autocreate(false)?;
+    }
+    Ok(())
+}
+
+fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32) -> Result<()> {
+    let (maps, forced) = (&mut open.maps, &config.forced);
+    if let Some(tasks) = forced.task_states {
+        maps.task_states_by_tid.set_max_entries(tasks)?;
+    }
+    maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(STATE_RING))?;
+    maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
+    let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
+    maps.ledger_a.set_max_entries(keys)?;
+    maps.ledger_b.set_max_entries(keys)?;
+    maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
+    maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
+    maps.plain_calls.set_max_entries(forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two())?;
+    let cpus = libbpf_rs::num_possible_cpus()? as u32;
+    maps.cpu_buffers.set_max_entries(cpus)?;
+    maps.buffered_calls.set_max_entries(cpus * buffered_calls(config, rings, cpus))?;
+    let stacks = &config.stacks;
+    if !stacks.on.is_empty() {
+        let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
+        maps.stack_ring.set_max_entries(rings.saturating_mul(each).min(STACK_BUDGET))?;
+        let slots = rings * STACK_SLOTS_PER_CPU;
+        maps.stack_slots.set_max_entries(slots)?;
+        maps.free_stack_slots.set_max_entries(slots)?;
+    }
+    Ok(())
+}
+
+fn set_stacks(options: &mut rodata, config: &Config) {
+    let stacks = &config.stacks;
+    (options.irq_entries_from, options.irq_entries_to) = entries::of_interrupts().unwrap_or_default();
+    options.stacks_on = stacks::options::bits(&stacks.on);
+    options.stacks_kernel = stacks::options::bits(&stacks.kernel);
+    options.stacks_user = stacks::options::user_kind(stacks.mode);
+    options.stack_copy_limit = stacks.copy_limit;
+    options.stacks_min_dur = stacks.min_dur;
+}
+
+/// Which tasks and calls are recorded.
+fn set_filters(options: &mut rodata, config: &Config) {
+    options.target_marked = config.marks_tasks();
+    options.inherit = config.inherit;
+    options.watch_outside = watches_outside(config);
+    options.filter_calls = config.filter.is_on();
+    options.only_failures = config.filter.failures;
+    if let Some(errnos) = &config.filter.errnos {
+        options.filter_errnos = true;
+        errnos.iter().for_each(|errno| options.wanted_errnos[usize::from(errno >> 6)] |= 1 << (errno & 63));
+    }
+    if let Some(uid) = config.uid {
+        options.filter_uid = true;
+        options.target_uid = uid;
+    }
+    if let Some(comm) = &config.comm {
+        options.filter_comm = true;
+        for (to, from) in options.target_comm.iter_mut().zip(comm) {
+            *to = from.cast_signed();
+        }
+    }
+    options.filter_cgroup = config.cgroup.is_some();
+    options.filter_cpu = config.cpus.is_some();
+    // one flag to ask: programs ask at every call
+    let filters = options.filter_uid || options.filter_comm || options.filter_cgroup || options.filter_cpu;
+    options.has_short_way = !filters && !options.watch_outside && !config.stacks.on.contains(&StackOf::Syscall);
+}
+
+/// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.
+pub(super) fn watches_outside(config: &Config) -> bool {
+    !config.marks_tasks() && !rights::in_first_pid_namespace()
+}
+
+/// Bulk rings: one per possible CPU, as a power of two.
+pub(super) fn ring_count() -> Result<u32> {
+    let cpus = libbpf_rs::num_possible_cpus().context("cannot tell how many CPUs there are")? as u32;
+    Ok(cpus.next_power_of_two().clamp(1, MAX_RINGS))
+}
+
+/// Bytes of each bulk ring.
+pub(super) fn bulk_ring(config: &Config, rings: u32) -> u32 {
+    config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
+}
+
+/// Records that the buffer of each CPU has room for; a power of two.
+fn buffered_calls(config: &Config, rings: u32, cpus: u32) -> u32 {
+    let bytes = u64::from(rings) * u64::from(bulk_ring(config, rings)) / u64::from(CPU_BUFFERS * cpus);
+    let room = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);
+    1 << room.max(1).ilog2()
+}
+
+/// Lanes of coarse sums: one per CPU up to a limit; a power of two.
+pub(super) fn lanes(rings: u32) -> u32 {
+    rings.min(MOST_LANES)
+}
