@@ -276,7 +276,7 @@ int block_rq_issue(u64 *ctx)
 	bio = FIELD(rq, bio);
 	for (int i = 0; i < MAX_BIOS && bio; i++) {
 		bios++;
-		bio = BPF_CORE_READ(bio, bi_next);
+		bio = FIELD(bio, bi_next);
 	}
 	io->merged = bios ? bios - 1 : 0;
 	return 0;
@@ -365,13 +365,13 @@ int block_bio_queue(u64 *ctx)
 	if (window != WINDOW_OPEN)
 		return 0;
 	disk = disk_of_bio(bio);
-	if (!disk || BPF_CORE_READ(disk, queue, mq_ops))
+	if (!disk || FIELD(FIELD(disk, queue), mq_ops))
 		return 0;
 	io.queued = bpf_ktime_get_ns();
 	io.dev = dev_of(disk);
-	io.op_flags = BPF_CORE_READ(bio, bi_opf);
-	io.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
-	io.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	io.op_flags = FIELD(bio, bi_opf);
+	io.sector = FIELD(bio, bi_iter.bi_sector);
+	io.bytes = FIELD(bio, bi_iter.bi_size);
 	key = (u64)bio;
 	begin_anew(key);
 	if (!blame(ctx, &io, bio))
@@ -395,7 +395,7 @@ int block_bio_complete(u64 *ctx)
 	io = bpf_map_lookup_elem(&ios, &key);
 	if (!io)
 		return 0;
-	send_io(io, BLOCK_LAYER_BIO, BPF_CORE_READ(bio, bi_status));
+	send_io(io, BLOCK_LAYER_BIO, FIELD(bio, bi_status));
 	bpf_map_delete_elem(&ios, &key);
 	return 0;
 }
@@ -423,17 +423,21 @@ int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
 static __always_inline int dirtied(struct address_space *mapping)
 {
 	struct task_struct *current = current_task();
-	struct inode *inode = mapping ? BPF_CORE_READ(mapping, host) : NULL;
+	struct inode *inode = mapping ? FIELD(mapping, host) : NULL;
 	struct inode_key key = {};
-	struct dirtier d = {};
+	struct dirtier d = {}, *known;
 
-	if (window != WINDOW_OPEN || !inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+	if (window != WINDOW_OPEN || !inode || (FIELD(inode, i_mode) & S_IFMT) == S_IFBLK)
 		return 0;
-	key.ino = BPF_CORE_READ(inode, i_ino);
-	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	key.ino = FIELD(inode, i_ino);
+	key.dev = FIELD(FIELD(inode, i_sb), s_dev);
 	fill_who(&d.who, current);
 	d.matched = is_recorded(current);
-	d.kthread = !!(BPF_CORE_READ(current, flags) & PF_KTHREAD);
+	/* mostly page after page of one file by one task: an update takes a lock and a new element */
+	known = bpf_map_lookup_elem(&dirtiers, &key);
+	if (known && known->matched == d.matched && is_same_who(&known->who, &d.who))
+		return 0;
+	d.kthread = !!(FIELD(current, flags) & PF_KTHREAD);
 	bpf_map_update_elem(&dirtiers, &key, &d, BPF_ANY);
 	return 0;
 }

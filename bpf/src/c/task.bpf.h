@@ -230,6 +230,14 @@ static __always_inline void fill_who(struct wire_who *who, struct task_struct *t
 	}
 }
 
+/* The same task under the same name. */
+static __always_inline bool is_same_who(const struct wire_who *a, const struct wire_who *b)
+{
+	const u64 *one = (const u64 *)a->comm, *other = (const u64 *)b->comm;
+
+	return a->start == b->start && a->tid == b->tid && one[0] == other[0] && one[1] == other[1];
+}
+
 /* The whole machine, unfiltered. */
 static __always_inline bool records_everything(void)
 {
