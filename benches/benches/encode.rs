@@ -1,4 +1,4 @@
-//! Segments sorted, narrowed, put into Cap'n Proto and compressed, by zstd's level. `record` uses 3, and 1 when it cannot follow.
+//! Segments sorted, narrowed, put into Cap'n Proto and compressed, by zstd's level. `record` uses 1.
 
 #[path = "inputs/windows.rs"]
 mod windows;

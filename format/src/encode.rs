@@ -61,14 +61,9 @@ pub struct EncodedSymbols {
 }
 
 impl Encoder {
-    /// `level` is zstd's: 3 normally, 1 under pressure.
+    /// `level` is zstd's: 1 to 9 make sense.
     pub fn new(level: i32) -> Self {
         Self { packer: Packer::new(level) }
-    }
-
-    /// Another level from the next block on.
-    pub fn set_level(&mut self, level: i32) {
-        self.packer.set_level(level);
     }
 
     /// Sorts and compresses a window.

@@ -46,18 +46,13 @@ pub(crate) fn new_message(bytes: usize) -> Builder<HeapAllocator> {
 }
 
 impl Packer {
-    /// `level` is zstd's (1 to 9 make sense; 3 is the default).
+    /// `level` is zstd's (1 to 9 make sense).
     pub(crate) fn new(level: i32) -> Self {
-        let mut packer = Self { zstd: zstd::bulk::Compressor::default(), raw: Vec::new() };
-        packer.set_level(level);
-        packer
-    }
-
-    /// Another level from the next block on.
-    pub(crate) fn set_level(&mut self, level: i32) {
+        let mut zstd = zstd::bulk::Compressor::default();
         // Levels above 19 have windows larger than a block can use; below -50 nothing is compressed. The parameter is
         // only refused outside zstd's own bounds, which are wider.
-        let _ = self.zstd.set_compression_level(level.clamp(-50, 19));
+        let _ = zstd.set_compression_level(level.clamp(-50, 19));
+        Self { zstd, raw: Vec::new() }
     }
 
     /// The block of `kind` with `message` in it.

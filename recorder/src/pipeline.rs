@@ -32,9 +32,8 @@ const BATCHES: usize = 128;
 const WINDOWS: usize = 2;
 /// Pieces that may wait to be compressed.
 const PIECES: usize = 4;
-const ZSTD_LEVEL: i32 = 3;
-/// Under pressure compression gives way before events do.
-const ZSTD_LEVEL_PRESSED: i32 = 1;
+/// Higher ones take a fifth more time for a few hundredths of the bytes (docs/performance.md).
+const ZSTD_LEVEL: i32 = 1;
 
 /// A tape to be written.
 #[derive(Debug)]
@@ -271,7 +270,6 @@ fn compress(
                 Piece::Segment(data) => redactor.segment(data),
             }
         }
-        compressor.set_level(if pieces.is_full() { ZSTD_LEVEL_PRESSED } else { ZSTD_LEVEL });
         let compressed = match piece {
             Piece::Checkpoint(cp) => Compressed::Checkpoint(compressor.checkpoint(&cp).context("checkpoint")?),
             Piece::Segment(data) => Compressed::Segment(compressor.segment(*data).context("segment")?),

@@ -13,8 +13,8 @@ use systape_format::{Encoder, Writer};
 
 use super::world::{World, clock};
 
-/// As the recorder's when it is not pressed.
-pub const LEVEL: i32 = 3;
+/// As the recorder's.
+pub const LEVEL: i32 = 1;
 /// Segments of a chunk: about 32 MiB, at which the recorder closes one.
 const CHUNK: u64 = 128;
 /// Segments a thread makes at a time.
