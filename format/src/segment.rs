@@ -169,6 +169,30 @@ impl SegmentBuilder {
         }
     }
 
+    /// As [`Self::new`], with room for as many rows as `before` had.
+    pub fn after(before: &Self, window_start: u64) -> Self {
+        let had = &before.data;
+        let mut next = Self::new(window_start);
+        let d = &mut next.data;
+        let rows = had.rows();
+        d.end.reserve(rows);
+        d.dur.reserve(rows);
+        d.cpu.reserve(rows);
+        d.task.reserve(rows);
+        d.call.reserve(rows);
+        d.ret.reserve(rows);
+        d.errno.reserve(rows);
+        d.state.reserve(rows);
+        d.args.reserve(rows);
+        d.fd.reserve(rows);
+        d.fd2.reserve(rows);
+        d.values.reserve(had.values.len());
+        d.bytes.reserve(had.bytes.len());
+        d.switches.reserve(had.switches.len());
+        d.wakeups.reserve(had.wakeups.len());
+        next
+    }
+
     /// Index of `t` in this segment's tasks. Tasks are equal when every field is: a changed comm makes a new entry.
     pub fn intern_task(&mut self, t: &Task) -> u32 {
         if let Some(&id) = self.latest.get(&t.utid)

@@ -28,7 +28,11 @@ const BATCH: usize = 256 << 10;
 const SMALL: usize = 64 << 10;
 const WAIT: Duration = Duration::from_millis(20);
 const NOTHING: Duration = Duration::from_millis(100);
-/// Time between two passes while there is much to do, while there is not, and while there is next to nothing.
+/// What a pass is to read: much beside what waking up costs, and no more than a cache holds.
+const PASS_BYTES: u64 = 512 << 10;
+/// And at most this part of a ring.
+const PASS_PART: u64 = 16;
+/// Time between two passes at least, at most where something may fill up in less, and at most.
 const BUSY: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
@@ -125,6 +129,12 @@ impl Reads {
         control.bytes.fetch_add(all, Ordering::Relaxed);
         all
     }
+}
+
+/// How long to wait until there is `wanted`, when the last `took` brought `read` bytes.
+fn pause(read: u64, took: Duration, wanted: u64, most: Duration) -> Duration {
+    let ns = took.as_nanos() * u128::from(wanted) / u128::from(read.max(1));
+    Duration::from_nanos(ns.try_into().unwrap_or(u64::MAX)).clamp(BUSY, most)
 }
 
 /// What a record takes of its ring: the kernel puts 8 bytes before each, and begins each at a multiple of 8.
@@ -236,14 +246,13 @@ pub fn run(
         Ok(Some(taken.take(control)))
     };
 
+    let most = if stack_ring.is_some() || bulk_bytes < QUIET_BYTES { IDLE } else { QUIET };
+    let wanted = PASS_BYTES.min(bulk_bytes / PASS_PART);
+    let mut passed = Instant::now();
     while !control.stop.load(Ordering::Acquire) {
         let Some(read) = pass(&mut programs, SLACK_NS, false)? else { return Ok(None) };
-        thread::sleep(match programs.ring_bytes() / read.max(1) {
-            ..64 => BUSY,
-            64..4096 => IDLE,
-            _ if stack_ring.is_some() || bulk_bytes < QUIET_BYTES => IDLE,
-            _ => QUIET,
-        });
+        let now = Instant::now();
+        thread::sleep(pause(read, now.duration_since(std::mem::replace(&mut passed, now)), wanted, most));
     }
     programs.close_window();
     let ts = clock::monotonic();
@@ -264,4 +273,23 @@ pub fn run(
     pass(&mut programs, SLACK_NS, true)?;
     pass(&mut programs, 0, true)?;
     Ok(programs.checked(poisoned.as_ref().map(Cell::get).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_comes_the_sooner_it_is_read() {
+        let after = |read, ms| pause(read, Duration::from_millis(ms), 512 << 10, QUIET);
+        assert_eq!(after(0, 20), QUIET);
+        assert_eq!(after(64 << 10, 2), Duration::from_millis(16));
+        assert_eq!(after(512 << 10, 5), Duration::from_millis(5));
+        assert_eq!(after(2 << 20, 20), Duration::from_millis(5));
+        assert_eq!(after(8 << 20, 5), BUSY);
+        assert_eq!(after(u64::MAX, 5), BUSY);
+        // nothing for a long time
+        assert_eq!(after(1, u64::MAX / 1000), QUIET);
+        assert_eq!(pause(0, QUIET, 512 << 10, IDLE), IDLE);
+    }
 }

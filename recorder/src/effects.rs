@@ -8,7 +8,7 @@ use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
 use crate::fds::Name;
 use crate::tasks::{Closing, TaskId, Tasks};
 
-const O_CLOEXEC: u64 = 0x80000;
+const O_CLOEXEC: u32 = 0x80000;
 const F_DUPFD: u64 = 0;
 const F_SETFD: u64 = 2;
 const F_DUPFD_CLOEXEC: u64 = 1030;
@@ -23,12 +23,12 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct CallInfo {
     /// The arguments whose files the tape names.
-    pub fd_args: [Option<usize>; 2],
+    pub fd_args: [Option<u8>; 2],
     /// What it does to fds.
     pub effect: Effect,
     desc: Option<&'static SyscallDesc>,
     /// Arguments it has.
-    pub args: usize,
+    pub args: u8,
     /// The argument with argv, of an exec.
     pub argv_arg: Option<u8>,
     /// Where the flag that closes the new fd at exec is.
@@ -44,7 +44,7 @@ enum Cloexec {
     Never,
     Always,
     /// This bit of that argument.
-    Bit(usize, u64),
+    Bit(u8, u32),
     /// O_CLOEXEC in the open_how that argument 2 points to.
     OpenHow,
 }
@@ -58,10 +58,10 @@ impl CallInfo {
         let position = |want: fn(&ArgKind) -> bool| args.iter().position(|a| want(&a.kind));
         let name = display_name(abi, nr);
         Self {
-            fd_args: desc.map_or([None; 2], SyscallDesc::fd_args),
+            fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
             desc,
             effect: desc.map_or(Effect::None, |d| d.effect),
-            args: if desc.is_some() { args.len() } else { 6 },
+            args: if desc.is_some() { args.len() as u8 } else { 6 },
             argv_arg: position(|k| matches!(k, ArgKind::Argv)).map(|i| i as u8),
             cloexec: cloexec_of(&name),
             io_uring_setup: name == "io_uring_setup",
@@ -213,23 +213,30 @@ fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
     match info.cloexec {
         Cloexec::Never => false,
         Cloexec::Always => true,
-        Cloexec::Bit(arg, bit) => r.args[arg] & bit != 0,
-        Cloexec::OpenHow => r.open_how_flags.is_none_or(|f| f & O_CLOEXEC != 0),
+        Cloexec::Bit(arg, bit) => r.args[usize::from(arg)] as u32 & bit != 0,
+        Cloexec::OpenHow => r.open_how_flags.is_none_or(|f| f as u32 & O_CLOEXEC != 0),
     }
 }
 
-/// What an fd argument of a call stood for when the call was entered.
-pub fn resolve(tasks: &mut Tasks, task: TaskId, info: &CallInfo, start: u64, fd: i32) -> Option<Rc<Name>> {
+/// What an fd argument of a call stood for when the call was entered, handed to `found`; None = not known.
+pub fn resolve<R>(
+    tasks: &mut Tasks,
+    task: TaskId,
+    info: &CallInfo,
+    start: u64,
+    fd: i32,
+    found: impl FnOnce(&Rc<Name>) -> R,
+) -> Option<R> {
     if info.effect == Effect::Close {
         let closing = tasks.get_mut(task).closing.take();
-        return closing.filter(|c| c.fd == fd).and_then(|c| c.name);
+        return closing.filter(|c| c.fd == fd).and_then(|c| c.name).as_ref().map(found);
     }
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get(task).closing.as_ref().filter(|c| c.fd == fd)
     {
-        return closing.name.clone();
+        return closing.name.as_ref().map(found);
     }
-    tasks.files(task).at(start, fd).cloned()
+    tasks.files(task).at(start, fd).map(found)
 }
 
 #[cfg(test)]
@@ -259,13 +266,13 @@ mod tests {
     #[test]
     fn open_then_close_by_name() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/a"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC.into(), 0, 0, 0], "/a"));
         assert_eq!(at(&tasks, task, 10, 3).unwrap(), "/a");
         entered(&mut tasks, task, Effect::Close, 20, &[3, 0, 0]);
         assert_eq!(at(&tasks, task, 21, 3), None);
         // the row of close itself still knows what it closed
-        assert_eq!(resolve(&mut tasks, task, &call("close"), 22, 3).unwrap().bytes, b"/a");
-        assert!(resolve(&mut tasks, task, &call("close"), 30, 3).is_none());
+        assert_eq!(resolve(&mut tasks, task, &call("close"), 22, 3, Rc::clone).unwrap().bytes, b"/a");
+        assert!(resolve(&mut tasks, task, &call("close"), 30, 3, Rc::clone).is_none());
     }
 
     #[test]
@@ -298,7 +305,7 @@ mod tests {
     #[test]
     fn exec_closes_what_is_marked() {
         let (mut tasks, task) = setup();
-        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC, 0, 0, 0], "/c"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC.into(), 0, 0, 0], "/c"));
         returned(&mut tasks, task, &call("openat"), &mut ok(10, 4, &[0; 6], "/k"));
         returned(&mut tasks, task, &call("fcntl"), &mut ok(11, 0, &[4, F_SETFD, 0, 0, 0, 0], ""));
         returned(&mut tasks, task, &call("dup"), &mut ok(12, 5, &[3, 0, 0, 0, 0, 0], "/c"));

@@ -4,6 +4,7 @@
 //! before which every record has been read. What comes later than its watermark all the same (a task that was
 //! preempted between its clock read and its send) is handed out at once and counted by the caller as late.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use systape_bpf::wire;
@@ -58,33 +59,89 @@ impl Batch {
     }
 }
 
-/// A record that waits for its turn.
-#[derive(Clone, Debug)]
-pub struct Pending {
+/// A record whose turn it is, or will be.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending<'a> {
     /// Time it is ordered by.
     pub ts: u64,
-    batch: Rc<Batch>,
-    from: u32,
-    to: u32,
+    /// The record.
+    pub bytes: &'a [u8],
 }
 
-impl Pending {
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.batch.bytes[self.from as usize..self.to as usize]
+/// A record that waits for its turn. Many are sorted: it is kept small.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    ts: u64,
+    place: Place,
+}
+
+/// Where a record stands: the batch's number (its low bits), the first byte in it, and how many they are.
+#[derive(Clone, Copy, Debug)]
+struct Place(u64);
+
+impl Place {
+    /// A batch is [`crate::drain`]'s 256 KiB and one record.
+    const BITS: u32 = 20;
+    const MASK: u64 = (1 << Self::BITS) - 1;
+    /// Batches that can be told apart: far more than wait at once.
+    const BATCHES: u64 = 1 << (64 - 2 * Self::BITS);
+
+    /// None when the batch is larger than any is made.
+    fn new(batch: u64, (from, to): (usize, usize)) -> Option<Self> {
+        let (from, len) = (from as u64, (to - from) as u64);
+        (from.max(len) <= Self::MASK)
+            .then(|| Self((batch % Self::BATCHES) << (2 * Self::BITS) | from << Self::BITS | len))
     }
 
-    /// How many bytes that are.
-    #[expect(clippy::len_without_is_empty, reason = "a record is never empty")]
-    pub fn len(&self) -> usize {
-        (self.to - self.from) as usize
+    fn len(self) -> usize {
+        (self.0 & Self::MASK) as usize
+    }
+
+    fn from(self) -> usize {
+        (self.0 >> Self::BITS & Self::MASK) as usize
+    }
+
+    /// How many batches after that of number `first` this one's is.
+    fn batch_after(self, first: u64) -> usize {
+        ((self.0 >> (2 * Self::BITS)).wrapping_sub(first) % Self::BATCHES) as usize
+    }
+}
+
+/// The batches that records wait in.
+#[derive(Clone, Debug, Default)]
+struct Batches {
+    all: VecDeque<Rc<Batch>>,
+    /// Number of the first of them.
+    first: u64,
+}
+
+impl Batches {
+    fn pending(&self, waiting: &Waiting) -> Pending<'_> {
+        let Waiting { ts, place } = *waiting;
+        let batch = &self.all[place.batch_after(self.first)];
+        Pending { ts, bytes: &batch.bytes[place.from()..place.from() + place.len()] }
+    }
+}
+
+/// Records that were taken out, in order.
+#[derive(Debug)]
+pub struct Taken {
+    records: Vec<Waiting>,
+    batches: Batches,
+}
+
+impl Taken {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = Pending<'_>> {
+        self.records.iter().map(|waiting| self.batches.pending(waiting))
     }
 }
 
 /// Records that wait for the watermark.
 #[derive(Debug, Default)]
 pub struct Order {
-    waiting: Vec<Pending>,
+    batches: Batches,
+    waiting: Vec<Waiting>,
     sorted: usize,
     bytes: usize,
     bad: u64,
@@ -93,16 +150,17 @@ pub struct Order {
 impl Order {
     /// Adds what was read; bytes that are no record are counted.
     pub fn add(&mut self, batch: Batch) {
-        let batch = Rc::new(batch);
-        for (from, to) in batch.ranges() {
-            match wire::time(&batch.bytes[from..to]) {
-                Some(ts) => {
-                    self.bytes += to - from;
-                    self.waiting.push(Pending { ts, batch: Rc::clone(&batch), from: from as u32, to: to as u32 });
+        let number = self.batches.first + self.batches.all.len() as u64;
+        for range in batch.ranges() {
+            match wire::time(batch.get(range)).zip(Place::new(number, range)) {
+                Some((ts, place)) => {
+                    self.bytes += place.len();
+                    self.waiting.push(Waiting { ts, place });
                 }
                 None => self.bad += 1,
             }
         }
+        self.batches.all.push_back(Rc::new(batch));
     }
 
     /// Sorts what waits, so that [`Self::before`] and [`Self::take`] see it in order.
@@ -115,20 +173,29 @@ impl Order {
     }
 
     /// What waits and lies before `watermark`, in order; it stays.
-    pub fn before(&mut self, watermark: u64) -> &[Pending] {
+    pub fn before(&mut self, watermark: u64) -> impl Iterator<Item = Pending<'_>> {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);
-        &self.waiting[..end]
+        self.waiting[..end].iter().map(|waiting| self.batches.pending(waiting))
     }
 
     /// Takes out what lies before `watermark`, in order.
-    pub fn take(&mut self, watermark: u64) -> Vec<Pending> {
+    pub fn take(&mut self, watermark: u64) -> Taken {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);
-        let rest = self.waiting.split_off(end);
+        // as many will come again
+        let mut rest = Vec::with_capacity(self.waiting.len());
+        rest.extend_from_slice(&self.waiting[end..]);
         self.sorted = rest.len();
-        let taken = std::mem::replace(&mut self.waiting, rest);
-        self.bytes -= taken.iter().map(Pending::len).sum::<usize>();
+        let mut records = std::mem::replace(&mut self.waiting, rest);
+        records.truncate(end);
+        self.bytes -= records.iter().map(|waiting| waiting.place.len()).sum::<usize>();
+        let taken = Taken { records, batches: self.batches.clone() };
+        let first = self.batches.first;
+        let done = self.waiting.iter().map(|waiting| waiting.place.batch_after(first)).min();
+        let done = done.unwrap_or(self.batches.all.len());
+        self.batches.all.drain(..done);
+        self.batches.first += done as u64;
         taken
     }
 
@@ -139,11 +206,11 @@ impl Order {
         }
         self.sort();
         let mut left = self.bytes;
-        let last = self.waiting.iter().find(|pending| {
-            left -= pending.len();
+        let last = self.waiting.iter().find(|waiting| {
+            left -= waiting.place.len();
             left <= most
         });
-        last.map_or(0, |pending| pending.ts.saturating_add(1))
+        last.map_or(0, |waiting| waiting.ts.saturating_add(1))
     }
 
     /// Records that could not be read since the last call.
@@ -173,10 +240,16 @@ mod tests {
         b.push(b"junk");
         order.add(a);
         order.add(b);
-        let times = |v: Vec<Pending>| v.iter().map(|p| p.ts).collect::<Vec<_>>();
+        let times = |taken: Taken| {
+            let ts = |p: Pending<'_>| {
+                assert_eq!(p.bytes, closing(p.ts));
+                p.ts
+            };
+            taken.iter().map(ts).collect::<Vec<_>>()
+        };
         // records of 72 bytes
         assert_eq!([5 * 72, 4 * 72, 4 * 72 - 1, 0].map(|most| order.excess(most)), [0, 11, 21, 51]);
-        assert_eq!(order.before(31).len(), 3);
+        assert_eq!(order.before(31).count(), 3);
         assert_eq!(times(order.take(31)), [10, 20, 30]);
         assert_eq!(times(order.take(31)), [0u64; 0]);
         assert_eq!([2 * 72, 72].map(|most| order.excess(most)), [0, 41]);

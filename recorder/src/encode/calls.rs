@@ -1,5 +1,7 @@
 //! Calls: a wire record becomes a row, its captured bytes, and what it did to fds.
 
+use std::rc::Rc;
+
 use systape_abi::{Abi, Effect};
 use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
 use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, StackOf, SyscallRow};
@@ -7,6 +9,7 @@ use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Fa
 use super::Encoder;
 use super::ledger::in_ledger;
 use crate::effects::{self, CallInfo, Returned};
+use crate::fds::Name;
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;
@@ -47,10 +50,9 @@ impl Encoder {
 
     /// Stores a call without its captured bytes; gives back its row.
     fn row(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, state: CallState, (errno, ret): (u16, i64)) -> u32 {
-        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, info, s, errno, arg)));
+        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, info, s, errno, arg.into())));
         // arguments the call does not have are whatever the registers held
-        let mut args = [0; 6];
-        args[..info.args].copy_from_slice(&s.args[..info.args]);
+        let args = std::array::from_fn(|i| if i < usize::from(info.args) { s.args[i] } else { 0 });
         let row = SyscallRow {
             end: s.end,
             dur: s.end.saturating_sub(s.start),
@@ -79,10 +81,18 @@ impl Encoder {
             return FD_NONE;
         }
         let start = if s.state == CallState::BeganBefore as u8 { self.settings.window_open } else { s.start };
-        match effects::resolve(&mut self.tasks, task, info, start, fd) {
-            // EBADF: whatever the table says, this call found nothing there
-            Some(name) if errno != EBADF => self.interned_name(&name),
-            _ => FD_UNKNOWN,
+        // mostly it has its number already
+        let segment = self.segment;
+        let known = |name: &Rc<Name>| match name.interned.get() {
+            (of, index) if of == segment => Ok(index),
+            _ => Err(Rc::clone(name)),
+        };
+        let name = effects::resolve(&mut self.tasks, task, info, start, fd, known);
+        // EBADF: whatever the table says, this call found nothing there
+        match name.filter(|_| errno != EBADF) {
+            None => FD_UNKNOWN,
+            Some(Ok(index)) => index,
+            Some(Err(name)) => self.interned_name(&name),
         }
     }
 

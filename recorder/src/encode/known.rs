@@ -45,7 +45,7 @@ impl Encoder {
         let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
         let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
         for pending in self.order.before(until) {
-            match wire::parse(pending.bytes()) {
+            match wire::parse(pending.bytes) {
                 Ok(Record::Closing(c)) => {
                     let set = touched.entry(c.id.pid).or_default();
                     set.extend([c.args[0] as i32, c.args[1] as i32]);
@@ -212,7 +212,7 @@ impl Encoder {
     fn as_of_start(&mut self, checkpoint: &mut Checkpoint, until: u64) {
         let mut first: FxHashMap<(u32, u64), RunState> = FxHashMap::default();
         for pending in self.order.before(until) {
-            match wire::parse(pending.bytes()) {
+            match wire::parse(pending.bytes) {
                 Ok(Record::Switch(s)) => {
                     let cpu = s.hdr.cpu;
                     let ran = RunState { state: b'R', on_cpu: true, cpu, ..RunState::default() };

@@ -206,12 +206,13 @@ impl Encoder {
 
     /// Encodes every record before `watermark`; u64::MAX stands for all there are.
     pub fn advance(&mut self, watermark: u64) {
-        for (n, pending) in self.order.take(watermark).into_iter().enumerate() {
+        let taken = self.order.take(watermark);
+        for (n, pending) in taken.iter().enumerate() {
             self.latest = self.latest.max(pending.ts);
             self.apply_losses(pending.ts);
-            self.record(&pending);
+            self.record(pending);
             // a few rows without bytes do not fill what was not full
-            let small = pending.len() <= SMALL_RECORD && !self.stacks.are_on();
+            let small = pending.bytes.len() <= SMALL_RECORD && !self.stacks.are_on();
             if (!small || n % LOOK_AT == 0) && self.builder.is_full() {
                 // a later record may carry the same time: it belongs to this window's end all the same
                 self.close_segment(pending.ts.saturating_add(1));
@@ -234,8 +235,7 @@ impl Encoder {
         }
     }
 
-    fn record(&mut self, pending: &Pending) {
-        let bytes = pending.bytes();
+    fn record(&mut self, Pending { ts, bytes }: Pending<'_>) {
         // most are: without the copy of the others' largest
         if let Ok((s, data)) = wire::syscall(bytes) {
             return self.syscall(&s, data);
@@ -259,7 +259,7 @@ impl Encoder {
             Ok(Record::Signal(s)) => self.signal(&s),
             Ok(Record::Net(n)) => self.net(&n),
             Ok(Record::Uring(u)) => self.uring(&u),
-            Err(_) => self.bad_records(1, pending.ts, pending.ts),
+            Err(_) => self.bad_records(1, ts, ts),
         }
     }
 
@@ -331,7 +331,8 @@ impl Encoder {
     pub fn close_segment(&mut self, window_end: u64) {
         self.give_up_stacks();
         let window_end = window_end.max(self.window_start);
-        let full = std::mem::replace(&mut self.builder, SegmentBuilder::new(window_end));
+        let next = SegmentBuilder::after(&self.builder, window_end);
+        let full = std::mem::replace(&mut self.builder, next);
         self.segment += 1;
         self.window_start = window_end;
         self.first_row = None;
