@@ -36,40 +36,62 @@ enum Layout {
     Planes(u32),
 }
 
-/// The layout that takes the fewest bytes, exceptions counted, and how many those are.
-fn choose<T: Copy + Into<u64>>(values: &[T]) -> (usize, Layout) {
+/// A layout, how many values are exceptions to it, and the bytes that takes.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    layout: Layout,
+    exceptions: usize,
+    bytes: usize,
+}
+
+impl Choice {
+    fn new(layout: Layout, n: usize, exceptions: usize) -> Self {
+        let each = match layout {
+            Layout::Const(_) => 0,
+            Layout::U8 => 1,
+            Layout::Planes(width) => width as usize,
+        };
+        Self { layout, exceptions, bytes: n * each + EXCEPTION * exceptions }
+    }
+}
+
+/// The layout that takes the fewest bytes.
+fn choose<T: Copy + Into<u64>>(values: &[T]) -> Choice {
     let (mut any, mut all) = (0u64, u64::MAX);
     for &v in values {
         any |= v.into();
         all &= v.into();
     }
-    if values.is_empty() {
-        return (0, Layout::Const(0));
-    }
-    if any == all {
-        return (0, Layout::Const(any));
-    }
     let n = values.len();
-    let mut over = [0usize; 3];
-    if any > 0xff {
-        for &v in values {
-            let v: u64 = v.into();
-            over[0] += usize::from(v > 0xff);
-            over[1] += usize::from(v > 0xffff);
-            over[2] += usize::from(v > 0xffff_ffff);
+    if values.is_empty() || any == all {
+        return Choice::new(Layout::Const(any), n, 0);
+    }
+    let over = if any > 0xff { wide(values) } else { [0; 3] };
+    let (base, others) = most_frequent(values);
+    let narrower = [
+        Choice::new(Layout::Const(base), n, others),
+        Choice::new(Layout::U8, n, over[0]),
+        Choice::new(Layout::Planes(2), n, over[1]),
+        Choice::new(Layout::Planes(4), n, over[2]),
+    ];
+    let widest = Choice::new(Layout::Planes(8), n, 0);
+    narrower.into_iter().chain([widest]).min_by_key(|choice| choice.bytes).unwrap_or(widest)
+}
+
+/// How many values take more than 1, 2 and 4 bytes.
+fn wide<T: Copy + Into<u64>>(values: &[T]) -> [usize; 3] {
+    let mut over = [0; 3];
+    // mostly neighbours are alike: what none of them needs is not counted one by one
+    for part in values.chunks(64) {
+        let any = part.iter().fold(0, |any, &v| any | v.into());
+        for (over, limit) in over.iter_mut().zip([0xff, 0xffff, 0xffff_ffff]) {
+            if any <= limit {
+                break;
+            }
+            *over += part.iter().filter(|&&v| v.into() > limit).count();
         }
     }
-    let (base, others) = most_frequent(values);
-    [
-        (EXCEPTION * others, Layout::Const(base)),
-        (n + EXCEPTION * over[0], Layout::U8),
-        (2 * n + EXCEPTION * over[1], Layout::Planes(2)),
-        (4 * n + EXCEPTION * over[2], Layout::Planes(4)),
-        (8 * n, Layout::Planes(8)),
-    ]
-    .into_iter()
-    .min_by_key(|(cost, _)| *cost)
-    .unwrap_or((8 * n, Layout::Planes(8)))
+    over
 }
 
 /// A value that may be the most frequent one (by majority in a sample), and how many rows have another.
@@ -112,14 +134,14 @@ pub(crate) fn bits(values: impl Iterator<Item = u64>) -> f64 {
 
 /// Writes unsigned values.
 pub(crate) fn put<T: Copy + Into<u64>>(col: column::Builder<'_>, values: &[T]) {
-    put_as(col, Transform::None, values, choose(values).1);
+    put_as(col, Transform::None, values, choose(values));
 }
 
 /// Writes signed values, zigzagged only when one is negative.
 pub(crate) fn put_signed(col: column::Builder<'_>, values: &[i64]) {
     if values.iter().any(|&v| v < 0) {
         let folded: Vec<u64> = values.iter().map(|&v| zigzag(v)).collect();
-        put_as(col, Transform::Zigzag, &folded, choose(&folded).1);
+        put_as(col, Transform::Zigzag, &folded, choose(&folded));
     } else {
         put(col, &values.iter().map(|&v| v as u64).collect::<Vec<_>>());
     }
@@ -127,16 +149,16 @@ pub(crate) fn put_signed(col: column::Builder<'_>, values: &[i64]) {
 
 /// Writes unsigned values of which there are few that differ: listed when that takes fewer bytes.
 pub(crate) fn put_repeating(mut col: column::Builder<'_>, values: &[u64]) {
-    let (plain, layout) = choose(values);
-    if let Some((list, places)) = (plain > values.len()).then(|| list(values)).flatten() {
-        let (narrow, layout) = choose(&places);
-        if narrow + 8 * list.len() < plain {
+    let plain = choose(values);
+    if let Some((list, places)) = (plain.bytes > values.len()).then(|| list(values)).flatten() {
+        let narrow = choose(&places);
+        if narrow.bytes + 8 * list.len() < plain.bytes {
             let mut slots = col.reborrow().init_values(list.len() as u32);
             list.iter().enumerate().for_each(|(i, &value)| slots.set(i as u32, value));
-            return put_as(col, Transform::Listed, &places, layout);
+            return put_as(col, Transform::Listed, &places, narrow);
         }
     }
-    put_as(col, Transform::None, values, layout);
+    put_as(col, Transform::None, values, plain);
 }
 
 /// Writes unsigned values each of which may be a little more or less than the one before.
@@ -145,10 +167,10 @@ pub(crate) fn put_running(col: column::Builder<'_>, values: &[u64]) {
     let step = |&v: &u64| zigzag(v.wrapping_sub(std::mem::replace(&mut before, v)).cast_signed());
     let deltas: Vec<u64> = values.iter().map(step).collect();
     let (plain, delta) = (choose(values), choose(&deltas));
-    if delta.0 < plain.0 {
-        put_as(col, Transform::Delta, &deltas, delta.1);
+    if delta.bytes < plain.bytes {
+        put_as(col, Transform::Delta, &deltas, delta);
     } else {
-        put_as(col, Transform::None, values, plain.1);
+        put_as(col, Transform::None, values, plain);
     }
 }
 
@@ -177,13 +199,14 @@ fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
 }
 
 /// Writes what `transform` left of the values.
-fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transform, values: &[T], layout: Layout) {
+fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transform, values: &[T], choice: Choice) {
     col.set_transform(transform);
     let n = values.len() as u32;
-    let exceptions: Vec<(u32, u64)> = match layout {
+    let count = choice.exceptions;
+    let exceptions: Vec<(u32, u64)> = match choice.layout {
         Layout::Const(base) => {
             col.set_const(base);
-            exceptions(values, |v| v != base)
+            exceptions(values, count, |v| v != base)
         }
         Layout::U8 => {
             let slots = col.reborrow().init_u8(n);
@@ -191,7 +214,7 @@ fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transfor
                 let v: u64 = v.into();
                 *slot = if v <= 0xff { v as u8 } else { 0 };
             });
-            exceptions(values, |v| v > 0xff)
+            exceptions(values, count, |v| v > 0xff)
         }
         Layout::Planes(width) => {
             let max = u64::MAX >> (64 - 8 * width);
@@ -202,7 +225,7 @@ fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transfor
                     *slot = if v <= max { (v >> (8 * k)) as u8 } else { 0 };
                 });
             }
-            exceptions(values, |v| v > max)
+            exceptions(values, count, |v| v > max)
         }
     };
     if !exceptions.is_empty() {
@@ -217,8 +240,10 @@ fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transfor
     }
 }
 
-fn exceptions<T: Copy + Into<u64>>(values: &[T], is: impl Fn(u64) -> bool) -> Vec<(u32, u64)> {
-    values.iter().enumerate().map(|(i, &v)| (i as u32, v.into())).filter(|&(_, v)| is(v)).collect()
+/// Rows and values of the `count` exceptions.
+fn exceptions<T: Copy + Into<u64>>(values: &[T], count: usize, is: impl Fn(u64) -> bool) -> Vec<(u32, u64)> {
+    let rows = (0..).zip(values).map(|(row, &v)| (row, v.into()));
+    rows.filter(|&(_, v)| is(v)).take(count).collect()
 }
 
 /// What a column can be decoded to.
@@ -431,16 +456,16 @@ mod tests {
     fn layouts_are_the_smallest() {
         let few =
             |n: usize, odd: u64| (0..n).map(|i| if i % 100 == 3 { odd } else { i as u64 % 7 }).collect::<Vec<_>>();
-        assert_eq!(choose::<u64>(&[]).1, Layout::Const(0));
-        assert_eq!(choose(&[9u64; 1000]).1, Layout::Const(9));
-        assert_eq!(choose(&few(1000, 3)).1, Layout::U8);
-        assert_eq!(choose(&few(1000, 300)).1, Layout::U8, "10 exceptions cost less than a second byte");
-        assert_eq!(choose(&few(1000, u64::MAX)).1, Layout::U8);
-        assert_eq!(choose(&(0..1000u64).map(|i| i * 60).collect::<Vec<_>>()).1, Layout::Planes(2));
-        assert_eq!(choose(&(0..1000u64).map(|i| i << 20).collect::<Vec<_>>()).1, Layout::Planes(4));
-        assert_eq!(choose(&(0..1000u64).map(|i| i << 50).collect::<Vec<_>>()).1, Layout::Planes(8));
+        assert_eq!(choose::<u64>(&[]).layout, Layout::Const(0));
+        assert_eq!(choose(&[9u64; 1000]).layout, Layout::Const(9));
+        assert_eq!(choose(&few(1000, 3)).layout, Layout::U8);
+        assert_eq!(choose(&few(1000, 300)).layout, Layout::U8, "10 exceptions cost less than a second byte");
+        assert_eq!(choose(&few(1000, u64::MAX)).layout, Layout::U8);
+        assert_eq!(choose(&(0..1000u64).map(|i| i * 60).collect::<Vec<_>>()).layout, Layout::Planes(2));
+        assert_eq!(choose(&(0..1000u64).map(|i| i << 20).collect::<Vec<_>>()).layout, Layout::Planes(4));
+        assert_eq!(choose(&(0..1000u64).map(|i| i << 50).collect::<Vec<_>>()).layout, Layout::Planes(8));
         let mostly: Vec<u64> = (0..1000).map(|i| if i % 100 == 0 { i } else { 5 }).collect();
-        assert_eq!(choose(&mostly).1, Layout::Const(5));
+        assert_eq!(choose(&mostly).layout, Layout::Const(5));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! An [`Encoder`] belongs to one worker thread. What it gives back has no numbers yet (chunk, segment, seq): the
 //! [`crate::writer::Writer`] assigns them in the order in which segments arrive there.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, MAX_RAW, MAX_ROWS};
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
@@ -103,7 +105,7 @@ impl Encoder {
                 let bytes = message::write_bytes(&values);
                 push(self.packer.pack(BlockKind::SyscallsBytes, &bytes)?, values.row.len(), 0);
             }
-            if data.fd.iter().chain(&data.fd2).any(|&fd| fd != FD_NONE) {
+            if [&data.fd, &data.fd2].iter().any(|fd| fd.iter().any(|&fd| fd != FD_NONE)) {
                 let fds = message::write_fds(&order, &ids, [&data.fd, &data.fd2], &data.fd_names);
                 push(self.packer.pack(BlockKind::SyscallsFds, &fds)?, n, carry);
             }
@@ -255,7 +257,9 @@ fn check(data: &SegmentData) -> Result<()> {
     };
     inside("task", data.task.iter().max().copied(), data.tasks.len())?;
     inside("call", data.call.iter().max().copied(), data.calls.len())?;
-    inside("fd name", data.fd.iter().chain(&data.fd2).max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
+    for fd in [&data.fd, &data.fd2] {
+        inside("fd name", fd.iter().max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
+    }
     inside("row of a captured value", data.values.iter().map(|v| v.row).max(), n)?;
     inside("argument of a captured value", data.values.iter().map(|v| u32::from(v.arg & !8)).max(), 6)?;
     let tasks = data.tasks.len();
@@ -290,19 +294,24 @@ fn check(data: &SegmentData) -> Result<()> {
 fn in_row_order(d: &SegmentData) -> (Columns, Vec<u32>) {
     let start: Vec<u64> = d.end.iter().zip(&d.dur).map(|(&end, &dur)| end.saturating_sub(dur)).collect();
     let (ids, carry_rows) = row_order(&start, &d.end, &d.task, d.window_start);
-    fn pick<T: Copy>(ids: &[u32], column: &[T]) -> Vec<T> {
-        ids.iter().map(|&id| column[id as usize]).collect()
+    // rows come in order of time, all but a few
+    let runs: Vec<Range<usize>> =
+        ids.chunk_by(|&a, &b| b == a.wrapping_add(1)).map(|run| run[0] as usize..run[0] as usize + run.len()).collect();
+    fn pick<T: Copy>(runs: &[Range<usize>], column: &[T]) -> Vec<T> {
+        let mut picked = Vec::with_capacity(column.len());
+        runs.iter().for_each(|run| picked.extend_from_slice(&column[run.clone()]));
+        picked
     }
     let columns = Columns {
         carry_rows,
-        start: pick(&ids, &start),
-        end: pick(&ids, &d.end),
-        dur: pick(&ids, &d.dur),
-        cpu: pick(&ids, &d.cpu),
-        task: pick(&ids, &d.task),
-        call: pick(&ids, &d.call),
-        errno: pick(&ids, &d.errno),
-        state: pick(&ids, &d.state),
+        start: pick(&runs, &start),
+        end: pick(&runs, &d.end),
+        dur: pick(&runs, &d.dur),
+        cpu: pick(&runs, &d.cpu),
+        task: pick(&runs, &d.task),
+        call: pick(&runs, &d.call),
+        errno: pick(&runs, &d.errno),
+        state: pick(&runs, &d.state),
     };
     (columns, ids)
 }

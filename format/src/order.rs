@@ -27,23 +27,29 @@ pub(crate) fn row_order(starts: &[u64], ends: &[u64], tasks: &[u32], window_star
 /// Rows in column order: position `i` of an argument column belongs to row `result[i]`.
 pub(crate) fn column_order(task: &[u32], call: &[u32]) -> Vec<u32> {
     let n = task.len().min(call.len());
-    let rows: Vec<u32> = (0..n as u32).collect();
+    let (task, call) = (&task[..n], &call[..n]);
     let bound = |keys: &[u32]| keys.iter().max().map_or(0, |&max| max as usize + 1);
-    // Two stable counting passes, the lesser key first. Keys are indices into short tables when they come from a tape;
-    // a caller's own may be anything.
-    if bound(task).max(bound(call)) > (1 << 20) + n {
-        let mut rows = rows;
-        rows.sort_by_key(|&row| (task.get(row as usize).copied(), call.get(row as usize).copied()));
+    let (tasks, calls) = (bound(task), bound(call));
+    let rows = 0..n as u32;
+    // Keys are indices into short tables when they come from a tape; a caller's own may be anything.
+    if tasks.max(calls) > (1 << 20) + n {
+        let mut rows: Vec<u32> = rows.collect();
+        rows.sort_by_key(|&row| (task[row as usize], call[row as usize]));
         return rows;
     }
-    let rows = counting_pass(&rows, &call[..n], bound(call));
-    counting_pass(&rows, &task[..n], bound(task))
+    // a stable counting pass by both keys, or by the lesser one first when that would take more slots than rows
+    if tasks * calls <= n {
+        let both: Vec<u32> = task.iter().zip(call).map(|(&task, &call)| task * calls as u32 + call).collect();
+        return counting_pass(rows, &both, tasks * calls);
+    }
+    let rows = counting_pass(rows, call, calls);
+    counting_pass(rows.into_iter(), task, tasks)
 }
 
-/// `rows` stably sorted by `keys[row]`; each key is below `bound`.
-fn counting_pass(rows: &[u32], keys: &[u32], bound: usize) -> Vec<u32> {
+/// `rows`, all there are, stably sorted by `keys[row]`; each key is below `bound`.
+fn counting_pass(rows: impl Iterator<Item = u32>, keys: &[u32], bound: usize) -> Vec<u32> {
     if bound <= 1 {
-        return rows.to_vec();
+        return rows.collect();
     }
     let mut next = vec![0u32; bound];
     for &key in keys {
@@ -53,8 +59,8 @@ fn counting_pass(rows: &[u32], keys: &[u32], bound: usize) -> Vec<u32> {
     for slot in &mut next {
         sum += std::mem::replace(slot, sum);
     }
-    let mut out = vec![0u32; rows.len()];
-    for &row in rows {
+    let mut out = vec![0u32; keys.len()];
+    for row in rows {
         let slot = &mut next[keys[row as usize] as usize];
         out[*slot as usize] = row;
         *slot += 1;
@@ -81,6 +87,14 @@ mod tests {
         let task = [1, 0, 1, 0, 1];
         let call = [0, 1, 0, 0, 2];
         assert_eq!(column_order(&task, &call), [3, 1, 0, 2, 4]);
+        // one pass by both keys, and one by each
+        for (tasks, calls) in [(1, 1), (1, 7), (5, 1), (20, 45), (60, 70), (990, 2)] {
+            let task: Vec<u32> = (0..1000).map(|i| i * 577 % tasks).collect();
+            let call: Vec<u32> = (0..1000).map(|i| i * 331 % 89 % calls).collect();
+            let mut sorted: Vec<u32> = (0..1000).collect();
+            sorted.sort_by_key(|&row| (task[row as usize], call[row as usize]));
+            assert_eq!(column_order(&task, &call), sorted, "{tasks} tasks, {calls} calls");
+        }
         assert_eq!(column_order(&[u32::MAX, 7], &[0, u32::MAX]), [1, 0], "keys no tape can have");
         assert_eq!(column_order(&[], &[]), [0u32; 0]);
     }

@@ -90,7 +90,7 @@ impl Place {
     fn new(batch: u64, (from, to): (usize, usize)) -> Option<Self> {
         let (from, len) = (from as u64, (to - from) as u64);
         (from.max(len) <= Self::MASK)
-            .then(|| Self((batch % Self::BATCHES) << (2 * Self::BITS) | from << Self::BITS | len))
+            .then_some(Self((batch % Self::BATCHES) << (2 * Self::BITS) | from << Self::BITS | len))
     }
 
     fn len(self) -> usize {

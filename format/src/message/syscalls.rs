@@ -215,14 +215,13 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
     let order: Vec<u32> = order.iter().map(|&row| ids[row as usize]).collect();
     let ret: Vec<i64> = order.iter().map(|&id| ret[id as usize]).collect();
     put_signed(b.reborrow().init_ret(), &ret);
-    let mut list = b.init_args(6);
-    let mut column = vec![0u64; n];
-    for k in 0..list.len() {
-        for (slot, &id) in column.iter_mut().zip(&order) {
-            *slot = args[id as usize][k as usize];
-        }
-        put_repeating(list.reborrow().get(k), &column);
+    // a row's arguments stand together: each row is looked up once
+    let mut columns: [Vec<u64>; 6] = std::array::from_fn(|_| Vec::with_capacity(n));
+    for &id in &order {
+        columns.iter_mut().zip(args[id as usize]).for_each(|(column, arg)| column.push(arg));
     }
+    let mut list = b.init_args(6);
+    (0..).zip(&columns).for_each(|(k, column)| put_repeating(list.reborrow().get(k), column));
     message
 }
 
