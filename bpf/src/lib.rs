@@ -41,6 +41,11 @@ pub const COARSE_PER_LANE: u32 = 2 * 2 * COARSE_OUTCOMES * SC_MAX;
 /// Entries of an epoch and a CPU in ledger_busy (maps.bpf.h).
 pub const BUSY_SUMS: u32 = 32;
 
+/// Buffers that each CPU has (maps.bpf.h): one of calls, and one each of switches and wake-ups, which one map holds the records of.
+pub const BUFFER_KINDS: u32 = 3;
+/// Of these, how many are of the scheduler's events.
+pub const SCHED_BUFFERS: u32 = 2;
+
 /// Indices into ledger_words (maps.bpf.h); those of table 1 follow those of table 0.
 pub mod ledger_word {
     /// Which table is written.

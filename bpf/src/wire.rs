@@ -230,6 +230,8 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
 
 /// Bytes of a [`Syscall`] in front of its captures, which are left out when there are none.
 pub const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
+/// Bytes of a [`Switch`], and of a [`Wakeup`].
+pub const SCHED: usize = size_of::<Switch>();
 
 /// Reads the record of a call, with its captured bytes: [`parse`] for what is most of all records.
 ///

@@ -279,18 +279,24 @@ fn blocked_before_and_after_the_recording() {
 #[test]
 fn states_add_up_to_lifetimes() {
     let Some(lab) = Lab::with_bpf() else { return };
+    lifetimes(&lab, &[]);
+    // buffers of one record: nearly all goes through the rings
+    lifetimes(&lab, &["--force", "cpu-buffer=1"]);
+}
+
+fn lifetimes(lab: &Lab, options: &[&str]) {
     let script = "i=0; while [ $i -lt 37 ]; do (sleep 0.02; : $(seq 2000)) & i=$((i+1)); done; wait; sleep 0.3";
-    lab.record("t.tape", &["-a"], &["sh", "-c", script]).expect(0);
+    lab.record("t.tape", &[&["-a"], options].concat(), &["sh", "-c", script]).expect(0);
     lab.assert_whole("t.tape");
     let span = num(&lab.info("t.tape"), "duration_ns");
     let mut sums: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-    for row in rows(&lab, &["states", "t.tape", "--by", "task,state"]) {
+    for row in rows(lab, &["states", "t.tape", "--by", "task,state"]) {
         let sum = sums.entry(num(&row, "utid")).or_insert((num(&row, "tid"), 0));
         sum.1 += num(&row, "time_ns");
     }
     // born: a fork names the child; dead: the last time it leaves a CPU, after its exit
     let (mut born, mut exits, mut left) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    for event in rows(&lab, &["t.tape", "-e", "sched:sched_process_fork,sched:sched_process_exit,sched:sched_switch"]) {
+    for event in rows(lab, &["t.tape", "-e", "sched:sched_process_fork,sched:sched_process_exit,sched:sched_switch"]) {
         let ts = num(&event, "ts_ns");
         match event["event"].as_str().expect("event") {
             "sched:sched_process_fork" => _ = born.insert(num(&event["args"], "child_pid"), ts),

@@ -1,55 +1,107 @@
-//! The buffers of calls that the BPF programs fill without a helper: one per CPU, in maps that are memory of this process as well.
+//! The buffers that the BPF programs fill without a helper: for each CPU one of calls, one of switches and one of wake-ups, in
+//! maps that are memory of this process as well.
 //!
-//! `bpf/src/c/maps.bpf.h` (`cpu_buffers`, `buffered_calls`) has the layout. A CPU's program is the only one that writes its
-//! records and its head, and this side the only one that writes its tail.
+//! `bpf/src/c/maps.bpf.h` (`cpu_buffers`, `buffered_calls`, `buffered_sched`) has the layout. One program on that CPU is the
+//! only one that writes a buffer's records and its head, and this side the only one that writes its tail.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
-use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL};
+use systape_bpf::BUFFER_KINDS;
+use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL, SCHED};
+
+/// Bytes of a buffer of each kind, or in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferBytes {
+    /// Of calls.
+    pub calls: u64,
+    /// Of switches, and as much of wake-ups.
+    pub sched: u64,
+}
+
+impl BufferBytes {
+    /// The larger of both numbers, of each kind.
+    pub fn most(self, other: Self) -> Self {
+        Self { calls: self.calls.max(other.calls), sched: self.sched.max(other.sched) }
+    }
+}
+
+/// A map with records of each CPU's buffers.
+#[derive(Debug)]
+struct Records {
+    map: MmapRaw,
+    /// The kinds of buffers, as they are numbered.
+    kinds: Range<usize>,
+    /// Bytes of one.
+    len: usize,
+    /// Of each buffer; a power of two.
+    room: usize,
+}
 
 /// The buffers of all CPUs.
 #[derive(Debug)]
 pub struct CpuBuffers {
     positions: MmapRaw,
-    records: MmapRaw,
+    calls: Records,
+    sched: Records,
     cpus: usize,
-    /// Of each CPU; a power of two.
-    room: usize,
 }
 
+const KINDS: usize = BUFFER_KINDS as usize;
+const CALLS: Range<usize> = 0..1;
+const OF_SCHED: Range<usize> = 1..KINDS;
+
 impl CpuBuffers {
-    /// Maps the two maps, of `cpus` buffers for `room` records each; `room` is a power of two.
+    /// Maps the maps, of `cpus` CPUs with buffers of so many bytes; each has room for a power of two of records.
     ///
     /// # Errors
     /// Those of mmap(2).
-    pub fn map(positions: BorrowedFd<'_>, records: BorrowedFd<'_>, cpus: usize, room: usize) -> io::Result<Self> {
+    pub fn map(
+        positions: BorrowedFd<'_>,
+        calls: BorrowedFd<'_>,
+        sched: BorrowedFd<'_>,
+        cpus: usize,
+        bytes: BufferBytes,
+    ) -> io::Result<Self> {
         let map = |fd: BorrowedFd<'_>, bytes| MmapOptions::new().len(bytes).map_raw(fd.as_raw_fd());
+        let records = |fd, kinds: Range<usize>, len, bytes: u64| {
+            let room = bytes as usize / len;
+            io::Result::Ok(Records { map: map(fd, cpus * kinds.len() * room * len)?, kinds, len, room })
+        };
         Ok(Self {
-            positions: map(positions, cpus * size_of::<CpuBuffer>())?,
-            records: map(records, cpus * room * PLAIN_SYSCALL)?,
+            positions: map(positions, cpus * KINDS * size_of::<CpuBuffer>())?,
+            calls: records(calls, CALLS, PLAIN_SYSCALL, bytes.calls)?,
+            sched: records(sched, OF_SCHED, SCHED, bytes.sched)?,
             cpus,
-            room,
         })
     }
 
-    /// Hands every record that is there to `record`, and frees its room. Returns how many bytes there were on all CPUs, and on
-    /// one at most.
-    pub fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, u64) {
+    /// Hands every record that is there to `record`, and frees its room. Returns how many bytes there were in all buffers, and in
+    /// one of each kind at most.
+    pub fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, BufferBytes) {
+        let (calls, most_calls) = self.drain_kinds(&self.calls, &mut record);
+        let (sched, most_sched) = self.drain_kinds(&self.sched, &mut record);
+        (calls + sched, BufferBytes { calls: most_calls, sched: most_sched })
+    }
+
+    fn drain_kinds(&self, records: &Records, record: &mut impl FnMut(&[u8])) -> (u64, u64) {
         let (mut all, mut most) = (0, 0);
-        for cpu in 0..self.cpus {
-            let head = self.position(cpu, std::mem::offset_of!(CpuBuffer, head)).load(Ordering::Acquire);
-            let tail_at = self.position(cpu, std::mem::offset_of!(CpuBuffer, tail));
+        let buffers = (0..self.cpus).flat_map(|cpu| records.kinds.clone().map(move |kind| (cpu, kind)));
+        for (nth, (cpu, kind)) in buffers.enumerate() {
+            let buffer = cpu * KINDS + kind;
+            let head = self.position(buffer, std::mem::offset_of!(CpuBuffer, head)).load(Ordering::Acquire);
+            let tail_at = self.position(buffer, std::mem::offset_of!(CpuBuffer, tail));
             // only we write it
             let tail = tail_at.load(Ordering::Relaxed);
             // more than there is room for is never written
-            let count = head.wrapping_sub(tail).min(self.room as u64);
-            (0..count).for_each(|at| record(self.record(cpu, tail.wrapping_add(at))));
+            let count = head.wrapping_sub(tail).min(records.room as u64);
+            (0..count).for_each(|at| record(records.get(nth, tail.wrapping_add(at))));
             if count > 0 {
                 tail_at.store(head, Ordering::Release);
-                let bytes = count * PLAIN_SYSCALL as u64;
+                let bytes = count * records.len as u64;
                 all += bytes;
                 most = most.max(bytes);
             }
@@ -57,17 +109,20 @@ impl CpuBuffers {
         (all, most)
     }
 
-    fn position(&self, cpu: usize, offset: usize) -> &AtomicU64 {
-        debug_assert!(cpu < self.cpus);
-        // SAFETY: within the mapping, which has a CpuBuffer for each CPU and begins at a page; all use of it is atomic.
-        unsafe { AtomicU64::from_ptr(self.positions.as_mut_ptr().add(cpu * size_of::<CpuBuffer>() + offset).cast()) }
+    fn position(&self, buffer: usize, offset: usize) -> &AtomicU64 {
+        debug_assert!(buffer < self.cpus * KINDS);
+        // SAFETY: within the mapping, which has a CpuBuffer for each buffer and begins at a page; all use of it is atomic.
+        unsafe { AtomicU64::from_ptr(self.positions.as_mut_ptr().add(buffer * size_of::<CpuBuffer>() + offset).cast()) }
     }
+}
 
-    fn record(&self, cpu: usize, position: u64) -> &[u8] {
-        let at = cpu * self.room + (position as usize & (self.room - 1));
-        // SAFETY: within the mapping, which has `room` records for each CPU; the program does not write between tail and
+impl Records {
+    /// Of the `nth` buffer in this map.
+    fn get(&self, nth: usize, position: u64) -> &[u8] {
+        let at = nth * self.room + (position as usize & (self.room - 1));
+        // SAFETY: within the mapping, which has `room` records for each buffer; the program does not write between tail and
         // head, and drain() moves the tail when nothing refers to the record any more.
-        unsafe { std::slice::from_raw_parts(self.records.as_ptr().add(at * PLAIN_SYSCALL), PLAIN_SYSCALL) }
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at * self.len), self.len) }
     }
 }
 
@@ -81,51 +136,101 @@ mod tests {
     const CPUS: usize = 3;
     const ROOM: usize = 4;
 
-    /// What a program does: the files stand for the maps.
-    fn write(positions: &File, records: &File, cpu: usize, number: u64) -> bool {
-        let at = (cpu * size_of::<CpuBuffer>()) as u64;
-        let read = |offset: usize| {
-            let mut word = [0; 8];
-            positions.read_exact_at(&mut word, at + offset as u64).unwrap();
-            u64::from_ne_bytes(word)
-        };
-        let head_at = std::mem::offset_of!(CpuBuffer, head);
-        let head = read(head_at);
-        if head - read(std::mem::offset_of!(CpuBuffer, tail)) == ROOM as u64 {
-            return false;
+    /// What stands for the maps.
+    struct Maps {
+        positions: File,
+        calls: File,
+        sched: File,
+    }
+
+    impl Maps {
+        fn new() -> Self {
+            let file = |len: usize| {
+                let file = tempfile::tempfile().unwrap();
+                file.set_len(len as u64).unwrap();
+                file
+            };
+            Self {
+                positions: file(CPUS * KINDS * size_of::<CpuBuffer>()),
+                calls: file(CPUS * ROOM * PLAIN_SYSCALL),
+                sched: file(CPUS * 2 * ROOM * SCHED),
+            }
         }
-        let slot = cpu * ROOM + head as usize % ROOM;
-        let record: Vec<u8> = number.to_ne_bytes().into_iter().cycle().take(PLAIN_SYSCALL).collect();
-        records.write_all_at(&record, (slot * PLAIN_SYSCALL) as u64).unwrap();
-        positions.write_all_at(&(head + 1).to_ne_bytes(), at + head_at as u64).unwrap();
-        true
+
+        fn buffers(&self) -> CpuBuffers {
+            let bytes = BufferBytes { calls: (ROOM * PLAIN_SYSCALL) as u64, sched: (ROOM * SCHED) as u64 };
+            let Self { positions, calls, sched } = self;
+            CpuBuffers::map(positions.as_fd(), calls.as_fd(), sched.as_fd(), CPUS, bytes).unwrap()
+        }
+
+        /// What a program does, with the places as maps.bpf.h has them.
+        fn write(&self, cpu: usize, kind: usize, number: u64) -> bool {
+            let at = ((cpu * 3 + kind) * size_of::<CpuBuffer>()) as u64;
+            let read = |offset: usize| {
+                let mut word = [0; 8];
+                self.positions.read_exact_at(&mut word, at + offset as u64).unwrap();
+                u64::from_ne_bytes(word)
+            };
+            let head_at = std::mem::offset_of!(CpuBuffer, head);
+            let head = read(head_at);
+            if head - read(std::mem::offset_of!(CpuBuffer, tail)) == ROOM as u64 {
+                return false;
+            }
+            let (file, nth, len) = match kind {
+                0 => (&self.calls, cpu, PLAIN_SYSCALL),
+                _ => (&self.sched, cpu * 2 + kind - 1, SCHED),
+            };
+            let slot = nth * ROOM + head as usize % ROOM;
+            let record: Vec<u8> = number.to_ne_bytes().into_iter().cycle().take(len).collect();
+            file.write_all_at(&record, (slot * len) as u64).unwrap();
+            self.positions.write_all_at(&(head + 1).to_ne_bytes(), at + head_at as u64).unwrap();
+            true
+        }
+    }
+
+    /// The numbers of the records that are there, and how many were in one buffer of calls and of the others at most.
+    fn drain(buffers: &mut CpuBuffers) -> (Vec<u64>, [u64; 2]) {
+        let (mut seen, mut bytes) = (Vec::new(), 0);
+        let (all, most) = buffers.drain(|record| {
+            assert!(record.chunks(8).all(|word| word == &record[..8]));
+            seen.push(u64::from_ne_bytes(*record.first_chunk().unwrap()));
+            bytes += record.len() as u64;
+        });
+        assert_eq!(all, bytes);
+        (seen, [most.calls / PLAIN_SYSCALL as u64, most.sched / SCHED as u64])
     }
 
     #[test]
     fn records_come_out_once_by_cpu_and_make_room() {
-        let (positions, records) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        positions.set_len((CPUS * size_of::<CpuBuffer>()) as u64).unwrap();
-        records.set_len((CPUS * ROOM * PLAIN_SYSCALL) as u64).unwrap();
-        let mut buffers = CpuBuffers::map(positions.as_fd(), records.as_fd(), CPUS, ROOM).unwrap();
-        let drain = |buffers: &mut CpuBuffers| {
-            let mut seen = Vec::new();
-            let (all, most) = buffers.drain(|record| {
-                assert!(record.chunks(8).all(|word| word == &record[..8]) && record.len() == PLAIN_SYSCALL);
-                seen.push(u64::from_ne_bytes(*record.first_chunk().unwrap()));
-            });
-            assert_eq!(all, (seen.len() * PLAIN_SYSCALL) as u64);
-            (seen, most / PLAIN_SYSCALL as u64)
-        };
-        assert_eq!(drain(&mut buffers), (vec![], 0));
-        let put = |cpu, number| write(&positions, &records, cpu, number);
+        let maps = Maps::new();
+        let mut buffers = maps.buffers();
+        assert_eq!(drain(&mut buffers), (vec![], [0; 2]));
+        let put = |cpu, number| maps.write(cpu, 0, number);
         assert_eq!([1, 2, 3, 4, 5].map(|number| put(2, number)), [true, true, true, true, false]);
         assert_eq!([6, 7].map(|number| put(0, number)), [true, true]);
-        assert_eq!(drain(&mut buffers), (vec![6, 7, 1, 2, 3, 4], 4));
+        assert_eq!(drain(&mut buffers), (vec![6, 7, 1, 2, 3, 4], [4, 0]));
         // around the end, many times
         for round in 0..20 {
             assert_eq!([8, 9, 10].map(|number| put(1, round + number)), [true, true, true]);
-            assert_eq!(drain(&mut buffers), (vec![round + 8, round + 9, round + 10], 3));
+            assert_eq!(drain(&mut buffers), (vec![round + 8, round + 9, round + 10], [3, 0]));
         }
-        assert_eq!(drain(&mut buffers), (vec![], 0));
+        assert_eq!(drain(&mut buffers), (vec![], [0; 2]));
+    }
+
+    #[test]
+    fn each_kind_has_a_buffer_of_its_own() {
+        let maps = Maps::new();
+        let mut buffers = maps.buffers();
+        for round in 0..5 {
+            for (cpu, kind, number) in [(2, 2, 1), (0, 1, 2), (0, 2, 3), (1, 0, 4), (2, 1, 5), (0, 0, 6), (2, 2, 7)] {
+                assert!(maps.write(cpu, kind, round * 10 + number));
+            }
+            let expected = [6, 4, 2, 3, 5, 1, 7].map(|number| round * 10 + number);
+            assert_eq!(drain(&mut buffers), (expected.to_vec(), [1, 2]));
+        }
+        // one that is full leaves the others as they are
+        assert_eq!([1, 2, 3, 4, 5].map(|number| maps.write(1, 2, number)), [true, true, true, true, false]);
+        assert!(maps.write(1, 1, 6));
+        assert_eq!(drain(&mut buffers), (vec![6, 1, 2, 3, 4], [0, 4]));
     }
 }

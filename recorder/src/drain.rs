@@ -14,6 +14,7 @@ use libbpf_rs::RingBufferBuilder;
 use systape_bpf::wire::Snap;
 
 use crate::clock;
+use crate::cpu_buffers::BufferBytes;
 use crate::forced::Poisoned;
 use crate::load::{DropDelta, LostState, Programs};
 use crate::order::Batch;
@@ -99,14 +100,19 @@ struct Reads {
     /// In the order of [`Programs::rings`].
     rings: Vec<Cell<u64>>,
     stacks: Cell<u64>,
-    /// All buffers of CPUs together, and the fullest of them.
+    /// All buffers of CPUs together, and the fullest of each kind.
     buffers: Cell<u64>,
-    fullest: Cell<u64>,
+    fullest: Cell<BufferBytes>,
 }
 
 impl Reads {
     fn of(rings: usize) -> Self {
-        Self { rings: vec![Cell::new(0); rings], stacks: Cell::new(0), buffers: Cell::new(0), fullest: Cell::new(0) }
+        Self {
+            rings: vec![Cell::new(0); rings],
+            stacks: Cell::default(),
+            buffers: Cell::default(),
+            fullest: Cell::default(),
+        }
     }
 
     /// All of them together, once it is noted how full each ring was.
@@ -124,7 +130,9 @@ impl Reads {
             fill.fetch_max(read, Ordering::Relaxed);
             all += read;
         }
-        fills.buffers.fetch_max(self.fullest.take(), Ordering::Relaxed);
+        let fullest = self.fullest.take();
+        fills.calls.fetch_max(fullest.calls, Ordering::Relaxed);
+        fills.sched.fetch_max(fullest.sched, Ordering::Relaxed);
         all += self.buffers.take();
         control.bytes.fetch_add(all, Ordering::Relaxed);
         all
@@ -206,7 +214,7 @@ pub fn run(
         let started = clock::monotonic();
         let (all, fullest) = buffers.drain(push);
         taken.buffers.set(taken.buffers.get() + all);
-        taken.fullest.set(taken.fullest.get().max(fullest));
+        taken.fullest.set(taken.fullest.get().most(fullest));
         // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
         rings.consume().context("cannot read the rings")?;
         programs.looked();

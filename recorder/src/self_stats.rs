@@ -17,6 +17,7 @@ use indicatif::{HumanBytes, HumanCount};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 
 use crate::clock;
+use crate::cpu_buffers::BufferBytes;
 use crate::say::say;
 use crate::skips::program_info;
 
@@ -114,7 +115,9 @@ pub fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() 
 #[derive(Debug, Default)]
 pub struct Fills {
     /// Of any of the buffers of calls.
-    pub buffers: AtomicU64,
+    pub calls: AtomicU64,
+    /// Of any of the buffers of switches and wake-ups.
+    pub sched: AtomicU64,
     /// Of any of the rings per CPU.
     pub bulk: AtomicU64,
     /// Of that of state.
@@ -128,8 +131,8 @@ pub struct Fills {
 /// Bytes of a ring of each kind; 0 = there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSizes {
-    /// Of each buffer of calls.
-    pub buffers: u64,
+    /// Of the buffers of each CPU.
+    pub buffers: BufferBytes,
     /// Of each per CPU.
     pub bulk: u64,
     /// Of that of state.
@@ -255,7 +258,8 @@ impl SelfStats {
     /// A line a kind of ring: how full any of them was.
     fn fills(&self, fills: &Fills, text: &mut String) {
         let kinds = [
-            ("buffer of each CPU", &fills.buffers, self.rings.buffers),
+            ("buffer of calls, each CPU", &fills.calls, self.rings.buffers.calls),
+            ("buffers of sched, each CPU", &fills.sched, self.rings.buffers.sched),
             ("of each CPU", &fills.bulk, self.rings.bulk),
             ("of state", &fills.state, self.rings.state),
             ("of process life", &fills.process, self.rings.process),

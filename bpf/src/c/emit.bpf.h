@@ -54,6 +54,45 @@ static __always_inline void send_event(void *rec, u64 len, u32 cause)
 		count_drop(cause);
 }
 
+/* This CPU's buffer of a kind (maps.bpf.h), and how many records were written into it; NULL when it has no room. */
+static __always_inline struct cpu_buffer *buffer_with_room(u32 cpu, u32 kind, u32 mask, u64 *head)
+{
+	u32 key = cpu * BUFFER_KINDS + kind;
+	struct cpu_buffer *b = bpf_map_lookup_elem(&cpu_buffers, &key);
+
+	if (!b)
+		return NULL;
+	*head = b->head;
+	return *head - *(volatile u64 *)&b->tail > mask ? NULL : b;
+}
+
+/* The record at `head` is whole. */
+static __always_inline void buffer_has_more(struct cpu_buffer *b, u64 head)
+{
+	barrier();
+	*(volatile u64 *)&b->head = head + 1;
+}
+
+/* A switch, or a wake-up; from the one program that writes the buffer of this kind. */
+static __always_inline void send_sched(const void *rec, u32 cpu, u32 kind)
+{
+	u64 head = 0;
+	struct cpu_buffer *b = buffer_with_room(cpu, kind, sched_buffer_mask, &head);
+	struct buffered_sched *to = NULL;
+	u32 at;
+
+	if (b) {
+		at = (cpu * 2 + (kind == BUFFER_WAKEUPS)) * (sched_buffer_mask + 1) + (head & sched_buffer_mask);
+		to = bpf_map_lookup_elem(&buffered_sched, &at);
+	}
+	if (b && to) {
+		__builtin_memcpy(to, rec, sizeof(*to));
+		buffer_has_more(b, head);
+	} else {
+		send_event((void *)rec, sizeof(*to), DROP_SCHED);
+	}
+}
+
 /*
  * Whether a process has put so much into a ring since the recorder looked last
  * that, with the ring half full, the rest is left to others. `use` tells the

@@ -44,7 +44,8 @@ const volatile u64 stacks_min_dur = 0; /* of calls, ns */
 
 const volatile bool has_short_way = false; /* for calls of which only the arguments are kept (plain.bpf.h) */
 const volatile u32 plain_mask = 0; /* entries of plain_calls - 1 */
-const volatile u32 cpu_buffer_mask = 0; /* records of a CPU's buffer - 1 */
+const volatile u32 call_buffer_mask = 0;  /* records of a CPU's buffer of calls - 1 */
+const volatile u32 sched_buffer_mask = 0; /* and of each of its two of the scheduler's events */
 
 /* Calls that are stored; the rest is counted. */
 const volatile bool filter_calls = false;
@@ -153,21 +154,25 @@ struct {
 } plain_calls SEC(".maps");
 
 /*
- * A buffer per CPU for the bulk of all records: calls that went the short way.
- * Without a helper or a lock, half of what a ring costs. It needs none because
- * sys_exit alone writes it, of which there is never more than one run on a CPU:
- * before 6.13 a tracepoint's programs run with preemption off, and since 6.2 the
- * kernel skips, and counts, a run of a program on top of another of its own
- * (__bpf_trace_run). x86 keeps the order of its stores, so the head tells of whole
- * records. What it has no room for goes into the CPU's ring. Both maps
- * are memory of user space as well.
+ * Buffers of each CPU for the bulk of all records: calls that went the short way,
+ * switches, and wake-ups. Without a helper or a lock, half of what a ring costs. They
+ * need none because each is written by one program alone, of which there is never more
+ * than one run on a CPU: before 6.13 a tracepoint's programs run with preemption off,
+ * and since 6.2 the kernel skips, and counts, a run of a program on top of another of
+ * its own (__bpf_trace_run). Before 6.2 an interrupt may bring such a run, but not in a
+ * call's exit, and the scheduler's are told with interrupts off, all but the wake-up of
+ * the current task. x86 keeps the order of its stores, so the head tells of whole
+ * records. What there is no room for goes into the CPU's ring. The maps are memory of
+ * user space as well.
  */
+enum buffer_kind { BUFFER_CALLS, BUFFER_SWITCHES, BUFFER_WAKEUPS, BUFFER_KINDS };
 struct cpu_buffer {
 	u64 head; /* records written since the beginning */
 	u64 pad[7];
 	u64 tail; /* of those, how many user space is through with */
 	u64 pad2[7];
 };
+/* CPU * BUFFER_KINDS + kind. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -187,6 +192,19 @@ struct {
 	__type(key, u32);
 	__type(value, struct buffered_call);
 } buffered_calls SEC(".maps");
+
+struct buffered_sched {
+	u64 words[sizeof(struct wire_switch) / 8];
+};
+_Static_assert(sizeof(struct wire_switch) == sizeof(struct wire_wakeup), "one map has room for both");
+/* (CPU * 2 + whether it is a wake-up) * records of a buffer + place in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct buffered_sched);
+} buffered_sched SEC(".maps");
 
 /* Room for a record with long strings, argv or a walked path. */
 #define SLOT_DATA_MASK 0x7fff

@@ -6,7 +6,7 @@
 static __always_inline u32 task_run_state(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state);
+		return FIELD(task, __state);
 	return BPF_CORE_READ((struct task_struct___old *)task, state);
 }
 
@@ -15,9 +15,9 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 	struct task_struct___info *info = (void *)task;
 
 	if (bpf_core_field_exists(info->thread_info.cpu))
-		return BPF_CORE_READ(info, thread_info.cpu);
+		return FIELD(info, thread_info.cpu);
 	if (bpf_core_field_exists(task->cpu))
-		return BPF_CORE_READ(task, cpu);
+		return FIELD(task, cpu);
 	return 0;
 }
 
@@ -89,7 +89,7 @@ int sched_switch(u64 *ctx)
 		w.prev_state = task_run_state(prev);
 	if (wants_stack(STACK_SWITCH) && w.prev.tid && is_recorded(prev))
 		take_stack(ctx, STACK_SWITCH, now, now, 0);
-	send_event(&w, sizeof(w), DROP_SCHED);
+	send_sched(&w, w.hdr.cpu, BUFFER_SWITCHES);
 	return 0;
 }
 
@@ -113,7 +113,11 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	w.target_cpu = task_cpu(wakee);
 	if (wants_stack(STACK_WAKEUP) && w.waker.tid && !(flags & WAKEUP_IRQ))
 		take_stack(ctx, STACK_WAKEUP, w.ts, w.ts, 0);
-	send_event(&w, sizeof(w), DROP_SCHED);
+	/* of the current task: interrupts may be on, and bring another (maps.bpf.h) */
+	if ((flags & WAKEUP_NEW) || wakee == current)
+		send_event(&w, sizeof(w), DROP_SCHED);
+	else
+		send_sched(&w, w.hdr.cpu, BUFFER_WAKEUPS);
 	return 0;
 }
 

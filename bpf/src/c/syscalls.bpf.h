@@ -272,23 +272,18 @@ static __always_inline u8 send_plain(const struct wire_syscall *rec)
 static __always_inline bool send_buffered(const struct wire_syscall *rec)
 {
 	u32 cpu = rec->hdr.cpu, at;
+	u64 head = 0;
+	struct cpu_buffer *b = buffer_with_room(cpu, BUFFER_CALLS, call_buffer_mask, &head);
 	struct buffered_call *to;
-	struct cpu_buffer *b;
-	u64 head;
 
-	b = bpf_map_lookup_elem(&cpu_buffers, &cpu);
 	if (!b)
 		return false;
-	head = b->head;
-	if (head - *(volatile u64 *)&b->tail > cpu_buffer_mask)
-		return false;
-	at = cpu * (cpu_buffer_mask + 1) + (head & cpu_buffer_mask);
+	at = cpu * (call_buffer_mask + 1) + (head & call_buffer_mask);
 	to = bpf_map_lookup_elem(&buffered_calls, &at);
 	if (!to)
 		return false;
 	__builtin_memcpy(to, rec, WIRE_PLAIN_SYSCALL);
-	barrier();
-	*(volatile u64 *)&b->head = head + 1;
+	buffer_has_more(b, head);
 	return true;
 }
 

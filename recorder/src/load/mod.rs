@@ -15,13 +15,13 @@ use anyhow::{Context, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
-use systape_bpf::wire::{CallDesc, DropCount, PLAIN_SYSCALL, Snap};
-use systape_bpf::{Drop, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
+use systape_bpf::wire::{CallDesc, DropCount, PLAIN_SYSCALL, SCHED, Snap};
+use systape_bpf::{BUFFER_KINDS, Drop, SCHED_BUFFERS, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
 use systape_format::model::Family;
 
 use crate::calls;
 use crate::config::Config;
-use crate::cpu_buffers::CpuBuffers;
+use crate::cpu_buffers::{BufferBytes, CpuBuffers};
 use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
@@ -164,7 +164,9 @@ impl Programs {
         let (state, process) = (&self.skel.maps.state_ring, &self.skel.maps.process_ring);
         self.ring_bytes = u64::from(rings) * u64::from(bytes);
         self.ring_bytes += u64::from(state.max_entries()) + u64::from(process.max_entries());
-        self.ring_bytes += u64::from(self.skel.maps.buffered_calls.max_entries()) * PLAIN_SYSCALL as u64;
+        let buffers = self.buffer_sizes();
+        let each = buffers.calls + buffers.sched * u64::from(SCHED_BUFFERS);
+        self.ring_bytes += u64::from(self.buffered_cpus()) * each;
         if self.stacks {
             self.ring_bytes += u64::from(self.skel.maps.stack_ring.max_entries());
         }
@@ -260,10 +262,18 @@ impl Programs {
         all
     }
 
-    /// CPUs that have a buffer, and for how many records each.
-    fn buffer_room(&self) -> (u32, u32) {
-        let cpus = self.skel.maps.cpu_buffers.max_entries();
-        (cpus, self.skel.maps.buffered_calls.max_entries() / cpus)
+    /// CPUs that have buffers.
+    fn buffered_cpus(&self) -> u32 {
+        self.skel.maps.cpu_buffers.max_entries() / BUFFER_KINDS
+    }
+
+    /// How large they are.
+    fn buffer_sizes(&self) -> BufferBytes {
+        let (maps, cpus) = (&self.skel.maps, u64::from(self.buffered_cpus()));
+        BufferBytes {
+            calls: u64::from(maps.buffered_calls.max_entries()) / cpus * PLAIN_SYSCALL as u64,
+            sched: u64::from(maps.buffered_sched.max_entries()) / (cpus * u64::from(SCHED_BUFFERS)) * SCHED as u64,
+        }
     }
 
     /// The buffers of the CPUs.
@@ -272,9 +282,15 @@ impl Programs {
     /// When they cannot be mapped.
     pub fn cpu_buffers(&self) -> Result<CpuBuffers> {
         let maps = &self.skel.maps;
-        let (cpus, room) = self.buffer_room();
-        CpuBuffers::map(maps.cpu_buffers.as_fd(), maps.buffered_calls.as_fd(), cpus as usize, room as usize)
-            .context("cannot map the buffers of the CPUs")
+        let cpus = self.buffered_cpus() as usize;
+        CpuBuffers::map(
+            maps.cpu_buffers.as_fd(),
+            maps.buffered_calls.as_fd(),
+            maps.buffered_sched.as_fd(),
+            cpus,
+            self.buffer_sizes(),
+        )
+        .context("cannot map the buffers of the CPUs")
     }
 
     /// The ring of stacks; None when none are taken.
@@ -381,7 +397,7 @@ impl Programs {
             .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
         let maps = &self.skel.maps;
         let rings = RingSizes {
-            buffers: u64::from(self.buffer_room().1) * PLAIN_SYSCALL as u64,
+            buffers: self.buffer_sizes(),
             bulk: self.bulk.first().map_or(0, |ring| ring.max_entries().into()),
             state: maps.state_ring.max_entries().into(),
             process: maps.process_ring.max_entries().into(),

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail};
 use systape_bpf::types::rodata;
 use systape_bpf::wire::PLAIN_SYSCALL;
-use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel};
-use systape_format::model::{StackMode, StackOf};
+use systape_bpf::{BUFFER_KINDS, COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS};
+use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
 use crate::{entries, rights, stacks};
@@ -22,8 +22,10 @@ const LEDGER_KEYS: u32 = 16384;
 const SHARE: u64 = 8;
 /// Tasks whose simple calls take the short way: 2.5 MB. A power of two.
 const PLAIN_CALLS: u32 = 16384;
-/// The buffers of all CPUs together have this part of what the bulk rings have.
+/// The buffers of calls of all CPUs together have this part of what the bulk rings have.
 const CPU_BUFFERS: u32 = 4;
+/// Switches that a buffer has room for, and wake-ups, are this part of the calls.
+const SCHED_PART: u32 = 4;
 /// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
 const MOST_LANES: u32 = 16;
 
@@ -46,7 +48,9 @@ pub(super) fn set(open: &mut OpenSystapeSkel<'static>, config: &Config, task_sto
     options.ring_mask = rings - 1;
     options.coarse_mask = lanes(rings) - 1;
     options.plain_mask = maps.plain_calls.max_entries() - 1;
-    options.cpu_buffer_mask = maps.buffered_calls.max_entries() / maps.cpu_buffers.max_entries() - 1;
+    let cpus = maps.cpu_buffers.max_entries() / BUFFER_KINDS;
+    options.call_buffer_mask = maps.buffered_calls.max_entries() / cpus - 1;
+    options.sched_buffer_mask = maps.buffered_sched.max_entries() / (cpus * SCHED_BUFFERS) - 1;
     let (bulk, state) = (u64::from(bulk_ring(config, rings)), u64::from(maps.state_ring.max_entries()));
     (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
     (options.state_ring_bytes, options.state_share) = (state, state / SHARE);
@@ -93,8 +97,11 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32) -
     maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     maps.plain_calls.set_max_entries(forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two())?;
     let cpus = libbpf_rs::num_possible_cpus()? as u32;
-    maps.cpu_buffers.set_max_entries(cpus)?;
-    maps.buffered_calls.set_max_entries(cpus * buffered_calls(config, rings, cpus))?;
+    let calls = buffered_calls(config, rings, cpus);
+    let sched = if config.families.has(Family::Sched) { (calls / SCHED_PART).max(1) } else { 1 };
+    maps.cpu_buffers.set_max_entries(cpus * BUFFER_KINDS)?;
+    maps.buffered_calls.set_max_entries(cpus * calls)?;
+    maps.buffered_sched.set_max_entries(cpus * SCHED_BUFFERS * sched)?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
         let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
@@ -160,7 +167,7 @@ pub(super) fn bulk_ring(config: &Config, rings: u32) -> u32 {
     config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
 }
 
-/// Records that the buffer of each CPU has room for; a power of two.
+/// Records that the buffer of calls of each CPU has room for; a power of two.
 fn buffered_calls(config: &Config, rings: u32, cpus: u32) -> u32 {
     let bytes = u64::from(rings) * u64::from(bulk_ring(config, rings)) / u64::from(CPU_BUFFERS * cpus);
     let room = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);
