@@ -192,4 +192,6 @@ fn the_tree_is_that_of_the_forks() {
         2,
         "{text}"
     );
+    // the command had been forked when the recording began: it never was the recorder
+    assert!(text.lines().all(|line| !(line.contains("/record ") && line.contains(" => "))), "{text}");
 }

@@ -145,7 +145,7 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
         inside if inside == pid => pid.to_string(),
         inside => format!("{pid}/{inside}"),
     };
-    columns([&start, &lived, &exit, &pid], &format!("{indent}{deep}{}", cut(programs(process))))
+    columns([&start, &lived, &exit, &pid], &format!("{indent}{deep}{}", cut(programs(story, process))))
 }
 
 /// Whether its end would be known if it had ended.
@@ -165,19 +165,30 @@ fn cut(mut text: String) -> String {
 }
 
 /// What it ran, one program after the other.
-fn programs(process: &Process) -> String {
+fn programs(story: &Story<'_>, process: &Process) -> String {
     let line = |image: &Image| match image.command.argv.as_slice() {
         [] if image.path.is_empty() => format!("[{}]", named(&image.task.comm)),
         [] => escaped(&image.path),
         argv => command(argv, image.command.whole),
     };
-    let ran: Vec<String> = process.images.iter().filter(|image| image.exec || process.before).map(line).collect();
+    let mut ran: Vec<&Image> = process.images.iter().filter(|image| image.exec || process.before).collect();
+    if let [first, _, ..] = ran[..]
+        && is_its_parents(story, process, first)
+    {
+        ran.remove(0);
+    }
     match process.image() {
         None => format!("[{}]", named(&process.task.comm)),
         // a child that stayed what its parent was
         Some(image) if ran.is_empty() => format!("{} (fork)", line(image)),
-        Some(_) => ran.join(" => "),
+        Some(_) => ran.into_iter().map(line).collect::<Vec<_>>().join(" => "),
     }
+}
+
+/// Whether it was this only because its parent is: it had been forked when the recording began, and its exec came later.
+fn is_its_parents(story: &Story<'_>, process: &Process, image: &Image) -> bool {
+    let same = |of: &Image| !of.command.argv.is_empty() && of.command.argv == image.command.argv;
+    !image.exec && process.parent.is_some_and(|at| story.processes.all[at].images.iter().any(same))
 }
 
 const FIELDS: [&str; 20] = [
@@ -255,7 +266,7 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
 fn cells(story: &Story<'_>, node: &Node<'_>) -> Vec<u8> {
     let object = object(story, node);
     let cell = |name: &&str| match (*name, object.get(*name)) {
-        ("programs", _) => programs(node.process).into(),
+        ("programs", _) => programs(story, node.process).into(),
         (_, Some(Value::String(text))) => escaped(text.as_bytes()).into(),
         (_, value) => value.cloned().unwrap_or_default(),
     };
