@@ -44,6 +44,8 @@ pub struct Sums {
     pub labels: FxHashMap<GroupKey, Label>,
     /// What could not be read.
     pub holes: Vec<Hole>,
+    /// Room for the columns of the segment that is added.
+    core: Core,
 }
 
 /// Where the sum of a (task, call) of a segment is, as far as it was looked up.
@@ -129,15 +131,16 @@ impl Sums {
         if !scope.may_match(info) {
             return;
         }
-        let read = || -> Result<_, systape_format::Error> {
-            let core = segment.core(&dict)?;
-            let time = if needs_time(scope, info) { Some(segment.time(&dict, &core)?) } else { None };
-            Ok((core, time))
+        let mut core = std::mem::take(&mut self.core);
+        let mut read = || -> Result<_, systape_format::Error> {
+            segment.core_into(&dict, &mut core)?;
+            Ok(if needs_time(scope, info) { Some(segment.time(&dict, &core)?) } else { None })
         };
         match read() {
-            Ok((core, time)) => self.add(info.segment, &dict, &core, time.as_ref(), judge),
+            Ok(time) => self.add(info.segment, &dict, &core, time.as_ref(), judge),
             Err(error) => self.holes.push(load::hole(segment, info.rows, &error)),
         }
+        self.core = core;
     }
 
     /// Adds the rows of one segment.
@@ -165,9 +168,10 @@ impl Sums {
         let mut table = vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }];
         let exits: Vec<bool> = rows.dict.calls.iter().map(|call| book.get(*call).is_exit).collect();
         let Core { call, task, dur, errno, state, unselected, .. } = rows.core;
-        let kept = !unselected.is_empty();
-        for row in 0..call.len() {
-            let (t, c) = (task[row] as usize, call[row] as usize);
+        let (kept, checked) = (!unselected.is_empty(), rows.checked());
+        let columns = task.iter().zip(call).zip(dur).zip(errno).zip(state);
+        for (row, ((((&t, &c), &dur), &errno), &state)) in columns.enumerate() {
+            let (t, c) = (t as usize, c as usize);
             let slot = match table.get(t * calls + c) {
                 Some(slot) if *slot != NOT_YET => *slot,
                 known => {
@@ -179,14 +183,14 @@ impl Sums {
                     slot
                 }
             };
-            if slot == LEFT_OUT || (kept && rows.drops(row)) || (rows.checked() && !rows.passes(row)) {
+            if slot == LEFT_OUT || (kept && rows.drops(row)) || (checked && !rows.passes(row)) {
                 continue;
             }
             let stats = &mut self.stats[slot as usize].1;
-            if state[row] == CallState::Complete && errno[row] == 0 {
-                stats.add_ok(dur[row]);
-            } else if state[row] != CallState::CloneChild {
-                stats.add(state[row], dur[row], errno[row], exits[c]);
+            if state == CallState::Complete && errno == 0 {
+                stats.add_ok(dur);
+            } else if state != CallState::CloneChild {
+                stats.add(state, dur, errno, exits[c]);
             }
         }
     }
