@@ -54,6 +54,7 @@ pub(super) fn set(open: &mut OpenSystapeSkel<'static>, config: &Config, task_sto
     let (bulk, state) = (u64::from(bulk_ring(config, rings)), u64::from(maps.state_ring.max_entries()));
     (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
     (options.state_ring_bytes, options.state_share) = (state, state / SHARE);
+    (options.irq_entries_from, options.irq_entries_to) = entries::of_interrupts().unwrap_or_default();
     set_stacks(options, config);
     set_filters(options, config);
     options.string_limit = config.string_limit;
@@ -115,7 +116,6 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32) -
 
 fn set_stacks(options: &mut rodata, config: &Config) {
     let stacks = &config.stacks;
-    (options.irq_entries_from, options.irq_entries_to) = entries::of_interrupts().unwrap_or_default();
     options.stacks_on = stacks::options::bits(&stacks.on);
     options.stacks_kernel = stacks::options::bits(&stacks.kernel);
     options.stacks_user = stacks::options::user_kind(stacks.mode);
