@@ -29,6 +29,30 @@ impl BufferBytes {
     }
 }
 
+/// How many records the buffers have room for; powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rooms {
+    /// CPUs that have buffers.
+    pub cpus: u32,
+    /// Of each buffer of calls.
+    pub calls: u32,
+    /// Of each one of switches, and of wake-ups.
+    pub sched: u32,
+}
+
+impl Rooms {
+    /// Bytes of one buffer of each kind.
+    pub fn each(&self) -> BufferBytes {
+        BufferBytes { calls: u64::from(self.calls) * PLAIN_SYSCALL as u64, sched: u64::from(self.sched) * SCHED as u64 }
+    }
+
+    /// Bytes of all buffers.
+    pub fn bytes(&self) -> u64 {
+        let BufferBytes { calls, sched } = self.each();
+        u64::from(self.cpus) * (calls + sched * OF_SCHED.len() as u64)
+    }
+}
+
 /// A map with records of each CPU's buffers.
 #[derive(Debug)]
 struct Records {
@@ -55,7 +79,7 @@ const CALLS: Range<usize> = 0..1;
 const OF_SCHED: Range<usize> = 1..KINDS;
 
 impl CpuBuffers {
-    /// Maps the maps, of `cpus` CPUs with buffers of so many bytes; each has room for a power of two of records.
+    /// Maps the maps, whose buffers have this room.
     ///
     /// # Errors
     /// Those of mmap(2).
@@ -63,18 +87,18 @@ impl CpuBuffers {
         positions: BorrowedFd<'_>,
         calls: BorrowedFd<'_>,
         sched: BorrowedFd<'_>,
-        cpus: usize,
-        bytes: BufferBytes,
+        rooms: Rooms,
     ) -> io::Result<Self> {
+        let cpus = rooms.cpus as usize;
         let map = |fd: BorrowedFd<'_>, bytes| MmapOptions::new().len(bytes).map_raw(fd.as_raw_fd());
-        let records = |fd, kinds: Range<usize>, len, bytes: u64| {
-            let room = bytes as usize / len;
+        let records = |fd, kinds: Range<usize>, len, room: u32| {
+            let room = room as usize;
             io::Result::Ok(Records { map: map(fd, cpus * kinds.len() * room * len)?, kinds, len, room })
         };
         Ok(Self {
             positions: map(positions, cpus * KINDS * size_of::<CpuBuffer>())?,
-            calls: records(calls, CALLS, PLAIN_SYSCALL, bytes.calls)?,
-            sched: records(sched, OF_SCHED, SCHED, bytes.sched)?,
+            calls: records(calls, CALLS, PLAIN_SYSCALL, rooms.calls)?,
+            sched: records(sched, OF_SCHED, SCHED, rooms.sched)?,
             cpus,
         })
     }
@@ -158,9 +182,9 @@ mod tests {
         }
 
         fn buffers(&self) -> CpuBuffers {
-            let bytes = BufferBytes { calls: (ROOM * PLAIN_SYSCALL) as u64, sched: (ROOM * SCHED) as u64 };
+            let rooms = Rooms { cpus: CPUS as u32, calls: ROOM as u32, sched: ROOM as u32 };
             let Self { positions, calls, sched } = self;
-            CpuBuffers::map(positions.as_fd(), calls.as_fd(), sched.as_fd(), CPUS, bytes).unwrap()
+            CpuBuffers::map(positions.as_fd(), calls.as_fd(), sched.as_fd(), rooms).unwrap()
         }
 
         /// What a program does, with the places as maps.bpf.h has them.

@@ -44,8 +44,6 @@ pub struct Sums {
     pub labels: FxHashMap<GroupKey, Label>,
     /// What could not be read.
     pub holes: Vec<Hole>,
-    /// Room for the columns of the segment that is added.
-    core: Core,
 }
 
 /// Where the sum of a (task, call) of a segment is, as far as it was looked up.
@@ -78,8 +76,10 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: Summar
     let share = |sums: Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
     let work = || {
         let (mut sums, mut counted) = (Sums::default(), Counted::default());
+        // each segment is decoded into the memory of the one before
+        let mut core = Core::default();
         while let Some(at) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-            sums.segment(&tape.segment(*at), judge, &mut counted);
+            sums.segment(&tape.segment(*at), judge, &mut counted, &mut core);
             if sums.stats.len() > own {
                 share(std::mem::take(&mut sums));
             }
@@ -115,8 +115,8 @@ pub fn group_key(task: &Task, mode: SummaryMode) -> GroupKey {
 }
 
 impl Sums {
-    /// Adds what a segment holds and, to `counted`, what its ledger does.
-    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, counted: &mut Counted) {
+    /// Adds what a segment holds and, to `counted`, what its ledger does. `core` is room for its columns.
+    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, counted: &mut Counted, core: &mut Core) {
         let (scope, info) = (judge.scope, segment.info());
         let has_ledger = segment.has(BlockKind::Ledger);
         // rows of a ledger are sums: nobody knows of how many calls
@@ -131,16 +131,14 @@ impl Sums {
         if !scope.may_match(info) {
             return;
         }
-        let mut core = std::mem::take(&mut self.core);
         let mut read = || -> Result<_, systape_format::Error> {
-            segment.core_into(&dict, &mut core)?;
-            Ok(if needs_time(scope, info) { Some(segment.time(&dict, &core)?) } else { None })
+            segment.core_into(&dict, core)?;
+            Ok(if needs_time(scope, info) { Some(segment.time(&dict, core)?) } else { None })
         };
         match read() {
-            Ok(time) => self.add(info.segment, &dict, &core, time.as_ref(), judge),
+            Ok(time) => self.add(info.segment, &dict, core, time.as_ref(), judge),
             Err(error) => self.holes.push(load::hole(segment, info.rows, &error)),
         }
-        self.core = core;
     }
 
     /// Adds the rows of one segment.

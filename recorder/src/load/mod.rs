@@ -15,13 +15,13 @@ use anyhow::{Context, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
-use systape_bpf::wire::{CallDesc, DropCount, PLAIN_SYSCALL, SCHED, Snap};
-use systape_bpf::{BUFFER_KINDS, Drop, SCHED_BUFFERS, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
+use systape_bpf::wire::{CallDesc, DropCount, Snap};
+use systape_bpf::{Drop, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
 use systape_format::model::Family;
 
 use crate::calls;
 use crate::config::Config;
-use crate::cpu_buffers::{BufferBytes, CpuBuffers};
+use crate::cpu_buffers::{CpuBuffers, Rooms};
 use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
@@ -44,6 +44,8 @@ const WALK_SELF: u32 = 3;
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
     skel: SystapeSkel<'static>,
+    /// Of the buffers of the CPUs.
+    rooms: Rooms,
     bulk: Vec<MapHandle>,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
@@ -109,13 +111,15 @@ impl Programs {
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
         let rings = options::ring_count()?;
-        options::set(&mut open, config, task_storage, rings)?;
+        let rooms = options::buffer_rooms(config, rings)?;
+        options::set(&mut open, config, task_storage, rings, rooms)?;
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs = Self {
             skel,
+            rooms,
             bulk: Vec::new(),
             samplers: Vec::new(),
             outsiders: None,
@@ -164,9 +168,7 @@ impl Programs {
         let (state, process) = (&self.skel.maps.state_ring, &self.skel.maps.process_ring);
         self.ring_bytes = u64::from(rings) * u64::from(bytes);
         self.ring_bytes += u64::from(state.max_entries()) + u64::from(process.max_entries());
-        let buffers = self.buffer_sizes();
-        let each = buffers.calls + buffers.sched * u64::from(SCHED_BUFFERS);
-        self.ring_bytes += u64::from(self.buffered_cpus()) * each;
+        self.ring_bytes += self.rooms.bytes();
         if self.stacks {
             self.ring_bytes += u64::from(self.skel.maps.stack_ring.max_entries());
         }
@@ -262,35 +264,15 @@ impl Programs {
         all
     }
 
-    /// CPUs that have buffers.
-    fn buffered_cpus(&self) -> u32 {
-        self.skel.maps.cpu_buffers.max_entries() / BUFFER_KINDS
-    }
-
-    /// How large they are.
-    fn buffer_sizes(&self) -> BufferBytes {
-        let (maps, cpus) = (&self.skel.maps, u64::from(self.buffered_cpus()));
-        BufferBytes {
-            calls: u64::from(maps.buffered_calls.max_entries()) / cpus * PLAIN_SYSCALL as u64,
-            sched: u64::from(maps.buffered_sched.max_entries()) / (cpus * u64::from(SCHED_BUFFERS)) * SCHED as u64,
-        }
-    }
-
     /// The buffers of the CPUs.
     ///
     /// # Errors
     /// When they cannot be mapped.
     pub fn cpu_buffers(&self) -> Result<CpuBuffers> {
         let maps = &self.skel.maps;
-        let cpus = self.buffered_cpus() as usize;
-        CpuBuffers::map(
-            maps.cpu_buffers.as_fd(),
-            maps.buffered_calls.as_fd(),
-            maps.buffered_sched.as_fd(),
-            cpus,
-            self.buffer_sizes(),
-        )
-        .context("cannot map the buffers of the CPUs")
+        let (positions, calls, sched) = (&maps.cpu_buffers, &maps.buffered_calls, &maps.buffered_sched);
+        CpuBuffers::map(positions.as_fd(), calls.as_fd(), sched.as_fd(), self.rooms)
+            .context("cannot map the buffers of the CPUs")
     }
 
     /// The ring of stacks; None when none are taken.
@@ -397,7 +379,7 @@ impl Programs {
             .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
         let maps = &self.skel.maps;
         let rings = RingSizes {
-            buffers: self.buffer_sizes(),
+            buffers: self.rooms.each(),
             bulk: self.bulk.first().map_or(0, |ring| ring.max_entries().into()),
             state: maps.state_ring.max_entries().into(),
             process: maps.process_ring.max_entries().into(),

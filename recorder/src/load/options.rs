@@ -7,6 +7,7 @@ use systape_bpf::{BUFFER_KINDS, COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCH
 use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
+use crate::cpu_buffers::Rooms;
 use crate::{entries, rights, stacks};
 
 const STATE_RING: u32 = 8 << 20;
@@ -37,9 +38,15 @@ const STACK_BUDGET: u32 = 256 << 20;
 const STACK_SLOTS_PER_CPU: u32 = 3;
 
 /// Leaves out what is not needed, and sets the sizes of maps and what the programs read as constants.
-pub(super) fn set(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool, rings: u32) -> Result<()> {
+pub(super) fn set(
+    open: &mut OpenSystapeSkel<'static>,
+    config: &Config,
+    task_storage: bool,
+    rings: u32,
+    rooms: Rooms,
+) -> Result<()> {
     leave_out(open, config, task_storage)?;
-    set_sizes(open, config, rings)?;
+    set_sizes(open, config, rings, rooms)?;
     let maps = &mut open.maps;
     let Some(options) = maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
     options.has_task_storage = task_storage;
@@ -48,9 +55,8 @@ pub(super) fn set(open: &mut OpenSystapeSkel<'static>, config: &Config, task_sto
     options.ring_mask = rings - 1;
     options.coarse_mask = lanes(rings) - 1;
     options.plain_mask = maps.plain_calls.max_entries() - 1;
-    let cpus = maps.cpu_buffers.max_entries() / BUFFER_KINDS;
-    options.call_buffer_mask = maps.buffered_calls.max_entries() / cpus - 1;
-    options.sched_buffer_mask = maps.buffered_sched.max_entries() / (cpus * SCHED_BUFFERS) - 1;
+    options.call_buffer_mask = rooms.calls - 1;
+    options.sched_buffer_mask = rooms.sched - 1;
     let (bulk, state) = (u64::from(bulk_ring(config, rings)), u64::from(maps.state_ring.max_entries()));
     (options.bulk_ring_bytes, options.bulk_share) = (bulk, bulk / SHARE);
     (options.state_ring_bytes, options.state_share) = (state, state / SHARE);
@@ -84,7 +90,7 @@ fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage:
     Ok(())
 }
 
-fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32) -> Result<()> {
+fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, rooms: Rooms) -> Result<()> {
     let (maps, forced) = (&mut open.maps, &config.forced);
     if let Some(tasks) = forced.task_states {
         maps.task_states_by_tid.set_max_entries(tasks)?;
@@ -97,12 +103,9 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32) -
     maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     maps.plain_calls.set_max_entries(forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two())?;
-    let cpus = libbpf_rs::num_possible_cpus()? as u32;
-    let calls = buffered_calls(config, rings, cpus);
-    let sched = if config.families.has(Family::Sched) { (calls / SCHED_PART).max(1) } else { 1 };
-    maps.cpu_buffers.set_max_entries(cpus * BUFFER_KINDS)?;
-    maps.buffered_calls.set_max_entries(cpus * calls)?;
-    maps.buffered_sched.set_max_entries(cpus * SCHED_BUFFERS * sched)?;
+    maps.cpu_buffers.set_max_entries(rooms.cpus * BUFFER_KINDS)?;
+    maps.buffered_calls.set_max_entries(rooms.cpus * rooms.calls)?;
+    maps.buffered_sched.set_max_entries(rooms.cpus * SCHED_BUFFERS * rooms.sched)?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
         let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
@@ -167,11 +170,14 @@ pub(super) fn bulk_ring(config: &Config, rings: u32) -> u32 {
     config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
 }
 
-/// Records that the buffer of calls of each CPU has room for; a power of two.
-fn buffered_calls(config: &Config, rings: u32, cpus: u32) -> u32 {
+/// Records that the buffers of each CPU have room for.
+pub(super) fn buffer_rooms(config: &Config, rings: u32) -> Result<Rooms> {
+    let cpus = libbpf_rs::num_possible_cpus()? as u32;
     let bytes = u64::from(rings) * u64::from(bulk_ring(config, rings)) / u64::from(CPU_BUFFERS * cpus);
-    let room = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);
-    1 << room.max(1).ilog2()
+    let calls = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);
+    let calls = 1 << calls.max(1).ilog2();
+    let sched = if config.families.has(Family::Sched) { (calls / SCHED_PART).max(1) } else { 1 };
+    Ok(Rooms { cpus, calls, sched })
 }
 
 /// Lanes of coarse sums: one per CPU up to a limit; a power of two.
