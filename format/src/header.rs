@@ -4,7 +4,7 @@
 //! |---:|---:|---|---|
 //! | 0 | 8 | magic | `8f 73 79 73 74 61 70 65` ("\x8fsystape") |
 //! | 8 | 2 | major | 1; a reader refuses a tape with a greater one |
-//! | 10 | 2 | minor | 3; a reader ignores it |
+//! | 10 | 2 | minor | [`MINOR`]; a reader ignores it |
 //! | 12 | 2 | kind | [`BlockKind`] |
 //! | 14 | 2 | flags | [`FLAG_CONTINUES`], [`FLAG_CONTINUED`]; unknown bits are ignored |
 //! | 16 | 16 | tape_id | random, the same in every block of a tape |
@@ -34,7 +34,7 @@ pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
 pub const MAJOR: u16 = 1;
 /// Minor version this crate writes.
-pub const MINOR: u16 = 4;
+pub const MINOR: u16 = 5;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
 /// `segment` of a block that belongs to none.
