@@ -80,6 +80,16 @@ struct Session {
   callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g. --duration 10ms
   redacted @26 :List(Text) $class("none");  # classes of fields that were taken out; empty = none. Where there was
                                        # something, it says "<redacted>"
+  cpuList @27 :List(UInt32);           # only what ran on these CPUs was recorded; empty = all CPUs. Since 1.5
+  withSelf @28 :Bool;                  # the recorder's own threads are recorded like others (all but their calls). Since 1.5
+  extent @29 :Extent;                  # Since 1.5
+}
+
+enum Extent {
+  # Whose events are recorded.
+  notSaid @0;        # before 1.5: only the words of `target` say it
+  everyone @1;       # all tasks, but for the idle tasks and, without withSelf, the recorder's
+  some @2;           # tasks whose entry says so (Task.recorded)
 }
 
 struct StackSettings {
@@ -151,6 +161,8 @@ struct Task {
   nsTid @10 :UInt32;         # tid in the task's own pid namespace; 0 = not known
   nsPid @11 :UInt32;
   ppid @12 :UInt32;          # 0 = none or not known
+  recorded @13 :UInt32;      # bit 0: the other bits hold; bit n: events of Family n that happen to this task are recorded,
+                             # all of them, from the event on that this row comes with. 0 = not said. Since 1.5
 }
 
 struct Call { abi @0 :UInt8; nr @1 :UInt32; }
@@ -274,6 +286,8 @@ enum ProcessKind {
   rename @4;
   cred @5;       # uid changed
   cgroup @6;     # moved to another cgroup; flags: 1 all threads of the process
+  target @7;     # it became a target or is none any more: task.recorded holds from here on; flags: 1 it was
+                 # on a CPU. Since 1.5
 }
 
 # ---------------------------------------------------------------- scheduler, block I/O, io_uring: columns
@@ -577,6 +591,7 @@ struct RunState {
   onCpu @2 :Bool;
   cpu @3 :UInt32;              # it runs there or ran there last
   lastRun @4 :Ns;              # when it last came on a CPU; 0 = not known
+  seen @5 :Ns;                 # when it was in that state; 0 = at the checkpoint's ts. Since 1.5
 }
 
 struct CommandLine {

@@ -188,15 +188,8 @@ impl<'a> Scope<'a> {
     }
 
     /// Whether `call` passes `-e`.
-    pub fn call(&self, call: &Call) -> Pick {
-        let (selection, abi) = (&self.filters.selection, Abi::from_raw(call.abi));
-        if !selection.contains(abi, call.nr) {
-            Pick::No
-        } else if selection.positively_names(abi, call.nr) {
-            Pick::Always
-        } else {
-            Pick::Selected
-        }
+    pub fn call(&self, call: &Call) -> bool {
+        self.filters.selection.contains(Abi::from_raw(call.abi), call.nr)
     }
 
     /// Decides tasks and calls of one segment.
@@ -209,17 +202,6 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Whether a call passes `-e`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pick {
-    /// Not selected.
-    No,
-    /// Selected, unless the row was kept for fd tracking only.
-    Selected,
-    /// Selected by name, so also rows that `record -e` kept only for fd tracking.
-    Always,
-}
-
 /// [`Scope`] bound to one segment.
 #[derive(Debug)]
 pub struct SegmentFilter<'a> {
@@ -227,7 +209,7 @@ pub struct SegmentFilter<'a> {
     /// For each task of the segment.
     pub tasks: Vec<bool>,
     /// For each call of the segment.
-    pub calls: Vec<Pick>,
+    pub calls: Vec<bool>,
 }
 
 impl SegmentFilter<'_> {
@@ -237,12 +219,13 @@ impl SegmentFilter<'_> {
         self.key(core, row) && self.value(core, row)
     }
 
-    /// Whether task and call of `row` pass.
+    /// Whether task and call of `row` pass. Calls that a tape before 1.5 kept only to know descriptors were not asked for, and may be those of
+    /// processes that were not.
     #[inline]
     fn key(&self, core: &Core, row: usize) -> bool {
-        let call = self.calls[core.call[row] as usize];
-        self.tasks[core.task[row] as usize]
-            && (call == Pick::Always || (call == Pick::Selected && !core.unselected.get(row).copied().unwrap_or(false)))
+        self.calls[core.call[row] as usize]
+            && self.tasks[core.task[row] as usize]
+            && !core.unselected.get(row).copied().unwrap_or(false)
     }
 
     /// Whether duration and errno of `row` pass.

@@ -58,6 +58,14 @@ pub const UNSELECTED: u16 = 1;
 pub const IN_LEDGER: u16 = 2;
 /// `hdr.flags` of a syscall that ended after the window and is to be counted, unless it was counted as in flight.
 pub const FILTERED: u16 = 4;
+/// In `hdr.flags` of a [`Task`]: it is a target.
+pub const TASK_IS_TARGET: u16 = 0x8000;
+/// In `hdr.flags` of a [`Task`]: it, or its process, was asked for by number or command, or nobody need be.
+pub const TASK_IS_MARKED: u16 = 0x4000;
+/// In `hdr.flags` of a [`Task`]: it is in the cgroup that was asked for, or nobody need be.
+pub const TASK_IS_IN_CGROUP: u16 = 0x2000;
+/// What the other bits of `hdr.flags` of a [`Task`] are: why the record was sent, or how a fork was made.
+pub const TASK_REASON: u16 = 0xff;
 /// `hdr.flags` of a [`Task`] record: its comm changed.
 pub const TASK_RENAME: u16 = 2;
 /// `hdr.flags` of a [`Task`] record: its uid changed.

@@ -337,6 +337,8 @@ pub struct RunState {
     pub cpu: u32,
     /// When it last came on a CPU; 0 = not known.
     pub last_run: u64,
+    /// When it was in that state; 0 = at the checkpoint's time.
+    pub seen: u64,
 }
 
 /// A process's command line at a checkpoint.

@@ -54,6 +54,9 @@ pub const FLAG_CONTINUED: u16 = 2;
 pub const INCOMPAT_CUT: u64 = 1;
 /// `features_incompat` of blocks with columns: these may be in planes, listed, or deltas, which a reader of 1.3 cannot read.
 pub const INCOMPAT_COLUMNS: u64 = 2;
+/// `features_incompat` of processes: events of kind [`ProcessKind::Target`](crate::model::ProcessKind::Target), which a reader of 1.4
+/// does not know, may be among them.
+pub const INCOMPAT_TARGETS: u64 = 16;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -427,6 +430,7 @@ fn incompat_of(kind: BlockKind) -> u64 {
         | BlockKind::Stacks
         | BlockKind::Ledger
         | BlockKind::Symbols => INCOMPAT_COLUMNS,
+        BlockKind::Processes => INCOMPAT_TARGETS,
         _ => 0,
     }
 }

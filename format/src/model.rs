@@ -92,6 +92,24 @@ pub struct Session {
     pub call_filters: Vec<Vec<u8>>,
     /// What was taken out, ascending; empty = nothing.
     pub redacted: Vec<Class>,
+    /// Only what ran on these CPUs was recorded; empty = all CPUs.
+    pub cpu_list: Vec<u32>,
+    /// The recorder's own threads are recorded like others, all but their calls.
+    pub with_self: bool,
+    /// Whose events are recorded.
+    pub extent: Extent,
+}
+
+/// Whose events a tape has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Tapes before 1.5 say it in words only, see [`Session::target`].
+    #[default]
+    NotSaid,
+    /// All tasks, but for the idle tasks and, without [`Session::with_self`], the recorder's.
+    Everyone,
+    /// Tasks whose entry says so, see [`Task::recorded`].
+    Some,
 }
 
 /// Name and arguments of one syscall as the recording kernel's tracefs gives them.
@@ -139,6 +157,45 @@ pub struct Task {
     pub ns_pid: u32,
     /// Parent process; 0 = none or not known.
     pub ppid: u32,
+    /// What is recorded of it, from the event on that this entry comes with.
+    pub recorded: RecordedFamilies,
+}
+
+/// The families of which everything that happens to a task is recorded. Of a task outside the target there are none, whatever is
+/// stored of it beside recorded ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RecordedFamilies(u32);
+
+impl RecordedFamilies {
+    /// Tapes before 1.5 do not say.
+    pub const NOT_SAID: Self = Self(0);
+    /// Nothing.
+    pub const NOTHING: Self = Self(1);
+
+    /// These families.
+    pub fn of(families: &[Family]) -> Self {
+        Self(families.iter().fold(Self::NOTHING.0, |bits, family| bits | 1 << (*family as u32)))
+    }
+
+    /// Whether everything of `family` is recorded; None = the tape does not say.
+    pub fn has(self, family: Family) -> Option<bool> {
+        (self.0 & 1 != 0).then_some(self.0 >> (family as u32) & 1 != 0)
+    }
+
+    /// Whether anything is, so whether the task is a target; false where the tape does not say.
+    pub fn anything(self) -> bool {
+        self.0 > Self::NOTHING.0
+    }
+
+    /// As a tape has it: bit 0 says that the others hold, bit n stands for family n.
+    pub fn raw(self) -> u32 {
+        self.0
+    }
+
+    /// See [`Self::raw`]. Families that this version does not know are kept.
+    pub fn from_raw(raw: u32) -> Self {
+        Self(if raw & 1 == 0 { 0 } else { raw })
+    }
 }
 
 /// Number of a syscall with the ABI it belongs to.
@@ -284,10 +341,15 @@ pub enum ProcessKind {
     Cred = 5,
     /// A task moved to another cgroup; `flags` has [`CGROUP_ALL_THREADS`] when its whole process did.
     Cgroup = 6,
+    /// A task became a target or is none any more, and no event of another kind tells: its entry's `recorded` holds from here on.
+    Target = 7,
 }
 
 /// `ProcessEvent::flags` of a move: all threads of the process.
 pub const CGROUP_ALL_THREADS: u32 = 1;
+
+/// `ProcessEvent::flags` of [`ProcessKind::Target`]: the task was on a CPU then.
+pub const TARGET_RUNNING: u32 = 1;
 
 /// `ProcessEvent::flags` of a fork: a thread of the same process.
 pub const FORK_THREAD: u32 = 1;

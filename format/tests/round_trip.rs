@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
     Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, LedgerReason, LedgerRow, NetState, OomMemory,
-    RunState, Sample, SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol,
-    Symbols, UringOp, Wakeup,
+    RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus,
+    Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
@@ -137,9 +137,9 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 prop_compose! {
     fn any_task(i: u32)(
         tid in any::<u32>(), pid in any::<u32>(), start_ns in number(), comm in bytes(), exe in bytes(),
-        uid in any::<u32>(), cgroup_id in number(),
+        uid in any::<u32>(), cgroup_id in number(), recorded in any::<u32>().prop_map(RecordedFamilies::from_raw),
     ) -> Task {
-        Task { tid, pid, start_ns, leader_start_ns: start_ns, comm, exe, uid, cgroup_id, utid: i, upid: i, ns_tid: 1, ns_pid: 2, ppid: 3 }
+        Task { tid, pid, start_ns, leader_start_ns: start_ns, comm, exe, uid, cgroup_id, utid: i, upid: i, ns_tid: 1, ns_pid: 2, ppid: 3, recorded }
     }
 }
 
@@ -409,7 +409,7 @@ fn sample_is_whole() {
     assert!(read_symbols(&tape).into_iter().all(|s| s.unwrap() == symbols()));
     assert!(matches!(tape.symbols(2), Err(Error::Missing { .. })));
     assert_eq!(tape.tape_id(), ID);
-    assert_eq!(tape.version(), (1, 4));
+    assert_eq!(tape.version(), (1, 5));
     assert_eq!(tape.complete_until(), 4000);
     assert_eq!(tape.len_bytes(), sample().len() as u64);
 }

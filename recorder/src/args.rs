@@ -123,6 +123,10 @@ pub struct Args {
     #[arg(long)]
     pub no_inherit: bool,
 
+    /// Record the recorder's own threads too (scheduling, samples, signals; never its calls)
+    #[arg(long)]
+    pub with_self: bool,
+
     /// Size of each ring for syscalls: a bare number is pages, or with a suffix bytes (64k, 8M)
     #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
     pub ring: Option<String>,

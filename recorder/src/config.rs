@@ -3,13 +3,13 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
-use systape_format::model::{Family, StackSettings};
+use systape_format::model::StackSettings;
 use systape_format::redact::Level;
 
 use crate::args::{Args, parse_size};
@@ -56,6 +56,10 @@ pub struct Config {
     pub comm: Option<Vec<u8>>,
     /// cgroup directory to record.
     pub cgroup: Option<PathBuf>,
+    /// Its id.
+    pub cgroup_id: Option<u64>,
+    /// Whether the recorder's own threads are recorded.
+    pub with_self: bool,
     /// CPUs to record; None = all.
     pub cpus: Option<Vec<u32>>,
     /// Families to record.
@@ -123,9 +127,6 @@ impl Config {
             }
         }
         let families = Families::parse(&args.families)?;
-        if args.cgroup.is_some() && !families.has(Family::Syscall) {
-            bail!("-G knows a task's cgroup from its syscalls: add the family syscall");
-        }
         let stacks = stacks::options::parse(&args, &families)?;
         if args.redact.is_some() && args.keep_stack_bytes {
             bail!("--keep-stack-bytes writes stacks as they are: leave it or --redact out");
@@ -137,6 +138,8 @@ impl Config {
         {
             bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
         }
+        let cgroup = args.cgroup.as_deref().map(resolve_cgroup).transpose()?;
+        let cgroup_id = cgroup.as_deref().map(cgroup_id).transpose()?;
         Ok(Self {
             filter,
             forced: Forced::parse(&args.force)?,
@@ -148,12 +151,14 @@ impl Config {
             tids: args.tid,
             uid: args.uid.as_deref().map(resolve_user).transpose()?,
             comm,
-            cgroup: args.cgroup.as_deref().map(resolve_cgroup).transpose()?,
+            cgroup,
+            cgroup_id,
             cpus: args.cpus.as_deref().map(|text| parse_cpus(text, possible_cpus())).transpose()?,
             families,
             selection,
             selection_text: args.events,
             inherit: !args.no_inherit,
+            with_self: args.with_self,
             ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
             delay: args.delay,
             string_limit: args.string_size,
@@ -174,9 +179,9 @@ impl Config {
         !self.all && (!self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty())
     }
 
-    /// Whether every task is recorded, whatever it is.
-    pub fn records_everything(&self) -> bool {
-        !self.marks_tasks() && self.uid.is_none() && self.comm.is_none() && self.cgroup.is_none() && self.cpus.is_none()
+    /// Whether some tasks only are recorded.
+    pub fn filters_tasks(&self) -> bool {
+        self.marks_tasks() || self.uid.is_some() || self.comm.is_some() || self.cgroup.is_some()
     }
 
     /// The target in words, for the tape and for messages.
@@ -286,6 +291,12 @@ fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
     let known =
         if siblings.is_empty() { "there are none".into() } else { format!("there are: {}", siblings.join(", ")) };
     bail!("-G {}: no such cgroup below {}; {known}", path.display(), mount.display())
+}
+
+/// The kernel's id of a cgroup: its directory's inode number (fs/kernfs/mount.c, kernfs_ino).
+fn cgroup_id(dir: &Path) -> Result<u64> {
+    let meta = fs::metadata(dir).with_context(|| format!("-G: cannot look at {}", dir.display()))?;
+    Ok(meta.ino())
 }
 
 /// CPUs the kernel may ever have, as far as it says.

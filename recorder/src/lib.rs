@@ -43,4 +43,5 @@ pub mod stacks;
 pub mod stage;
 pub mod sync;
 pub mod target;
+pub mod targets;
 pub mod tasks;

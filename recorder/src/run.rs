@@ -11,12 +11,12 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use indicatif::{HumanBytes, HumanCount};
 use systape_abi::Abi;
 use systape_bpf::target_bits;
-use systape_format::model::{Call, Class, End, shell_status};
+use systape_format::model::{Call, Class, End, RecordedFamilies, shell_status};
 use systape_format::redact::Redactor;
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::drain::Checked;
-use crate::encode::{Settings, Start, TaskFilter};
+use crate::encode::{Settings, Start};
 use crate::forced::{Forced, Poisoned};
 use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
@@ -27,6 +27,7 @@ use crate::self_stats::{Recorded, SelfStats, counted};
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
+use crate::targets::Targets;
 use crate::{clock, limits, output, rights, session, snapshot, stacks};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
@@ -124,13 +125,8 @@ pub fn record(config: &Config) -> Result<u8> {
         stores: config.filter.clone(),
         window_open,
         flush: config.flush,
-        everyone: config.records_everything(),
         stacks: config.stacks.clone(),
-        filter: TaskFilter {
-            uid: config.uid,
-            comm: config.comm.clone(),
-            cgroups: config.cgroup.as_deref().map(|dir| snapshot::cgroups(dir).into_iter().map(|(id, _)| id).collect()),
-        },
+        targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
         own_pid: programs.own_pid(),
         nested: programs.is_nested(),
     };
@@ -142,7 +138,7 @@ pub fn record(config: &Config) -> Result<u8> {
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
         return failed.map(|_| FAILED).with_context(|| config.output.display().to_string());
     }
-    pipeline.begin(read_start(config, snaps));
+    pipeline.begin(read_start(snaps));
     if let Some(child) = &mut child {
         child.go();
     }
@@ -247,26 +243,12 @@ fn finish(
 }
 
 /// Reads what is open in the processes to record.
-fn read_start(config: &Config, snaps: Vec<systape_bpf::wire::Snap>) -> Start {
+fn read_start(snaps: Vec<systape_bpf::wire::Snap>) -> Start {
     let ids = |s: &systape_bpf::wire::Snap| (s.task.id.pid, s.task.here_pid);
     let mut pids: Vec<(u32, u32)> = snaps.iter().filter(|s| s.matched != 0).map(ids).collect();
     pids.sort_unstable();
     pids.dedup();
-    let mut processes: Vec<_> = pids.iter().map(|&(pid, here)| snapshot::process(pid, here)).collect();
-    // executables of the others too: they may be somebody's parent
-    let others = snaps.iter().filter(|s| s.kthread == 0 && s.task.id.tid == s.task.id.pid).map(ids);
-    let others: Vec<(u32, u32)> = others.filter(|ids| pids.binary_search(ids).is_err()).collect();
-    if !config.marks_tasks() || others.len() < 4096 {
-        processes.extend(others.into_iter().map(|(pid, here)| snapshot::Process {
-            pid,
-            from: 0,
-            to: 0,
-            exe: snapshot::exe(here),
-            argv: snapshot::argv(here),
-            cwd: None,
-            fds: None,
-        }));
-    }
+    let processes = pids.iter().map(|&(pid, here)| snapshot::process(pid, here)).collect();
     Start { snaps, processes, done: clock::monotonic() }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use systape_abi::Abi;
-use systape_format::model::{Family, Session, StackOf, SyscallFormat};
+use systape_format::model::{Extent, Family, Session, StackOf, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self, Config};
@@ -54,6 +54,9 @@ pub fn collect(config: &Config) -> Session {
         families: families(config),
         stacks: config.stacks.clone(),
         redacted: Vec::new(),
+        cpu_list: config.cpus.clone().unwrap_or_default(),
+        with_self: config.with_self,
+        extent: if config.filters_tasks() { Extent::Some } else { Extent::Everyone },
         cgroups,
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),

@@ -3,15 +3,17 @@
 //! Plain values in, plain values out; events must come in time order. Ids get reused: an entry is found by id *and*
 //! start time, and a dead one is kept a little while for records that come late.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_bpf::wire::{Ident, Task as WireTask, Who, comm as comm_of};
+use systape_bpf::wire::{Ident, TASK_IS_MARKED, Task as WireTask, Who, comm as comm_of};
 use systape_format::model::{Task, UID_UNKNOWN};
 
 use crate::fds::{FdTable, Name};
+use crate::targets::Targets;
 
 /// How long a dead task is remembered.
 const KEEP_DEAD_NS: u64 = 2_000_000_000;
@@ -63,7 +65,7 @@ impl Argv {
 /// A thread.
 #[derive(Debug)]
 pub struct Entry {
-    /// As the tape has it.
+    /// As the tape has it, if it is a target: see [`Tasks::on_tape`].
     pub task: Task,
     /// Its process's id in the recorder's pid namespace, as /proc has it; 0 = it is not in there, or not known.
     pub here: u32,
@@ -81,6 +83,12 @@ pub struct Entry {
     pub closing: Option<Closing>,
     /// Whether its executable was asked for when nobody had told.
     pub looked_up: bool,
+    /// A record told whether it is a target.
+    told: bool,
+    /// See [`systape_bpf::wire::TASK_IS_MARKED`].
+    marked: bool,
+    /// It sent a signal to a target, whose story that is part of.
+    pub sender: bool,
     alive: bool,
     /// Known from other families' records only: its exit may never be told.
     stranger: bool,
@@ -108,12 +116,37 @@ pub struct Tasks {
     next_upid: u32,
     /// Ids in the recorder's pid namespace are not the machine's.
     nested: bool,
+    targets: Targets,
 }
 
 impl Tasks {
     /// `nested`: the recorder is in another pid namespace than the machine's first.
-    pub fn new(nested: bool) -> Self {
-        Self { nested, ..Self::default() }
+    pub fn new(nested: bool, targets: Targets) -> Self {
+        Self { nested, targets, ..Self::default() }
+    }
+
+    /// A task as the tape may have it: of one that is no target the executable stays out.
+    pub fn on_tape(&self, id: TaskId) -> Cow<'_, Task> {
+        let Entry { task, sender, .. } = self.get(id);
+        if task.exe.is_empty() || task.recorded.anything() || *sender {
+            return Cow::Borrowed(task);
+        }
+        Cow::Owned(Task { exe: Vec::new(), ..task.clone() })
+    }
+
+    /// Whether the task is a target.
+    pub fn is_target(&self, id: TaskId) -> bool {
+        self.get(id).task.recorded.anything()
+    }
+
+    /// A call of the task came that was asked for: it is a target although the record that says so was lost.
+    pub fn called(&mut self, id: TaskId) {
+        let recorded = self.targets.called();
+        let entry = self.get_mut(id);
+        if !entry.told && entry.task.recorded != recorded {
+            entry.task.recorded = recorded;
+            entry.interned = (u32::MAX, 0);
+        }
     }
 
     /// The task of a record, if it is known.
@@ -147,6 +180,7 @@ impl Tasks {
     /// A task from the snapshot or from a record of its own; what is known already stays when the new word has less.
     pub fn learn(&mut self, wire: &WireTask) -> TaskId {
         let id = self.find_or_add(&wire.id);
+        let recorded = self.targets.told(wire);
         let entry = self.get_mut(id);
         let exe = std::mem::take(&mut entry.task.exe);
         entry.task = Task {
@@ -157,8 +191,10 @@ impl Tasks {
             ns_tid: wire.ns_tid,
             ns_pid: wire.ns_pid,
             ppid: wire.ppid,
+            recorded,
             ..entry.task.clone()
         };
+        (entry.told, entry.marked) = (true, wire.hdr.flags & TASK_IS_MARKED != 0);
         if wire.here_pid != 0 {
             entry.here = wire.here_pid;
         }
@@ -287,13 +323,24 @@ impl Tasks {
         }
     }
 
-    /// All threads of the process are in this cgroup now.
-    pub fn move_process(&mut self, id: TaskId, cgroup_id: u64) {
+    /// All threads of the process of `id`, of which `leader` told, are in its cgroup now; gives those of the others that became targets or
+    /// ceased to be.
+    pub fn move_process(&mut self, id: TaskId, leader: &WireTask) -> Vec<TaskId> {
         let upid = self.get(id).task.upid;
-        for entry in self.entries.iter_mut().flatten().filter(|e| e.task.upid == upid) {
-            entry.task.cgroup_id = cgroup_id;
+        let mut changed = Vec::new();
+        for (at, entry) in self.entries.iter_mut().enumerate() {
+            let Some(entry) = entry.as_mut().filter(|e| e.task.upid == upid) else { continue };
+            entry.task.cgroup_id = leader.cgroup_id;
             entry.interned = (u32::MAX, 0);
+            if at as TaskId == id {
+                continue;
+            }
+            let recorded = self.targets.moved(&entry.task, entry.marked, leader);
+            if std::mem::replace(&mut entry.task.recorded, recorded) != recorded && entry.alive {
+                changed.push(at as TaskId);
+            }
         }
+        changed
     }
 
     /// The process's current directory changed; threads share it.
@@ -406,6 +453,21 @@ impl Tasks {
         &mut self.tables[table as usize].as_mut().expect("a live task holds its table").0
     }
 
+    /// Leaders of the processes above targets that are none themselves, by name: for their place in the tree.
+    pub fn above_targets(&self) -> Vec<Task> {
+        let leaders: FxHashMap<u32, TaskId> =
+            self.alive().filter(|(_, e)| e.task.tid == e.task.pid).map(|(id, e)| (e.task.pid, id)).collect();
+        let mut above = BTreeSet::new();
+        for (_, entry) in self.alive().filter(|(_, e)| e.task.recorded.anything()) {
+            let mut parent = leaders.get(&entry.task.ppid);
+            while let Some(&id) = parent.filter(|id| !self.is_target(**id) && !above.contains(*id)) {
+                above.insert(id);
+                parent = leaders.get(&self.get(id).task.ppid);
+            }
+        }
+        above.into_iter().map(|id| self.on_tape(id).into_owned()).collect()
+    }
+
     /// Tasks alive, of every process.
     pub fn alive(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
         let all = self.entries.iter().enumerate();
@@ -443,6 +505,7 @@ impl Tasks {
         let argv = leader.and_then(|l| self.get(l).argv.clone());
         let here = if self.nested { leader.map_or(0, |l| self.get(l).here) } else { task.pid };
         task.exe = exe;
+        task.recorded = self.targets.untold(task.tid, task.pid);
         let entry = Entry {
             task,
             here,
@@ -453,6 +516,9 @@ impl Tasks {
             execed: None,
             closing: None,
             looked_up: false,
+            told: false,
+            marked: true,
+            sender: false,
             alive: true,
             stranger: false,
             met: false,
@@ -531,7 +597,7 @@ mod tests {
 
     #[test]
     fn ids_of_another_namespace_are_known_only_when_told() {
-        let mut tasks = Tasks::new(true);
+        let mut tasks = Tasks::new(true, Targets::default());
         let main = tasks.learn(&WireTask { here_pid: 3, ..wire(7, 7, 1, "main") });
         let thread = tasks.find_or_add(&wire(8, 7, 10, "").id);
         let stranger = tasks.find_or_add(&wire(3, 3, 10, "").id);
@@ -539,7 +605,7 @@ mod tests {
         // of the dead the kernel has no ids any more
         tasks.learn(&wire(7, 7, 1, "main"));
         assert_eq!(tasks.get(main).here, 3);
-        let mut first = Tasks::new(false);
+        let mut first = Tasks::new(false, Targets::default());
         let main = first.find_or_add(&wire(7, 7, 1, "").id);
         assert_eq!(first.get(main).here, 7);
     }

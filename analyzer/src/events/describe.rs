@@ -137,6 +137,10 @@ impl<'a> Describer<'a> {
                 let path = task.and_then(|task| cgroup_path(self.session, task.cgroup_id));
                 fields.extend([("dst_path", path.map_or(Value::Unknown, Value::Bytes)), ("pid", thread(task))]);
             }
+            ProcessKind::Target => {
+                let target = task.is_some_and(|task| task.recorded.anything());
+                fields.extend([("comm", comm(task)), ("pid", thread(task)), ("target", number(u32::from(target)))]);
+            }
         }
         Event { kind: Kind::of_process(e.kind), ts: e.ts, cpu: None, task: whose, other: task, fields }
     }

@@ -27,6 +27,8 @@ pub enum Kind {
     Cred,
     /// A task moved to another cgroup.
     Cgroup,
+    /// A task became a target of the recording, or is none any more.
+    Target,
     /// A signal was sent.
     Generate,
     /// A signal was taken.
@@ -45,7 +47,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind with its name, the families and names it also answers to, and the family of the tape that holds it.
-    const ALL: [(Self, &'static str, &'static [&'static str], Family); 16] = [
+    const ALL: [(Self, &'static str, &'static [&'static str], Family); 17] = [
         (Self::Switch, "sched:sched_switch", &[], Family::Sched),
         (Self::Waking, "sched:sched_waking", &["sched:sched_wakeup"], Family::Sched),
         (Self::WakeupNew, "sched:sched_wakeup_new", &[], Family::Sched),
@@ -55,6 +57,7 @@ impl Kind {
         (Self::Rename, "task:task_rename", &["process:rename"], Family::Process),
         (Self::Cred, "process:cred", &[], Family::Process),
         (Self::Cgroup, "cgroup:cgroup_attach_task", &["process:cgroup"], Family::Process),
+        (Self::Target, "process:target", &[], Family::Process),
         (Self::Generate, "signal:signal_generate", &[], Family::Signal),
         (Self::Deliver, "signal:signal_deliver", &[], Family::Signal),
         (Self::OomVictim, "oom:mark_victim", &[], Family::Signal),
@@ -78,6 +81,7 @@ impl Kind {
             ProcessKind::Rename => Self::Rename,
             ProcessKind::Cred => Self::Cred,
             ProcessKind::Cgroup => Self::Cgroup,
+            ProcessKind::Target => Self::Target,
         }
     }
 
@@ -177,7 +181,7 @@ mod tests {
             wanted("sched:*,!sched:sched_process*").unwrap(),
             ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new"]
         );
-        assert_eq!(wanted("process:*").unwrap().len(), 6);
+        assert_eq!(wanted("process:*").unwrap().len(), 7);
         assert_eq!(wanted("*:signal_d*").unwrap(), ["signal:signal_deliver"]);
         assert_eq!(wanted("!signal:*").unwrap(), [""; 0]);
         assert_eq!(

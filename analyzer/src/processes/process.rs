@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use systape_format::model::Task;
+use systape_format::model::{RecordedFamilies, Task};
 
 use super::ending::{Ending, Exits};
 
@@ -52,6 +52,11 @@ pub struct Process {
 }
 
 impl Process {
+    /// Something of it is there that is kept of targets: so it was one, where entries do not say who is.
+    pub(super) fn derive_followed(&mut self) {
+        self.followed |= self.task.recorded == RecordedFamilies::NOT_SAID;
+    }
+
     /// How it ended; None = it did not in the recording, or that is not known.
     pub fn end(&self) -> Option<Ending> {
         self.exits.end()

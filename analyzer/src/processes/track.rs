@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{Checkpoint, FORK_THREAD, ProcessEvent, ProcessKind, Task};
+use systape_format::model::{Checkpoint, FORK_THREAD, Family, ProcessEvent, ProcessKind, Task};
 
 use super::ending::Ending;
 use super::process::{Command, Image, Process};
@@ -72,6 +72,11 @@ impl Processes {
             // a process is named by its leader; a thread's name is its own
             process.task.comm.clear();
         }
+        if let Some(recorded) = task.recorded.has(Family::Process)
+            && (leads(task) || !leads(&process.task))
+        {
+            process.followed = recorded;
+        }
         at
     }
 
@@ -81,13 +86,13 @@ impl Processes {
             let at = self.see(task);
             self.all[at].before |= first;
         }
-        // descriptors and open calls are recorded of targets only
+        // descriptors and open calls are recorded of targets only: where entries do not say who is one, these do
         let targets = checkpoint.fd_tables.iter().map(|table| u64::from(table.upid));
         let threads: FxHashMap<u32, u64> = checkpoint.tasks.iter().map(|task| (task.utid, key(task))).collect();
         let callers = checkpoint.in_flight.iter().filter_map(|call| threads.get(&call.utid).copied());
         for upid in targets.chain(callers) {
             if let Some(at) = self.by_key.get(&upid) {
-                self.all[*at].followed = true;
+                self.all[*at].derive_followed();
             }
         }
         for line in checkpoint.commands.iter().filter(|line| !line.argv.is_empty() && line.upid != 0) {
@@ -106,7 +111,7 @@ impl Processes {
     pub fn event(&mut self, event: &ProcessEvent, tasks: &[Task]) {
         let Some(task) = tasks.get(event.task as usize) else { return };
         let at = self.see(task);
-        self.all[at].followed = true;
+        self.all[at].derive_followed();
         match event.kind {
             ProcessKind::Fork if event.flags & FORK_THREAD == 0 => {
                 if let Some(parent) = tasks.get(event.parent as usize) {
@@ -126,7 +131,8 @@ impl Processes {
             ProcessKind::Exit => {
                 self.all[at].exits.add(Ending::new(event.ts, event.exit_code, event.flags), event.group_dead);
             }
-            ProcessKind::Fork | ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => {}
+            ProcessKind::Fork | ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup | ProcessKind::Target => {
+            }
         }
     }
 

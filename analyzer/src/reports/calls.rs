@@ -3,7 +3,8 @@
 use std::io::Write as _;
 
 use anyhow::Result;
-use systape_format::model::Family;
+use systape_abi::{Abi, Selection};
+use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
 use super::{Context, listing, losses, summary};
@@ -60,5 +61,23 @@ fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
         let held = families::names(tape).join(", ");
         complain(&format!("{} events were not recorded: this tape holds {held}", family_name(*family)));
     }
+    if config.calls
+        && let Some(note) = not_selected(&config.filters.selection, tape.session())
+    {
+        complain(&note);
+    }
     Ok(())
+}
+
+/// Which of the calls that `-e` names `record -e` left out; None = none of them.
+fn not_selected(asked: &Selection, session: &Session) -> Option<String> {
+    const NAMED: usize = 8;
+    let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
+    let recorded = Selection::parse(&words).ok().filter(|_| !words.is_empty())?;
+    let absent = |nr: &u32| asked.positively_names(Abi::X86_64, *nr) && !recorded.contains(Abi::X86_64, *nr);
+    let names: Vec<&str> = systape_abi::all(Abi::X86_64).filter(|(nr, _)| absent(nr)).map(|(_, name)| name).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let list = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("{list}{more}: not recorded (record -e {})", words.join(" -e ")))
 }

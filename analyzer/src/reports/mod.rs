@@ -20,7 +20,7 @@ pub mod states;
 pub mod summary;
 
 use anyhow::Result;
-use systape_format::model::{ClockSample, Family};
+use systape_format::model::{ClockSample, Extent, Family};
 use systape_format::reader::Tape;
 
 use crate::calls::CallBook;
@@ -68,9 +68,10 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether every process was recorded, so that what is not in the tape did not happen.
+/// Whether every process was recorded, so that what is not in the tape did not happen, of a tape whose entries of tasks do not say it.
 pub fn everyone(tape: &Tape) -> bool {
-    tape.session().target.starts_with("system-wide")
+    let session = tape.session();
+    session.extent == Extent::NotSaid && session.target.starts_with("system-wide")
 }
 
 /// The tape's clock: its session, its checkpoints and its end. Reads every checkpoint, so only for those who need real time.

@@ -12,7 +12,6 @@ use systape_format::reader::Tape;
 use super::{Context, scheduling};
 use crate::args::Format;
 use crate::config::Config;
-use crate::filter::Pick;
 use crate::output;
 use crate::render::table::{Fields, Table, millis};
 use crate::run::Verdict;
@@ -65,6 +64,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if text {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
+        scheduling::foot(&context, &mut out)?;
     } else {
         let complete = context.loss.complete();
         let whole = |(mut fields, sum): (Fields, Fields)| {
@@ -178,5 +178,5 @@ pub(super) fn selected(context: &Context<'_>, interval: &Interval) -> bool {
         return true;
     }
     let Doing::Call(call) = interval.doing else { return false };
-    context.scope.call(&call.call) != Pick::No
+    context.scope.call(&call.call)
 }

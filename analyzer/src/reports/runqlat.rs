@@ -61,6 +61,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             if unknown > 0 {
                 line(&mut out, &format!("\n{unknown} waits are not counted: when they began is not known"))?;
             }
+            scheduling::foot(&context, &mut out)?;
         }
         format => scheduling::rows(format, &mut out, rows.into_iter())?,
     }

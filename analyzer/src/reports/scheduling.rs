@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use systape_format::model::Family;
+use systape_format::model::{Extent, Family};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
 use crate::args::Format;
 use crate::config::Config;
 use crate::families::in_session;
+use crate::output::line;
 use crate::render::table::{Csv, Fields, object};
 use crate::run::{Verdict, complain};
 use crate::summary::ledger::options;
@@ -44,6 +45,17 @@ pub fn touched(context: &mut Context<'_>, unsure_until: u64) {
 pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     const HEADING: &str = "Something is missing: every count and time is at least, and what it touches is unknown (?):";
     losses::head(context, HEADING, out)
+}
+
+/// Says under the text of a report of the whole machine what it leaves out: the recorder's own threads.
+pub fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
+    let session = context.tape.session();
+    if session.extent != Extent::Everyone || session.with_self {
+        return Ok(());
+    }
+    let ran =
+        context.tape.end().map_or_else(|| "some".to_owned(), |end| format!("{:.3} s of", end.self_cpu_ns as f64 / 1e9));
+    line(out, &format!("\nwithout record itself, which used {ran} CPU time (record --with-self shows its threads)"))
 }
 
 /// The verdict; what is missing is said on stderr when the form has no place for it.

@@ -75,6 +75,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if text {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
+        scheduling::foot(&context, &mut out)?;
     } else {
         let complete = context.loss.complete();
         let whole = |mut fields: Fields| {

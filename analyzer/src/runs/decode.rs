@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_abi::ArgKind;
 use systape_format::model::{
-    Call, CallState, Core, Dict, FD_FIRST, FD_NONE, ProcessKind, Stacks, Switch, Task, Time, Wakeup,
+    CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, FD_NONE, ProcessKind, Stacks, Switch, TARGET_RUNNING, Task, Time,
+    Wakeup,
 };
 use systape_format::reader::{Segment, Tape};
 
@@ -47,11 +48,21 @@ pub enum What {
     Leave {
         /// Whose.
         task: u32,
+        /// Where; CPU_NONE: not known.
+        cpu: u32,
     },
     /// A thread was made.
     Fork {
         /// The new one.
         task: u32,
+    },
+    /// A thread became another program or got another name, user, cgroup, or became a target or ceased to be one: its entry says what holds
+    /// from then on.
+    Become {
+        /// Which.
+        task: u32,
+        /// It did so itself, so it is on a CPU.
+        running: bool,
     },
     /// A thread began to end.
     Exit {
@@ -103,10 +114,11 @@ impl What {
         match self {
             Self::Leave { .. } => 0,
             Self::Fork { .. } => 1,
-            Self::Wakeup { .. } => 2,
-            Self::Exit { .. } => 3,
-            Self::Switch { .. } => 4,
-            Self::Enter { .. } => 5,
+            Self::Become { .. } => 2,
+            Self::Wakeup { .. } => 3,
+            Self::Exit { .. } => 4,
+            Self::Switch { .. } => 5,
+            Self::Enter { .. } => 6,
         }
     }
 }
@@ -257,7 +269,8 @@ fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut 
         let leaves = edges(core.state[row]).is_some_and(|(leaves, _)| leaves);
         if leaves && core.dur[row] > 0 {
             let ts = time.start[row].saturating_add(core.dur[row]);
-            events.push(Event { ts, what: What::Leave { task: core.task[row] } });
+            let cpu = time.cpu.get(row).copied().unwrap_or(CPU_NONE);
+            events.push(Event { ts, what: What::Leave { task: core.task[row], cpu } });
         }
     }
 }
@@ -266,11 +279,15 @@ fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut 
 fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Result<(), systape_format::Error> {
     for process in segment.processes(dict)? {
         let task = process.task;
-        match process.kind {
-            ProcessKind::Fork => events.push(Event { ts: process.ts, what: What::Fork { task } }),
-            ProcessKind::Exit => events.push(Event { ts: process.ts, what: What::Exit { task } }),
-            _ => {}
-        }
+        let what = match process.kind {
+            ProcessKind::Fork => What::Fork { task },
+            ProcessKind::Exit => What::Exit { task },
+            ProcessKind::Exec | ProcessKind::Cred => What::Become { task, running: true },
+            ProcessKind::Target => What::Become { task, running: process.flags & TARGET_RUNNING != 0 },
+            // another may have done it to the thread
+            ProcessKind::Rename | ProcessKind::Cgroup => What::Become { task, running: false },
+        };
+        events.push(Event { ts: process.ts, what });
     }
     events.extend(segment.wakeups(dict)?.iter().map(|w: &Wakeup| Event {
         ts: w.ts,

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use systape_abi::{Abi, Selection};
-use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, Session, Task};
+use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, RunState, Session, Task};
 use systape_format::reader::Tape;
 
 use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What, unseen};
 use super::gaps::{self, Lost};
 use super::names::{NO_FILE, Names};
+use super::targets::Followed;
 use super::tracker::{Change, Coverage, Tracker};
 use super::{InCall, Sink, Slot, targets};
 use crate::calls::CallBook;
@@ -26,6 +27,8 @@ use crate::loss::Hole;
 use crate::reports::Context;
 use crate::stream::CarryPlan;
 
+/// [`What::order`] of the beginning of a call.
+const ENTER_ORDER: u8 = 6;
 /// Most segments decoded at a time.
 const BATCH: usize = 6;
 
@@ -45,12 +48,14 @@ pub struct Fed<S> {
 /// What the recording covers.
 pub fn coverage(tape: &Tape) -> Coverage {
     let session = tape.session();
-    let mut own = session.arguments.iter().take_while(|arg| *arg != b"--");
-    // the only place that tells of it
-    let some_cpus = own.any(|arg| arg.starts_with(b"-C") || arg.starts_with(b"--cpu"));
     let late = tape.checkpoint_chunk(0).is_some_and(|chunk| chunk > 0);
     let first = if late { tape.checkpoint(0).map_or(0, |checkpoint| checkpoint.ts) } else { 0 };
-    Coverage { open: session.window_open.max(first), followed: targets::followed(tape), every_cpu: !some_cpus }
+    Coverage {
+        open: session.window_open.max(first),
+        followed: Followed::of(tape),
+        every_cpu: targets::every_cpu(session),
+        cpus: session.cpus,
+    }
 }
 
 /// The end of what is known.
@@ -67,6 +72,7 @@ pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -
         names: Names::default(),
         loose: BinaryHeap::new(),
         pushed: 0,
+        checkpoints: 1,
         lost: gaps::of_family(tape, Family::Sched).into_iter().rev().collect(),
         lost_calls: if needs.calls { gaps::of_calls(tape).into_iter().rev().collect() } else { Vec::new() },
         until,
@@ -87,9 +93,22 @@ pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -
 struct Loose {
     key: (u64, u8, u64),
     task: Arc<Task>,
-    /// None: it ends.
-    enter: Option<InCall>,
+    what: Edge,
 }
+
+/// What is told of a thread at a time that its row or table is not sorted by.
+#[derive(Debug)]
+enum Edge {
+    /// A call ended, on a CPU.
+    Leave(u32),
+    /// A call began.
+    Enter(InCall),
+    /// A checkpoint has its state, and the call it was in.
+    Seen(RunState, Option<InCall>),
+}
+
+/// After everything else of the same time.
+const SEEN_ORDER: u8 = u8::MAX;
 
 impl PartialEq for Loose {
     fn eq(&self, other: &Self) -> bool {
@@ -125,6 +144,8 @@ struct Feeder<S> {
     names: Names,
     loose: BinaryHeap<Reverse<Loose>>,
     pushed: u64,
+    /// How many checkpoints were taken in.
+    checkpoints: usize,
     /// The next one is last, as in `lost_calls`.
     lost: Vec<Lost>,
     lost_calls: Vec<Lost>,
@@ -155,37 +176,53 @@ impl<S: Sink> Feeder<S> {
                     row: None,
                 };
                 let task = Arc::new(open.dict.tasks[open.core.task[row] as usize].clone());
-                self.push(start, 5, task, Some(call));
+                self.push(start, ENTER_ORDER, task, Edge::Enter(call));
             }
         }
     }
 
     fn begin_with(&mut self, checkpoint: &Checkpoint, session: &Session, book: &CallBook<'_>, needs: Needs) {
-        let tasks: FxHashMap<u32, Arc<Task>> =
-            checkpoint.tasks.iter().map(|task| (task.utid, Arc::new(task.clone()))).collect();
+        let tasks = tasks_of(checkpoint);
         for run in &checkpoint.run {
-            let slot = tasks.get(&run.utid).and_then(|task| self.tracker.slot(task, true));
+            let slot = tasks.get(&run.utid).and_then(|task| self.tracker.slot(task, Some(self.tracker.now())));
             if let Some(slot) = slot {
                 self.tracker.begin(slot, run);
             }
         }
-        // the end of a call that is not recorded would not be seen
-        let selection =
-            Selection::parse(&session.selection.iter().map(|e| String::from_utf8_lossy(e)).collect::<Vec<_>>());
-        let selection = if session.selection.is_empty() { Ok(Selection::all()) } else { selection };
-        let ends = |call: Call| selection.as_ref().is_ok_and(|s| s.contains(Abi::from_raw(call.abi), call.nr));
-        if !needs.calls || !in_session(session, Family::Syscall) {
-            return;
-        }
         let open = self.tracker.now();
-        for InFlight { utid, call, start, .. } in checkpoint.in_flight.iter().filter(|open| ends(open.call)) {
-            let slot = tasks.get(utid).and_then(|task| self.tracker.slot(task, true));
+        for (utid, call) in open_calls(checkpoint, session, book, needs, open) {
+            let slot = tasks.get(&utid).and_then(|task| self.tracker.slot(task, None));
             if let Some(slot) = slot {
-                let start = if *start == 0 { open } else { *start };
-                let file = unseen(&book.get(*call));
-                let call = InCall { call: *call, file, start, began_before: start <= open, ..InCall::default() };
                 self.tracker.enter(slot, call);
             }
+        }
+    }
+
+    /// Takes in the checkpoints up to that of `chunk`: what was lost before them is known again.
+    fn catch_up(&mut self, decoder: &Decoder<'_>, chunk: u32, findings: &mut Vec<String>) {
+        let tape = decoder.tape;
+        while tape.checkpoint_chunk(self.checkpoints).is_some_and(|of| of <= chunk) {
+            let at = self.checkpoints;
+            self.checkpoints += 1;
+            if !self.tracker.lost_before() && self.lost.is_empty() && self.lost_calls.is_empty() {
+                continue;
+            }
+            match tape.checkpoint(at) {
+                Ok(checkpoint) => self.see(&checkpoint, decoder),
+                Err(error) => findings.push(format!("checkpoint {at}: {error}")),
+            }
+        }
+    }
+
+    fn see(&mut self, checkpoint: &Checkpoint, decoder: &Decoder<'_>) {
+        let tasks = tasks_of(checkpoint);
+        let (session, book) = (decoder.tape.session(), decoder.book);
+        let mut calls: FxHashMap<u32, InCall> =
+            open_calls(checkpoint, session, book, decoder.needs, session.window_open).collect();
+        for run in &checkpoint.run {
+            let Some(task) = tasks.get(&run.utid) else { continue };
+            let seen = if run.seen == 0 { checkpoint.ts } else { run.seen };
+            self.push(seen, SEEN_ORDER, Arc::clone(task), Edge::Seen(*run, calls.remove(&run.utid)));
         }
     }
 
@@ -209,7 +246,7 @@ impl<S: Sink> Feeder<S> {
             let (own, ((), decoded)) = (
                 next..until,
                 rayon::join(
-                    || self.tell(batch, &mut last_window, &mut holes, &mut findings),
+                    || self.tell(decoder, batch, &mut last_window, &mut holes, &mut findings),
                     || decode(decoder, next..until, &carry),
                 ),
             );
@@ -221,7 +258,14 @@ impl<S: Sink> Feeder<S> {
         }
     }
 
-    fn tell(&mut self, batch: Batch, last_window: &mut Option<u64>, holes: &mut Vec<Hole>, findings: &mut Vec<String>) {
+    fn tell(
+        &mut self,
+        decoder: &Decoder<'_>,
+        batch: Batch,
+        last_window: &mut Option<u64>,
+        holes: &mut Vec<Hole>,
+        findings: &mut Vec<String>,
+    ) {
         for part in batch.carry {
             self.carry(part);
         }
@@ -230,6 +274,7 @@ impl<S: Sink> Feeder<S> {
                 return;
             }
             let number = part.at;
+            self.catch_up(decoder, decoder.tape.segment(number).info().chunk, findings);
             let (start, stop) = part.window;
             // a segment that is missing altogether
             let from = last_window.unwrap_or(start).min(start);
@@ -269,20 +314,22 @@ impl<S: Sink> Feeder<S> {
         list.insert(at, lost);
     }
 
-    fn push(&mut self, ts: u64, order: u8, task: Arc<Task>, enter: Option<InCall>) {
+    fn push(&mut self, ts: u64, order: u8, task: Arc<Task>, what: Edge) {
         self.pushed += 1;
-        self.loose.push(Reverse(Loose { key: (ts, order, self.pushed), task, enter }));
+        self.loose.push(Reverse(Loose { key: (ts, order, self.pushed), task, what }));
     }
 
     fn carry(&mut self, part: Part) {
         let files = self.numbers(&part);
         for event in &part.events {
-            let (task, enter) = match event.what {
-                What::Leave { task } => (task, None),
-                What::Enter { task, .. } => (task, self.call(&part, &files, event.ts, event.what)),
+            let (task, edge) = match event.what {
+                What::Leave { task, cpu } => (task, Some(Edge::Leave(cpu))),
+                What::Enter { task, .. } => (task, self.call(&part, &files, event.ts, event.what).map(Edge::Enter)),
                 _ => continue,
             };
-            self.push(event.ts, event.what.order(), Arc::clone(&part.tasks[task as usize]), enter);
+            if let Some(edge) = edge {
+                self.push(event.ts, event.what.order(), Arc::clone(&part.tasks[task as usize]), edge);
+            }
         }
     }
 
@@ -318,36 +365,45 @@ impl<S: Sink> Feeder<S> {
             self.flush_to(event.ts, event.what.order());
             self.losses(event.ts);
             match event.what {
-                What::Leave { task } => {
-                    if let Some(slot) = self.slot(part, &mut slots, task) {
-                        self.tracker.leave(event.ts, slot);
+                What::Leave { task, cpu } => {
+                    if let Some(slot) = self.slot(part, &mut slots, task, event.ts) {
+                        self.tracker.leave(event.ts, slot, cpu);
+                    }
+                }
+                What::Become { task, running } => {
+                    if let Some(slot) = self.slot(part, &mut slots, task, event.ts)
+                        && running
+                    {
+                        self.tracker.runs(event.ts, slot);
                     }
                 }
                 What::Enter { task, .. } => {
                     let call = self.call(part, &files, event.ts, event.what);
-                    if let (Some(slot), Some(call)) = (self.slot(part, &mut slots, task), call) {
+                    // its entry is that of the call's end
+                    let slot = self.known(part, &slots, task);
+                    if let (Some(slot), Some(call)) = (slot, call) {
                         self.tracker.enter(slot, call);
                     }
                 }
                 What::Fork { task } => {
-                    if let Some(slot) = self.slot(part, &mut slots, task) {
+                    if let Some(slot) = self.slot(part, &mut slots, task, event.ts) {
                         self.tracker.fork(event.ts, slot);
                     }
                 }
                 What::Exit { task } => {
-                    if let Some(slot) = self.slot(part, &mut slots, task) {
+                    if let Some(slot) = self.slot(part, &mut slots, task, event.ts) {
                         self.tracker.exit(event.ts, slot);
                     }
                 }
                 What::Wakeup { waker, wakee, new } => {
-                    let waker = if waker == NOBODY { None } else { self.slot(part, &mut slots, waker) };
-                    if let Some(wakee) = self.slot(part, &mut slots, wakee) {
+                    let waker = if waker == NOBODY { None } else { self.slot(part, &mut slots, waker, event.ts) };
+                    if let Some(wakee) = self.slot(part, &mut slots, wakee, event.ts) {
                         self.tracker.wakeup(event.ts, waker, wakee, new);
                     }
                 }
                 What::Switch { prev, next, cpu, letter, row } => {
-                    let prev = self.slot(part, &mut slots, prev);
-                    let next = self.slot(part, &mut slots, next);
+                    let prev = self.slot(part, &mut slots, prev, event.ts);
+                    let next = self.slot(part, &mut slots, next, event.ts);
                     self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter });
                     if let Some(prev) = prev.filter(|prev| !self.tracker.threads()[*prev].dead) {
                         self.tracker.sink.left(prev, part, row);
@@ -357,14 +413,21 @@ impl<S: Sink> Feeder<S> {
         }
     }
 
-    fn slot(&mut self, part: &Part, slots: &mut [Option<Slot>], task: u32) -> Option<Slot> {
+    /// The slot of a task whose entry may be newer than the event.
+    fn known(&mut self, part: &Part, slots: &[Option<Slot>], task: u32) -> Option<Slot> {
+        let (slot, task) = (slots[task as usize], &part.tasks[task as usize]);
+        let cached = slot.filter(|slot| task.utid != 0 && self.tracker.threads()[*slot].task.utid == task.utid);
+        cached.or_else(|| self.tracker.slot(task, None))
+    }
+
+    fn slot(&mut self, part: &Part, slots: &mut [Option<Slot>], task: u32, ts: u64) -> Option<Slot> {
         let task = task as usize;
         if let Some(slot) = slots[task]
             && Arc::ptr_eq(&self.tracker.threads()[slot].task, &part.tasks[task])
         {
             return Some(slot);
         }
-        let slot = self.tracker.slot(&part.tasks[task], true);
+        let slot = self.tracker.slot(&part.tasks[task], Some(ts));
         slots[task] = slot;
         slot
     }
@@ -378,10 +441,11 @@ impl<S: Sink> Feeder<S> {
             }
             self.losses(loose.key.0);
             // its name may be one it got later
-            let Some(slot) = self.tracker.slot(&loose.task, false) else { continue };
-            match loose.enter {
-                Some(call) => self.tracker.enter(slot, call),
-                None => self.tracker.leave(loose.key.0, slot),
+            let Some(slot) = self.tracker.slot(&loose.task, None) else { continue };
+            match loose.what {
+                Edge::Enter(call) => self.tracker.enter(slot, call),
+                Edge::Leave(cpu) => self.tracker.leave(loose.key.0, slot, cpu),
+                Edge::Seen(run, call) => self.tracker.seen(loose.key.0, slot, &run, call),
             }
         }
     }
@@ -400,6 +464,33 @@ impl<S: Sink> Feeder<S> {
             self.tracker.lose_calls(lost);
         }
     }
+}
+
+fn tasks_of(checkpoint: &Checkpoint) -> FxHashMap<u32, Arc<Task>> {
+    checkpoint.tasks.iter().map(|task| (task.utid, Arc::new(task.clone()))).collect()
+}
+
+/// Calls that a checkpoint has as in progress, by thread. `open`: those without a start began before it.
+fn open_calls<'a>(
+    checkpoint: &'a Checkpoint,
+    session: &Session,
+    book: &'a CallBook<'_>,
+    needs: Needs,
+    open: u64,
+) -> impl Iterator<Item = (u32, InCall)> + use<'a> {
+    // the end of a call that is not recorded would not be seen
+    let selection = Selection::parse(&session.selection.iter().map(|e| String::from_utf8_lossy(e)).collect::<Vec<_>>());
+    let selection = if session.selection.is_empty() { Ok(Selection::all()) } else { selection };
+    let wanted = needs.calls && in_session(session, Family::Syscall);
+    let ends =
+        move |call: Call| wanted && selection.as_ref().is_ok_and(|s| s.contains(Abi::from_raw(call.abi), call.nr));
+    checkpoint.in_flight.iter().filter(move |open| ends(open.call)).map(
+        move |InFlight { utid, call, start, .. }| {
+            let start = if *start == 0 { open } else { *start };
+            let file = unseen(&book.get(*call));
+            (*utid, InCall { call: *call, file, start, began_before: start <= open, ..InCall::default() })
+        },
+    )
 }
 
 /// The segments whose carry rows begin before segment `next`, and when that begins.

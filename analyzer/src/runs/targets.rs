@@ -1,20 +1,68 @@
 //! Whose scheduling is on the tape. A recording of some tasks has the switches to and from them: of the tasks on the other
-//! side only what happens beside a recorded one is seen, so nothing can be said of them.
+//! side only what happens beside a recorded one is seen, so nothing can be said of them. The tape says who is recorded, from when
+//! to when ([`Task::recorded`]).
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
-use systape_format::model::Task;
+use systape_format::model::{Extent, Family, Session, Task};
 use systape_format::reader::Tape;
 use systape_format::redact::PLACEHOLDER;
 
-/// The recorded threads (utid); None: all are.
-///
-/// They are those that made calls or of which process life tells, and those the target names: a thread that only computed has no
-/// other mark.
-pub fn followed(tape: &Tape) -> Option<FxHashSet<u32>> {
-    let target = &tape.session().target;
-    if target.is_empty() || target == "system-wide" {
-        return None;
+/// Of which threads everything the scheduler does is on the tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// Of all, for all that is known.
+    All,
+    /// Of those whose entry says so; `everyone`: of a thread that an entry names so it was from the beginning.
+    Told {
+        /// See [`Extent::Everyone`].
+        everyone: bool,
+    },
+    /// Of these (utid), judging by a tape that does not say.
+    These(FxHashSet<u32>),
+}
+
+impl Followed {
+    /// What `tape` says; before 1.5 it is derived from the words of the target and from whose calls there are.
+    pub fn of(tape: &Tape) -> Self {
+        let session = tape.session();
+        match session.extent {
+            Extent::Everyone => Self::Told { everyone: true },
+            Extent::Some => Self::Told { everyone: false },
+            Extent::NotSaid => derived(tape, &session.target),
+        }
+    }
+
+    /// Whether `task` is one.
+    pub fn has(&self, task: &Task) -> bool {
+        match self {
+            Self::All => true,
+            Self::Told { .. } => task.recorded.has(Family::Sched) == Some(true),
+            Self::These(utids) => utids.contains(&task.utid),
+        }
+    }
+
+    /// Whether a thread may be followed for a part of its life only: then nothing is known of the time before it is named.
+    pub fn may_change(&self) -> bool {
+        matches!(self, Self::Told { everyone: false })
+    }
+}
+
+/// Whether switches of every CPU were recorded.
+pub fn every_cpu(session: &Session) -> bool {
+    if session.extent != Extent::NotSaid {
+        return session.cpu_list.is_empty();
+    }
+    let mut own = session.arguments.iter().take_while(|arg| *arg != b"--");
+    // the only place that tells of it
+    !own.any(|arg| arg.starts_with(b"-C") || arg.starts_with(b"--cpu"))
+}
+
+/// Those who made calls that were asked for, or whose process life a tape of marked tasks tells of, and those the target names: a thread
+/// that only computed has no other mark.
+fn derived(tape: &Tape, target: &str) -> Followed {
+    if target.is_empty() || target.starts_with("system-wide") {
+        return Followed::All;
     }
     let named = Named::parse(target);
     let mut all: FxHashSet<u32> = (0..tape.segments().len())
@@ -31,7 +79,7 @@ pub fn followed(tape: &Tape) -> Option<FxHashSet<u32>> {
             all.extend(checkpoint.in_flight.iter().map(|call| call.utid));
         }
     }
-    Some(all)
+    Followed::These(all)
 }
 
 fn of_segment(tape: &Tape, at: usize, named: &Named) -> FxHashSet<u32> {
@@ -40,10 +88,15 @@ fn of_segment(tape: &Tape, at: usize, named: &Named) -> FxHashSet<u32> {
     let Ok(dict) = segment.dict() else { return found };
     let mut seen = vec![false; dict.tasks.len()];
     if let Ok(core) = segment.core(&dict) {
-        core.task.iter().for_each(|task| seen[*task as usize] = true);
+        let kept_only = |row: usize| core.unselected.get(row).copied().unwrap_or(false);
+        let asked = core.task.iter().enumerate().filter(|(row, _)| !kept_only(*row));
+        asked.for_each(|(_, task)| seen[*task as usize] = true);
     }
-    for process in segment.processes(&dict).unwrap_or_default() {
-        seen[process.task as usize] = true;
+    // with a filter the life of all processes is there
+    if !named.filters() {
+        for process in segment.processes(&dict).unwrap_or_default() {
+            seen[process.task as usize] = true;
+        }
     }
     let of_it = dict.tasks.iter().enumerate().filter(|(entry, task)| seen[*entry] || named.has(task));
     found.extend(of_it.map(|(_, task)| task.utid));
@@ -57,6 +110,7 @@ struct Named {
     tids: Vec<u32>,
     uid: Option<u32>,
     comm: Option<Vec<u8>>,
+    cgroup: bool,
 }
 
 impl Named {
@@ -74,11 +128,17 @@ impl Named {
                 Some(("uid", uid)) => named.uid = uid.parse().ok(),
                 // all names may read like that
                 Some(("comm", comm)) if comm.as_bytes() == PLACEHOLDER => return Self::default(),
+                Some(("cgroup", _)) => named.cgroup = true,
                 Some(("comm", comm)) => named.comm = Some(comm.as_bytes().to_vec()),
                 _ => {}
             }
         }
         named
+    }
+
+    /// Whether a task was chosen by what it is rather than by its number.
+    fn filters(&self) -> bool {
+        self.uid.is_some() || self.comm.is_some() || self.cgroup
     }
 
     /// Whether `task` is one of them. All filters must let it pass, as when recording.

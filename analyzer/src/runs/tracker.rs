@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, RunState, Task};
 
 use super::gaps::{Active, Lost};
+use super::targets::Followed;
 use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Why};
 
 /// CPU numbers from here on are damage: no table is made for them.
@@ -19,10 +20,12 @@ const MAX_CPUS: u32 = 1 << 16;
 pub struct Coverage {
     /// When it began.
     pub open: u64,
-    /// The threads (utid) all events of which are there; None: all threads.
-    pub followed: Option<FxHashSet<u32>>,
+    /// The threads all events of which are there.
+    pub followed: Followed,
     /// Switches of every CPU are there; otherwise nothing is known of a thread that is on no CPU.
     pub every_cpu: bool,
+    /// CPUs there are: no more threads run at once; 0 = not known.
+    pub cpus: u32,
 }
 
 /// A switch, with threads as slots.
@@ -52,11 +55,14 @@ pub struct Tracker<S> {
     died: Vec<Slot>,
     /// Who came on each CPU last.
     cpus: Vec<Option<Slot>>,
+    /// Those that run nobody knows where, and some that did.
+    anywhere: Vec<Slot>,
     lost: Active,
     lost_calls: Active,
     now: u64,
-    /// Something was lost so far.
+    /// Scheduler events were lost so far; calls were.
     losses: bool,
+    call_losses: bool,
     unsure: u64,
     /// Who takes the intervals.
     pub sink: S,
@@ -84,9 +90,11 @@ impl<S: Sink> Tracker<S> {
             free: Vec::new(),
             died: Vec::new(),
             cpus: Vec::new(),
+            anywhere: Vec::new(),
             lost: Active::default(),
             lost_calls: Active::default(),
             losses: false,
+            call_losses: false,
             unsure: 0,
             sink,
         }
@@ -108,23 +116,37 @@ impl<S: Sink> Tracker<S> {
         self.now
     }
 
-    /// The slot of `task`, made if need be; None for the idle task. `rename`: this is its newest name.
-    pub fn slot(&mut self, task: &Arc<Task>, rename: bool) -> Option<Slot> {
+    /// Whether anything was lost so far.
+    pub fn lost_before(&self) -> bool {
+        self.losses || self.call_losses
+    }
+
+    /// The slot of `task`, made if need be; None for the idle task. `newest`: the entry is what holds of it from this time on.
+    pub fn slot(&mut self, task: &Arc<Task>, newest: Option<u64>) -> Option<Slot> {
         if task.tid == 0 {
             return None;
         }
         // without an id that is unique in the tape the number must do
         let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
         if let Some(slot) = self.by_utid.get(&key).copied() {
-            if rename && !Arc::ptr_eq(&self.threads[slot].task, task) {
+            if let Some(ts) = newest
+                && !Arc::ptr_eq(&self.threads[slot].task, task)
+            {
                 self.threads[slot].task = Arc::clone(task);
+                self.follow(slot, ts, self.coverage.followed.has(task));
             }
             return Some(slot);
         }
+        let followed = self.coverage.followed.has(task);
+        let since = if self.coverage.followed.may_change() {
+            newest.unwrap_or(self.now).max(self.now)
+        } else {
+            self.coverage.open.max(task.start_ns.min(self.now))
+        };
         let thread = Thread {
             task: Arc::clone(task),
             state: State::Unknown,
-            since: self.coverage.open.max(task.start_ns.min(self.now)),
+            since,
             began_before: false,
             continued: false,
             cpu: CPU_NONE,
@@ -132,7 +154,7 @@ impl<S: Sink> Tracker<S> {
             last_out: 0,
             last_in: 0,
             dead: false,
-            followed: self.follows(task),
+            followed,
         };
         // what would have told of it before may have been lost
         let note = Note { by_loss: self.losses, ..Note::default() };
@@ -151,20 +173,30 @@ impl<S: Sink> Tracker<S> {
         Some(slot)
     }
 
-    fn follows(&self, task: &Task) -> bool {
-        self.coverage.followed.as_ref().is_none_or(|followed| followed.contains(&task.utid))
+    /// From `ts` on everything that happens to a thread is on the tape, or no longer is.
+    fn follow(&mut self, slot: Slot, ts: u64, followed: bool) {
+        if self.threads[slot].followed == followed {
+            return;
+        }
+        let ts = self.at(ts);
+        if followed {
+            // who it is was known from what happened beside others
+            let thread = &mut self.threads[slot];
+            (thread.followed, thread.since, thread.state) = (true, ts.max(thread.since), State::Unknown);
+            (thread.began_before, thread.continued, thread.doing) = (false, false, Doing::Unknown);
+        } else {
+            self.change(slot, ts, End::Stop, State::Unknown);
+            self.threads[slot].followed = false;
+        }
     }
 
     /// What a thread was in when the recording began.
     pub fn begin(&mut self, slot: Slot, run: &RunState) {
-        let state = match run.state {
-            // it may be woken, run and sleep again elsewhere
-            _ if !self.coverage.every_cpu => State::Unknown,
-            _ if run.on_cpu => State::Running,
-            b'R' => State::Waiting(Why::Before),
-            letter @ (b'S' | b'D' | b'T' | b't' | b'I' | b'P' | b'Z' | b'X') => State::Sleeping(letter),
-            _ => State::Unknown,
-        };
+        let mut state = if self.coverage.every_cpu { found(run) } else { State::Unknown };
+        if state == State::Running && self.occupant(run.cpu).is_some_and(|other| other != slot) {
+            // one of the two was looked at later
+            state = State::Unknown;
+        }
         let thread = &mut self.threads[slot];
         (thread.state, thread.since, thread.cpu) = (state, self.coverage.open, run.cpu);
         (thread.began_before, thread.last_in) = (true, run.last_run);
@@ -172,6 +204,36 @@ impl<S: Sink> Tracker<S> {
         if state == State::Running {
             self.set_cpu(run.cpu, Some(slot));
         }
+    }
+
+    /// A checkpoint found a thread in this state and call, which counts where a loss left it unknown.
+    pub fn seen(&mut self, ts: u64, slot: Slot, run: &RunState, call: Option<InCall>) {
+        let ts = self.at(ts);
+        if self.threads[slot].dead || self.notes[slot].exiting {
+            return;
+        }
+        let state = found(run);
+        let unknown = self.threads[slot].state == State::Unknown && self.coverage.every_cpu;
+        if unknown && self.lost.none() && state != State::Unknown {
+            if state == State::Running {
+                self.run_on(slot, ts, run.cpu);
+            } else {
+                self.change(slot, ts, End::Lost, state);
+                let thread = &mut self.threads[slot];
+                (thread.began_before, thread.cpu) = (true, run.cpu);
+            }
+        }
+        if self.threads[slot].doing == Doing::Unknown && !self.lost_calls.anywhere(self.threads[slot].task.pid) {
+            self.step(slot, ts);
+            self.threads[slot].doing =
+                call.map_or(Doing::User, |call| Doing::Call(InCall { start: ts.min(call.start), ..call }));
+        }
+    }
+
+    /// A thread is on a CPU.
+    pub fn runs(&mut self, ts: u64, slot: Slot) {
+        let ts = self.at(ts);
+        self.must_run(slot, ts, CPU_NONE);
     }
 
     /// A thread was made.
@@ -212,6 +274,9 @@ impl<S: Sink> Tracker<S> {
             self.came(next, ts, cpu);
         }
         self.set_cpu(cpu, change.next);
+        if !self.anywhere.is_empty() {
+            self.make_room(ts, 0);
+        }
     }
 
     fn left(&mut self, slot: Slot, ts: u64, cpu: u32, letter: u8) {
@@ -268,16 +333,16 @@ impl<S: Sink> Tracker<S> {
     pub fn enter(&mut self, slot: Slot, call: InCall) {
         let ts = self.at(call.start);
         if !call.began_before {
-            self.must_run(slot, ts);
+            self.must_run(slot, ts, CPU_NONE);
         }
         self.step(slot, ts);
         self.threads[slot].doing = Doing::Call(call);
     }
 
-    /// The call a thread was in ended.
-    pub fn leave(&mut self, ts: u64, slot: Slot) {
+    /// The call a thread was in ended, on `cpu` ([`CPU_NONE`]: not known).
+    pub fn leave(&mut self, ts: u64, slot: Slot, cpu: u32) {
         let ts = self.at(ts);
-        self.must_run(slot, ts);
+        self.must_run(slot, ts, cpu);
         self.step(slot, ts);
         let pid = self.threads[slot].task.pid;
         self.threads[slot].doing = if self.lost_calls.anywhere(pid) { Doing::Unknown } else { Doing::User };
@@ -292,7 +357,7 @@ impl<S: Sink> Tracker<S> {
         for slot in 0..self.threads.len() {
             let Thread { state, cpu, dead, ref task, .. } = self.threads[slot];
             let concerned = lost.pid == 0 || lost.pid == task.pid;
-            let elsewhere = state == State::Running && lost.cpu.is_some_and(|c| c != cpu);
+            let elsewhere = state == State::Running && cpu != CPU_NONE && lost.cpu.is_some_and(|c| c != cpu);
             if !dead && concerned && !elsewhere && state != State::Unknown {
                 self.change(slot, ts, End::Lost, State::Unknown);
             }
@@ -304,6 +369,7 @@ impl<S: Sink> Tracker<S> {
         let ts = self.at(lost.first);
         self.lost_calls.end_before(ts);
         self.lost_calls.begin(lost);
+        self.call_losses = true;
         for slot in 0..self.threads.len() {
             let thread = &self.threads[slot];
             let concerned = lost.pid == 0 || lost.pid == thread.task.pid;
@@ -379,9 +445,58 @@ impl<S: Sink> Tracker<S> {
         self.cpus[at] = slot;
     }
 
+    /// Who runs on `cpu`, as far as is known.
+    fn occupant(&self, cpu: u32) -> Option<Slot> {
+        let slot = self.cpus.get(cpu as usize).copied().flatten()?;
+        let thread = &self.threads[slot];
+        (thread.followed && !thread.dead && thread.state == State::Running && thread.cpu == cpu).then_some(slot)
+    }
+
+    /// More threads than there are CPUs never run. When they seem to, of those that run nobody knows where some left unseen: none of them is
+    /// known to run any more. False: there is no CPU left for one more.
+    fn make_room(&mut self, ts: u64, more: usize) -> bool {
+        let threads = &self.threads;
+        let somewhere = |slot: &Slot| {
+            let thread = &threads[*slot];
+            thread.followed && !thread.dead && thread.state == State::Running && thread.cpu == CPU_NONE
+        };
+        self.anywhere.retain(somewhere);
+        if self.coverage.cpus == 0 {
+            return true;
+        }
+        let placed = (0..self.cpus.len() as u32).filter(|cpu| self.occupant(*cpu).is_some()).count();
+        let cpus = self.coverage.cpus as usize;
+        if placed + self.anywhere.len() + more > cpus {
+            std::mem::take(&mut self.anywhere).into_iter().for_each(|slot| self.doubt(slot, ts));
+        }
+        placed + more <= cpus
+    }
+
+    /// A thread of which nothing was known runs on `cpu` ([`CPU_NONE`]: on one of them).
+    fn run_on(&mut self, slot: Slot, ts: u64, cpu: u32) {
+        if cpu != CPU_NONE {
+            if let Some(other) = self.occupant(cpu).filter(|other| *other != slot) {
+                // it left unseen
+                self.doubt(other, ts);
+            }
+        }
+        if self.threads[slot].followed && !self.make_room(ts, 1) {
+            return;
+        }
+        if self.threads[slot].since < ts {
+            self.change(slot, ts, End::Lost, State::Running);
+        }
+        let thread = &mut self.threads[slot];
+        (thread.state, thread.cpu, thread.began_before) = (State::Running, cpu, true);
+        match cpu {
+            CPU_NONE => self.anywhere.push(slot),
+            cpu => self.set_cpu(cpu, Some(slot)),
+        }
+    }
+
     /// Only a thread on a CPU begins and ends calls: what was believed otherwise was wrong, and where nothing was known it is
     /// now, the CPU excepted.
-    fn must_run(&mut self, slot: Slot, ts: u64) {
+    fn must_run(&mut self, slot: Slot, ts: u64, cpu: u32) {
         if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_)) {
             self.doubt(slot, ts);
         }
@@ -389,11 +504,7 @@ impl<S: Sink> Tracker<S> {
         if known || self.threads[slot].dead || self.notes[slot].exiting || !self.lost.none() || self.blind(slot) {
             return;
         }
-        if self.threads[slot].since < ts {
-            self.change(slot, ts, End::Lost, State::Running);
-        }
-        let thread = &mut self.threads[slot];
-        (thread.state, thread.cpu, thread.began_before) = (State::Running, CPU_NONE, true);
+        self.run_on(slot, ts, cpu);
     }
 
     /// What was believed of `slot` since its last event was wrong.
@@ -443,7 +554,8 @@ impl<S: Sink> Tracker<S> {
             return;
         }
         let by_loss = self.notes[slot].by_loss && thread.state == State::Unknown;
-        if (by_loss || thread.doing == Doing::Unknown) && ts > thread.since && self.sink.concerns(thread) {
+        let call_lost = self.call_losses && thread.doing == Doing::Unknown;
+        if (by_loss || call_lost) && ts > thread.since && self.sink.concerns(thread) {
             self.unsure = self.unsure.max(ts);
         }
         let interval = Interval {
@@ -457,6 +569,16 @@ impl<S: Sink> Tracker<S> {
             cpu: thread.cpu,
         };
         self.sink.interval(&self.threads, slot, &interval);
+    }
+}
+
+/// The state that a checkpoint has.
+fn found(run: &RunState) -> State {
+    match run.state {
+        _ if run.on_cpu => State::Running,
+        b'R' => State::Waiting(Why::Before),
+        letter @ (b'S' | b'D' | b'T' | b't' | b'I' | b'P' | b'Z' | b'X') => State::Sleeping(letter),
+        _ => State::Unknown,
     }
 }
 

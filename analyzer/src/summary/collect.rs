@@ -14,7 +14,7 @@ use super::ledger::{self, Counted, Judge, Knowledge};
 use super::stats::Stats;
 use crate::args::SummaryMode;
 use crate::calls::CallBook;
-use crate::filter::{Pick, Scope, SegmentFilter};
+use crate::filter::{Scope, SegmentFilter};
 use crate::load::{self, OpenCalls};
 use crate::loss::Hole;
 
@@ -195,7 +195,7 @@ impl Sums {
 
     /// The place of the sum of task `t` and call `c` of a segment.
     fn slot(&mut self, rows: &Rows<'_>, t: usize, c: usize, seen: &mut [bool]) -> u32 {
-        if !rows.filter.tasks[t] || rows.filter.calls[c] == Pick::No {
+        if !rows.filter.tasks[t] || !rows.filter.calls[c] {
             return LEFT_OUT;
         }
         seen[t] = true;
@@ -265,10 +265,9 @@ impl Rows<'_> {
         self.filter.value(self.core, row) && self.time.is_none_or(|time| self.filter.time(time, row))
     }
 
-    /// Rows that were kept for fd tracking only do not count, unless `-e` names them.
+    /// Rows that were kept for fd tracking only do not count.
     fn drops(&self, row: usize) -> bool {
         self.core.unselected.get(row).copied().unwrap_or(false)
-            && self.filter.calls[self.core.call[row] as usize] != Pick::Always
     }
 }
 

@@ -103,23 +103,24 @@ mod tests {
     use systape_format::model::{RunState, Task};
 
     use super::*;
+    use crate::runs::targets::Followed;
     use crate::runs::tracker::{Change, Coverage, Tracker};
 
     #[test]
     fn a_call_is_on_and_off_the_cpu() {
         let sink = CpuSink { mode: SummaryMode::Total, accs: Vec::new(), sums: CpuTimes::default() };
-        let mut tracker = Tracker::new(Coverage { open: 0, followed: None, every_cpu: true }, sink);
+        let mut tracker = Tracker::new(Coverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0 }, sink);
         let task = Arc::new(Task { tid: 1, utid: 1, ..Task::default() });
-        let a = tracker.slot(&task, true).unwrap();
+        let a = tracker.slot(&task, Some(0)).unwrap();
         tracker.begin(a, &RunState { on_cpu: true, state: b'R', ..RunState::default() });
         let read = |start, row| InCall { start, counted: true, row: Some((0, row)), ..InCall::default() };
         tracker.enter(a, read(10, 0));
-        tracker.leave(15, a);
+        tracker.leave(15, a, 0);
         tracker.enter(a, read(20, 1));
         tracker.switch(Change { ts: 25, cpu: 0, prev: Some(a), next: None, letter: b'S' });
         tracker.wakeup(70, None, a, false);
         tracker.switch(Change { ts: 80, cpu: 0, prev: None, next: Some(a), letter: b'R' });
-        tracker.leave(84, a);
+        tracker.leave(84, a, 0);
         tracker.enter(a, read(90, 2));
         tracker.finish(100);
         let sums: Vec<_> = tracker.sink.sums.values().copied().collect();

@@ -14,7 +14,7 @@ use super::stats::failed;
 use super::threads::{Threads, process};
 use crate::args::SummaryMode;
 use crate::calls::CallBook;
-use crate::filter::{Pick, Scope};
+use crate::filter::Scope;
 use crate::loss::{cause_text, span};
 
 /// Set in the key of a group that holds what is known of a process in a table of threads.
@@ -168,7 +168,7 @@ impl Counted {
         dict: &Dict,
         judge: Judge<'_>,
     ) -> Result<(), systape_format::Error> {
-        let picks: Vec<Pick> = dict.calls.iter().map(|call| judge.scope.call(call)).collect();
+        let picks: Vec<bool> = dict.calls.iter().map(|call| judge.scope.call(call)).collect();
         for row in segment.ledger(dict)? {
             // what was stored too is counted there; nobody called the child's side of a clone
             if row.reason == LedgerReason::Checked || row.state == CallState::CloneChild {
@@ -178,7 +178,7 @@ impl Counted {
             let (Some(call), Some(pick)) = (dict.calls.get(row.call as usize), picks.get(row.call as usize)) else {
                 continue;
             };
-            if *pick == Pick::No {
+            if !*pick {
                 continue;
             }
             match judge.passes(&row, task, dict.window_end) {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use systape_format::SegmentBuilder;
 use systape_format::model::{
-    Ancestor, ByteStatus, Checkpoint, CommandLine, Family, Gap, OomMemory, ProcessEvent, ProcessKind, SIGNAL_BLOCKED,
-    SIGNAL_GROUP, SIGNAL_HANDLED, Session, SignalEvent, SignalInfo, SignalKind, Task,
+    Ancestor, ByteStatus, Checkpoint, CommandLine, Family, Gap, OomMemory, ProcessEvent, ProcessKind, RecordedFamilies,
+    SIGNAL_BLOCKED, SIGNAL_GROUP, SIGNAL_HANDLED, Session, SignalEvent, SignalInfo, SignalKind, Task,
 };
 
 use super::{MS, OPEN, Row, Tape, US, call, session};
@@ -55,6 +55,7 @@ fn task(pid: u32) -> Task {
         ns_tid: if pid == 950 { 7 } else { pid },
         ns_pid: if pid == 950 { 7 } else { pid },
         ppid,
+        recorded: RecordedFamilies::NOT_SAID,
     }
 }
 

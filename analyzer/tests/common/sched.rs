@@ -34,7 +34,7 @@ fn system_wide() -> Session {
 }
 
 fn start() -> Checkpoint {
-    let run = |utid, state, on_cpu, cpu, last_run| RunState { utid, state, on_cpu, cpu, last_run };
+    let run = |utid, state, on_cpu, cpu, last_run| RunState { utid, state, on_cpu, cpu, last_run, seen: 0 };
     let futex =
         InFlight { utid: 300, call: call("futex"), start: 0, args: vec![0x7f34, 128, 2, 0, 0, 0], task_state: b'S' };
     Checkpoint {

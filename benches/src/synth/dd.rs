@@ -1,6 +1,6 @@
 //! `dd bs=1`: one thread, read and write in turn.
 
-use systape_format::model::{Call, FD_FIRST, SyscallRow, Task};
+use systape_format::model::{Call, FD_FIRST, Family, RecordedFamilies, SyscallRow, Task};
 use systape_format::segment::FULL_ROWS;
 
 use super::rng::Rng;
@@ -36,6 +36,7 @@ fn window(rng: &mut Rng, now: &mut u64, rows: usize) -> Window {
         ns_tid: 4711,
         ns_pid: 4711,
         ppid: 4000,
+        recorded: RecordedFamilies::of(&[Family::Syscall, Family::Process]),
     };
     let row = |n: usize| {
         let write = n as u32 % 2;

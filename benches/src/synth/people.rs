@@ -1,7 +1,7 @@
 //! Who lives on the made-up machine, and when: init, supervisors that fork, processes that wait, processes that are there all the time,
 //! and as many again that are born and mostly die.
 
-use systape_format::model::{Ancestor, Task};
+use systape_format::model::{Ancestor, Family, RecordedFamilies, Task};
 
 use super::names;
 use super::rng::Rng;
@@ -185,6 +185,7 @@ impl People {
             ns_tid: pid,
             ns_pid: pid,
             ppid: if process == 0 { 0 } else { Self::pid(self.parent(process)) },
+            recorded: RecordedFamilies::of(&[Family::Syscall, Family::Process]),
         }
     }
 

@@ -148,6 +148,13 @@ struct cgroup_root {
 struct cgroup {
 	struct kernfs_node *kn;
 	struct cgroup_root *root;
+	int level;
+	struct cgroup *ancestors[1]; /* 6.1; by level, from the root */
+};
+
+/* before 6.1 */
+struct cgroup___ids {
+	u64 ancestor_ids[1];
 };
 
 struct css_set {

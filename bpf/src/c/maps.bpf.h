@@ -25,8 +25,10 @@ const volatile u32 target_uid = 0;
 const volatile bool filter_comm = false;
 const volatile char target_comm[COMM_LEN] = {};
 const volatile bool filter_cgroup = false;
+const volatile u64 target_cgroup = 0; /* id; those below it too */
 const volatile bool filter_cpu = false;
 const volatile bool inherit = true;
+const volatile bool with_self = false; /* the recorder's own threads too, by families other than syscalls */
 const volatile bool watch_outside = false; /* in a pid namespace, and tasks outside of it may be recorded */
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
@@ -70,6 +72,8 @@ u32 own_tgid = 0;
 u32 own_level = 0;
 u64 own_namespace = 0;
 
+s32 target_level = -1; /* of target_cgroup below the root, once a task was met in it */
+
 #define WINDOW_CLOSED 0
 #define WINDOW_OPEN 1
 #define WINDOW_DRAINING 2 /* no new calls; open ones are still recorded */
@@ -99,10 +103,9 @@ struct task_state {
 	u8 began_before; /* the iterator saw it in a call when the recording began */
 	u8 entered; /* it is in a call whose enter was seen, recorded or not */
 	u8 seen; /* something of it was seen since the recording began */
-	u8 in_cgroup; /* -G: it was in the cgroup when last asked */
 	u8 stack_due; /* sys_exit_stack is to take the stack of the call that just ended */
 	u8 missed; /* enum ledger_reason of the call that just ended, or MISSED_STATE */
-	u8 pad[2];
+	u8 pad[3];
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
 	u32 uid_before; /* of a call that may change it */
@@ -389,13 +392,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32); /* TARGET_ bits */
 } targets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} target_cgroup SEC(".maps");
 
 /* When the task of each CPU came on it: tells the offset between the scheduler's clock and CLOCK_MONOTONIC. */
 struct arrival {

@@ -36,6 +36,9 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (st->armed)
 		return 0;
 	thread = BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid);
+	/* a process that a thread beside a recorded one makes is no more recorded than that */
+	if (st->matched == STATE_ONLY && !thread)
+		return 0;
 	if (thread)
 		flags |= FORK_THREAD;
 	if (BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files))
@@ -53,7 +56,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 			count_drop(DROP_NO_TASK);
 		}
 	}
-	fill_task(&f.child, child, WIRE_FORK, flags);
+	fill_task(&f.child, child, WIRE_FORK, flags | target_flags(child, NULL));
 	f.parent = st->rec.id;
 	send_process(&f, sizeof(f));
 	return 0;
@@ -96,7 +99,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	}
 	/* a thread that execs takes over the leader's ids and start; the record of the call in progress keeps the old ones */
 	__builtin_memset(&s->exec, 0, sizeof(s->exec));
-	fill_task(&s->exec.task, task, WIRE_EXEC, 0);
+	fill_task(&s->exec.task, task, WIRE_EXEC, target_flags(task, NULL));
 	s->exec.old_tid = old_pid;
 	s->exec.interpreted = BPF_CORE_READ(bprm, interp) != BPF_CORE_READ(bprm, filename);
 	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, BPF_CORE_READ(bprm, filename));
@@ -203,7 +206,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	st = state_of(task, false);
 	if (!st || st->matched == NOT_MATCHED || st->armed)
 		return 0;
-	fill_task(&t, task, WIRE_TASK, TASK_RENAME);
+	fill_task(&t, task, WIRE_TASK, TASK_RENAME | target_flags(task, comm));
 	/* the task still has its old name here */
 	__builtin_memset(t.comm, 0, sizeof(t.comm));
 	bpf_probe_read_kernel_str(t.comm, sizeof(t.comm), comm);

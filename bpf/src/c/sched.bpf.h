@@ -64,17 +64,10 @@ int sched_switch(u64 *ctx)
 	struct task_struct *next = (void *)ctx[2];
 	struct wire_switch w = {};
 	u64 now = bpf_ktime_get_ns();
-	struct task_state *st;
 
 	learn_sched_clock(prev, next, now);
 	if (window != WINDOW_OPEN)
 		return 0;
-	if (filter_cgroup) {
-		/* current is still prev: the one moment to ask without a call of its own */
-		st = state_of(prev, false);
-		if (st)
-			st->in_cgroup = bpf_current_task_under_cgroup(&target_cgroup, 0) == 1;
-	}
 	if (!cpu_is_recorded() || (!is_recorded(prev) && !is_recorded(next)))
 		return 0;
 	w.hdr.kind = WIRE_SWITCH;
@@ -100,10 +93,13 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 
 	if (window != WINDOW_OPEN)
 		return 0;
-	if (!cpu_is_recorded() || (!is_recorded(wakee) && !is_recorded(current)))
+	if (!cpu_is_recorded())
 		return 0;
 	if (in_interrupt(ctx, current))
 		flags |= WAKEUP_IRQ;
+	/* whoever an interrupt came upon has nothing to do with it */
+	if (!is_recorded(wakee) && ((flags & WAKEUP_IRQ) || !is_recorded(current)))
+		return 0;
 	w.hdr.kind = WIRE_WAKEUP;
 	w.hdr.flags = flags;
 	w.hdr.cpu = bpf_get_smp_processor_id();

@@ -74,7 +74,7 @@ static __always_inline struct signal_slot *begin_signal(u32 *index, u8 kind, str
 	__builtin_memset(&s->rec, 0, sizeof(s->rec));
 	s->rec.kind = kind;
 	s->rec.nr = SNAP_NO_CALL;
-	fill_task(&s->rec.target, target, WIRE_TASK, TASK_SEEN);
+	fill_task(&s->rec.target, target, WIRE_TASK, TASK_SEEN | target_flags(target, NULL));
 	s->rec.hdr.kind = WIRE_SIGNAL;
 	s->rec.hdr.cpu = s->rec.target.hdr.cpu;
 	s->rec.ts = s->rec.target.ts;
@@ -232,7 +232,7 @@ int signal_generate(u64 *ctx)
 	disposition(&s->rec, target, sig);
 	everyday = is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO,
 			       s->rec.hdr.flags & (SIG_BLOCKED | SIG_IGNORED | SIG_HANDLED));
-	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN);
+	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN | target_flags(current, NULL));
 	flags = BPF_CORE_READ(current, flags);
 	if (flags & PF_EXITING)
 		s->rec.hdr.flags |= SIG_SENDER_EXITING;
@@ -313,7 +313,7 @@ static __always_inline u64 pages(struct mm_struct *mm, u32 which)
 
 static __always_inline void send_victim(struct signal_slot *s, u32 index, struct task_struct *current)
 {
-	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN);
+	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN | target_flags(current, NULL));
 	send_signal(s, sizeof(s->rec), false);
 	slot_put(index);
 }

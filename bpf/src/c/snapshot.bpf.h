@@ -174,6 +174,7 @@ int walk_tasks(struct bpf_iter__task *ctx)
 		snap.matched = mark(task, &snap);
 	else
 		snap.matched = call_match(st, p);
+	snap.task.hdr.flags |= target_flags(task, NULL);
 	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
 	return 0;
 }

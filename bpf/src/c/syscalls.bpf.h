@@ -123,9 +123,9 @@ static __always_inline bool makes_fd(const struct sc_desc *d, u32 arg0, u32 arg1
 }
 
 /* Is the call that was begun to be recorded, and did the user ask for it? */
-static __always_inline bool choose(struct task_state *st, const struct sc_desc *d)
+static __always_inline bool choose(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
 {
-	bool selected = d->flags & SC_SELECTED && is_selected(st);
+	bool selected = d->flags & SC_SELECTED && is_selected(st, current);
 
 	st->rec.hdr.flags = selected ? 0 : WIRE_UNSELECTED;
 	return selected || keeps_state(d, st->rec.args[0], st->rec.args[1]);
@@ -205,6 +205,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		if (!(d->flags & SC_EXEC))
 			return 0;
 		st->armed = 0;
+		send_task(task, TASK_SEEN);
 	}
 	if (!p)
 		claim_plain(st);
@@ -216,7 +217,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (!(d->flags & (SC_SELECTED | SC_STATE)))
 		return 0;
 	begin_call(st, regs, abi, id);
-	if (!choose(st, d))
+	if (!choose(st, d, task))
 		return 0;
 	if (d->cap_kind[0])
 		capture_in(st, d, false);
@@ -499,7 +500,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		}
 		/* nobody asked the filters yet */
 		d = desc_of(st->rec.abi, st->rec.nr);
-		if (!d || !choose(st, d))
+		if (!d || !choose(st, d, task))
 			return 0;
 	}
 	d = desc_of(st->rec.abi, st->rec.nr);

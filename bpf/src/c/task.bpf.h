@@ -156,14 +156,6 @@ static __always_inline void fill_task(struct wire_task *t, struct task_struct *t
 	}
 }
 
-static __always_inline void send_task(struct task_struct *task, u16 reason)
-{
-	struct wire_task t = {};
-
-	fill_task(&t, task, WIRE_TASK, reason);
-	send_process(&t, sizeof(t));
-}
-
 static __always_inline bool comm_is_target(const char *comm)
 {
 	for (int i = 0; i < COMM_LEN; i++) {
@@ -192,26 +184,6 @@ static __always_inline u32 current_uid(struct task_struct *current)
 	if (has_task_storage)
 		return current->cred->uid.val;
 	return bpf_get_current_uid_gid();
-}
-
-/* Filters whose answer may change from call to call, for the current task. */
-static __always_inline bool passes_filters(struct task_state *st)
-{
-	if (filter_uid && (u32)bpf_get_current_uid_gid() != target_uid)
-		return false;
-	if (filter_cgroup) {
-		st->in_cgroup = bpf_current_task_under_cgroup(&target_cgroup, 0) == 1;
-		if (!st->in_cgroup)
-			return false;
-	}
-	if (filter_comm) {
-		char comm[COMM_LEN] = {};
-
-		bpf_get_current_comm(comm, sizeof(comm));
-		if (!comm_is_target(comm))
-			return false;
-	}
-	return cpu_is_recorded();
 }
 
 /* Of the current task, or one that a tracepoint gave. */
@@ -244,35 +216,111 @@ static __always_inline bool records_everything(void)
 	return !target_marked && !filter_uid && !filter_comm && !filter_cgroup;
 }
 
-/*
- * Whether a family other than syscalls records what happens to this task. Makes
- * no state: it is asked under locks of the scheduler.
- */
-static __always_inline bool is_recorded(struct task_struct *task)
+/* The id of the cgroup `level` levels below the root on the way to `cgrp`, which is at least that deep. */
+static __always_inline u64 ancestor_id(struct cgroup *cgrp, u32 level)
 {
-	struct task_state *st;
+	struct cgroup___ids *old = (void *)cgrp;
+	struct cgroup *ancestor = NULL;
+	u64 id = 0;
 
-	if (records_everything())
-		return true;
+	if (!bpf_core_field_exists(cgrp->ancestors)) {
+		bpf_probe_read_kernel(&id, sizeof(id), (char *)old + bpf_core_field_offset(struct cgroup___ids, ancestor_ids) + level * sizeof(id));
+		return id;
+	}
+	bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+			      (char *)cgrp + bpf_core_field_offset(struct cgroup, ancestors) + level * sizeof(ancestor));
+	return BPF_CORE_READ(ancestor, kn, id);
+}
+
+/*
+ * Whether a cgroup is the one of -G or below it. How deep that one is only a cgroup
+ * in it tells. A function of its own, of a number, so that the verifier goes through
+ * it once.
+ */
+#define MAX_LEVELS 64
+__noinline int is_in_target(u64 address)
+{
+	struct cgroup *cgrp = (void *)address;
+	s32 level = BPF_CORE_READ(cgrp, level), known = target_level;
+
+	if (known >= 0)
+		return known <= level && ancestor_id(cgrp, known) == target_cgroup;
+	for (s32 i = 0; i < MAX_LEVELS && i <= level; i++) {
+		if (ancestor_id(cgrp, i) == target_cgroup) {
+			target_level = i;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static __always_inline bool in_target_cgroup(struct task_struct *task)
+{
+	return !filter_cgroup || is_in_target((u64)BPF_CORE_READ(task, cgroups, dfl_cgrp));
+}
+
+/* Filters whose answer may change while a task lives: user, name, cgroup. `comm`: the name it is about to get; NULL: it has it. */
+static __always_inline bool passes_filters(struct task_struct *task, const char *comm)
+{
 	if (filter_uid && BPF_CORE_READ(task, real_cred, uid.val) != target_uid)
 		return false;
 	if (filter_comm) {
-		char comm[COMM_LEN] = {};
+		char name[COMM_LEN] = {};
 
-		bpf_core_read(&comm, sizeof(comm), &task->comm);
-		if (!comm_is_target(comm))
+		if (comm)
+			bpf_probe_read_kernel_str(&name, sizeof(name), comm);
+		else
+			bpf_core_read(&name, sizeof(name), &task->comm);
+		if (!comm_is_target(name))
 			return false;
 	}
-	if (target_marked || filter_cgroup) {
-		st = state_of(task, false);
-		if (!st)
-			return false;
-		if (target_marked && (st->matched != MATCHED || st->armed))
-			return false;
-		if (filter_cgroup && !st->in_cgroup)
-			return false;
-	}
-	return true;
+	return in_target_cgroup(task);
+}
+
+static __always_inline bool is_marked(struct task_struct *task)
+{
+	struct task_state *st;
+
+	if (!target_marked)
+		return true;
+	st = state_of(task, false);
+	return st && st->matched == MATCHED && !st->armed;
+}
+
+/* The idle tasks are nobody's, and the recorder is not what is looked at. */
+static __always_inline bool is_nobody(struct task_struct *task)
+{
+	return !FIELD(task, pid) || (!with_self && (u32)FIELD(task, tgid) == own_tgid);
+}
+
+/*
+ * Whether a family other than syscalls records what happens to this task, which a
+ * tracepoint or the iterator gave. Makes no state: it is asked under locks of the
+ * scheduler.
+ */
+static __always_inline bool is_recorded(struct task_struct *task)
+{
+	if (is_nobody(task))
+		return false;
+	return records_everything() || (passes_filters(task, NULL) && is_marked(task));
+}
+
+/* What a record of a task says about whether it is a target. */
+static __always_inline u16 target_flags(struct task_struct *task, const char *comm)
+{
+	u16 flags = (is_marked(task) ? TASK_IS_MARKED : 0) | (in_target_cgroup(task) ? TASK_IS_IN_CGROUP : 0);
+
+	if (!is_nobody(task) && flags & TASK_IS_MARKED && passes_filters(task, comm))
+		flags |= TASK_IS_TARGET;
+	return flags;
+}
+
+static __always_inline void send_task(struct task_struct *task, u16 reason)
+{
+	struct wire_task t = {};
+
+	fill_task(&t, task, WIRE_TASK, reason | target_flags(task, NULL));
+	send_process(&t, sizeof(t));
 }
 
 static __always_inline bool on_another_stack(void *ctx, struct task_struct *current)
@@ -331,9 +379,9 @@ static __always_inline void note_outsider(struct task_state *st, struct task_str
 }
 
 /* Whether the user asked for calls of the current task. */
-static __always_inline bool is_selected(struct task_state *st)
+static __always_inline bool is_selected(struct task_state *st, struct task_struct *current)
 {
-	return st->matched == MATCHED && passes_filters(st);
+	return st->matched == MATCHED && passes_filters(current, NULL) && cpu_is_recorded();
 }
 
 /*

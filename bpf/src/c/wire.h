@@ -119,7 +119,7 @@ struct wire_closing {
 };
 
 enum task_reason {
-	TASK_SEEN = 1,
+	TASK_SEEN = 1, /* or it became a target, or no longer is one */
 	TASK_RENAME = 2,
 	TASK_CRED = 3,
 	TASK_CGROUP = 4, /* moved to another cgroup */
@@ -127,7 +127,7 @@ enum task_reason {
 };
 
 struct wire_task {
-	struct wire_hdr hdr; /* flags: enum task_reason */
+	struct wire_hdr hdr; /* flags: enum task_reason or FORK_, and TASK_IS_ */
 	struct wire_ident id;
 	u64 ts;
 	u64 cgroup_id;
@@ -140,12 +140,18 @@ struct wire_task {
 	char comm[COMM_LEN];
 };
 
+/* Why a task is a target or is not: it is when all of them hold, its user and its name. */
+#define TASK_IS_TARGET 0x8000
+#define TASK_IS_MARKED 0x4000	 /* -p, -t, a command; or nobody need be */
+#define TASK_IS_IN_CGROUP 0x2000 /* -G; or nobody need be */
+#define TASK_REASON 0x00ff
+
 #define FORK_THREAD 1
 #define FORK_SHARES_FILES 2
 #define FORK_SHARES_FS 4
 
 struct wire_fork {
-	struct wire_task child; /* hdr.kind = WIRE_FORK, hdr.flags = FORK_* */
+	struct wire_task child; /* hdr.kind = WIRE_FORK, hdr.flags = FORK_*, TASK_IS_* */
 	struct wire_ident parent;
 };
 

@@ -76,7 +76,7 @@ pub(crate) fn split_checkpoint(cp: &Checkpoint) -> Vec<Part> {
         part.in_flight.end += 1;
     }
     for _ in &cp.run {
-        room(&mut part, 24);
+        room(&mut part, 32);
         part.run.end += 1;
     }
     for command in &cp.commands {
@@ -136,6 +136,7 @@ pub(crate) fn write_checkpoint_part(cp: &Checkpoint, part: &Part) -> Builder<Hea
         b.set_on_cpu(state.on_cpu);
         b.set_cpu(state.cpu);
         b.set_last_run(state.last_run);
+        b.set_seen(state.seen);
     }
     let commands = &cp.commands[part.commands.clone()];
     let mut list = b.init_commands(commands.len() as u32);
@@ -197,13 +198,15 @@ pub(crate) fn read_checkpoint_part(
         });
     }
     let list = r.get_run().map_err(&err)?;
-    list_len::<schema::run_state::Builder<'_>>(CHECKPOINT, "run", list.len(), header)?;
+    // 24 bytes each before 1.5
+    plain_len(CHECKPOINT, "run", list.len(), 24, header)?;
     cp.run.extend(list.iter().map(|r| RunState {
         utid: r.get_utid(),
         state: r.get_state(),
         on_cpu: r.get_on_cpu(),
         cpu: r.get_cpu(),
         last_run: r.get_last_run(),
+        seen: r.get_seen(),
     }));
     let list = r.get_commands().map_err(&err)?;
     list_len::<schema::command_line::Builder<'_>>(CHECKPOINT, "commands", list.len(), header)?;

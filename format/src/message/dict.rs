@@ -3,8 +3,8 @@
 use super::data;
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
-use crate::model::{Call, Dict, Task};
-use crate::payload::{Message, list_len, new_message};
+use crate::model::{Call, Dict, RecordedFamilies, Task};
+use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
 
@@ -15,7 +15,7 @@ const MAX_TASKS: u32 = MAX_ROWS + 65536;
 
 /// Bytes of a task in a message, from above.
 pub(crate) fn task_bytes(t: &Task) -> usize {
-    72 + t.comm.len().next_multiple_of(8) + t.exe.len().next_multiple_of(8)
+    80 + t.comm.len().next_multiple_of(8) + t.exe.len().next_multiple_of(8)
 }
 
 type Tasks<'a> = capnp::struct_list::Builder<'a, schema::task::Owned>;
@@ -37,6 +37,7 @@ pub(super) fn write_tasks(mut list: Tasks<'_>, tasks: &[Task]) {
         b.set_ns_tid(t.ns_tid);
         b.set_ns_pid(t.ns_pid);
         b.set_ppid(t.ppid);
+        b.set_recorded(t.recorded.raw());
     }
 }
 
@@ -47,9 +48,10 @@ pub(super) fn read_tasks(
     list: capnp::Result<capnp::struct_list::Reader<'_, schema::task::Owned>>,
 ) -> Result<Vec<Task>> {
     let list = list.map_err(capnp_err(what))?;
-    // A task takes 9 words; a list without room for them has structs that share it or are cut short.
-    let n = list_len::<schema::task::Builder<'_>>(what, "tasks", list.len(), header)?;
-    let mut tasks = Vec::with_capacity(n.min(header.raw_len as usize / 72 + 1));
+    // A task takes 9 words before 1.5; a list without room for them has structs that share it or are cut short.
+    const LEAST: u32 = 72;
+    let n = plain_len(what, "tasks", list.len(), LEAST, header)?;
+    let mut tasks = Vec::with_capacity(n);
     for r in list {
         tasks.push(Task {
             tid: r.get_tid(),
@@ -65,6 +67,7 @@ pub(super) fn read_tasks(
             ns_tid: r.get_ns_tid(),
             ns_pid: r.get_ns_pid(),
             ppid: r.get_ppid(),
+            recorded: RecordedFamilies::from_raw(r.get_recorded()),
         });
     }
     Ok(tasks)

@@ -33,6 +33,7 @@ fn kind_raw(kind: ProcessKind) -> schema::ProcessKind {
         ProcessKind::Rename => schema::ProcessKind::Rename,
         ProcessKind::Cred => schema::ProcessKind::Cred,
         ProcessKind::Cgroup => schema::ProcessKind::Cgroup,
+        ProcessKind::Target => schema::ProcessKind::Target,
     }
 }
 
@@ -78,6 +79,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
             4 => ProcessKind::Rename,
             5 => ProcessKind::Cred,
             6 => ProcessKind::Cgroup,
+            7 => ProcessKind::Target,
             other => return Err(bad(format!("unknown kind {other}"))),
         };
         let raw_status = r.get_argv_status().map_or_else(|e| e.0, |status| status as u16);

@@ -3,7 +3,7 @@
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{Class, DeviceLink, End, Family, Session, StackMode, StackOf, StackSettings, SyscallFormat};
+use crate::model::{Class, DeviceLink, End, Extent, Family, Session, StackMode, StackOf, StackSettings, SyscallFormat};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -85,6 +85,16 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     for (i, class) in s.redacted.iter().enumerate() {
         list.set(i as u32, class.name());
     }
+    let mut list = b.reborrow().init_cpu_list(s.cpu_list.len() as u32);
+    for (i, &cpu) in s.cpu_list.iter().enumerate() {
+        list.set(i as u32, cpu);
+    }
+    b.set_with_self(s.with_self);
+    b.set_extent(match s.extent {
+        Extent::NotSaid => schema::Extent::NotSaid,
+        Extent::Everyone => schema::Extent::Everyone,
+        Extent::Some => schema::Extent::Some,
+    });
     write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
     message
 }
@@ -222,6 +232,12 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         window_open: r.get_window_open(),
         ring_bytes: r.get_ring_bytes(),
         notes: read_arguments(header, "notes", r.get_notes())?,
+        with_self: r.get_with_self(),
+        extent: match r.get_extent() {
+            Ok(schema::Extent::Everyone) => Extent::Everyone,
+            Ok(schema::Extent::Some) => Extent::Some,
+            Ok(schema::Extent::NotSaid) | Err(_) => Extent::NotSaid,
+        },
         stacks: read_stack_settings(header, r.get_stacks().map_err(&err)?)?,
         ..Session::default()
     };
@@ -257,6 +273,9 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
     let list = r.get_families().map_err(&err)?;
     plain_len(SESSION, "families", list.len(), 2, header)?;
     s.families = list.iter().map(family).collect();
+    let list = r.get_cpu_list().map_err(&err)?;
+    plain_len(SESSION, "cpuList", list.len(), 4, header)?;
+    s.cpu_list = list.iter().collect();
     // A class of a later version has no fields that this one reads.
     let redacted = read_texts(header, "redacted", r.get_redacted())?;
     s.redacted = redacted.iter().filter_map(|name| Class::named(name)).collect();

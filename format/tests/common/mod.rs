@@ -4,10 +4,10 @@
 use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::{
-    Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Frame, Function,
-    LedgerReason, LedgerRow, Mapping, MappingKind, NetState, Node, OomMemory, RunState, Sample, SignalEvent,
-    SignalInfo, SignalKind, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
-    Wakeup,
+    Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame, Function,
+    LedgerReason, LedgerRow, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState, Sample,
+    SignalEvent, SignalInfo, SignalKind, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol,
+    Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
@@ -66,6 +66,9 @@ pub fn session() -> Session {
             min_dur: 7,
         },
         redacted: Vec::new(),
+        cpu_list: vec![0, 3],
+        with_self: true,
+        extent: Extent::Some,
     }
 }
 
@@ -84,6 +87,7 @@ pub fn task(i: u32) -> Task {
         ns_tid: 0,
         ns_pid: 0,
         ppid: 1,
+        recorded: RecordedFamilies::of(&[Family::Sched, Family::Process]),
     }
 }
 
@@ -108,7 +112,7 @@ pub fn checkpoint(ts: u64) -> Checkpoint {
             args: vec![1, 2],
             task_state: b'S',
         }],
-        run: vec![RunState { utid: 2, state: b'R', on_cpu: true, cpu: 1, last_run: ts }],
+        run: vec![RunState { utid: 2, state: b'R', on_cpu: true, cpu: 1, last_run: ts, seen: ts + 7 }],
         commands: vec![CommandLine { upid: 1, argv: b"sh\0-c\0\xff".to_vec(), full: 900 }],
         source: "snapshot".to_owned(),
     }

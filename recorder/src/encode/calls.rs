@@ -27,8 +27,12 @@ impl Encoder {
             let uid = self.tasks.get(task).task.uid;
             self.count_here(s, state, uid);
         }
-        // of a call that is counted only what it does to fds is wanted
-        let row = (!in_ledger(s)).then(|| self.row(task, &info, s, state, (errno, ret)));
+        // of a call that is counted, or was not asked for, only what it does to fds is wanted
+        let wanted = s.hdr.flags & wire::UNSELECTED == 0;
+        if wanted {
+            self.tasks.called(task);
+        }
+        let row = (wanted && !in_ledger(s)).then(|| self.row(task, &info, s, state, (errno, ret)));
         if s.captures == 0 && info.effect == Effect::None {
             return;
         }
@@ -62,14 +66,14 @@ impl Encoder {
             ret,
             errno,
             state,
-            unselected: s.hdr.flags & wire::UNSELECTED != 0,
+            unselected: false,
             args,
             fd,
             fd2,
         };
         self.stored(Family::Syscall, s.end);
         let long_enough = row.dur >= self.settings.stacks.min_dur;
-        let expected = !row.unselected && long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
+        let expected = long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
         let row = self.builder.push_syscall(row);
         self.attach(StackOf::Syscall, row, (task, s.id.tid), s.start, expected);
         row
@@ -196,7 +200,7 @@ impl Encoder {
         {
             return None;
         }
-        if snap.matched == wire::SNAP_ASK && !self.settings.filter.passes(&snap.task) {
+        if snap.matched == wire::SNAP_ASK && snap.task.hdr.flags & wire::TASK_IS_TARGET == 0 {
             return None;
         }
         Some(InFlight {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident, Record, Snap};
-use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
+use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState, Task};
 
 use super::calls::{new_fds, pair_of};
 use super::{Encoder, Piece, Reread, Start};
@@ -179,6 +179,9 @@ impl Encoder {
         let mut cp = Checkpoint { ts, clock: clock::sample(), source: source.into(), ..Checkpoint::default() };
         let mut seen_tables = HashSet::new();
         for (id, entry) in self.tasks.alive() {
+            if !self.tasks.is_target(id) {
+                continue;
+            }
             cp.tasks.push(entry.task.clone());
             let files = self.tasks.files(id);
             let open = files.open();
@@ -190,16 +193,20 @@ impl Encoder {
             let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
             cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
         }
-        for (_, entry) in self.tasks.alive().filter(|(_, e)| e.task.tid == e.task.pid) {
+        cp.tasks.extend(self.tasks.above_targets());
+        let leads = |id: TaskId, task: &Task| task.tid == task.pid && self.tasks.is_target(id);
+        for (_, entry) in self.tasks.alive().filter(|(id, e)| leads(*id, &e.task)) {
             if let Some(argv) = &entry.argv {
                 cp.commands.push(CommandLine { upid: entry.task.upid, argv: argv.bytes.clone(), full: argv.full });
             }
         }
         for snap in snaps {
-            let Some(id) = self.tasks.find(&snap.task.id) else { continue };
+            let Some(id) = self.tasks.find(&snap.task.id).filter(|id| self.tasks.is_target(*id)) else { continue };
             let utid = self.tasks.get(id).task.utid;
-            let (on_cpu, last_run) = (snap.on_cpu != 0, snap.last_run.min(ts));
-            cp.run.push(RunState { utid, state: snap.state, on_cpu, cpu: snap.cpu, last_run });
+            let (on_cpu, last_run) = (snap.on_cpu != 0, snap.last_run.min(snap.task.ts));
+            // events up to `ts` are told before the checkpoint, those until the task was looked at after it
+            let seen = snap.task.ts;
+            cp.run.push(RunState { utid, state: snap.state, on_cpu, cpu: snap.cpu, last_run, seen });
             if let Some(call) = self.open_call(snap) {
                 cp.in_flight.push(InFlight { utid, ..call });
             }
@@ -233,6 +240,7 @@ impl Encoder {
             }
         }
         for run in &mut checkpoint.run {
+            run.seen = 0;
             let Some(then) = by_utid.get(&run.utid) else { continue };
             let slept = matches!(run.state, b'D' | b'I' | b'T' | b't') && then.state == b'S';
             run.state = if slept { run.state } else { then.state };

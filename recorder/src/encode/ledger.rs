@@ -68,7 +68,10 @@ impl Encoder {
     /// The leader of a process as it was at `ts`.
     fn process_at(&mut self, pid: u32, start: u64, ts: u64) -> Task {
         let id = self.tasks.find_or_add(&Ident { tid: pid, pid, start, leader_start: start });
-        self.tasks.before_exec((pid, start), ts).unwrap_or_else(|| &self.tasks.get(id).task).clone()
+        match self.tasks.before_exec((pid, start), ts) {
+            Some(task) => task.clone(),
+            None => self.tasks.on_tape(id).into_owned(),
+        }
     }
 
     /// Counts a call here: whether it was in flight at the end is known now.

@@ -19,6 +19,7 @@ use crate::ledger::Counts;
 use crate::order::{Batch, Order, Pending};
 use crate::snapshot;
 use crate::stacks::taken::TakenStack;
+use crate::targets::Targets;
 use crate::tasks::{TaskId, Tasks};
 
 mod block;
@@ -55,36 +56,14 @@ pub struct Settings {
     pub window_open: u64,
     /// Longest life of a segment.
     pub flush: Duration,
-    /// Every task is recorded, whatever it is.
-    pub everyone: bool,
     /// Stacks that are taken.
     pub stacks: StackSettings,
-    /// What the BPF side asks at each call, for calls that began before it could.
-    pub filter: TaskFilter,
+    /// Which tasks are targets.
+    pub targets: Targets,
     /// The recorder's id on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: /proc has other ids than records.
     pub nested: bool,
-}
-
-/// Filters by what a task is; None = not asked.
-#[derive(Clone, Debug, Default)]
-pub struct TaskFilter {
-    /// Real uid.
-    pub uid: Option<u32>,
-    /// Name of the thread.
-    pub comm: Option<Vec<u8>>,
-    /// cgroup v2 ids.
-    pub cgroups: Option<Vec<u64>>,
-}
-
-impl TaskFilter {
-    /// Whether the task passes.
-    pub fn passes(&self, task: &wire::Task) -> bool {
-        self.uid.is_none_or(|uid| uid == task.uid)
-            && self.comm.as_ref().is_none_or(|comm| *comm == wire::comm(&task.comm))
-            && self.cgroups.as_ref().is_none_or(|ids| ids.contains(&task.cgroup_id))
-    }
 }
 
 /// The state at the start.
@@ -168,7 +147,7 @@ impl Encoder {
     pub fn new(settings: Settings) -> Self {
         let window_start = settings.window_open;
         let stacks = stacks::Stacks::new(settings.stacks.clone(), settings.own_pid);
-        let tasks = Tasks::new(settings.nested);
+        let tasks = Tasks::new(settings.nested, settings.targets.clone());
         Self {
             settings,
             order: Order::default(),
@@ -283,7 +262,7 @@ impl Encoder {
         if segment == self.segment {
             return index;
         }
-        let index = self.builder.intern_task(&self.tasks.get(id).task);
+        let index = self.builder.intern_task(&self.tasks.on_tape(id));
         self.tasks.get_mut(id).interned = (self.segment, index);
         index
     }

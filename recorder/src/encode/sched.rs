@@ -10,7 +10,8 @@ const TASK_DEAD: u32 = 0x80;
 
 impl Encoder {
     pub(super) fn switch(&mut self, s: &wire::Switch) {
-        let (prev, next) = (self.interned_who(&s.prev), self.interned_who(&s.next));
+        let left = self.tasks.meet(&s.prev);
+        let (prev, next) = (self.interned_task(left), self.interned_who(&s.next));
         self.stored(Family::Sched, s.ts);
         let row = self.builder.push_switch(Switch {
             ts: s.ts,
@@ -21,12 +22,11 @@ impl Encoder {
             preempted: s.hdr.flags & wire::SWITCH_PREEMPTED != 0,
         });
         // of tasks that are not recorded none is taken
-        let expected = self.settings.everyone && s.prev.tid != 0;
+        let expected = self.tasks.is_target(left);
         self.attach_who(StackOf::Switch, row, &s.prev, s.ts, expected);
         if s.prev_state & TASK_DEAD != 0 {
             // the exit of a task that is not recorded itself is told by this alone
-            let id = self.tasks.meet(&s.prev);
-            self.tasks.exit(id, s.ts);
+            self.tasks.exit(left, s.ts);
         }
     }
 

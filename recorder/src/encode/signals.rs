@@ -20,6 +20,13 @@ impl Encoder {
         let flags = u32::from(s.hdr.flags);
         let target = self.target(&s.target);
         let sender = (s.sender.hdr.kind != 0).then(|| self.introduced(&s.sender));
+        if let Some(sender) = sender.filter(|_| kind == SignalKind::Generate && self.tasks.is_target(target)) {
+            // who kills a target is the answer to a question about the target
+            let entry = self.tasks.get_mut(sender);
+            if !std::mem::replace(&mut entry.sender, true) {
+                entry.interned = (u32::MAX, 0);
+            }
+        }
         let call = (s.nr != wire::SNAP_NO_CALL && flags & SIGNAL_INTERRUPT == 0).then(|| self.call_info(s.abi, s.nr));
         let call_path = match (&call, sender, wire::name(parts.path)) {
             (Some(_), _, Some(path)) => path,

@@ -291,11 +291,12 @@ pub(super) mod tests {
     use crossbeam_channel::unbounded;
     use systape_abi::Selection;
     use systape_bpf::wire::{Block, Switch, Wakeup};
-    use systape_format::model::StackMode;
+    use systape_format::model::{Family, RecordedFamilies, StackMode};
     use systape_format::segment::SegmentData;
 
-    use super::super::{Piece, Settings, TaskFilter};
+    use super::super::{Piece, Settings};
     use super::*;
+    use crate::targets::Targets;
 
     const SECOND: u64 = 1_000_000_000;
     /// The recorder's id.
@@ -309,10 +310,12 @@ pub(super) mod tests {
     fn recorded(everyone: bool) -> Encoder {
         let on = StackOf::ALL.to_vec();
         let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
-        let (selection, flush, filter) = (Selection::all(), Duration::from_secs(3600), TaskFilter::default());
+        let (selection, flush) = (Selection::all(), Duration::from_secs(3600));
+        let recorded = RecordedFamilies::of(&[Family::Sched]);
+        let targets = if everyone { Targets::everyone(recorded) } else { Targets::default() };
         let stores = crate::filter::CallFilter::default();
         let (own_pid, nested) = (OWN, false);
-        Encoder::new(Settings { selection, stores, window_open: 1, flush, everyone, stacks, filter, own_pid, nested })
+        Encoder::new(Settings { selection, stores, window_open: 1, flush, stacks, targets, own_pid, nested })
     }
 
     fn who(tid: u32) -> Who {

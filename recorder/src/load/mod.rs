@@ -198,13 +198,6 @@ impl Programs {
         for &cpu in config.cpus.iter().flatten() {
             maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
         }
-        if let Some(dir) = &config.cgroup {
-            let dir = fs::File::open(dir).with_context(|| format!("-G: cannot open {}", dir.display()))?;
-            let fd = dir.as_raw_fd();
-            maps.target_cgroup
-                .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-                .context("target_cgroup")?;
-        }
         for &pid in &config.pids {
             self.add_target(pid, target_bits::PID)?;
         }

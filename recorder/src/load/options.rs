@@ -84,9 +84,6 @@ fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage:
         open.progs.walk_outsiders.set_autoload(false);
         open.maps.outsiders.set_max_entries(1)?;
     }
-    if config.cgroup.is_none() {
-        open.maps.target_cgroup.set_autocreate(false)?;
-    }
     Ok(())
 }
 
@@ -147,7 +144,11 @@ fn set_filters(options: &mut rodata, config: &Config) {
             *to = from.cast_signed();
         }
     }
-    options.filter_cgroup = config.cgroup.is_some();
+    if let Some(cgroup) = config.cgroup_id {
+        options.filter_cgroup = true;
+        options.target_cgroup = cgroup;
+    }
+    options.with_self = config.with_self;
     options.filter_cpu = config.cpus.is_some();
     // one flag to ask: programs ask at every call
     let filters = options.filter_uid || options.filter_comm || options.filter_cgroup || options.filter_cpu;

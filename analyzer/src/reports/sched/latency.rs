@@ -43,6 +43,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         Format::Text => {
             scheduling::head(&context, &mut out)?;
             table(&mut out, &lines, total)?;
+            scheduling::foot(&context, &mut out)?;
         }
         _ => {
             let complete = context.loss.complete();

@@ -20,10 +20,10 @@ fn tracker(coverage: Coverage) -> Tracker<Told> {
     Tracker::new(coverage, Told::default())
 }
 
-const ALL: Coverage = Coverage { open: 100, followed: None, every_cpu: true };
+const ALL: Coverage = Coverage { open: 100, followed: Followed::All, every_cpu: true, cpus: 0 };
 
 fn slot(t: &mut Tracker<Told>, tid: u32) -> Slot {
-    t.slot(&task(tid), true).unwrap()
+    t.slot(&task(tid), Some(0)).unwrap()
 }
 
 fn asleep(t: &mut Tracker<Told>, tid: u32) -> Slot {
@@ -126,7 +126,7 @@ fn calls_cut_a_state_but_do_not_end_it() {
     switch(&mut t, 125, 0, Some(a), None, b'S');
     t.wakeup(140, None, a, false);
     switch(&mut t, 140, 0, None, Some(a), b'R');
-    t.leave(142, a);
+    t.leave(142, a, CPU_NONE);
     t.finish(150);
     let got: Vec<_> = t
         .sink
@@ -210,7 +210,7 @@ fn lost_calls_leave_it_open_what_a_thread_does() {
     t.wakeup(115, None, a, false);
     switch(&mut t, 116, 0, None, Some(a), b'R');
     t.enter(a, InCall { start: 130, ..InCall::default() });
-    t.leave(140, a);
+    t.leave(140, a, CPU_NONE);
     t.finish(150);
     let mut got: Vec<_> = t.sink.0.iter().map(|(_, i)| (i.from, i.to, i.doing == Doing::Unknown)).collect();
     got.retain(|(from, to, _)| !(110..=116).contains(from) || !(110..=116).contains(to));
@@ -231,9 +231,9 @@ fn with_switches_of_some_cpus_only_nobody_sleeps_for_sure() {
 
 #[test]
 fn tasks_beside_the_recorded_ones_are_not_followed() {
-    let mut t = tracker(Coverage { followed: Some([1].into_iter().collect()), ..ALL });
+    let mut t = tracker(Coverage { followed: Followed::These([1].into_iter().collect()), ..ALL });
     let stranger = Arc::new(Task { tid: 7, utid: 7, ..Task::default() });
-    let (a, x) = (asleep(&mut t, 1), t.slot(&stranger, true).unwrap());
+    let (a, x) = (asleep(&mut t, 1), t.slot(&stranger, Some(0)).unwrap());
     t.wakeup(105, Some(x), a, false);
     switch(&mut t, 110, 0, Some(x), Some(a), b'S');
     t.finish(120);
