@@ -1,5 +1,7 @@
 //! Reads the headers of a tape's blocks: the 128 bytes documented in `docs/tape-format.md`, and nothing else.
 
+use std::path::Path;
+
 /// Bytes of a header.
 pub const HEADER: usize = 128;
 /// Kind of a block with the outcome of calls, one row each.
@@ -45,6 +47,17 @@ pub fn blocks(tape: &[u8]) -> Vec<Block> {
     }
     assert!(found.last().is_some_and(|last| last.end <= tape.len()), "the last block ends after the file");
     found
+}
+
+/// What every block of a tape holds, decompressed, one after the other.
+///
+/// # Panics
+/// When the file cannot be read, or a block is no zstd frame.
+#[must_use]
+pub fn unpacked(tape: &Path) -> Vec<u8> {
+    let tape = std::fs::read(tape).unwrap_or_else(|e| panic!("{}: {e}", tape.display()));
+    let stored = |block: &Block| &tape[block.start + HEADER..block.end];
+    blocks(&tape).iter().flat_map(|block| zstd::stream::decode_all(stored(block)).expect("one zstd frame")).collect()
 }
 
 /// Calls in segments whose every block ends within the first `len` bytes, and calls in all such blocks.

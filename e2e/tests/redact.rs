@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 use systape_e2e::Lab;
+use systape_e2e::blocks::unpacked;
 use systape_format::Tape;
-use systape_format::header::HEADER_LEN;
 
 /// (mark, whether `paths`, `strings` and `all` take it out).
 const MARKS: [(&[u8], [bool; 3]); 9] = [
@@ -27,13 +27,7 @@ const LEVELS: [&str; 3] = ["paths", "strings", "all"];
 
 /// The file, and what its blocks hold.
 fn contents(lab: &Lab, tape: &str) -> Vec<u8> {
-    let mut all = fs::read(lab.path(tape)).expect(tape);
-    for block in Tape::open(&lab.path(tape)).expect(tape).blocks() {
-        let at = block.offset as usize + HEADER_LEN;
-        let raw = zstd::bulk::decompress(&all[at..at + block.stored_len as usize], 8 << 20).expect("a block");
-        all.extend(raw);
-    }
-    all
+    [fs::read(lab.path(tape)).expect(tape), unpacked(&lab.path(tape))].concat()
 }
 
 fn marks(lab: &Lab, tape: &str) -> Vec<bool> {
