@@ -84,6 +84,11 @@ impl Tracepoints {
         Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
     }
 
+    /// All of it.
+    pub fn btf(&self) -> &Btf<'static> {
+        &self.btf
+    }
+
     /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
     pub fn arguments(&self, name: &str) -> Option<usize> {
         let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;

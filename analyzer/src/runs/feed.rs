@@ -18,7 +18,7 @@ use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What, unseen};
 use super::gaps::{self, Lost};
 use super::names::{NO_FILE, Names};
 use super::tracker::{Change, Coverage, Tracker};
-use super::{InCall, Sink, Slot, targets};
+use super::{InCall, Sink, Slot, Waker, targets};
 use crate::calls::CallBook;
 use crate::families::in_session;
 use crate::load::OpenCalls;
@@ -339,8 +339,9 @@ impl<S: Sink> Feeder<S> {
                         self.tracker.exit(event.ts, slot);
                     }
                 }
-                What::Wakeup { waker, wakee, new } => {
+                What::Wakeup { waker, wakee, new, softirq } => {
                     let waker = if waker == NOBODY { None } else { self.slot(part, &mut slots, waker) };
+                    let waker = waker.map(|slot| Waker { slot, softirq });
                     if let Some(wakee) = self.slot(part, &mut slots, wakee) {
                         self.tracker.wakeup(event.ts, waker, wakee, new);
                     }

@@ -35,6 +35,19 @@ const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 const volatile u64 irq_entries_from = 0;
 const volatile u64 irq_entries_to = 0;
 
+/*
+ * For net softirqs that run on their sender's stack (softirq.bpf.h). Code by
+ * /proc/kallsyms, from and to in turn; per-CPU variables by BTF, as distances
+ * from the CPU's run queue. All 0 = one of them is not known.
+ */
+#define SOFTIRQ_CODES 4
+const volatile u64 do_softirq_codes[2 * SOFTIRQ_CODES] = {};
+const volatile u64 backlog_from = 0;
+const volatile u64 backlog_to = 0;
+const volatile s64 preempt_count_distance = 0;
+const volatile s64 irq_stack_distance = 0;
+const volatile bool has_rdonly_cast = false; /* kfunc bpf_rdonly_cast, 6.2 */
+
 /* Stacks: bit i stands for enum stack_of i. */
 const volatile u32 stacks_on = 0;
 const volatile u32 stacks_kernel = 0;
@@ -475,6 +488,18 @@ struct {
 	__type(key, u16);
 	__type(value, u8);
 } listening SEC(".maps");
+
+/* The uppermost part of the CPU's interrupt stack, lowest address first. */
+#define IRQ_STACK_WORDS 96
+struct irq_stack_top {
+	u64 words[IRQ_STACK_WORDS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct irq_stack_top);
+} irq_stack_tops SEC(".maps");
 
 /* CPUs of -C, one byte each. */
 #define MAX_CPUS 4096

@@ -35,6 +35,8 @@ int inet_sock_set_state(u64 *ctx)
 		if (w.new_state == TCP_CLOSE)
 			bpf_map_delete_elem(&sockets, &key);
 	}
+	if (w.hdr.flags & NET_IRQ && is_own_softirq(ctx, current))
+		w.hdr.flags |= NET_SOFTIRQ;
 	w.hdr.kind = WIRE_NET;
 	w.hdr.cpu = bpf_get_smp_processor_id();
 	w.ts = bpf_ktime_get_ns();

@@ -190,6 +190,7 @@ struct wire_switch {
 
 #define WAKEUP_NEW 1
 #define WAKEUP_IRQ 2 /* waker is the interrupted task */
+#define WAKEUP_SOFTIRQ 4 /* with WAKEUP_IRQ: a net softirq at the end of the waker's own send */
 
 struct wire_wakeup {
 	struct wire_hdr hdr;
@@ -287,6 +288,7 @@ struct wire_signal {
 #define SIGNAL_CHAINS (2 * MAX_ANCESTORS * sizeof(struct wire_ancestor))
 
 #define NET_IRQ 1
+#define NET_SOFTIRQ 2 /* with NET_IRQ: a net softirq at the end of who's own send */
 
 struct wire_net {
 	struct wire_hdr hdr;

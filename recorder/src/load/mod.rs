@@ -113,7 +113,9 @@ impl Programs {
         let rings = options::ring_count()?;
         let rooms = options::buffer_rooms(config, rings)?;
         options::set(&mut open, config, task_storage, rings, rooms)?;
-        let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
+        let kernel = Tracepoints::read()?;
+        options::set_softirqs(&mut open, kernel.btf());
+        let notes = families::choose(&mut open, &config.families, &config.stacks.on, &kernel)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let more_skips = config.forced.skips.map_or(0, u64::from);
