@@ -473,21 +473,40 @@ struct {
 	__type(value, struct dirtier);
 } dirtiers SEC(".maps");
 
-/* Sockets of recorded tasks, by address: their changes of state in interrupts matter too. */
+/*
+ * Sockets of targets, by address, from their first state to CLOSE (net.bpf.h).
+ * User space makes room; with the whole machine recorded there is nothing to tell
+ * apart.
+ */
+#define MAX_SOCKETS 65536
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_SOCKETS);
 	__type(key, u64);
 	__type(value, u8);
 } sockets SEC(".maps");
 
-/* Ports that recorded tasks listen on. */
+/* Ports that targets listen on, for protocols whose new sockets do not lead to their listener. */
+struct listen_key {
+	u64 net; /* address of the network namespace */
+	u16 port;
+	u16 protocol;
+	u32 pad;
+};
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, u16);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct listen_key);
 	__type(value, u8);
 } listening SEC(".maps");
+
+/* Tables of open files of targets, by address of the files_struct; while the recording begins. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u8);
+} target_files SEC(".maps");
 
 /* The uppermost part of the CPU's interrupt stack, lowest address first. */
 #define IRQ_STACK_WORDS 96

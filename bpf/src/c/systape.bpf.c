@@ -25,6 +25,7 @@
 #include "block.bpf.h"
 #include "net.bpf.h"
 #include "snapshot.bpf.h"
+#include "sockets.bpf.h"
 
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

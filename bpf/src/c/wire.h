@@ -403,6 +403,7 @@ enum drop_cause {
 	DROP_SHARE,  /* bulk ring: the process has filled its share */
 	DROP_UNCOUNTED, /* a call that is not in the ledger either */
 	DROP_BLOCK_UNSEEN, /* an I/O ended, and no program was run */
+	DROP_NET_STATE, /* table of the targets' sockets full */
 	DROP_CAUSES,
 };
 

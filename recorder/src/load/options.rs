@@ -167,6 +167,11 @@ fn set_filters(options: &mut rodata, config: &Config) {
     options.has_short_way = !filters && !options.watch_outside && !config.stacks.on.contains(&StackOf::Syscall);
 }
 
+/// Whether events of some tasks are recorded and those of others are not (records_everything of the programs).
+pub(super) fn tells_tasks_apart(config: &Config) -> bool {
+    config.marks_tasks() || config.uid.is_some() || config.comm.is_some() || config.cgroup.is_some()
+}
+
 /// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.
 pub(super) fn watches_outside(config: &Config) -> bool {
     !config.marks_tasks() && !rights::in_first_pid_namespace()
