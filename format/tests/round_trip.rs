@@ -409,7 +409,7 @@ fn sample_is_whole() {
     assert!(read_symbols(&tape).into_iter().all(|s| s.unwrap() == symbols()));
     assert!(matches!(tape.symbols(2), Err(Error::Missing { .. })));
     assert_eq!(tape.tape_id(), ID);
-    assert_eq!(tape.version(), (1, 4));
+    assert_eq!(tape.version(), (1, 5));
     assert_eq!(tape.complete_until(), 4000);
     assert_eq!(tape.len_bytes(), sample().len() as u64);
 }

@@ -39,6 +39,14 @@ static __always_inline bool is_do_softirq(u64 address)
 	return false;
 }
 
+static __always_inline bool is_backlog(u64 address)
+{
+	return address > backlog_from && address < backlog_to;
+}
+
+/* Where below the top delivers_backlog found the address last: on one kernel it is always there. */
+u64 backlog_depth = 0;
+
 /*
  * Whether the packets of the backlog are being delivered, which come from this
  * CPU's own sends: a return address into its function lies in the part of the stack
@@ -46,10 +54,12 @@ static __always_inline bool is_do_softirq(u64 address)
  */
 static __always_inline bool delivers_backlog(u64 top, u64 sp)
 {
-	u64 from = top - sizeof(struct irq_stack_top);
+	u64 from = top - sizeof(struct irq_stack_top), depth = backlog_depth;
 	struct irq_stack_top *stack;
 	u32 zero = 0;
 
+	if (depth && top - depth >= sp && is_backlog(kernel_word(top - depth)))
+		return true;
 	stack = bpf_map_lookup_elem(&irq_stack_tops, &zero);
 	if (!stack || bpf_probe_read_kernel(stack, sizeof(*stack), (void *)from))
 		return false;
@@ -57,8 +67,10 @@ static __always_inline bool delivers_backlog(u64 top, u64 sp)
 	for (int i = IRQ_STACK_WORDS - 1; i >= 0; i--) {
 		if (from + 8 * i < sp)
 			break;
-		if (stack->words[i] > backlog_from && stack->words[i] < backlog_to)
+		if (is_backlog(stack->words[i])) {
+			backlog_depth = top - from - 8 * i;
 			return true;
+		}
 	}
 	return false;
 }
