@@ -151,6 +151,21 @@ fn by_name(lab: &Lab, [one, other]: [i64; 2]) {
 }
 
 #[test]
+fn a_connection_of_this_machine_is_born_of_its_clients_send() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let workload = lab.cc("pingpong", &[]);
+    lab.record("t.tape", &[], &[&workload, "3"]).expect(0);
+    let changes = lab.analyze(&["net", "t.tape", "--events", "--format", "json"]).expect(0).json();
+    let born: Vec<&Value> = changes.iter().filter(|change| change["new_state"] == "SYN_RECV").collect();
+    let connects = changes.iter().find(|change| change["new_state"] == "SYN_SENT").expect("a connection");
+    assert_eq!((born.len(), &connects["via"]), (1, &Value::Null), "{changes:?}");
+    // the client's task, which is in its call still
+    assert_eq!((&born[0]["via"], &born[0]["task"]), (&"net-softirq".into(), &connects["task"]), "{changes:?}");
+    let text = lab.analyze(&["net", "t.tape", "--events"]).expect(0).text();
+    assert!(text.contains("LISTEN -> SYN_RECV via net softirq"), "{text}");
+}
+
+#[test]
 fn the_stack_decides() {
     assert_eq!(waker(7, &["try_to_wake_up", "process_backlog", "net_rx_action", "do_softirq.part.0"]), (Some(7), true));
     assert_eq!(waker(7, &["try_to_wake_up", "sysvec_x", "process_backlog", "do_softirq"]), (None, false));
