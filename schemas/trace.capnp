@@ -316,7 +316,8 @@ struct Wakeups {
   waker @4 :Column;          # TaskIdx + 1; 0 = an interrupt
   wakee @5 :Column;          # TaskIdx
   targetCpu @6 :Column;      # the wakee ran there last (new task: is queued there)
-  flags @7 :Column;          # bit 0: a new task's first; other bits must be 0
+  flags @7 :Column;          # bit 0: a new task's first; bit 1 (since 1.5): by a network softirq at the end of the
+                             # waker's own send (incompat bit 2 of the block); other bits must be 0
 }
 
 struct Blocks {
@@ -550,6 +551,8 @@ struct NetState {
   dport @8 :UInt16;
   saddr @9 :Data $class("address");      # at most 16 bytes, must
   daddr @10 :Data $class("address");
+  sender @11 :UInt32;        # TaskIdx + 1, with task 0: the interrupt was a network softirq at the end of this task's own
+                             # send. 0 = it was not, or that is not known
 }
 
 # ---------------------------------------------------------------- checkpoint (head of a chunk)

@@ -170,11 +170,13 @@ pub enum Drop {
     Uncounted = 17,
     /// An I/O ended, and no program was run.
     BlockUnseen = 18,
+    /// Table of the targets' sockets full.
+    NetState = 19,
 }
 
 impl Drop {
     /// All causes, in map order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Bulk,
         Self::State,
         Self::Process,
@@ -194,5 +196,6 @@ impl Drop {
         Self::Share,
         Self::Uncounted,
         Self::BlockUnseen,
+        Self::NetState,
     ];
 }

@@ -81,8 +81,12 @@ pub const SWITCH_PREEMPTED: u16 = 1;
 pub const WAKEUP_NEW: u16 = 1;
 /// `hdr.flags` of a [`Wakeup`]: by an interrupt, the waker is who was interrupted.
 pub const WAKEUP_IRQ: u16 = 2;
+/// `hdr.flags` of a [`Wakeup`], with [`WAKEUP_IRQ`]: by a network softirq at the end of the waker's own send.
+pub const WAKEUP_SOFTIRQ: u16 = 4;
 /// `hdr.flags` of a [`Net`] record: in an interrupt.
 pub const NET_IRQ: u16 = 1;
+/// `hdr.flags` of a [`Net`] record, with [`NET_IRQ`]: in a network softirq at the end of a send of `who`.
+pub const NET_SOFTIRQ: u16 = 2;
 /// `Signal::kind`: sent.
 pub const SIGNAL_GENERATE: u8 = 1;
 /// `Signal::kind`: taken.

@@ -134,7 +134,15 @@ fn sched(rows: usize) -> Vec<SegmentData> {
             let waker = (!irq).then(|| of(b, running[waker_cpu as usize]));
             let target_cpu = std::mem::replace(&mut home[next as usize], cpu);
             let ts = *now - 1000 - rng.below(1500);
-            b.push_wakeup(Wakeup { ts, cpu: waker_cpu, waker, wakee: next_id, target_cpu, new: rng.below(500) == 0 });
+            b.push_wakeup(Wakeup {
+                ts,
+                cpu: waker_cpu,
+                waker,
+                wakee: next_id,
+                target_cpu,
+                new: rng.below(500) == 0,
+                softirq: false,
+            });
         }
         let preempted = prev != 0 && rng.below(8) == 0;
         let prev_state = if prev == 0 || preempted { 0 } else { 1 + u32::from(rng.below(12) == 0) };

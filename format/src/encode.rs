@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, MAX_RAW, MAX_ROWS};
+use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS};
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
 use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, SegmentInfo, StackOf, Stacks, Symbols};
@@ -116,6 +116,9 @@ impl Encoder {
         self.events(BlockKind::Processes, &mut d.processes, |e| e.ts, message::write_processes, &mut blocks)?;
         self.events(BlockKind::Sched, &mut d.switches, |e| e.ts, message::write_switches, &mut blocks)?;
         self.events(BlockKind::Wakeups, &mut d.wakeups, |e| e.ts, message::write_wakeups, &mut blocks)?;
+        if let (true, Some(block)) = (d.wakeups.iter().any(|e| e.softirq), blocks.last_mut()) {
+            block.header.features_incompat |= INCOMPAT_SOFTIRQ;
+        }
         self.events(BlockKind::Blocks, &mut d.blocks, |e| e.complete, message::write_blocks, &mut blocks)?;
         if let (Some(start), Some(block)) = (d.blocks.iter().map(block_start).min(), blocks.last_mut()) {
             block.header.start_min = start;
@@ -269,7 +272,7 @@ fn check(data: &SegmentData) -> Result<()> {
     inside("task of a block I/O", data.blocks.iter().filter_map(|e| e.origin.max(e.owner)).max(), tasks)?;
     inside("task of a signal", data.signals.iter().map(|e| e.target.max(e.sender.unwrap_or(0))).max(), tasks)?;
     inside("call of a signal", data.signals.iter().filter_map(|e| e.call).max(), data.calls.len())?;
-    inside("task of a socket", data.nets.iter().filter_map(|e| e.task).max(), tasks)?;
+    inside("task of a socket", data.nets.iter().filter_map(|e| e.task.max(e.sender)).max(), tasks)?;
     inside("task of an io_uring operation", data.urings.iter().map(|e| e.task).max(), tasks)?;
     inside("task of a ledger row", data.ledger.iter().filter_map(|e| e.task).max(), tasks)?;
     inside("call of a ledger row", data.ledger.iter().map(|e| e.call).max(), data.calls.len())?;

@@ -68,6 +68,9 @@ pub struct Wakeup {
     pub target_cpu: u32,
     /// A new task's first.
     pub new: bool,
+    /// A network softirq woke it at the end of a send of `waker`, on the waker's CPU. False also when that is not known: then there is no
+    /// waker.
+    pub softirq: bool,
 }
 
 /// What a [`BlockIo`] is a record of.
@@ -293,6 +296,8 @@ pub struct NetState {
     pub ts: u64,
     /// Who ran; None = an interrupt.
     pub task: Option<u32>,
+    /// Of an interrupt that was a network softirq at the end of a task's own send: that task. None = it was none, or that is not known.
+    pub sender: Option<u32>,
     /// The socket: unique in the tape, from 1.
     pub socket: u64,
     /// AF_INET or AF_INET6.

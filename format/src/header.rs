@@ -57,6 +57,8 @@ pub const INCOMPAT_COLUMNS: u64 = 2;
 /// `features_incompat` of processes: events of kind [`ProcessKind::Target`](crate::model::ProcessKind::Target), which a reader of 1.4
 /// does not know, may be among them.
 pub const INCOMPAT_TARGETS: u64 = 16;
+/// `features_incompat` of a block of wake-ups: some have the flag of a network softirq, which a reader of 1.4 would refuse.
+pub const INCOMPAT_SOFTIRQ: u64 = 4;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -409,13 +411,14 @@ impl Header {
     pub(crate) fn unknown_incompat(&self) -> u64 {
         let known = match self.kind {
             BlockKind::End => INCOMPAT_CUT,
+            BlockKind::Wakeups => incompat_of(self.kind) | INCOMPAT_SOFTIRQ,
             kind => incompat_of(kind),
         };
         self.features_incompat & !known
     }
 }
 
-/// What this version's writer may use in blocks of a kind.
+/// What this version's writer may use in every block of a kind.
 fn incompat_of(kind: BlockKind) -> u64 {
     match kind {
         BlockKind::SyscallsCore

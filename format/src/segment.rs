@@ -587,6 +587,7 @@ mod tests {
                 cpu: half(r),
                 target_cpu: half(r >> 9),
                 new: r & 1 != 0,
+                softirq: r & 2 != 0,
                 ..Wakeup::default()
             });
         });

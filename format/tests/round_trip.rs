@@ -174,9 +174,9 @@ prop_compose! {
 prop_compose! {
     fn wakeup(tasks: u32)(
         ts in number(), cpu in any::<u32>(), waker in prop::option::of(0..tasks), wakee in 0..tasks,
-        target_cpu in 0..3u32, new in any::<bool>(),
+        target_cpu in 0..3u32, new in any::<bool>(), softirq in any::<bool>(),
     ) -> Wakeup {
-        Wakeup { ts, cpu, waker, wakee, target_cpu, new }
+        Wakeup { ts, cpu, waker, wakee, target_cpu, new, softirq }
     }
 }
 
@@ -236,9 +236,9 @@ prop_compose! {
         ts in number(), task in prop::option::of(0..tasks), socket in number(),
         (family, protocol, sport, dport) in any::<(u16, u16, u16, u16)>(),
         (old_state, new_state) in any::<(u8, u8)>(),
-        saddr in prop::collection::vec(any::<u8>(), 0..17), daddr in prop::collection::vec(any::<u8>(), 0..17),
+        sender in prop::option::of(0..tasks), saddr in prop::collection::vec(any::<u8>(), 0..17), daddr in prop::collection::vec(any::<u8>(), 0..17),
     ) -> NetState {
-        NetState { ts, task, socket, family, protocol, old_state, new_state, sport, dport, saddr, daddr }
+        NetState { ts, task, sender, socket, family, protocol, old_state, new_state, sport, dport, saddr, daddr }
     }
 }
 

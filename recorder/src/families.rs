@@ -84,6 +84,11 @@ impl Tracepoints {
         Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
     }
 
+    /// All of it.
+    pub fn btf(&self) -> &Btf<'static> {
+        &self.btf
+    }
+
     /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
     pub fn arguments(&self, name: &str) -> Option<usize> {
         let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;
@@ -94,7 +99,8 @@ impl Tracepoints {
     }
 }
 
-/// Loads the programs of the wanted families that the kernel has tracepoints for; notes what it lacks.
+/// Loads the programs of the wanted families that the kernel has tracepoints for; notes what it lacks. `targets`: not the whole machine is
+/// recorded.
 ///
 /// # Errors
 /// When the object cannot be changed.
@@ -102,6 +108,7 @@ pub fn choose(
     open: &mut OpenSystapeSkel<'static>,
     families: &Families,
     stacks: &[StackOf],
+    targets: bool,
     kernel: &Tracepoints,
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
@@ -146,7 +153,15 @@ pub fn choose(
         notes.push("this kernel has no block tracepoints: block I/O is not recorded".into());
     }
 
-    set(&mut progs.inet_sock_set_state, on(Family::Net) && has("inet_sock_set_state"));
+    let net = on(Family::Net) && has("inet_sock_set_state");
+    set(&mut progs.inet_sock_set_state, net);
+    // with the whole machine recorded nobody's sockets have to be told from others'
+    set(&mut progs.walk_files, net && targets);
+    if !(net && targets) {
+        open.maps.sockets.set_max_entries(1)?;
+        open.maps.listening.set_max_entries(1)?;
+        open.maps.target_files.set_max_entries(1)?;
+    }
     let uring = on(Family::IoUring);
     set(&mut progs.io_uring_submit_req, uring && has("io_uring_submit_req"));
     set(&mut progs.io_uring_submit_sqe, uring && has("io_uring_submit_sqe") && !has("io_uring_submit_req"));

@@ -38,6 +38,7 @@ pub mod signals;
 pub mod sink;
 pub mod skips;
 pub mod snapshot;
+pub mod softirq;
 pub mod spaces;
 pub mod stacks;
 pub mod stage;

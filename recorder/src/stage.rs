@@ -306,6 +306,7 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::Signal => (GapCause::RingFull, Family::Signal),
         Drop::Everyday => (GapCause::Everyday, Family::Signal),
         Drop::Net => (GapCause::RingFull, Family::Net),
+        Drop::NetState => (GapCause::StateFailed, Family::Net),
         Drop::Uring => (GapCause::RingFull, Family::IoUring),
         Drop::Stack => (GapCause::RingFull, Family::Stack),
         Drop::Sample => (GapCause::RingFull, Family::Sample),

@@ -10,6 +10,7 @@ use crate::block::flags::letters;
 use crate::devices::Devices;
 use crate::net::words::{address, protocol_name, state_name};
 use crate::render::cgroup_path;
+use crate::render::words::NET_SOFTIRQ;
 use crate::summary::uring::op_name;
 
 /// A value of an event.
@@ -95,7 +96,10 @@ impl<'a> Describer<'a> {
     pub fn wakeup(&self, e: &Wakeup) -> Event<'a> {
         let wakee = self.task(e.wakee);
         let kind = if e.new { Kind::WakeupNew } else { Kind::Waking };
-        let fields = vec![("comm", comm(wakee)), ("pid", thread(wakee)), ("target_cpu", number(e.target_cpu))];
+        let mut fields = vec![("comm", comm(wakee)), ("pid", thread(wakee)), ("target_cpu", number(e.target_cpu))];
+        if e.softirq {
+            fields.push(("via", Value::Word(NET_SOFTIRQ.into())));
+        }
         let waker = e.waker.and_then(|waker| self.task(waker));
         Event { kind, ts: e.ts, cpu: Some(e.cpu), task: waker, other: wakee, fields }
     }
@@ -197,17 +201,22 @@ impl<'a> Describer<'a> {
     /// A socket's change of state.
     pub fn net(&self, e: &NetState) -> Event<'a> {
         let text = |bytes: &[u8]| address(bytes).map_or(Value::Unknown, Value::Word);
-        let fields = vec![
+        // 0 is no port of a connection or a listener: it has none yet, or it was taken out
+        let local = |port: u16| if port == 0 { Value::Unknown } else { number(port) };
+        let mut fields = vec![
             ("socket", Value::Wide(e.socket)),
             ("oldstate", Value::Word(state_name(e.old_state))),
             ("newstate", Value::Word(state_name(e.new_state))),
-            ("sport", number(e.sport)),
+            ("sport", local(e.sport)),
             ("dport", number(e.dport)),
             ("protocol", Value::Word(protocol_name(e.protocol))),
             ("saddr", text(&e.saddr)),
             ("daddr", text(&e.daddr)),
         ];
-        let task = e.task.and_then(|task| self.task(task));
+        if e.sender.is_some() {
+            fields.push(("via", Value::Word(NET_SOFTIRQ.into())));
+        }
+        let task = e.task.or(e.sender).and_then(|task| self.task(task));
         Event { kind: Kind::SockState, ts: e.ts, cpu: None, task, other: None, fields }
     }
 

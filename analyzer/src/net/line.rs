@@ -5,7 +5,7 @@ use systape_format::model::{NetState, Task};
 use super::connection::{Connection, Direction, Lasted, Outcome, Window};
 use super::words::{address, endpoint, protocol_name, state_name};
 use crate::render::record::{Record, Times, millis, seconds};
-use crate::render::words::escaped;
+use crate::render::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
 
 /// Names of the columns of connections.
 pub fn header() -> Vec<u8> {
@@ -87,17 +87,23 @@ pub fn record(c: &Connection, window: Window, times: &Times<'_>) -> Record {
         .set("outcome", c.outcome.name())
         .set("state", if let Outcome::Open(state) = c.outcome { Some(state_name(state)) } else { None })
         .set("laddr", address(&c.laddr))
-        .set("lport", c.lport)
+        .set("lport", known(c.lport))
         .set("raddr", address(&c.raddr).filter(|_| !listens))
-        .set("rport", Some(c.rport).filter(|_| !listens))
+        .set("rport", known(c.rport).filter(|_| !listens))
         .wide("socket", c.socket)
         .task("owner", c.task.as_ref());
     record
 }
 
-/// Appends the line of a change.
+/// A port; 0 is none: not known, taken out, or not chosen yet.
+fn known(port: u16) -> Option<u16> {
+    Some(port).filter(|port| *port != 0)
+}
+
+/// Appends the line of a change; `task`: who ran, or sent what brought it.
 pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
     let (comm, pid) = who(task);
+    let via = if e.sender.is_some() { VIA_SOFTIRQ } else { "" };
     out.extend(changes_columns([
         &seconds(e.ts, base),
         &comm,
@@ -106,7 +112,7 @@ pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
         &protocol_name(e.protocol),
         &endpoint(&e.saddr, e.sport),
         &endpoint(&e.daddr, e.dport),
-        &format!("{} -> {}", state_name(e.old_state), state_name(e.new_state)),
+        &format!("{} -> {}{via}", state_name(e.old_state), state_name(e.new_state)),
     ]));
 }
 
@@ -121,9 +127,10 @@ pub fn change_record(e: &NetState, task: Option<&Task>, times: &Times<'_>) -> Re
         .set("old_state", state_name(e.old_state))
         .set("new_state", state_name(e.new_state))
         .set("laddr", address(&e.saddr))
-        .set("lport", e.sport)
+        .set("lport", known(e.sport))
         .set("raddr", address(&e.daddr))
-        .set("rport", e.dport)
+        .set("rport", known(e.dport))
+        .set("via", e.sender.map(|_| NET_SOFTIRQ))
         .task("task", task);
     record
 }

@@ -69,8 +69,9 @@ pub fn address(bytes: &[u8]) -> Option<String> {
     <[u8; 16]>::try_from(bytes).ok().map(|sixteen| Ipv6Addr::from(sixteen).to_string())
 }
 
-/// `10.0.0.1:80`, `[::1]:80`, `?:80`.
+/// `10.0.0.1:80`, `[::1]:80`, `?:80`; `10.0.0.1:?` where the port is not known or there is none yet.
 pub fn endpoint(bytes: &[u8], port: u16) -> String {
+    let port = if port == 0 { "?".to_owned() } else { port.to_string() };
     match address(bytes) {
         // its port went too
         Some(text) if bytes == PLACEHOLDER => text,
@@ -90,6 +91,7 @@ mod tests {
         assert_eq!(endpoint(&[127, 0, 0, 1], 80), "127.0.0.1:80");
         assert_eq!(endpoint(&[0; 16], 1), "[::]:1");
         assert_eq!(endpoint(&[], 5), "?:5");
+        assert_eq!(endpoint(&[127, 0, 0, 1], 0), "127.0.0.1:?");
         assert_eq!(endpoint(PLACEHOLDER, 0), "<redacted>");
     }
 }

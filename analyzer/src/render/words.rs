@@ -2,6 +2,11 @@
 
 use systape_format::redact::PLACEHOLDER;
 
+/// What brought a wake-up or a change of a socket, where it was a network softirq at the end of a task's own send.
+pub const NET_SOFTIRQ: &str = "net-softirq";
+/// The same behind the name of that task.
+pub const VIA_SOFTIRQ: &str = " via net softirq";
+
 /// A comm, escaped; `?` = not known.
 pub fn named(comm: &[u8]) -> String {
     if comm.is_empty() { "?".into() } else { escaped(comm) }

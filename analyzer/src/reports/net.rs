@@ -58,8 +58,14 @@ fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 
+/// Who ran; None = an interrupt.
 fn who<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     event.task.and_then(|task| dict.tasks.get(task as usize))
+}
+
+/// The same, or who sent what the interrupt delivered.
+fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
+    who(dict, event).or_else(|| dict.tasks.get(event.sender? as usize))
 }
 
 fn times<'a>(context: &Context<'a>) -> Times<'a> {
@@ -98,7 +104,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
         |dict, events| {
             let mut part = Part::default();
             for event in &events {
-                let task = who(dict, event);
+                let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, base);
                     write(&mut part.bytes, config.format, text, || line::change_record(event, task, &times));

@@ -77,6 +77,8 @@ pub enum What {
         wakee: u32,
         /// A new task's first.
         new: bool,
+        /// A network softirq did it for the waker.
+        softirq: bool,
     },
     /// See [`Switch`].
     Switch {
@@ -291,7 +293,7 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
     }
     events.extend(segment.wakeups(dict)?.iter().map(|w: &Wakeup| Event {
         ts: w.ts,
-        what: What::Wakeup { waker: w.waker.unwrap_or(NOBODY), wakee: w.wakee, new: w.new },
+        what: What::Wakeup { waker: w.waker.unwrap_or(NOBODY), wakee: w.wakee, new: w.new, softirq: w.softirq },
     }));
     events.extend(segment.switches(dict)?.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
         ts: s.ts,

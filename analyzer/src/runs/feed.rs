@@ -19,7 +19,7 @@ use super::gaps::{self, Lost};
 use super::names::{NO_FILE, Names};
 use super::targets::Followed;
 use super::tracker::{Change, Coverage, Tracker};
-use super::{InCall, Sink, Slot, targets};
+use super::{InCall, Sink, Slot, Waker, targets};
 use crate::calls::CallBook;
 use crate::families::in_session;
 use crate::load::OpenCalls;
@@ -395,8 +395,9 @@ impl<S: Sink> Feeder<S> {
                         self.tracker.exit(event.ts, slot);
                     }
                 }
-                What::Wakeup { waker, wakee, new } => {
+                What::Wakeup { waker, wakee, new, softirq } => {
                     let waker = if waker == NOBODY { None } else { self.slot(part, &mut slots, waker, event.ts) };
+                    let waker = waker.map(|slot| Waker { slot, softirq });
                     if let Some(wakee) = self.slot(part, &mut slots, wakee, event.ts) {
                         self.tracker.wakeup(event.ts, waker, wakee, new);
                     }

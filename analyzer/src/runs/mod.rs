@@ -100,6 +100,15 @@ pub enum Doing {
     Unknown,
 }
 
+/// A thread that woke another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waker {
+    /// Which.
+    pub slot: Slot,
+    /// A network softirq did it at the end of the thread's own send.
+    pub softirq: bool,
+}
+
 /// How an interval ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -108,7 +117,7 @@ pub enum End {
     /// It left its CPU; the letter of what it is in from then on, R while it only waits.
     Out(u8),
     /// It was woken, by a thread or (None) an interrupt.
-    Woken(Option<Slot>),
+    Woken(Option<Waker>),
     /// A call was entered or left: the state goes on.
     Step,
     /// Something was lost.

@@ -10,7 +10,7 @@ use systape_format::model::{CPU_NONE, RunState, Task};
 
 use super::gaps::{Active, Lost};
 use super::targets::Followed;
-use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Why};
+use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Waker, Why};
 
 /// CPU numbers from here on are damage: no table is made for them.
 const MAX_CPUS: u32 = 1 << 16;
@@ -313,7 +313,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// A thread was made runnable.
-    pub fn wakeup(&mut self, ts: u64, waker: Option<Slot>, wakee: Slot, new: bool) {
+    pub fn wakeup(&mut self, ts: u64, waker: Option<Waker>, wakee: Slot, new: bool) {
         let ts = self.at(ts);
         self.notes[wakee].heard = true;
         let why = match self.threads[wakee].state {

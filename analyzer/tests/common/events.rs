@@ -125,6 +125,7 @@ fn push_net(builder: &mut SegmentBuilder, ts: u64, socket: u64, states: (u8, u8)
     builder.push_net(NetState {
         ts: at(ts),
         task,
+        sender: None,
         socket,
         family: if v6 { 10 } else { 2 },
         protocol: 6,
@@ -155,8 +156,24 @@ fn sched(builder: &mut SegmentBuilder) {
         |ts, prev, next, prev_state, preempted| Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted };
     builder.push_switch(switch(20, app, other, 1, false));
     builder.push_switch(switch(60, other, app, 0, true));
-    builder.push_wakeup(Wakeup { ts: at(50), cpu: 0, waker: None, wakee: app, target_cpu: 1, new: false });
-    builder.push_wakeup(Wakeup { ts: at(70), cpu: 1, waker: Some(app), wakee: thread, target_cpu: 2, new: true });
+    builder.push_wakeup(Wakeup {
+        ts: at(50),
+        cpu: 0,
+        waker: None,
+        wakee: app,
+        target_cpu: 1,
+        new: false,
+        softirq: false,
+    });
+    builder.push_wakeup(Wakeup {
+        ts: at(70),
+        cpu: 1,
+        waker: Some(app),
+        wakee: thread,
+        target_cpu: 2,
+        new: true,
+        softirq: false,
+    });
     builder.push_process(ProcessEvent {
         exit_code: 9,
         group_dead: true,

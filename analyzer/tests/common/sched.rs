@@ -64,7 +64,7 @@ impl Sched<'_> {
     fn wakeup(&mut self, at: u64, cpu: u32, waker: Option<u32>, wakee: u32, new: bool) {
         let waker = waker.map(|waker| self.0.intern_task(&task(waker)));
         let wakee = self.0.intern_task(&task(wakee));
-        self.0.push_wakeup(Wakeup { ts: OPEN + at * US, cpu, waker, wakee, target_cpu: cpu, new });
+        self.0.push_wakeup(Wakeup { ts: OPEN + at * US, cpu, waker, wakee, target_cpu: cpu, new, softirq: false });
     }
 
     fn process(&mut self, at: u64, kind: ProcessKind, who: u32, parent: u32) {

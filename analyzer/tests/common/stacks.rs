@@ -204,12 +204,35 @@ fn sched(builder: &mut SegmentBuilder) {
     switch(204, other, app, 1, Some((&[], StackStatus::Lost)));
     switch(230, app, other, 2, Some((&[MAIN, SAVE, FSYNC], StackStatus::Complete)));
     switch(238, other, app, 1, None);
-    let row =
-        builder.push_wakeup(Wakeup { ts: at(203), cpu: 1, waker: Some(other), wakee: app, target_cpu: 1, new: false });
+    let row = builder.push_wakeup(Wakeup {
+        ts: at(203),
+        cpu: 1,
+        waker: Some(other),
+        wakee: app,
+        target_cpu: 1,
+        new: false,
+        softirq: false,
+    });
     attach(builder, StackOf::Wakeup, row, (&[STRIPPED], &[]), StackStatus::Complete);
-    let row = builder.push_wakeup(Wakeup { ts: at(236), cpu: 0, waker: None, wakee: app, target_cpu: 1, new: false });
+    let row = builder.push_wakeup(Wakeup {
+        ts: at(236),
+        cpu: 0,
+        waker: None,
+        wakee: app,
+        target_cpu: 1,
+        new: false,
+        softirq: false,
+    });
     attach(builder, StackOf::Wakeup, row, (&[], &[]), StackStatus::Absent);
-    builder.push_wakeup(Wakeup { ts: at(990), cpu: 0, waker: Some(app), wakee: thread, target_cpu: 1, new: false });
+    builder.push_wakeup(Wakeup {
+        ts: at(990),
+        cpu: 0,
+        waker: Some(app),
+        wakee: thread,
+        target_cpu: 1,
+        new: false,
+        softirq: false,
+    });
 }
 
 fn others(builder: &mut SegmentBuilder) {

@@ -122,6 +122,7 @@ struct path {
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	void *private_data;
 };
 
 struct fdtable {
@@ -250,6 +251,16 @@ struct sched_info {
 	u64 last_arrival;
 };
 
+struct rq;
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -281,6 +292,7 @@ struct task_struct {
 	struct sighand_struct *sighand;
 	int pdeath_signal;
 	struct sched_info sched_info;
+	struct sched_entity se;
 	struct thread_struct thread;
 	unsigned int cpu; /* before 5.16: then in thread_info */
 };
@@ -392,12 +404,18 @@ struct in6_addr {
 	u8 s6_addr[16];
 };
 
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
 	u16 skc_num;
 	unsigned short skc_family;
+	unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -405,6 +423,35 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct inet_sock {
+	__be16 inet_sport;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct tcp_sock {
+	struct list_head tsorted_sent_queue;
+};
+
+struct request_sock {
+	struct request_sock *dl_next;
+	struct sock *sk;
+};
+
+struct request_sock_queue {
+	struct request_sock *rskq_accept_head;
+};
+
+struct inet_connection_sock {
+	struct request_sock_queue icsk_accept_queue;
 };
 
 struct io_kiocb {
@@ -427,6 +474,13 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
 };
 
 struct bpf_iter__bpf_map_elem {

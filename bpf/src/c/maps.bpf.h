@@ -37,6 +37,19 @@ const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 const volatile u64 irq_entries_from = 0;
 const volatile u64 irq_entries_to = 0;
 
+/*
+ * For net softirqs that run on their sender's stack (softirq.bpf.h). Code by
+ * /proc/kallsyms, from and to in turn; per-CPU variables by BTF, as distances
+ * from the CPU's run queue. All 0 = one of them is not known.
+ */
+#define SOFTIRQ_CODES 4
+const volatile u64 do_softirq_codes[2 * SOFTIRQ_CODES] = {};
+const volatile u64 backlog_from = 0;
+const volatile u64 backlog_to = 0;
+const volatile s64 preempt_count_distance = 0;
+const volatile s64 irq_stack_distance = 0;
+const volatile bool has_rdonly_cast = false; /* kfunc bpf_rdonly_cast, 6.2 */
+
 /* Stacks: bit i stands for enum stack_of i. */
 const volatile u32 stacks_on = 0;
 const volatile u32 stacks_kernel = 0;
@@ -456,21 +469,52 @@ struct {
 	__type(value, struct dirtier);
 } dirtiers SEC(".maps");
 
-/* Sockets of recorded tasks, by address: their changes of state in interrupts matter too. */
+/*
+ * Sockets of targets, by address, from their first state to CLOSE (net.bpf.h).
+ * User space makes room; with the whole machine recorded there is nothing to tell
+ * apart.
+ */
+#define MAX_SOCKETS 65536
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_SOCKETS);
 	__type(key, u64);
 	__type(value, u8);
 } sockets SEC(".maps");
 
-/* Ports that recorded tasks listen on. */
+/* Ports that targets listen on, for protocols whose new sockets do not lead to their listener. */
+struct listen_key {
+	u64 net; /* address of the network namespace */
+	u16 port;
+	u16 protocol;
+	u32 pad;
+};
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, u16);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct listen_key);
 	__type(value, u8);
 } listening SEC(".maps");
+
+/* Tables of open files of targets, by address of the files_struct; while the recording begins. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u8);
+} target_files SEC(".maps");
+
+/* The uppermost part of the CPU's interrupt stack, lowest address first. */
+#define IRQ_STACK_WORDS 96
+struct irq_stack_top {
+	u64 words[IRQ_STACK_WORDS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct irq_stack_top);
+} irq_stack_tops SEC(".maps");
 
 /* CPUs of -C, one byte each. */
 #define MAX_CPUS 4096

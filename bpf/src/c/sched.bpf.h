@@ -96,9 +96,9 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	if (!cpu_is_recorded())
 		return 0;
 	if (in_interrupt(ctx, current))
-		flags |= WAKEUP_IRQ;
+		flags |= is_own_softirq(ctx, current) ? WAKEUP_IRQ | WAKEUP_SOFTIRQ : WAKEUP_IRQ;
 	/* whoever an interrupt came upon has nothing to do with it */
-	if (!is_recorded(wakee) && ((flags & WAKEUP_IRQ) || !is_recorded(current)))
+	if (!is_recorded(wakee) && ((flags & (WAKEUP_IRQ | WAKEUP_SOFTIRQ)) == WAKEUP_IRQ || !is_recorded(current)))
 		return 0;
 	w.hdr.kind = WIRE_WAKEUP;
 	w.hdr.flags = flags;
@@ -107,7 +107,7 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	fill_who(&w.waker, current);
 	fill_who(&w.wakee, wakee);
 	w.target_cpu = task_cpu(wakee);
-	if (wants_stack(STACK_WAKEUP) && w.waker.tid && !(flags & WAKEUP_IRQ))
+	if (wants_stack(STACK_WAKEUP) && w.waker.tid && (!(flags & WAKEUP_IRQ) || flags & WAKEUP_SOFTIRQ))
 		take_stack(ctx, STACK_WAKEUP, w.ts, w.ts, 0);
 	/* of the current task: interrupts may be on, and bring another (maps.bpf.h) */
 	if ((flags & WAKEUP_NEW) || wakee == current)

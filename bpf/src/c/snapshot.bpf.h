@@ -13,12 +13,14 @@
  * WALK_CALLS, after it: sees who is in a call that began before.
  * WALK_READ: changes nothing.
  * WALK_SELF, before everything: who the recorder is.
+ * WALK_FILES, before the window opens: notes whose open files walk_files looks at.
  * The kernel shows the tasks of the pid namespace of whoever walks.
  */
 #define WALK_READ 0
 #define WALK_MARK 1
 #define WALK_CALLS 2
 #define WALK_SELF 3
+#define WALK_FILES 4
 u32 walk_mode = WALK_READ;
 
 /* Letters of ps(1), fs/proc/array.c */
@@ -139,6 +141,28 @@ static __always_inline void note_self(void)
 	own_namespace = (u64)up.ns;
 }
 
+/*
+ * Sockets are a table's of open files, not a thread's: with -t they are those of
+ * the thread's process. A command that waits for its start has those it inherits.
+ */
+static __always_inline void note_files(struct task_struct *task)
+{
+	struct task_state *st;
+	u64 files;
+	u8 one = 1;
+
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD || (u32)BPF_CORE_READ(task, tgid) == own_tgid)
+		return;
+	if (!is_recorded(task)) {
+		st = target_marked ? state_of(task, false) : NULL;
+		if (!st || !(st->armed || st->matched == STATE_ONLY))
+			return;
+	}
+	files = (u64)BPF_CORE_READ(task, files);
+	if (files && bpf_map_update_elem(&target_files, &files, &one, BPF_ANY))
+		count_drop(DROP_NET_STATE);
+}
+
 SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *ctx)
 {
@@ -152,6 +176,10 @@ int walk_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	if (walk_mode == WALK_SELF) {
 		note_self();
+		return 0;
+	}
+	if (walk_mode == WALK_FILES) {
+		note_files(task);
 		return 0;
 	}
 	fill_snap(&snap, task);

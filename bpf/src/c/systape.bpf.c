@@ -12,6 +12,7 @@
 #include "maps.bpf.h"
 #include "emit.bpf.h"
 #include "task.bpf.h"
+#include "softirq.bpf.h"
 #include "ledger.bpf.h"
 #include "capture.bpf.h"
 #include "path.bpf.h"
@@ -24,6 +25,7 @@
 #include "block.bpf.h"
 #include "net.bpf.h"
 #include "snapshot.bpf.h"
+#include "sockets.bpf.h"
 
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

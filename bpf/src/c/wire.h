@@ -196,6 +196,7 @@ struct wire_switch {
 
 #define WAKEUP_NEW 1
 #define WAKEUP_IRQ 2 /* waker is the interrupted task */
+#define WAKEUP_SOFTIRQ 4 /* with WAKEUP_IRQ: a net softirq at the end of the waker's own send */
 
 struct wire_wakeup {
 	struct wire_hdr hdr;
@@ -293,6 +294,7 @@ struct wire_signal {
 #define SIGNAL_CHAINS (2 * MAX_ANCESTORS * sizeof(struct wire_ancestor))
 
 #define NET_IRQ 1
+#define NET_SOFTIRQ 2 /* with NET_IRQ: a net softirq at the end of who's own send */
 
 struct wire_net {
 	struct wire_hdr hdr;
@@ -407,6 +409,7 @@ enum drop_cause {
 	DROP_SHARE,  /* bulk ring: the process has filled its share */
 	DROP_UNCOUNTED, /* a call that is not in the ledger either */
 	DROP_BLOCK_UNSEEN, /* an I/O ended, and no program was run */
+	DROP_NET_STATE, /* table of the targets' sockets full */
 	DROP_CAUSES,
 };
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::rows::{Rows, deltas, minus_one, plus_one, rows_as_header};
 use crate::column::put;
 use crate::error::{Error, Result, capnp_err};
-use crate::header::Header;
+use crate::header::{Header, INCOMPAT_SOFTIRQ};
 use crate::model::{Switch, Wakeup};
 use crate::payload::{Message, new_message};
 use crate::trace_capnp as schema;
@@ -19,8 +19,9 @@ pub(crate) const SWITCH_BYTES: usize = 28;
 /// The same of a wake-up.
 pub(crate) const WAKEUP_BYTES: usize = 28;
 
-/// Bit of `flags` of a wake-up.
+/// Bits of `flags` of a wake-up.
 const NEW: u8 = 1;
+const SOFTIRQ: u8 = 2;
 
 /// Who runs on each CPU, as the rows so far tell: the next switch of that CPU goes away from it.
 #[derive(Default)]
@@ -113,7 +114,8 @@ pub(crate) fn write_wakeups(rows: &[Wakeup]) -> Builder<HeapAllocator> {
     put(b.reborrow().init_waker(), &column(|r| plus_one(r.waker)));
     put(b.reborrow().init_wakee(), &column(|r| r.wakee));
     put(b.reborrow().init_target_cpu(), &column(|r| r.target_cpu));
-    put(b.init_flags(), &rows.iter().map(|r| if r.new { NEW } else { 0 }).collect::<Vec<_>>());
+    let flags = |r: &Wakeup| if r.new { NEW } else { 0 } | if r.softirq { SOFTIRQ } else { 0 };
+    put(b.init_flags(), &rows.iter().map(flags).collect::<Vec<_>>());
     message
 }
 
@@ -128,7 +130,9 @@ pub(crate) fn read_wakeups(header: &Header, message: &Message<'_>, tasks: usize)
     let wakee = rows.tasks("wakee", r.get_wakee(), tasks)?;
     let target_cpu: Vec<u32> = rows.column("targetCpu", r.get_target_cpu())?;
     let flags: Vec<u8> = rows.column("flags", r.get_flags())?;
-    if let Some(flags) = flags.iter().find(|&&flags| flags & !NEW != 0) {
+    // without its bit in the header an older reader would have taken the block and refused the row
+    let known = if header.features_incompat & INCOMPAT_SOFTIRQ == 0 { NEW } else { NEW | SOFTIRQ };
+    if let Some(flags) = flags.iter().find(|&&flags| flags & !known != 0) {
         return Err(Error::invalid(WAKEUPS, format!("unknown flags {flags:#x}")));
     }
     let row = |(i, &ts): (usize, &u64)| Wakeup {
@@ -138,6 +142,7 @@ pub(crate) fn read_wakeups(header: &Header, message: &Message<'_>, tasks: usize)
         wakee: wakee[i],
         target_cpu: target_cpu[i],
         new: flags[i] & NEW != 0,
+        softirq: flags[i] & SOFTIRQ != 0,
     };
     Ok(ts.iter().enumerate().map(row).collect())
 }
@@ -204,7 +209,9 @@ mod tests {
         };
         says(forged(1, &|_| ()), "waker 2 where the dict has 2");
         says(forged(2, &|b| put(b.init_wakee(), &[2u32, 0])), "wakee 2 where the dict has 2");
-        says(forged(2, &|b| put(b.init_flags(), &[3u32, 0])), "unknown flags 0x3");
+        says(forged(2, &|b| put(b.init_flags(), &[5u32, 0])), "unknown flags 0x5");
+        // the header does not announce it
+        says(forged(2, &|b| put(b.init_flags(), &[2u32, 0])), "unknown flags 0x2");
         says(forged(2, &|mut b| b.set_rows(1 << 21)), "its header says 2");
     }
 

@@ -232,6 +232,7 @@ pub(crate) fn write_nets(states: &[NetState]) -> Builder<HeapAllocator> {
         let mut b = list.reborrow().get(i as u32);
         b.set_ts(s.ts);
         b.set_task(plus_one(s.task));
+        b.set_sender(plus_one(s.sender));
         b.set_socket(s.socket);
         b.set_family(s.family);
         b.set_protocol(s.protocol);
@@ -254,8 +255,8 @@ pub(crate) fn read_nets(header: &Header, message: &Message<'_>, tasks: usize) ->
     let mut out: Vec<NetState> = Vec::with_capacity(n);
     for (i, r) in list.iter().enumerate() {
         let bad = |why: String| Error::invalid(NET, format!("state {i}: {why}"));
-        let task = minus_one(r.get_task());
-        if let Some(task) = task.filter(|&task| task as usize >= tasks) {
+        let (task, sender) = (minus_one(r.get_task()), minus_one(r.get_sender()));
+        if let Some(task) = task.into_iter().chain(sender).find(|&task| task as usize >= tasks) {
             return Err(bad(format!("task {task} of {tasks}")));
         }
         sorted(out.last().map(|last| last.ts), r.get_ts()).map_err(&bad)?;
@@ -265,6 +266,7 @@ pub(crate) fn read_nets(header: &Header, message: &Message<'_>, tasks: usize) ->
         out.push(NetState {
             ts: r.get_ts(),
             task,
+            sender,
             socket: r.get_socket(),
             family: r.get_family(),
             protocol: r.get_protocol(),

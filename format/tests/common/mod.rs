@@ -276,6 +276,7 @@ pub fn events(start: u64) -> Events {
     let state = NetState {
         ts: start + 60,
         task: Some(1),
+        sender: None,
         socket: 1,
         family: 2,
         protocol: 6,
@@ -289,12 +290,15 @@ pub fn events(start: u64) -> Events {
     Events {
         switches: vec![switch(20, 0, 0, 1), switch(30, 0, 1, 0), switch(5, 1, 1, 1), switch(25, 1, 0, 1)],
         wakeups: vec![
-            Wakeup { ts: start + 14, cpu: 1, waker: Some(0), wakee: 1, target_cpu: 0, new: false },
-            Wakeup { ts: start + 13, cpu: 0, waker: None, wakee: 0, target_cpu: 1, new: true },
+            Wakeup { ts: start + 14, cpu: 1, waker: Some(0), wakee: 1, target_cpu: 0, new: false, softirq: true },
+            Wakeup { ts: start + 13, cpu: 0, waker: None, wakee: 0, target_cpu: 1, new: true, softirq: false },
         ],
         blocks: vec![io, bio],
         signals: vec![victim, generate, deliver],
-        nets: vec![NetState { ts: start + 61, task: None, old_state: 2, new_state: 1, ..state.clone() }, state],
+        nets: vec![
+            NetState { ts: start + 61, task: None, sender: Some(1), old_state: 2, new_state: 1, ..state.clone() },
+            state,
+        ],
         urings: vec![UringOp { ts: start + 7, task: 1, op: 22 }, UringOp { ts: start + 8, task: 0, op: 255 }],
         ledger: vec![counted(start + 60, Some(1)), counted(start + 20, None)],
         samples: vec![

@@ -39,12 +39,14 @@ impl Sockets {
 impl Encoder {
     pub(super) fn net(&mut self, n: &wire::Net) {
         let task = (n.hdr.flags & wire::NET_IRQ == 0).then(|| self.interned_who(&n.who));
+        let sender = (n.hdr.flags & wire::NET_SOFTIRQ != 0).then(|| self.interned_who(&n.who));
         let socket = self.sockets.number(n.socket, n.new_state == TCP_CLOSE);
         let len = if n.family == AF_INET6 { 16 } else { 4 };
         self.stored(Family::Net, n.ts);
         self.builder.push_net(NetState {
             ts: n.ts,
             task,
+            sender,
             socket,
             family: n.family,
             protocol: n.protocol,

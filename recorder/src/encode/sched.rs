@@ -31,7 +31,9 @@ impl Encoder {
     }
 
     pub(super) fn wakeup(&mut self, w: &wire::Wakeup) {
-        let interrupt = w.hdr.flags & wire::WAKEUP_IRQ != 0;
+        let softirq = w.hdr.flags & wire::WAKEUP_SOFTIRQ != 0;
+        // a softirq at the end of the waker's own send is the waker's doing
+        let interrupt = w.hdr.flags & wire::WAKEUP_IRQ != 0 && !softirq;
         let waker = if interrupt { None } else { Some(self.interned_who(&w.waker)) };
         let wakee = self.interned_who(&w.wakee);
         self.stored(Family::Sched, w.ts);
@@ -42,6 +44,7 @@ impl Encoder {
             wakee,
             target_cpu: w.target_cpu,
             new: w.hdr.flags & wire::WAKEUP_NEW != 0,
+            softirq,
         });
         self.attach_who(StackOf::Wakeup, row, &w.waker, w.ts, !interrupt && w.waker.tid != 0);
     }

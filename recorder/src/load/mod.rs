@@ -40,6 +40,7 @@ const WALK_READ: u32 = 0;
 const WALK_MARK: u32 = 1;
 const WALK_CALLS: u32 = 2;
 const WALK_SELF: u32 = 3;
+const WALK_FILES: u32 = 4;
 
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
@@ -113,7 +114,9 @@ impl Programs {
         let rings = options::ring_count()?;
         let rooms = options::buffer_rooms(config, rings)?;
         options::set(&mut open, config, task_storage, rings, rooms)?;
-        let notes = families::choose(&mut open, &config.families, &config.stacks.on, &Tracepoints::read()?)?;
+        let (kernel, targets) = (Tracepoints::read()?, options::tells_tasks_apart(config));
+        options::set_softirqs(&mut open, kernel.btf());
+        let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, &kernel)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let more_skips = config.forced.skips.map_or(0, u64::from);
@@ -343,6 +346,13 @@ impl Programs {
     /// Marked before, no call of a target's after the opening is missed.
     pub fn start(&mut self) -> Result<(u64, Vec<Snap>)> {
         let walker = self.walker()?;
+        if let Some(files) = &self.skel.links.walk_files {
+            let files = files.as_fd().try_clone_to_owned()?;
+            self.set_walk(WALK_FILES);
+            walker.walk()?;
+            self.set_walk(WALK_READ);
+            iterate(files.as_fd()).context("cannot walk the open files")?;
+        }
         let opened = self.open_window();
         self.set_walk(WALK_CALLS);
         let snaps = walker.walk();

@@ -1,6 +1,7 @@
 //! What the programs and their maps are told before they are loaded: sizes, and which filters are on.
 
 use anyhow::{Context, Result, bail};
+use libbpf_rs::btf::Btf;
 use systape_bpf::types::rodata;
 use systape_bpf::wire::PLAIN_SYSCALL;
 use systape_bpf::{BUFFER_KINDS, COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS};
@@ -8,7 +9,7 @@ use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
 use crate::cpu_buffers::Rooms;
-use crate::{entries, rights, stacks};
+use crate::{entries, rights, softirq, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -67,6 +68,18 @@ pub(super) fn set(
     options.ledger_check = config.forced.ledger_check;
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
+}
+
+/// For softirqs that run for their sender: nothing where the kernel does not show all that is needed.
+pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
+    let (Some(options), Some(found)) = (open.maps.rodata_data.as_deref_mut(), softirq::find(btf)) else { return };
+    for (place, (from, to)) in options.do_softirq_codes.chunks_exact_mut(2).zip(found.do_softirq) {
+        (place[0], place[1]) = (from, to);
+    }
+    (options.backlog_from, options.backlog_to) = found.backlog;
+    options.preempt_count_distance = found.preempt_count;
+    options.irq_stack_distance = found.irq_stack;
+    options.has_rdonly_cast = softirq::has_rdonly_cast(btf);
 }
 
 /// Maps and programs that this recording does without.
@@ -153,6 +166,11 @@ fn set_filters(options: &mut rodata, config: &Config) {
     // one flag to ask: programs ask at every call
     let filters = options.filter_uid || options.filter_comm || options.filter_cgroup || options.filter_cpu;
     options.has_short_way = !filters && !options.watch_outside && !config.stacks.on.contains(&StackOf::Syscall);
+}
+
+/// Whether events of some tasks are recorded and those of others are not (records_everything of the programs).
+pub(super) fn tells_tasks_apart(config: &Config) -> bool {
+    config.marks_tasks() || config.uid.is_some() || config.comm.is_some() || config.cgroup.is_some()
 }
 
 /// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.

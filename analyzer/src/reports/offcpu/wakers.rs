@@ -11,6 +11,7 @@ use super::super::{Context, scheduling};
 use crate::args::Format;
 use crate::output::{self, line};
 use crate::render::table::{Fields, Table, millis};
+use crate::render::words::VIA_SOFTIRQ;
 use crate::run::Verdict;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{task_fields, task_text};
@@ -22,7 +23,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Wakers { sums, seen, .. } = fed.tracker.sink;
-    let mut sums: Vec<((u32, u32), Sum)> = sums.into_iter().collect();
+    let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let format = context.config.format;
@@ -59,6 +60,8 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
 #[derive(Debug)]
 struct Sum {
     waker: Option<Arc<Task>>,
+    /// Network softirqs did it, at the end of the waker's sends.
+    softirq: bool,
     wakee: Arc<Task>,
     count: u64,
     /// Time the wakee had slept, ns.
@@ -71,7 +74,8 @@ struct Sum {
 impl Sum {
     fn cells(&self) -> Vec<String> {
         let lead = if self.open { "≥" } else { "" };
-        let waker = self.waker.as_ref().map_or_else(|| "interrupt".into(), |task| task_text(task));
+        let via = if self.softirq { VIA_SOFTIRQ } else { "" };
+        let waker = self.waker.as_ref().map_or_else(|| "interrupt".into(), |task| task_text(task) + via);
         vec![
             millis(self.slept, lead),
             self.count.to_string(),
@@ -88,6 +92,7 @@ impl Sum {
         let waker = task_fields(self.waker.as_ref(), true);
         fields.extend(names.into_iter().zip(waker).map(|(name, (_, value))| (name, value)));
         fields.push(("interrupt", self.waker.is_none().into()));
+        fields.push(("net_softirq", self.softirq.into()));
         fields.extend(task_fields(Some(&self.wakee), true));
         fields.extend([
             ("count", self.count.into()),
@@ -105,7 +110,8 @@ struct Wakers<'a> {
     pid: u32,
     /// The process is there at all.
     seen: bool,
-    sums: FxHashMap<(u32, u32), Sum>,
+    /// By waker, whether it did it through a softirq, and wakee.
+    sums: FxHashMap<(u32, bool, u32), Sum>,
 }
 
 impl Sink for Wakers<'_> {
@@ -123,10 +129,12 @@ impl Sink for Wakers<'_> {
         if !self.context.scope.task(wakee) {
             return;
         }
-        let waker = waker.map(|waker| &threads[waker].task);
-        let key = (waker.map_or(0, |task| task.utid), wakee.utid);
+        let softirq = waker.is_some_and(|waker| waker.softirq);
+        let waker = waker.map(|waker| &threads[waker.slot].task);
+        let key = (waker.map_or(0, |task| task.utid), softirq, wakee.utid);
         let sum = self.sums.entry(key).or_insert_with(|| Sum {
             waker: waker.cloned(),
+            softirq,
             wakee: Arc::clone(wakee),
             count: 0,
             slept: 0,

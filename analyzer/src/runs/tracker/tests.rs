@@ -234,11 +234,11 @@ fn tasks_beside_the_recorded_ones_are_not_followed() {
     let mut t = tracker(Coverage { followed: Followed::These([1].into_iter().collect()), ..ALL });
     let stranger = Arc::new(Task { tid: 7, utid: 7, ..Task::default() });
     let (a, x) = (asleep(&mut t, 1), t.slot(&stranger, Some(0)).unwrap());
-    t.wakeup(105, Some(x), a, false);
+    t.wakeup(105, Some(Waker { slot: x, softirq: true }), a, false);
     switch(&mut t, 110, 0, Some(x), Some(a), b'S');
     t.finish(120);
     assert!(of(&t, 7).is_empty());
-    assert_eq!(of(&t, 1)[0], ("S", 100, 105, End::Woken(Some(x))));
+    assert_eq!(of(&t, 1)[0], ("S", 100, 105, End::Woken(Some(Waker { slot: x, softirq: true }))));
 }
 
 #[test]

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which sockets targets have when the recording begins: in their open files, and in the queues of their listeners. */
+#ifndef __SYSTAPE_SOCKETS_H
+#define __SYSTAPE_SOCKETS_H
+
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define IPPROTO_DCCP 33
+#define IPPROTO_SCTP 132
+#define IPPROTO_MPTCP 262
+
+/* Connections that a listener has ready and nobody has accepted: more are not looked for. */
+#define MAX_UNACCEPTED 2048
+
+/* Of what inet_sock_set_state tells. Others never go to CLOSE, and would stay. */
+static __always_inline bool has_states(const struct sock *sk)
+{
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family), protocol = BPF_CORE_READ(sk, sk_protocol);
+
+	return (family == AF_INET || family == AF_INET6) &&
+	       (protocol == IPPROTO_TCP || protocol == IPPROTO_DCCP || protocol == IPPROTO_SCTP ||
+		protocol == IPPROTO_MPTCP);
+}
+
+static __always_inline u8 state_of_socket(const struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_state);
+}
+
+/* Not static: the verifier looks at it once rather than for each turn of a loop. */
+__noinline int note_existing(u64 address)
+{
+	const struct sock *sk = (void *)address;
+
+	if (!sk || state_of_socket(sk) == TCP_CLOSE)
+		return 0;
+	note_socket(address);
+	/* closed in between: nobody else would take it out */
+	if (state_of_socket(sk) == TCP_CLOSE)
+		bpf_map_delete_elem(&sockets, &address);
+	return 0;
+}
+
+SEC("iter/task_file")
+int walk_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct request_sock *request;
+	struct socket *socket;
+	struct sock *sk;
+	u64 files;
+
+	if (!task || !file)
+		return 0;
+	files = (u64)BPF_CORE_READ(task, files);
+	if (!bpf_map_lookup_elem(&target_files, &files))
+		return 0;
+	if ((BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	sk = BPF_CORE_READ(socket, sk);
+	if (!sk || !has_states(sk))
+		return 0;
+	note_existing((u64)sk);
+	if (state_of_socket(sk) != TCP_LISTEN)
+		return 0;
+	note_listener(sk, BPF_CORE_READ(sk, __sk_common.skc_num), true);
+	request = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_accept_queue.rskq_accept_head);
+	for (int i = 0; i < MAX_UNACCEPTED && request; i++) {
+		note_existing((u64)BPF_CORE_READ(request, sk));
+		request = BPF_CORE_READ(request, dl_next);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,175 @@
+//! Who woke whom, beside perf with full stacks in the same run: what a task did itself, also through a softirq at the end of its own send, is
+//! its doing; what hardware raised is nobody's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use systape_e2e::Lab;
+use systape_e2e::disk::{Loop, has};
+use systape_e2e::lab::{binary, run};
+
+/// Times each side is woken by the other, if it sleeps by then.
+const COUNT: i64 = 211;
+
+/// Who woke a thread: its id, None = an interrupt; and whether in a softirq.
+type Waker = (Option<i64>, bool);
+
+/// Wake-ups of some threads, in order.
+type Wakes = BTreeMap<i64, Vec<Waker>>;
+
+/// What a stack says, innermost frame first: an interrupt's, or of a softirq that the task entered itself, or neither.
+fn waker(tid: i64, stack: &[&str]) -> Waker {
+    let is_entry = |frame: &&&str| frame.contains("sysvec_") || frame.ends_with("common_interrupt");
+    let interrupt = stack.iter().position(|frame| is_entry(&frame));
+    let softirq = stack.iter().position(|frame| frame.starts_with("do_softirq"));
+    match (interrupt, softirq) {
+        (Some(interrupt), Some(softirq)) if interrupt < softirq => (None, false),
+        (Some(_), None) => (None, false),
+        (_, Some(_)) if stack.contains(&"process_backlog") => (Some(tid), true),
+        (_, Some(_)) => (None, false),
+        (None, None) => (Some(tid), false),
+    }
+}
+
+/// Of perf's events. None: perf lost some, or a stack.
+fn perfs(lab: &Lab, of: &BTreeSet<i64>) -> Option<Wakes> {
+    let script = ["script", "-i", "p.data", "--show-lost-events", "-F", "tid,time,event,trace,ip,sym"];
+    let run = run(lab.command("perf").args(script)).expect(0);
+    let text = run.text();
+    if text.contains("PERF_RECORD_LOST") || run.stderr.contains("lost") {
+        return None;
+    }
+    let mut wakes = Wakes::new();
+    for event in text.split("\n\n") {
+        let mut lines = event.trim_start().lines();
+        let Some(head) = lines.next().filter(|head| head.contains("sched:sched_waking:")) else { continue };
+        let tid: i64 = head.split_whitespace().next().and_then(|tid| tid.parse().ok()).expect(head);
+        let wakee = head.split(" pid=").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect(head);
+        let stack: Vec<&str> = lines.filter_map(|line| line.split_whitespace().nth(1)).collect();
+        if of.contains(&wakee) {
+            if stack.is_empty() {
+                return None;
+            }
+            wakes.entry(wakee).or_default().push(waker(tid, &stack));
+        }
+    }
+    Some(wakes)
+}
+
+/// Of a tape.
+fn ours(lab: &Lab, of: &BTreeSet<i64>) -> Wakes {
+    let mut wakes = Wakes::new();
+    for event in lab.analyze(&["t.tape", "-e", "sched:sched_waking", "--format", "json"]).expect(0).json() {
+        let wakee = event["args"]["pid"].as_i64().expect("wakee");
+        if of.contains(&wakee) {
+            let via = event["args"].get("via").is_some_and(|via| via == "net-softirq");
+            wakes.entry(wakee).or_default().push((event["tid"].as_i64(), via));
+        }
+    }
+    wakes
+}
+
+#[test]
+fn perf_and_its_stacks_agree() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    if !has("perf") {
+        return;
+    }
+    let workload = lab.cc("pingpong", &[]);
+    let device = Loop::new(&lab, "disk", 1 << 20);
+    for _ in 0..5 {
+        let mut perf = lab.command("perf");
+        perf.args([
+            "record",
+            "-a",
+            "-g",
+            "--kernel-callchains",
+            "-m",
+            "4096",
+            "-e",
+            "sched:sched_waking",
+            "-o",
+            "p.data",
+            "--",
+        ]);
+        perf.arg(binary("record")).args(["-o", "t.tape", "-a", "--families", "sched,process", "--", &workload]);
+        perf.arg(COUNT.to_string()).args(device.as_ref().map(|device| &device.path));
+        let text = run(&mut perf).expect(0).text();
+        lab.assert_whole("t.tape");
+        let mut pairs: BTreeMap<&str, [i64; 2]> = BTreeMap::new();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            if let [means, one, other] = words[..] {
+                pairs.insert(means, [one.parse().expect("id"), other.parse().expect("id")]);
+            }
+        }
+        let tids: BTreeSet<i64> = pairs.values().flatten().copied().collect();
+        let Some(theirs) = perfs(&lab, &tids) else { continue };
+        let ours = ours(&lab, &tids);
+        let count = |wakes: &Wakes, tid: &i64| wakes.get(tid).map_or(0, Vec::len);
+        if tids.iter().any(|tid| count(&theirs, tid) < count(&ours, tid)) {
+            continue; // some that perf does not know to have lost
+        }
+        for (means, [one, other]) in &pairs {
+            let of = |wakes: &Wakes, tid: &i64| wakes.get(tid).cloned().unwrap_or_default();
+            // a side that is always the slower one never sleeps
+            let (mut by_partner, mut softirqs) = ([0, 0], 0);
+            for (wakee, partner) in [(one, other), (other, one)] {
+                let wakes = of(&ours, wakee);
+                assert_eq!(wakes, of(&theirs, wakee), "{means}: thread {wakee}");
+                for (waker, softirq) in &wakes {
+                    by_partner[usize::from(*softirq)] += usize::from(*waker == Some(*partner));
+                    softirqs += usize::from(*softirq);
+                }
+            }
+            match *means {
+                "tcp" | "udp" => assert!(by_partner[1] > 0, "{means}: {ours:?}"),
+                "timer" | "device" => assert_eq!(softirqs, 0, "{means}: {ours:?}"),
+                _ => assert!(by_partner[0] > 0 && softirqs == 0, "{means}: {ours:?}"),
+            }
+        }
+        let timer = &ours[&pairs["timer"][0]];
+        assert!(timer.iter().filter(|waker| **waker == (None, false)).count() >= 50, "{timer:?}");
+        assert_eq!(pairs.contains_key("device"), device.is_some());
+        let [one, other] = pairs["tcp"];
+        let slept = ours.get(&one).is_some_and(|wakes| wakes.contains(&(Some(other), true)));
+        return by_name(&lab, if slept { [one, other] } else { [other, one] });
+    }
+    panic!("perf lost events or stacks five times");
+}
+
+/// The report says the same.
+fn by_name(lab: &Lab, [one, other]: [i64; 2]) {
+    let arguments = ["offcpu", "t.tape", "--wakers", &one.to_string()];
+    let rows: Vec<Value> = lab.analyze(&[&arguments[..], &["--format", "json"]].concat()).expect(0).json();
+    let row = rows.iter().find(|row| row["waker_tid"] == other && row["net_softirq"] == true);
+    let row = row.unwrap_or_else(|| panic!("{rows:?}"));
+    assert_eq!((&row["interrupt"], &row["tid"]), (&false.into(), &one.into()), "{row}");
+    assert!(row["count"].as_i64().is_some_and(|count| (1..=COUNT).contains(&count)), "{row}");
+    let text = lab.analyze(&arguments).expect(0).text();
+    assert!(text.contains(&format!("pingpong[{other}] via net softirq")), "{text}");
+}
+
+#[test]
+fn a_connection_of_this_machine_is_born_of_its_clients_send() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let workload = lab.cc("pingpong", &[]);
+    lab.record("t.tape", &[], &[&workload, "3"]).expect(0);
+    let changes = lab.analyze(&["net", "t.tape", "--events", "--format", "json"]).expect(0).json();
+    let born: Vec<&Value> = changes.iter().filter(|change| change["new_state"] == "SYN_RECV").collect();
+    let connects = changes.iter().find(|change| change["new_state"] == "SYN_SENT").expect("a connection");
+    assert_eq!((born.len(), &connects["via"]), (1, &Value::Null), "{changes:?}");
+    // the client's task, which is in its call still
+    assert_eq!((&born[0]["via"], &born[0]["task"]), (&"net-softirq".into(), &connects["task"]), "{changes:?}");
+    let text = lab.analyze(&["net", "t.tape", "--events"]).expect(0).text();
+    assert!(text.contains("LISTEN -> SYN_RECV via net softirq"), "{text}");
+}
+
+#[test]
+fn the_stack_decides() {
+    assert_eq!(waker(7, &["try_to_wake_up", "process_backlog", "net_rx_action", "do_softirq.part.0"]), (Some(7), true));
+    assert_eq!(waker(7, &["try_to_wake_up", "sysvec_x", "process_backlog", "do_softirq"]), (None, false));
+    assert_eq!(waker(7, &["try_to_wake_up", "process_backlog", "sysvec_x"]), (None, false));
+    assert_eq!(waker(7, &["try_to_wake_up", "rcu_core", "do_softirq"]), (None, false));
+    assert_eq!(waker(7, &["try_to_wake_up", "pipe_write"]), (Some(7), false));
+}
