@@ -54,6 +54,8 @@ pub const FLAG_CONTINUED: u16 = 2;
 pub const INCOMPAT_CUT: u64 = 1;
 /// `features_incompat` of blocks with columns: these may be in planes, listed, or deltas, which a reader of 1.3 cannot read.
 pub const INCOMPAT_COLUMNS: u64 = 2;
+/// `features_incompat` of stacks: some are of sleepers, or have a status that a reader of 1.4 does not know.
+pub const INCOMPAT_SLEEPERS: u64 = 8;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -102,6 +104,8 @@ pub enum BlockKind {
     Stacks,
     /// Calls that were counted instead of stored.
     Ledger,
+    /// Threads asleep since before the recording.
+    Sleepers,
     /// Names of places in code; of no segment.
     Symbols,
     /// io_uring operations.
@@ -122,13 +126,13 @@ impl BlockKind {
             Self::Net => Family::Net,
             Self::Uring => Family::IoUring,
             Self::Samples => Family::Sample,
-            Self::Stacks => Family::Stack,
+            Self::Stacks | Self::Sleepers => Family::Stack,
             _ => return None,
         })
     }
 
     /// Kinds of column groups and events a segment can have.
-    pub const OF_SEGMENT: [Self; 17] = [
+    pub const OF_SEGMENT: [Self; 18] = [
         Self::Dict,
         Self::SyscallsCore,
         Self::SyscallsTime,
@@ -146,6 +150,7 @@ impl BlockKind {
         Self::Samples,
         Self::Stacks,
         Self::Ledger,
+        Self::Sleepers,
     ];
 
     /// The kind a header's number stands for.
@@ -174,6 +179,7 @@ impl BlockKind {
             20 => Self::Ledger,
             21 => Self::Symbols,
             22 => Self::Uring,
+            23 => Self::Sleepers,
             other => Self::Other(other),
         }
     }
@@ -203,6 +209,7 @@ impl BlockKind {
             Self::Ledger => 20,
             Self::Symbols => 21,
             Self::Uring => 22,
+            Self::Sleepers => 23,
             Self::Other(raw) => raw,
         }
     }
@@ -232,6 +239,7 @@ impl BlockKind {
             Self::Ledger => "ledger",
             Self::Symbols => "symbols",
             Self::Uring => "uring",
+            Self::Sleepers => "sleepers",
             Self::Other(_) => "unknown kind",
         }
     }
@@ -406,6 +414,7 @@ impl Header {
     pub(crate) fn unknown_incompat(&self) -> u64 {
         let known = match self.kind {
             BlockKind::End => INCOMPAT_CUT,
+            BlockKind::Stacks => incompat_of(self.kind) | INCOMPAT_SLEEPERS,
             kind => incompat_of(kind),
         };
         self.features_incompat & !known
@@ -426,6 +435,7 @@ fn incompat_of(kind: BlockKind) -> u64 {
         | BlockKind::Samples
         | BlockKind::Stacks
         | BlockKind::Ledger
+        | BlockKind::Sleepers
         | BlockKind::Symbols => INCOMPAT_COLUMNS,
         _ => 0,
     }
