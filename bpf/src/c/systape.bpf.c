@@ -24,6 +24,7 @@
 #include "block.bpf.h"
 #include "net.bpf.h"
 #include "snapshot.bpf.h"
+#include "asleep.bpf.h"
 
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
