@@ -429,6 +429,7 @@ enum StackOf {
   block @4;          # of who queued it
   signal @5;         # of the sender
   sample @6;
+  asleep @7;         # of a thread that slept since before the recording: no event, a row of Sleepers. Since 1.5
 }
 
 enum StackStatus {
@@ -448,6 +449,18 @@ enum StackStatus {
   late @12;          # the recorder was too slow to unwind it
   lost @13;          # not taken: no buffer, or the stack ring was full
   failed @14;        # the kernel could not give it
+  unavailable @15;   # of a sleeper: this kernel lets nobody copy another task's stack. Since 1.5
+  locked @16;        # of a sleeper: its address space was locked, reading might have waited for ever. Since 1.5
+}
+
+struct Sleepers {
+  # Threads that slept when the recorder looked, once, right after the start; their stacks are those of StackOf asleep.
+  # Whether such a thread had slept since before the recording follows from the switches between. Since 1.5
+  rows @0 :UInt32;
+  first @1 :Ns;
+  delta @2 :Column;
+  task @3 :Column;           # TaskIdx
+  state @4 :Column;          # letter of ps(1), must be below 256; 0 = not known
 }
 
 struct Symbols {

@@ -119,6 +119,8 @@ pub mod target_bits {
 
 /// How user stacks are taken: `stacks_user` (wire.h, enum stack_user).
 pub mod stack_user {
+    /// Not at all.
+    pub const NONE: u8 = 0;
     /// Addresses by frame pointers.
     pub const ADDRESSES: u8 = 1;
     /// A copy of the stack.

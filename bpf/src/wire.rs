@@ -120,6 +120,13 @@ pub const STACK_IN_KERNEL: u16 = 8;
 /// `hdr.flags` of a [`Stack`]: in a syscall, so the instruction pointer is behind the instruction that made it.
 pub const STACK_IN_CALL: u16 = 16;
 
+/// `hdr.flags` of a sleeper's [`Stack`]: its address space was locked, so its memory was left alone.
+pub const STACK_LOCKED: u16 = 32;
+/// `hdr.flags` of a sleeper's [`Stack`]: it has a user part that was not read.
+pub const STACK_UNREAD: u16 = 64;
+/// `hdr.flags` of a sleeper's [`Stack`]: its user part was given up, because copying took too long.
+pub const STACK_LATE: u16 = 128;
+
 /// Ancestors a signal's record has room for, of its sender and of its target each.
 const MAX_ANCESTORS: usize = 32;
 
@@ -215,6 +222,23 @@ pub fn stack(bytes: &[u8]) -> Result<StackParts<'_>, BadRecord> {
     let (kernel, rest) = data.split_at_checked(in_kernel).ok_or(short)?;
     let user = rest.get(..in_user).ok_or(short)?;
     Ok(StackParts { stack, kernel, user })
+}
+
+/// Bytes of the stack record at the beginning of `bytes`, with what follows it; None: it is not all there yet.
+///
+/// # Errors
+/// As [`parse`]: there is another record.
+pub fn stack_len(bytes: &[u8]) -> Result<Option<usize>, BadRecord> {
+    let kind = kind(bytes);
+    if bytes.len() < size_of::<Stack>() {
+        return Ok(None);
+    }
+    if kind != KIND_STACK {
+        return Err(BadRecord { kind, len: bytes.len(), needed: 0 });
+    }
+    let (stack, _) = copy::<Stack>(bytes, kind)?;
+    let len = size_of::<Stack>() + stack.kernel_bytes as usize + stack.user_bytes as usize;
+    Ok((len <= bytes.len()).then_some(len))
 }
 
 /// Bytes that are no record: the kind, the length found and the least length of that kind (0: unknown kind).

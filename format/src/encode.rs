@@ -6,7 +6,9 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS};
+use crate::header::{
+    BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_SLEEPERS, INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS,
+};
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
 use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, SegmentInfo, StackOf, Stacks, Symbols};
@@ -127,6 +129,7 @@ impl Encoder {
         self.events(BlockKind::Net, &mut d.nets, |e| e.ts, message::write_nets, &mut blocks)?;
         self.events(BlockKind::Uring, &mut d.urings, |e| e.ts, message::write_urings, &mut blocks)?;
         self.events(BlockKind::Samples, &mut d.samples, |e| e.ts, message::write_samples, &mut blocks)?;
+        self.events(BlockKind::Sleepers, &mut d.sleepers, |e| e.ts, message::write_sleepers, &mut blocks)?;
         if !stacks.stacks.attached.is_empty() {
             blocks.push(self.stacks(&stacks)?);
         }
@@ -176,6 +179,9 @@ impl Encoder {
     fn stacks(&mut self, stacks: &tree::Ordered) -> Result<Block> {
         let mut block = self.packer.pack(BlockKind::Stacks, &message::write_stacks(stacks))?;
         block.header.rows = stacks.stacks.attached.len() as u32;
+        if stacks.stacks.attached.iter().any(|a| a.of == StackOf::Asleep || a.status.is_new()) {
+            block.header.features_incompat |= INCOMPAT_SLEEPERS;
+        }
         Ok(block)
     }
 
@@ -277,6 +283,7 @@ fn check(data: &SegmentData) -> Result<()> {
     inside("task of a ledger row", data.ledger.iter().filter_map(|e| e.task).max(), tasks)?;
     inside("call of a ledger row", data.ledger.iter().map(|e| e.call).max(), data.calls.len())?;
     inside("task of a sample", data.samples.iter().map(|e| e.task).max(), tasks)?;
+    inside("task of a sleeper", data.sleepers.iter().map(|e| e.task).max(), tasks)?;
     for (i, node) in stacks.nodes.iter().enumerate() {
         inside("caller of a node", node.parent, i)?;
     }
@@ -328,6 +335,7 @@ fn events_of(d: &SegmentData, of: StackOf) -> usize {
         StackOf::Block => d.blocks.len(),
         StackOf::Signal => d.signals.len(),
         StackOf::Sample => d.samples.len(),
+        StackOf::Asleep => d.sleepers.len(),
     }
 }
 
@@ -349,6 +357,7 @@ fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::Ordered {
             StackOf::Block => by_time(&d.blocks, |e| e.complete),
             StackOf::Signal => by_time(&d.signals, |e| e.ts),
             StackOf::Sample => by_time(&d.samples, |e| e.ts),
+            StackOf::Asleep => by_time(&d.sleepers, |e| e.ts),
         })
         .collect();
     tree::order(&d.stacks, |of, id| rows[of as usize - 1][id as usize])

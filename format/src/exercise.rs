@@ -7,7 +7,7 @@ pub mod mutate;
 use crate::error::Result;
 use crate::model::{
     Args, BlockIo, Captured, Checkpoint, Core, Dict, Fds, Gap, LedgerRow, NetState, ProcessEvent, Sample, SignalEvent,
-    Stacks, Switch, Symbols, Time, UringOp, Wakeup,
+    Sleeper, Stacks, Switch, Symbols, Time, UringOp, Wakeup,
 };
 use crate::reader::Tape;
 
@@ -29,6 +29,7 @@ pub struct Contents {
     pub nets: Option<Result<Vec<NetState>>>,
     pub urings: Option<Result<Vec<UringOp>>>,
     pub samples: Option<Result<Vec<Sample>>>,
+    pub sleepers: Option<Result<Vec<Sleeper>>>,
     pub ledger: Option<Result<Vec<LedgerRow>>>,
     pub stacks: Result<Stacks>,
     pub gaps: Result<Vec<Gap>>,
@@ -56,6 +57,7 @@ pub fn read_segments(tape: &Tape) -> Vec<Contents> {
                 nets: known.map(|d| s.nets(d)),
                 urings: known.map(|d| s.urings(d)),
                 samples: known.map(|d| s.samples(d)),
+                sleepers: known.map(|d| s.sleepers(d)),
                 ledger: known.map(|d| s.ledger(d)),
                 stacks: s.stacks(),
                 gaps: s.gaps(),

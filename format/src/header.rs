@@ -59,6 +59,8 @@ pub const INCOMPAT_COLUMNS: u64 = 2;
 pub const INCOMPAT_TARGETS: u64 = 16;
 /// `features_incompat` of a block of wake-ups: some have the flag of a network softirq, which a reader of 1.4 would refuse.
 pub const INCOMPAT_SOFTIRQ: u64 = 4;
+/// `features_incompat` of stacks: some are of sleepers, or have a status that a reader of 1.4 does not know.
+pub const INCOMPAT_SLEEPERS: u64 = 8;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -107,6 +109,8 @@ pub enum BlockKind {
     Stacks,
     /// Calls that were counted instead of stored.
     Ledger,
+    /// Threads asleep since before the recording.
+    Sleepers,
     /// Names of places in code; of no segment.
     Symbols,
     /// io_uring operations.
@@ -127,13 +131,13 @@ impl BlockKind {
             Self::Net => Family::Net,
             Self::Uring => Family::IoUring,
             Self::Samples => Family::Sample,
-            Self::Stacks => Family::Stack,
+            Self::Stacks | Self::Sleepers => Family::Stack,
             _ => return None,
         })
     }
 
     /// Kinds of column groups and events a segment can have.
-    pub const OF_SEGMENT: [Self; 17] = [
+    pub const OF_SEGMENT: [Self; 18] = [
         Self::Dict,
         Self::SyscallsCore,
         Self::SyscallsTime,
@@ -151,6 +155,7 @@ impl BlockKind {
         Self::Samples,
         Self::Stacks,
         Self::Ledger,
+        Self::Sleepers,
     ];
 
     /// The kind a header's number stands for.
@@ -179,6 +184,7 @@ impl BlockKind {
             20 => Self::Ledger,
             21 => Self::Symbols,
             22 => Self::Uring,
+            23 => Self::Sleepers,
             other => Self::Other(other),
         }
     }
@@ -208,6 +214,7 @@ impl BlockKind {
             Self::Ledger => 20,
             Self::Symbols => 21,
             Self::Uring => 22,
+            Self::Sleepers => 23,
             Self::Other(raw) => raw,
         }
     }
@@ -237,6 +244,7 @@ impl BlockKind {
             Self::Ledger => "ledger",
             Self::Symbols => "symbols",
             Self::Uring => "uring",
+            Self::Sleepers => "sleepers",
             Self::Other(_) => "unknown kind",
         }
     }
@@ -412,6 +420,7 @@ impl Header {
         let known = match self.kind {
             BlockKind::End => INCOMPAT_CUT,
             BlockKind::Wakeups => incompat_of(self.kind) | INCOMPAT_SOFTIRQ,
+            BlockKind::Stacks => incompat_of(self.kind) | INCOMPAT_SLEEPERS,
             kind => incompat_of(kind),
         };
         self.features_incompat & !known
@@ -432,6 +441,7 @@ fn incompat_of(kind: BlockKind) -> u64 {
         | BlockKind::Samples
         | BlockKind::Stacks
         | BlockKind::Ledger
+        | BlockKind::Sleepers
         | BlockKind::Symbols => INCOMPAT_COLUMNS,
         BlockKind::Processes => INCOMPAT_TARGETS,
         _ => 0,

@@ -32,7 +32,8 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
             | BlockKind::Signals
             | BlockKind::Net
             | BlockKind::Uring
-            | BlockKind::Samples => union(&mut span, times),
+            | BlockKind::Samples
+            | BlockKind::Sleepers => union(&mut span, times),
             BlockKind::Gaps | BlockKind::Ledger => union(&mut gaps, times),
             _ => {}
         }

@@ -397,6 +397,7 @@ fn whole_group(segment: &Segment<'_>, kind: BlockKind, dict: (bool, &Dict), core
         BlockKind::Net => segment.nets(dict).is_ok(),
         BlockKind::Uring => segment.urings(dict).is_ok(),
         BlockKind::Samples => segment.samples(dict).is_ok(),
+        BlockKind::Sleepers => segment.sleepers(dict).is_ok(),
         BlockKind::Stacks => segment.stacks().is_ok(),
         BlockKind::Ledger => segment.ledger(dict).is_ok(),
         _ => false,

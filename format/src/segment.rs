@@ -10,12 +10,12 @@ use indexmap::IndexSet;
 
 use crate::ledger::LedgerRow;
 use crate::message::{
-    ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SWITCH_BYTES, URING_BYTES,
-    WAKEUP_BYTES, mapping_bytes,
+    ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SLEEPER_BYTES, SWITCH_BYTES,
+    URING_BYTES, WAKEUP_BYTES, mapping_bytes,
 };
 use crate::model::{
     Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, Mapping, NetState, Node, ProcessEvent, Sample,
-    SignalEvent, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
+    SignalEvent, Sleeper, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
 };
 
 /// Rows of any kind at which a segment is full.
@@ -78,6 +78,7 @@ pub struct SegmentData {
     pub(crate) nets: Vec<NetState>,
     pub(crate) urings: Vec<UringOp>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) sleepers: Vec<Sleeper>,
     pub(crate) stacks: Stacks,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) ledger: Vec<LedgerRow>,
@@ -99,6 +100,11 @@ impl SegmentData {
         &self.samples
     }
 
+    /// Threads asleep since before the recording.
+    pub fn sleepers(&self) -> &[Sleeper] {
+        &self.sleepers
+    }
+
     /// Losses.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
@@ -115,6 +121,7 @@ impl SegmentData {
             self.nets.len(),
             self.urings.len(),
             self.samples.len(),
+            self.sleepers.len(),
             self.stacks.attached.len(),
             self.ledger.len(),
         ]
@@ -344,6 +351,12 @@ impl SegmentBuilder {
         self.data.samples.len() as u32 - 1
     }
 
+    /// Adds a thread that sleeps.
+    pub fn push_sleeper(&mut self, sleeper: Sleeper) -> u32 {
+        self.data.sleepers.push(sleeper);
+        self.data.sleepers.len() as u32 - 1
+    }
+
     /// Index of `mapping` in this segment's mappings. Of path and build id the first [`MAX_PATH`] bytes are kept.
     pub fn intern_mapping(&mut self, mapping: &Mapping) -> u32 {
         if let Some(&id) = self.mapping_ids.get(mapping) {
@@ -406,6 +419,7 @@ impl SegmentBuilder {
             d.blocks.len() * BLOCK_BYTES,
             d.urings.len() * URING_BYTES,
             d.samples.len() * SAMPLE_BYTES,
+            d.sleepers.len() * SLEEPER_BYTES,
             self.stack_bytes(),
         ];
         let lists =

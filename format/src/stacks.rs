@@ -104,11 +104,14 @@ pub enum StackOf {
     Signal = 5,
     /// A CPU sample.
     Sample = 6,
+    /// A thread that slept when the recording began: a [`Sleeper`].
+    Asleep = 7,
 }
 
 impl StackOf {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Syscall, Self::Switch, Self::Wakeup, Self::Block, Self::Signal, Self::Sample];
+    pub const ALL: [Self; 7] =
+        [Self::Syscall, Self::Switch, Self::Wakeup, Self::Block, Self::Signal, Self::Sample, Self::Asleep];
 
     /// What a tape's number stands for; None for one this version does not know.
     pub fn from_raw(raw: u8) -> Option<Self> {
@@ -151,11 +154,15 @@ pub enum StackStatus {
     Lost = 13,
     /// The kernel could not give it.
     Failed = 14,
+    /// Of a sleeper: the recorder's kernel lets nobody copy another task's stack (before 5.18).
+    Unavailable = 15,
+    /// Of a sleeper: its address space was locked, so reading its memory might have waited for ever.
+    Locked = 16,
 }
 
 impl StackStatus {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Absent,
         Self::Complete,
         Self::FramePointers,
@@ -171,11 +178,18 @@ impl StackStatus {
         Self::Late,
         Self::Lost,
         Self::Failed,
+        Self::Unavailable,
+        Self::Locked,
     ];
 
     /// What a tape's number stands for; None for one this version does not know.
     pub fn from_raw(raw: u8) -> Option<Self> {
         Self::ALL.get(usize::from(raw)).copied()
+    }
+
+    /// Whether a reader of 1.4 does not know it.
+    pub(crate) fn is_new(self) -> bool {
+        self as u8 >= Self::Unavailable as u8
     }
 
     /// Whether all there was is there.
@@ -241,6 +255,17 @@ pub struct Sample {
     pub task: u32,
     /// It ran in the kernel.
     pub kernel: bool,
+}
+
+/// A thread slept when the recorder looked, right after the recording began. Its stack is that of its row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sleeper {
+    /// When it was looked at.
+    pub ts: u64,
+    /// Index into the segment's tasks.
+    pub task: u32,
+    /// Letter of ps(1): S D T t I P; 0 = not known.
+    pub state: u8,
 }
 
 /// A function at a place in code.

@@ -207,6 +207,7 @@ fn events(segment: Segment<'_>, dict: &Dict, fail: &mut impl FnMut(Error)) -> Op
         span(segment.nets(dict), |e| (e.ts, e.ts)),
         span(segment.urings(dict), |e| (e.ts, e.ts)),
         span(segment.samples(dict), |e| (e.ts, e.ts)),
+        span(segment.sleepers(dict), |e| (e.ts, e.ts)),
     ];
     // Every damaged kind is told, not the first one only.
     let read: Vec<Option<Option<Span>>> = spans.into_iter().map(|span| span.map_err(&mut *fail).ok()).collect();

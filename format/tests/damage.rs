@@ -144,7 +144,7 @@ fn damaged_stacks_leave_everything_else() {
 fn stacks_of_events_that_are_not_there_are_refused() {
     let whole = common::encode(&[window(0)]);
     let kinds = [BlockKind::SyscallsCore, BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals];
-    for kind in kinds.into_iter().chain([BlockKind::Samples]) {
+    for kind in kinds.into_iter().chain([BlockKind::Samples, BlockKind::Sleepers]) {
         let (from, _) = span_of(&whole, kind);
         // The header says that there are none.
         let mut bytes = whole.clone();

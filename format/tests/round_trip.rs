@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
     Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, LedgerReason, LedgerRow, NetState, OomMemory,
-    RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, StackOf, StackSettings, StackStatus,
-    Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
+    RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackOf, StackSettings,
+    StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
@@ -86,6 +86,7 @@ fn check(windows: &[Window]) {
         assert_eq!(got.nets.unwrap().unwrap(), sorted.nets);
         assert_eq!(got.urings.unwrap().unwrap(), sorted.urings);
         assert_eq!(got.samples.unwrap().unwrap(), sorted.samples);
+        assert_eq!(got.sleepers.unwrap().unwrap(), sorted.sleepers);
         assert_eq!(got.ledger.unwrap().unwrap(), sorted.ledger);
         assert_eq!(Stack::all(&got.stacks.unwrap()), w.sorted_stacks());
         assert_eq!(got.gaps.unwrap(), w.gaps);
@@ -265,11 +266,13 @@ prop_compose! {
         nets in prop::collection::vec(net(tasks), 0..5),
         urings in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
         samples in prop::collection::vec((number(), any::<u32>(), 0..tasks, any::<bool>()), 0..20),
+        sleepers in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
         ledger in prop::collection::vec(counted(tasks, calls), 0..8),
     ) -> Events {
         let urings = urings.into_iter().map(|(ts, task, op)| UringOp { ts, task, op }).collect();
         let samples = samples.into_iter().map(|(ts, cpu, task, kernel)| Sample { ts, cpu, task, kernel }).collect();
-        Events { switches, wakeups, blocks, signals, nets, urings, samples, ledger }
+        let sleepers = sleepers.into_iter().map(|(ts, task, state)| Sleeper { ts, task, state }).collect();
+        Events { switches, wakeups, blocks, signals, nets, urings, samples, sleepers, ledger }
     }
 }
 
@@ -285,8 +288,8 @@ fn places() -> impl Strategy<Value = Vec<Place>> {
 
 /// A stack whose event is still to be chosen.
 fn stack() -> impl Strategy<Value = (prop::sample::Index, Stack)> {
-    let status = (0..15u8).prop_map(|raw| StackStatus::from_raw(raw).unwrap());
-    (any::<prop::sample::Index>(), 0..6usize, places(), places(), status).prop_map(
+    let status = (0..17u8).prop_map(|raw| StackStatus::from_raw(raw).unwrap());
+    (any::<prop::sample::Index>(), 0..StackOf::ALL.len(), places(), places(), status).prop_map(
         |(event, of, user, kernel, status)| (event, Stack { of: StackOf::ALL[of], row: 0, user, kernel, status }),
     )
 }
@@ -498,6 +501,7 @@ fn events_at_the_edges_of_time() {
             nets: ends.map(|ts| NetState { ts, ..NetState::default() }).to_vec(),
             urings: ends.map(|ts| UringOp { ts, ..UringOp::default() }).to_vec(),
             samples: ends.map(|ts| Sample { ts, ..Sample::default() }).to_vec(),
+            sleepers: ends.map(|ts| Sleeper { ts, ..Sleeper::default() }).to_vec(),
             ledger: ends
                 .map(|first| LedgerRow { last: u64::MAX, ..LedgerRow { first, ..common::counted(0, None) } })
                 .to_vec(),
@@ -511,7 +515,8 @@ fn events_at_the_edges_of_time() {
 fn a_wrong_time_of_an_event_is_told() {
     let whole = encode(&[window(0)]);
     let kinds = [BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals, BlockKind::Net];
-    for kind in kinds.into_iter().chain([BlockKind::Uring, BlockKind::Samples, BlockKind::Ledger]) {
+    for kind in kinds.into_iter().chain([BlockKind::Uring, BlockKind::Samples, BlockKind::Sleepers, BlockKind::Ledger])
+    {
         let blocks = Tape::from_bytes(whole.clone()).unwrap().blocks();
         let at = blocks.iter().find(|b| b.kind == kind).unwrap().offset as usize;
         let mut bytes = whole.clone();
@@ -548,6 +553,7 @@ fn old_tapes_have_none_of_the_new_families() {
             assert_eq!(s.nets.unwrap().unwrap(), []);
             assert_eq!(s.urings.unwrap().unwrap(), []);
             assert_eq!(s.samples.unwrap().unwrap(), []);
+            assert_eq!(s.sleepers.unwrap().unwrap(), []);
             assert_eq!(s.stacks.unwrap(), Stacks::default());
             assert!(!tape.segment(i).has(BlockKind::Sched));
         }
@@ -734,7 +740,7 @@ fn a_row_outside_the_tables_is_refused() {
         let e = Encoder::new(1).segment(w.data()).unwrap_err();
         assert!(e.to_string().contains(what) && e.to_string().contains("1 was not interned"), "{what}: {e}");
     };
-    let Events { switches, wakeups, blocks, signals, nets, urings, samples, ledger } = common::events(1000);
+    let Events { switches, wakeups, blocks, signals, nets, urings, samples, sleepers, ledger } = common::events(1000);
     refused("task of a switch", Events { switches, ..Events::default() });
     refused("task of a wake-up", Events { wakeups, ..Events::default() });
     refused("task of a block I/O", Events { blocks, ..Events::default() });
@@ -744,6 +750,7 @@ fn a_row_outside_the_tables_is_refused() {
     refused("task of a socket", Events { nets, ..Events::default() });
     refused("task of an io_uring operation", Events { urings, ..Events::default() });
     refused("task of a sample", Events { samples, ..Events::default() });
+    refused("task of a sleeper", Events { sleepers, ..Events::default() });
     refused("task of a ledger row", Events { ledger: ledger.clone(), ..Events::default() });
     let ledger = vec![LedgerRow { task: None, ..ledger[0].clone() }];
     refused("call of a ledger row", Events { ledger, ..Events::default() });

@@ -99,7 +99,7 @@ pub struct Args {
     #[arg(long, help_heading = "Stacks")]
     pub kernel_stacks: bool,
 
-    /// Stacks of these events: syscall switch wakeup block signal sample, or all [default: all but wakeup]
+    /// Stacks of these events: syscall switch wakeup block signal sample asleep, or all [default: all but wakeup]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Stacks")]
     pub stacks_on: Vec<String>,
 

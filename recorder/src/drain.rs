@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender};
 use libbpf_rs::RingBufferBuilder;
 use systape_bpf::wire::Snap;
 
@@ -159,6 +159,7 @@ pub fn run(
     control: &Control,
     out: &Sender<Drained>,
     unwinding: Option<Sender<Raw>>,
+    sleepers: Option<Receiver<Batch>>,
 ) -> Result<Option<Checked>> {
     let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
     let taken = Reads::of(programs.rings().len());
@@ -234,7 +235,13 @@ pub fn run(
         if let (Some(ring), Some(feed)) = (&stack_ring, &feed) {
             // after the events: the stack of each of them was sent before it
             ring.consume().context("cannot read the ring of stacks")?;
-            let late = feed.borrow_mut().pass(watermark, slack == 0);
+            let mut feed = feed.borrow_mut();
+            // they can wait, so they do not push out stacks of events
+            while let Some(batch) = sleepers.as_ref().filter(|_| feed.has_room()).and_then(|rx| rx.try_recv().ok()) {
+                batch.records().for_each(|record| feed.push(record));
+            }
+            let late = feed.pass(watermark, slack == 0);
+            drop(feed);
             if let Some(stacks) = late {
                 control.lost.fetch_add(stacks.given_up.count, Ordering::Relaxed);
                 if out.send(Drained::LateStacks(stacks)).is_err() {

@@ -6,8 +6,8 @@
 use anyhow::{Context, Result, bail};
 use libbpf_rs::OpenProgramMut;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
-use systape_bpf::OpenSystapeSkel;
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
+use systape_bpf::{OpenSystapeSkel, stack_user};
 use systape_format::model::{Family, StackOf};
 
 /// Names of families on the command line. Process life is always recorded: nothing can be told without it.
@@ -69,7 +69,7 @@ impl Families {
     }
 }
 
-/// What the running kernel's tracepoints look like.
+/// What the running kernel's tracepoints look like, and which helpers it has.
 #[derive(Debug)]
 pub struct Tracepoints {
     btf: Btf<'static>,
@@ -87,6 +87,11 @@ impl Tracepoints {
     /// All of it.
     pub fn btf(&self) -> &Btf<'static> {
         &self.btf
+    }
+
+    /// Whether programs may copy the memory of a task that is not theirs (5.18).
+    pub fn copies_from_tasks(&self) -> bool {
+        self.btf.type_by_name::<Func<'_>>("bpf_copy_from_user_task").is_some()
     }
 
     /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
@@ -126,6 +131,13 @@ pub fn choose(
     let on = |family| families.has(family);
     set(&mut progs.cpu_sample, stacks.contains(&StackOf::Sample));
     set(&mut progs.sys_exit_stack, stacks.contains(&StackOf::Syscall));
+    let sleepers = stacks.contains(&StackOf::Asleep);
+    let copies = sleepers && options.stacks_user != stack_user::NONE;
+    set(&mut progs.walk_sleepers, sleepers);
+    set(&mut progs.copy_sleepers, copies && kernel.copies_from_tasks());
+    if copies && !kernel.copies_from_tasks() {
+        notes.push("this kernel lets nobody copy the stack of a task that sleeps (5.18 does): threads asleep since before the start have kernel frames only".into());
+    }
     set(&mut progs.sys_enter, on(Family::Syscall));
     set(&mut progs.sys_exit, on(Family::Syscall));
     set(&mut progs.sched_waking, on(Family::Sched));

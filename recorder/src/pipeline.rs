@@ -22,7 +22,7 @@ use crate::priority::Raised;
 use crate::say::say;
 use crate::self_stats::counted;
 use crate::sink::{Flow, Sink};
-use crate::stacks::{self, NameWorker, feed};
+use crate::stacks::{self, NameWorker, asleep, feed};
 use crate::stage::{Encoded, Stage};
 use crate::sync::{self, Syncing};
 
@@ -86,6 +86,8 @@ pub struct Pipeline {
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
     write: JoinHandle<Result<Writer<Sink>>>,
+    /// Disconnected when the stacks of sleepers were fetched.
+    asleep: Option<Receiver<()>>,
     unwind: Option<JoinHandle<()>>,
     names: Option<JoinHandle<Result<()>>>,
     start: Sender<Start>,
@@ -124,17 +126,20 @@ impl Pipeline {
         let drained = Arc::new(AtomicBool::new(false));
         let (tables, always) = (programs.ledger()?, programs.checks_ledger());
         let (raw_tx, raw_rx) = stacks.is_some().then(|| bounded(feed::BATCHES)).unzip();
+        let sleepers = programs.sleepers()?;
+        let (sleeper_tx, sleeper_rx) = sleepers.is_some().then(|| bounded(asleep::BATCHES)).unzip();
         let drain = {
             let control = Arc::clone(&control);
             let drained = Arc::clone(&drained);
             spawn("drain", move || {
-                let result = drain::run(programs, &control, &batch_tx, raw_tx);
+                let result = drain::run(programs, &control, &batch_tx, raw_tx, sleeper_rx);
                 // no call is counted after the window was closed
                 drained.store(true, Ordering::Release);
                 result
             })?
         };
         raised.lower();
+        let asleep = sleepers.zip(sleeper_tx).map(|(links, out)| asleep::start(links, out)).transpose()?;
         let sync = Syncing::start(output.sync, &output.sink, output.path, &progress.failed)?;
         let (mut taken_rx, mut unwind, mut names, mut tell) = (None, None, None, None);
         if let (Some(workers), Some(rx)) = (stacks, raw_rx) {
@@ -186,6 +191,7 @@ impl Pipeline {
             encode,
             compress,
             write,
+            asleep,
             unwind,
             names,
             start: start_tx,
@@ -218,6 +224,8 @@ impl Pipeline {
     /// # Errors
     /// The first thing that went wrong in any stage. What was written before it is readable.
     pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64)> {
+        // of a short recording too; it may hang in a process that hangs
+        self.asleep.map(|done| done.recv_timeout(asleep::END_PATIENCE));
         self.control.stop.store(true, Ordering::Release);
         // an encoder that was not told to begin is not to wait for it
         drop(self.start);

@@ -7,7 +7,8 @@
 //! **Tops.** A stack is complete where the return address is undefined (`_start`, the thread side of clone and clone3 in glibc) or 0. Two tops
 //! have no FDE and are known by their registers: the entry of a process (ld.so's `_start`), where rbp is 0 and argc and argv stand at the stack
 //! pointer; and a new thread on its return from clone or clone3, which finds 0 in rax and the function it is to run in rdx or on its stack.
-//! A chain of frame pointers is complete where the saved rbp is 0, as the ABI has it.
+//! A chain of frame pointers is complete where the saved rbp is 0, as the ABI has it. Each step of it must lead upwards inside the copy, to
+//! an address that a call may come back to; the frame it leads to goes by rules again if it has any.
 //!
 //! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer. For an instruction that ran in
 //! a file which has rules elsewhere, the word at the stack pointer is tried before: assembler without rules is mostly a leaf, clone's parent side
@@ -364,6 +365,16 @@ fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_
     Some(Step::Caller { guessed: true })
 }
 
+/// Whether a call may come back to `address`. A pointer to a function is none: where a register that is no frame pointer leads to a
+/// structure on the stack, such pointers stand in it.
+fn may_return_to(space: &dyn AddressSpace, address: u64) -> bool {
+    let begins = |address| match space.code(address) {
+        Code::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
+        _ => false,
+    };
+    !matches!(space.code(address.wrapping_sub(1)), Code::Nothing) && !begins(address)
+}
+
 fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: End) -> Step {
     let rbp = frame.registers.0[RBP];
     if rbp == 0 && frame.guessed {
@@ -381,7 +392,7 @@ fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCo
         }
         _ => return Step::End(reason),
     };
-    if matches!(space.code(address.wrapping_sub(1)), Code::Nothing) && address != 0 {
+    if address != 0 && !may_return_to(space, address) {
         return Step::End(reason);
     }
     let registers = &mut frame.registers;

@@ -140,6 +140,57 @@ fn without_frame_pointers() {
     assert_eq!((frames.len(), end), (2, End::NoMapping));
 }
 
+/// Every other function is made at run time: the rest goes by its rules.
+#[test]
+fn rules_again_behind_code_made_at_run_time() {
+    let deep = deep(&["-O2", "-fno-omit-frame-pointer", "-fno-shrink-wrap"]);
+    let whole = deep.whole();
+    let made = |address| deep.space.name(&deep.program, address) == "odd";
+    let space = As(&deep.space, |a| made(a).then_some(Code::Jit));
+    let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
+    let addresses = |frames: &[Found]| frames.iter().map(|f| f.address).collect::<Vec<_>>();
+    assert_eq!((addresses(&frames), end), (addresses(&whole), End::Complete));
+    let guessed: Vec<bool> = frames[1..].iter().map(|f| f.guessed).collect();
+    let after_made: Vec<bool> = deep.names(&whole).iter().map(|name| name == "odd").collect();
+    assert_eq!(guessed, after_made[..after_made.len() - 1], "those alone whose callee has no rules");
+    assert_eq!(guessed.iter().filter(|guessed| **guessed).count(), DEPTH / 2);
+}
+
+/// Code made at run time uses rbp for what it likes.
+#[test]
+fn what_is_no_chain_of_frame_pointers_becomes_no_frame() {
+    let deep = deep(&["-O2"]);
+    let caller = deep.whole()[1].address;
+    let name = deep.space.name(&deep.program, caller);
+    let begins = (0..4096).map(|back| caller - back).take_while(|a| deep.space.name(&deep.program, *a) == name).last();
+    let begins = begins.expect("the caller is in a function");
+    let unwind = |rbp: u64, saved: u64, address: u64| {
+        let (mut registers, mut bytes) = (deep.registers, deep.bytes.clone());
+        registers.0[6] = rbp;
+        if let Some(at) = rbp.checked_sub(deep.base).map(|at| at as usize).filter(|at| at + 16 <= bytes.len()) {
+            bytes[at..at + 8].copy_from_slice(&saved.to_ne_bytes());
+            bytes[at + 8..at + 16].copy_from_slice(&address.to_ne_bytes());
+        }
+        let first = registers.0[16];
+        let space = As(&deep.space, |a| (a == first).then_some(Code::Jit));
+        let stack = StackCopy { base: deep.base, bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
+        let mut frames = Vec::new();
+        let end = Unwinder::new(64).unwind(&space, &registers, &stack, 200, &mut frames);
+        (frames.len(), end)
+    };
+    let inside = deep.base + 64;
+    let top = deep.base + deep.bytes.len() as u64;
+    let nowhere = (1, End::Jit);
+    assert_eq!(unwind(0x1234_5678, 0, caller), nowhere, "on no stack");
+    assert_eq!(unwind(deep.base - 8, 0, caller), nowhere, "below the stack pointer");
+    assert_eq!(unwind(top - 8, 0, caller), nowhere, "at the end of the copy");
+    assert_eq!(unwind(inside + 1, 0, caller), nowhere, "not aligned");
+    assert_eq!(unwind(inside, inside + 64, inside), nowhere, "a pointer to data");
+    assert_eq!(unwind(inside, inside + 64, begins), nowhere, "a pointer to a function");
+    // and what looks like one is one
+    assert!(unwind(inside, inside + 64, caller).0 > 1);
+}
+
 #[test]
 fn a_file_without_rules() {
     let deep = deep(&["-O2", "-fno-asynchronous-unwind-tables", "-fno-exceptions", "-Wl,--strip-all"]);

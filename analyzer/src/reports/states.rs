@@ -1,6 +1,7 @@
 //! What every thread was doing: time by state, call and file; or the picture of one instant.
 
 mod at;
+mod stacks;
 
 use std::io::Write;
 

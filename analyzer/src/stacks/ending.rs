@@ -21,6 +21,8 @@ pub enum Ending {
     New,
     /// The thread left the CPU unseen.
     Unseen,
+    /// The thread was on a CPU at the time asked for.
+    Running,
 }
 
 impl Ending {
@@ -43,6 +45,8 @@ impl Ending {
                 StackStatus::Late => "late",
                 StackStatus::Lost => "lost",
                 StackStatus::Failed => "failed",
+                StackStatus::Unavailable => "unavailable",
+                StackStatus::Locked => "locked",
             },
             Self::TooLong => "too-long",
             Self::Short => "short",
@@ -51,6 +55,7 @@ impl Ending {
             Self::Before => "began-before",
             Self::New => "new",
             Self::Unseen => "unseen",
+            Self::Running => "running",
         }
     }
 
@@ -73,6 +78,8 @@ impl Ending {
                 StackStatus::Late => "recorder was too slow to unwind it",
                 StackStatus::Lost => "lost, no buffer or stack ring full",
                 StackStatus::Failed => "kernel could not give it",
+                StackStatus::Unavailable => "asleep since before the start, and the kernel lets nobody copy its stack",
+                StackStatus::Locked => "asleep since before the start, and its memory was locked",
             },
             Self::TooLong => "too many frames",
             Self::Short => "call too short to have one taken",
@@ -81,6 +88,7 @@ impl Ending {
             Self::Before => "off the CPU before the recording began",
             Self::New => "new thread, had not run yet",
             Self::Unseen => "leaving the CPU was not seen",
+            Self::Running => "on a CPU at that time",
         }
     }
 

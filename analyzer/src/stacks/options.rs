@@ -134,12 +134,13 @@ impl Options {
         }
         let limited = args.max_stack.is_some() || args.min_stack.is_some();
         let listed = args.call_graph.is_some() || limited;
-        if listed && report != Report::Calls {
+        let instant = report == Report::States && args.at.is_some();
+        if listed && report != Report::Calls && !instant {
             bail!(
-                "--call-graph, --max-stack and --min-stack belong to the listing: 'analyze callgraph' adds up stacks"
+                "--call-graph, --max-stack and --min-stack belong to the listing and to 'analyze states --at': 'analyze callgraph' adds up stacks"
             );
         }
-        if listed && args.format == Format::Csv {
+        if listed && !instant && args.format == Format::Csv {
             bail!("--call-graph: CSV has no place for stacks; --format json has");
         }
         if listed && (args.summary || (args.errno_summary && !args.with_summary)) {

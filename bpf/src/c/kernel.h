@@ -223,17 +223,23 @@ struct percpu_counter {
 	s64 count;
 };
 
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+/* With PREEMPT_RT it has no count. */
+struct rw_semaphore {
+	atomic64_t count;
+};
+
 struct mm_struct {
+	struct rw_semaphore mmap_lock; /* 5.8 */
 	unsigned long arg_start, arg_end;
 	unsigned long start_stack;
 	unsigned long start_code;
 	unsigned long total_vm;
 	struct percpu_counter rss_stat[4];
 };
-
-typedef struct {
-	s64 counter;
-} atomic64_t;
 
 struct mm_rss_stat {
 	atomic64_t count[4];
@@ -293,6 +299,7 @@ struct task_struct {
 	int pdeath_signal;
 	struct sched_info sched_info;
 	struct sched_entity se;
+	unsigned long nvcsw, nivcsw;
 	struct thread_struct thread;
 	unsigned int cpu; /* before 5.16: then in thread_info */
 };

@@ -276,6 +276,27 @@ struct {
 	__type(value, u32);
 } free_stack_slots SEC(".maps");
 
+/*
+ * Most bytes copied of a sleeper's stack, and pages they may lie in. With the
+ * rest of the record they fit the iterator's buffer, which is 32 KiB.
+ */
+#define SLEEPER_COPY (7 * 4096)
+#define SLEEPER_PAGES 8
+struct sleeper {
+	struct wire_stack rec;
+	u8 data[STACK_KERNEL_MASK + 1 + SLEEPER_PAGES * 4096 + 4096];
+	u64 regs[21]; /* not sent */
+};
+_Static_assert(sizeof(struct wire_stack) + STACK_KERNEL_BYTES + SLEEPER_COPY <= 32768, "a sleeper fits the buffer");
+
+/* Room of walk_sleepers and of copy_sleepers, each of which one thread runs at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sleeper);
+} sleepers SEC(".maps");
+
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);

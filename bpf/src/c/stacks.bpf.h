@@ -75,28 +75,26 @@ static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 
 	return total < want ? total : want;
 }
 
-static __always_inline void user_registers(struct stack_slot *s)
+static __always_inline void user_registers(struct wire_stack *rec, const u64 *r)
 {
-	const u64 *r = s->regs;
-
 	/* pt_regs (arch/x86/include/asm/ptrace.h) to the DWARF numbers of x86-64 */
-	s->rec.regs[0] = r[10];	 /* rax */
-	s->rec.regs[1] = r[12];	 /* rdx */
-	s->rec.regs[2] = r[11];	 /* rcx */
-	s->rec.regs[3] = r[5];	 /* rbx */
-	s->rec.regs[4] = r[13];	 /* rsi */
-	s->rec.regs[5] = r[14];	 /* rdi */
-	s->rec.regs[6] = r[4];	 /* rbp */
-	s->rec.regs[7] = r[19];	 /* rsp */
-	s->rec.regs[8] = r[9];	 /* r8 */
-	s->rec.regs[9] = r[8];
-	s->rec.regs[10] = r[7];
-	s->rec.regs[11] = r[6];
-	s->rec.regs[12] = r[3];	 /* r12 */
-	s->rec.regs[13] = r[2];
-	s->rec.regs[14] = r[1];
-	s->rec.regs[15] = r[0];
-	s->rec.regs[16] = r[16]; /* rip */
+	rec->regs[0] = r[10];	 /* rax */
+	rec->regs[1] = r[12];	 /* rdx */
+	rec->regs[2] = r[11];	 /* rcx */
+	rec->regs[3] = r[5];	 /* rbx */
+	rec->regs[4] = r[13];	 /* rsi */
+	rec->regs[5] = r[14];	 /* rdi */
+	rec->regs[6] = r[4];	 /* rbp */
+	rec->regs[7] = r[19];	 /* rsp */
+	rec->regs[8] = r[9];	 /* r8 */
+	rec->regs[9] = r[8];
+	rec->regs[10] = r[7];
+	rec->regs[11] = r[6];
+	rec->regs[12] = r[3];	 /* r12 */
+	rec->regs[13] = r[2];
+	rec->regs[14] = r[1];
+	rec->regs[15] = r[0];
+	rec->regs[16] = r[16]; /* rip */
 }
 
 /*
@@ -160,7 +158,7 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 			s->rec.hdr.flags |= STACK_COMPAT;
 		if ((long)s->regs[15] >= 0) /* orig_ax */
 			s->rec.hdr.flags |= STACK_IN_CALL;
-		user_registers(s);
+		user_registers(&s->rec, s->regs);
 		if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
 			s->rec.user = STACK_COPY;
 			s->rec.entry = BPF_CORE_READ(mm, start_stack);

@@ -26,6 +26,7 @@
 #include "net.bpf.h"
 #include "snapshot.bpf.h"
 #include "sockets.bpf.h"
+#include "asleep.bpf.h"
 
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

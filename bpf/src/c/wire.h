@@ -326,6 +326,7 @@ enum stack_of {
 	STACK_BLOCK,
 	STACK_SIGNAL,
 	STACK_SAMPLE,
+	STACK_ASLEEP,
 };
 
 /* What follows of the user's part */
@@ -340,6 +341,9 @@ enum stack_user {
 #define STACK_FAILED 4	/* the kernel could not walk it */
 #define STACK_IN_KERNEL 8 /* a sample found the kernel running */
 #define STACK_IN_CALL 16  /* in a syscall: the instruction pointer is behind the instruction that made it */
+#define STACK_LOCKED 32	  /* of a sleeper: its memory was left alone, because its address space is locked */
+#define STACK_UNREAD 64	  /* of a sleeper: it has a user part that was not read */
+#define STACK_LATE 128	  /* set by user space: that part was given up */
 
 struct wire_stack {
 	struct wire_hdr hdr; /* flags: STACK_ */
@@ -353,7 +357,8 @@ struct wire_stack {
 	u32 user_bytes;
 	u8 of;
 	u8 user;
-	u8 pad[2];
+	u8 state; /* of a sleeper: letter of ps(1) */
+	u8 pad;
 	u32 here_pid; /* as perf's side-band and /proc have it; 0 = it is not in the recorder's pid namespace */
 	/* data follows: addresses in the kernel, then the user's part */
 };

@@ -29,8 +29,8 @@ pub(crate) use sched::{SWITCH_BYTES, WAKEUP_BYTES, read_switches, read_wakeups, 
 pub(crate) use session::{read_end, read_session, write_end, write_session};
 pub(crate) use signals::{MAX_ADDRESS, net_bytes, read_nets, read_signals, signal_bytes, write_nets, write_signals};
 pub(crate) use stacks::{
-    ATTACHED_BYTES, FRAME_BYTES, FRAME_FLAGS, NODE_BYTES, SAMPLE_BYTES, mapping_bytes, read_samples, read_stacks,
-    write_samples, write_stacks,
+    ATTACHED_BYTES, FRAME_BYTES, FRAME_FLAGS, NODE_BYTES, SAMPLE_BYTES, SLEEPER_BYTES, mapping_bytes, read_samples,
+    read_sleepers, read_stacks, write_samples, write_sleepers, write_stacks,
 };
 pub(crate) use symbols::{read_symbols, split_symbols, write_symbols};
 pub(crate) use syscalls::{

@@ -100,13 +100,14 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
 }
 
 /// Pairs of our kinds of events with stacks and the schema's.
-const STACKS_OF: [(StackOf, schema::StackOf); 6] = [
+const STACKS_OF: [(StackOf, schema::StackOf); 7] = [
     (StackOf::Syscall, schema::StackOf::Syscall),
     (StackOf::Switch, schema::StackOf::Switch),
     (StackOf::Wakeup, schema::StackOf::Wakeup),
     (StackOf::Block, schema::StackOf::Block),
     (StackOf::Signal, schema::StackOf::Signal),
     (StackOf::Sample, schema::StackOf::Sample),
+    (StackOf::Asleep, schema::StackOf::Asleep),
 ];
 
 fn write_kinds(mut list: capnp::enum_list::Builder<'_, schema::StackOf>, kinds: &[StackOf]) {

@@ -1,4 +1,4 @@
-//! Stacks of a segment's events, and CPU samples.
+//! Stacks of a segment's events, CPU samples, and threads that sleep.
 
 use super::data;
 use super::rows::{Rows, deltas, minus_one, nexts, plus_one, rows_as_header, rows_of};
@@ -6,7 +6,7 @@ use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
 use crate::model::{
-    Attached, FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Frame, Mapping, MappingKind, Node, Sample, StackOf,
+    Attached, FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Frame, Mapping, MappingKind, Node, Sample, Sleeper, StackOf,
     StackStatus, Stacks,
 };
 use crate::payload::{Message, list_len, new_message};
@@ -16,9 +16,12 @@ use capnp::message::{Builder, HeapAllocator};
 
 const SAMPLES: &str = "samples";
 const STACKS: &str = "stacks";
+const SLEEPERS: &str = "sleepers";
 
 /// Bytes of a sample in a message, from above: no layout of its columns takes more.
 pub(crate) const SAMPLE_BYTES: usize = 20;
+/// The same of a sleeper.
+pub(crate) const SLEEPER_BYTES: usize = 16;
 /// The same of a frame.
 pub(crate) const FRAME_BYTES: usize = 16;
 /// The same of a node.
@@ -64,6 +67,31 @@ pub(crate) fn read_samples(header: &Header, message: &Message<'_>, tasks: usize)
     }
     let row = |(i, &ts): (usize, &u64)| Sample { ts, cpu: cpu[i], task: task[i], kernel: flags[i] & KERNEL != 0 };
     Ok(ts.iter().enumerate().map(row).collect())
+}
+
+/// The sleepers message; `rows` must be sorted by ts.
+pub(crate) fn write_sleepers(rows: &[Sleeper]) -> Builder<HeapAllocator> {
+    let mut message = new_message(rows.len() * SLEEPER_BYTES + 512);
+    let mut b = message.init_root::<schema::sleepers::Builder<'_>>();
+    let ts: Vec<u64> = rows.iter().map(|r| r.ts).collect();
+    let first = ts.first().copied().unwrap_or(0);
+    b.set_rows(rows.len() as u32);
+    b.set_first(first);
+    put(b.reborrow().init_delta(), &deltas(&ts, first));
+    put(b.reborrow().init_task(), &rows.iter().map(|r| r.task).collect::<Vec<_>>());
+    put(b.init_state(), &rows.iter().map(|r| r.state).collect::<Vec<_>>());
+    message
+}
+
+/// The sleepers of a block whose segment has `tasks` tasks.
+pub(crate) fn read_sleepers(header: &Header, message: &Message<'_>, tasks: usize) -> Result<Vec<Sleeper>> {
+    let r = message.get_root::<schema::sleepers::Reader<'_>>().map_err(capnp_err(SLEEPERS))?;
+    let n = rows_as_header(SLEEPERS, r.get_rows(), header)?;
+    let rows = Rows { block: SLEEPERS, n };
+    let ts = rows.times(r.get_first(), r.get_delta())?;
+    let task = rows.tasks("task", r.get_task(), tasks)?;
+    let state: Vec<u8> = rows.column("state", r.get_state())?;
+    Ok(ts.iter().enumerate().map(|(i, &ts)| Sleeper { ts, task: task[i], state: state[i] }).collect())
 }
 
 type Mappings<'a> = capnp::struct_list::Builder<'a, schema::mapping::Owned>;
@@ -310,9 +338,9 @@ mod tests {
         says("user 4 where there are 3", &|b| put(b.init_user(), &[2u32, 2]));
         says("user 18446744073709551615 where there are 3", &|b| put_signed(b.init_user(), &[-1, 0]));
         says("kernel 4 where there are 3", &|b| put(b.init_kernel(), &[0u32, 4]));
-        says("unknown status 15", &|b| put(b.init_status(), &[15u32, 1]));
+        says("unknown status 17", &|b| put(b.init_status(), &[17u32, 1]));
         says("row 0: of unknown kind 0", &|b| put(b.init_of(), &[0u32, 1, 6]));
-        says("row 2: of unknown kind 7", &|b| put(b.init_of(), &[1u32, 1, 7]));
+        says("row 2: of unknown kind 8", &|b| put(b.init_of(), &[1u32, 1, 8]));
         says("row 1: kind 1 is not sorted", &|b| put(b.init_of(), &[2u32, 1, 6]));
         says("row 1: a second stack", &|b| put(b.init_row(), &[1u32, 0, 5]));
         says("row 2: event 1048576 > limit", &|b| put(b.init_row(), &[1u32, 3, 1 << 20]));
@@ -343,6 +371,25 @@ mod tests {
         says(forged(1, &|_| ()), "task 1 where the dict has 1");
         says(forged(2, &|b| put(b.init_flags(), &[0u32, 2])), "unknown flags 0x2");
         says(forged(2, &|mut b| b.set_first(u64::MAX)), "a time passes 2^64 - 1");
+        says(forged(2, &|mut b| b.set_rows(3)), "3 rows, its header says 2");
+    }
+
+    #[test]
+    fn sleepers_that_break_a_must_are_refused() {
+        let rows = [Sleeper { ts: 5, task: 0, state: b'D' }, Sleeper { ts: 9, task: 1, state: b'S' }];
+        let forged = |tasks, forge: &dyn Fn(schema::sleepers::Builder<'_>)| {
+            let mut message = write_sleepers(&rows);
+            forge(message.get_root().expect("the root"));
+            reread(&message, 2, |h, m| read_sleepers(h, m, tasks)).map_err(|e| e.to_string())
+        };
+        assert_eq!(forged(2, &|_| ()).as_deref(), Ok(&rows[..]));
+        let says = |got: Result<Vec<Sleeper>, String>, what: &str| {
+            let e = got.expect_err(what);
+            assert!(e.contains(what), "{e:?}, not {what:?}");
+        };
+        says(forged(1, &|_| ()), "task 1 where the dict has 1");
+        says(forged(2, &|mut b| b.set_first(u64::MAX)), "a time passes 2^64 - 1");
+        says(forged(2, &|b| put(b.init_state(), &[256u32, 1])), "state");
         says(forged(2, &|mut b| b.set_rows(3)), "3 rows, its header says 2");
     }
 }

@@ -7,7 +7,7 @@ use crate::header::{BlockKind, Header};
 use crate::message;
 use crate::model::{
     Args, BlockIo, Captured, Core, Dict, Fds, Gap, LedgerRow, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent,
-    StackOf, Stacks, Switch, Time, UringOp, Wakeup,
+    Sleeper, StackOf, Stacks, Switch, Time, UringOp, Wakeup,
 };
 use crate::payload::{self, Message};
 
@@ -20,6 +20,7 @@ pub(crate) fn kind_of(of: StackOf) -> BlockKind {
         StackOf::Block => BlockKind::Blocks,
         StackOf::Signal => BlockKind::Signals,
         StackOf::Sample => BlockKind::Samples,
+        StackOf::Asleep => BlockKind::Sleepers,
     }
 }
 
@@ -176,6 +177,11 @@ impl<'a> Segment<'a> {
     /// CPU samples, sorted by ts.
     pub fn samples(&self, dict: &Dict) -> Result<Vec<Sample>> {
         self.rows(BlockKind::Samples, dict, message::read_samples)
+    }
+
+    /// Threads that slept when the recording began, sorted by ts.
+    pub fn sleepers(&self, dict: &Dict) -> Result<Vec<Sleeper>> {
+        self.rows(BlockKind::Sleepers, dict, message::read_sleepers)
     }
 
     /// Stacks of the segment's events; empty = none were taken.

@@ -61,6 +61,7 @@ pub(crate) fn block(
         | BlockKind::Wakeups
         | BlockKind::Blocks
         | BlockKind::Samples
+        | BlockKind::Sleepers
         | BlockKind::Uring => return Ok(Some(block)),
         BlockKind::Dict => {
             let mut dict = dict.clone();

@@ -6,8 +6,8 @@ use systape_format::header::HEADER_LEN;
 use systape_format::model::{
     Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame, Function,
     LedgerReason, LedgerRow, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState, Sample,
-    SignalEvent, SignalInfo, SignalKind, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol,
-    Symbols, UringOp, Wakeup,
+    SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch,
+    Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
@@ -142,6 +142,7 @@ pub struct Events {
     pub nets: Vec<NetState>,
     pub urings: Vec<UringOp>,
     pub samples: Vec<Sample>,
+    pub sleepers: Vec<Sleeper>,
     pub ledger: Vec<LedgerRow>,
 }
 
@@ -155,6 +156,7 @@ impl Events {
         push(&self.blocks, |e| b.push_block(e));
         push(&self.signals, |e| b.push_signal(e));
         push(&self.samples, |e| b.push_sample(e));
+        push(&self.sleepers, |e| b.push_sleeper(e));
         self.nets.iter().for_each(|e| b.push_net(e.clone()));
         self.urings.iter().for_each(|&e| b.push_uring(e));
         self.ledger.iter().for_each(|e| b.push_ledger(e.clone()));
@@ -169,6 +171,7 @@ impl Events {
         self.nets.sort_by_key(|e| e.ts);
         self.urings.sort_by_key(|e| e.ts);
         self.samples.sort_by_key(|e| e.ts);
+        self.sleepers.sort_by_key(|e| e.ts);
         self.ledger.sort_by_key(|e| e.first);
         self
     }
@@ -182,6 +185,7 @@ impl Events {
             StackOf::Block => self.blocks.iter().map(|e| e.complete).collect(),
             StackOf::Signal => self.signals.iter().map(|e| e.ts).collect(),
             StackOf::Sample => self.samples.iter().map(|e| e.ts).collect(),
+            StackOf::Asleep => self.sleepers.iter().map(|e| e.ts).collect(),
         }
     }
 }
@@ -305,6 +309,10 @@ pub fn events(start: u64) -> Events {
             Sample { ts: start + 70, cpu: 1, task: 1, kernel: true },
             Sample { ts: start + 40, cpu: 0, task: 0, kernel: false },
         ],
+        sleepers: vec![
+            Sleeper { ts: start + 4, task: 1, state: b'D' },
+            Sleeper { ts: start + 3, task: 0, state: b'S' },
+        ],
     }
 }
 
@@ -374,6 +382,7 @@ fn stacks() -> Vec<Stack> {
         stack(StackOf::Block, 1, vec![], kernel()),
         stack(StackOf::Signal, 1, user(0), vec![]),
         Stack { status: StackStatus::Jit, ..stack(StackOf::Sample, 1, user(0x1000)[1..].to_vec(), vec![]) },
+        Stack { status: StackStatus::Locked, ..stack(StackOf::Asleep, 1, vec![], kernel()) },
     ]
 }
 
@@ -396,7 +405,7 @@ pub fn symbols() -> Symbols {
 }
 
 /// Groups a segment of the sample has.
-pub const GROUPS: usize = 17;
+pub const GROUPS: usize = 18;
 
 /// What goes into a segment; task, call and fd are indices.
 #[derive(Clone, Debug, Default)]
@@ -580,6 +589,7 @@ pub fn groups(c: &Contents) -> Vec<(&'static str, bool, String)> {
         ("net", show(c.nets.as_ref())),
         ("uring", show(c.urings.as_ref())),
         ("samples", show(c.samples.as_ref())),
+        ("sleepers", show(c.sleepers.as_ref())),
         ("ledger", show(c.ledger.as_ref())),
         ("stacks", show(Some(&c.stacks))),
         ("gaps", show(Some(&c.gaps))),

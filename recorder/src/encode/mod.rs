@@ -137,7 +137,7 @@ pub struct Encoder {
     totals: Totals,
     sockets: net::Sockets,
     stacks: stacks::Stacks,
-    /// Samples that wait for the watermark.
+    /// Samples and sleepers that wait for the watermark.
     samples: Vec<(TakenStack, stacks::Waiting)>,
     pieces: Vec<Piece>,
 }

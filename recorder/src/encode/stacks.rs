@@ -7,8 +7,8 @@ use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::wire::Who;
 use systape_format::model::{
-    Attached, CPU_NONE, Family, Frame, Gap, GapCause, Mapping, MappingKind, Node, Sample, StackOf, StackSettings,
-    StackStatus, Task,
+    Attached, CPU_NONE, Family, Frame, Gap, GapCause, Mapping, MappingKind, Node, Sample, Sleeper, StackOf,
+    StackSettings, StackStatus, Task,
 };
 
 use super::Encoder;
@@ -140,7 +140,7 @@ impl Encoder {
         self.stacks.missed + self.stacks.overdue.len() as u64
     }
 
-    /// Takes stacks in; their events come later. Samples are events of their own.
+    /// Takes stacks in; their events come later. Samples and sleepers are rows of their own.
     pub fn add_stacks(&mut self, taken: Taken) {
         if let Some((first, last)) = taken.mappings_lost {
             // of how many stacks is not known
@@ -150,7 +150,7 @@ impl Encoder {
         self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
         for mut stack in taken.stacks {
             let waiting = Waiting { user: stack.user.take(), kernel: stack.kernel.take(), status: stack.status };
-            if stack.key.of == StackOf::Sample {
+            if matches!(stack.key.of, StackOf::Sample | StackOf::Asleep) {
                 self.samples.push((stack, waiting));
                 continue;
             }
@@ -162,12 +162,15 @@ impl Encoder {
         }
     }
 
-    /// Samples before `watermark` become rows.
+    /// Samples and sleepers before `watermark` become rows.
     pub(super) fn encode_samples(&mut self, watermark: u64) {
         let (now, later): (Vec<_>, Vec<_>) = self.samples.drain(..).partition(|(s, _)| s.ts < watermark);
         self.samples = later;
         for (sample, stack) in now {
-            self.sample(&sample, &stack);
+            match sample.key.of {
+                StackOf::Asleep => self.sleeper(&sample, &stack),
+                _ => self.sample(&sample, &stack),
+            }
             if self.builder.is_full() {
                 self.close_segment(sample.ts.saturating_add(1));
             }
@@ -182,6 +185,16 @@ impl Encoder {
         let (ts, cpu, kernel) = (sample.ts, sample.cpu, sample.in_kernel);
         let row = self.builder.push_sample(Sample { ts, cpu, task, kernel });
         self.push_stack(StackOf::Sample, row, id, stack);
+    }
+
+    fn sleeper(&mut self, sleeper: &TakenStack, stack: &Waiting) {
+        let (ts, state) = (sleeper.ts, sleeper.state);
+        self.latest = self.latest.max(ts);
+        let id = self.tasks.meet(&sleeper.who);
+        let task = self.interned_task(id);
+        self.first_row.get_or_insert(ts);
+        let row = self.builder.push_sleeper(Sleeper { ts, task, state });
+        self.push_stack(StackOf::Asleep, row, id, stack);
     }
 
     /// The event `row` of kind `of` was pushed: its stack, if there is one, goes with it. `expected`: there should be one.
@@ -344,8 +357,17 @@ pub(super) mod tests {
             let user = Some(Chain::new(&frames, of_task, &Arc::default()));
             let key = Key { of, tid, time };
             let status = Complete;
-            let stack =
-                TakenStack { key, ts: time, cpu: 1, who: who(tid), in_kernel: false, status, user, kernel: None };
+            let stack = TakenStack {
+                key,
+                ts: time,
+                cpu: 1,
+                who: who(tid),
+                in_kernel: false,
+                state: b'S',
+                status,
+                user,
+                kernel: None,
+            };
             taken.stacks.push(stack);
         }
         taken

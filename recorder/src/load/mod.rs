@@ -28,10 +28,11 @@ use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
+use crate::stacks::asleep;
 use crate::{rights, sampler};
 use walker::iterate;
 
-pub use walker::Walker;
+pub use walker::{Walker, open_iterator};
 
 const WINDOW_OPEN: u32 = 1;
 const WINDOW_DRAINING: u32 = 2;
@@ -389,6 +390,17 @@ impl Programs {
             stacks: self.stack_ring().map_or(0, |ring| ring.max_entries().into()),
         };
         Ok((programs.collect::<Result<_>>()?, rings))
+    }
+
+    /// The iterators over stacks of tasks that sleep; None: they were not asked for.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn sleepers(&self) -> Result<Option<asleep::Links>> {
+        let links = &self.skel.links;
+        let Some(plain) = &links.walk_sleepers else { return Ok(None) };
+        let copying = links.copy_sleepers.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
+        Ok(Some(asleep::Links { plain: plain.as_fd().try_clone_to_owned()?, copying }))
     }
 
     /// Something that walks tasks on its own, from any thread.

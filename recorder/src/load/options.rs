@@ -124,6 +124,9 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, r
         maps.stack_slots.set_max_entries(slots)?;
         maps.free_stack_slots.set_max_entries(slots)?;
     }
+    if stacks.on.contains(&StackOf::Asleep) {
+        maps.sleepers.set_max_entries(2)?;
+    }
     Ok(())
 }
 

@@ -103,6 +103,11 @@ impl Feed {
         }
     }
 
+    /// Whether there is room for many more: who can wait does so.
+    pub fn has_room(&self) -> bool {
+        self.held.load(Ordering::Relaxed) + self.batch.len() < MOST / 2
+    }
+
     fn take(&mut self) -> RawStacks {
         RawStacks::new(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)), &self.held)
     }
@@ -182,6 +187,7 @@ pub fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
         cpu: s.hdr.cpu,
         who: s.who,
         in_kernel: s.hdr.flags & wire::STACK_IN_KERNEL != 0,
+        state: s.state,
         status: StackStatus::Late,
         user: None,
         kernel: None,

@@ -19,6 +19,7 @@ use names::{Message, Names};
 use places::Places;
 use unwinding::Unwinding;
 
+pub mod asleep;
 pub mod feed;
 pub mod kernel;
 pub mod names;

@@ -10,13 +10,14 @@ use crate::args::{Args, parse_size};
 use crate::families::Families;
 
 /// Names on the command line.
-const NAMES: [(&str, StackOf); 6] = [
+const NAMES: [(&str, StackOf); 7] = [
     ("syscall", StackOf::Syscall),
     ("switch", StackOf::Switch),
     ("wakeup", StackOf::Wakeup),
     ("block", StackOf::Block),
     ("signal", StackOf::Signal),
     ("sample", StackOf::Sample),
+    ("asleep", StackOf::Asleep),
 ];
 /// Other words for them: what the families and reports are called.
 const ALIASES: [(&str, &str); 4] = [("sched", "switch"), ("offcpu", "switch"), ("waking", "wakeup"), ("cpu", "sample")];
@@ -60,7 +61,11 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
         }
     }
     if on.is_empty() && (wants_user || args.kernel_stacks) {
-        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal];
+        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal, StackOf::Asleep];
+    }
+    // time off the CPU that began before the recording is asked for too
+    if on.contains(&StackOf::Switch) {
+        on.push(StackOf::Asleep);
     }
     // who asks for samples asks for their stacks
     on.retain(|of| *of != StackOf::Sample);
@@ -72,20 +77,21 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     on.retain(|of| family(*of).is_none_or(|family| families.has(family)));
     on.sort_unstable();
     on.dedup();
-    // of samples the kernel's part says what the time in the kernel went into, at no cost to the program
-    let kernel = on.iter().copied().filter(|of| args.kernel_stacks || *of == StackOf::Sample).collect();
+    // of samples the kernel's part says what the time in the kernel went into, of a sleeper what it waits for: at no cost to the program
+    let always = [StackOf::Sample, StackOf::Asleep];
+    let kernel = on.iter().copied().filter(|of| args.kernel_stacks || always.contains(of)).collect();
     let min_dur = args.stacks_min.unwrap_or(Duration::ZERO).as_nanos();
     Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
 }
 
-/// The family an event with a stack belongs to; None for samples, which are asked for by -F alone.
+/// The family an event with a stack belongs to; None for samples, which are asked for by -F alone, and for sleepers, which need no event.
 fn family(of: StackOf) -> Option<Family> {
     match of {
         StackOf::Syscall => Some(Family::Syscall),
         StackOf::Switch | StackOf::Wakeup => Some(Family::Sched),
         StackOf::Block => Some(Family::Block),
         StackOf::Signal => Some(Family::Signal),
-        StackOf::Sample => None,
+        StackOf::Sample | StackOf::Asleep => None,
     }
 }
 
@@ -115,7 +121,7 @@ pub fn bits(events: &[StackOf]) -> u32 {
 /// How the BPF side is to take user stacks.
 pub fn user_kind(mode: StackMode) -> u8 {
     match mode {
-        StackMode::None => 0,
+        StackMode::None => stack_user::NONE,
         StackMode::FramePointers => stack_user::ADDRESSES,
         StackMode::Dwarf => stack_user::COPY,
     }
@@ -136,17 +142,19 @@ mod tests {
     fn options_become_settings() {
         assert_eq!(settings("").unwrap(), StackSettings::default());
         let fp = settings("-g").unwrap();
-        assert_eq!((fp.mode, fp.on.len(), fp.kernel.len()), (StackMode::FramePointers, 4, 0));
+        assert_eq!((fp.mode, fp.on.len(), fp.kernel.len()), (StackMode::FramePointers, 5, 1));
         let dwarf = settings("--call-graph dwarf,8192 --stacks-on sched,block --kernel-stacks").unwrap();
         assert_eq!((dwarf.mode, dwarf.copy_limit), (StackMode::Dwarf, 8192));
-        assert_eq!(dwarf.on, [StackOf::Switch, StackOf::Block]);
+        assert_eq!(dwarf.on, [StackOf::Switch, StackOf::Block, StackOf::Asleep]);
         assert_eq!(dwarf.kernel, dwarf.on);
         let samples = settings("-F 99").unwrap();
         assert_eq!((samples.on, samples.frequency), (vec![StackOf::Sample], 99));
         assert_eq!(samples.kernel, [StackOf::Sample]);
-        assert_eq!(settings("-g -F 99").unwrap().on.len(), 5);
+        assert_eq!(settings("-g -F 99").unwrap().on.len(), 6);
         let kernel = settings("--kernel-stacks --families block").unwrap();
-        assert_eq!((kernel.mode, kernel.on), (StackMode::None, vec![StackOf::Block]));
+        assert_eq!((kernel.mode, kernel.on), (StackMode::None, vec![StackOf::Block, StackOf::Asleep]));
+        assert_eq!(settings("-g --stacks-on block").unwrap().on, [StackOf::Block]);
+        assert_eq!(settings("-g --stacks-on asleep").unwrap().kernel, [StackOf::Asleep]);
         assert_eq!(settings("-g --stacks-min 2").unwrap().min_dur, 2_000_000);
         assert_eq!(bits(&[StackOf::Syscall, StackOf::Sample]), 0b100_0010);
     }

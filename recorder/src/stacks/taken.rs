@@ -129,6 +129,8 @@ pub struct TakenStack {
     pub who: Who,
     /// Of a sample: it ran in the kernel.
     pub in_kernel: bool,
+    /// Of a sleeper: letter of ps(1).
+    pub state: u8,
     /// How far the user part reaches.
     pub status: StackStatus,
     /// The user part; None = no frame.

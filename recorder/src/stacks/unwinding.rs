@@ -29,6 +29,8 @@ const RULES: usize = 1 << 16;
 /// Unwind information kept of one file, and of all together: when that is reached all are read again as they are met.
 const MODULE_BYTES: u64 = 48 << 20;
 const ALL_MODULE_BYTES: usize = 96 << 20;
+/// By frame pointers, only sleepers need unwind information, at the start: it is forgotten this long after the last, ns.
+const KEEP_NS: u64 = 2_000_000_000;
 /// Files read for one stack.
 const MAX_READS: usize = 64;
 /// Distinct frames whose names are asked for: bounds the memory of a recording that never ends.
@@ -71,6 +73,10 @@ pub struct Unwinding {
     waiting: Vec<(u64, Arc<RawStacks>, (usize, usize))>,
     found: Vec<Found>,
     frames: Vec<TakenFrame>,
+    /// Copies of the stacks of events come too, not only those of sleepers.
+    copies: bool,
+    /// When the last sleeper was unwound.
+    slept: u64,
 }
 
 impl std::fmt::Debug for Unwinding {
@@ -101,6 +107,8 @@ impl Unwinding {
             waiting: Vec::new(),
             found: Vec::new(),
             frames: Vec::new(),
+            copies: false,
+            slept: 0,
         }
     }
 
@@ -148,6 +156,9 @@ impl Unwinding {
         }
         if watermark != u64::MAX {
             self.places.sweep(watermark);
+            if !self.copies && watermark.saturating_sub(self.slept) > KEEP_NS {
+                self.forget_modules();
+            }
         }
         taken
     }
@@ -236,13 +247,18 @@ impl Unwinding {
                 if reached >= MAX_ADDRESSES { StackStatus::TooDeep } else { StackStatus::FramePointers }
             }
             stack_user::COPY => self.unwind(parts, taken),
-            _ => StackStatus::Absent,
+            _ => without_user_part(stack.hdr.flags),
         }
     }
 
     fn unwind(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
         let stack = &parts.stack;
         let pid = stack.here_pid;
+        if stack.of == StackOf::Asleep as u8 {
+            self.slept = stack.ts
+        } else {
+            self.copies = true
+        }
         let mut frames = std::mem::take(&mut self.found);
         frames.clear();
         let registers = Registers(stack.regs);
@@ -280,11 +296,17 @@ impl Unwinding {
         status(end)
     }
 
-    fn read_module(&mut self, file: ImageId) {
-        if self.module_bytes >= ALL_MODULE_BYTES {
+    fn forget_modules(&mut self) {
+        if !self.modules.is_empty() {
             self.modules.clear();
             self.module_bytes = 0;
             self.unwinder = Unwinder::new(RULES);
+        }
+    }
+
+    fn read_module(&mut self, file: ImageId) {
+        if self.module_bytes >= ALL_MODULE_BYTES {
+            self.forget_modules();
         }
         let limits = Limits { unwind_bytes: MODULE_BYTES };
         let module = match self.places.bytes(file) {
@@ -363,6 +385,16 @@ impl Unwinding {
         let code = self.new_code(if which == 0 { Code::Jit } else { Code::Unknown }, taken);
         self.special[which] = Some(code);
         code
+    }
+}
+
+/// Why a stack has no user part.
+fn without_user_part(flags: u16) -> StackStatus {
+    match flags {
+        _ if flags & wire::STACK_LOCKED != 0 => StackStatus::Locked,
+        _ if flags & wire::STACK_LATE != 0 => StackStatus::Late,
+        _ if flags & wire::STACK_UNREAD != 0 => StackStatus::Unavailable,
+        _ => StackStatus::Absent,
     }
 }
 

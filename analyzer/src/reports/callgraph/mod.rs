@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use systape_format::model::{Family, StackMode};
+use systape_format::model::{Family, StackMode, StackOf};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
@@ -83,7 +83,8 @@ struct Found<'a> {
 impl<'a> Found<'a> {
     fn read(config: &'a Config, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
         let recorded = recorded::require(tape)?;
-        let kinds: Vec<Of> = Of::ALL.into_iter().filter(|of| recorded.contains(&of.events())).collect();
+        let has = |of: &Of| recorded.contains(&of.events()) || *of == Of::OffCpu && recorded.contains(&StackOf::Asleep);
+        let kinds: Vec<Of> = Of::ALL.into_iter().filter(has).collect();
         let of = choose(&kinds, of)?;
         check(config, of)?;
         let metric = config.stacks.metric.unwrap_or(of.metric());

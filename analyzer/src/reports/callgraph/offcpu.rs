@@ -1,12 +1,15 @@
 //! Time off the CPU, by the stack with which the thread left it: from there until it came back, asleep or waiting for a CPU.
+//! Whoever slept since before the recording has the stack that the recorder fetched at the start.
 
 use anyhow::Result;
+use rustc_hash::FxHashMap;
 use systape_format::model::{Family, StackOf};
 
 use super::super::{Context, offcpu::selected, scheduling};
 use crate::families::require;
 use crate::runs::decode::{Needs, Part};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
+use crate::stacks::asleep::{self, Stack};
 use crate::stacks::ending::Ending;
 use crate::stacks::forest::{Graft, NONE};
 use crate::stacks::graph::{Key, Stacked};
@@ -16,7 +19,11 @@ use crate::stacks::weight::Weight;
 pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
     require(context.tape, Family::Sched, "scheduler events")?;
     let needs = Needs { calls: context.scope.filters().selects, stacks: true, ..Needs::default() };
-    let sink = OffCpu { context, stacked: Stacked::default(), away: Vec::new(), graft: None };
+    let (mut stacked, mut findings) = (Stacked::default(), Vec::new());
+    let slept = asleep::since_before(context, &mut findings);
+    let slept = asleep::graft(context.tape, slept, &mut stacked.forest, &mut findings);
+    context.loss.findings.extend(findings);
+    let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None };
     let fed = feed::feed(context, needs, context.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let (stacked, holes, findings) = (fed.tracker.sink.stacked, fed.holes, fed.findings);
@@ -44,6 +51,8 @@ struct Away {
 struct OffCpu<'a> {
     context: &'a Context<'a>,
     stacked: Stacked,
+    /// Stacks of threads (by utid) that slept since before the recording.
+    slept: FxHashMap<u32, Stack>,
     away: Vec<Away>,
     /// Position of the segment whose nodes are known, and their numbers.
     graft: Option<(usize, Graft)>,
@@ -103,6 +112,7 @@ impl Sink for OffCpu<'_> {
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let from = self.context.scope.from;
+        let slept = self.slept.get(&threads[slot].task.utid).copied();
         let away = self.slot(slot);
         if !keys::off_cpu(interval.state, true) {
             // nothing of an earlier stretch may reach the next
@@ -116,7 +126,8 @@ impl Sink for OffCpu<'_> {
                 _ if interval.began_before => Ending::Before,
                 _ => Ending::Unseen,
             };
-            away.left = Some((NONE, NONE, why));
+            let slept = slept.filter(|_| matches!(interval.state, State::Sleeping(_)) && why == Ending::Before);
+            away.left = Some(slept.unwrap_or((NONE, NONE, why)));
         }
         if away.length == 0 {
             away.doing = interval.doing;

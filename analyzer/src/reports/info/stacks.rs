@@ -21,6 +21,7 @@ fn name(of: StackOf) -> &'static str {
         StackOf::Block => "block",
         StackOf::Signal => "signal",
         StackOf::Sample => "sample",
+        StackOf::Asleep => "asleep",
     }
 }
 

@@ -1,4 +1,4 @@
-//! `states --at TIME`: every thread at one instant, who has been off the CPU for longest first.
+//! `states --at TIME`: every thread at one instant, who has been off the CPU for longest first; with `--call-graph` by stack.
 
 use std::io::Write;
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 use systape_format::model::CPU_NONE;
 
 use super::super::{Context, clock, scheduling};
+use super::stacks::{self, Left};
 use crate::args::Format;
 use crate::clock::Clock;
 use crate::filter;
@@ -20,18 +21,11 @@ use crate::render::value::Scratch;
 use crate::run::Verdict;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Place, is_kernel, task_fields};
-use crate::runs::{Doing, InCall, Interval, Sink, Slot, State, Thread, feed};
+use crate::runs::{Doing, InCall, Slot, State, Thread, feed};
 use crate::timespec::Edge;
 
 /// Characters of a call's arguments.
 const SHORT: usize = 60;
-
-/// The states are all that is wanted.
-struct Nothing;
-
-impl Sink for Nothing {
-    fn interval(&mut self, _: &[Thread], _: Slot, _: &Interval) {}
-}
 
 /// Prints the picture at `edge`.
 pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
@@ -40,23 +34,30 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     let at = filter::place(edge, session, feed::end(tape), &clock).context("--at")?.min(feed::end(tape));
     // what was lost before or after does not matter when it is not unknown now
     let needs = Needs { calls: true, ..Needs::default() };
-    let fed = feed::feed(&context, needs, at, Nothing);
+    let fed = feed::feed(&context, needs, at, Left::default());
     let all_calls = keys::all_calls(session);
     let mut now: Vec<Now<'_>> = fed
         .tracker
         .threads()
         .iter()
-        .filter(|thread| thread.followed && !thread.dead && thread.since <= at && context.scope.task(&thread.task))
-        .map(|thread| Now::of(thread, at, session.window_open, all_calls))
+        .enumerate()
+        .filter(|(_, thread)| thread.followed && !thread.dead && thread.since <= at && context.scope.task(&thread.task))
+        .map(|(slot, thread)| Now::of((slot, thread), at, session.window_open, all_calls))
         .collect();
     now.sort_by_key(|now| (std::cmp::Reverse(now.off), now.thread.last_in, now.thread.task.tid));
-    now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
-    let arguments = arguments(&context, &now);
+    let ts = at.wrapping_sub(session.window_open) as i64;
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     // `fed` ended at that instant: what was lost matters if a thread was unknown then because of it
     if fed.tracker.unsure_until() < at {
         context.loss.gaps.clear();
     }
+    context.loss.holes.extend(holes);
+    context.loss.findings.extend(findings);
+    if context.config.stacks.listed {
+        return with_stacks(&context, &fed.tracker.sink, &now, ts);
+    }
+    now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
+    let arguments = arguments(&context, &now);
     let mut out = output::stdout()?;
     if context.config.format == Format::Text {
         let mut table = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
@@ -64,30 +65,45 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
         for (now, arguments) in now.iter().zip(&arguments) {
             table.row(now.cells(&context, arguments.as_deref()));
         }
-        context.loss.holes.extend(holes);
-        context.loss.findings.extend(findings);
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
     } else {
-        let ts = at.wrapping_sub(session.window_open) as i64;
         let rows = now.iter().zip(&arguments).map(|(now, arguments)| now.fields(&context, ts, arguments.as_deref()));
         scheduling::rows(context.config.format, &mut out, rows)?;
-        context.loss.holes.extend(holes);
-        context.loss.findings.extend(findings);
     }
     out.flush()?;
     Ok(scheduling::verdict(&context, context.config.format == Format::Text))
 }
 
+/// Prints threads by their stacks.
+fn with_stacks(context: &Context<'_>, left: &Left, now: &[Now<'_>], ts: i64) -> Result<Verdict> {
+    let groups = stacks::groups(context, left, now)?;
+    let (format, max) = (context.config.format, context.config.stacks.limits.max);
+    let mut out = output::stdout()?;
+    if format == Format::Text {
+        scheduling::head(context, &mut out)?;
+        for group in &groups {
+            group.print(max, &mut out)?;
+        }
+    } else {
+        scheduling::rows(format, &mut out, groups.iter().map(|group| group.fields(ts, format, max)))?;
+    }
+    out.flush()?;
+    Ok(scheduling::verdict(context, format == Format::Text))
+}
+
 /// A thread at that instant.
-struct Now<'a> {
-    thread: &'a Thread,
+#[derive(Debug)]
+pub(super) struct Now<'a> {
+    /// Its position in the tracker.
+    pub(super) slot: Slot,
+    pub(super) thread: &'a Thread,
     /// For how long it has been on no CPU, ns; None: it is on one, or that is not known.
-    off: Option<u64>,
+    pub(super) off: Option<u64>,
     /// `off` is a lower bound.
-    off_before: bool,
+    pub(super) off_before: bool,
     /// How long ago it last came on a CPU, ns; None: not known.
-    came: Option<u64>,
+    pub(super) came: Option<u64>,
     place: Place,
     call: Option<InCall>,
     /// For how long it has been in that call, ns.
@@ -95,7 +111,7 @@ struct Now<'a> {
 }
 
 impl<'a> Now<'a> {
-    fn of(thread: &'a Thread, at: u64, open: u64, all_calls: bool) -> Self {
+    fn of((slot, thread): (Slot, &'a Thread), at: u64, open: u64, all_calls: bool) -> Self {
         let known = thread.last_out > 0;
         let off = match thread.state {
             State::Running | State::Unknown => None,
@@ -107,6 +123,7 @@ impl<'a> Now<'a> {
             Doing::User | Doing::Unknown => None,
         };
         Self {
+            slot,
             thread,
             off,
             off_before: !known && thread.task.start_ns <= open,

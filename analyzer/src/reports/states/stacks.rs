@@ -1,0 +1,216 @@
+//! `states --at TIME --call-graph`: the threads of one instant, together where their stacks are the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use systape_format::model::StackOf;
+
+use super::super::Context;
+use super::at::Now;
+use crate::args::Format;
+use crate::render::json::lossless;
+use crate::render::table::{Fields, millis};
+use crate::render::words::escaped;
+use crate::run::complain;
+use crate::runs::decode::Part;
+use crate::runs::{Interval, Sink, Slot, State, Thread, Why};
+use crate::stacks::asleep::{self, Place, Stack};
+use crate::stacks::ending::Ending;
+use crate::stacks::forest::{Forest, NONE};
+use crate::stacks::label;
+use crate::stacks::names::Names;
+use crate::stacks::recorded;
+
+/// Threads that are listed by number in text.
+const LISTED: usize = 8;
+
+/// Remembers where the stack stands with which each thread left its CPU last.
+#[derive(Debug, Default)]
+pub struct Left(FxHashMap<Slot, Place>);
+
+impl Sink for Left {
+    fn interval(&mut self, _: &[Thread], _: Slot, _: &Interval) {}
+
+    fn left(&mut self, slot: Slot, part: &Part, row: u32) {
+        self.0.insert(slot, (StackOf::Switch, part.at, row));
+    }
+}
+
+/// Threads with one stack.
+#[derive(Debug)]
+pub struct Group<'n, 'a> {
+    /// Longest off the CPU first.
+    threads: Vec<&'n Now<'a>>,
+    /// `main (/bin/app)`, the innermost first, and what stands for missing ones.
+    lines: Vec<String>,
+    /// The same as objects, without that.
+    objects: Vec<Value>,
+    ending: Ending,
+}
+
+/// The groups of `now`, which is sorted by how long threads have been off the CPU; so are they. `slots`: position of each in the tracker.
+pub fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'a>]) -> Result<Vec<Group<'n, 'a>>> {
+    recorded::require(context.tape)?;
+    let mut findings = Vec::new();
+    let before = asleep::since_before(context, &mut findings);
+    let place = |now: &Now<'_>| match now.thread.last_out {
+        0 => before.get(&now.thread.task.utid).filter(|_| matches!(now.thread.state, State::Sleeping(_))),
+        _ => left.0.get(&now.slot),
+    };
+    let off = now.iter().enumerate().filter(|(_, now)| now.off.is_some());
+    let wanted: Vec<(usize, Place)> = off.filter_map(|(at, now)| place(now).map(|place| (at, *place))).collect();
+    let mut forest = Forest::default();
+    let stacks = asleep::graft(context.tape, wanted, &mut forest, &mut findings);
+    let names = Names::find(context.tape, || forest.places(), &context.config.stacks.debug_dirs, &mut findings)?;
+    findings.iter().for_each(|finding| complain(finding));
+
+    // two places in one function make no difference: what is printed is what is compared
+    let mut texts: FxHashMap<Stack, (Vec<String>, usize)> = FxHashMap::default();
+    let mut by_lines: FxHashMap<Vec<String>, usize> = FxHashMap::default();
+    let mut groups: Vec<Group<'n, 'a>> = Vec::new();
+    for (at, now) in now.iter().enumerate() {
+        let stack = stacks.get(&at).copied().unwrap_or_else(|| (NONE, NONE, missing(now)));
+        let (lines, functions) = texts.entry(stack).or_insert_with(|| lines(&forest, &names, stack));
+        if *functions < context.config.stacks.limits.min {
+            continue;
+        }
+        let group = *by_lines.entry(lines.clone()).or_insert_with(|| {
+            let objects = objects(&forest, &names, stack);
+            groups.push(Group { threads: Vec::new(), lines: lines.clone(), objects, ending: stack.2 });
+            groups.len() - 1
+        });
+        groups[group].threads.push(now);
+    }
+    groups.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
+    Ok(groups)
+}
+
+/// Why a thread has no stack.
+fn missing(now: &Now<'_>) -> Ending {
+    match now.thread.state {
+        State::Running => Ending::Running,
+        State::Unknown => Ending::Unseen,
+        State::Waiting(Why::Made | Why::New) => Ending::New,
+        _ if now.thread.last_out > 0 => Ending::NotStored,
+        _ => Ending::Before,
+    }
+}
+
+/// Frames of the kernel, then of the program, the innermost first.
+fn frames(forest: &Forest, (user, kernel, ending): Stack) -> (Vec<u32>, Ending) {
+    let mut frames = Vec::new();
+    let whole = [kernel, user].into_iter().all(|leaf| forest.frames_from(leaf, &mut frames));
+    (frames, if whole { ending } else { Ending::TooLong })
+}
+
+/// The text of a stack, and how many functions it has.
+fn lines(forest: &Forest, names: &Names, stack: Stack) -> (Vec<String>, usize) {
+    let (frames, ending) = frames(forest, stack);
+    let mut lines = Vec::new();
+    for at in &frames {
+        let frame = &forest.frames()[*at as usize];
+        let mapping = &forest.mappings().values()[frame.mapping as usize];
+        let labels = label::labels(names, names.mapping(mapping), mapping, frame);
+        lines.extend(labels.iter().map(|(_, label)| label.in_list()));
+    }
+    let functions = lines.len();
+    lines.extend(ending.mark(frames.is_empty()));
+    (lines, functions)
+}
+
+fn objects(forest: &Forest, names: &Names, stack: Stack) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for at in frames(forest, stack).0 {
+        let frame = &forest.frames()[at as usize];
+        let mapping = &forest.mappings().values()[frame.mapping as usize];
+        for (function, label) in label::labels(names, names.mapping(mapping), mapping, frame) {
+            let text = |bytes: &[u8]| if bytes.is_empty() { Value::Null } else { lossless(bytes).into() };
+            objects.push(json!({
+                "sym": function.map_or(Value::Null, |function| text(&function.name)),
+                "off": format!("{:#x}", frame.offset),
+                "module": lossless(&label.module),
+                "file": function.map_or(Value::Null, |function| text(&function.file)),
+                "line": function.map(|function| function.line).filter(|line| *line != 0),
+                "inlined": label.inlined,
+                "kernel": label.kernel,
+            }));
+        }
+    }
+    objects
+}
+
+impl Group<'_, '_> {
+    /// How long the one that has been off the CPU for longest has been, ns, and whether that is a lower bound; None: none is known.
+    fn longest(&self) -> Option<(u64, bool)> {
+        self.threads.iter().filter_map(|now| now.off.map(|off| (off, now.off_before))).max()
+    }
+
+    /// How long ago the first of them came on a CPU, ns.
+    fn came(&self) -> Option<u64> {
+        self.threads.iter().filter_map(|now| now.came).max()
+    }
+
+    fn states(&self) -> BTreeMap<&'static str, usize> {
+        let mut states = BTreeMap::new();
+        self.threads.iter().for_each(|now| *states.entry(now.thread.state.name()).or_default() += 1);
+        states
+    }
+
+    /// Prints it for people.
+    pub fn print(&self, max: usize, out: &mut impl Write) -> io::Result<()> {
+        let count = self.threads.len();
+        let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
+        let mut head = format!("{count} thread{}, {}", if count == 1 { "" } else { "s" }, states.join(", "));
+        if let Some((off, least)) = self.longest() {
+            head.push_str(&format!(", longest off the CPU {} ms", millis(off, if least { "≥" } else { "" })));
+        }
+        if let Some(came) = self.came() {
+            head.push_str(&format!(", first came on one {} ms ago", millis(came, "")));
+        }
+        writeln!(out, "{head}")?;
+        let mut who: BTreeMap<(&[u8], u32), Vec<u32>> = BTreeMap::new();
+        for now in &self.threads {
+            who.entry((&now.thread.task.comm, now.thread.task.pid)).or_default().push(now.thread.task.tid);
+        }
+        for ((comm, pid), tids) in who.iter().take(LISTED) {
+            let listed: Vec<String> = tids.iter().take(LISTED).map(u32::to_string).collect();
+            let more = if tids.len() > LISTED { format!(" and {} more", tids.len() - LISTED) } else { String::new() };
+            writeln!(out, "    {} PID {pid}: TID {}{more}", escaped(comm), listed.join(" "))?;
+        }
+        if who.len() > LISTED {
+            writeln!(out, "    and threads of {} more names or processes", who.len() - LISTED)?;
+        }
+        for text in self.lines.iter().take(max) {
+            writeln!(out, "        {text}")?;
+        }
+        writeln!(out)
+    }
+
+    /// It as a row.
+    pub fn fields(&self, ts: i64, format: Format, max: usize) -> Fields {
+        let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
+        let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();
+        let longest = self.longest();
+        let stack = match format {
+            // folded, as flamegraph.pl has it
+            Format::Csv => self.lines.iter().take(max).rev().map(String::as_str).collect::<Vec<_>>().join(";").into(),
+            _ => Value::from(self.objects.iter().take(max).cloned().collect::<Vec<_>>()),
+        };
+        vec![
+            ("ts_ns", ts.into()),
+            ("threads", self.threads.len().into()),
+            ("states", json!(self.states())),
+            ("off_cpu_ns", longest.map_or(Value::Null, |(off, _)| off.into())),
+            ("off_cpu_at_least", longest.is_some_and(|(_, least)| least).into()),
+            ("came_on_cpu_ns", self.came().map_or(Value::Null, Value::from)),
+            ("comms", comms.into_iter().map(lossless).collect::<Vec<_>>().into()),
+            ("pids", distinct(self.threads.iter().map(|now| now.thread.task.pid).collect())),
+            ("tids", distinct(self.threads.iter().map(|now| now.thread.task.tid).collect())),
+            ("stack", stack),
+            ("stack_status", self.ending.name().into()),
+        ]
+    }
+}

@@ -1,0 +1,235 @@
+//! Stacks of threads that sleep when the recording begins: no event will bring them.
+//!
+//! Two iterators fetch them (bpf/src/c/asleep.bpf.h). The plain one takes kernel stacks and never waits. The copying one also reads user
+//! stacks, which takes each process's mmap lock: it leaves locked ones alone, but a lock may be taken right after it looked, and a page may
+//! have to come from a disk that hangs. So it runs in a thread of its own, and when nothing came for [`PATIENCE`] the rest goes without
+//! user stacks. Records take the way of the stack ring's from the drain on.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use rustc_hash::FxHashMap;
+use systape_bpf::wire::{self, Stack};
+
+use crate::load::open_iterator;
+use crate::order::Batch;
+use crate::self_stats::counted;
+
+/// Without a record for this long the copying is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end of a recording waits for the threads here.
+pub const END_PATIENCE: Duration = Duration::from_millis(1500);
+/// Bytes read from an iterator at once.
+const READ: usize = 64 << 10;
+/// Batches of that size that may wait for the drain.
+pub const BATCHES: usize = 8;
+/// Records of the plain walk kept for tasks that the copying may not get to, a few hundred bytes each.
+const MAX_KEPT: usize = 1 << 16;
+
+/// The links of the two iterators.
+#[derive(Debug)]
+pub struct Links {
+    /// Kernel stacks.
+    pub plain: OwnedFd,
+    /// User stacks too; None: the kernel has no such thing, or they were not asked for.
+    pub copying: Option<OwnedFd>,
+}
+
+/// Begins to fetch the stacks, which `out` gets as they would stand in the stack ring. What comes back is disconnected when all were sent.
+///
+/// # Errors
+/// When a thread cannot be made.
+pub fn start(links: Links, out: Sender<Batch>) -> Result<Receiver<()>> {
+    let (working, done) = bounded(0);
+    let work = move || {
+        // a walk that fails costs these stacks, nothing else: their threads count as without one
+        fetch(links, &out).ok();
+        drop(working);
+    };
+    thread::Builder::new().name("asleep".into()).spawn(counted("asleep", work)).context("cannot start a thread")?;
+    Ok(done)
+}
+
+/// Sends the records of all sleepers.
+fn fetch(links: Links, out: &Sender<Batch>) -> Result<()> {
+    let Some(copying) = links.copying else {
+        return walk(&links.plain, |batch| out.send(batch).is_ok());
+    };
+    let mut kept = FxHashMap::default();
+    walk(&links.plain, |batch| {
+        for record in batch.records() {
+            if let (Some(key), true) = (key(record), kept.len() < MAX_KEPT) {
+                kept.insert(key, record.to_vec());
+            }
+        }
+        true
+    })?;
+    let (tell, told) = bounded(1);
+    let copy = move || {
+        let sent = walk(&copying, |batch| tell.send(Some(batch)).is_ok());
+        if sent.is_ok() {
+            tell.send(None).ok();
+        }
+    };
+    thread::Builder::new().name("copy".into()).spawn(counted("copy", copy)).context("cannot start a thread")?;
+    for record in supervise(&told, kept, PATIENCE, |batch| out.send(batch).is_ok()) {
+        let mut batch = Batch::default();
+        batch.push(&late(record));
+        if out.send(batch).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Passes on what the copying brings; gives those of `kept` that it did not get to. When it comes to its end (None is told) whoever
+/// it did not bring has run meanwhile, and is no sleeper.
+fn supervise(
+    told: &Receiver<Option<Batch>>,
+    mut kept: FxHashMap<(u32, u64), Vec<u8>>,
+    patience: Duration,
+    mut out: impl FnMut(Batch) -> bool,
+) -> Vec<Vec<u8>> {
+    loop {
+        match told.recv_timeout(patience) {
+            Ok(Some(batch)) => {
+                batch.records().filter_map(key).for_each(|key| drop(kept.remove(&key)));
+                if !out(batch) {
+                    return Vec::new();
+                }
+            }
+            Ok(None) => return Vec::new(),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return kept.into_values().collect(),
+        }
+    }
+}
+
+/// Thread and start of a record.
+fn key(record: &[u8]) -> Option<(u32, u64)> {
+    wire::stack(record).ok().map(|parts| (parts.stack.who.tid, parts.stack.who.start))
+}
+
+/// A record of the plain walk says that its user part was given up, if it has one.
+fn late(mut record: Vec<u8>) -> Vec<u8> {
+    let at = std::mem::offset_of!(Stack, hdr) + std::mem::offset_of!(wire::Header, flags);
+    if let Some(flags) = record.get_mut(at..at + 2) {
+        let old = u16::from_ne_bytes([flags[0], flags[1]]);
+        if old & wire::STACK_UNREAD != 0 {
+            flags.copy_from_slice(&(old | wire::STACK_LATE).to_ne_bytes());
+        }
+    }
+    record
+}
+
+/// Runs an iterator, and tells its records as they come until `tell` has enough.
+fn walk(link: &OwnedFd, mut tell: impl FnMut(Batch) -> bool) -> Result<()> {
+    let mut iterator = open_iterator(link.as_fd())?;
+    let mut bytes = Vec::new();
+    while read_more(&mut iterator, &mut bytes)? {
+        let (batch, used) = split(&bytes)?;
+        bytes.drain(..used);
+        if !batch.is_empty() && !tell(batch) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Adds what one read gives; false = there is no more.
+fn read_more(iterator: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    let had = bytes.len();
+    bytes.resize(had + READ, 0);
+    let read = loop {
+        match iterator.read(&mut bytes[had..]) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            other => break other,
+        }
+    };
+    bytes.truncate(had + *read.as_ref().unwrap_or(&0));
+    read.map(|read| read > 0)
+}
+
+/// The whole records at the beginning of `bytes`, and how many bytes they take.
+fn split(bytes: &[u8]) -> Result<(Batch, usize)> {
+    let mut batch = Batch::default();
+    let mut used = 0;
+    while let Some(len) = wire::stack_len(&bytes[used..]).map_err(|bad| anyhow!("{bad:?}"))? {
+        batch.push(&bytes[used..used + len]);
+        used += len;
+    }
+    Ok((batch, used))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    /// The record of a sleeper, with `user` bytes of copy.
+    fn record(tid: u32, user: usize, flags: u16) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<Stack>() + user];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &13_u16.to_ne_bytes());
+        put(offset_of!(wire::Header, flags), &flags.to_ne_bytes());
+        put(offset_of!(Stack, who) + offset_of!(wire::Who, tid), &tid.to_ne_bytes());
+        put(offset_of!(Stack, user_bytes), &(user as u32).to_ne_bytes());
+        bytes
+    }
+
+    fn batch(records: &[Vec<u8>]) -> Batch {
+        let mut batch = Batch::default();
+        records.iter().for_each(|record| batch.push(record));
+        batch
+    }
+
+    fn tids(records: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u32> {
+        let mut tids: Vec<u32> = records.into_iter().filter_map(|r| key(r.as_ref())).map(|(tid, _)| tid).collect();
+        tids.sort_unstable();
+        tids
+    }
+
+    #[test]
+    fn records_are_cut_where_they_end() {
+        let all: Vec<u8> = [record(1, 0, 0), record(2, 100, 0), record(3, 8, 0)].concat();
+        for cut in 0..=all.len() {
+            let (first, used) = split(&all[..cut]).unwrap();
+            let (rest, more) = split(&all[used..]).unwrap();
+            assert_eq!(used + more, all.len());
+            assert_eq!(tids(first.records().chain(rest.records())), [1, 2, 3], "cut at {cut}");
+        }
+        assert!(split(&vec![0xff; size_of::<Stack>()]).is_err());
+    }
+
+    #[test]
+    fn whoever_the_copying_did_not_get_to_has_a_kernel_stack() {
+        let kept = || (1..=3).map(|tid| ((tid, 0), record(tid, 0, wire::STACK_UNREAD))).collect::<FxHashMap<_, _>>();
+        let brought = |end: Option<Option<Batch>>| {
+            let (tell, told) = bounded(2);
+            tell.send(Some(batch(&[record(2, 64, 0)]))).unwrap();
+            end.into_iter().for_each(|end| tell.send(end).unwrap());
+            let mut passed = Vec::new();
+            let patience = Duration::from_millis(20);
+            let left = supervise(&told, kept(), patience, |batch| {
+                passed.extend(tids(batch.records()));
+                true
+            });
+            drop(tell);
+            (passed, left)
+        };
+        // it hangs
+        let (passed, left) = brought(None);
+        assert_eq!((passed, tids(&left)), (vec![2], vec![1, 3]));
+        let flags = |record: Vec<u8>| wire::stack(&late(record)).unwrap().stack.hdr.flags;
+        assert!(left.into_iter().all(|record| flags(record) == wire::STACK_UNREAD | wire::STACK_LATE));
+        assert_eq!(flags(record(9, 0, 0)), 0, "a kernel thread lacks nothing");
+        // it ended: the others have run since
+        let (passed, left) = brought(Some(None));
+        assert_eq!((passed, tids(&left)), (vec![2], vec![]));
+    }
+}
