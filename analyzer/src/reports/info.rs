@@ -4,21 +4,21 @@
 mod ledger;
 mod stacks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use systape_format::header::BlockKind;
 use systape_format::model::{Family, Gap, GapCause, Session, shell_status};
-use systape_format::reader::Tape;
+use systape_format::reader::{BlockInfo, Tape};
 
 use self::ledger::Ledger;
 use crate::args::Format;
 use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::families;
-use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, remedy, seconds};
+use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::output::{self, line};
 use crate::render::csv;
 use crate::run::Verdict;
@@ -76,7 +76,8 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 impl<'a> Facts<'a> {
     fn gather(tape: &'a Tape) -> Self {
         let mut bytes = BTreeMap::new();
-        for block in tape.blocks() {
+        let blocks = tape.blocks();
+        for block in &blocks {
             *bytes.entry(block.kind.name()).or_insert(0) +=
                 u64::from(block.stored_len) + systape_format::reader::BLOCK_OVERHEAD;
         }
@@ -131,7 +132,14 @@ impl<'a> Facts<'a> {
         if let Some(stacks) = &mut stacks {
             unreadable.append(&mut stacks.unreadable);
         }
-        Self { tape, clock: super::clock(tape), events, lost, ledger, bytes, gaps, unreadable, until, stacks }
+        let clock = super::clock(tape);
+        unreadable.extend(without_header(tape, &blocks));
+        for miss in tape.misses().tell() {
+            if !unreadable.iter().any(|told| told.contains(&miss.why)) {
+                unreadable.push(miss_text(&miss));
+            }
+        }
+        Self { tape, clock, events, lost, ledger, bytes, gaps, unreadable, until, stacks }
     }
 
     fn complete(&self) -> bool {
@@ -359,6 +367,20 @@ impl<'a> Facts<'a> {
             ),
         }
     }
+}
+
+/// Blocks whose header cannot be read although the index, or a block beside it, says that they were written.
+fn without_header(tape: &Tape, blocks: &[BlockInfo]) -> Vec<String> {
+    let here: BTreeSet<(Option<u32>, u16)> = blocks.iter().map(|block| (block.segment, block.kind.raw())).collect();
+    let missing = |at: usize| {
+        let segment = tape.segment(at);
+        let number = segment.info().segment;
+        let gone = BlockKind::OF_SEGMENT.into_iter().filter(|kind| segment.has(*kind));
+        gone.filter(|kind| !here.contains(&(Some(number), kind.raw())))
+            .map(|kind| format!("segment {number}: the header of its {} block cannot be read", kind.name()))
+            .collect::<Vec<_>>()
+    };
+    (0..tape.segments().len()).flat_map(missing).collect()
 }
 
 /// Events by kind as the headers of blocks count them: what there is without an end mark.

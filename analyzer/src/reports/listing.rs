@@ -298,12 +298,8 @@ impl Listing<'_, '_> {
 
     fn tell<W: Write>(&self, merger: &mut Merger<W>, hole: &Hole) {
         let line = self.form.hole(hole);
-        if hole.rows == 0 {
-            complain(&format!(
-                "segment {}: {}; its calls are listed without what that block holds",
-                hole.segment, hole.why
-            ));
-        } else if !line.is_empty() {
+        // without a detail its calls are listed all the same
+        if hole.rows > 0 && !line.is_empty() {
             merger.push(Loose { key: hole.first, tie: (hole.segment, 0), line });
         }
     }

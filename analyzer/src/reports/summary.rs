@@ -64,7 +64,10 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let loss = context.loss.of_sums();
     let view = View { context, loss: &loss, knowledge: &knowledge, groups: &groups, events, cpu: &cpu };
     if matches!(cpu, Cpu(Some(None))) {
-        complain("--cpu: scheduler events were not recorded in this tape");
+        complain(match families::recorded(context.tape, Family::Sched) {
+            None => "--cpu: the block that says whose scheduler events were recorded is damaged",
+            Some(_) => "--cpu: scheduler events were not recorded in this tape",
+        });
     }
     match context.config.format {
         Format::Text => {
@@ -122,12 +125,12 @@ impl Cpu {
         ]
     }
 
-    /// Two columns of a row: `≥` when calls are left out.
-    fn columns(&self, out: &mut Vec<u8>, group: &Group, row: &Row) {
+    /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
+    fn columns(&self, out: &mut Vec<u8>, group: &Group, row: &Row, whole: bool) {
         let Some(time) = self.of(group, row) else { return };
         for ns in [time.on, time.off] {
             out.push(b' ');
-            optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 { "≥" } else { "" });
+            optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 || !whole { "≥" } else { "" });
         }
     }
 }
@@ -176,7 +179,7 @@ impl View<'_> {
             columns(&mut buffer, widths, self.cpu.0.is_some());
             for row in &group.rows {
                 cells(&mut buffer, &row.call, &row.stats, widths);
-                self.cpu.columns(&mut buffer, group, row);
+                self.cpu.columns(&mut buffer, group, row, self.loss.complete());
                 buffer.push(b'\n');
                 if context.config.errnos {
                     for (errno, count) in &row.stats.errnos {
@@ -199,6 +202,7 @@ impl View<'_> {
             (Kind::PerProcess, _) => format!("{} calls counted per process", process()),
             (Kind::Nobody, _) => "(process not known)".to_owned(),
             (Kind::SeveralCgroups, _) => "(moved to another cgroup meanwhile)".to_owned(),
+            (Kind::AnyCgroup, _) => "(cgroup not known: events that tell of moves are missing)".to_owned(),
             (Kind::Whole, SummaryMode::Total) => "total".to_owned(),
             (Kind::Whole, SummaryMode::Cgroup) => cgroup_name(self.context.tape.session(), group),
             (Kind::Whole, SummaryMode::Thread) => format!("{} ({})", escaped(&group.task.comm), group.task.tid),

@@ -1,10 +1,9 @@
 //! Time off the CPU, by the stack with which the thread left it: from there until it came back, asleep or waiting for a CPU.
 
 use anyhow::Result;
-use systape_format::model::{Family, StackOf};
+use systape_format::model::StackOf;
 
 use super::super::{Context, offcpu::selected, scheduling};
-use crate::families::require;
 use crate::runs::decode::{Needs, Part};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
 use crate::stacks::ending::Ending;
@@ -14,7 +13,7 @@ use crate::stacks::weight::Weight;
 
 /// Adds up the times of all threads that pass.
 pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
-    require(context.tape, Family::Sched, "scheduler events")?;
+    scheduling::require(context.tape)?;
     let needs = Needs { calls: context.scope.filters().selects, stacks: true, ..Needs::default() };
     let sink = OffCpu { context, stacked: Stacked::default(), away: Vec::new(), graft: None };
     let fed = feed::feed(context, needs, context.scope.to, sink);
