@@ -323,9 +323,10 @@ pub fn family_name(family: Family) -> &'static str {
     }
 }
 
-/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`.
+/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.
 pub fn gap_text(gap: &Gap, session: &Session) -> String {
-    let mut text = String::from("LOST ");
+    // two words for two things: one is in no answer, the other in every sum
+    let mut text = String::from(if gap.ledger { "COUNTED ONLY " } else { "LOST " });
     // writing to a String cannot fail
     let _ = match gap.count {
         0 => write!(text, "an unknown number of {} events", family_name(gap.family)),
@@ -337,8 +338,7 @@ pub fn gap_text(gap: &Gap, session: &Session) -> String {
     if gap.pid != 0 {
         let _ = write!(text, " of pid {}", gap.pid);
     }
-    let counted = if gap.ledger { " (calls counted in summary)" } else { "" };
-    let _ = write!(text, ", {}{counted}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
+    let _ = write!(text, ", {}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
     text
 }
 
@@ -400,7 +400,7 @@ mod tests {
         gap = Gap { count: 1, pid: 0, last: 2_204_000_000, ledger: true, cause: GapCause::OverShare, ..gap };
         assert_eq!(
             gap_text(&gap, &session),
-            "LOST 1 syscall event, 1.204–1.204 s (calls counted in summary): the process had filled its share of the ring buffer"
+            "COUNTED ONLY 1 syscall event, 1.204–1.204 s: the process had filled its share of the ring buffer"
         );
     }
 
