@@ -105,10 +105,10 @@ impl Loss {
             && self.misses.is_empty()
     }
 
-    /// What makes a sum of calls "at least": calls that are in the ledger are in the sum.
+    /// What makes a sum of calls "at least": calls that are in the ledger are in the sum, and it shows no arguments.
     pub fn of_sums(&self) -> Self {
         let mut loss = self.clone();
-        loss.gaps.retain(|gap| !gap.ledger);
+        loss.gaps.retain(|gap| !gap.ledger && gap.cause != GapCause::DetailDamaged);
         loss
     }
 
@@ -210,7 +210,17 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
         _ => true,
     };
     let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
-    is_loss(gap.cause) && of_families(gap.family, families) && when && cpu && pid
+    let reads = of_families(gap.family, families);
+    let lost = match gap.cause {
+        // no call is missing, but what a line shows of it; sums leave it out
+        GapCause::DetailDamaged => reads,
+        // who was there scheduler reports know from calls, process life and checkpoints
+        GapCause::Damaged => {
+            reads || (families.contains(&Family::Sched) && matches!(gap.family, Family::Process | Family::Syscall))
+        }
+        cause => is_loss(cause) && reads,
+    };
+    lost && when && cpu && pid
 }
 
 /// Every cause.
@@ -326,7 +336,11 @@ pub fn family_name(family: Family) -> &'static str {
 /// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.
 pub fn gap_text(gap: &Gap, session: &Session) -> String {
     // two words for two things: one is in no answer, the other in every sum
-    let mut text = String::from(if gap.ledger { "COUNTED ONLY " } else { "LOST " });
+    let mut text = String::from(match gap.cause {
+        GapCause::DetailDamaged => "DAMAGED ",
+        _ if gap.ledger => "COUNTED ONLY ",
+        _ => "LOST ",
+    });
     // writing to a String cannot fail
     let _ = match gap.count {
         0 => write!(text, "an unknown number of {} events", family_name(gap.family)),
