@@ -327,7 +327,13 @@ fn a_listing_lacks_what_was_lost_and_says_so() {
     assert_eq!((got.status, got.err.as_str()), (3, ""));
     let line = "COUNTED ONLY 42 syscall events on cpu 0, 0.000–0.001 s: ring buffer full";
     assert!(got.out.lines().any(|text| text == line), "{}", got.out);
-    assert!(got.out.contains("COUNTED ONLY 9 syscall events on cpu 2 of pid 102, 0.001–0.001 s: the process had filled its share"), "{}", got.out);
+    assert!(
+        got.out.contains(
+            "COUNTED ONLY 9 syscall events on cpu 2 of pid 102, 0.001–0.001 s: the process had filled its share"
+        ),
+        "{}",
+        got.out
+    );
     assert!(!got.out.contains("close("), "{}", got.out);
     assert!(
         got.out.contains("read(fd: 3, buf: 0x7f00, count: 64)"),

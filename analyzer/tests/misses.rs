@@ -139,7 +139,8 @@ fn one_damaged_byte_is_never_silent() {
                 seen.fetch_add(usize::from(got.stdout != expected.stdout), Ordering::Relaxed);
                 if let Some(wrong) = wrong(expected, &got) {
                     let name = path.file_name().unwrap().to_string_lossy();
-                    let what = format!("{name}, {} of segment {:?}: {report} {format}", block.kind.name(), block.segment);
+                    let what =
+                        format!("{name}, {} of segment {:?}: {report} {format}", block.kind.name(), block.segment);
                     found.lock().unwrap().push(format!("{what}: {wrong}"));
                 }
             }

@@ -143,7 +143,10 @@ fn without_loss_nothing_says_at_least() {
     for report in reports {
         let run = lab.analyze(&[report, &["--fail-on-loss"]].concat()).expect(0);
         let text = run.text() + &run.stderr;
-        assert!(!text.contains("at least") && !text.contains("LOST") && !text.contains("COUNTED"), "{report:?}: {text}");
+        assert!(
+            !text.contains("at least") && !text.contains("LOST") && !text.contains("COUNTED"),
+            "{report:?}: {text}"
+        );
     }
 }
 

@@ -271,7 +271,8 @@ impl<'a> Facts<'a> {
         }
         let time = |ts: u64| {
             let real = self.clock.real(ts);
-            let about = if real.is_some_and(|real| real.uncertain().is_some()) { " (±: the clock was set)" } else { "" };
+            let about =
+                if real.is_some_and(|real| real.uncertain().is_some()) { " (±: the clock was set)" } else { "" };
             real.map_or_else(|| "not known".to_owned(), |real| format!("{}{about}", clock::rfc3339(real)))
         };
         lines.add("start", &time(session.window_open));

@@ -37,7 +37,9 @@ pub fn require(tape: &Tape) -> Result<()> {
     match recorded(tape, Family::Sched) {
         Some(true) => Ok(()),
         Some(false) => bail!("scheduler events were not recorded in this tape (record needs the family 'sched')"),
-        None => bail!("the block that says whose scheduler events were recorded is damaged: what threads did is not known"),
+        None => {
+            bail!("the block that says whose scheduler events were recorded is damaged: what threads did is not known")
+        }
     }
 }
 

@@ -220,7 +220,9 @@ impl Counted {
             (_, None) => (NOBODY, Some(None)),
             (SummaryMode::Process, Some(task)) => (process(task), None),
             (SummaryMode::Thread, Some(task)) => (PER_PROCESS | process(task), Some(Some(process(task)))),
-            (SummaryMode::Cgroup, Some(_)) if !judge.threads.is_some_and(Threads::know_moves) => (ANY_CGROUP, Some(None)),
+            (SummaryMode::Cgroup, Some(_)) if !judge.threads.is_some_and(Threads::know_moves) => {
+                (ANY_CGROUP, Some(None))
+            }
             (SummaryMode::Cgroup, Some(task)) if moved(task) => (SEVERAL, Some(None)),
             (SummaryMode::Cgroup, Some(task)) => (group_key(task, judge.mode), None),
         };

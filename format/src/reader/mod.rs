@@ -20,8 +20,8 @@ use crate::payload::{self, Place};
 use crate::scan::scan;
 use crate::source::Source;
 
-pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use misses::{Miss, Misses};
+pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use segment::Segment;
 pub(crate) use segment::kind_of;
 
