@@ -223,7 +223,7 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
     let start = Some(process.start).filter(|start| *start != 0);
     let end = process.end();
     let program = |image: &Image| {
-        let words = image.command.argv.split(|b| *b == 0).map(|word| bytes(word)).collect::<Vec<_>>();
+        let words = image.command.argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>();
         json!({
             "ts_ns": if image.since == 0 { Value::Null } else { since(image.since).into() },
             "exec": image.exec,
