@@ -1,10 +1,88 @@
 //! Real time: from the tape's clock samples to RFC 3339 in UTC, and back.
 //!
 //! A tape counts CLOCK_MONOTONIC. Its session, its checkpoints and its end each hold a sample of MONOTONIC and REALTIME
-//! together; between two samples real time is interpolated, outside them it runs on at one ns per ns. No timezone file
-//! is read: output is UTC on every machine.
+//! together. Between two samples that differ by no more than a clock drifts, real time is interpolated; outside them it runs on at one ns
+//! per ns. When they differ by more, somebody set the clock in between (or the machine slept), and the tape does not say when: until then
+//! the old setting holds, from then on the new one, so a time in between is one of two. No timezone file is read: output is UTC on every
+//! machine.
 
+use serde_json::{Map, Value};
 use systape_format::model::ClockSample;
+
+/// By how much a running clock may move against CLOCK_MONOTONIC: adjtimex(2) lets NTP slew by 500 ppm.
+const DRIFT: i128 = 2_000;
+/// What two samples may differ by however close they are, ns.
+const MARGIN: i128 = 1_000_000;
+
+/// A time of day, ns since 1970: of a time at which it is not known whether the clock had been set already, both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Real {
+    /// The earlier one.
+    pub first: i64,
+    /// The later one; the same when it is known.
+    pub last: i64,
+}
+
+impl Real {
+    /// How far apart the two are, ns; None: it is known.
+    pub fn uncertain(self) -> Option<u64> {
+        (self.first != self.last).then(|| self.last.abs_diff(self.first))
+    }
+}
+
+/// The time between two samples.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// (monotonic, real) of the two samples.
+    from: (i128, i128),
+    to: (i128, i128),
+    /// The clock was set in between.
+    stepped: bool,
+}
+
+impl Stretch {
+    fn new(from: &ClockSample, to: &ClockSample) -> Self {
+        let at = |s: &ClockSample| (i128::from(s.monotonic), i128::from(s.realtime));
+        let (a, b) = (at(from), at(to));
+        let length = b.0 - a.0;
+        let moved = b.1 - a.1 - length;
+        let may = length / DRIFT + i128::from(from.width) + i128::from(to.width) + MARGIN;
+        Self { from: a, to: b, stepped: moved.abs() > may }
+    }
+
+    /// Earliest and latest real time at `ts`, which lies in it.
+    fn real(&self, ts: i128) -> (i128, i128) {
+        let ((m0, r0), (m1, r1)) = (self.from, self.to);
+        if ts == m0 {
+            return (r0, r0);
+        }
+        if !self.stepped {
+            let real = r0 + (ts - m0) * (r1 - r0) / (m1 - m0);
+            return (real, real);
+        }
+        let (old, new) = (r0 + ts - m0, r1 - (m1 - ts));
+        (old.min(new), old.max(new))
+    }
+
+    /// When real time reaches `real` in it: at the earliest, or at the latest; None: not in it.
+    fn reaches(&self, real: i128, late: bool) -> Option<i128> {
+        let ((m0, r0), (m1, r1)) = (self.from, self.to);
+        if real <= r0 {
+            return Some(m0);
+        }
+        if !self.stepped {
+            return (real < r1).then(|| m0 + (real - r0) * (m1 - m0) / (r1 - r0));
+        }
+        let (old, new) = (r0, r1 - (m1 - m0));
+        let begin = if late { old.min(new) } else { old.max(new) };
+        // at the sample itself it is known
+        match m0 + (real - begin).max(1) {
+            ts if ts < m1 => Some(ts),
+            // at the latest when the new setting holds for certain
+            _ => (real <= r1).then_some(m1),
+        }
+    }
+}
 
 /// Maps CLOCK_MONOTONIC to real time.
 #[derive(Clone, Debug, Default)]
@@ -22,36 +100,43 @@ impl Clock {
         Self { samples }
     }
 
-    /// ns since 1970 at `ts`; None when the tape has no sample at all.
-    pub fn real(&self, ts: u64) -> Option<i64> {
+    /// The stretch that begins with the last sample at or before `ts`; None before the first and after the last one.
+    fn stretch(&self, ts: u64) -> Option<Stretch> {
         let after = self.samples.partition_point(|s| s.monotonic <= ts);
-        let at = |s: &ClockSample| (i128::from(s.monotonic), i128::from(s.realtime));
-        let real = match (after.checked_sub(1).map(|i| at(&self.samples[i])), self.samples.get(after).map(at)) {
-            (Some((m0, r0)), Some((m1, r1))) => r0 + (i128::from(ts) - m0) * (r1 - r0) / (m1 - m0),
-            (Some((m, r)), None) | (None, Some((m, r))) => r + i128::from(ts) - m,
-            (None, None) => return None,
-        };
-        i64::try_from(real).ok()
+        Some(Stretch::new(self.samples.get(after.checked_sub(1)?)?, self.samples.get(after)?))
     }
 
-    /// The CLOCK_MONOTONIC time at which real time was `real`; where a step makes that ambiguous, the first such time.
-    pub fn monotonic(&self, real: i64) -> Option<u64> {
-        let real = i128::from(real);
-        let first = self.samples.first()?;
-        for pair in self.samples.windows(2) {
-            let (m0, r0, m1, r1) = (
-                i128::from(pair[0].monotonic),
-                i128::from(pair[0].realtime),
-                i128::from(pair[1].monotonic),
-                i128::from(pair[1].realtime),
-            );
-            if (r0..r1).contains(&real) {
-                return u64::try_from(m0 + (real - r0) * (m1 - m0) / (r1 - r0)).ok();
+    /// Real time at `ts`; None when the tape has no sample at all.
+    pub fn real(&self, ts: u64) -> Option<Real> {
+        let (first, last) = match self.stretch(ts) {
+            Some(stretch) => stretch.real(i128::from(ts)),
+            None => {
+                let before = self.samples.first().filter(|first| ts < first.monotonic);
+                let sample = before.or_else(|| self.samples.last())?;
+                let real = i128::from(sample.realtime) + i128::from(ts) - i128::from(sample.monotonic);
+                (real, real)
             }
-        }
-        let base = if real < i128::from(first.realtime) { first } else { self.samples.last()? };
-        let ts = i128::from(base.monotonic) + real - i128::from(base.realtime);
-        Some(u64::try_from(ts.max(0)).unwrap_or(u64::MAX))
+        };
+        Some(Real { first: i64::try_from(first).ok()?, last: i64::try_from(last).ok()? })
+    }
+
+    /// From when on the clock may have shown `real` or more, and from when on it certainly did, CLOCK_MONOTONIC: the same time, but where
+    /// the clock was set. When it was set back, the first such times.
+    pub fn monotonic(&self, real: i64) -> Option<(u64, u64)> {
+        let real = i128::from(real);
+        let (first, last) = (self.samples.first()?, self.samples.last()?);
+        let on = |sample: &ClockSample| i128::from(sample.monotonic) + real - i128::from(sample.realtime);
+        let find = |late: bool| {
+            if real < i128::from(first.realtime) {
+                return on(first);
+            }
+            let mut stretches = self.samples.windows(2).map(|pair| Stretch::new(&pair[0], &pair[1]));
+            stretches
+                .find_map(|stretch| stretch.reaches(real, late))
+                .unwrap_or_else(|| on(last).max(last.monotonic.into()))
+        };
+        let ts = |at: i128| u64::try_from(at.max(0)).unwrap_or(u64::MAX);
+        Some((ts(find(false)), ts(find(true))))
     }
 
     /// The largest step of real time between two samples, ns: by how much it moved more (or less) than CLOCK_MONOTONIC did.
@@ -89,11 +174,29 @@ pub fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
     put(out, ns, 9, b'Z');
 }
 
-/// `real` as RFC 3339, see [`write_rfc3339`].
-pub fn rfc3339(real: i64) -> String {
+/// Appends `real` as RFC 3339: one that is not known as `FIRST/LAST`, as ISO 8601 writes what lies between two times.
+pub fn write_real(out: &mut Vec<u8>, real: Real) {
+    write_rfc3339(out, real.first);
+    if real.first != real.last {
+        out.push(b'/');
+        write_rfc3339(out, real.last);
+    }
+}
+
+/// `real` as RFC 3339, see [`write_real`].
+pub fn rfc3339(real: Real) -> String {
     let mut out = Vec::with_capacity(30);
-    write_rfc3339(&mut out, real);
+    write_real(&mut out, real);
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The fields of a line of JSON, with `time_uncertain_ns` if its time of day is not known.
+pub fn with_uncertainty(fields: Value, time: Option<Real>) -> Map<String, Value> {
+    let Value::Object(mut map) = fields else { return Map::new() };
+    if let Some(ns) = time.and_then(Real::uncertain) {
+        map.insert("time_uncertain_ns".to_owned(), ns.into());
+    }
+    map
 }
 
 /// ns since 1970 of an RFC 3339 time with `Z` or an offset; a time without either is UTC. None when it is not one.
@@ -169,11 +272,63 @@ mod tests {
         ClockSample { monotonic, realtime, ..ClockSample::default() }
     }
 
+    fn known(real: i64) -> Real {
+        Real { first: real, last: real }
+    }
+
+    const S: u64 = 1_000_000_000;
+
+    /// 60 s of which somebody set the clock by `step` seconds at a time that no sample tells.
+    fn stepped(step: i64) -> Clock {
+        let sample = |at: u64, by: i64| sample(at * S, ((1_000_000 + at).wrapping_add_signed(by)) * S);
+        Clock::new([sample(100, 0), sample(160, 0), sample(220, step), sample(280, step)])
+    }
+
+    #[test]
+    fn a_step_is_not_interpolated() {
+        let real = |s: i64| (1_000_000 + s) * S as i64;
+        for step in [40, -40, 3600, -3600, 1] {
+            let clock = stepped(step);
+            for (at, by) in [(50, 0), (100, 0), (130, 0), (160, 0), (220, step), (250, step), (300, step)] {
+                assert_eq!(clock.real(at * S), Some(known(real(at as i64 + by))), "{step}: {at}");
+            }
+            let both = [real(200), real(200 + step)];
+            let got = clock.real(200 * S).unwrap();
+            assert_eq!([got.first, got.last], [both[0].min(both[1]), both[0].max(both[1])]);
+            assert_eq!(got.uncertain(), Some(step.unsigned_abs() * S));
+            assert!(rfc3339(got).contains("Z/1970"));
+        }
+        // drift within what NTP may do, over a minute: 500 ppm are 30 ms
+        let clock = Clock::new(
+            [sample(100 * S, 0), sample(160 * S, 60 * S + 29_000_000)]
+                .map(|s| ClockSample { realtime: s.realtime + S, ..s }),
+        );
+        assert_eq!(clock.real(130 * S), Some(known(31 * S as i64 + 14_500_000)));
+    }
+
+    #[test]
+    fn what_may_match_a_time_of_day_lies_between_both_placings() {
+        let real = |s: i64| (1_000_000 + s) * S as i64;
+        let at = |clock: &Clock, s: i64| clock.monotonic(real(s)).map(|(a, b)| (a / S, b / S)).unwrap();
+        let forth = stepped(40);
+        assert_eq!((at(&forth, 50), at(&forth, 130)), ((50, 50), (130, 130)));
+        assert_eq!(at(&forth, 290), (250, 250));
+        // it showed 1000190 at 190 by the old setting, or skipped it when it was set
+        assert_eq!(at(&forth, 190), (160, 190));
+        assert_eq!(at(&forth, 210), (170, 210));
+        assert_eq!(at(&forth, 250), (210, 220));
+        // an hour is skipped: whenever that was
+        assert_eq!(at(&stepped(3600), 2000), (160, 220));
+        let back = stepped(-40);
+        assert_eq!((at(&back, 130), at(&back, 150)), ((130, 130), (150, 150)), "the first such time");
+        assert_eq!(at(&back, 230), (270, 270));
+    }
+
     #[test]
     fn known_times() {
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000000000Z");
-        assert_eq!(rfc3339(-1), "1969-12-31T23:59:59.999999999Z");
-        assert_eq!(rfc3339(951_782_400_000_000_000), "2000-02-29T00:00:00.000000000Z");
+        assert_eq!(rfc3339(known(0)), "1970-01-01T00:00:00.000000000Z");
+        assert_eq!(rfc3339(known(-1)), "1969-12-31T23:59:59.999999999Z");
+        assert_eq!(rfc3339(known(951_782_400_000_000_000)), "2000-02-29T00:00:00.000000000Z");
         assert_eq!(parse_rfc3339("2026-11-21T05:48:19.5Z"), Some(1_795_240_099_500_000_000));
         assert_eq!(parse_rfc3339("2026-11-21T06:48:19.5+01:00"), Some(1_795_240_099_500_000_000));
         for text in [
@@ -200,13 +355,13 @@ mod tests {
     #[test]
     fn interpolates_between_samples_and_runs_on_outside() {
         let clock = Clock::new([sample(2000, 1_002_500), sample(1000, 1_001_000)]);
-        assert_eq!(clock.real(1000), Some(1_001_000));
-        assert_eq!(clock.real(1500), Some(1_001_750));
-        assert_eq!(clock.real(500), Some(1_000_500));
-        assert_eq!(clock.real(2100), Some(1_002_600));
-        assert_eq!(clock.monotonic(1_001_750), Some(1500));
-        assert_eq!(clock.monotonic(1_002_600), Some(2100));
-        assert_eq!(clock.monotonic(1_000_500), Some(500));
+        assert_eq!(clock.real(1000), Some(known(1_001_000)));
+        assert_eq!(clock.real(1500), Some(known(1_001_750)));
+        assert_eq!(clock.real(500), Some(known(1_000_500)));
+        assert_eq!(clock.real(2100), Some(known(1_002_600)));
+        assert_eq!(clock.monotonic(1_001_750), Some((1500, 1500)));
+        assert_eq!(clock.monotonic(1_002_600), Some((2100, 2100)));
+        assert_eq!(clock.monotonic(1_000_500), Some((500, 500)));
         assert_eq!(clock.largest_step(), 500);
         assert_eq!(Clock::default().real(5), None);
     }

@@ -62,7 +62,8 @@ pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<u
             session.window_open.saturating_add((length * u128::from(millionths) / 1_000_000) as u64)
         }
         Edge::Real(ns) => match clock.monotonic(ns) {
-            Some(ts) => ts,
+            // of a time that is not known, all that may be meant
+            Some((first, _)) => first,
             None => bail!("this tape has no clock sample, so real times cannot be placed on it; use seconds"),
         },
     })
@@ -78,6 +79,9 @@ impl<'a> Scope<'a> {
         // 100% means to the end, the last event included
         let to = match filters.time.1 {
             None | Some(Edge::Part(1_000_000)) => u64::MAX,
+            Some(Edge::Real(ns)) if real && clock.samples() > 0 => {
+                clock.monotonic(ns).map_or(u64::MAX, |(_, last)| last)
+            }
             Some(edge) => place(edge).context("--time")?,
         };
         Ok(Self { filters, uids: uids(filters, session)?, cgroup_ids: cgroup_ids(filters, session)?, from, to })

@@ -5,10 +5,11 @@
 //! to a listing, not to a summary; calls that `record` was asked not to store are lost to nobody.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
-use systape_format::reader::{Finding, Tape};
+use systape_format::reader::{Finding, Miss, Misses, Tape};
 
 use crate::filter::Scope;
 
@@ -38,6 +39,11 @@ pub struct Loss {
     pub cut: Option<u64>,
     /// Damage the reader met that belongs to no segment it could name.
     pub findings: Vec<String>,
+    /// Blocks that were asked for and could not be read, those included that will be asked for after this was gathered. A report is
+    /// touched by every block it reads, whatever it does about the error and whichever family the block is of.
+    pub misses: Arc<Misses>,
+    /// Gaps and holes have lines of their own in the answer.
+    pub listed: bool,
 }
 
 impl Loss {
@@ -45,7 +51,8 @@ impl Loss {
     /// `families` are those the report is about.
     pub fn gather(tape: &Tape, scope: &Scope<'_>, families: &[Family]) -> Self {
         let of_calls = families.contains(&Family::Syscall);
-        let mut loss = Self { findings: tape.findings().iter().map(finding_text).collect(), ..Self::default() };
+        let findings = tape.findings().iter().map(finding_text).collect();
+        let mut loss = Self { findings, misses: Arc::clone(tape.misses()), ..Self::default() };
         for at in 0..tape.segments().len() {
             let segment = tape.segment(at);
             let info = segment.info();
@@ -89,18 +96,19 @@ impl Loss {
         }
     }
 
-    /// Whether every call the answer is about was there to be counted.
+    /// Whether everything the answer was drawn from was there. It may turn false whenever more of the tape is read.
     pub fn complete(&self) -> bool {
         self.gaps.is_empty()
             && self.findings.is_empty()
             && self.cut.is_none()
-            && self.holes.iter().all(|hole| hole.rows == 0)
+            && self.holes.is_empty()
+            && self.misses.is_empty()
     }
 
-    /// What makes a sum of calls "at least": calls that are in the ledger are in the sum.
+    /// What makes a sum of calls "at least": calls that are in the ledger are in the sum, and it shows no arguments.
     pub fn of_sums(&self) -> Self {
         let mut loss = self.clone();
-        loss.gaps.retain(|gap| !gap.ledger);
+        loss.gaps.retain(|gap| !gap.ledger && gap.cause != GapCause::DetailDamaged);
         loss
     }
 
@@ -116,11 +124,23 @@ impl Loss {
         self.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
     }
 
+    /// Whether a hole or a finding tells of this block.
+    fn says(&self, miss: &Miss) -> bool {
+        self.holes.iter().any(|hole| hole.rows > 0 && hole.why == miss.why)
+            || self.findings.iter().any(|finding| finding.contains(&miss.why))
+    }
+
     /// Lines for the head of a summary or the end of a listing: one for each thing missing, at most `limit` of them and a count of the rest.
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
-        let mut lines: Vec<String> = self.gaps.iter().map(|gap| gap_text(gap, session)).collect();
-        lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, session)));
+        let mut lines = Vec::new();
+        if !self.listed {
+            lines.extend(self.gaps.iter().map(|gap| gap_text(gap, session)));
+            lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, session)));
+        }
         lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));
+        self.misses.tell();
+        let misses = self.misses.all();
+        lines.extend(misses.iter().filter(|miss| !self.says(miss)).map(|miss| format!("DAMAGED: {}", miss_text(miss))));
         if lines.len() > limit {
             let more = lines.len() - limit;
             lines.truncate(limit);
@@ -129,6 +149,17 @@ impl Loss {
         lines.extend(self.cut.map(|until| cut_text(until, session)));
         lines
     }
+}
+
+/// `segment 3: its syscalls.time block cannot be read, what it holds is missing here: …`.
+pub fn miss_text(miss: &Miss) -> String {
+    let Miss { kind, number, why } = miss;
+    let what = match kind {
+        BlockKind::Checkpoint => format!("the checkpoint of chunk {number}"),
+        BlockKind::Symbols => format!("block {number} of names"),
+        kind => format!("segment {number}: its {} block", kind.name()),
+    };
+    format!("{what} cannot be read, what it holds is missing here: {why}")
 }
 
 /// `offset 0x4f000: …`.
@@ -179,7 +210,17 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
         _ => true,
     };
     let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
-    is_loss(gap.cause) && of_families(gap.family, families) && when && cpu && pid
+    let reads = of_families(gap.family, families);
+    let lost = match gap.cause {
+        // no call is missing, but what a line shows of it; sums leave it out
+        GapCause::DetailDamaged => reads,
+        // who was there scheduler reports know from calls, process life and checkpoints
+        GapCause::Damaged => {
+            reads || (families.contains(&Family::Sched) && matches!(gap.family, Family::Process | Family::Syscall))
+        }
+        cause => is_loss(cause) && reads,
+    };
+    lost && when && cpu && pid
 }
 
 /// Every cause.
@@ -292,9 +333,14 @@ pub fn family_name(family: Family) -> &'static str {
     }
 }
 
-/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`.
+/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.
 pub fn gap_text(gap: &Gap, session: &Session) -> String {
-    let mut text = String::from("LOST ");
+    // two words for two things: one is in no answer, the other in every sum
+    let mut text = String::from(match gap.cause {
+        GapCause::DetailDamaged => "DAMAGED ",
+        _ if gap.ledger => "COUNTED ONLY ",
+        _ => "LOST ",
+    });
     // writing to a String cannot fail
     let _ = match gap.count {
         0 => write!(text, "an unknown number of {} events", family_name(gap.family)),
@@ -306,8 +352,7 @@ pub fn gap_text(gap: &Gap, session: &Session) -> String {
     if gap.pid != 0 {
         let _ = write!(text, " of pid {}", gap.pid);
     }
-    let counted = if gap.ledger { " (calls counted in summary)" } else { "" };
-    let _ = write!(text, ", {}{counted}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
+    let _ = write!(text, ", {}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
     text
 }
 
@@ -369,7 +414,7 @@ mod tests {
         gap = Gap { count: 1, pid: 0, last: 2_204_000_000, ledger: true, cause: GapCause::OverShare, ..gap };
         assert_eq!(
             gap_text(&gap, &session),
-            "LOST 1 syscall event, 1.204–1.204 s (calls counted in summary): the process had filled its share of the ring buffer"
+            "COUNTED ONLY 1 syscall event, 1.204–1.204 s: the process had filled its share of the ring buffer"
         );
     }
 

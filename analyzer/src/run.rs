@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use systape_format::reader::Tape;
+use systape_format::reader::{Misses, Tape};
 
 use crate::args::Args;
 use crate::config::{self, Config, Report};
+use crate::loss::miss_text;
 use crate::output::NewFile;
 use crate::sandbox::Needs;
 use crate::{generate, output, reports, sandbox};
@@ -94,6 +95,14 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     verdict
 }
 
+/// Sees to it that no report forgets what it could not read: blocks it has not told of are told here, and the answer is touched.
+fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
+    for miss in misses.tell() {
+        complain(&format!("DAMAGED: {}", miss_text(&miss)));
+    }
+    result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
+}
+
 fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
     let tape = match open(&config.file) {
         Ok(tape) => tape,
@@ -102,11 +111,12 @@ fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
             None => return Err(error),
         },
     };
-    match config.report {
+    let result = match config.report {
+        // these are about what cannot be read, and say all of it
+        Report::Check => return reports::check::run(config, &tape),
+        Report::Repair | Report::Redact => return reports::repair::run(config, &tape, copy),
         Report::Calls => reports::calls::run(config, &tape),
         Report::Info => reports::info::run(config, &tape),
-        Report::Check => reports::check::run(config, &tape),
-        Report::Repair | Report::Redact => reports::repair::run(config, &tape, copy),
         Report::Block => reports::block::run(config, &tape),
         Report::Exec => reports::exec::run(config, &tape),
         Report::Kills => reports::kills::run(config, &tape),
@@ -117,7 +127,8 @@ fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
         Report::States => reports::states::run(config, &tape),
         Report::Diff => reports::diff::run(config, &tape),
         Report::Callgraph => reports::callgraph::run(config, &tape),
-    }
+    };
+    with_misses(result, tape.misses())
 }
 
 /// Why a file holds no tape, if that is what is wrong: not that it cannot be read, or needs a newer program.

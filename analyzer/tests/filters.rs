@@ -199,3 +199,27 @@ fn a_summary_equals_adding_up_the_listing() {
         assert_eq!(counted, listed.len() as u64, "{words}");
     }
 }
+
+/// Somebody set the clock forward by 40 s between the only two samples.
+#[test]
+fn a_time_of_day_while_the_clock_may_have_been_set_is_one_of_two() {
+    let place = Place::new();
+    let path = place.path("t.tape");
+    let mut session = common::session();
+    session.clock.realtime -= 40_000_000_000;
+    let mut tape = Tape::create_at(&path, &session, &systape_format::model::Checkpoint::default());
+    let call = Row { tid: 100, name: "read", start: 0, dur: 10, ..Row::default() };
+    tape.segment(1_000_000, &[call.clone(), Row { start: 500_000, ..call }], &[]);
+    tape.finish();
+    let [first, second] = &place.analyze("--format json t.tape").json()[..] else { panic!("two calls") };
+    assert_eq!((&first["time"], first.get("time_uncertain_ns")), (&"2026-11-21T05:47:39.000000000Z".into(), None));
+    let both = "2026-11-21T05:47:39.500000000Z/2026-11-21T05:48:19.500000000Z";
+    assert_eq!((&second["time"], &second["time_uncertain_ns"]), (&both.into(), &40_000_000_000_u64.into()));
+    assert!(place.analyze("--format csv t.tape").out.contains(both));
+    let listed = |range: &str| place.analyze(&format!("--time {range} t.tape")).out.lines().count();
+    // what may match is listed, whichever of both it was
+    assert_eq!(listed("2026-11-21T05:47:39.4Z,2026-11-21T05:47:39.6Z"), 1);
+    assert_eq!(listed("2026-11-21T05:48:19.4Z,2026-11-21T05:48:19.6Z"), 1);
+    assert_eq!(listed("2026-11-21T05:48:21Z,2026-11-21T05:48:30Z"), 0);
+    assert_eq!(listed("2026-11-21T05:47:30Z,2026-11-21T05:47:39.4Z"), 1);
+}

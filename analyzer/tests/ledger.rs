@@ -325,9 +325,15 @@ fn sums_hold_each_call_once() {
 fn a_listing_lacks_what_was_lost_and_says_so() {
     let (place, got) = one("--fail-on-loss");
     assert_eq!((got.status, got.err.as_str()), (3, ""));
-    let line = "LOST 42 syscall events on cpu 0, 0.000–0.001 s (calls counted in summary): ring buffer full";
+    let line = "COUNTED ONLY 42 syscall events on cpu 0, 0.000–0.001 s: ring buffer full";
     assert!(got.out.lines().any(|text| text == line), "{}", got.out);
-    assert!(got.out.contains("LOST 9 syscall events on cpu 2 of pid 102, 0.001–0.001 s (calls counted in summary): the process had filled its share"), "{}", got.out);
+    assert!(
+        got.out.contains(
+            "COUNTED ONLY 9 syscall events on cpu 2 of pid 102, 0.001–0.001 s: the process had filled its share"
+        ),
+        "{}",
+        got.out
+    );
     assert!(!got.out.contains("close("), "{}", got.out);
     assert!(
         got.out.contains("read(fd: 3, buf: 0x7f00, count: 64)"),
@@ -346,7 +352,7 @@ fn a_listing_lacks_what_was_lost_and_says_so() {
     // the sums below it are whole
     let both = place.analyze("-S --fail-on-loss ledger.tape");
     assert_eq!(both.status, 3);
-    assert!(both.out.contains(" Summary of events:\n") && both.out.contains("LOST 42 syscall"), "{}", both.out);
+    assert!(both.out.contains(" Summary of events:\n") && both.out.contains("COUNTED ONLY 42 syscall"), "{}", both.out);
     assert_eq!(place.analyze("-s --fail-on-loss ledger.tape").status, 0);
 }
 
@@ -356,7 +362,7 @@ fn what_record_left_out_is_no_loss() {
     let listed = place.analyze("--fail-on-loss short.tape");
     assert_eq!(listed.status, 0);
     assert_eq!(listed.err, "analyze: record stored only some calls (--duration 9us); --summary counts all\n");
-    assert!(!listed.out.contains("LOST"), "{}", listed.out);
+    assert!(!listed.out.contains("LOST") && !listed.out.contains("COUNTED ONLY"), "{}", listed.out);
     let summary = place.analyze("-s --summary-mode process --fail-on-loss short.tape");
     assert_eq!((summary.status, summary.err.as_str()), (0, ""));
     assert!(summary.out.contains("record stored only some calls (--duration 9us): "), "{}", summary.out);

@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 
 use common::{Place, Row, Tape, gap};
+use systape_format::model::{CallState, Family, ProcessEvent, ProcessKind, Session, SyscallRow, Task};
 
 fn fails(place: &Place, words: &str, status: i32, parts: &[&str]) {
     let got = place.analyze(words);
@@ -247,4 +248,105 @@ fn random_damage_never_panics() {
             assert!(!got.err.contains("panicked"), "{words}, round {round}: {}", got.err);
         }
     }
+}
+
+#[test]
+fn a_tape_without_syscalls_has_none_to_list() {
+    let place = Place::new();
+    let path = place.path("t.tape");
+    let session = Session { families: vec![Family::Sched, Family::Block], ..common::session() };
+    let mut tape = Tape::create_with(&path, &session);
+    // as a recorder leaves it: what threads were in when it began
+    let open = Row { tid: 100, name: "futex", dur: 900, state: CallState::InFlight, ..Row::default() };
+    tape.segment(1_000, &[open], &[]);
+    tape.finish();
+    let why = ["syscalls were not recorded", "sched, block"];
+    for words in ["", "-s", "-S", "-s --format json", "--format csv", "-s --summary-mode total"] {
+        fails(&place, &format!("{words} t.tape"), 1, &why);
+    }
+    // other events are listed all the same
+    let both = place.analyze("-e all,sched:sched_switch t.tape");
+    assert_eq!((both.status, both.out.as_str(), both.err.lines().count()), (0, "", 1), "{both:?}");
+    assert!(both.err.contains(why[0]), "{}", both.err);
+}
+
+#[test]
+fn what_no_call_tells_is_not_a_number() {
+    let place = Place::new();
+    let path = place.path("t.tape");
+    let mut tape = Tape::create(&path);
+    let call = Row { tid: 100, name: "futex", dur: 900, state: CallState::InFlight, ..Row::default() };
+    tape.segment(1_000, &[call.clone(), Row { name: "read", state: CallState::Complete, ..call }], &[]);
+    tape.finish();
+    let rows = place.analyze("-s --format json t.tape").json();
+    let of = |name: &str| rows.iter().find(|row| row["syscall"] == name).unwrap();
+    for field in ["min_ns", "avg_ns", "max_ns", "stddev_percent", "p50_ns", "p99_ns", "quantile_error"] {
+        assert!(of("futex")[field].is_null(), "{field}: {}", of("futex"));
+        assert!(of("read")[field].is_number(), "{field}: {}", of("read"));
+    }
+    let text = place.analyze("-s t.tape").out;
+    let line = text.lines().find(|line| line.contains("futex")).unwrap();
+    assert!(!line.contains('%') && text.lines().any(|line| line.contains("read") && line.contains("0.00%")), "{text}");
+}
+
+/// A name that is no UTF-8 and one that reads as JSON used to print the first.
+const NAMES: [&[u8]; 2] = [b"/x/amb_\xff", br"/x/amb_\xff"];
+
+#[test]
+fn json_and_csv_keep_names_apart_that_are_no_text() {
+    let place = Place::new();
+    let path = place.path("t.tape");
+    let session = Session {
+        families: vec![Family::Syscall, Family::Process, Family::Sched],
+        hostname: b"h\xfe".to_vec(),
+        cgroups: vec![(7, b"/c\xfd".to_vec())],
+        ..common::session()
+    };
+    let mut tape = Tape::create_with(&path, &session);
+    tape.segment_with(1_000, &[], &[], |builder| {
+        for (nth, name) in NAMES.into_iter().enumerate() {
+            let tid = 100 + nth as u32;
+            let comm = name[3..].to_vec();
+            let task = builder.intern_task(&Task { comm, ..common::task(tid) });
+            let fd = builder.intern_fd_name(name);
+            let call = builder.intern_call(common::call("close"));
+            builder.push_syscall(SyscallRow {
+                end: common::OPEN + 500_000,
+                dur: 1_000,
+                task,
+                call,
+                fd,
+                args: [3, 0, 0, 0, 0, 0],
+                ..Default::default()
+            });
+            let ts = common::OPEN + 600_000 + nth as u64;
+            builder.push_process(ProcessEvent {
+                path: name.to_vec(),
+                argv: name.to_vec(),
+                ..ProcessEvent::new(ts, ProcessKind::Exec, task)
+            });
+        }
+    });
+    tape.finish();
+    let [hex, plain] =
+        [serde_json::json!({"text": r"/x/amb_\xff", "hex": "2f782f616d625fff"}), serde_json::json!(r"/x/amb_\xff")];
+    let lines = place.analyze("--format json t.tape").json();
+    let path = |line: &serde_json::Value| line["args"]["fd"]["path"].clone();
+    assert_eq!(lines.iter().map(path).collect::<Vec<_>>(), [hex.clone(), plain.clone()]);
+    assert_eq!(lines[0]["comm"], serde_json::json!({"text": r"amb_\xff", "hex": "616d625fff"}));
+    assert_eq!((&lines[1]["comm"], &lines[0]["host"]["hex"]), (&r"amb_\xff".into(), &"68fe".into()));
+    assert_eq!(lines[0]["cgroup"]["hex"], "2f63fd");
+    let lines = place.analyze("exec --format json t.tape").json();
+    assert_eq!((&lines[0]["path"], &lines[0]["args"][0]), (&hex, &hex), "{lines:?}");
+    assert_eq!((&lines[1]["path"], &lines[1]["args"][0]), (&plain, &plain), "{lines:?}");
+    let programs = &place.analyze("exec --tree --format json t.tape").json();
+    assert!(programs.iter().any(|line| line["programs"][0]["path"] == hex), "{programs:?}");
+    // in CSV the one is escaped, and the backslash of the other
+    for report in ["", "exec", "exec --tree", "-s"] {
+        let text = place.analyze(&format!("{report} --format csv t.tape")).out;
+        assert!(text.contains(r"amb_\xff") && text.contains(r"amb_\\xff"), "{report}: {text}");
+    }
+    let info = &place.analyze("info --format json t.tape").json()[0];
+    assert_eq!(info["hostname"]["hex"], "68fe");
+    assert!(place.analyze("info --format csv t.tape").out.contains("hostname,h\\xfe\n"));
 }

@@ -210,6 +210,29 @@ fn long_arguments_and_bytes_that_are_no_text() {
     }
 }
 
+/// A file whose name is no UTF-8 beside one that is really called as JSON used to print the first.
+#[test]
+fn names_that_are_no_text_are_told_from_those_that_look_like_them() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let names: [&[u8]; 2] = [b"amb_\xff", br"amb_\xff"];
+    let script = "import os, sys\nfor name in os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]):\n    \
+                  fd = os.open(name, os.O_CREAT | os.O_WRONLY)\n    os.write(fd, b'x')\n    os.close(fd)\n";
+    fs::write(lab.path("make.py"), script).expect("script");
+    let mut record = lab.command(lab::binary("record"));
+    record.args(["-o", "t.tape", "--", "python3", "make.py"]).args(names.map(OsStr::from_bytes));
+    lab::run(record).expect(0);
+    let paths: Vec<serde_json::Value> = lab
+        .calls("t.tape", &["-e", "write"])
+        .iter()
+        .map(|call| call.arg("fd")["path"].clone())
+        .filter(|path| path.to_string().contains("amb_"))
+        .collect();
+    let [raw, plain] = &paths[..] else { panic!("{paths:?}") };
+    let hex: String = names[0].iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(raw["hex"].as_str().is_some_and(|text| text.ends_with(&hex)), "{raw}");
+    assert!(plain.as_str().is_some_and(|text| text.ends_with(r"/amb_\xff")), "{plain}");
+}
+
 #[test]
 fn a_closed_pipe_is_no_error() {
     let Some(lab) = Lab::with_bpf() else { return };

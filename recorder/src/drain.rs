@@ -76,8 +76,10 @@ pub struct Control {
     pub stop: AtomicBool,
     /// Bytes read from the rings.
     pub bytes: AtomicU64,
-    /// Events lost so far.
+    /// Events lost so far; calls that are counted are not among them.
     pub lost: AtomicU64,
+    /// Calls so far that found no room and are counted in the ledger.
+    pub counted: AtomicU64,
     /// How full the rings were.
     pub fills: Fills,
 }
@@ -252,9 +254,12 @@ pub fn run(
         let drops = if dropped { programs.take_drops()? } else { Vec::new() };
         let lost_state = if dropped { programs.take_lost_state() } else { Vec::new() };
         let skipped = skips.take(slack == 0);
-        let dropped = drops.iter().filter(|d| d.is_loss()).map(|d| d.count.count);
-        let lost: u64 = dropped.chain(skipped.iter().map(|s| s.count)).sum();
-        control.lost.fetch_add(lost, Ordering::Relaxed);
+        let sum = |counted: bool| -> u64 {
+            drops.iter().filter(|d| d.is_loss() && d.is_counted() == counted).map(|d| d.count.count).sum()
+        };
+        let skips: u64 = skipped.iter().map(|s| s.count).sum();
+        control.lost.fetch_add(sum(false) + skips, Ordering::Relaxed);
+        control.counted.fetch_add(sum(true), Ordering::Relaxed);
         if out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_err() {
             return Ok(None);
         }

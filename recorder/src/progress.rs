@@ -9,6 +9,15 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, Progres
 use crate::drain::Control;
 use crate::pipeline::Progress;
 
+/// `58 lost, 843,200 counted only`: events of which nothing is known beyond their number, and calls that are in every sum and in no
+/// listing.
+pub fn not_stored(lost: u64, counted: u64) -> String {
+    match counted {
+        0 => format!("{} lost", HumanCount(lost)),
+        _ => format!("{} lost, {} counted only", HumanCount(lost), HumanCount(counted)),
+    }
+}
+
 /// The line that changes; nothing at all when stderr is no terminal.
 pub struct Line {
     bar: ProgressBar,
@@ -38,12 +47,12 @@ impl Line {
         let rate = (events - self.last.1) as f64 / self.last.0.elapsed().as_secs_f64();
         self.last = (Instant::now(), events);
         self.bar.set_message(format!(
-            "{:.1} s  {} events  {}/s  {}  {} lost",
+            "{:.1} s  {} events  {}/s  {}  {}",
             self.started.elapsed().as_secs_f64(),
             HumanCount(events),
             HumanCount(rate as u64),
             HumanBytes(progress.bytes.load(Ordering::Relaxed)),
-            HumanCount(control.lost.load(Ordering::Relaxed)),
+            not_stored(control.lost.load(Ordering::Relaxed), control.counted.load(Ordering::Relaxed)),
         ));
         self.bar.tick();
     }
@@ -51,5 +60,17 @@ impl Line {
     /// Takes the line away.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_stored;
+
+    #[test]
+    fn two_figures_and_two_words() {
+        assert_eq!(not_stored(0, 0), "0 lost");
+        assert_eq!(not_stored(58, 843_200), "58 lost, 843,200 counted only");
+        assert_eq!(not_stored(0, 1_000), "0 lost, 1,000 counted only");
     }
 }

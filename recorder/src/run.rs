@@ -21,7 +21,7 @@ use crate::forced::{Forced, Poisoned};
 use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
-use crate::progress::Line;
+use crate::progress::{Line, not_stored};
 use crate::say::say;
 use crate::self_stats::{Recorded, SelfStats, counted};
 use crate::signals::Signals;
@@ -314,16 +314,15 @@ fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
 }
 
 fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
-    let lost: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
+    let missing: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
     let events = encoded.totals.sum();
     let plural = if events == 1 { "" } else { "s" };
-    let mut lost = match lost - encoded.counted.min(lost) {
-        _ if lost == 0 => "0 lost".to_owned(),
-        0 => format!("{} syscalls not stored but counted (see analyze info)", HumanCount(lost)),
-        _ => format!("{} LOST (see analyze info)", HumanCount(lost)),
-    };
+    let mut lost = not_stored(missing.saturating_sub(encoded.counted), encoded.counted);
+    if missing > 0 {
+        lost.push_str(" (see analyze info)");
+    }
     if encoded.filtered > 0 {
-        lost = format!("{} more only counted, {lost}", HumanCount(encoded.filtered));
+        lost = format!("{} left out and counted as asked, {lost}", HumanCount(encoded.filtered));
     }
     say(format_args!(
         "{} event{plural}, {}, {:.2} s, {lost} -> {}",

@@ -240,7 +240,7 @@ impl Stage {
                 self.lost(family, count.count);
             }
             let (first, last) = (count.first, count.last);
-            let ledger = is_counted(delta.cause);
+            let ledger = delta.is_counted();
             self.encoded.counted += if ledger { count.count } else { 0 };
             let (cpu, count) = (delta.cpu, count.count);
             self.encoder.gap(Gap { cause, family, cpu, count, first, last, pid: 0, ledger });
@@ -314,10 +314,4 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::Uncounted => (GapCause::RingFull, Family::Syscall),
         Drop::Own => return None,
     })
-}
-
-/// Whether what is lost for this cause is in the ledger. Of the state ring that is a call's record, or one of its enter,
-/// which is no call.
-fn is_counted(cause: Drop) -> bool {
-    matches!(cause, Drop::Bulk | Drop::State | Drop::Share)
 }

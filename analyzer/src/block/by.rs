@@ -8,7 +8,6 @@ use super::flags::Op;
 use super::io::{Io, cause_name};
 use crate::devices::{Dev, Devices, numbers};
 use crate::render::cgroup_path;
-use crate::render::json::lossless;
 use crate::render::record::Record;
 use crate::render::words::escaped;
 
@@ -146,8 +145,9 @@ pub fn fields(record: &mut Record, key: Key, part: &Part, comm: &[u8], session: 
             record.set("uid", *uid);
         }
         Part::Cgroup(id) => {
-            let path = cgroup_path(session, *id).map(|path| lossless(path).into_owned());
-            record.set("cgroup", path).set("cgroup_id", if *id == 0 { Value::Null } else { id.to_string().into() });
+            record
+                .text("cgroup", cgroup_path(session, *id))
+                .set("cgroup_id", if *id == 0 { Value::Null } else { id.to_string().into() });
         }
         Part::Disk(dev) => {
             let (major, minor) = numbers(*dev);

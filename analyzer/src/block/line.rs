@@ -84,7 +84,7 @@ pub fn record(io: &Io<'_>, times: &Times<'_>, devices: &Devices) -> Record {
     let mut record = Record::default();
     record
         .set("ts_ns", times.since(e.complete))
-        .set("time", times.real(e.complete))
+        .time("time", Some(e.complete), times)
         .set("queued_ns", times.since_known(e.queued))
         .set("issued_ns", times.since_known(e.issued))
         .set("dur_ns", io.latency())

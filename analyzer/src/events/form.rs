@@ -6,7 +6,7 @@ use serde_json::Map;
 use systape_format::model::UID_UNKNOWN;
 
 use super::describe::{Event, Value};
-use crate::render::json::lossless;
+use crate::render::json;
 use crate::render::record::{Record, Times};
 use crate::render::text::Look;
 use crate::render::words::escaped;
@@ -52,7 +52,7 @@ fn value(value: &Value<'_>) -> serde_json::Value {
         Value::Number(number) => (*number).into(),
         Value::Wide(number) => number.to_string().into(),
         Value::Hex(number) => format!("{number:#x}").into(),
-        Value::Bytes(bytes) => lossless(bytes).into(),
+        Value::Bytes(bytes) => json::bytes(bytes),
         Value::Word(word) => word.as_str().into(),
         Value::Thread(task) => task.tid.into(),
         Value::Unknown => serde_json::Value::Null,
@@ -68,7 +68,7 @@ pub fn json(out: &mut Vec<u8>, event: &Event<'_>, times: &Times<'_>) {
     record
         .set("event", event.kind.name())
         .set("ts_ns", times.since(event.ts))
-        .set("time", times.real(event.ts))
+        .time("time", Some(event.ts), times)
         .set("cpu", event.cpu)
         .task_fields(event.task)
         .text("cgroup", cgroup)

@@ -77,7 +77,7 @@ pub fn record(c: &Connection, window: Window, times: &Times<'_>) -> Record {
     let mut record = Record::default();
     record
         .set("ts_ns", optional(c.end))
-        .set("time", c.end.map_or(serde_json::Value::Null, |end| times.real(end)))
+        .time("time", c.end, times)
         .set("start_ns", optional(c.start))
         .set("established_ns", optional(c.established))
         .set("dur_ns", ns)
@@ -121,7 +121,7 @@ pub fn change_record(e: &NetState, task: Option<&Task>, times: &Times<'_>) -> Re
     let mut record = Record::default();
     record
         .set("ts_ns", times.since(e.ts))
-        .set("time", times.real(e.ts))
+        .time("time", Some(e.ts), times)
         .wide("socket", e.socket)
         .set("protocol", protocol_name(e.protocol))
         .set("old_state", state_name(e.old_state))

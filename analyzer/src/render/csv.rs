@@ -5,9 +5,10 @@ use systape_abi::FlagStyle;
 use systape_format::model::{Gap, Session, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
-use super::text::{self, Look};
+use super::text::{self as line, Look};
 use super::value::Scratch;
-use super::{LineFormat, SegmentLines, num};
+use super::words::escaped;
+use super::{LineFormat, SegmentLines, json, num};
 use crate::clock::{self, Clock};
 use crate::load::Loaded;
 use crate::loss::Hole;
@@ -46,6 +47,15 @@ pub fn field(out: &mut Vec<u8>, field: &[u8]) {
         out.push(*byte);
     }
     out.push(b'"');
+}
+
+/// The text of a value in a cell, escaped for a terminal: of bytes that are no UTF-8 as the listing prints them. Null is empty.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => escaped(text.as_bytes()),
+        other => json::raw(other).map_or_else(|| other.to_string(), |bytes| escaped(&bytes)),
+    }
 }
 
 /// One line of CSV; null is empty. Captured text in it must be escaped already.
@@ -97,7 +107,7 @@ impl SegmentLines for CsvLines<'_> {
         num::signed(out, start.wrapping_sub(session.window_open) as i64);
         out.push(b',');
         if let Some(real) = self.form.clock.real(start) {
-            clock::write_rfc3339(out, real);
+            clock::write_real(out, real);
         }
         out.push(b',');
         if let Duration::Exact(ns) | Duration::AtLeast(ns) = row::duration(segment, row) {
@@ -129,7 +139,7 @@ impl SegmentLines for CsvLines<'_> {
         out.extend_from_slice(call.name.as_bytes());
         out.push(b',');
         self.args.clear();
-        text::arguments(&mut self.args, &mut self.scratch, segment, row, LOOK);
+        line::arguments(&mut self.args, &mut self.scratch, segment, row, LOOK);
         field(out, &self.args);
         out.push(b',');
         self.result(out, row);

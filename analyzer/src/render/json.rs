@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde_json::Value;
 use systape_abi::{ArgKind, FlagStyle};
-use systape_format::model::{ByteStatus, CPU_NONE, Captured, Gap, Session, Task, UID_UNKNOWN};
+use systape_format::model::{ByteStatus, CPU_NONE, Captured, Gap, GapCause, Session, Task, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
 use super::value::{self, Scratch};
@@ -31,8 +32,43 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Appends `text` as a JSON string; bytes that are no UTF-8 become U+FFFD.
+/// Appends bytes of which nobody promises that they are UTF-8, as [`bytes`] gives them.
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
+    if std::str::from_utf8(text).is_ok() {
+        return lossy_string(out, text);
+    }
+    let _ = serde_json::to_writer(out, &bytes(text));
+}
+
+/// Bytes of which nobody promises that they are UTF-8 (names, paths, words): a string if they are, else an object with the text,
+/// where `\xNN` stands for each other byte, and all bytes in hex. A string alone could be the name of another file.
+pub fn bytes(bytes: &[u8]) -> Value {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // writing to a String never fails
+        let _ = write!(hex, "{byte:02x}");
+    }
+    serde_json::json!({"text": lossless(bytes), "hex": hex})
+}
+
+/// The same; null for none.
+pub fn known(text: &[u8]) -> Value {
+    if text.is_empty() { Value::Null } else { bytes(text) }
+}
+
+/// The bytes of what [`bytes`] made an object of; None for any other value.
+pub fn raw(value: &Value) -> Option<Vec<u8>> {
+    let object = value.as_object().filter(|object| object.len() == 2 && object.contains_key("text"))?;
+    let hex = object.get("hex")?.as_str()?.as_bytes();
+    let digit = |at: u8| char::from(at).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    hex.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+/// Appends `text` as a JSON string, always; see [`lossless`].
+fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
     if text.iter().all(|b| (0x20..0x7f).contains(b) && *b != b'"' && *b != b'\\') {
         out.push(b'"');
         out.extend_from_slice(text);
@@ -42,8 +78,8 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     let _ = serde_json::to_writer(out, &lossless(text));
 }
 
-/// Bytes as text: what is not UTF-8 becomes `\xNN`, so that two names never look the same.
-pub fn lossless(text: &[u8]) -> Cow<'_, str> {
+/// Bytes as text: what is not UTF-8 becomes `\xNN`. Another name may look the same: the bytes must stand beside it.
+fn lossless(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(text) {
         return Cow::Borrowed(text);
     }
@@ -82,15 +118,16 @@ impl LineFormat for Json<'_> {
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
         let since = |ts: u64| {
-            if gap.last == 0 {
-                serde_json::Value::Null
-            } else {
-                (ts.wrapping_sub(self.session.window_open) as i64).into()
-            }
+            if gap.last == 0 { Value::Null } else { (ts.wrapping_sub(self.session.window_open) as i64).into() }
         };
-        let cpu = if gap.cpu == CPU_NONE { serde_json::Value::Null } else { gap.cpu.into() };
-        let pid = if gap.pid == 0 { serde_json::Value::Null } else { gap.pid.into() };
-        let count = if gap.count == 0 { serde_json::Value::Null } else { gap.count.into() };
+        let cpu = if gap.cpu == CPU_NONE { Value::Null } else { gap.cpu.into() };
+        let pid = if gap.pid == 0 { Value::Null } else { gap.pid.into() };
+        let count = match gap.count {
+            // the calls are there
+            _ if gap.cause == GapCause::DetailDamaged => 0.into(),
+            0 => Value::Null,
+            count => count.into(),
+        };
         let line = serde_json::json!({
             "lost": count, "family": loss::family_name(gap.family), "cause": loss::cause_name(gap.cause), "cpu": cpu, "pid": pid,
             "ts_ns": since(gap.first), "until_ns": since(gap.last), "ledger": gap.ledger,
@@ -100,7 +137,7 @@ impl LineFormat for Json<'_> {
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
         let since = |ts: u64| ts.wrapping_sub(self.session.window_open) as i64;
-        let lost = if hole.rows == u32::MAX { serde_json::Value::Null } else { hole.rows.into() };
+        let lost = if hole.rows == u32::MAX { Value::Null } else { hole.rows.into() };
         let line = serde_json::json!({
             "lost": lost, "family": "syscall", "cause": "unreadable", "segment": hole.segment, "why": hole.why,
             "ts_ns": since(hole.first), "until_ns": since(hole.last),
@@ -145,8 +182,12 @@ impl SegmentLines for JsonLines<'_> {
         match self.form.clock.real(start) {
             Some(real) => {
                 out.push(b'"');
-                clock::write_rfc3339(out, real);
+                clock::write_real(out, real);
                 out.push(b'"');
+                if let Some(ns) = real.uncertain() {
+                    out.extend_from_slice(b",\"time_uncertain_ns\":");
+                    num::unsigned(out, ns);
+                }
             }
             None => out.extend_from_slice(b"null"),
         }
@@ -280,7 +321,7 @@ impl JsonLines<'_> {
                 }
             }
             out.extend_from_slice(b"{\"text\":");
-            string(out, &self.text);
+            lossy_string(out, &self.text);
             out.extend_from_slice(b",\"hex\":\"");
             for byte in &value.bytes {
                 let _ = write!(Text(out), "{byte:02x}");
@@ -357,5 +398,28 @@ impl std::fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_names_look_the_same() {
+        let text = |name: &[u8]| {
+            let mut out = Vec::new();
+            string(&mut out, name);
+            assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), bytes(name));
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(b"/x/amb_\xff"), r#"{"hex":"2f782f616d625fff","text":"/x/amb_\\xff"}"#);
+        assert_eq!(text(br"/x/amb_\xff"), r#""/x/amb_\\xff""#);
+        assert_eq!(text("a\u{e9}\n\u{fffd}".as_bytes()), "\"a\u{e9}\\n\u{fffd}\"");
+        assert_eq!(raw(&bytes(b"\xff\x00a")).as_deref(), Some(&b"\xff\x00a"[..]));
+        for value in [Value::Null, "text".into(), serde_json::json!({"text": "S", "value": 3})] {
+            assert_eq!(raw(&value), None);
+        }
+        assert_eq!((known(b""), known(b"a")), (Value::Null, "a".into()));
     }
 }

@@ -3,7 +3,6 @@
 use serde_json::Value;
 use systape_format::model::{Session, Task, UID_UNKNOWN};
 
-use super::words::escaped;
 use super::{csv, json};
 use crate::clock::{self, Clock};
 
@@ -13,6 +12,8 @@ const TASK: [&str; 6] = ["pid", "tid", "upid", "utid", "comm", "uid"];
 #[derive(Clone, Debug)]
 enum Field {
     One(&'static str, Value),
+    /// Only in JSON: not every line has it.
+    Extra(&'static str, Value),
     /// An object, or null: in CSV a column each, named `group_key`.
     Group(&'static str, &'static [&'static str], Option<Vec<Value>>),
 }
@@ -28,14 +29,24 @@ impl Record {
         self
     }
 
+    /// Adds `name`, the time of day at `ts`; null without one. Where it is not known, `time_uncertain_ns` too.
+    pub fn time(&mut self, name: &'static str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
+        let real = ts.and_then(|ts| times.clock.real(ts));
+        self.set(name, real.map(clock::rfc3339));
+        if let Some(ns) = real.and_then(clock::Real::uncertain) {
+            self.0.push(Field::Extra("time_uncertain_ns", ns.into()));
+        }
+        self
+    }
+
     /// Adds a number that may not fit 53 bits, as a string.
     pub fn wide(&mut self, name: &'static str, value: u64) -> &mut Self {
         self.set(name, value.to_string())
     }
 
-    /// Adds bytes as text; what is not UTF-8 becomes `\xNN`.
+    /// Adds bytes as [`json::bytes`] gives them.
     pub fn text(&mut self, name: &'static str, value: Option<&[u8]>) -> &mut Self {
-        self.set(name, value.map(|bytes| json::lossless(bytes).into_owned()))
+        self.set(name, value.map(json::bytes))
     }
 
     /// Adds an object with `keys`, or null.
@@ -82,11 +93,11 @@ impl Record {
             if at > 0 {
                 out.push(b',');
             }
-            let (Field::One(name, _) | Field::Group(name, ..)) = field;
+            let (Field::One(name, _) | Field::Extra(name, _) | Field::Group(name, ..)) = field;
             json::string(out, name.as_bytes());
             out.push(b':');
             match field {
-                Field::One(_, value) => out.extend_from_slice(value.to_string().as_bytes()),
+                Field::One(_, value) | Field::Extra(_, value) => out.extend_from_slice(value.to_string().as_bytes()),
                 Field::Group(_, _, None) => out.extend_from_slice(b"null"),
                 Field::Group(_, keys, Some(values)) => object(out, &mut keys.iter().copied().zip(values)),
             }
@@ -100,6 +111,7 @@ impl Record {
         for field in &self.0 {
             match field {
                 Field::One(name, _) => names.push((*name).to_owned()),
+                Field::Extra(..) => {}
                 Field::Group(group, keys, _) => names.extend(keys.iter().map(|key| format!("{group}_{key}"))),
             }
         }
@@ -114,15 +126,12 @@ impl Record {
             if !std::mem::take(&mut first) {
                 out.push(b',');
             }
-            match value {
-                Value::Null => {}
-                Value::String(text) => csv::field(out, escaped(text.as_bytes()).as_bytes()),
-                other => csv::field(out, other.to_string().as_bytes()),
-            }
+            csv::field(out, csv::text(value).as_bytes());
         };
         for field in &self.0 {
             match field {
                 Field::One(_, value) => one(out, value),
+                Field::Extra(..) => {}
                 Field::Group(_, _, Some(values)) => values.iter().for_each(|value| one(out, value)),
                 Field::Group(_, keys, None) => keys.iter().for_each(|_| one(out, &Value::Null)),
             }
@@ -139,7 +148,7 @@ fn task_values(task: &Task) -> [Value; 6] {
         task.tid.into(),
         unknown_is_null(task.upid),
         unknown_is_null(task.utid),
-        json::lossless(&task.comm).into(),
+        json::bytes(&task.comm),
         uid,
     ]
 }
@@ -164,7 +173,7 @@ impl Times<'_> {
         if ts == 0 { Value::Null } else { self.since(ts) }
     }
 
-    /// RFC 3339; null when the tape has no clock sample.
+    /// RFC 3339, see [`clock::rfc3339`]; null when the tape has no clock sample.
     pub fn real(&self, ts: u64) -> Value {
         self.clock.real(ts).map_or(Value::Null, |real| clock::rfc3339(real).into())
     }

@@ -83,15 +83,7 @@ impl Csv {
             if at > 0 {
                 line.push(b',');
             }
-            match value {
-                Value::Null => {}
-                Value::String(text) => {
-                    let mut escaped = String::new();
-                    systape_abi::escape(text.as_bytes(), &mut escaped);
-                    csv::field(&mut line, escaped.as_bytes());
-                }
-                other => csv::field(&mut line, other.to_string().as_bytes()),
-            }
+            csv::field(&mut line, csv::text(value).as_bytes());
         }
         line.push(b'\n');
         out.write_all(&line)

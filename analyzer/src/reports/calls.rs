@@ -17,7 +17,8 @@ use crate::{families, output};
 /// Prints what `config` asks for.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     tell_not_recorded(config, tape)?;
-    let mut families = if config.calls { vec![Family::Syscall] } else { Vec::new() };
+    let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
+    let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };
     families.extend(config.events.families());
     if config.stacks.listed {
         families.push(Family::Stack);
@@ -29,7 +30,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     let told = if config.summary { Some(summary::run(&mut context, &mut out)?) } else { None };
     out.flush()?;
-    if config.listing && config.calls {
+    if config.listing && calls {
         losses::tell_filtered(&context);
     } else if let Some(told) = &told {
         context.loss = told.loss.clone();
@@ -61,7 +62,14 @@ fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
         let held = families::names(tape).join(", ");
         complain(&format!("{} events were not recorded: this tape holds {held}", family_name(*family)));
     }
-    if config.calls
+    if config.calls && families::recorded(tape, Family::Syscall) == Some(false) {
+        // a summary tells of io_uring's operations too
+        let rings = config.summary && families::recorded(tape, Family::IoUring) == Some(true);
+        if !rings && absent.len() == asked.len() {
+            families::require(tape, Family::Syscall, "syscalls")?;
+        }
+        complain(&format!("syscalls were not recorded: this tape holds {}", families::names(tape).join(", ")));
+    } else if config.calls
         && let Some(note) = not_selected(&config.filters.selection, tape.session())
     {
         complain(&note);

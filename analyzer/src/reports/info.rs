@@ -4,23 +4,23 @@
 mod ledger;
 mod stacks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use systape_format::header::BlockKind;
 use systape_format::model::{Family, Gap, GapCause, Session, shell_status};
-use systape_format::reader::Tape;
+use systape_format::reader::{BlockInfo, Tape};
 
 use self::ledger::Ledger;
 use crate::args::Format;
 use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::families;
-use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, remedy, seconds};
+use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::output::{self, line};
-use crate::render::csv;
+use crate::render::{csv, json};
 use crate::run::Verdict;
 use crate::stacks::recorded::Inventory;
 
@@ -61,9 +61,14 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         Format::Csv => {
             line(&mut out, "key,value")?;
             for (key, value) in facts.json() {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let text = match value {
+                    Value::Array(_) => printable(value.to_string().as_bytes()),
+                    Value::Object(_) if json::raw(&value).is_none() => printable(value.to_string().as_bytes()),
+                    Value::Null => "null".to_owned(),
+                    value => csv::text(&value),
+                };
                 let mut fields = format!("{key},").into_bytes();
-                csv::field(&mut fields, printable(text.as_bytes()).as_bytes());
+                csv::field(&mut fields, text.as_bytes());
                 fields.push(b'\n');
                 out.write_all(&fields)?;
             }
@@ -76,7 +81,8 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 impl<'a> Facts<'a> {
     fn gather(tape: &'a Tape) -> Self {
         let mut bytes = BTreeMap::new();
-        for block in tape.blocks() {
+        let blocks = tape.blocks();
+        for block in &blocks {
             *bytes.entry(block.kind.name()).or_insert(0) +=
                 u64::from(block.stored_len) + systape_format::reader::BLOCK_OVERHEAD;
         }
@@ -131,7 +137,14 @@ impl<'a> Facts<'a> {
         if let Some(stacks) = &mut stacks {
             unreadable.append(&mut stacks.unreadable);
         }
-        Self { tape, clock: super::clock(tape), events, lost, ledger, bytes, gaps, unreadable, until, stacks }
+        let clock = super::clock(tape);
+        unreadable.extend(without_header(tape, &blocks));
+        for miss in tape.misses().tell() {
+            if !unreadable.iter().any(|told| told.contains(&miss.why)) {
+                unreadable.push(miss_text(&miss));
+            }
+        }
+        Self { tape, clock, events, lost, ledger, bytes, gaps, unreadable, until, stacks }
     }
 
     fn complete(&self) -> bool {
@@ -148,7 +161,7 @@ impl<'a> Facts<'a> {
     fn json(&self) -> Map<String, Value> {
         let session = self.tape.session();
         let time = |ts: u64| self.clock.real(ts).map_or(Value::Null, |real| clock::rfc3339(real).into());
-        let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
+        let text = json::bytes;
         let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| text(word)).collect::<Vec<_>>());
         let bytes: Map<String, Value> =
             self.bytes.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
@@ -167,6 +180,7 @@ impl<'a> Facts<'a> {
             "events": self.events,
             "families": families::names(self.tape),
             "lost": self.lost,
+            "counted_only": self.ledger.lost(),
             "ledger": self.ledger.json(),
             "gaps": self.gaps.iter().map(gap).collect::<Vec<_>>(),
             "findings": self.tape.findings().iter().map(finding_text).chain(self.unreadable.iter().cloned()).collect::<Vec<_>>(),
@@ -255,7 +269,12 @@ impl<'a> Facts<'a> {
         for finding in &self.unreadable {
             lines.add("", finding);
         }
-        let time = |ts: u64| self.clock.real(ts).map_or_else(|| "not known".to_owned(), clock::rfc3339);
+        let time = |ts: u64| {
+            let real = self.clock.real(ts);
+            let about =
+                if real.is_some_and(|real| real.uncertain().is_some()) { " (±: the clock was set)" } else { "" };
+            real.map_or_else(|| "not known".to_owned(), |real| format!("{}{about}", clock::rfc3339(real)))
+        };
         lines.add("start", &time(session.window_open));
         lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
         lines.add("clock", &self.clock_text());
@@ -272,7 +291,11 @@ impl<'a> Facts<'a> {
                 lines.add(key, &text);
             }
         }
-        lines.add("lost", &lost);
+        let counted = match self.ledger.lost() {
+            0 => String::new(),
+            calls => format!("; {calls} calls counted only"),
+        };
+        lines.add("lost", &format!("{lost}{counted}"));
         for ((cause, family, ledger), count) in &self.gaps {
             let counted = if *ledger { ", counted in the ledger" } else { "" };
             let what = format!("{count} {}: {}{counted}", family_name(*family), cause_text(*cause));
@@ -359,6 +382,20 @@ impl<'a> Facts<'a> {
             ),
         }
     }
+}
+
+/// Blocks whose header cannot be read although the index, or a block beside it, says that they were written.
+fn without_header(tape: &Tape, blocks: &[BlockInfo]) -> Vec<String> {
+    let here: BTreeSet<(Option<u32>, u16)> = blocks.iter().map(|block| (block.segment, block.kind.raw())).collect();
+    let missing = |at: usize| {
+        let segment = tape.segment(at);
+        let number = segment.info().segment;
+        let gone = BlockKind::OF_SEGMENT.into_iter().filter(|kind| segment.has(*kind));
+        gone.filter(|kind| !here.contains(&(Some(number), kind.raw())))
+            .map(|kind| format!("segment {number}: the header of its {} block cannot be read", kind.name()))
+            .collect::<Vec<_>>()
+    };
+    (0..tape.segments().len()).flat_map(missing).collect()
 }
 
 /// Events by kind as the headers of blocks count them: what there is without an end mark.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use systape_format::model::{CallState, StackOf};
+use systape_format::model::{CallState, Family, StackOf};
 
 use super::{Context, clock};
 use crate::args::{Format, Sort};
@@ -48,7 +48,9 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let names = names(context)?;
     let mut events = EventLines::new(config.events, config.format, config.look, session, times);
     events.stacks = names.as_ref().map(|names| (names, config.stacks.limits));
-    let listing = Listing { context, form: &*form, sort, events, spare: Mutex::default(), findings: Mutex::default() };
+    let calls = config.calls && families::recorded(context.tape, Family::Syscall) != Some(false);
+    let listing =
+        Listing { context, form: &*form, calls, sort, events, spare: Mutex::default(), findings: Mutex::default() };
     listing.run(out, &mut holes)?;
     let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
     context.loss.holes.extend(holes);
@@ -139,6 +141,8 @@ impl Batch {
 struct Listing<'a, 'b> {
     context: &'a Context<'b>,
     form: &'a dyn LineFormat,
+    /// Calls are asked for, and were recorded.
+    calls: bool,
     sort: Sort,
     /// Lines of what is no call.
     events: EventLines<'a>,
@@ -154,12 +158,12 @@ impl Listing<'_, '_> {
         let infos = self.context.tape.segments();
         let carries = segments
             .iter()
-            .filter(|at| self.context.config.calls && infos[**at].carry_rows > 0)
+            .filter(|at| self.calls && infos[**at].carry_rows > 0)
             .filter_map(|at| Some((*at, carry_start(&infos[*at])?)));
         let mut plan = CarryPlan::new(carries.filter(|_| self.sort == Sort::Start));
         let mut merger = Merger::new(out, self.context.config.max_events);
         self.gaps(&mut merger);
-        if self.context.config.calls {
+        if self.calls {
             self.open_calls(&mut merger);
         }
         let mut next = 0;
@@ -298,18 +302,14 @@ impl Listing<'_, '_> {
 
     fn tell<W: Write>(&self, merger: &mut Merger<W>, hole: &Hole) {
         let line = self.form.hole(hole);
-        if hole.rows == 0 {
-            complain(&format!(
-                "segment {}: {}; its calls are listed without what that block holds",
-                hole.segment, hole.why
-            ));
-        } else if !line.is_empty() {
+        // without a detail its calls are listed all the same
+        if hole.rows > 0 && !line.is_empty() {
             merger.push(Loose { key: hole.first, tie: (hole.segment, 0), line });
         }
     }
 
     fn render_one(&self, job: Job, most: usize) -> Rendered {
-        let mut rendered = if self.context.config.calls { self.render_calls(job, most) } else { Rendered::default() };
+        let mut rendered = if self.calls { self.render_calls(job, most) } else { Rendered::default() };
         if job.own && !self.context.config.events.is_empty() {
             self.add_events(job.at, &mut rendered);
         }

@@ -21,10 +21,7 @@ pub const LOSS_LINES: usize = 12;
 /// Says on stderr what is missing from an answer that has no place for it: the abnormal end, damage, and gaps unless they are `listed`.
 pub fn tell(context: &Context<'_>, listed: bool) {
     let mut loss = context.loss.clone();
-    if listed {
-        loss.gaps.clear();
-        loss.holes.clear();
-    }
+    loss.listed |= listed;
     for line in loss.lines(context.tape.session(), LOSS_LINES) {
         complain(&line);
     }

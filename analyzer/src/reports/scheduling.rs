@@ -9,7 +9,7 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::args::Format;
 use crate::config::Config;
-use crate::families::in_session;
+use crate::families::{in_session, recorded};
 use crate::output::line;
 use crate::render::table::{Csv, Fields, object};
 use crate::run::{Verdict, complain};
@@ -18,9 +18,7 @@ use crate::summary::ledger::options;
 /// Binds `config` to a tape that must have scheduler events; `calls`: lost calls touch the answer too.
 pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
     let session = tape.session();
-    if !in_session(session, Family::Sched) {
-        bail!("scheduler events were not recorded in this tape (record needs the family 'sched')");
-    }
+    require(tape)?;
     let mut families = vec![Family::Sched];
     if calls && in_session(session, Family::Syscall) {
         families.push(Family::Syscall);
@@ -29,6 +27,21 @@ pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Co
         }
     }
     Context::about(config, tape, &families)
+}
+
+/// Refuses when the tape has no scheduler events, or when it does not say any more whose they are: what threads did that were not
+/// recorded cannot be told.
+///
+/// # Errors
+/// Either is so.
+pub fn require(tape: &Tape) -> Result<()> {
+    match recorded(tape, Family::Sched) {
+        Some(true) => Ok(()),
+        Some(false) => bail!("scheduler events were not recorded in this tape (record needs the family 'sched')"),
+        None => {
+            bail!("the block that says whose scheduler events were recorded is damaged: what threads did is not known")
+        }
+    }
 }
 
 /// Counts losses from before the time asked for, and those on other CPUs, if a state in that time is not known because of them;

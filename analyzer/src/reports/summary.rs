@@ -14,7 +14,7 @@ use crate::calls::CallInfo;
 use crate::families;
 use crate::loss::Loss;
 use crate::output::line;
-use crate::render::json::lossless;
+use crate::render::json::bytes;
 use crate::render::words::escaped;
 use crate::render::{csv, num};
 use crate::reports::losses::LOSS_LINES;
@@ -44,7 +44,11 @@ const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
     let mode = context.config.mode;
-    let (sums, knowledge) = collect::collect(context.tape, &context.scope, &context.book, mode);
+    let (sums, knowledge) = match families::recorded(context.tape, Family::Syscall) {
+        // those in flight when the recording began or ended are no summary
+        Some(false) => Default::default(),
+        _ => collect::collect(context.tape, &context.scope, &context.book, mode),
+    };
     for hole in &sums.holes {
         if !context.loss.holes.contains(hole) {
             context.loss.holes.push(hole.clone());
@@ -64,7 +68,10 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let loss = context.loss.of_sums();
     let view = View { context, loss: &loss, knowledge: &knowledge, groups: &groups, events, cpu: &cpu };
     if matches!(cpu, Cpu(Some(None))) {
-        complain("--cpu: scheduler events were not recorded in this tape");
+        complain(match families::recorded(context.tape, Family::Sched) {
+            None => "--cpu: the block that says whose scheduler events were recorded is damaged",
+            Some(_) => "--cpu: scheduler events were not recorded in this tape",
+        });
     }
     match context.config.format {
         Format::Text => {
@@ -122,12 +129,12 @@ impl Cpu {
         ]
     }
 
-    /// Two columns of a row: `≥` when calls are left out.
-    fn columns(&self, out: &mut Vec<u8>, group: &Group, row: &Row) {
+    /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
+    fn columns(&self, out: &mut Vec<u8>, group: &Group, row: &Row, whole: bool) {
         let Some(time) = self.of(group, row) else { return };
         for ns in [time.on, time.off] {
             out.push(b' ');
-            optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 { "≥" } else { "" });
+            optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 || !whole { "≥" } else { "" });
         }
     }
 }
@@ -176,7 +183,7 @@ impl View<'_> {
             columns(&mut buffer, widths, self.cpu.0.is_some());
             for row in &group.rows {
                 cells(&mut buffer, &row.call, &row.stats, widths);
-                self.cpu.columns(&mut buffer, group, row);
+                self.cpu.columns(&mut buffer, group, row, self.loss.complete());
                 buffer.push(b'\n');
                 if context.config.errnos {
                     for (errno, count) in &row.stats.errnos {
@@ -199,6 +206,7 @@ impl View<'_> {
             (Kind::PerProcess, _) => format!("{} calls counted per process", process()),
             (Kind::Nobody, _) => "(process not known)".to_owned(),
             (Kind::SeveralCgroups, _) => "(moved to another cgroup meanwhile)".to_owned(),
+            (Kind::AnyCgroup, _) => "(cgroup not known: events that tell of moves are missing)".to_owned(),
             (Kind::Whole, SummaryMode::Total) => "total".to_owned(),
             (Kind::Whole, SummaryMode::Cgroup) => cgroup_name(self.context.tape.session(), group),
             (Kind::Whole, SummaryMode::Thread) => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
@@ -245,11 +253,7 @@ impl View<'_> {
                     if at > 0 {
                         buffer.push(b',');
                     }
-                    match value {
-                        Value::Null => {}
-                        Value::String(text) => csv::field(&mut buffer, escaped(text.as_bytes()).as_bytes()),
-                        other => buffer.extend_from_slice(other.to_string().as_bytes()),
-                    }
+                    csv::field(&mut buffer, csv::text(value).as_bytes());
                 }
                 buffer.push(b'\n');
             }
@@ -356,13 +360,13 @@ fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
     }
     // which thread it was
     let thread = |id: u32| if group.kind == Kind::PerProcess { Value::Null } else { id.into() };
-    let comm = || Value::from(lossless(&task.comm));
+    let comm = || bytes(&task.comm);
     let uid = || if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() };
     match context.config.mode {
         SummaryMode::Total => Vec::new(),
         SummaryMode::Cgroup => {
             let path = crate::render::cgroup_path(context.tape.session(), task.cgroup_id);
-            vec![("cgroup", path.map(String::from_utf8_lossy).map_or(Value::Null, Value::from))]
+            vec![("cgroup", path.map_or(Value::Null, bytes))]
         }
         SummaryMode::Process => {
             vec![("pid", task.pid.into()), ("upid", task.upid.into()), ("comm", comm()), ("uid", uid())]
@@ -382,12 +386,9 @@ fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
 fn measures(call: &CallInfo, stats: &Stats, complete: bool) -> Vec<(&'static str, Value)> {
     let timed = |value: u64| if stats.timed > 0 { Value::from(value) } else { Value::Null };
     let optional = |value: Option<u64>| value.map_or(Value::Null, Value::from);
-    let stddev = if stats.timed > 0 { json!(stats.stddev_percent()) } else { Value::Null };
     let quantiles = [stats.quantile(500), stats.quantile(990)];
     let [p50, p99] = quantiles.map(|quantile| quantile.map(|quantile| quantile.value));
     let error = quantiles.into_iter().flatten().map(|quantile| quantile.error).reduce(f64::max);
-    // without any call that is timed it is what it would be
-    let error = if stats.timed == 0 { Some(QUANTILE_ERROR) } else { error };
     vec![
         ("abi", call.abi.as_str().into()),
         ("syscall", call.name.as_str().into()),
@@ -397,7 +398,7 @@ fn measures(call: &CallInfo, stats: &Stats, complete: bool) -> Vec<(&'static str
         ("min_ns", timed(stats.min)),
         ("avg_ns", optional(stats.avg())),
         ("max_ns", timed(stats.max)),
-        ("stddev_percent", stddev),
+        ("stddev_percent", json!(stats.stddev_percent())),
         ("p50_ns", optional(p50)),
         ("p99_ns", optional(p99)),
         ("incomplete_calls", stats.open.into()),

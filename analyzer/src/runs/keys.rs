@@ -11,7 +11,7 @@ use super::{Doing, Interval, Slot, State, Thread};
 use crate::calls::CallBook;
 use crate::filter::Scope;
 use crate::render::cgroup_path;
-use crate::render::json::lossless;
+use crate::render::json::bytes as text;
 
 /// One thing to add up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -259,7 +259,7 @@ impl<'a> Keys<'a> {
     /// The parts of `key` as fields.
     pub fn fields(&self, key: &Key, words: &Words<'_>) -> Vec<(&'static str, Value)> {
         let mut fields = Vec::new();
-        let bytes = |bytes: Option<&[u8]>| bytes.map_or(Value::Null, |b| Value::from(lossless(b)));
+        let bytes = |bytes: Option<&[u8]>| bytes.map_or(Value::Null, text);
         for by in &self.by {
             match by {
                 By::Comm => fields.push(("comm", bytes(Some(self.comm(key.comm))))),
@@ -296,7 +296,7 @@ pub fn task_fields(task: Option<&Arc<Task>>, comm: bool) -> Vec<(&'static str, V
     let mut fields =
         vec![("pid", id(|t| t.pid)), ("tid", id(|t| t.tid)), ("upid", id(|t| t.upid)), ("utid", id(|t| t.utid))];
     if comm {
-        fields.push(("comm", task.map_or(Value::Null, |task| Value::from(lossless(&task.comm)))));
+        fields.push(("comm", task.map_or(Value::Null, |task| text(&task.comm))));
     }
     fields
 }

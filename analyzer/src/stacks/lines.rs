@@ -9,7 +9,7 @@ use super::forest::MAX_FRAMES;
 use super::label;
 use super::names::Names;
 use crate::args::Format;
-use crate::render::json::lossless;
+use crate::render::json::{bytes, known};
 
 /// perf trace's indentation of a frame.
 const INDENT: &str = "                                       ";
@@ -171,12 +171,11 @@ impl<'a> StackLines<'a> {
         let mapping = self.stacks.mappings.get(frame.mapping as usize).unwrap_or(&unknown);
         let id = self.mappings.get(frame.mapping as usize).copied().flatten();
         for (function, label) in label::labels(self.names, id, mapping, frame) {
-            let text = |bytes: &[u8]| if bytes.is_empty() { Value::Null } else { lossless(bytes).into() };
             into.push(json!({
-                "sym": function.map_or(Value::Null, |function| text(&function.name)),
+                "sym": function.map_or(Value::Null, |function| known(&function.name)),
                 "off": format!("{:#x}", frame.offset),
-                "module": lossless(&label.module),
-                "file": function.map_or(Value::Null, |function| text(&function.file)),
+                "module": bytes(&label.module),
+                "file": function.map_or(Value::Null, |function| known(&function.file)),
                 "line": function.map(|function| function.line).filter(|line| *line != 0),
                 "inlined": label.inlined,
                 "kernel": label.kernel,

@@ -26,14 +26,19 @@ pub struct CpuTime {
 /// Sums by group and call.
 pub type CpuTimes = FxHashMap<(GroupKey, Call), CpuTime>;
 
-/// Adds up the calls that pass the filters. None: scheduler events were not recorded.
+/// Adds up the calls that pass the filters. None: scheduler events were not recorded, or the tape does not say whose.
 pub fn collect(context: &mut Context<'_>, mode: SummaryMode) -> Option<CpuTimes> {
-    if !families::in_session(context.tape.session(), Family::Sched) {
+    if families::recorded(context.tape, Family::Sched) != Some(true) {
         return None;
     }
     let sink = CpuSink { mode, accs: Vec::new(), sums: CpuTimes::default() };
     // calls are chosen by their start, and end later
     let fed = feed::feed(context, Needs { calls: true, counted: true, ..Needs::default() }, u64::MAX, sink);
+    for hole in fed.holes {
+        if !context.loss.holes.contains(&hole) {
+            context.loss.holes.push(hole);
+        }
+    }
     context.loss.findings.extend(fed.findings);
     Some(fed.tracker.sink.sums)
 }

@@ -23,6 +23,8 @@ const PER_PROCESS: GroupKey = 1 << 62;
 const NOBODY: GroupKey = 1 << 61;
 /// The key of calls of processes that were in several cgroups meanwhile.
 const SEVERAL: GroupKey = NOBODY | 1;
+/// The key of calls of processes that may have been in several cgroups meanwhile: what would tell of it is missing.
+const ANY_CGROUP: GroupKey = NOBODY | 2;
 
 /// What a group of a summary is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub enum Kind {
     Nobody,
     /// Calls of processes that changed their cgroup meanwhile.
     SeveralCgroups,
+    /// Calls of processes of which it is not known whether they moved to another cgroup.
+    AnyCgroup,
 }
 
 /// What the group of that key is.
@@ -43,6 +47,7 @@ pub fn kind(key: GroupKey, mode: SummaryMode) -> Kind {
         (SummaryMode::Total, _) => Kind::Whole,
         (_, NOBODY) => Kind::Nobody,
         (SummaryMode::Cgroup, SEVERAL) => Kind::SeveralCgroups,
+        (SummaryMode::Cgroup, ANY_CGROUP) => Kind::AnyCgroup,
         (SummaryMode::Thread, key) if key & PER_PROCESS != 0 => Kind::PerProcess,
         _ => Kind::Whole,
     }
@@ -215,6 +220,9 @@ impl Counted {
             (_, None) => (NOBODY, Some(None)),
             (SummaryMode::Process, Some(task)) => (process(task), None),
             (SummaryMode::Thread, Some(task)) => (PER_PROCESS | process(task), Some(Some(process(task)))),
+            (SummaryMode::Cgroup, Some(_)) if !judge.threads.is_some_and(Threads::know_moves) => {
+                (ANY_CGROUP, Some(None))
+            }
             (SummaryMode::Cgroup, Some(task)) if moved(task) => (SEVERAL, Some(None)),
             (SummaryMode::Cgroup, Some(task)) => (group_key(task, judge.mode), None),
         };

@@ -156,9 +156,12 @@ impl Stats {
     }
 
     /// Standard deviation of the average in percent of it, as perf's `stddev_stats` has it (tools/perf/util/stat.c: `variance / n`).
-    /// None: not known, of calls of the ledger only sums are.
+    /// None: not known, because no call is timed, or because of calls of the ledger only sums are.
     pub fn stddev_percent(&self) -> Option<f64> {
-        if self.timed < 2 || self.sum == 0 {
+        if self.timed == 0 {
+            return None;
+        }
+        if self.timed == 1 || self.sum == 0 {
             return Some(0.0);
         }
         if self.counted.as_ref().is_some_and(|counted| counted.spread > 0) {
@@ -209,7 +212,7 @@ mod tests {
     #[test]
     fn deviation_as_perf_computes_it() {
         let mut s = Stats::default();
-        assert_eq!(s.stddev_percent(), Some(0.0));
+        assert_eq!(s.stddev_percent(), None, "nothing is known");
         for dur in [2, 4, 4, 4, 5, 5, 7, 9] {
             s.add_ok(dur);
         }

@@ -58,6 +58,11 @@ impl Threads {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
     }
 
+    /// Whether it is known who moved to another cgroup.
+    pub fn know_moves(&self) -> bool {
+        self.moves.is_some()
+    }
+
     /// Whether calls of that process that ended in [`from`, `to`] may be of several cgroups.
     pub fn moved(&self, leader: &Task, from: u64, to: u64) -> bool {
         let Some(moves) = &self.moves else { return true };

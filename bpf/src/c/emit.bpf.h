@@ -126,7 +126,11 @@ static __always_inline u64 at_most(u64 len, u64 most)
 	return len > most ? most : len;
 }
 
-/* Records that fd tracking needs have a ring of their own, so that no flood of reads can push them out. True: it was lost. */
+/*
+ * Records that fd tracking needs have a ring of their own, so that no flood of
+ * reads can push them out. True: it was lost. Then the names of the process's
+ * fds are unknown; whether a call is missing too the caller knows and counts.
+ */
 static __always_inline bool send_state(void *rec, u64 len, u64 most, u32 pid)
 {
 	u64 now;
@@ -134,10 +138,13 @@ static __always_inline bool send_state(void *rec, u64 len, u64 most, u32 pid)
 	if (!over_share(&state_ring, USE_STATE, pid, len, state_share, state_ring_bytes) &&
 	    !bpf_ringbuf_output(&state_ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP))
 		return false;
-	count_drop(DROP_STATE);
 	now = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&lost_state_pids, &pid, &now, BPF_NOEXIST) && !bpf_map_lookup_elem(&lost_state_pids, &pid))
-		lost_state_unknown = lost_state_unknown ?: now;
+	if (!bpf_map_update_elem(&lost_state_pids, &pid, &now, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&new_drops, 1);
+	} else if (!bpf_map_lookup_elem(&lost_state_pids, &pid) && !lost_state_unknown) {
+		lost_state_unknown = now;
+		__sync_fetch_and_add(&new_drops, 1);
+	}
 	return true;
 }
 

@@ -125,7 +125,7 @@ struct task_state {
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };
-#define MISSED_STATE 9 /* the state ring was full: counted as lost there */
+#define MISSED_STATE 9 /* the state ring was full */
 #define MATCHED 1
 #define NOT_MATCHED 2
 #define STATE_ONLY 3 /* a thread beside a recorded one: only what changes their fds */

@@ -300,7 +300,7 @@ static __always_inline u8 send_call(struct wire_syscall *rec, u64 len, u64 most)
 	return bpf_ringbuf_output(ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP) ? LEDGER_LOST : 0;
 }
 
-/* Of a call that changes fds. Its loss was counted as one of the state ring. */
+/* Of a call that changes fds. */
 static __always_inline u8 send_change(struct wire_syscall *rec, u64 len, u64 most)
 {
 	return send_state(rec, len, most, rec->id.pid) ? MISSED_STATE : 0;
@@ -382,8 +382,9 @@ static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u3
 		send_late(rec);
 		return;
 	}
-	if (missed == LEDGER_LOST || missed == LEDGER_OVER_SHARE)
-		count_drop(missed == LEDGER_LOST ? DROP_BULK : DROP_SHARE);
+	/* exactly those that the ledger counts: a child's side of fork is no call of anybody */
+	if (missed && missed != LEDGER_FILTERED && rec->state != CALL_CLONE_CHILD)
+		count_drop(missed == LEDGER_LOST ? DROP_BULK : missed == MISSED_STATE ? DROP_STATE : DROP_SHARE);
 	count_call(rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
 }
 

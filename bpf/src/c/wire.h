@@ -395,8 +395,8 @@ enum snap_match {
 
 /* Why something is missing; index into the drops map. = GapCause where it has one. */
 enum drop_cause {
-	DROP_BULK = 0,	  /* bulk ring full */
-	DROP_STATE,	  /* state ring full */
+	DROP_BULK = 0,	  /* bulk ring full: calls */
+	DROP_STATE,	  /* state ring full: calls; an enter or a record that only fd tracking needs is none */
 	DROP_PROC,	  /* process ring and bulk ring full */
 	DROP_NO_TASK,	  /* per-task state could not be made */
 	DROP_NO_SCRATCH,  /* scratch pool empty: strings missing */

@@ -4,10 +4,12 @@
 //! blocks' headers, the headers are walked instead: same answers, but some fields of [`SegmentInfo`] are not known.
 //! Nothing is decoded until it is asked for. Reads are by pread, and a [`Tape`] may be used from many threads.
 
+mod misses;
 mod open;
 mod segment;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::encode::MAX_PARTS;
 use crate::error::{Error, Result};
@@ -18,6 +20,7 @@ use crate::payload::{self, Place};
 use crate::scan::scan;
 use crate::source::Source;
 
+pub use misses::{Miss, Misses};
 pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use segment::Segment;
 pub(crate) use segment::kind_of;
@@ -94,6 +97,8 @@ pub struct Tape {
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
     pub(crate) findings: Vec<Finding>,
+    /// Of all reads so far.
+    pub(crate) misses: Arc<Misses>,
 }
 
 impl Tape {
@@ -142,6 +147,11 @@ impl Tape {
         &self.findings
     }
 
+    /// The blocks that somebody asked this tape for and did not get, so far. What was answered from it lacks what they hold.
+    pub fn misses(&self) -> &Arc<Misses> {
+        &self.misses
+    }
+
     /// Whether the segments come from the index: then max_dur, calls and pids of each are known.
     pub fn has_index(&self) -> bool {
         self.from_index
@@ -177,7 +187,12 @@ impl Tape {
         let what = BlockKind::Checkpoint.name();
         let (chunk, parts) =
             self.checkpoints.get(i).ok_or(Error::Missing { what, segment: u32::try_from(i).unwrap_or(u32::MAX) })?;
-        let missing = || Error::Missing { what, segment: *chunk };
+        self.misses.note(BlockKind::Checkpoint, *chunk, self.checkpoint_parts(*chunk, parts))
+    }
+
+    fn checkpoint_parts(&self, chunk: u32, parts: &[Place]) -> Result<Checkpoint> {
+        let what = BlockKind::Checkpoint.name();
+        let missing = || Error::Missing { what, segment: chunk };
         if parts.len() > MAX_PARTS {
             let what = format!("cannot read checkpoint of chunk {chunk}: blocks");
             return Err(Error::TooLarge { what, len: parts.len() as u64, limit: MAX_PARTS as u64 });
@@ -207,7 +222,8 @@ impl Tape {
     pub fn symbols(&self, i: usize) -> Result<Symbols> {
         let missing = Error::Missing { what: BlockKind::Symbols.name(), segment: NO_SEGMENT };
         let place = self.symbols.get(i).ok_or(missing)?;
-        payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, message::read_symbols)
+        let read = payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, message::read_symbols);
+        self.misses.note(BlockKind::Symbols, u32::try_from(i).unwrap_or(u32::MAX), read)
     }
 
     /// Length of the file when it was opened.

@@ -1,6 +1,7 @@
 //! Finds a tape's parts: by footer and index, else by walking the headers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Blocks, Tape};
 use crate::error::{Error, Result};
@@ -75,6 +76,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         complete_until,
         from_index,
         findings: Vec::new(),
+        misses: Arc::default(),
     };
     if lost && let Ok(cp) = tape.checkpoint(0) {
         (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);

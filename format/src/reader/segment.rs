@@ -62,11 +62,17 @@ impl<'a> Segment<'a> {
     }
 
     fn read<R>(&self, kind: BlockKind, f: impl FnOnce(&Header, &Message<'_>) -> Result<R>) -> Result<Option<R>> {
-        match self.blocks.places.iter().find(|p| p.kind == kind) {
+        let read = match self.blocks.places.iter().find(|p| p.kind == kind) {
             Some(place) => payload::read(&self.tape.source, place, &self.tape.tape_id, self.info.segment, f).map(Some),
             None if self.has(kind) => Err(self.lost(kind)),
             None => Ok(None),
-        }
+        };
+        self.note(kind, read)
+    }
+
+    /// Passes a result on; the tape keeps in mind what could not be read.
+    fn note<T>(&self, kind: BlockKind, result: Result<T>) -> Result<T> {
+        self.tape.misses.note(kind, self.info.segment, result)
     }
 
     /// Reads a group whose rows point into the tasks of `dict`.
@@ -85,7 +91,8 @@ impl<'a> Segment<'a> {
 
     /// Task and call tables. Every segment has them.
     pub fn dict(&self) -> Result<Dict> {
-        self.read(BlockKind::Dict, message::read_dict)?.ok_or_else(|| self.lost(BlockKind::Dict))
+        let dict = self.read(BlockKind::Dict, message::read_dict)?.ok_or_else(|| self.lost(BlockKind::Dict));
+        self.note(BlockKind::Dict, dict)
     }
 
     /// What a summary needs of the calls; `task` and `call` are inside `dict`'s tables.
@@ -113,7 +120,7 @@ impl<'a> Segment<'a> {
         match read {
             Some(time) => Ok(time),
             None if core.dur.is_empty() => Ok(Time::default()),
-            None => Err(self.lost(BlockKind::SyscallsTime)),
+            None => self.note(BlockKind::SyscallsTime, Err(self.lost(BlockKind::SyscallsTime))),
         }
     }
 
@@ -200,7 +207,7 @@ impl<'a> Segment<'a> {
                 && last.row >= rows
             {
                 let why = format!("a stack of row {} of {}, which has {rows}", last.row, kind.name());
-                return Err(Error::invalid(BlockKind::Stacks.name(), why));
+                return self.note(BlockKind::Stacks, Err(Error::invalid(BlockKind::Stacks.name(), why)));
             }
         }
         Ok(stacks)

@@ -83,6 +83,11 @@ impl DropDelta {
     pub fn is_loss(&self) -> bool {
         !matches!(self.cause, Drop::NoScratch | Drop::StringFault | Drop::Own)
     }
+
+    /// Whether each of them is a call that the ledger counts.
+    pub fn is_counted(&self) -> bool {
+        matches!(self.cause, Drop::Bulk | Drop::State | Drop::Share)
+    }
 }
 
 impl Programs {

@@ -3,10 +3,9 @@
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use systape_format::model::{Family, StackOf};
+use systape_format::model::StackOf;
 
 use super::super::{Context, offcpu::selected, scheduling};
-use crate::families::require;
 use crate::runs::decode::{Needs, Part};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
 use crate::stacks::asleep::{self, Stack};
@@ -17,7 +16,7 @@ use crate::stacks::weight::Weight;
 
 /// Adds up the times of all threads that pass.
 pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
-    require(context.tape, Family::Sched, "scheduler events")?;
+    scheduling::require(context.tape)?;
     let needs = Needs { calls: context.scope.filters().selects, stacks: true, ..Needs::default() };
     let (mut stacked, mut findings) = (Stacked::default(), Vec::new());
     let slept = asleep::since_before(context, &mut findings);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Found;
 use crate::config::Config;
-use crate::render::json::lossless;
+use crate::render::json::bytes as text;
 use crate::render::table::Fields;
 use crate::reports::scheduling;
 use crate::stacks::weight::{Metric, Weight, percent};
@@ -30,15 +30,15 @@ pub fn print(config: &Config, found: &Found<'_>, out: &mut impl Write) -> Result
             let node = &graph.nodes[at as usize];
             let label = graph.label(at);
             let number = rows.len();
-            let module = if label.is_mark() { Value::Null } else { lossless(&label.module).into() };
+            let module = if label.is_mark() { Value::Null } else { text(&label.module) };
             let time = |weight: &Weight| if timed { weight.time.into() } else { Value::Null };
             let bytes = |weight: &Weight| if sized { weight.bytes.to_string().into() } else { Value::Null };
             rows.push(vec![
                 ("id", number.into()),
                 ("parent", parent.map_or(Value::Null, Value::from)),
                 ("depth", depth.into()),
-                ("comm", lossless(&graph.comms[comm as usize]).into()),
-                ("sym", lossless(&label.name).into()),
+                ("comm", text(&graph.comms[comm as usize])),
+                ("sym", text(&label.name)),
                 ("module", module),
                 ("kernel", label.kernel.into()),
                 ("inlined", label.inlined.into()),

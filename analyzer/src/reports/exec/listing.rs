@@ -11,7 +11,7 @@ use crate::args::Format;
 use crate::clock;
 use crate::output::line;
 use crate::render::csv;
-use crate::render::json::lossless;
+use crate::render::json::{bytes, known};
 use crate::render::words::{command, escaped, span};
 
 /// Prints `rows`.
@@ -47,7 +47,7 @@ fn columns(cells: [&str; 8], last: &str) -> String {
     format!("{time:<9} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
 }
 
-fn known(number: u32) -> String {
+fn number(number: u32) -> String {
     if number == 0 { "?".to_owned() } else { number.to_string() }
 }
 
@@ -83,7 +83,7 @@ fn text(story: &Story<'_>, row: &Row) -> String {
             &uid,
             &escaped(&row.task.comm),
             &row.task.pid.to_string(),
-            &known(row.ppid),
+            &number(row.ppid),
             &ret,
             &exit,
             &lived,
@@ -129,7 +129,6 @@ fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
     let session = story.context.tape.session();
     let task = &row.task;
     let some = |number: u32| if number == 0 { Value::Null } else { number.into() };
-    let text = |bytes: &[u8]| if bytes.is_empty() { Value::Null } else { lossless(bytes).into() };
     let end = match row.after {
         After::End(end) => Some(end),
         _ => None,
@@ -149,7 +148,7 @@ fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
         After::Lost => None,
     };
     let argv = &row.command.argv;
-    let words: Vec<Value> = argv.split(|b| *b == 0).map(|word| lossless(word).into()).collect();
+    let words: Vec<Value> = argv.split(|b| *b == 0).map(bytes).collect();
     let fields = json!({
         "ts_ns": row.ts.wrapping_sub(session.window_open) as i64,
         "time": story.clock.real(row.ts).map(clock::rfc3339),
@@ -158,13 +157,13 @@ fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
         "ns_pid": some(task.ns_pid),
         "ppid": some(row.ppid),
         "upid": some(task.upid),
-        "comm": lossless(&task.comm),
+        "comm": bytes(&task.comm),
         "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-        "cgroup": crate::render::cgroup_path(session, task.cgroup_id).map_or(Value::Null, text),
+        "cgroup": crate::render::cgroup_path(session, task.cgroup_id).map_or(Value::Null, known),
         "ret": if row.errno == 0 { 0 } else { -1 },
         "errno": if row.errno == 0 { None } else { systape_abi::errno_name(row.errno) },
         "errno_code": some(row.errno.into()),
-        "path": text(&row.path),
+        "path": known(&row.path),
         "args": if argv.is_empty() { Value::Null } else { words.into() },
         "args_whole": if argv.is_empty() { None } else { Some(row.command.whole) },
         "ended": ended,
@@ -174,10 +173,7 @@ fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
         "dur_ns": dur.map(|until| until.saturating_sub(row.ts)),
         "dur_is": dur.map(|_| if row.after == After::Open { "at-least" } else { "exact" }),
     });
-    match fields {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    clock::with_uncertainty(fields, story.clock.real(row.ts))
 }
 
 fn cells(story: &Story<'_>, row: &Row) -> Vec<u8> {
@@ -185,7 +181,7 @@ fn cells(story: &Story<'_>, row: &Row) -> Vec<u8> {
     let cell = |name: &&str| match (*name, object.get(*name)) {
         ("args", _) if row.command.argv.is_empty() => Value::Null,
         ("args", _) => command(&row.command.argv, row.command.whole).into(),
-        (_, Some(Value::String(text))) => escaped(text.as_bytes()).into(),
+        (_, Some(value @ (Value::String(_) | Value::Object(_)))) => csv::text(value).into(),
         (_, value) => value.cloned().unwrap_or_default(),
     };
     csv::row(&FIELDS.iter().map(cell).collect::<Vec<_>>())

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::output::line;
 use crate::processes::{Image, Process};
 use crate::render::csv;
-use crate::render::json::lossless;
+use crate::render::json::{bytes, known};
 use crate::render::words::{command, escaped, named, span};
 
 /// The kernel's own threads are children of this one.
@@ -223,11 +223,11 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
     let start = Some(process.start).filter(|start| *start != 0);
     let end = process.end();
     let program = |image: &Image| {
-        let words = image.command.argv.split(|b| *b == 0).map(|word| Value::from(lossless(word))).collect::<Vec<_>>();
+        let words = image.command.argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>();
         json!({
             "ts_ns": if image.since == 0 { Value::Null } else { since(image.since).into() },
             "exec": image.exec,
-            "path": if image.path.is_empty() { Value::Null } else { lossless(&image.path).into() },
+            "path": known(&image.path),
             "args": if image.command.argv.is_empty() { Value::Null } else { words.into() },
             "args_whole": image.command.whole,
         })
@@ -244,9 +244,9 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
         "ppid": some(process.ppid),
         "upid": some(task.upid),
         "parent_upid": some(parent.unwrap_or(0)),
-        "comm": lossless(&task.comm),
+        "comm": bytes(&task.comm),
         "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-        "cgroup": cgroup.map_or(Value::Null, |path| lossless(path).into()),
+        "cgroup": cgroup.map_or(Value::Null, bytes),
         "started_before": process.before,
         "end_ns": end.map(|end| since(end.ts)),
         "dur_ns": lived,
@@ -257,17 +257,14 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
         "core_dumped": end.map(|end| end.core_dumped()),
         "programs": process.images.iter().map(program).collect::<Vec<_>>(),
     });
-    match fields {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    clock::with_uncertainty(fields, start.and_then(|ts| story.clock.real(ts)))
 }
 
 fn cells(story: &Story<'_>, node: &Node<'_>) -> Vec<u8> {
     let object = object(story, node);
     let cell = |name: &&str| match (*name, object.get(*name)) {
         ("programs", _) => programs(story, node.process).into(),
-        (_, Some(Value::String(text))) => escaped(text.as_bytes()).into(),
+        (_, Some(value @ (Value::String(_) | Value::Object(_)))) => csv::text(value).into(),
         (_, value) => value.cloned().unwrap_or_default(),
     };
     csv::row(&FIELDS.iter().map(cell).collect::<Vec<_>>())

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
 
-use crate::render::json::lossless;
+use crate::render::json::bytes;
 use crate::render::words::escaped;
 use crate::stacks::ending::Ending;
 use crate::stacks::label;
@@ -108,7 +108,7 @@ pub fn stacks_json(session: &Session, inventory: &Inventory) -> Value {
 pub fn symbols_json(inventory: &Inventory) -> Value {
     let unnamed = |unnamed: &Unnamed| {
         json!({
-            "module": lossless(label::module(&unnamed.mapping)),
+            "module": bytes(label::module(&unnamed.mapping)),
             "build_id": super::hex(&unnamed.mapping.build_id),
             "places": unnamed.places,
             "why": unnamed.why,

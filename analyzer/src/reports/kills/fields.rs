@@ -11,8 +11,7 @@ use crate::clock::{self, Clock};
 use crate::output::line;
 use crate::render::LineFormat as _;
 use crate::render::csv;
-use crate::render::json::{Json, lossless};
-use crate::render::words::escaped;
+use crate::render::json::{Json, known};
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name};
 use crate::signals::{Cause, Disposition, Record, Via};
@@ -82,7 +81,7 @@ fn common(story: &Story<'_>, record: &Record, clock: &Clock) -> Map<String, Valu
         "ip": if fault { hex(event.ip) } else { Value::Null },
         "call": call.map(|call| call.name.as_str()),
         "call_args": call.map(|call| call.args.iter().zip(event.call_args).map(|(_, v)| hex(v)).collect::<Vec<_>>()),
-        "call_path": if event.call_path.is_empty() { Value::Null } else { lossless(&event.call_path).into() },
+        "call_path": known(&event.call_path),
         "oom": record.mark.as_ref().map(|mark| json!({
             "victim_pid": mark.victim.pid,
             "total_vm": mark.memory.total_vm.to_string(),
@@ -91,10 +90,7 @@ fn common(story: &Story<'_>, record: &Record, clock: &Clock) -> Map<String, Valu
             "shmem": mark.memory.shmem.to_string(),
         })),
     });
-    match fields {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    clock::with_uncertainty(fields, clock.real(event.ts))
 }
 
 /// What came of it: of a process that did not end, `exited` is false only if nothing is missing.
@@ -191,7 +187,7 @@ pub fn csv(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<
 /// A cell whose text is still as it was captured.
 fn clean(cell: Value) -> Value {
     match cell {
-        Value::String(text) => escaped(text.as_bytes()).into(),
+        Value::String(_) | Value::Object(_) => csv::text(&cell).into(),
         other => other,
     }
 }

@@ -60,7 +60,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let families = &tape.session().families;
     let has = |family| families.contains(&family);
     // tapes of before there were families hold process life
-    let (signals, life) = (has(Family::Signal), families.is_empty() || has(Family::Process));
+    // and of one whose first block is lost nobody knows
+    let (signals, life) =
+        (has(Family::Signal) || !tape.session_is_whole(), families.is_empty() || has(Family::Process));
     if !signals && !life {
         bail!("signals and process life were not recorded: record them with --families signal,process");
     }

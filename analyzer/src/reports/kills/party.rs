@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Session, Task, UID_UNKNOWN};
 
 use crate::processes::Processes;
-use crate::render::json::lossless;
-use crate::render::words::{command, escaped, named};
+use crate::render::csv;
+use crate::render::json::{bytes, known as some};
+use crate::render::words::{command, named};
 use crate::signals::Record;
 
 /// Sender or target of a record, with all that is known of it then.
@@ -76,7 +77,7 @@ impl<'a> Party<'a> {
         let task = self.task;
         let known = |number: u32| if number == 0 { Value::Null } else { number.into() };
         let cgroup = crate::render::cgroup_path(session, task.cgroup_id);
-        let words = |argv: &[u8]| argv.split(|b| *b == 0).map(|w| Value::from(lossless(w))).collect::<Vec<_>>();
+        let words = |argv: &[u8]| argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>();
         let ancestor =
             |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": name(comm), "upid": upid});
         json!({
@@ -88,8 +89,8 @@ impl<'a> Party<'a> {
             "utid": known(task.utid),
             "comm": name(&task.comm),
             "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-            "exe": if task.exe.is_empty() { Value::Null } else { lossless(&task.exe).into() },
-            "cgroup": cgroup.map_or(Value::Null, |path| lossless(path).into()),
+            "exe": some(&task.exe),
+            "cgroup": cgroup.map_or(Value::Null, bytes),
             "cmdline": self.argv.map_or(Value::Null, |(argv, _)| words(argv).into()),
             "cmdline_whole": self.argv.map(|(_, whole)| whole),
             "ancestors": self.ancestors.iter().map(ancestor).collect::<Vec<_>>(),
@@ -100,7 +101,7 @@ impl<'a> Party<'a> {
     pub fn cells(&self, session: &Session) -> Vec<Value> {
         let object = self.json(session);
         let cell = |name: &&str| match object.get(*name) {
-            Some(Value::String(text)) => escaped(text.as_bytes()).into(),
+            Some(value @ (Value::String(_) | Value::Object(_))) => csv::text(value).into(),
             other => other.cloned().unwrap_or_default(),
         };
         let mut cells: Vec<Value> = COLUMNS[..COLUMNS.len() - 2].iter().map(cell).collect();
@@ -127,5 +128,5 @@ pub fn inside(task: &Task) -> bool {
 
 /// A comm in JSON; null = not known.
 fn name(comm: &[u8]) -> Value {
-    if comm.is_empty() { Value::Null } else { lossless(comm).into() }
+    some(comm)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use systape_format::model::CPU_NONE;
+use systape_format::model::{CPU_NONE, GapCause};
 
 use super::super::{Context, clock, scheduling};
 use super::stacks::{self, Left};
@@ -14,7 +14,6 @@ use crate::clock::Clock;
 use crate::filter;
 use crate::load::{Base, Loaded, OpenCalls};
 use crate::output;
-use crate::render::json::lossless;
 use crate::render::table::{Fields, Table, millis};
 use crate::render::text::{self, Look};
 use crate::render::value::Scratch;
@@ -49,7 +48,8 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     // `fed` ended at that instant: what was lost matters if a thread was unknown then because of it
     if fed.tracker.unsure_until() < at {
-        context.loss.gaps.clear();
+        // what was damaged before a repair is looked at for every instant, as damage itself is
+        context.loss.gaps.retain(|gap| matches!(gap.cause, GapCause::Damaged | GapCause::DetailDamaged));
     }
     context.loss.holes.extend(holes);
     context.loss.findings.extend(findings);
@@ -173,7 +173,7 @@ impl<'a> Now<'a> {
             ("off_cpu_at_least", (self.off.is_some() && self.off_before).into()),
             ("came_on_cpu_ns", optional(self.came)),
             ("syscall", Value::from(name.unwrap_or_else(|| place_name(self.place).to_owned()))),
-            ("args_text", arguments.map_or(Value::Null, |text| lossless(text.as_bytes()).into())),
+            ("args_text", arguments.map_or(Value::Null, |text| text.into())),
             ("call_ns", in_call(self.call_ns.into())),
             ("call_at_least", in_call(self.call.is_some_and(|call| call.began_before).into())),
         ]);
