@@ -54,6 +54,8 @@ pub const FLAG_CONTINUED: u16 = 2;
 pub const INCOMPAT_CUT: u64 = 1;
 /// `features_incompat` of blocks with columns: these may be in planes, listed, or deltas, which a reader of 1.3 cannot read.
 pub const INCOMPAT_COLUMNS: u64 = 2;
+/// `features_incompat` of a blocks block: an I/O in it has a cause that a reader of 1.4 does not know.
+pub const INCOMPAT_BLOCK_CAUSES: u64 = 32;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -406,6 +408,7 @@ impl Header {
     pub(crate) fn unknown_incompat(&self) -> u64 {
         let known = match self.kind {
             BlockKind::End => INCOMPAT_CUT,
+            BlockKind::Blocks => incompat_of(self.kind) | INCOMPAT_BLOCK_CAUSES,
             kind => incompat_of(kind),
         };
         self.features_incompat & !known

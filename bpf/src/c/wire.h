@@ -209,6 +209,8 @@ enum block_cause {
 	CAUSE_DIRECT = 1,
 	CAUSE_DIRTIER = 2,
 	CAUSE_CGROUP = 3,
+	CAUSE_KTHREAD = 4,
+	CAUSE_FLUSH = 5,
 };
 
 struct wire_block {
