@@ -356,6 +356,8 @@ enum BlockCause {
   direct @1;         # the task that submitted it
   dirtier @2;        # the last task that dirtied the inode
   cgroupOwner @3;    # only the cgroup that owns the pages is known
+  kernelThread @4;   # 1.5: the kernel thread that submitted it by itself (a journal, kswapd); no worker of a work queue
+  flush @5;          # 1.5: a flush of the device's cache; owner and origin are those of the first request that waited for it
 }
 
 struct UringOps {
@@ -651,6 +653,7 @@ enum GapCause {
   detailDamaged @14;   # the same, of a block without which calls are still counted: times, arguments, strings, paths
   filtered @15;        # counted instead of stored, as record was asked to
   overShare @16;       # a process had filled its share of the ring
+  hidden @17;          # 1.5: the kernel ran no BPF program when it happened
 }
 
 enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }

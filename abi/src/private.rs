@@ -13,7 +13,7 @@ const AF_UNIX: u16 = 1;
 pub fn captured_class(abi: Abi, nr: u32, arg: u8, bytes: &[u8]) -> &'static str {
     let Some(desc) = describe(abi, nr).and_then(|desc| desc.args.get(usize::from(arg))) else { return "path" };
     match desc.kind {
-        ArgKind::Path => "path",
+        ArgKind::Path | ArgKind::FileName => "path",
         ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } => match bytes.first_chunk::<2>() {
             Some(family) if u16::from_le_bytes(*family) != AF_UNIX => "address",
             _ => "path",
@@ -37,6 +37,13 @@ mod tests {
         };
         assert_eq!(class("openat", 1, b"plain"), "path");
         assert_eq!(class("execve", 0, b"/bin/ls"), "path");
+        // names of files are paths without a slash too
+        assert_eq!(class("symlink", 0, b"target"), "path");
+        assert_eq!(class("symlinkat", 0, b"target"), "path");
+        assert_eq!(class("mount", 0, b"server:export"), "path");
+        assert_eq!(class("mount", 2, b"ext4"), "string");
+        assert_eq!(class("mq_open", 0, b"queue"), "path");
+        assert_eq!(class("mq_unlink", 0, b"queue"), "path");
         assert_eq!(class("execve", 1, b"ls\0-l"), "command");
         assert_eq!(class("connect", 1, &[2, 0, 0, 80, 127, 0, 0, 1]), "address");
         assert_eq!(class("connect", 1, &[10, 0, 0, 80]), "address");
@@ -47,5 +54,31 @@ mod tests {
         assert_eq!(class("pipe2", 0, &[3, 0, 0, 0, 4, 0, 0, 0]), "none");
         assert_eq!(captured_class(Abi::X86_64, 100_000, 0, b"x"), "path");
         assert_eq!(class("openat", 9, b"x"), "path");
+    }
+
+    /// Every string argument that is no path. What is added to the tables as a string must be put here, after asking what it names.
+    #[rustfmt::skip]
+    const STRINGS: [(&str, &str); 9] = [
+        ("add_key", "_type _description"), ("request_key", "_type _description _callout_info"),
+        ("delete_module", "name_user"), ("init_module", "uargs"), ("finit_module", "uargs"), ("kexec_file_load", "cmdline_ptr"),
+        ("memfd_create", "uname"), ("fsopen", "_fs_name"), ("fsconfig", "_key"),
+    ];
+
+    #[test]
+    fn no_string_that_names_a_file_counts_as_a_plain_one() {
+        for desc in crate::desc::every() {
+            for arg in desc.args.iter().filter(|arg| matches!(arg.kind, ArgKind::Str)) {
+                let listed =
+                    STRINGS.iter().any(|(name, args)| *name == desc.name && args.split(' ').any(|a| a == arg.name));
+                let attribute = desc.name.contains("xattr") && arg.name == "name";
+                let file_system = desc.name == "mount" && arg.name == "type";
+                assert!(
+                    listed || attribute || file_system,
+                    "{}: {} is a string: does it name a file?",
+                    desc.name,
+                    arg.name
+                );
+            }
+        }
     }
 }

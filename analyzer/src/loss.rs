@@ -224,7 +224,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
 }
 
 /// Every cause.
-pub const CAUSES: [GapCause; 17] = [
+pub const CAUSES: [GapCause; 18] = [
     GapCause::Unknown,
     GapCause::RingFull,
     GapCause::StateFailed,
@@ -242,6 +242,7 @@ pub const CAUSES: [GapCause; 17] = [
     GapCause::DetailDamaged,
     GapCause::Filtered,
     GapCause::OverShare,
+    GapCause::Hidden,
 ];
 
 /// Why, in a few words.
@@ -259,6 +260,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::BadRecord => "a record the recorder could not read",
         GapCause::LateRecord => "arrived late, stored in a later segment",
         GapCause::Unexplained => "should have come and did not; nothing says why",
+        GapCause::Hidden => "ended while the kernel ran no BPF program",
         GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
         GapCause::Filtered => "not stored, as record was asked",
@@ -287,6 +289,7 @@ pub fn cause_name(cause: GapCause) -> &'static str {
         GapCause::DetailDamaged => "detail-damaged",
         GapCause::Filtered => "filtered",
         GapCause::OverShare => "over-share",
+        GapCause::Hidden => "hidden",
     }
 }
 
@@ -306,6 +309,9 @@ pub fn remedy(cause: GapCause) -> &'static str {
         GapCause::QueueFull => "give the recorder a CPU of its own, or take fewer stacks (a lower -F, no -g)",
         GapCause::DiskError => "write to a disk with room, or bound the tape with --max-size",
         GapCause::BadRecord => "a bug of record: please report it with what 'analyze info' prints",
+        GapCause::Hidden => {
+            "no tracer by BPF gets these from this kernel; ftrace and the sums in /proc/diskstats have them"
+        }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",
         GapCause::OwnTraffic => "nothing is missing; left out so that recording does not record itself",

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use systape_e2e::Lab;
 use systape_e2e::strace::{self, Traced};
+use systape_e2e::{Background, Lab};
 
 /// Every way a start can go, and to end after one.
 const SCRIPT: &str = r#"
@@ -197,4 +197,43 @@ fn the_tree_is_that_of_the_forks() {
     let text = story.lab.analyze(&["exec", "short.tape", "--tree"]).expect(0).text();
     let lines: Vec<&str> = text.lines().filter(|line| line.ends_with(" sh -c true")).collect();
     assert!(lines.len() == 2 && lines.iter().all(|line| !line.contains(" => ")), "{text}");
+}
+
+/// Zombies of before the recording, reaped while it runs or after it, are not among the living; a process whose first thread has
+/// ended is.
+#[test]
+fn zombies_of_before_do_not_live() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = lab.cc("zombies", &["-pthread"]);
+    let start = |out: &str| Background::start(lab.command("sh").args(["-c", &format!("exec {program} 23 > {out}")]));
+    let (reaped, kept) = (start("reaped"), start("kept"));
+    let numbers = |out: &str| {
+        lab.until("zombies", || fs::read_to_string(lab.path(out)).is_ok_and(|text| text.contains("threaded")));
+        let text = fs::read_to_string(lab.path(out)).expect(out);
+        let pids = |line: &str| line.split(' ').skip(1).map(|n| n.parse().expect("pid")).collect::<Vec<i64>>();
+        let lines: Vec<_> = text.lines().map(pids).collect();
+        assert_eq!((lines[0].len(), lines[1].len()), (23, 1), "{text}");
+        (lines[0].clone(), lines[1][0])
+    };
+    let ((mut zombies, first), (more, second)) = (numbers("reaped"), numbers("kept"));
+    zombies.extend(more);
+    let options = ["-a", "--for", "1500ms"];
+    let recording = lab.attach("t.tape", &options);
+    reaped.signal(libc::SIGUSR1);
+    reaped.wait().expect(0);
+    recording.wait().expect(0);
+    lab.assert_whole("t.tape");
+    let tree = lab.analyze(&["exec", "--tree", "--format", "json", "t.tape"]).expect(0).json();
+    let shown: Vec<_> = tree.iter().filter(|p| zombies.contains(&p["pid"].as_i64().expect("pid"))).collect();
+    assert!(shown.is_empty(), "{shown:?}");
+    for (pid, ended) in [(first, true), (second, false)] {
+        let process = tree.iter().find(|p| p["pid"] == pid).unwrap_or_else(|| panic!("{pid} lived"));
+        assert_eq!((&process["started_before"], &process["ended"]), (&true.into(), &ended.into()), "{process}");
+    }
+    let states = lab.analyze(&["states", "--at", "1.0", "--format", "json", "t.tape"]).expect(0).json();
+    let zombies: Vec<_> = states.iter().filter(|row| zombies.iter().any(|z| row["pid"] == *z)).collect();
+    assert!(zombies.is_empty(), "{zombies:?}");
+    assert!(states.iter().any(|row| row["pid"] == second), "its other thread sleeps");
+    kept.signal(libc::SIGUSR1);
+    kept.wait().expect(0);
 }

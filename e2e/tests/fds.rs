@@ -18,7 +18,22 @@ fn a_lingering_close_does_not_take_the_next_file() {
 
 #[test]
 fn dup_over_an_open_descriptor() {
-    scenario("fds", "dups", 13);
+    let Some((_lab, calls)) = scenario("fds", "dups", 17) else { return };
+    // onto itself: both arguments are what the descriptor is now, not what the call before replaced
+    let onto_itself = |name: &str, fd: i64| {
+        let calls = calls.iter().filter(|c| c.name() == name && (c.num("oldfd"), c.num("newfd")) == (fd, fd));
+        calls.map(|c| [c.fd_path("oldfd"), c.fd_path("newfd")]).collect::<Vec<_>>()
+    };
+    for name in ["dup2", "dup3"] {
+        let [[Some(old), Some(new)]] = onto_itself(name, 30)[..] else { panic!("{name}: {:?}", onto_itself(name, 30)) };
+        assert!(old.ends_with("/a") && new.ends_with("/a"), "{name}: {old} {new}");
+    }
+    assert_eq!(onto_itself("dup2", 31), [[None, None]]);
+}
+
+#[test]
+fn paths_as_long_as_the_kernel_shows_them() {
+    scenario("fds", "long_paths", 9);
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn timers_and_limits() {
 
 #[test]
 fn the_end_of_another() {
-    check(&["pdeathsig", "clone-signal", "exitkill"]);
+    check(&["pdeathsig", "clone-signal", "exitkill", "ptrace-kill"]);
 }
 
 #[test]

@@ -117,6 +117,61 @@ fn killed_inside() {
     assert_eq!((&row["calls"], &row["errors"], &row["incomplete_calls"]), (&1.into(), &0.into(), &1.into()), "{row}");
 }
 
+/// A tracer that kills what it holds at the enter of a call: getsid by its number, 13 times.
+const KILLED_AT_ENTER: &str = r#"
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	for (int i = 0; i < 13; i++) {
+		struct user_regs_struct regs;
+		int how;
+		pid_t child = fork();
+
+		if (!child) {
+			ptrace(PTRACE_TRACEME, 0, 0, 0);
+			raise(SIGSTOP);
+			syscall(SYS_getsid, 0);
+			_exit(0);
+		}
+		waitpid(child, &how, 0);
+		do {
+			ptrace(PTRACE_SYSCALL, child, 0, 0);
+			waitpid(child, &how, 0);
+			ptrace(PTRACE_GETREGS, child, 0, &regs);
+		} while (WIFSTOPPED(how) && regs.orig_rax != SYS_getsid);
+		kill(child, SIGKILL);
+		waitpid(child, &how, 0);
+		if (!WIFSIGNALED(how))
+			return 1;
+	}
+	return 0;
+}
+"#;
+
+#[test]
+fn killed_by_its_tracer_before_the_call() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::write(lab.path("tracer.c"), KILLED_AT_ENTER).expect("tracer.c");
+    lab::run(lab.command("cc").args(["-o", "tracer", "tracer.c"])).expect(0);
+    lab.record("t.tape", &[], &["./tracer"]).expect(0);
+    lab.assert_whole("t.tape");
+    let calls = lab.calls("t.tape", &["-e", "getsid"]);
+    assert_eq!(calls.len(), 13, "{calls:?}");
+    for call in &calls {
+        // strace: = ?
+        assert_eq!((call.incomplete(), call.errno(), call.ret()), (Some("killed"), None, None), "{call:?}");
+    }
+    assert!(lab.calls("t.tape", &["--failure", "-e", "getsid"]).is_empty());
+    let summary = ["t.tape", "-s", "--summary-mode", "total", "-e", "getsid", "--format", "json"];
+    let row = &lab.analyze(&summary).expect(0).json()[0];
+    assert_eq!((&row["calls"], &row["errors"]), (&13.into(), &0.into()), "{row}");
+}
+
 #[test]
 fn the_childs_side_of_fork() {
     let Some(lab) = Lab::with_bpf() else { return };

@@ -37,7 +37,8 @@ fn marks(lab: &Lab, tape: &str) -> Vec<bool> {
 
 /// Calls that the workload makes a known number of times, by name.
 fn counts(lab: &Lab, tape: &str) -> Vec<(String, Value)> {
-    let names = "mkdir,link,linkat,memfd_create,connect,accept4,kill,listen,bind,execve,fork,clone,clone3,open,openat";
+    let names = "mkdir,link,linkat,memfd_create,connect,accept4,kill,listen,bind,execve,fork,clone,clone3,open,openat,\
+                 symlink,symlinkat,mount,mq_open,mq_unlink";
     let rows = lab.analyze(&["-s", "--summary-mode", "total", "-e", names, "--format", "json", tape]).expect(0).json();
     let mut counts: Vec<_> = rows.iter().map(|row| (row["syscall"].to_string(), row["calls"].clone())).collect();
     // they are listed by the time they took

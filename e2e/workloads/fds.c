@@ -98,6 +98,44 @@ static void dups(void)
 	need(again == a, "number");
 	must(again);
 	close(-1), must(b);
+	// onto itself, after it was replaced: what it is now
+	dup2(again, 30), dup2(b, 30);
+	dup2(30, 30), must(30);
+	need(dup3(30, 30, O_CLOEXEC) < 0 && errno == EINVAL, "dup3"), must(30);
+	need(dup2(31, 31) < 0 && errno == EBADF, "dup2 of what is not open"), must(31), must(30);
+}
+
+// A file whose path has `length` bytes, in directories with names of `part` bytes; the kernel shows no more than 4,095.
+static void deep(size_t length, size_t part)
+{
+	char name[NAME_MAX + 1];
+	size_t len;
+	int here = open(".", O_PATH | O_DIRECTORY);
+
+	memset(name, 'd', sizeof(name));
+	for (len = strlen(getcwd((char[PATH_MAX]){}, PATH_MAX)); length - len > NAME_MAX; len += part + 1) {
+		name[part] = 0;
+		need(!mkdir(name, 0700) || errno == EEXIST, "mkdir");
+		need(!chdir(name), "chdir");
+	}
+	memset(name, 'f', sizeof(name));
+	name[length - len - 1] = 0;
+	must(file(name));
+	need(!fchdir(here), "fchdir");
+	close(here);
+}
+
+static void long_paths(void)
+{
+	deep(3843, 250);
+	deep(4041, 250);
+	deep(4042, 250);
+	deep(4094, 200);
+	deep(4095, 250);
+	deep(4095, 100);
+	deep(4095, 50);
+	deep(4096, 250);
+	deep(4300, 250);
 }
 
 static void ranges(void)
@@ -358,7 +396,7 @@ int main(int argc, char **argv)
 	} scenarios[] = { { "linger", linger }, { "dups", dups },     { "ranges", ranges },	{ "after", after },
 			  { "forks", forks },	{ "denied", denied }, { "kinds", kinds },	{ "passed", passed },
 			  { "rooted", rooted }, { "race", race },     { "thread_exec", thread_exec },
-			  { "directories", directories } };
+			  { "directories", directories }, { "long_paths", long_paths } };
 
 	need(argc == 3, "usage");
 	arguments = argv;

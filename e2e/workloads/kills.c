@@ -420,6 +420,29 @@ static void exitkill(void)
 	ended(victim.pid);
 }
 
+static void ptrace_kill(void)
+{
+	struct child victim = target(), tracer = begin("tracer");
+	int how;
+
+	if (!tracer.pid) {
+		need(!ptrace(PTRACE_SEIZE, victim.pid, 0, 0), "ptrace");
+		ready_to_go();
+		need(!ptrace(PTRACE_INTERRUPT, victim.pid, 0, 0), "interrupt");
+		need(waitpid(victim.pid, &how, __WALL) == victim.pid && WIFSTOPPED(how), "stop");
+		need(!ptrace(PTRACE_KILL, victim.pid, 0, 0), "kill");
+		waitpid(victim.pid, &how, __WALL);
+		_exit(0);
+	}
+	await(&tracer);
+	about(victim.pid);
+	about(tracer.pid);
+	sent(SIGKILL, tracer.pid, victim.pid, "\"via\":\"ptrace\"," FATAL);
+	let(&tracer);
+	need(waitpid(tracer.pid, &how, 0) == tracer.pid && !how, "tracer");
+	ended(victim.pid);
+}
+
 // ---- memory
 
 static void join_memory(void)
@@ -570,6 +593,7 @@ static void fault_int3(void)
 static void fault(int sig, void (*run)(void), const char *code, void *address, void *ip)
 {
 	struct child child = begin("faulty");
+	char text[32];
 
 	if (!child.pid) {
 		ready_to_go();
@@ -578,8 +602,10 @@ static void fault(int sig, void (*run)(void), const char *code, void *address, v
 	}
 	await(&child);
 	about(child.pid);
-	sent(sig, child.pid, child.pid, "\"via\":\"fault\",\"code_name\":\"%s\",\"address\":\"0x%lx\",\"ip\":\"0x%lx\"," FATAL,
-	     code, (long)address, (long)ip);
+	// with SI_KERNEL nobody told an address
+	snprintf(text, sizeof(text), strcmp(code, "SI_KERNEL") ? "\"0x%lx\"" : "null", (long)address);
+	sent(sig, child.pid, child.pid, "\"via\":\"fault\",\"code_name\":\"%s\",\"address\":%s,\"ip\":\"0x%lx\"," FATAL,
+	     code, text, (long)ip);
 	let(&child);
 	ended(child.pid);
 }
@@ -1616,6 +1642,7 @@ static const struct {
 	{ "pdeathsig", pdeathsig },
 	{ "clone-signal", clone_signal },
 	{ "exitkill", exitkill },
+	{ "ptrace-kill", ptrace_kill },
 	{ "oom", oom },
 	{ "oom-other", oom_other },
 	{ "oom-shared", oom_shared },

@@ -3,11 +3,13 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -46,6 +48,21 @@ static void __attribute__((noinline)) secret_function(void)
 	must(open("MARKpath-absent", O_RDONLY) < 0, "open");
 }
 
+/* names of files that have no slash */
+static void names(void)
+{
+	mqd_t queue;
+
+	unlink("link");
+	must(!symlink("MARKpath-target", "link"), "symlink");
+	unlink("link");
+	must(!symlinkat("MARKpath-target", AT_FDCWD, "link"), "symlinkat");
+	must(mount("MARKpath-device", "absent", "ext4", 0, NULL) < 0, "mount");
+	queue = mq_open("/MARKpath-queue", O_CREAT | O_RDWR, 0600, NULL);
+	must(queue >= 0 && !mq_unlink("/MARKpath-queue"), "mq_open");
+	close(queue);
+}
+
 static int worker(void)
 {
 	int fd = open("MARKpath-file", O_CREAT | O_RDWR, 0600);
@@ -55,6 +72,7 @@ static int worker(void)
 	prctl(PR_SET_NAME, "MARKcomm");
 	must(memfd_create("MARKstring", 0) >= 0, "memfd_create");
 	connection();
+	names();
 	for (int i = 0; i < 100; i++)
 		secret_function();
 	child = fork();

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::header::{
-    BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_SLEEPERS, INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS,
+    BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_BLOCK_CAUSES, INCOMPAT_SLEEPERS, INCOMPAT_SOFTIRQ, MAX_RAW,
+    MAX_ROWS,
 };
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
@@ -124,6 +125,9 @@ impl Encoder {
         self.events(BlockKind::Blocks, &mut d.blocks, |e| e.complete, message::write_blocks, &mut blocks)?;
         if let (Some(start), Some(block)) = (d.blocks.iter().map(block_start).min(), blocks.last_mut()) {
             block.header.start_min = start;
+            if d.blocks.iter().any(|io| io.cause.is_new()) {
+                block.header.features_incompat |= INCOMPAT_BLOCK_CAUSES;
+            }
         }
         self.events(BlockKind::Signals, &mut d.signals, |e| e.ts, message::write_signals, &mut blocks)?;
         self.events(BlockKind::Net, &mut d.nets, |e| e.ts, message::write_nets, &mut blocks)?;
@@ -192,6 +196,7 @@ impl Encoder {
         (h.rows, h.carry_rows, h.flags) = (old.rows, old.carry_rows, old.flags);
         (h.start_min, h.end_min, h.end_max) = (old.start_min, old.end_min, old.end_max);
         h.features_compat = old.features_compat;
+        h.features_incompat |= old.features_incompat;
         Ok(new)
     }
 
@@ -389,4 +394,36 @@ fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> Values {
         out.bytes.extend_from_slice(&d.bytes[v.at..v.at + v.len]);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{BlockCause, BlockIo};
+
+    #[test]
+    fn a_cause_older_readers_refuse_sets_a_bit_of_that_block_alone() {
+        let mut encoder = Encoder::new(1);
+        for (cause, bit) in [
+            (BlockCause::CgroupOwner, 0),
+            (BlockCause::KernelThread, INCOMPAT_BLOCK_CAUSES),
+            (BlockCause::Flush, INCOMPAT_BLOCK_CAUSES),
+        ] {
+            let blocks = vec![
+                BlockIo { complete: 5, ..BlockIo::default() },
+                BlockIo { complete: 7, cause, ..BlockIo::default() },
+            ];
+            let data = SegmentData { blocks: blocks.clone(), window_end: 9, ..SegmentData::default() };
+            let segment = encoder.segment(data).expect("a segment");
+            for block in &segment.blocks {
+                let of_causes = block.header.features_incompat & INCOMPAT_BLOCK_CAUSES;
+                assert_eq!(of_causes, if block.header.kind == BlockKind::Blocks { bit } else { 0 }, "{cause:?}");
+                assert_eq!(block.header.unknown_incompat(), 0, "{cause:?}");
+            }
+            let block = segment.blocks.iter().find(|b| b.header.kind == BlockKind::Blocks).expect("blocks");
+            // and what is written again has it too
+            let again = encoder.again(block, &message::write_blocks(&blocks)).expect("a block");
+            assert_eq!(again.header.features_incompat, block.header.features_incompat);
+        }
+    }
 }

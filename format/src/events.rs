@@ -88,7 +88,7 @@ pub enum BlockLayer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BlockCause {
-    /// Nobody known (journal, metadata, read ahead of time by the kernel).
+    /// Nobody known (metadata, read ahead of time by the kernel; before 1.5 the journal).
     #[default]
     Unknown = 0,
     /// The task that submitted it, in its own context.
@@ -97,6 +97,17 @@ pub enum BlockCause {
     Dirtier = 2,
     /// Written back by the kernel; only the cgroup that owns the pages is known.
     CgroupOwner = 3,
+    /// Submitted by this kernel thread by itself: a journal, kswapd; no worker of a work queue.
+    KernelThread = 4,
+    /// A flush of the device's cache: whom the first request that waited for it is blamed on.
+    Flush = 5,
+}
+
+impl BlockCause {
+    /// Whether a reader of format 1.4 refuses it.
+    pub(crate) fn is_new(self) -> bool {
+        matches!(self, Self::KernelThread | Self::Flush)
+    }
 }
 
 /// One I/O of a block device, when it completed.

@@ -61,6 +61,8 @@ pub const INCOMPAT_TARGETS: u64 = 16;
 pub const INCOMPAT_SOFTIRQ: u64 = 4;
 /// `features_incompat` of stacks: some are of sleepers, or have a status that a reader of 1.4 does not know.
 pub const INCOMPAT_SLEEPERS: u64 = 8;
+/// `features_incompat` of a blocks block: an I/O in it has a cause that a reader of 1.4 does not know.
+pub const INCOMPAT_BLOCK_CAUSES: u64 = 32;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -421,6 +423,7 @@ impl Header {
             BlockKind::End => INCOMPAT_CUT,
             BlockKind::Wakeups => incompat_of(self.kind) | INCOMPAT_SOFTIRQ,
             BlockKind::Stacks => incompat_of(self.kind) | INCOMPAT_SLEEPERS,
+            BlockKind::Blocks => incompat_of(self.kind) | INCOMPAT_BLOCK_CAUSES,
             kind => incompat_of(kind),
         };
         self.features_incompat & !known

@@ -448,6 +448,8 @@ pub enum GapCause {
     Filtered = 15,
     /// A process had filled its share of the ring.
     OverShare = 16,
+    /// The kernel ran no BPF program when it happened.
+    Hidden = 17,
 }
 
 /// Kinds of event.

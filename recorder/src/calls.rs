@@ -42,7 +42,7 @@ fn describe_to(out: &mut CallDesc, desc: &SyscallDesc) {
 /// How to copy an argument, and which argument has the length.
 fn capture_of(kind: ArgKind) -> Option<(u8, Option<u8>)> {
     Some(match kind {
-        ArgKind::Path | ArgKind::Str => (cap::STRING, None),
+        ArgKind::Path | ArgKind::FileName | ArgKind::Str => (cap::STRING, None),
         ArgKind::SockaddrIn { len_arg } | ArgKind::OpenHow { len_arg } | ArgKind::CloneArgs { len_arg } => {
             (cap::SOCKADDR_IN, Some(len_arg))
         }

@@ -121,6 +121,8 @@ pub fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
 /// A call that closes fds was entered at `ts`.
 pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
     let fd = |i: usize| args[i] as i32;
+    // what the call before left belongs to that one
+    tasks.get_mut(task).closing = None;
     let target = match effect {
         Effect::Close => fd(0),
         // dup2(3, 3) does nothing
@@ -220,23 +222,29 @@ fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
 
 /// What an fd argument of a call stood for when the call was entered, handed to `found`; None = not known.
 pub fn resolve<R>(
-    tasks: &mut Tasks,
+    tasks: &Tasks,
     task: TaskId,
     info: &CallInfo,
     start: u64,
     fd: i32,
     found: impl FnOnce(&Rc<Name>) -> R,
 ) -> Option<R> {
-    if info.effect == Effect::Close {
-        let closing = tasks.get_mut(task).closing.take();
-        return closing.filter(|c| c.fd == fd).and_then(|c| c.name).as_ref().map(found);
-    }
-    if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
+    if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get(task).closing.as_ref().filter(|c| c.fd == fd)
     {
         return closing.name.as_ref().map(found);
     }
+    if info.effect == Effect::Close {
+        return None;
+    }
     tasks.files(task).at(start, fd).map(found)
+}
+
+/// A call has been stored: what it closed when it was entered says nothing about the calls after it.
+pub fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+    if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3) {
+        tasks.get_mut(task).closing = None;
+    }
 }
 
 #[cfg(test)]
@@ -271,8 +279,9 @@ mod tests {
         entered(&mut tasks, task, Effect::Close, 20, &[3, 0, 0]);
         assert_eq!(at(&tasks, task, 21, 3), None);
         // the row of close itself still knows what it closed
-        assert_eq!(resolve(&mut tasks, task, &call("close"), 22, 3, Rc::clone).unwrap().bytes, b"/a");
-        assert!(resolve(&mut tasks, task, &call("close"), 30, 3, Rc::clone).is_none());
+        assert_eq!(resolve(&tasks, task, &call("close"), 22, 3, Rc::clone).unwrap().bytes, b"/a");
+        ended(&mut tasks, task, &call("close"));
+        assert!(resolve(&tasks, task, &call("close"), 30, 3, Rc::clone).is_none());
     }
 
     #[test]
@@ -290,6 +299,45 @@ mod tests {
         returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
         entered(&mut tasks, task, Effect::Dup2, 20, &[3, 3, 0]);
         assert_eq!(at(&tasks, task, 21, 3).unwrap(), "/a");
+    }
+
+    /// What a call finds behind `fd`, as its row has it.
+    fn seen(tasks: &Tasks, task: TaskId, name: &str, start: u64, fd: i32) -> Option<String> {
+        resolve(tasks, task, &call(name), start, fd, |n| String::from_utf8_lossy(&n.bytes).into_owned())
+    }
+
+    #[test]
+    fn the_calls_after_a_dup2_do_not_see_what_it_closed() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(11, 4, &[0; 6], "/b"));
+        returned(&mut tasks, task, &call("dup2"), &mut ok(12, 30, &[3, 30, 0, 0, 0, 0], "/a"));
+        entered(&mut tasks, task, Effect::Dup2, 20, &[4, 30, 0]);
+        assert_eq!(seen(&tasks, task, "dup2", 20, 30).unwrap(), "/a");
+        returned(&mut tasks, task, &call("dup2"), &mut ok(22, 30, &[4, 30, 0, 0, 0, 0], "/b"));
+        ended(&mut tasks, task, &call("dup2"));
+        for name in ["dup2", "dup3"] {
+            entered(&mut tasks, task, call(name).effect, 30, &[30, 30, 0]);
+            assert_eq!(seen(&tasks, task, name, 30, 30).unwrap(), "/b", "{name}");
+            ended(&mut tasks, task, &call(name));
+        }
+        // 31 is not open: the call fails, and no close is undone
+        entered(&mut tasks, task, Effect::Dup2, 40, &[31, 31, 0]);
+        assert_eq!(seen(&tasks, task, "dup2", 40, 31), None);
+        failed(&mut tasks, task, &call("dup2"));
+        ended(&mut tasks, task, &call("dup2"));
+        assert_eq!(at(&tasks, task, 50, 30).unwrap(), "/b");
+    }
+
+    #[test]
+    fn a_call_without_a_record_leaves_nothing_behind() {
+        let (mut tasks, task) = setup();
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("openat"), &mut ok(11, 4, &[0; 6], "/b"));
+        // its exit was lost
+        entered(&mut tasks, task, Effect::Dup2, 20, &[4, 3, 0]);
+        entered(&mut tasks, task, Effect::Dup2, 30, &[3, 3, 0]);
+        assert_eq!(seen(&tasks, task, "dup2", 30, 3), None, "nobody knows whether it is /a or /b");
     }
 
     #[test]

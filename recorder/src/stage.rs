@@ -302,7 +302,7 @@ fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
         Drop::Sched => (GapCause::RingFull, Family::Sched),
         Drop::Block => (GapCause::RingFull, Family::Block),
         Drop::BlockState => (GapCause::StateFailed, Family::Block),
-        Drop::BlockUnseen => (GapCause::Unexplained, Family::Block),
+        Drop::BlockUnseen => (GapCause::Hidden, Family::Block),
         Drop::Signal => (GapCause::RingFull, Family::Signal),
         Drop::Everyday => (GapCause::Everyday, Family::Signal),
         Drop::Net => (GapCause::RingFull, Family::Net),

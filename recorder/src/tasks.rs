@@ -222,7 +222,7 @@ impl Tasks {
         }
         ident.leader_start = match who.tid == who.pid {
             true => start,
-            false => self.leader_start(who.pid),
+            false => self.leader_start(who.pid, who.start),
         };
         let id = self.find_or_add(&ident);
         let entry = self.get_mut(id);
@@ -250,10 +250,10 @@ impl Tasks {
         }
     }
 
-    /// Start of the process that has this pid now; 0 = not known.
-    fn leader_start(&self, pid: u32) -> u64 {
+    /// Start of the process that has this pid now and a thread that began at `thread`; 0 = not known.
+    fn leader_start(&self, pid: u32, thread: u64) -> u64 {
         let of_pid = self.alive().filter(|(_, e)| e.task.pid == pid);
-        of_pid.map(|(_, e)| e.task.leader_start_ns).max().unwrap_or(0)
+        of_pid.map(|(_, e)| e.task.leader_start_ns).filter(|start| *start <= thread).max().unwrap_or(0)
     }
 
     /// The process that has this pid now.
@@ -349,6 +349,11 @@ impl Tasks {
         let leader = self.by_ident.get(&(task.pid, task.leader_start_ns)).copied().unwrap_or(id);
         self.get_mut(leader).cwd.clone_from(&cwd);
         self.get_mut(id).cwd = cwd;
+    }
+
+    /// Whether no end of the task was told.
+    pub fn is_alive(&self, id: TaskId) -> bool {
+        self.get(id).alive
     }
 
     /// The task ended at `ts`.
@@ -484,9 +489,12 @@ impl Tasks {
         task.upid = match self.processes.get(&(task.pid, task.leader_start_ns)) {
             Some(&upid) => upid,
             None => {
-                self.next_upid += 1;
-                self.processes.insert((task.pid, task.leader_start_ns), self.next_upid);
-                self.next_upid
+                let upid = self.adopt(&task).unwrap_or_else(|| {
+                    self.next_upid += 1;
+                    self.next_upid
+                });
+                self.processes.insert((task.pid, task.leader_start_ns), upid);
+                upid
             }
         };
         let key = (task.tid, task.start_ns);
@@ -538,6 +546,26 @@ impl Tasks {
         id
     }
 
+    /// The process of threads that were met before it was known when it began: `task`, which is new, tells that. A process with this pid
+    /// that is older than such a thread and still there is the thread's own.
+    fn adopt(&mut self, task: &Task) -> Option<u32> {
+        let (pid, start) = (task.pid, task.leader_start_ns);
+        let upid = *self.processes.get(&(pid, 0)).filter(|_| start != 0)?;
+        let mut younger = false;
+        for entry in self.entries.iter_mut().flatten() {
+            let orphan = entry.task.pid == pid && entry.task.leader_start_ns == 0;
+            if orphan && entry.alive && entry.task.start_ns >= start {
+                entry.task.leader_start_ns = start;
+                entry.interned = (u32::MAX, 0);
+                younger = true;
+            }
+        }
+        younger.then(|| {
+            self.processes.remove(&(pid, 0));
+            upid
+        })
+    }
+
     fn new_table(&mut self, table: FdTable) -> u32 {
         match self.free_tables.pop() {
             Some(i) => {
@@ -582,6 +610,25 @@ mod tests {
             *to = from.cast_signed();
         }
         w
+    }
+
+    #[test]
+    fn a_thread_met_before_its_process_is_of_that_process() {
+        let mut tasks = Tasks::default();
+        let who = |tid, pid, start| Who { tid, pid, start, ..Who::default() };
+        // nobody tells when the process of a thread began
+        let thread = tasks.meet(&who(11, 10, 700));
+        let other = tasks.meet(&who(12, 10, 800));
+        assert_eq!(tasks.get(thread).task.upid, tasks.get(other).task.upid);
+        let leader = tasks.meet(&who(10, 10, 500));
+        assert_eq!(tasks.get(thread).task.upid, tasks.get(leader).task.upid, "one process 10");
+        assert_eq!([thread, other].map(|id| tasks.get(id).task.leader_start_ns), [500; 2]);
+        // another process that got the number later is another
+        let early = tasks.meet(&who(21, 20, 700));
+        let late = tasks.meet(&who(20, 20, 900));
+        assert_ne!(tasks.get(early).task.upid, tasks.get(late).task.upid);
+        let thread = tasks.meet(&who(22, 20, 950));
+        assert_eq!(tasks.get(thread).task.upid, tasks.get(late).task.upid);
     }
 
     #[test]

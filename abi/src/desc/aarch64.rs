@@ -6,7 +6,7 @@ use crate::flags::{CLONE, FAN_INIT, MMAP_ARM64, OPEN_ARM64, PIPE2_ARM64, PROT_AR
 calls! {
     openat(dfd: DirFd, filename: Path, flags: Flags(&OPEN_ARM64), mode: Mode) -> Fd, NewFd;
     open_by_handle_at(mountdirfd: DirFd, handle: Ptr, flags: Flags(&OPEN_ARM64)) -> Fd, NewFd;
-    mq_open(u_name: Str, oflag: Flags(&OPEN_ARM64), mode: Mode, u_attr: Ptr) -> Fd, NewFd;
+    mq_open(u_name: FileName, oflag: Flags(&OPEN_ARM64), mode: Mode, u_attr: Ptr) -> Fd, NewFd;
     pipe2(fildes: FdPair, flags: Flags(&PIPE2_ARM64)) -> Int, NewFdPair;
     fanotify_init(flags: Flags(&FAN_INIT), event_f_flags: Flags(&OPEN_ARM64)) -> Fd, NewFd;
     mmap(addr: Ptr, len: Size, prot: Flags(&PROT_ARM64), flags: Flags(&MMAP_ARM64), fd: Fd, off: Offset) -> Ptr;

@@ -41,7 +41,7 @@ calls! {
     creat(pathname: Path, mode: Mode) -> Fd, NewFd;
     link(oldname: Path, newname: Path) -> Int;
     unlink(pathname: Path) -> Int;
-    symlink(oldname: Str, newname: Path) -> Int;
+    symlink(oldname: FileName, newname: Path) -> Int;
     readlink(path: Path, buf: BufOut, bufsiz: Int) -> Int;
     chmod(filename: Path, mode: Mode) -> Int;
     fchmod(fd: Fd, mode: Mode) -> Int;
@@ -75,7 +75,7 @@ calls! {
     unlinkat(dfd: DirFd, pathname: Path, flag: Flags(&UNLINKAT)) -> Int;
     renameat(olddfd: DirFd, oldname: Path, newdfd: DirFd, newname: Path) -> Int;
     linkat(olddfd: DirFd, oldname: Path, newdfd: DirFd, newname: Path, flags: Flags(&AT)) -> Int;
-    symlinkat(oldname: Str, newdfd: DirFd, newname: Path) -> Int;
+    symlinkat(oldname: FileName, newdfd: DirFd, newname: Path) -> Int;
     readlinkat(dfd: DirFd, pathname: Path, buf: BufOut, bufsiz: Int) -> Int;
     fchmodat(dfd: DirFd, filename: Path, mode: Mode) -> Int;
     faccessat(dfd: DirFd, filename: Path, mode: Flags(&ACCESS)) -> Int;

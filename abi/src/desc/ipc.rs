@@ -16,8 +16,8 @@ calls! {
     msgrcv(msqid: Int, msgp: Ptr, msgsz: Size, msgtyp: Long, msgflg: Flags(&MSGOP)) -> Int;
     msgctl(msqid: Int, cmd: Flags(&MSGCTL), buf: Ptr) -> Int;
     semtimedop(semid: Int, tsops: Ptr, nsops: UInt, timeout: Timespec) -> Int;
-    mq_open(u_name: Str, oflag: Flags(&OPEN), mode: Mode, u_attr: Ptr) -> Fd, NewFd;
-    mq_unlink(u_name: Str) -> Int;
+    mq_open(u_name: FileName, oflag: Flags(&OPEN), mode: Mode, u_attr: Ptr) -> Fd, NewFd;
+    mq_unlink(u_name: FileName) -> Int;
     mq_timedsend(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: Timespec) -> Int;
     mq_timedreceive(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: Timespec) -> Int;
     mq_notify(mqdes: Fd, u_notification: Ptr) -> Int;

@@ -123,6 +123,9 @@ pub enum ArgKind {
     DirFd,
     /// A path: pointer to a C string, relative to the nearest [`DirFd`](Self::DirFd) before it, else to the current directory.
     Path,
+    /// A C string that names a file, a device or a queue and is not looked up from the current directory: the target of a symbolic
+    /// link, the source of a mount, a POSIX message queue. Printed like [`Str`](Self::Str), private like [`Path`](Self::Path).
+    FileName,
     /// Another C string, e.g. the name of an extended attribute or of a memfd.
     Str,
     /// Bytes the kernel reads: pointer, whole at enter.

@@ -12,7 +12,7 @@ calls! {
     chroot(filename: Path) -> Int, Chroot;
     sync() -> Int;
     acct(name: Path) -> Int;
-    mount(dev_name: Str, dir_name: Path, type: Str, flags: Flags(&MOUNT), data: Ptr) -> Int;
+    mount(dev_name: FileName, dir_name: Path, type: Str, flags: Flags(&MOUNT), data: Ptr) -> Int;
     umount2(name: Path, flags: Flags(&UMOUNT)) -> Int;
     swapon(specialfile: Path, swap_flags: Flags(&SWAPON)) -> Int;
     swapoff(specialfile: Path) -> Int;

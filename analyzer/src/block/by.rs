@@ -91,7 +91,7 @@ pub fn part(key: Key, io: &Io<'_>) -> Part {
         Key::Cgroup => Part::Cgroup(io.io.cgroup_id),
         Key::Disk => Part::Disk(io.io.dev),
         Key::Cause => Part::Cause(cause_name(io.io.cause)),
-        Key::Op => Part::Op(Op::of(io.io.flags)),
+        Key::Op => Part::Op(Op::of_io(io.io)),
     }
 }
 

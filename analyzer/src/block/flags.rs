@@ -4,6 +4,8 @@
 //! below, and REQ_ bits 8 to 20 (compared: `enum req_flag_bits` of 4.10, 5.10 and 6.12 sources, BTF of 6.18). Zone operations
 //! were renumbered in 6.18 (ZONE_OPEN 10 → 11, ZONE_RESET 15 → 17) and bits from 21 on differ: they stay numbers.
 
+use systape_format::model::{BlockIo, BlockLayer};
+
 /// Bits that hold the operation.
 const OP_MASK: u32 = 0xff;
 
@@ -69,6 +71,14 @@ impl Op {
         }
     }
 
+    /// The operation of `io`. An empty write to a device without requests that asks for a flush is one.
+    pub fn of_io(io: &BlockIo) -> Self {
+        match Self::of(io.flags) {
+            Self::Write if io.layer == BlockLayer::Bio && io.bytes == 0 && io.flags & PREFLUSH != 0 => Self::Flush,
+            op => op,
+        }
+    }
+
     /// Its name: `read`, `write_zeroes`, `op17`.
     pub fn name(self) -> String {
         match self {
@@ -128,6 +138,14 @@ pub fn text(flags: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_write_to_a_stacked_disk_is_a_flush() {
+        let io = |flags, bytes, layer| BlockIo { flags, bytes, layer, ..BlockIo::default() };
+        assert_eq!(Op::of_io(&io(1 | PREFLUSH, 0, BlockLayer::Bio)), Op::Flush);
+        assert_eq!(Op::of_io(&io(1 | PREFLUSH, 512, BlockLayer::Bio)), Op::Write);
+        assert_eq!(Op::of_io(&io(1, 0, BlockLayer::Bio)), Op::Write);
+    }
 
     #[test]
     fn letters_as_blktrace_has_them() {

@@ -48,7 +48,7 @@ impl<'a> Io<'a> {
             && scope.blamed(self.owner, self.io.cgroup_id)
     }
 
-    /// `direct`, `dirtier`, `cgroup:/path`, `unknown`.
+    /// `direct`, `dirtier`, `cgroup:/path`, `kthread`, `flush`, `unknown`.
     pub fn cause(&self, session: &Session) -> String {
         match self.io.cause {
             BlockCause::CgroupOwner => {
@@ -67,6 +67,8 @@ pub fn cause_name(cause: BlockCause) -> &'static str {
         BlockCause::Direct => "direct",
         BlockCause::Dirtier => "dirtier",
         BlockCause::CgroupOwner => "cgroup",
+        BlockCause::KernelThread => "kthread",
+        BlockCause::Flush => "flush",
     }
 }
 

@@ -93,7 +93,7 @@ pub fn record(io: &Io<'_>, times: &Times<'_>, devices: &Devices) -> Record {
         .set("partition", sector(e).and_then(|sector| devices.partition(e.dev, sector)))
         .set("major", major)
         .set("minor", minor)
-        .set("op", Op::of(e.flags).name())
+        .set("op", Op::of_io(e).name())
         .group("flags", &["value", "text"], Some(vec![e.flags.into(), flags::text(e.flags).into()]))
         .set("sector", sector(e).map(|sector| sector.to_string()))
         .set("bytes", e.bytes)

@@ -39,7 +39,7 @@ pub struct Sum {
 impl Sum {
     fn add(&mut self, io: &Io<'_>) {
         self.ios += 1;
-        match Op::of(io.io.flags) {
+        match Op::of_io(io.io) {
             Op::Read => self.read += u64::from(io.io.bytes),
             Op::Write => self.written += u64::from(io.io.bytes),
             _ => {}

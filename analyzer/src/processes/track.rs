@@ -64,6 +64,12 @@ impl Processes {
             self.all.push(Process { task: task.clone(), start, before, ppid: task.ppid, ..Process::default() });
         }
         let process = &mut self.all[at];
+        if process.start == 0 && task.leader_start_ns != 0 {
+            // its threads came before anything said when it began
+            process.start = task.leader_start_ns;
+            process.before |= process.start < self.window_open;
+            self.by_start.entry((task.pid, process.start)).or_insert(at);
+        }
         let leads = |task: &Task| task.tid == task.pid;
         if (leads(task) || !leads(&process.task)) && process.task != *task {
             process.task = task.clone();
@@ -249,6 +255,17 @@ mod tests {
         assert_eq!(watch.command_at(1_000).unwrap().argv, b"watch\0ls");
         assert_eq!(all.by_start(12, 1_200).map(|p| p.task.upid), Some(4));
         assert!(all.by_start(12, 0).is_none(), "an unknown start equals no other");
+    }
+
+    #[test]
+    fn a_process_whose_start_came_late_is_one() {
+        let mut all = Processes::new(OPEN);
+        let thread = Task { tid: 31, leader_start_ns: 0, start_ns: 800, ..task(30, 7, 0, 0) };
+        all.see(&thread);
+        all.see(&task(30, 7, 700, 1));
+        assert_eq!(all.all.len(), 1);
+        let process = all.by_start(30, 700).unwrap();
+        assert_eq!((process.start, process.before, process.task.comm.as_slice()), (700, true, b"p30".as_slice()));
     }
 
     #[test]

@@ -244,7 +244,8 @@ impl JsonLines<'_> {
         if matches!(kind, ArgKind::Fd | ArgKind::DirFd) {
             return self.fd(out, call, at, raw as i64, row);
         }
-        if raw == 0 && matches!(kind, ArgKind::Path | ArgKind::Str | ArgKind::Argv | ArgKind::Envp) {
+        if raw == 0 && matches!(kind, ArgKind::Path | ArgKind::FileName | ArgKind::Str | ArgKind::Argv | ArgKind::Envp)
+        {
             return out.extend_from_slice(b"null");
         }
         let set = value::flag_set(call, at, args);
@@ -301,7 +302,7 @@ impl JsonLines<'_> {
                 return string(out, systape_abi::sockaddr_text(&value.bytes).as_bytes());
             }
             ArgKind::Argv | ArgKind::Envp if plain => return words(out, &value.bytes),
-            ArgKind::Path | ArgKind::Str if plain => return string(out, &value.bytes),
+            ArgKind::Path | ArgKind::FileName | ArgKind::Str if plain => return string(out, &value.bytes),
             ArgKind::BufIn { .. } | ArgKind::BufOut if plain => return string(out, &value.bytes),
             _ => {}
         }
@@ -313,7 +314,7 @@ impl JsonLines<'_> {
         if value.status.has_bytes() {
             self.text.clear();
             match kind {
-                ArgKind::Path | ArgKind::Str | ArgKind::BufIn { .. } | ArgKind::BufOut => {
+                ArgKind::Path | ArgKind::FileName | ArgKind::Str | ArgKind::BufIn { .. } | ArgKind::BufOut => {
                     self.text.extend_from_slice(&value.bytes)
                 }
                 _ => {

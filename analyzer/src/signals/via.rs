@@ -3,7 +3,7 @@
 //! Facts of the kernel are those of Linux 5.10 to 6.12; the function that sends is named where it matters.
 
 use systape_abi::signal_name;
-use systape_format::model::{SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalInfo, Task};
+use systape_format::model::{SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalEvent, SignalInfo, Task};
 
 use super::number::{
     SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL, SIGPIPE, SIGPROF, SIGQUIT,
@@ -34,6 +34,8 @@ pub mod code {
     pub const SYS_SECCOMP: i32 = 1;
     /// SIGSYS: syscall user dispatch.
     pub const SYS_USER_DISPATCH: i32 = 2;
+    /// SIGBUS: an unaligned access.
+    pub const BUS_ADRALN: i32 = 1;
     /// SIGBUS: memory is broken, and the process must do something about it.
     pub const BUS_MCEERR_AR: i32 = 4;
     /// SIGBUS: memory is broken.
@@ -248,6 +250,8 @@ fn on_behalf(sent: &Sent) -> Via {
         return Via::Pdeathsig;
     }
     match event.sig {
+        // ptrace_request: PTRACE_KILL
+        SIGKILL if sent.call_name() == Some("ptrace") && sent.user().is_some() => Via::Ptrace,
         SIGPIPE if sent.to_itself() => Via::Sigpipe,
         SIGXFSZ if sent.to_itself() => Via::RlimitFsize,
         // a traced program has become another
@@ -294,6 +298,17 @@ fn with_reason(sent: &Sent) -> Via {
     }
 }
 
+/// The address that a signal came for; None = it has none, or the kernel did not say which.
+///
+/// With SI_KERNEL the processor told none: a non-canonical address, a privileged instruction, `int3` (force_sig()). So it is with
+/// x86's alignment check, which passes 0, an address that is aligned.
+pub fn fault_address(event: &SignalEvent, via: Via) -> Option<u64> {
+    let coded = event.info == SignalInfo::Siginfo && (1..code::SI_KERNEL).contains(&event.code);
+    let misaligned_null = event.sig == SIGBUS && event.code == code::BUS_ADRALN && event.addr == 0;
+    let has_address = matches!(via, Via::Fault | Via::Seccomp | Via::UserDispatch | Via::MemoryError);
+    (coded && has_address && !misaligned_null).then_some(event.addr)
+}
+
 /// Name of a si_code, e.g. `SI_USER`, `SEGV_MAPERR`; the number where it has none.
 pub fn code_name(sig: u32, code: i32) -> String {
     let by_signal: &[&str] = match sig {
@@ -332,7 +347,7 @@ mod tests {
     use super::super::exercise::{event, sent, task};
     use super::super::oom::Mark;
     use super::*;
-    use systape_format::model::{SIGNAL_SENDER_KTHREAD, SignalEvent};
+    use systape_format::model::SIGNAL_SENDER_KTHREAD;
 
     const KILL: SignalInfo = SignalInfo::Siginfo;
     const NONE: SignalInfo = SignalInfo::NoInfo;
@@ -394,6 +409,8 @@ mod tests {
         assert_eq!(to_other(made(SIGIO, KILL, 1), None), Via::Sigio);
         assert_eq!(to_other(made(SIGSTOP, PRIV, 0), Some("ptrace")), Via::Ptrace);
         assert_eq!(to_other(made(SIGCHLD, KILL, 1), Some("exit_group")), Via::Child);
+        assert_eq!(to_other(made(9, NONE, 0), Some("ptrace")), Via::Ptrace, "PTRACE_KILL");
+        assert_eq!(to_other(made(9, NONE, 0), Some("write")), Via::Kernel);
         assert_eq!(to_other(made(9, PRIV, 0), None), Via::Kernel);
         assert_eq!(Via::Timer.actor(), Actor::Nobody);
     }
@@ -411,6 +428,18 @@ mod tests {
         assert_eq!(to_self(made(SIGSYS, KILL, 1), Some("getpid")), Via::Seccomp);
         assert_eq!(to_self(made(SIGSYS, KILL, 2), Some("getpid")), Via::UserDispatch);
         assert_eq!(to_self(made(SIGTRAP, NONE, 0), Some("execve")), Via::Ptrace);
+    }
+
+    #[test]
+    fn an_address_nobody_told_is_none() {
+        let address = |sig, code, addr, via| fault_address(&SignalEvent { addr, ..made(sig, KILL, code) }, via);
+        assert_eq!(address(SIGSEGV, 1, 0, Via::Fault), Some(0), "the null pointer");
+        assert_eq!(address(SIGSEGV, code::SI_KERNEL, 0, Via::Fault), None, "not canonical");
+        assert_eq!(address(SIGTRAP, code::SI_KERNEL, 0, Via::Fault), None, "int3");
+        assert_eq!(address(SIGBUS, code::BUS_ADRALN, 0, Via::Fault), None, "the alignment check");
+        assert_eq!(address(SIGBUS, code::BUS_ADRALN, 0x1001, Via::Fault), Some(0x1001), "a split lock");
+        assert_eq!(address(SIGIO, 1, 0x41, Via::Sigio), None, "events of poll lie there");
+        assert_eq!(fault_address(&SignalEvent { addr: 0, ..made(SIGSEGV, PRIV, 0) }, Via::Fault), None);
     }
 
     #[test]

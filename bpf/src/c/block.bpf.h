@@ -11,7 +11,11 @@
 #define PAGE_MAPPING_FLAGS 3 /* anonymous and movable pages have no inode */
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
+#define REQ_OP_WRITE 1
 #define REQ_OP_FLUSH 2
+#define REQ_FUA (1 << 17)
+#define REQ_PREFLUSH (1 << 18)
+#define MAX_WAITERS 8
 #define MAX_BIOS 1024 /* a request of 1 MiB may be made of pieces of 1 KiB */
 
 static __always_inline u32 dev_of(struct gendisk *disk)
@@ -105,7 +109,8 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
 {
 	struct task_struct *current = current_task();
-	bool kthread = FIELD(current, flags) & PF_KTHREAD, recorded = false, cached = false;
+	u32 flags = FIELD(current, flags);
+	bool kthread = flags & PF_KTHREAD, recorded = false, cached = false;
 	struct inode *inode = bio ? inode_of(bio, &cached) : NULL;
 	bool reads = (io->op_flags & REQ_OP_MASK) == REQ_OP_READ;
 
@@ -140,8 +145,61 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 		io->has_owner = 1;
 	} else if (io->cgroup_id > ROOT_CGROUP) {
 		io->cause = CAUSE_CGROUP;
+	} else if (io->has_origin && kthread && !(flags & PF_WQ_WORKER)) {
+		/* the journal's, kswapd, ...; a worker does what others gave it, and who they are is not known */
+		io->cause = CAUSE_KTHREAD;
+		io->owner = io->origin;
+		io->has_owner = 1;
 	}
 	return records_everything() || recorded;
+}
+
+/* The list of requests that wait for the flush that is being issued; NULL: rq is no such flush. */
+static __always_inline struct list_head *flush_waiters(struct request *rq)
+{
+	struct blk_flush_queue *fq = BPF_CORE_READ(rq, mq_hctx, fq);
+
+	if (!fq || BPF_CORE_READ(fq, flush_rq) != rq)
+		return NULL;
+	return (void *)fq + bpf_core_field_offset(struct blk_flush_queue, flush_queue) +
+	       (BPF_CORE_READ_BITFIELD_PROBED(fq, flush_running_idx) ? bpf_core_type_size(struct list_head) : 0);
+}
+
+/*
+ * Flushes are issued by the block layer for all requests that wait for one
+ * (blk_kick_flush()), from a worker or an interrupt. The first of those that
+ * are recorded is whom it is blamed on; false when there is none.
+ */
+static __noinline int blame_waiter(struct io_state *io, struct request *rq)
+{
+	struct request___flush *old = (void *)rq;
+	struct list_head *head = flush_waiters(rq), *at = head;
+	struct io_state *waiter;
+	u64 offset, key;
+
+	if (!head)
+		return 0;
+	if (bpf_core_field_exists(old->flush.list))
+		offset = bpf_core_field_offset(old->flush.list);
+	else
+		offset = bpf_core_field_offset(rq->queuelist);
+	for (int i = 0; i < MAX_WAITERS; i++) {
+		at = BPF_CORE_READ(at, next);
+		if (!at || at == head)
+			return 0;
+		key = (u64)at - offset;
+		waiter = bpf_map_lookup_elem(&ios, &key);
+		if (!waiter)
+			continue;
+		io->cause = waiter->has_owner ? CAUSE_FLUSH : waiter->cause;
+		io->cgroup_id = waiter->cgroup_id;
+		io->has_origin = waiter->has_origin;
+		io->origin = waiter->origin;
+		io->has_owner = waiter->has_owner;
+		io->owner = waiter->owner;
+		return 1;
+	}
+	return 0;
 }
 
 /*
@@ -151,6 +209,8 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
  */
 static __always_inline void count_unseen(struct io_state *io)
 {
+	if (io->ended)
+		return;
 	count_drop_since(DROP_BLOCK_UNSEEN, io->issued ?: io->queued);
 }
 
@@ -165,10 +225,15 @@ static __always_inline void begin_anew(u64 key)
 	bpf_map_delete_elem(&ios, &key);
 }
 
-/* Where no tracepoint tells that a request begins: whether it is another one than the one that is known at its address. */
+/*
+ * Where no tracepoint tells that a request begins, as of flushes: whether it is another one than the one that is known at its
+ * address.
+ */
 static __always_inline bool is_used_again(struct request *rq, struct io_state *known)
 {
-	return !has_io_start && FIELD(rq, start_time_ns) > known->queued;
+	if (has_io_start && (known->op_flags & REQ_OP_MASK) != REQ_OP_FLUSH)
+		return false;
+	return FIELD(rq, start_time_ns) > known->queued;
 }
 
 /* A request begins; what is `known` at its address is over. */
@@ -176,27 +241,36 @@ static __always_inline void begin_request(void *ctx, struct request *rq, u64 now
 {
 	u64 key = (u64)rq;
 	struct io_state io = {};
+	bool flush;
 
 	if (known)
 		count_unseen(known);
 	io.dev = dev_of(disk_of_rq(rq));
 	io.op_flags = FIELD(rq, cmd_flags);
 	io.queued = now;
-	if (!has_io_start) {
+	flush = (io.op_flags & REQ_OP_MASK) == REQ_OP_FLUSH;
+	if (!has_io_start || flush) {
 		u64 start = FIELD(rq, start_time_ns);
 
-		/* where there is a tracepoint for the start, this is set after it: still that of the request before */
+		/*
+		 * Where there is a tracepoint for the start, this is set after it: still that of the request before.
+		 * A flush has no such tracepoint.
+		 */
 		if (start && start < now)
 			io.queued = start;
 	}
+	if (flush && blame_waiter(&io, rq))
+		goto store;
 	if (!blame(ctx, &io, FIELD(rq, bio))) {
 		if (known)
 			bpf_map_delete_elem(&ios, &key);
 		return;
 	}
+store:
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
 		count_drop(DROP_BLOCK_STATE);
-	if (wants_stack(STACK_BLOCK) && io.has_origin)
+	/* who issues a flush is not whose it is */
+	if (wants_stack(STACK_BLOCK) && io.has_origin && !flush)
 		take_stack(ctx, STACK_BLOCK, io.queued, now, 0);
 }
 
@@ -259,6 +333,7 @@ int block_rq_issue(u64 *ctx)
 	struct request *rq;
 	struct bio *bio;
 	u16 bios = 0;
+	u32 flags;
 
 	if (has_rq_queue_arg)
 		rq = (void *)CTX_ARG(ctx, 1);
@@ -272,7 +347,11 @@ int block_rq_issue(u64 *ctx)
 	io->issued = now;
 	io->sector = FIELD(rq, __sector);
 	io->bytes = FIELD(rq, __data_len);
-	io->op_flags = FIELD(rq, cmd_flags);
+	flags = FIELD(rq, cmd_flags);
+	/* blk_insert_flush() does so where the device has no FUA */
+	if (io->op_flags & REQ_FUA && !(flags & REQ_FUA))
+		io->post_flush = 1;
+	io->op_flags = flags;
 	bio = FIELD(rq, bio);
 	for (int i = 0; i < MAX_BIOS && bio; i++) {
 		bios++;
@@ -293,8 +372,11 @@ int block_rq_requeue(u64 *ctx)
 	else
 		key = CTX_ARG(ctx, 0);
 	io = bpf_map_lookup_elem(&ios, &key);
-	if (io)
-		io->requeues++; /* one CPU at a time has the request */
+	if (!io)
+		return 0;
+	/* one CPU at a time has the request; until it is issued again it is as idle as one that has ended */
+	io->requeues++;
+	io->issued = 0;
 	return 0;
 }
 
@@ -339,13 +421,31 @@ int block_rq_complete(u64 *ctx)
 	io = bpf_map_lookup_elem(&ios, &key);
 	if (!io)
 		return 0;
+	/* its data was written before; now it was flushed too */
+	if (io->ended) {
+		bpf_map_delete_elem(&ios, &key);
+		return 0;
+	}
 	/* a part of it: the rest completes later */
 	if (bytes < FIELD(rq, __data_len))
 		return 0;
+	/*
+	 * An empty write that asks for a flush is never issued: the flush is an I/O of its own, and this one only waited
+	 * for it. If there was none because of an error, that is all there is to tell.
+	 */
+	if (!io->issued && !io->requeues && !error && !bytes && (io->op_flags & REQ_OP_MASK) == REQ_OP_WRITE &&
+	    io->op_flags & REQ_PREFLUSH) {
+		bpf_map_delete_elem(&ios, &key);
+		return 0;
+	}
 	if (unseen_ios && !(ended_ios++ % unseen_ios))
 		return 0;
 	send_io(io, BLOCK_LAYER_REQUEST, error);
-	bpf_map_delete_elem(&ios, &key);
+	/* the flush is to be blamed on the same */
+	if (io->post_flush)
+		io->ended = 1;
+	else
+		bpf_map_delete_elem(&ios, &key);
 	return 0;
 }
 
@@ -411,7 +511,7 @@ int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	key = *at;
 	issued = io->issued;
-	if (!issued || BPF_CORE_READ((struct request *)key, state) != MQ_RQ_IDLE)
+	if (!issued || io->ended || BPF_CORE_READ((struct request *)key, state) != MQ_RQ_IDLE)
 		return 0;
 	/* it becomes idle after its end is told: it may have been told just now */
 	io = bpf_map_lookup_elem(&ios, &key);

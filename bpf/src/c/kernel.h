@@ -390,14 +390,38 @@ enum mq_rq_state {
 	MQ_RQ_IDLE = 0,
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct blk_flush_queue {
+	unsigned int flush_pending_idx : 1;
+	unsigned int flush_running_idx : 1;
+	struct list_head flush_queue[2];
+	struct request *flush_rq;
+};
+
+struct blk_mq_hw_ctx {
+	struct blk_flush_queue *fq;
+};
+
 struct request {
 	struct request_queue *q;
+	struct blk_mq_hw_ctx *mq_hctx;
+	struct list_head queuelist;
 	unsigned int cmd_flags;
 	unsigned int __data_len;
 	u64 __sector;
 	struct bio *bio;
 	u64 start_time_ns;
 	enum mq_rq_state state;
+};
+
+/* where requests wait for a flush in a list of their own: before 6.5 (81ada09cc25e) */
+struct request___flush {
+	struct {
+		struct list_head list;
+	} flush;
 };
 
 /* before 5.17 (f3fa33acca9f) */
@@ -438,10 +462,6 @@ struct socket {
 
 struct inet_sock {
 	__be16 inet_sport;
-};
-
-struct list_head {
-	struct list_head *next;
 };
 
 struct tcp_sock {

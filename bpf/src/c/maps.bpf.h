@@ -456,7 +456,9 @@ struct io_state {
 	u8 cause;
 	u8 has_origin;
 	u8 has_owner;
-	u8 pad[5];
+	u8 post_flush; /* its FUA was taken away at the issue: a flush will follow */
+	u8 ended;      /* its record was sent, the flush after it is on its way */
+	u8 pad[3];
 	struct wire_who origin;
 	struct wire_who owner;
 };

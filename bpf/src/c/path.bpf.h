@@ -8,9 +8,13 @@
 #ifndef __SYSTAPE_PATH_H
 #define __SYSTAPE_PATH_H
 
-#define MAX_COMPONENTS 48
+#define MAX_COMPONENTS 128
 #define COMPONENT_MAX 256
-#define NAME_SPACE_NEEDED 4096
+/*
+ * PATH_MAX counts the NUL at the end, as the kind at the beginning counts
+ * here: each component has a slash there and a NUL here.
+ */
+#define NAME_BYTES_MAX 4096
 
 /* include/uapi/linux/magic.h */
 #define PIPEFS_MAGIC 0x50495045
@@ -100,14 +104,17 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 		if (dentry == root || dentry == place.parent) {
 			struct mount *up = BPF_CORE_READ(mnt, mnt_parent);
 
-			if (up == mnt)
+			if (up == mnt) {
+				if (end - off > NAME_BYTES_MAX)
+					break;
 				return end - off;
+			}
 			dentry = BPF_CORE_READ(mnt, mnt_mountpoint);
 			mnt = up;
 			root = BPF_CORE_READ(mnt, mnt.mnt_root);
 			continue;
 		}
-		if (end - off > NAME_SPACE_NEEDED - COMPONENT_MAX)
+		if (end - off >= NAME_BYTES_MAX)
 			break;
 		end &= SLOT_DATA_MASK;
 		long n = bpf_probe_read_kernel_str(&data[end], COMPONENT_MAX, place.name);

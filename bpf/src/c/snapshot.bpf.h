@@ -123,6 +123,7 @@ static __always_inline void fill_snap(struct wire_snap *snap, struct task_struct
 	fill_task(&snap->task, task, WIRE_TASK, TASK_SEEN);
 	snap->state = state_letter(run_state(task));
 	snap->kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+	snap->exiting = !!(BPF_CORE_READ(task, flags) & PF_EXITING);
 	snap->on_cpu = BPF_CORE_READ(task, on_cpu);
 	snap->cpu = task_cpu(task);
 	snap->last_run = last_run(task);

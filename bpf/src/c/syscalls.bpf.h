@@ -10,6 +10,7 @@
 #define ERESTART_RESTARTBLOCK 516
 #define ENOIOCTLCMD 515
 #define EINTR 4
+#define ENOSYS 38
 #define NR_NONE 0xffffffff
 
 static __always_inline u8 abi_from(u32 status, long id)
@@ -509,7 +510,12 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	st->rec.end = end;
 	st->rec.ret = ret;
-	if (interrupted(ret) && being_killed(task))
+	/*
+	 * Killed while its tracer held it at the enter (syscall_trace_enter() ends
+	 * before the tracepoint): the call is skipped and ENOSYS is what the
+	 * register held from the beginning.
+	 */
+	if ((interrupted(ret) || (without_enter && ret == -ENOSYS)) && being_killed(task))
 		st->rec.state = CALL_KILLED;
 	if (leave_out(st, d))
 		goto count;

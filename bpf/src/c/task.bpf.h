@@ -11,6 +11,7 @@
 #define PF_EXITING 0x00000004
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
+#define PF_WQ_WORKER 0x00000020
 
 /*
  * Argument n of a raw tracepoint. Of two such loads in two branches the compiler

@@ -216,6 +216,8 @@ enum block_cause {
 	CAUSE_DIRECT = 1,
 	CAUSE_DIRTIER = 2,
 	CAUSE_CGROUP = 3,
+	CAUSE_KTHREAD = 4,
+	CAUSE_FLUSH = 5,
 };
 
 struct wire_block {
@@ -380,7 +382,8 @@ struct wire_snap {
 	u8 matched; /* enum snap_match */
 	u32 cpu;
 	u8 on_cpu;
-	u8 pad[7];
+	u8 exiting; /* it ended, or is about to: of most its exit was told */
+	u8 pad[6];
 };
 
 /* Is the call of the task one to report? */

@@ -81,6 +81,8 @@ fn cause_of(raw: u8) -> Option<BlockCause> {
         1 => BlockCause::Direct,
         2 => BlockCause::Dirtier,
         3 => BlockCause::CgroupOwner,
+        4 => BlockCause::KernelThread,
+        5 => BlockCause::Flush,
         _ => return None,
     })
 }
@@ -190,7 +192,7 @@ mod tests {
         says(forged(0, &|_| ()), "origin 1 where the dict has 1");
         says(forged(1, &|b| put(b.init_layer(), &[0u32])), "row 0: unknown layer 0");
         says(forged(1, &|b| put(b.init_layer(), &[3u32])), "row 0: unknown layer 3");
-        says(forged(1, &|b| put(b.init_cause(), &[4u32])), "row 0: unknown cause 4");
+        says(forged(1, &|b| put(b.init_cause(), &[6u32])), "row 0: unknown cause 6");
         says(forged(1, &|b| put(b.init_owner(), &[2u32])), "owner 2 where the dict has 2");
         says(forged(1, &|b| put(b.init_errno(), &[1u32 << 16])), "value 65536 > 65535");
         says(forged(1, &|b| _ = b.init_inode()), "inode: absent");

@@ -115,7 +115,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 17] = [
+const CAUSES: [(GapCause, schema::GapCause); 18] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -133,6 +133,7 @@ const CAUSES: [(GapCause, schema::GapCause); 17] = [
     (GapCause::DetailDamaged, schema::GapCause::DetailDamaged),
     (GapCause::Filtered, schema::GapCause::Filtered),
     (GapCause::OverShare, schema::GapCause::OverShare),
+    (GapCause::Hidden, schema::GapCause::Hidden),
 ];
 
 /// The gaps message.

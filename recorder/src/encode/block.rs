@@ -5,6 +5,10 @@ use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family, StackOf};
 
 use super::Encoder;
 
+/// Bits of cmd_flags that hold the operation, and that of a flush (include/linux/blk_types.h).
+const OP_MASK: u32 = 0xff;
+const OP_FLUSH: u32 = 2;
+
 impl Encoder {
     pub(super) fn block(&mut self, b: &wire::Block) {
         let origin = (b.has_origin != 0).then(|| self.interned_who(&b.origin));
@@ -27,13 +31,16 @@ impl Encoder {
                 1 => BlockCause::Direct,
                 2 => BlockCause::Dirtier,
                 3 => BlockCause::CgroupOwner,
+                4 => BlockCause::KernelThread,
+                5 => BlockCause::Flush,
                 _ => BlockCause::Unknown,
             },
             owner,
             cgroup_id: b.cgroup_id,
             inode: b.inode,
         });
-        if b.has_origin != 0 {
+        // of a flush: the block layer issued it for somebody, and no stack is taken
+        if b.has_origin != 0 && b.op_flags & OP_MASK != OP_FLUSH {
             self.attach_who(StackOf::Block, row, &b.origin, b.queued, true);
         }
     }

@@ -50,6 +50,7 @@ impl Encoder {
                 _ => {}
             }
         }
+        effects::ended(&mut self.tasks, task, &info);
     }
 
     /// Stores a call without its captured bytes; gives back its row.
@@ -91,7 +92,7 @@ impl Encoder {
             (of, index) if of == segment => Ok(index),
             _ => Err(Rc::clone(name)),
         };
-        let name = effects::resolve(&mut self.tasks, task, info, start, fd, known);
+        let name = effects::resolve(&self.tasks, task, info, start, fd, known);
         // EBADF: whatever the table says, this call found nothing there
         match name.filter(|_| errno != EBADF) {
             None => FD_UNKNOWN,

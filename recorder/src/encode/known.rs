@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident, Record, Snap};
-use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState, Task};
+use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
 
 use super::calls::{new_fds, pair_of};
 use super::{Encoder, Piece, Reread, Start};
@@ -34,10 +34,30 @@ impl Encoder {
             // open before the recording, for all that is known: calls that began before it are resolved too
             self.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
         }
+        self.bury(&start.snaps, start.done.saturating_add(1));
         let mut checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
         self.as_of_start(&mut checkpoint, start.done.saturating_add(1));
         self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
         self.stacks.chunk_ends();
+    }
+
+    /// Tasks that ended before the recording and that nobody has waited for yet: no exit will be told of them.
+    fn bury(&mut self, snaps: &[Snap], until: u64) {
+        if snaps.iter().all(|snap| snap.exiting == 0) {
+            return;
+        }
+        let mut told: HashSet<(u32, u64)> = HashSet::new();
+        for pending in self.order.before(until) {
+            if let Ok(Record::Exit(e)) = wire::parse(pending.bytes) {
+                told.insert((e.id.tid, e.id.start));
+            }
+        }
+        let ended = snaps.iter().map(|snap| (snap.exiting, &snap.task.id));
+        for (_, id) in ended.filter(|(exiting, id)| *exiting != 0 && !told.contains(&(id.tid, id.start))) {
+            if let Some(task) = self.tasks.find(id) {
+                self.tasks.exit(task, self.settings.window_open);
+            }
+        }
     }
 
     /// fds that waiting records touch before `until`, by process.
@@ -194,14 +214,17 @@ impl Encoder {
             cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
         }
         cp.tasks.extend(self.tasks.above_targets());
-        let leads = |id: TaskId, task: &Task| task.tid == task.pid && self.tasks.is_target(id);
-        for (_, entry) in self.tasks.alive().filter(|(id, e)| leads(*id, &e.task)) {
-            if let Some(argv) = &entry.argv {
+        // a process may live on without its first thread
+        let mut told = HashSet::new();
+        for (_, entry) in self.tasks.alive().filter(|(id, _)| self.tasks.is_target(*id)) {
+            if let Some(argv) = entry.argv.as_ref().filter(|_| told.insert(entry.task.upid)) {
                 cp.commands.push(CommandLine { upid: entry.task.upid, argv: argv.bytes.clone(), full: argv.full });
             }
         }
         for snap in snaps {
-            let Some(id) = self.tasks.find(&snap.task.id).filter(|id| self.tasks.is_target(*id)) else { continue };
+            // a zombie is in the walk, but it does not live
+            let known = self.tasks.find(&snap.task.id);
+            let Some(id) = known.filter(|id| self.tasks.is_alive(*id) && self.tasks.is_target(*id)) else { continue };
             let utid = self.tasks.get(id).task.utid;
             let (on_cpu, last_run) = (snap.on_cpu != 0, snap.last_run.min(snap.task.ts));
             // events up to `ts` are told before the checkpoint, those until the task was looked at after it
@@ -258,6 +281,32 @@ mod tests {
     use super::super::stacks::tests::encoder;
     use super::*;
     use crate::fds::Name;
+    use crate::order::Batch;
+
+    #[test]
+    fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
+        let mut encoder = encoder();
+        let snap = |tid: u32, exiting| {
+            let id = Ident { tid, pid: 5, start: u64::from(tid), leader_start: 5 };
+            let task = wire::Task { id, ..wire::Task::default() };
+            Snap { task, exiting, state: if exiting == 0 { b'S' } else { b'Z' }, ..Snap::default() }
+        };
+        // 5, the first thread of its process, and 6 ended before; of 7 the exit came after the start; 8 lives
+        let mut exit = [0; 48];
+        exit[0] = 6;
+        exit[8..16].copy_from_slice(&7u64.to_ne_bytes());
+        exit[24..28].copy_from_slice(&7u32.to_ne_bytes());
+        exit[32..40].copy_from_slice(&40u64.to_ne_bytes());
+        let mut batch = Batch::default();
+        batch.push(&exit);
+        encoder.add(batch);
+        let snaps = vec![snap(5, 1), snap(6, 1), snap(7, 1), snap(8, 0)];
+        encoder.begin(Start { snaps, processes: Vec::new(), done: 50 });
+        let Some(Piece::Checkpoint(first)) = encoder.pieces.pop() else { panic!("a checkpoint") };
+        let tids = |tasks: &[systape_format::model::Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
+        assert_eq!(tids(&first.tasks), [7, 8]);
+        assert_eq!(first.run.len(), 2);
+    }
 
     #[test]
     fn what_is_read_is_read_once_for_a_process_and_again_after_more_was_lost() {

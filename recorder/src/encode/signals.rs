@@ -96,10 +96,10 @@ impl Encoder {
     }
 
     /// What the fd argument of the sender's call stands for; empty = it has none, or not known.
-    fn call_path(&mut self, sender: TaskId, info: effects::CallInfo, s: &wire::Signal) -> Vec<u8> {
+    fn call_path(&self, sender: TaskId, info: effects::CallInfo, s: &wire::Signal) -> Vec<u8> {
         let fd = info.fd_args[0].and_then(|arg| s.call_args.get(usize::from(arg))).map(|fd| *fd as i32);
         let Some(fd) = fd.filter(|fd| *fd >= 0) else { return Vec::new() };
-        effects::resolve(&mut self.tasks, sender, &info, s.ts, fd, |name| name.bytes.clone()).unwrap_or_default()
+        effects::resolve(&self.tasks, sender, &info, s.ts, fd, |name| name.bytes.clone()).unwrap_or_default()
     }
 }
 

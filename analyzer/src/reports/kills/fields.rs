@@ -13,7 +13,7 @@ use crate::render::LineFormat as _;
 use crate::render::csv;
 use crate::render::json::{Json, known};
 use crate::signals::outcome::{blocked, result_name};
-use crate::signals::via::{self, code_name};
+use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Disposition, Record, Via};
 
 /// One object a line; losses first.
@@ -77,7 +77,7 @@ fn common(story: &Story<'_>, record: &Record, clock: &Clock) -> Map<String, Valu
         "via": record.via.name(),
         "disposition": if seen { Disposition::of(event).name().into() } else { Value::Null },
         "blocked": if seen { blocked(event).into() } else { Value::Null },
-        "address": if fault { hex(event.addr) } else { Value::Null },
+        "address": fault_address(event, record.via).map_or(Value::Null, hex),
         "ip": if fault { hex(event.ip) } else { Value::Null },
         "call": call.map(|call| call.name.as_str()),
         "call_args": call.map(|call| call.args.iter().zip(event.call_args).map(|(_, v)| hex(v)).collect::<Vec<_>>()),

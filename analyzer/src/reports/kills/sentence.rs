@@ -1,11 +1,14 @@
 //! What happened, in words: `nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.412 ms`.
 
+use systape_format::model::SignalEvent;
+
 use super::party::short;
 use crate::processes::Ending;
 use crate::render::words::{bytes, escaped, span};
 use crate::signals::missing::Lost;
 use crate::signals::number::SIGABRT;
 use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
+use crate::signals::via::fault_address;
 use crate::signals::{Cause, Disposition, Record, Via, ends, via};
 
 /// What the signal did to its target.
@@ -37,6 +40,12 @@ pub fn by(record: &Record) -> String {
     text
 }
 
+/// Where a fault was: `address 0x10 at ip 0x55d0`.
+pub fn fault(event: &SignalEvent, via: Via) -> String {
+    let address = fault_address(event, via).map_or_else(|| "not known".to_owned(), |addr| format!("{addr:#x}"));
+    format!("address {address} at ip {:#x}", event.ip)
+}
+
 /// What belongs to the way it was sent.
 fn detail(record: &Record) -> String {
     let (sent, event) = (&record.sent, &record.sent.event);
@@ -47,7 +56,7 @@ fn detail(record: &Record) -> String {
             Some(group) => format!("(-{group})"),
             None => String::new(),
         },
-        Via::Fault => format!(": address {:#x} at ip {:#x}", event.addr, event.ip),
+        Via::Fault => format!(": {}", fault(event, record.via)),
         Via::Sigpipe if !event.call_path.is_empty() => format!(": writing to {}", escaped(&event.call_path)),
         Via::Oom => {
             let short = record.sender().map(|task| format!(": {} ran out of memory", short(task))).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::render::value::{self, Scratch};
 use crate::render::words::{escaped, span};
 use crate::reports::losses::LOSS_LINES;
 use crate::signals::outcome::{blocked, result_name};
-use crate::signals::via::{self, code_name};
+use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Choice, Disposition, Record, Via};
 
 /// Names of processes in a line about several.
@@ -229,8 +229,8 @@ fn siginfo(record: &Record) -> String {
     if event.si_pid != 0 {
         text.push_str(&format!(", pid {}, uid {}", event.si_pid, event.si_uid));
     }
-    if event.addr != 0 || record.via == Via::Fault {
-        text.push_str(&format!(", address {:#x} at ip {:#x}", event.addr, event.ip));
+    if record.via == Via::Fault || fault_address(event, record.via).is_some() {
+        text.push_str(&format!(", {}", sentence::fault(event, record.via)));
     }
     if event.errno != 0 {
         text.push_str(&format!(", errno {}", event.errno));

@@ -11,7 +11,7 @@ use systape_format::model::StackOf;
 use super::super::Context;
 use super::at::Now;
 use crate::args::Format;
-use crate::render::json::lossless;
+use crate::render::json::bytes;
 use crate::render::table::{Fields, millis};
 use crate::render::words::escaped;
 use crate::run::complain;
@@ -127,11 +127,11 @@ fn objects(forest: &Forest, names: &Names, stack: Stack) -> Vec<Value> {
         let frame = &forest.frames()[at as usize];
         let mapping = &forest.mappings().values()[frame.mapping as usize];
         for (function, label) in label::labels(names, names.mapping(mapping), mapping, frame) {
-            let text = |bytes: &[u8]| if bytes.is_empty() { Value::Null } else { lossless(bytes).into() };
+            let text = |text: &[u8]| if text.is_empty() { Value::Null } else { bytes(text) };
             objects.push(json!({
                 "sym": function.map_or(Value::Null, |function| text(&function.name)),
                 "off": format!("{:#x}", frame.offset),
-                "module": lossless(&label.module),
+                "module": bytes(&label.module),
                 "file": function.map_or(Value::Null, |function| text(&function.file)),
                 "line": function.map(|function| function.line).filter(|line| *line != 0),
                 "inlined": label.inlined,
@@ -206,7 +206,7 @@ impl Group<'_, '_> {
             ("off_cpu_ns", longest.map_or(Value::Null, |(off, _)| off.into())),
             ("off_cpu_at_least", longest.is_some_and(|(_, least)| least).into()),
             ("came_on_cpu_ns", self.came().map_or(Value::Null, Value::from)),
-            ("comms", comms.into_iter().map(lossless).collect::<Vec<_>>().into()),
+            ("comms", comms.into_iter().map(|comm| bytes(comm)).collect::<Vec<_>>().into()),
             ("pids", distinct(self.threads.iter().map(|now| now.thread.task.pid).collect())),
             ("tids", distinct(self.threads.iter().map(|now| now.thread.task.tid).collect())),
             ("stack", stack),
