@@ -510,7 +510,7 @@ fn a_disk_without_requests_is_followed_by_bio() {
     }
 }
 
-/// Makes 40 writes and fsyncs, with a discard and reads between: what a journal does, and what a disk's cache is flushed for.
+/// Makes 40 writes and fsyncs: what a journal does, and what a disk's cache is flushed for. Several may be in one commit of the journal.
 const FSYNCS: &str = "import os
 fd = os.open('mnt/file', os.O_CREAT | os.O_RDWR)
 for i in range(40):
@@ -528,7 +528,7 @@ fn journal_and_flushes_have_names_and_times() {
     run(lab.command("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", &disk.path])).expect(0);
     let _mounted = Mounted::disk(&lab, "mnt", &disk.path);
     fs::write(lab.path("fsyncs.py"), FSYNCS).expect("fsyncs.py");
-    let script = "sync; python3 fsyncs.py; dd if=mnt/file of=/dev/null iflag=direct bs=16k; dd if=/dev/zero of=mnt/gone \
+    let script = "rm -f mnt/file; sync; python3 fsyncs.py; dd if=mnt/file of=/dev/null iflag=direct bs=16k; dd if=/dev/zero of=mnt/gone \
                   bs=64k count=16 conv=fsync; rm mnt/gone; sync; fstrim mnt";
     let mut tried = Vec::new();
     let (ios, issued) = loop {
@@ -555,13 +555,13 @@ fn journal_and_flushes_have_names_and_times() {
         assert!(io["op"] != "write" || num(io, "bytes") > 0, "{io}");
     }
     assert!(
-        issued["flush"] >= 40 && issued["write"] >= 80 && issued["discard"] > 0 && issued["read"] > 0,
+        issued["flush"] >= 40 && issued["write"] >= 60 && issued["discard"] > 0 && issued["read"] > 0,
         "{issued:?}"
     );
     // the journal's thread submits by itself; flushes are for it, or for who called fsync
     let of = |op: &str, cause: &str| ios.iter().filter(|io| io["op"] == op && io["cause"] == cause).collect::<Vec<_>>();
     let journal = of("write", "kthread");
-    assert!(journal.len() >= 40, "{}", lines(&ios));
+    assert!(journal.len() >= 20, "{}", lines(&ios));
     for io in journal {
         assert!(io["owner"]["comm"].as_str().expect("comm").starts_with("jbd2/"), "{io}");
     }
