@@ -326,3 +326,59 @@ fn who_joins_and_leaves_is_recorded_from_then_to_then() {
     }
     drop(inside);
 }
+
+#[test]
+fn the_recorder_is_left_out_unless_it_is_asked_for() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    for (options, shown) in [(&["-a"][..], false), (&["-a", "--with-self"], true)] {
+        let recorder = lab.attach("t.tape", options);
+        let own = i64::from(recorder.pid());
+        std::thread::sleep(Duration::from_millis(500));
+        recorder.stop(libc::SIGINT).expect(0);
+        lab.assert_whole("t.tape");
+        for report in [&["sched", "latency", "--by", "tid"][..], &["states", "--by", "tid"], &["sched"]] {
+            let rows = lab.analyze(&[report, &["--format", "json", "t.tape"]].concat()).expect(0).json();
+            assert!(!rows.is_empty(), "{report:?}");
+            assert_eq!(rows.iter().any(|row| row["pid"] == own), shown, "{options:?} {report:?}");
+        }
+        let text = lab.analyze(&["sched", "latency", "t.tape"]).expect(0).text();
+        let said = text.lines().find(|line| line.starts_with("without record itself"));
+        assert_eq!(said.is_some(), !shown, "{text}");
+        // at least half a second of it, at most all CPUs all the time
+        let used = said.and_then(|line| line.split(" s of CPU time").next()?.rsplit(' ').next()?.parse::<f64>().ok());
+        assert!(shown || used.is_some_and(|s| s > 0.0 && s < 60.0), "{text}");
+        assert!(lab.calls("t.tape", &["--max-events", "2000"]).iter().all(|call| call.pid() != own));
+    }
+}
+
+#[test]
+fn after_losses_states_are_unknown_rather_than_wrong() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let busy = lab.cc("who", &[]);
+    let dir = lab.dir().to_str().expect("UTF-8").to_owned();
+    let crowd: Vec<_> =
+        (0..40).map(|n| Background::start(lab.command(&busy).args([&format!("who{n}"), &dir, "own"]))).collect();
+    // rings that are full all the time
+    let recorder = lab.attach("t.tape", &["-a", "-m", "4k", "--force", "cpu-buffer=16", "--flush", "100ms"]);
+    std::thread::sleep(WHILE);
+    recorder.stop(libc::SIGINT).expect(0);
+    fs::write(lab.path("stop"), "").expect("stop");
+    crowd.into_iter().for_each(|one| drop(one.wait()));
+    let lost = lab.info("t.tape")["lost"]["sched"].as_u64().unwrap_or(0);
+    assert!(lost > 100, "{lost} events of the scheduler were lost: the test tests nothing");
+    let cpus = std::thread::available_parallelism().expect("CPUs").get();
+    for tenth in 0..15 {
+        let run =
+            lab.analyze(&["states", "--at", &format!("{}.{}", tenth / 10, tenth % 10), "--format", "json", "t.tape"]);
+        let rows = run.expect(0).json();
+        let running = rows.iter().filter(|row| row["state"] == "RUN").count();
+        assert!(running <= cpus, "{running} threads run on {cpus} CPUs: {rows:?}");
+    }
+    let info = lab.info("t.tape");
+    let whole = info["duration_ns"].as_i64().expect("ns") * i64::try_from(cpus).expect("few");
+    let rows = lab.analyze(&["states", "--by", "state", "--format", "json", "t.tape"]).expect(0).json();
+    let run = rows.iter().find(|row| row["state"] == "RUN").map_or(0, |row| row["time_ns"].as_i64().expect("ns"));
+    assert!(run <= whole, "{run} ns on CPUs of {whole}");
+    let status = lab.analyze(&["states", "--fail-on-loss", "t.tape"]).code();
+    assert_eq!(status, 3);
+}

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use systape_format::model::{Family, RecordedFamilies};
 
 use super::*;
 
@@ -239,6 +240,86 @@ fn tasks_beside_the_recorded_ones_are_not_followed() {
     t.finish(120);
     assert!(of(&t, 7).is_empty());
     assert_eq!(of(&t, 1)[0], ("S", 100, 105, End::Woken(Some(Waker { slot: x, softirq: true }))));
+}
+
+/// An entry of a thread that says whether it is recorded.
+fn entry(tid: u32, recorded: bool) -> Arc<Task> {
+    let recorded = if recorded { RecordedFamilies::of(&[Family::Sched]) } else { RecordedFamilies::NOTHING };
+    Arc::new(Task { recorded, ..(*task(tid)).clone() })
+}
+
+#[test]
+fn a_thread_is_followed_from_when_to_when_its_entries_say_so() {
+    let mut t = tracker(Coverage { followed: Followed::Told { everyone: false }, ..ALL });
+    // known as a stranger that a target gave its CPU to
+    let a = t.slot(&entry(1, false), Some(110)).unwrap();
+    switch(&mut t, 110, 0, None, Some(a), b'R');
+    t.slot(&entry(1, true), Some(130));
+    t.runs(130, a);
+    switch(&mut t, 150, 0, Some(a), None, b'S');
+    t.slot(&entry(1, false), Some(170));
+    t.wakeup(180, None, a, false);
+    t.finish(200);
+    assert_eq!(
+        of(&t, 1).into_iter().filter(|(_, from, to, _)| to > from).collect::<Vec<_>>(),
+        [("RUN", 130, 150, End::Out(b'S')), ("S", 150, 170, End::Stop)]
+    );
+    assert_eq!(t.unsure_until(), 0, "nothing was lost");
+}
+
+#[test]
+fn a_checkpoint_tells_what_a_loss_took() {
+    let mut t = tracker(Coverage { cpus: 2, ..ALL });
+    let [a, b, c] = [1, 2, 3].map(|tid| asleep(&mut t, tid));
+    t.lose(Lost { first: 110, last: 120, cpu: None, pid: 0 });
+    t.lose_calls(Lost { first: 110, last: 120, cpu: None, pid: 0 });
+    let run = |state, on_cpu, cpu| RunState { state, on_cpu, cpu, ..RunState::default() };
+    t.seen(115, a, &run(b'D', false, 0), None);
+    let read = InCall { start: 90, began_before: true, ..InCall::default() };
+    t.seen(140, a, &run(b'D', false, 0), Some(read));
+    t.seen(140, b, &run(b'R', true, 1), None);
+    t.wakeup(145, None, c, false);
+    t.seen(150, c, &run(b'S', false, 0), None);
+    t.finish(200);
+    let states = |tid| of(&t, tid).into_iter().map(|(s, from, to, _)| (s, from, to)).collect::<Vec<_>>();
+    assert_eq!(states(1), [("S", 100, 110), ("?", 110, 140), ("D", 140, 200)], "not while more is lost");
+    assert_eq!(states(2), [("S", 100, 110), ("?", 110, 140), ("RUN", 140, 200)]);
+    // its call is known from then on; the state: events know better
+    assert_eq!(states(3)[1..], [("?", 110, 145), ("RQ", 145, 150), ("RQ", 150, 200)]);
+    let (_, last) = t.sink.0.iter().rfind(|(tid, _)| *tid == 1).unwrap();
+    assert!(matches!(last.doing, Doing::Call(call) if call.start == 90), "{last:?}");
+}
+
+#[test]
+fn no_more_threads_run_than_there_are_cpus() {
+    let mut t = tracker(Coverage { cpus: 2, ..ALL });
+    let slots: Vec<Slot> = (1..=4).map(|tid| slot(&mut t, tid)).collect();
+    // found running by their calls, nobody knows where
+    for (at, slot) in slots.iter().enumerate() {
+        t.enter(*slot, InCall { start: 110 + at as u64 * 10, ..InCall::default() });
+    }
+    t.leave(160, slots[3], 1);
+    t.enter(slots[0], InCall { start: 170, ..InCall::default() });
+    // whoever is thought to be on the CPU where another ends a call has left it
+    t.leave(180, slots[1], 1);
+    t.finish(200);
+    let edges: Vec<u64> = t.sink.0.iter().map(|(_, i)| i.from).collect();
+    for at in edges {
+        let running = t.sink.0.iter().filter(|(_, i)| i.state == State::Running && i.from <= at && at < i.to);
+        assert!(running.count() <= 2, "at {at}: {:?}", t.sink.0);
+    }
+    assert_eq!(t.threads()[slots[1]].cpu, 1);
+    assert_eq!(t.threads()[slots[3]].state, State::Unknown);
+}
+
+#[test]
+fn a_loss_on_one_cpu_concerns_who_runs_nobody_knows_where() {
+    let mut t = tracker(ALL);
+    let a = slot(&mut t, 1);
+    t.enter(a, InCall { start: 110, ..InCall::default() });
+    t.lose(Lost { first: 120, last: 130, cpu: Some(0), pid: 0 });
+    t.finish(200);
+    assert_eq!(of(&t, 1).last().map(|(s, from, ..)| (*s, *from)), Some(("?", 120)));
 }
 
 #[test]
