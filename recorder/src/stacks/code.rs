@@ -13,12 +13,15 @@ use systape_unwind::CODE_BYTES;
 const MAX_PLACES: usize = 1 << 16;
 const MAX_OPEN: usize = 64;
 
+/// Process and address.
+type Place = (u32, u64);
+
 /// Hashed with a key: a program chooses where its code is.
 #[derive(Default)]
 pub struct CodeReader {
     /// None = the memory cannot be opened.
     memory: RefCell<HashMap<u32, Option<File>>>,
-    places: RefCell<HashMap<(u32, u64), Option<[u8; CODE_BYTES]>>>,
+    places: RefCell<HashMap<Place, Option<[u8; CODE_BYTES]>>>,
 }
 
 impl CodeReader {
