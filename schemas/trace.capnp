@@ -408,7 +408,8 @@ struct Stacks {
   mapping @2 :Column;        # of a frame: index, must be < length of mappings
   offset @3 :Column;         # signed: minus that of the frame before of the same mapping (first: minus 0), modulo 2^64
   flags @4 :Column;          # 1 exact (the offset is of the instruction that ran, else a return address), 2 signal
-                             # trampoline, 4 guessed by frame pointers; other bits must be 0
+                             # trampoline, 4 guessed by frame pointers or by the instructions of code made at
+                             # run time; other bits must be 0
   nodes @5 :UInt32;
   parent @6 :Column;         # of a node: own index minus the caller's, must be at most the own index; 0 = outermost
   frame @7 :Column;          # next or index + 1, must be < frames

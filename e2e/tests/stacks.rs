@@ -92,6 +92,31 @@ fn c_compiled_in_every_way() {
     expect_none(&ways.iter().flat_map(|(name, _)| wrong(&events, name, &C, true)).collect::<Vec<_>>());
 }
 
+/// Code made at run time without rules and without a frame pointer; its callers keep none.
+#[test]
+fn a_trampoline_made_at_run_time() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let optimized = ["-O2", "-fomit-frame-pointer"];
+    compile(&lab, &[("through", "trampoline.c", &optimized)]);
+    // the recorder reads the trampoline's code while the process lives
+    let events = record(&lab, "dwarf", "sleep 5 | ./through");
+    let through: Vec<_> = events.iter().filter(|e| e.case == 18).filter_map(|e| e.stack.as_ref()).collect();
+    let whole = |s: &stacks::Stack| {
+        // a busy machine may leave no time for names
+        let named = s.frames.iter().any(|f| f.sym.is_some());
+        let jit = s.frames.iter().position(|f| f.module == "[jit]");
+        let callers = jit.map_or(0, |at| s.frames[at..].iter().filter(|f| f.module.ends_with("/through")).count());
+        // three of them, and _start
+        callers == 4 && s.status == "complete" && s.is("leaf called_back @unnamed calls_trampoline again main", named)
+    };
+    // what it did not come to in time ends there, and claims no more
+    let ends = |s: &stacks::Stack| s.status == "jit" && s.frames.last().is_some_and(|f| f.module == "[jit]");
+    let wrong: Vec<_> = through.iter().filter(|s| !whole(s) && !ends(s) && s.status != "lost").collect();
+    assert!(wrong.is_empty(), "{} of {}: {}", wrong.len(), through.len(), wrong[0].brief());
+    let reached = through.iter().filter(|s| whole(s)).count();
+    assert!(reached > stacks::TIMES / 2, "{reached} of {} reach main", through.len());
+}
+
 #[test]
 fn libraries() {
     let Some(lab) = Lab::with_bpf() else { return };

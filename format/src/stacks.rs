@@ -58,7 +58,7 @@ pub struct Mapping {
 pub const FRAME_EXACT: u8 = 1;
 /// [`Frame::flags`]: the trampoline that the kernel returns through from a signal handler.
 pub const FRAME_SIGNAL: u8 = 2;
-/// [`Frame::flags`]: found by following frame pointers where there is no unwind information.
+/// [`Frame::flags`]: found by frame pointers, or by the instructions of code made at run time, where there is no unwind information.
 pub const FRAME_GUESSED: u8 = 4;
 
 /// A place in code.

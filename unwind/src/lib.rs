@@ -16,6 +16,7 @@
 mod bytes;
 mod cfi;
 mod elf;
+mod epilogue;
 mod evaluate;
 mod exercise;
 mod module;
@@ -28,4 +29,4 @@ mod unwinder;
 pub use exercise::exercise;
 pub use module::{Limits, Module, ModuleError};
 pub use registers::Registers;
-pub use unwinder::{AddressSpace, Code, End, Found, StackCopy, Unwinder};
+pub use unwinder::{AddressSpace, CODE_BYTES, Code, End, Found, StackCopy, Unwinder};

@@ -1,5 +1,6 @@
 //! Reads from a stack copy, and what it means when there is nothing to read.
 
+use crate::registers::{RSP, Registers};
 use crate::unwinder::{End, StackCopy};
 
 const PAGE: u64 = 4096;
@@ -9,6 +10,15 @@ const SAME_STACK: u64 = 64 << 20;
 const LOWEST: u64 = 65536;
 /// User addresses end here, with five levels of page tables.
 const HIGHEST: u64 = 1 << 56;
+
+/// Takes the word at the stack pointer into `register`, as pop and ret do.
+pub(crate) fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), End> {
+    let sp = registers.sp();
+    let word = stack.word(sp)?;
+    registers.0[RSP] = sp.wrapping_add(8);
+    registers.0[register] = word;
+    Ok(())
+}
 
 impl StackCopy<'_> {
     /// First address above the copy.

@@ -10,6 +10,9 @@
 //! A chain of frame pointers is complete where the saved rbp is 0, as the ABI has it. Each step of it must lead upwards inside the copy, to
 //! an address that a call may come back to; the frame it leads to goes by rules again if it has any.
 //!
+//! **Code made at run time** has no rules. Where its bytes can be had and the function ends right behind the call, the caller is known by these
+//! instructions (`epilogue.rs`), if a call stands before the address it returns to. It counts as guessed: the bytes may be younger than the stack.
+//!
 //! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer. For an instruction that ran in
 //! a file which has rules elsewhere, the word at the stack pointer is tried before: assembler without rules is mostly a leaf, clone's parent side
 //! for one. A signal's trampoline without rules (musl, Go) is known by what the kernel left on the stack; that is no guess.
@@ -18,6 +21,7 @@
 //! address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and expressions.
 
 use crate::cfi::{Context, Missing};
+use crate::epilogue;
 use crate::evaluate::{apply, evaluate};
 use crate::module::Module;
 use crate::registers::{IP, RBP, RSP, Registers};
@@ -70,10 +74,18 @@ pub enum Code<'a> {
     Nothing,
 }
 
+/// Bytes of code asked for at once.
+pub const CODE_BYTES: usize = 16;
+
 /// An address space.
 pub trait AddressSpace {
     /// What is mapped at `address`.
     fn code(&self, address: u64) -> Code<'_>;
+
+    /// The bytes in memory from `address` on; None = they cannot be had. What is beyond the end of the memory is 0xcc.
+    fn bytes(&self, _address: u64) -> Option<[u8; CODE_BYTES]> {
+        None
+    }
 }
 
 /// A frame.
@@ -85,7 +97,7 @@ pub struct Found {
     pub exact: bool,
     /// The trampoline through which a signal handler returns.
     pub signal: bool,
-    /// Found by the frame pointer.
+    /// Found by the frame pointer, or by the instructions of code without rules.
     pub guessed: bool,
 }
 
@@ -127,6 +139,8 @@ enum Step {
     Caller {
         guessed: bool,
     },
+    /// So are they now, by the instructions that run next.
+    Read,
     End(End),
 }
 
@@ -135,6 +149,8 @@ struct Frame {
     registers: Registers,
     exact: bool,
     guessed: bool,
+    /// The frame before it was one of [`Step::Read`]: its rbp is no link of a chain.
+    read: bool,
     /// No frame was before it.
     first: bool,
 }
@@ -161,15 +177,17 @@ impl Unwinder {
         limit: usize,
         frames: &mut Vec<Found>,
     ) -> End {
-        let mut frame = Frame { registers: *registers, exact: !stack.in_call, guessed: false, first: true };
+        let mut frame =
+            Frame { registers: *registers, exact: !stack.in_call, guessed: false, read: false, first: true };
         let mut budget = BUDGET;
         let mut switched = false;
         for _ in 0..limit {
             let (address, sp) = (frame.registers.ip(), frame.registers.sp());
             let (step, signal) = self.step(space, &mut frame, stack, &mut budget);
             frames.push(Found { address, exact: frame.exact, signal, guessed: frame.guessed });
-            let guessed = match step {
-                Step::Caller { guessed } => guessed,
+            let (guessed, read) = match step {
+                Step::Caller { guessed } => (guessed, false),
+                Step::Read => (true, true),
                 Step::End(End::Cut) if switched => return End::OtherStack,
                 Step::End(end) => return end,
             };
@@ -182,7 +200,7 @@ impl Unwinder {
                 return End::Complete;
             }
             switched |= signal && next.wrapping_sub(sp) > SIGNAL_FRAME;
-            (frame.exact, frame.guessed, frame.first) = (signal, guessed, false);
+            (frame.exact, frame.guessed, frame.read, frame.first) = (signal, guessed, read, false);
         }
         End::TooDeep
     }
@@ -295,7 +313,11 @@ fn without_rules(
     if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(space, &frame.registers, stack) {
         return (Step::End(End::Complete), false);
     }
-    let caller = if leaf { leaf_caller(space, frame, stack) } else { None };
+    let caller = match reason {
+        End::Jit => by_instructions(space, frame, stack),
+        _ if leaf => leaf_caller(space, frame, stack),
+        _ => None,
+    };
     (caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason)), false)
 }
 
@@ -352,6 +374,25 @@ fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackC
         && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
 }
 
+/// The caller, where the frame's function ends right behind the call.
+fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
+    let code = space.bytes(frame.registers.ip())?;
+    let caller = match epilogue::follow(&code, &frame.registers, stack)? {
+        Ok(caller) => caller,
+        Err(end @ (End::Cut | End::NotResident)) => return Some(Step::End(end)),
+        Err(_) => return None,
+    };
+    // The code may have been replaced since.
+    let called = |address: u64| {
+        space.bytes(address.wrapping_sub(CODE_BYTES as u64)).is_some_and(|code| epilogue::ends_with_call(&code))
+    };
+    if !may_return_to(space, caller.ip()) || !called(caller.ip()) {
+        return None;
+    }
+    frame.registers = caller;
+    Some(Step::Read)
+}
+
 /// The word at the stack pointer as return address, if it is one of code with rules.
 fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
@@ -377,7 +418,7 @@ fn may_return_to(space: &dyn AddressSpace, address: u64) -> bool {
 
 fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: End) -> Step {
     let rbp = frame.registers.0[RBP];
-    if rbp == 0 && frame.guessed {
+    if rbp == 0 && frame.guessed && !frame.read {
         return Step::End(End::Complete);
     }
     // Just above a cut copy it is still believed in: the read says Cut.

@@ -20,6 +20,7 @@ use places::Places;
 use unwinding::Unwinding;
 
 pub mod asleep;
+pub mod code;
 pub mod feed;
 pub mod kernel;
 pub mod names;

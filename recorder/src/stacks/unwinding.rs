@@ -14,8 +14,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, StackStatus};
-use systape_unwind::{AddressSpace, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
+use systape_unwind::{
+    AddressSpace, CODE_BYTES, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder,
+};
 
+use super::code::CodeReader;
 use super::feed::{Raw, RawStacks, with_frames, without_frames};
 use super::kernel::Kernel;
 use super::names::{Message, Origin, Seen};
@@ -71,6 +74,7 @@ pub struct Unwinding {
     names: Option<Sender<Message>>,
     keep: Option<File>,
     waiting: Vec<(u64, Arc<RawStacks>, (usize, usize))>,
+    code: CodeReader,
     found: Vec<Found>,
     frames: Vec<TakenFrame>,
     /// Copies of the stacks of events come too, not only those of sleepers.
@@ -105,6 +109,7 @@ impl Unwinding {
             names,
             keep,
             waiting: Vec::new(),
+            code: CodeReader::default(),
             found: Vec::new(),
             frames: Vec::new(),
             copies: false,
@@ -154,6 +159,7 @@ impl Unwinding {
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
+        self.code = CodeReader::default();
         if watermark != u64::MAX {
             self.places.sweep(watermark);
             if !self.copies && watermark.saturating_sub(self.slept) > KEEP_NS {
@@ -275,8 +281,8 @@ impl Unwinding {
         let mut reads = 0;
         let end = loop {
             frames.clear();
-            let space =
-                Space { places: &self.places, modules: &self.modules, pid, missing: std::cell::Cell::new(None) };
+            let missing = std::cell::Cell::new(None);
+            let space = Space { places: &self.places, modules: &self.modules, code: &self.code, pid, missing };
             let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
             match space.missing.get() {
                 Some(file) if reads < MAX_READS => {
@@ -409,6 +415,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 struct Space<'a> {
     places: &'a Places,
     modules: &'a FxHashMap<ImageId, Unwindable>,
+    code: &'a CodeReader,
     pid: u32,
     /// A file that was met and is not read yet.
     missing: std::cell::Cell<Option<ImageId>>,
@@ -431,6 +438,10 @@ impl AddressSpace for Space<'_> {
             Place::Jit => Mapped::Jit,
             Place::Nothing => Mapped::Nothing,
         }
+    }
+
+    fn bytes(&self, address: u64) -> Option<[u8; CODE_BYTES]> {
+        self.code.read(self.pid, address)
     }
 }
 
