@@ -474,11 +474,9 @@ impl<S: Sink> Tracker<S> {
 
     /// A thread of which nothing was known runs on `cpu` ([`CPU_NONE`]: on one of them).
     fn run_on(&mut self, slot: Slot, ts: u64, cpu: u32) {
-        if cpu != CPU_NONE {
-            if let Some(other) = self.occupant(cpu).filter(|other| *other != slot) {
-                // it left unseen
-                self.doubt(other, ts);
-            }
+        if let Some(other) = self.occupant(cpu).filter(|other| *other != slot) {
+            // it left unseen
+            self.doubt(other, ts);
         }
         if self.threads[slot].followed && !self.make_room(ts, 1) {
             return;

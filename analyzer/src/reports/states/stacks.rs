@@ -206,7 +206,7 @@ impl Group<'_, '_> {
             ("off_cpu_ns", longest.map_or(Value::Null, |(off, _)| off.into())),
             ("off_cpu_at_least", longest.is_some_and(|(_, least)| least).into()),
             ("came_on_cpu_ns", self.came().map_or(Value::Null, Value::from)),
-            ("comms", comms.into_iter().map(|comm| bytes(comm)).collect::<Vec<_>>().into()),
+            ("comms", comms.into_iter().map(bytes).collect::<Vec<_>>().into()),
             ("pids", distinct(self.threads.iter().map(|now| now.thread.task.pid).collect())),
             ("tids", distinct(self.threads.iter().map(|now| now.thread.task.tid).collect())),
             ("stack", stack),
