@@ -1,6 +1,7 @@
 /* hangmap FILE: mounts a FUSE file system on a file, from which it can be looked at and is never opened: the open waits until
- * the file system is unmounted. Returns once it is mounted; goes on in the background. */
+ * the file system is unmounted or who waits is killed (a server that does not even hear of that keeps the dead for ever). Returns once it is mounted; goes on in the background. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <stdio.h>
@@ -8,13 +9,14 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-static void answer(int fuse, unsigned long long unique, const void *body, size_t len)
+static void answer(int fuse, unsigned long long unique, int error, const void *body, size_t len)
 {
 	char out[512];
-	struct fuse_out_header header = { .len = sizeof(header) + len, .unique = unique };
+	struct fuse_out_header header = { .len = sizeof(header) + len, .error = error, .unique = unique };
 
 	memcpy(out, &header, sizeof(header));
-	memcpy(out + sizeof(header), body, len);
+	if (len)
+		memcpy(out + sizeof(header), body, len);
 	if (write(fuse, out, header.len) < 0)
 		perror("answer");
 }
@@ -30,13 +32,17 @@ static void serve(int fuse)
 		if (header->opcode == FUSE_INIT) {
 			struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
 
-			answer(fuse, header->unique, &init, sizeof(init));
+			answer(fuse, header->unique, 0, &init, sizeof(init));
 		} else if (header->opcode == FUSE_GETATTR) {
 			struct fuse_attr_out attr = { .attr_valid = 3600, .attr = {
 				.ino = 1, .size = 4096, .mode = 0100644, .nlink = 1, .blksize = 4096,
 			} };
 
-			answer(fuse, header->unique, &attr, sizeof(attr));
+			answer(fuse, header->unique, 0, &attr, sizeof(attr));
+		} else if (header->opcode == FUSE_INTERRUPT) {
+			struct fuse_interrupt_in *interrupt = (void *)(header + 1);
+
+			answer(fuse, interrupt->unique, -EINTR, NULL, 0);
 		}
 	}
 }

@@ -116,6 +116,7 @@ fn copy(path: &Path, user: u32) -> Result<Map, Option<String>> {
     let mut to = memory().map_err(failed)?;
     file.seek(SeekFrom::Start(skipped)).map_err(failed)?;
     io::copy(&mut file.take(MOST), &mut to).map_err(failed)?;
+    to.rewind().map_err(failed)?;
     Ok(Map { file: to, skipped })
 }
 
@@ -137,7 +138,6 @@ mod tests {
 
     fn text(map: &mut Map) -> Vec<u8> {
         let mut text = Vec::new();
-        map.file.rewind().unwrap();
         map.file.read_to_end(&mut text).unwrap();
         text
     }
