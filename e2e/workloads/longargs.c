@@ -1,5 +1,5 @@
-/* longargs MIB: points its own argument area at a mapping of so many MiB (prctl(2) PR_SET_MM_MAP, which needs no right),
- * prints its pid and sleeps. /proc/PID/cmdline is that long then, and takes next to no memory of its own. */
+/* longargs MIB: points its own argument area at a mapping of so many MiB (prctl(2) PR_SET_MM_MAP, which needs no right), as
+ * nobody where it may, prints its pid and sleeps. /proc/PID/cmdline is that long then, and takes next to no memory of its own. */
 #define _GNU_SOURCE
 #include <linux/prctl.h>
 #include <stdint.h>
@@ -29,6 +29,8 @@ int main(int argc, char **argv)
 	if (area == MAP_FAILED)
 		return 1;
 	memset(area, 'A', 100);
+	if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+		return 1;
 	map.start_code = fields[26];
 	map.end_code = fields[27];
 	map.start_stack = fields[28];
