@@ -616,7 +616,7 @@ struct RunState {
 struct CommandLine {
   upid @0 :UInt32;
   argv @1 :Data $class("command");     # NUL-separated; empty = not known
-  full @2 :UInt64;             # bytes it really had
+  full @2 :UInt64;             # bytes it really had; above 65536 at least so many: of a process that runs already no more are read. Since 1.5
 }
 
 # ---------------------------------------------------------------- loss

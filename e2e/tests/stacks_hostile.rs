@@ -214,13 +214,31 @@ fn odd_registers() {
     }
 }
 
+/// Unmounts what hangs, also when the test fails; what waits for it goes on then.
+struct HangMaps;
+
+impl Drop for HangMaps {
+    fn drop(&mut self) {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        for path in mounts.lines().filter_map(|line| line.strip_prefix("hangmap ")?.split(' ').next()) {
+            let name = std::ffi::CString::new(path).expect("no NUL");
+            // SAFETY: name is a NUL-terminated string.
+            unsafe { libc::umount2(name.as_ptr(), libc::MNT_FORCE | libc::MNT_DETACH) };
+            fs::remove_file(path).ok();
+        }
+    }
+}
+
 #[test]
 fn names_of_made_code_that_never_come() {
     let Some(lab) = Lab::with_bpf() else { return };
     compile(&lab, &[("chains", "chains.c", &["-O2"])]);
-    // instead of a list of names: a pipe nobody writes to, a list of a terabyte, one that never ends, another's file
-    for map in ["pipe", "huge", "/dev/zero", "/etc/passwd"] {
+    lab.cc("hangmap", &[]);
+    // instead of a list of names: a pipe nobody writes to, a list of a terabyte, one that never ends, another's file, a good list
+    // that another user owns, one on a file system that does not answer
+    for map in ["pipe", "huge", "/dev/zero", "/etc/passwd", "planted", "hangs"] {
         let mut record = lab.record_command("t.tape", &["--call-graph", "dwarf", "-e", "=lseek"], &["./chains", "jit"]);
+        let _mounted = HangMaps;
         lab::run(record.env("ODD_MAP", map)).expect(0);
         let events = stacks::events(&lab, "t.tape", &[]);
         events.iter().for_each(|e| drop(fs::remove_file(format!("/tmp/perf-{}.map", e.tid))));

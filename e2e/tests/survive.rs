@@ -104,6 +104,76 @@ fn asked_to_end() {
     assert_eq!(lab.info("t.tape")["end_reason"], "interrupted");
 }
 
+/// Shells start what runs in the background of a script with SIGINT ignored.
+#[test]
+fn asked_to_end_in_the_background_of_a_script() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let record = lab::binary("record");
+    // HUP stays ignored, as under nohup; what is recorded has the dispositions it would have
+    let script = "trap '' HUP; $RECORD -o t.tape -- sh -c 'grep SigIgn /proc/$$/status > started; exec sleep 1000' &
+        until test -s started; do sleep 0.05; done
+        kill -HUP $!; sleep 0.3; kill -0 $! && kill -$SIGNAL $!; wait $!";
+    let ignored = |lab: &Lab| fs::read_to_string(lab.path("started")).expect("started");
+    lab::run(lab.command("sh").args(["-c", "trap '' HUP; grep SigIgn /proc/self/status > started & wait"])).expect(0);
+    let bare = ignored(&lab);
+    let mask = bare.split_whitespace().nth(1).and_then(|hex| u64::from_str_radix(hex, 16).ok()).expect("a mask");
+    assert!(mask & 1 << (libc::SIGINT - 1) != 0, "this shell does not ignore SIGINT in the background: {bare}");
+    for signal in ["INT", "TERM"] {
+        fs::remove_file(lab.path("started")).expect("rm");
+        let mut shell = lab.command("sh");
+        shell.args(["-c", &script.replace(" -- sh", " --kill -- sh")]).env("RECORD", &record).env("SIGNAL", signal);
+        // the command is ended by --kill, SIGTERM
+        lab::run(shell).expect(128 + libc::SIGTERM);
+        assert_eq!(ignored(&lab), bare, "{signal}");
+        lab.assert_whole("t.tape");
+        assert_eq!(lab.info("t.tape")["end_reason"], "interrupted", "{signal}");
+    }
+}
+
+#[test]
+fn the_tape_is_removed_meanwhile() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let why = "the tape was removed while it was written";
+    // the file, or all of its directory
+    for remove in ["rm gone/t.tape", "rm -r gone"] {
+        fs::create_dir_all(lab.path("gone")).expect("mkdir");
+        lab.record("gone/t.tape", &[], &["sh", "-c", remove]).says(125, &["gone/t.tape", why]);
+    }
+    fs::create_dir_all(lab.path("gone")).expect("mkdir");
+    let program = start_numbered(&lab, 500);
+    let recorder = lab.attach("gone/t.tape", &["-p", &program.pid_text()]);
+    fs::remove_file(lab.path("gone/t.tape")).expect("rm");
+    recorder.stop(libc::SIGINT).says(125, &["gone/t.tape", why]);
+    drop(program);
+    // a new name is a name
+    lab.record("a.tape", &[], &["mv", "a.tape", "b.tape"]).expect(0);
+    lab.assert_whole("b.tape");
+    // standard output is whoever opened it to look after
+    let script = format!("exec {} -o - -- rm c.tape > c.tape", lab::binary("record").display());
+    lab::run(lab.command("sh").args(["-c", &script])).expect(0);
+    assert!(!lab.path("c.tape").exists());
+}
+
+/// What a process can make as long as it likes is not read whole.
+#[test]
+fn endless_arguments() {
+    const MIB: u64 = 1024;
+    let Some(lab) = Lab::with_bpf() else { return };
+    let longargs = lab.cc("longargs", &[]);
+    let mut command = lab.command(longargs);
+    command.arg(MIB.to_string());
+    let program = Background::start(command.stdout(fs::File::create(lab.path("started")).expect("create")));
+    lab.until_file("started");
+    lab.record("t.tape", &["-p", &program.pid_text(), "--for", "300ms"], &[]).expect(0);
+    drop(program);
+    lab.assert_whole("t.tape");
+    let peak = lab.info("t.tape")["recorder_peak_rss"].as_u64().expect("peak");
+    assert!((1 << 20..MIB << 19).contains(&peak), "peak memory of {} MiB", peak >> 20);
+    // its beginning is known, and that there is more
+    let tree = lab.analyze(&["exec", "t.tape", "--tree"]).expect(0).text();
+    assert!(tree.contains(&"A".repeat(50)), "{tree}");
+}
+
 #[test]
 fn disk_full() {
     let Some(lab) = Lab::with_bpf() else { return };

@@ -13,6 +13,7 @@ use systape_format::model::StackSettings;
 use systape_format::redact::Level;
 
 use crate::args::{Args, parse_size};
+use crate::bounded;
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::forced::Forced;
@@ -244,7 +245,8 @@ fn resolve_user(text: &str) -> Result<u32> {
 
 /// Whether a thread exists and has not ended: one that waits to be reaped makes no calls any more.
 pub fn is_alive(tid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else { return false };
+    let Ok(stat) = bounded::head(format!("/proc/{tid}/stat"), bounded::LINES) else { return false };
+    let stat = stat.bytes;
     // the name before the state may hold anything, also ')'
     let state = stat.iter().rposition(|&b| b == b')').and_then(|at| stat.get(at + 2));
     !matches!(state, Some(b'Z' | b'X'))
@@ -265,7 +267,7 @@ pub fn users() -> Vec<(u32, Vec<u8>)> {
 
 /// Mount point of the cgroup v2 hierarchy; None when there is none.
 pub fn cgroup2_mount() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = bounded::lines("/proc/self/mounts", bounded::MOUNTS).ok()?;
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
         let dir = fields.nth(1)?;

@@ -39,7 +39,7 @@ pub fn open(path: &Path) -> Result<Sink> {
         Err(e) => return Err(e).with_context(|| format!("-o {}: cannot look at it", path.display())),
     }
     let file = create(path).with_context(|| format!("-o {}: cannot create the tape", path.display()))?;
-    Sink::new(file).with_context(|| format!("-o {}", path.display()))
+    Sink::named(file).with_context(|| format!("-o {}", path.display()))
 }
 
 /// A new file for its owner, in place of a plain file that may be there; anything else is left alone.

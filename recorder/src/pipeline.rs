@@ -246,6 +246,7 @@ impl Pipeline {
         let sink = writer.finish(&end(&encoded)).context("cannot write the end of the tape")?;
         self.progress.flow.wait(|| {
             self.sync.finish()?;
+            sink.check_name()?;
             sink.close().context("cannot close the tape")
         })?;
         Ok((encoded, self.progress.flow.accepted.load(Ordering::Relaxed)))

@@ -248,7 +248,13 @@ fn read_start(snaps: Vec<systape_bpf::wire::Snap>) -> Start {
     let mut pids: Vec<(u32, u32)> = snaps.iter().filter(|s| s.matched != 0).map(ids).collect();
     pids.sort_unstable();
     pids.dedup();
-    let processes = pids.iter().map(|&(pid, here)| snapshot::process(pid, here)).collect();
+    let mut room = snapshot::ALL_FILES_MOST;
+    let read = |&(pid, here): &(u32, u32)| {
+        let process = snapshot::process(pid, here, room.min(snapshot::FILES_MOST));
+        room -= process.cost();
+        process
+    };
+    let processes = pids.iter().map(read).collect();
     Start { snaps, processes, done: clock::monotonic() }
 }
 

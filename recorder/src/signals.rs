@@ -1,7 +1,8 @@
 //! Signals: what `record` was started with, and the ones that end a recording.
 //!
-//! A signal that was ignored at the start (nohup, background jobs of scripts) stays ignored, for `record` and for the
-//! command. Rust's runtime ignores SIGPIPE before main, so the dispositions are read before the runtime starts.
+//! SIGINT and SIGTERM always end a recording, also where a shell started `record` in the background of a script, with SIGINT
+//! ignored: nothing else could end it cleanly. SIGHUP that was ignored at the start (nohup) stays ignored. The command
+//! has every signal as `record` found it. Rust's runtime ignores SIGPIPE before main, so the dispositions are read before the runtime starts.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -15,6 +16,9 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 /// Signals that a command must not inherit as ignored because `record` ignores them: a write that fails for them fails anyway.
 pub const IGNORED_HERE: [i32; 2] = [SIGPIPE, SIGXFSZ];
+
+/// Signals that end a recording even if they were ignored at the start. The command must inherit them as ignored then.
+pub const CAUGHT_HERE: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Bit n = signal n was ignored when the process began.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
@@ -62,7 +66,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches those that end a recording, unless they were ignored, and SIGCHLD. A tape over RLIMIT_FSIZE is an error
+    /// Catches those that end a recording (SIGHUP unless it was ignored) and SIGCHLD. A tape over RLIMIT_FSIZE is an error
     /// of write(2) from here on, not the end of the process.
     ///
     /// # Errors
@@ -70,7 +74,7 @@ impl Signals {
     pub fn new() -> Result<Self> {
         let (end, end_writer) = UnixStream::pair()?;
         let (child, child_writer) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|s| !was_ignored(*s)) {
+        for signal in CAUGHT_HERE.into_iter().chain((!was_ignored(SIGHUP)).then_some(SIGHUP)) {
             signal_hook::low_level::pipe::register(signal, end_writer.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGCHLD, child_writer)?;

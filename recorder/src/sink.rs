@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -30,17 +31,38 @@ impl Flow {
 pub struct Sink {
     file: File,
     regular: bool,
+    /// It was made by a path, which a file of standard output may never have had.
+    named: bool,
     flow: Arc<Flow>,
 }
 
 impl Sink {
-    /// Writes to `file`.
+    /// Writes to `file`, whatever it is.
     ///
     /// # Errors
     /// When the kernel cannot say what it is.
     pub fn new(file: File) -> io::Result<Self> {
         let regular = file.metadata()?.is_file();
-        Ok(Self { file, regular, flow: Arc::default() })
+        Ok(Self { file, regular, named: false, flow: Arc::default() })
+    }
+
+    /// Writes to a file that was made by a path, and is to be found by one in the end.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn named(file: File) -> io::Result<Self> {
+        Ok(Self { named: true, ..Self::new(file)? })
+    }
+
+    /// Fails if no directory has the file any more, so that its content is gone once it is closed. A new name is as good.
+    ///
+    /// # Errors
+    /// When it was removed, or the kernel cannot say.
+    pub fn check_name(&self) -> io::Result<()> {
+        if self.named && self.regular && self.file.metadata()?.nlink() == 0 {
+            return Err(io::Error::other("the tape was removed while it was written"));
+        }
+        Ok(())
     }
 
     /// Where a write that hangs shows.
@@ -102,6 +124,23 @@ mod tests {
     use std::io::Read;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_file_that_was_removed_is_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, other] = ["t.tape", "other.tape"].map(|name| dir.path().join(name));
+        let file = File::create(&path).unwrap();
+        let stdout = Sink::new(file.try_clone().unwrap()).unwrap();
+        let sink = Sink::named(file).unwrap();
+        sink.check_name().unwrap();
+        std::fs::rename(&path, &other).unwrap();
+        sink.check_name().unwrap();
+        std::fs::remove_file(&other).unwrap();
+        assert_eq!(sink.check_name().unwrap_err().to_string(), "the tape was removed while it was written");
+        stdout.check_name().unwrap();
+        let (pipe, _other_end) = UnixStream::pair().unwrap();
+        Sink::named(File::from(OwnedFd::from(pipe))).unwrap().check_name().unwrap();
+    }
 
     #[test]
     fn a_pipe_that_does_not_block_is_waited_for() {

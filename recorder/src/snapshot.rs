@@ -8,8 +8,17 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::clock;
 use crate::tasks::Argv;
+use crate::{bounded, clock};
+
+/// Most bytes looked at of a process's arguments; those that are longer have an unknown length.
+pub const ARGV_MOST: usize = 64 << 10;
+/// Most bytes of names of open files of one process: a million sockets.
+pub const FILES_MOST: usize = 32 << 20;
+/// Most bytes of names of open files of all processes that are there at the start.
+pub const ALL_FILES_MOST: usize = 128 << 20;
+/// What an open file costs beside its name.
+const FILE_COST: usize = 8;
 
 /// One process as /proc showed it.
 #[derive(Clone, Debug)]
@@ -28,6 +37,8 @@ pub struct Process {
     pub cwd: Option<Vec<u8>>,
     /// Open files: number, name, closed by exec. None when not readable.
     pub fds: Option<Vec<(i32, Vec<u8>, bool)>>,
+    /// It has more open files than those in `fds`.
+    pub cut: bool,
 }
 
 fn link(path: &Path) -> Option<Vec<u8>> {
@@ -39,39 +50,56 @@ pub fn exe(here: u32) -> Vec<u8> {
     link(Path::new(&format!("/proc/{here}/exe"))).unwrap_or_default()
 }
 
-/// Arguments of a process, cut where they are long; None when it has none or they are not readable.
+/// Arguments of a process, cut where they are long; None when it has none or they are not readable. Of more than
+/// [`ARGV_MOST`] bytes the length is a lower bound.
 pub fn argv(here: u32) -> Option<Arc<Argv>> {
-    let bytes = fs::read(format!("/proc/{here}/cmdline")).ok()?;
-    let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
-    (!bytes.is_empty()).then(|| Argv::cut(bytes, bytes.len() as u64))
+    let bounded::Head { bytes, cut } = bounded::head(format!("/proc/{here}/cmdline"), ARGV_MOST).ok()?;
+    let full = bytes.len() as u64 + u64::from(cut);
+    // the last NUL, if this is the end
+    let bytes = bytes.strip_suffix(&[0]).filter(|_| !cut).map_or((&bytes[..], full), |bytes| (bytes, full - 1));
+    let (bytes, full) = bytes;
+    (!bytes.is_empty()).then(|| Argv::cut(bytes, full))
 }
 
 /// Reads one process: `pid` on the machine, `here` in this pid namespace. There is no /proc/0: of a process that is not in there nothing is known.
-pub fn process(pid: u32, here: u32) -> Process {
+/// Names of open files may take `room` bytes.
+pub fn process(pid: u32, here: u32, room: usize) -> Process {
     let dir = format!("/proc/{here}");
     let from = clock::monotonic();
     let cwd = link(Path::new(&format!("{dir}/cwd")));
     let exe = exe(here);
-    let fds = open_files(&dir);
-    Process { pid, from, to: clock::monotonic(), exe, argv: argv(here), cwd, fds }
+    let (fds, cut) = open_files(&dir, room).map_or((None, false), |(fds, cut)| (Some(fds), cut));
+    Process { pid, from, to: clock::monotonic(), exe, argv: argv(here), cwd, fds, cut }
 }
 
-fn open_files(dir: &str) -> Option<Vec<(i32, Vec<u8>, bool)>> {
+impl Process {
+    /// Bytes that its open files took of `room`.
+    pub fn cost(&self) -> usize {
+        self.fds.iter().flatten().map(|(_, name, _)| name.len() + FILE_COST).sum()
+    }
+}
+
+/// Number, name, closed by exec of each open file, and whether there were more than find room.
+type OpenFiles = (Vec<(i32, Vec<u8>, bool)>, bool);
+
+fn open_files(dir: &str, mut room: usize) -> Option<OpenFiles> {
     let list = fs::read_dir(format!("{dir}/fd")).ok()?;
     let numbers = list.flatten().filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<i32>().ok()));
     let mut fds = Vec::new();
     for fd in numbers {
         // closed since it was listed: not open
         let Some(name) = link(Path::new(&format!("{dir}/fd/{fd}"))) else { continue };
+        let Some(left) = room.checked_sub(name.len() + FILE_COST) else { return Some((fds, true)) };
+        room = left;
         fds.push((fd, name, is_cloexec(dir, fd)));
     }
-    Some(fds)
+    Some((fds, false))
 }
 
 /// /proc/PID/fdinfo/FD has the open flags, the one for exec among them; without it the fd is taken to be closed by exec,
 /// which makes it unknown afterwards rather than wrong.
 fn is_cloexec(dir: &str, fd: i32) -> bool {
-    let Ok(text) = fs::read_to_string(format!("{dir}/fdinfo/{fd}")) else { return true };
+    let Ok(text) = bounded::lines(format!("{dir}/fdinfo/{fd}"), bounded::LINES) else { return true };
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|hex| u32::from_str_radix(hex.trim(), 8).ok());
     flags.is_none_or(|f| f & (libc::O_CLOEXEC as u32) != 0)
@@ -81,17 +109,23 @@ fn is_cloexec(dir: &str, fd: i32) -> bool {
 pub fn cgroups(mount: &Path) -> Vec<(u64, Vec<u8>)> {
     use std::os::unix::fs::MetadataExt;
     const MOST: usize = 65536;
+    const MOST_BYTES: usize = 16 << 20;
+    let mut room = MOST_BYTES;
     let mut found = Vec::new();
     let mut todo = vec![mount.to_path_buf()];
     while let Some(dir) = todo.pop() {
-        if found.len() >= MOST {
+        if found.len() >= MOST || room == 0 {
             break;
         }
         let Ok(meta) = fs::metadata(&dir) else { continue };
         let relative = dir.strip_prefix(mount).map(|p| Path::new("/").join(p)).unwrap_or_default();
-        found.push((meta.ino(), relative.into_os_string().into_vec()));
+        let relative = relative.into_os_string().into_vec();
+        room = room.saturating_sub(relative.len());
+        found.push((meta.ino(), relative));
         let Ok(list) = fs::read_dir(&dir) else { continue };
-        todo.extend(list.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        let below = list.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path());
+        let most = MOST.saturating_sub(found.len() + todo.len());
+        todo.extend(below.take(most));
     }
     found.sort_unstable();
     found
@@ -105,14 +139,17 @@ mod tests {
     fn this_process_is_readable() {
         let file = fs::File::open("/etc/passwd").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let me = process(7, std::process::id());
+        let me = process(7, std::process::id(), FILES_MOST);
         let found = me.fds.unwrap();
         let (_, name, cloexec) = found.iter().find(|(n, ..)| *n == fd).unwrap();
         assert_eq!((name.as_slice(), *cloexec), (b"/etc/passwd".as_slice(), true));
         assert!(!me.exe.is_empty() && me.from <= me.to);
-        assert_eq!(me.pid, 7);
+        assert_eq!((me.pid, me.cut), (7, false));
+        let most = found.iter().map(|(_, name, _)| name.len() + FILE_COST).max().unwrap();
+        let few = process(7, std::process::id(), most);
+        assert!(few.cut && few.cost() <= most && few.fds.unwrap().len() < found.len());
         for nobody in [0, u32::MAX] {
-            let none = process(std::process::id(), nobody);
+            let none = process(std::process::id(), nobody, FILES_MOST);
             assert!(none.fds.is_none() && none.argv.is_none() && none.cwd.is_none() && none.exe.is_empty());
         }
     }

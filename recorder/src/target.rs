@@ -113,9 +113,14 @@ impl Child {
 /// Dropped before it was let go, the child ends by itself: its end of the pipe reads nothing.
 fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], envp: &[*const libc::c_char]) -> ! {
     let mut byte = 0u8;
-    // SAFETY: one byte into a valid buffer; execve gets NUL-terminated arrays of NUL-terminated strings that live until
+    // SAFETY: signal(2) with numbers only; one byte into a valid buffer; execve gets NUL-terminated arrays of NUL-terminated strings that live until
     // it returns; _exit does not return.
     unsafe {
+        for signal in signals::CAUGHT_HERE {
+            if signals::was_ignored(signal) {
+                libc::signal(signal, libc::SIG_IGN);
+            }
+        }
         if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
             for signal in signals::IGNORED_HERE {
                 if !signals::was_ignored(signal) {

@@ -4,12 +4,16 @@ mod limits;
 mod reader;
 mod separate;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use systape_format::model::Function;
+
+use crate::perf_map::PerfMap;
 use crate::wire::{self, In, Out};
 use reader::Reader;
 
@@ -33,7 +37,27 @@ pub fn run_child() -> ExitCode {
 struct Child {
     cpu_seconds: u32,
     debug_dirs: Vec<PathBuf>,
-    reader: Option<Reader>,
+    content: Option<Content>,
+}
+
+/// What names are looked up in.
+enum Content {
+    Elf(Box<Reader>),
+    Map(PerfMap),
+}
+
+impl Content {
+    fn names(&self, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+        let map = match self {
+            Self::Elf(reader) => return reader.names(offsets),
+            Self::Map(map) => map,
+        };
+        let name = |address: &u64| match map.lookup(*address) {
+            Some((name, _)) => vec![Function { name: name.to_vec(), ..Function::default() }],
+            None => Vec::new(),
+        };
+        Ok(offsets.iter().map(name).collect())
+    }
 }
 
 impl Child {
@@ -43,28 +67,39 @@ impl Child {
         match input.u8()? {
             wire::SETUP => self.set_up(&mut input),
             wire::OPEN => {
-                self.reader = None;
+                self.content = None;
                 limits::more_cpu(self.cpu_seconds);
                 let build_id = input.bytes(wire::LONGEST_STRING)?;
                 let path = input.bytes(wire::LONGEST_STRING)?;
                 Some(match Reader::open(fd?.into(), build_id, path, &self.debug_dirs) {
                     Ok(reader) => {
-                        self.reader = Some(reader);
+                        self.content = Some(Content::Elf(Box::new(reader)));
                         Out::new(wire::OK)
                     }
                     Err(why) => failed(&why),
                 })
             }
+            wire::MAP => {
+                self.content = None;
+                limits::more_cpu(self.cpu_seconds);
+                Some(match PerfMap::read(&File::from(fd?)) {
+                    Ok(map) => {
+                        self.content = Some(Content::Map(map));
+                        Out::new(wire::OK)
+                    }
+                    Err(why) => failed(&format!("its perf map cannot be read: {why}")),
+                })
+            }
             wire::NAMES => {
                 let n = input.count(wire::MOST_OFFSETS)?;
                 let offsets = (0..n).map(|_| input.u64()).collect::<Option<Vec<_>>>()?;
-                Some(match self.reader.as_ref()?.names(&offsets) {
+                Some(match self.content.as_ref()?.names(&offsets) {
                     Ok(names) => all_that_fit(&names),
                     Err(why) => failed(&why),
                 })
             }
             wire::CLOSE => {
-                self.reader = None;
+                self.content = None;
                 limits::give_memory_back();
                 Some(Out::new(wire::OK))
             }
@@ -90,7 +125,7 @@ fn failed(why: &str) -> Out {
     out
 }
 
-fn all_that_fit(names: &[Vec<systape_format::model::Function>]) -> Out {
+fn all_that_fit(names: &[Vec<Function>]) -> Out {
     let mut out = Out::new(wire::OK);
     out.u32(0);
     let mut fit = 0u32;

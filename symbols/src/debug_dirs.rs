@@ -1,11 +1,10 @@
 //! Directories with separate debug files, searched by build id.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf::Elf;
+use crate::regular::open_regular;
 
 /// Most files whose build id is read.
 const MOST_FILES: usize = 65_536;
@@ -37,10 +36,7 @@ impl DebugDirs {
         for dir in &self.dirs {
             for dir in [dir.clone(), dir.join("usr/lib/debug")] {
                 let path = by_build_id(&dir, build_id)?;
-                if open_regular(&path)
-                    .and_then(|file| Elf::read(&file).ok())
-                    .is_some_and(|elf| elf.build_id == build_id)
-                {
+                if read(&path).is_some_and(|elf| elf.build_id == build_id) {
                     return Some(path);
                 }
             }
@@ -59,10 +55,8 @@ pub(crate) fn by_build_id(dir: &Path, build_id: &[u8]) -> Option<PathBuf> {
     Some(dir.join(".build-id").join(format!("{first:02x}")).join(rest + ".debug"))
 }
 
-/// Opens a regular file; anything else is None, and a pipe does not block.
-pub(crate) fn open_regular(path: &Path) -> Option<File> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
-    file.metadata().ok()?.is_file().then_some(file)
+fn read(path: &Path) -> Option<Elf> {
+    Elf::read(&open_regular(path).ok()??).ok()
 }
 
 /// One with debug information wins over one without, else the first.
@@ -97,7 +91,7 @@ fn add_files(
             }
             continue;
         }
-        let Some(elf) = open_regular(&path).and_then(|file| Elf::read(&file).ok()) else { continue };
+        let Some(elf) = read(&path) else { continue };
         if elf.build_id.is_empty() {
             continue;
         }

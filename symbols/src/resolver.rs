@@ -102,6 +102,23 @@ impl Resolver {
     /// # Errors
     /// Why the file gives no names at all, in words.
     pub fn look_up(&mut self, file: &File<'_>, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+        let mut open = Out::new(wire::OPEN);
+        open.bytes(file.build_id);
+        let path = file.path.as_os_str().as_bytes();
+        open.bytes(if path.len() <= wire::LONGEST_STRING { path } else { b"" });
+        self.look_up_in(&open, file.fd, offsets)
+    }
+
+    /// The functions at each of `addresses`, by a perf map ([`PerfMap`](crate::PerfMap)); an empty list = there is no name.
+    ///
+    /// # Errors
+    /// Why the map gives no names at all, in words.
+    pub fn look_up_map(&mut self, map: BorrowedFd<'_>, addresses: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+        self.look_up_in(&Out::new(wire::MAP), map, addresses)
+    }
+
+    /// `open` is the request that goes with the file.
+    fn look_up_in(&mut self, open: &Out, fd: BorrowedFd<'_>, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
         if offsets.is_empty() {
             return Ok(Vec::new());
         }
@@ -112,7 +129,7 @@ impl Resolver {
             ));
         }
         let until = Instant::now() + self.limits.time;
-        match self.ask(file, offsets, until) {
+        match self.ask(open, fd, offsets, until) {
             Ok(names) => {
                 self.deaths = 0;
                 Ok(names)
@@ -130,7 +147,13 @@ impl Resolver {
         }
     }
 
-    fn ask(&mut self, file: &File<'_>, offsets: &[u64], until: Instant) -> Result<Vec<Vec<Function>>, Failure> {
+    fn ask(
+        &mut self,
+        open: &Out,
+        fd: BorrowedFd<'_>,
+        offsets: &[u64],
+        until: Instant,
+    ) -> Result<Vec<Vec<Function>>, Failure> {
         // One that ended between files did not fail at this one.
         if self.child.as_mut().is_some_and(|child| !matches!(child.process.try_wait(), Ok(None))) {
             self.child = None;
@@ -139,11 +162,7 @@ impl Resolver {
             self.child = Some(self.start(until)?);
         }
         let child = self.child.as_mut().expect("just started");
-        let mut open = Out::new(wire::OPEN);
-        open.bytes(file.build_id);
-        let path = file.path.as_os_str().as_bytes();
-        open.bytes(if path.len() <= wire::LONGEST_STRING { path } else { b"" });
-        child.request(&open, Some(file.fd), until)?;
+        child.request(open, Some(fd), until)?;
         let names = child.names(offsets, until);
         // A child that dies of closing a file gave good names before.
         if !matches!(names, Err(Failure::Broken(_))) && child.request(&Out::new(wire::CLOSE), None, until).is_err() {

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | SETUP | memory u64, CPU seconds u32, directories: n u32, strings | OK, MAGIC |
 //! | OPEN, with a descriptor | build id, path: strings | OK, or FAILED and why: string |
+//! | MAP, with a descriptor | - | OK, or FAILED and why: a perf map takes the place of the file, its offsets are addresses |
 //! | NAMES | offsets: n u32, u64 each | OK, k u32, then k times: functions n u32, each name, file: strings, line u32; or FAILED and why |
 //! | CLOSE | | OK |
 //!
@@ -18,6 +19,7 @@ pub(crate) const SETUP: u8 = 1;
 pub(crate) const OPEN: u8 = 2;
 pub(crate) const NAMES: u8 = 3;
 pub(crate) const CLOSE: u8 = 4;
+pub(crate) const MAP: u8 = 5;
 
 pub(crate) const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;

@@ -258,12 +258,22 @@ static made_at_run_time *compile(void)
 		mkfifo(name, 0600); /* nobody writes to it */
 	else if (odd && *odd == '/' && symlink(odd, name))
 		_exit(1);
-	map = odd && strcmp(odd, "huge") ? NULL : fopen(name, "w");
+	map = odd && strcmp(odd, "huge") && strcmp(odd, "planted") && strcmp(odd, "hangs") ? NULL : fopen(name, "w");
 	if (map) {
 		fprintf(map, "%lx %zx made_at_run_time\n", (unsigned long)page + 64, sizeof(code));
-		if (odd && (fflush(map) || ftruncate(fileno(map), 1L << 40)))
+		if (odd && !strcmp(odd, "huge") && (fflush(map) || ftruncate(fileno(map), 1L << 40)))
 			_exit(1);
 		fclose(map);
+		/* somebody else's */
+		if (odd && !strcmp(odd, "planted") && chown(name, 65534, 65534))
+			_exit(1);
+		if (odd && !strcmp(odd, "hangs")) {
+			char command[128];
+
+			snprintf(command, sizeof(command), "./hangmap %s", name);
+			if (system(command))
+				_exit(1);
+		}
 	}
 	return (made_at_run_time *)((char *)page + 64);
 }

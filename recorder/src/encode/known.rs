@@ -108,7 +108,12 @@ impl Encoder {
                 files.set(since, *fd, Name::new(name.clone()), *cloexec);
             }
         }
-        files.set_complete();
+        if process.cut {
+            // an io_uring may be among the rest
+            files.make_opaque(since);
+        } else {
+            files.set_complete();
+        }
     }
 
     /// Reads the files of a task's process from /proc, if it is in there; they count from the time of reading, once the events until then
@@ -117,7 +122,7 @@ impl Encoder {
         let entry = self.tasks.get(task);
         let (pid, here) = (entry.task.pid, entry.here);
         if here != 0 && self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
-            let process = snapshot::process(pid, here);
+            let process = snapshot::process(pid, here, snapshot::FILES_MOST);
             self.rereads.push(Reread { process, touched: HashSet::new(), stale: false });
         }
     }

@@ -12,6 +12,7 @@ use systape_format::model::{
 };
 
 use super::Encoder;
+use crate::stacks::jit_maps::Owner;
 use crate::stacks::names::{Message, Origin, Seen};
 use crate::stacks::taken::{Chain, Code, Key, Taken, TakenFrame, TakenStack};
 use crate::tasks::TaskId;
@@ -78,7 +79,7 @@ impl Stacks {
         let lookup = frame.lookup();
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
-            let origin = Origin::Jit { here, ns_pid: task.ns_pid };
+            let origin = Origin::Jit(Owner { here, ns_pid: task.ns_pid, uid: task.uid });
             names.send(Message::Seen(Seen { mapping: Arc::new(mapping), offset: lookup, origin })).ok();
         }
     }
@@ -620,7 +621,7 @@ pub(super) mod tests {
         }
         let mut seen = Vec::new();
         for message in told.try_iter() {
-            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit { here, .. } }) = message else {
+            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit(Owner { here, .. }) }) = message else {
                 panic!("{message:?}")
             };
             assert_eq!(mapping.kind, MappingKind::Jit);

@@ -6,7 +6,6 @@
 mod options;
 mod walker;
 
-use std::fs;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
@@ -29,7 +28,7 @@ use crate::ledger::Tables;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::asleep;
-use crate::{rights, sampler};
+use crate::{bounded, rights, sampler};
 use walker::iterate;
 
 pub use walker::{Walker, open_iterator};
@@ -501,7 +500,7 @@ pub struct LostState {
 
 /// The process of a thread; None when it is gone.
 pub fn process_of(tid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = bounded::lines(format!("/proc/{tid}/status"), bounded::LINES).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 

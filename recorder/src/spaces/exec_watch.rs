@@ -4,7 +4,7 @@
 //! descriptor comes when the event is read, however little is left of the file and its process. Libraries opened with dlopen and memfds are not told.
 
 use std::ffi::{CStr, CString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use rustc_hash::FxHashSet;
 
 use super::Mapped;
-use crate::clock;
+use crate::{bounded, clock};
 
 /// Most executables kept open.
 const KEPT_MAX: usize = 256;
@@ -89,7 +89,7 @@ impl ExecWatch {
         self.marked = clock::monotonic();
         let (mut count, mut last) = (0, None);
         let Some(events) = &self.events else { return (count, last) };
-        for mount in mount_points(&fs::read(MOUNTINFO).unwrap_or_default()) {
+        for mount in mount_points(&bounded::head(MOUNTINFO, bounded::MOUNTS).unwrap_or_default().bytes) {
             match mark(events, &mount) {
                 Ok(()) => count += 1,
                 Err(e) => last = Some(e),

@@ -6,26 +6,17 @@
 //! system that does not answer (NFS without its server, FUSE) keeps a thread of [`Opener`] waiting, not its caller.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use systape_symbols::open_regular;
 
+use super::patient::{PATIENCE, Patient, Unanswered};
 use super::{Mapped, elf};
-use crate::self_stats::counted;
-
-/// How long a file may take to open. Local files take microseconds.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Most threads left waiting for files.
-const STUCK_MAX: usize = 8;
 
 /// What tells an opened file from another, and from itself after it was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,17 +88,13 @@ pub struct Refused {
 }
 
 /// Opens files in a thread of its own.
-#[derive(Debug, Default)]
-pub struct Opener {
-    worker: Option<Worker>,
-    /// One clone for each thread: counts those that are left.
-    threads: Arc<()>,
-}
-
 #[derive(Debug)]
-struct Worker {
-    jobs: Sender<(u32, Mapped)>,
-    results: Receiver<Result<Opened, Refused>>,
+pub struct Opener(Patient<(u32, Mapped), Result<Opened, Refused>>);
+
+impl Default for Opener {
+    fn default() -> Self {
+        Self(Patient::new("open", |(pid, mapped)| open_mapped(pid, &mapped)))
+    }
 }
 
 impl Opener {
@@ -116,49 +103,13 @@ impl Opener {
     /// # Errors
     /// See [`Refused`].
     pub fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
-        self.run(PATIENCE, pid, mapped, open_mapped)
-    }
-
-    fn run(
-        &mut self,
-        patience: Duration,
-        pid: u32,
-        mapped: &Mapped,
-        open: fn(u32, &Mapped) -> Result<Opened, Refused>,
-    ) -> Result<Opened, Refused> {
-        if self.worker.is_none() {
-            self.worker = self.start(open);
-        }
-        let Some(worker) = &self.worker else {
-            let reason = "not tried: too many other files take too long to open".into();
-            return Err(Refused { reason, hangs: false });
-        };
-        let sent = worker.jobs.send((pid, mapped.clone())).is_ok();
-        if sent && let Ok(result) = worker.results.recv_timeout(patience) {
-            return result;
-        }
-        // left to wait; it ends when it notices that nobody listens
-        self.worker = None;
-        Err(Refused { reason: "its file system takes too long to open it".into(), hangs: true })
-    }
-
-    fn start(&self, open: fn(u32, &Mapped) -> Result<Opened, Refused>) -> Option<Worker> {
-        if Arc::strong_count(&self.threads) > STUCK_MAX {
-            return None;
-        }
-        let (jobs, todo) = bounded::<(u32, Mapped)>(1);
-        let (done, results) = bounded(1);
-        let held = Arc::clone(&self.threads);
-        let work = move || {
-            let _held = held;
-            for (pid, mapped) in todo {
-                if done.send(open(pid, &mapped)).is_err() {
-                    return;
-                }
-            }
-        };
-        thread::Builder::new().name("open".into()).spawn(counted("open", work)).ok()?;
-        Some(Worker { jobs, results })
+        self.0.run(PATIENCE, (pid, mapped.clone())).unwrap_or_else(|unanswered| {
+            let (reason, hangs) = match unanswered {
+                Unanswered::TooMany => ("not tried: too many other files take too long to open", false),
+                Unanswered::TooLong => ("its file system takes too long to open it", true),
+            };
+            Err(Refused { reason: reason.into(), hangs })
+        })
     }
 }
 
@@ -255,18 +206,7 @@ impl Failure {
 }
 
 fn open_checked(path: &Path, mapped: &Mapped) -> Result<Opened, Refusal> {
-    check(open_regular(path)?, mapped)
-}
-
-/// Opens a path for reading if it is a regular file. Opening a device can do things, and a fifo waits: so the path is opened
-/// without touching what it names, then that very file is.
-fn open_regular(path: &Path) -> Result<File, Refusal> {
-    let named = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path)?;
-    if !attributes(&named)?.regular {
-        return Err(Refusal::Irregular);
-    }
-    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-    Ok(OpenOptions::new().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", named.as_raw_fd()))?)
+    check(open_regular(path)?.ok_or(Refusal::Irregular)?, mapped)
 }
 
 fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
@@ -359,28 +299,5 @@ mod tests {
         for path in ["//toolong", "relative", "", "[heap]"] {
             assert!(reason(&Mapped { inode: 1, ..by_path(Path::new(path)) }).contains("not there"), "{path}");
         }
-    }
-
-    #[test]
-    fn what_hangs_keeps_a_thread_and_nobody_else() {
-        /// Like a server that does not answer, unless `start` is 0.
-        fn hang(_: u32, mapped: &Mapped) -> Result<Opened, Refused> {
-            if mapped.start != 0 {
-                loop {
-                    thread::park();
-                }
-            }
-            Err(Refused { reason: "answered".into(), hangs: false })
-        }
-        let mut opener = Opener::default();
-        let quick = Mapped::default();
-        let slow = Mapped { start: 1, ..Mapped::default() };
-        for _ in 0..STUCK_MAX {
-            let patience = Duration::from_secs(60);
-            assert_eq!(opener.run(patience, 1, &quick, hang).unwrap_err().reason, "answered");
-            assert!(opener.run(Duration::from_millis(1), 1, &slow, hang).unwrap_err().hangs);
-        }
-        let refused = opener.run(Duration::from_secs(60), 1, &quick, hang).unwrap_err();
-        assert!(refused.reason.starts_with("not tried") && !refused.hangs);
     }
 }

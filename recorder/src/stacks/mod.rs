@@ -22,6 +22,7 @@ use unwinding::Unwinding;
 pub mod asleep;
 pub mod code;
 pub mod feed;
+pub mod jit_maps;
 pub mod kernel;
 pub mod names;
 pub mod options;

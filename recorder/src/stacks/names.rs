@@ -1,13 +1,12 @@
 //! Names of the places that stacks lead through, looked up at the end of each chunk and of the recording.
 //!
-//! A thread of its own collects the distinct places. ELF files are parsed in a child process (systape-symbols).
+//! A thread of its own collects the distinct places. ELF files and perf maps are parsed in a child process (systape-symbols).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,9 +17,11 @@ use rustc_hash::FxHashMap;
 use systape_format::encode::{EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
 use systape_format::redact::Redactor;
-use systape_symbols::{Kallsyms, PerfMap, Resolver};
+use systape_symbols::{Kallsyms, Resolver};
 
-/// The first argument that makes `record` the child that parses ELF files.
+use super::jit_maps::{JitMaps, Owner};
+
+/// The first argument that makes `record` the child that parses them.
 pub const CHILD: &str = "--look-up-names";
 /// Where debug files are kept that do not lie beside their program.
 const DEBUG_DIR: &str = "/usr/lib/debug";
@@ -38,13 +39,8 @@ pub enum Origin {
     },
     /// An address in the kernel.
     Kernel(u64),
-    /// Code made at run time, by this process; its id in its own pid namespace too.
-    Jit {
-        /// Process, as /proc has it; 0 = it is not in there.
-        here: u32,
-        /// As the process itself sees it; 0 = not known.
-        ns_pid: u32,
-    },
+    /// Code made at run time, by this process; `here` 0 = it is not in /proc.
+    Jit(Owner),
 }
 
 /// A place that a stack leads through, told once.
@@ -82,6 +78,7 @@ struct Pending {
 pub struct Names {
     resolver: Resolver,
     kernel: Option<Arc<Kallsyms>>,
+    jit_maps: JitMaps,
     pending: FxHashMap<Arc<Mapping>, Pending>,
 }
 
@@ -96,6 +93,7 @@ impl Names {
         Ok(Self {
             resolver: Resolver::new(command, vec![PathBuf::from(DEBUG_DIR)]),
             kernel,
+            jit_maps: JitMaps::default(),
             pending: FxHashMap::default(),
         })
     }
@@ -160,6 +158,7 @@ impl Names {
 
     fn look_up(&mut self, mapping: &Mapping, pending: &Pending) -> Symbols {
         let offsets: Vec<u64> = pending.offsets.keys().copied().collect();
+        let mut symbols = Symbols { mappings: vec![mapping.clone()], ..Symbols::default() };
         let found = match &pending.origin {
             Origin::File { file: Ok(file), path } => {
                 let file = systape_symbols::File { fd: file.as_fd(), path, build_id: &mapping.build_id };
@@ -167,9 +166,8 @@ impl Names {
             }
             Origin::File { file: Err(why), .. } => Err(why.clone()),
             Origin::Kernel(_) => self.kernel_names(pending),
-            Origin::Jit { here, ns_pid } => jit_names(*here, *ns_pid, &offsets),
+            Origin::Jit(owner) => self.jit_names(*owner, &offsets, &mut symbols),
         };
-        let mut symbols = Symbols { mappings: vec![mapping.clone()], ..Symbols::default() };
         match found {
             Ok(names) => {
                 let named = offsets.into_iter().zip(names);
@@ -190,30 +188,22 @@ impl Names {
         };
         Ok(pending.offsets.values().map(name).collect())
     }
-}
 
-/// A perf map: a regular file, whatever a process has put there.
-fn perf_map(path: &str) -> Option<PerfMap> {
-    let mut options = File::options();
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY).open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
+    /// Names that a JIT compiler left in its perf map. What is missing from them is noted in `symbols`.
+    fn jit_names(
+        &mut self,
+        owner: Owner,
+        addresses: &[u64],
+        symbols: &mut Symbols,
+    ) -> Result<Vec<Vec<Function>>, String> {
+        if owner.here == 0 {
+            return Err("its process is not in the recorder's pid namespace".into());
+        }
+        let map = self.jit_maps.find(owner)?;
+        let names = self.resolver.look_up_map(map.file.as_fd(), addresses)?;
+        if map.skipped > 0 && names.iter().any(Vec::is_empty) {
+            symbols.failures.push((0, format!("the first {} bytes of its perf map are too much to read", map.skipped)));
+        }
+        Ok(names)
     }
-    PerfMap::read(&file).ok()
-}
-
-/// Names that a JIT compiler left in its perf map.
-fn jit_names(here: u32, ns_pid: u32, addresses: &[u64]) -> Result<Vec<Vec<Function>>, String> {
-    if here == 0 {
-        return Err("its process is not in the recorder's pid namespace".into());
-    }
-    let inner = if ns_pid == 0 { here } else { ns_pid };
-    let places = [format!("/proc/{here}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{here}.map")];
-    let map = places.iter().find_map(|path| perf_map(path));
-    let Some(map) = map else { return Err(format!("there is no /tmp/perf-{inner}.map")) };
-    let name = |address: &u64| match map.lookup(*address) {
-        Some((name, _)) => vec![Function { name: name.to_vec(), ..Function::default() }],
-        None => Vec::new(),
-    };
-    Ok(addresses.iter().map(name).collect())
 }

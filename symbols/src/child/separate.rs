@@ -7,15 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::debug_dirs::{by_build_id, open_regular};
+use crate::debug_dirs::by_build_id;
 use crate::elf::Elf;
+use crate::regular::open_regular;
 
 /// The debug file of a program: one with DWARF, or, when the program has no symbols of its own, one with symbols.
 pub(super) fn find(file: &File, elf: &Elf, path: &Path, debug_dirs: &[PathBuf]) -> Option<(File, Elf)> {
     let own = file.metadata().ok().map(|m| (m.dev(), m.ino()));
     let mut with_symbols = None;
     for candidate in candidates(elf, path, debug_dirs) {
-        let Some(other) = open_regular(&candidate) else { continue };
+        let Ok(Some(other)) = open_regular(&candidate) else { continue };
         if other.metadata().ok().map(|m| (m.dev(), m.ino())) == own {
             continue;
         }
