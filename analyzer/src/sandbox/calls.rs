@@ -101,6 +101,7 @@ const FCNTL: [u64; 5] = [
 ];
 
 /// Whether it is a terminal, how wide, and flags of a descriptor. None that types into a terminal.
+#[allow(clippy::unnecessary_cast, reason = "musl's constants are ints")]
 const IOCTL: [u64; 5] = [
     libc::TCGETS as u64,
     0x802c_542a, // TCGETS2, glibc 2.42's isatty
