@@ -42,6 +42,37 @@ impl NewFile {
         Self::open(path, &mut OpenOptions::new())
     }
 
+    /// A new file as [`Self::public`] makes it, or the regular file that is there: it stays whatever comes of the report.
+    ///
+    /// # Errors
+    /// There is a link, a device, a pipe or a directory, or the file cannot be opened.
+    pub fn replacing(path: &Path) -> io::Result<Self> {
+        match Self::public(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other,
+        }
+        let open = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path);
+        let file = open.map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => io::Error::other("it is a symbolic link: name the file it points to"),
+            _ => error,
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(Self { path: path.to_owned(), file, kept: true })
+    }
+
+    /// Makes `bytes` all that is in the file, and keeps it.
+    pub fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.write_all(bytes)?;
+        self.kept = true;
+        Ok(())
+    }
+
     fn open(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
         let file = options.write(true).create_new(true).open(path)?;
         Ok(Self { path: path.to_owned(), file, kept: false })

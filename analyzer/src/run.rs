@@ -81,18 +81,14 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     look(&config.file)?;
     // what is to be written is made while that can be done
     let mut copy = config.report.makes_a_copy().then(|| reports::repair::create(config)).transpose()?;
-    // one that cannot be made is left to who writes it, and says why
-    let svg = config.stacks.svg.as_deref().and_then(|path| NewFile::public(path).ok());
+    let mut svg = match config.stacks.svg.as_deref() {
+        Some(path) => Some(NewFile::replacing(path).with_context(|| format!("cannot write {}", path.display()))?),
+        None => None,
+    };
     if confined {
         sandbox::enter(&Needs::of(config, copy.iter().chain(&svg)));
     }
-    let verdict = report(config, copy.as_mut());
-    if let Some(mut svg) = svg
-        && svg.file().metadata().is_ok_and(|file| file.len() > 0)
-    {
-        svg.keep();
-    }
-    verdict
+    report(config, copy.as_mut(), svg.as_mut())
 }
 
 /// Sees to it that no report forgets what it could not read: blocks it has not told of are told here, and the answer is touched.
@@ -103,7 +99,7 @@ fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
     result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
 }
 
-fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
+fn report(config: &Config, copy: Option<&mut NewFile>, svg: Option<&mut NewFile>) -> Result<Verdict> {
     let tape = match open(&config.file) {
         Ok(tape) => tape,
         Err(error) => match not_a_tape(&error).filter(|_| config.report == Report::Check) {
@@ -126,7 +122,7 @@ fn report(config: &Config, copy: Option<&mut NewFile>) -> Result<Verdict> {
         Report::Sched => reports::sched::run(config, &tape),
         Report::States => reports::states::run(config, &tape),
         Report::Diff => reports::diff::run(config, &tape),
-        Report::Callgraph => reports::callgraph::run(config, &tape),
+        Report::Callgraph => reports::callgraph::run(config, &tape, svg),
     };
     with_misses(result, tape.misses())
 }

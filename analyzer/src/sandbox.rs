@@ -2,10 +2,15 @@
 //! line, write those, and print.
 //!
 //! Linux only, and as much of it as the kernel has: *no new privileges*, Landlock (files, execution, TCP, abstract sockets and signals),
-//! seccomp (sockets of every kind, execution, io_uring and calls no report makes). A kernel that has none of it, or refuses, changes
+//! seccomp ([`calls`]: only the calls that reports make), no capabilities ([`rights`]). A kernel that has none of it, or refuses, changes
 //! nothing: a report never fails because it could not be confined. `--no-sandbox` leaves it out.
 //!
 //! [`enter`] confines the calling thread and the threads it makes later, so it comes before the first of them.
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod rights;
 
 use std::path::PathBuf;
 
@@ -43,7 +48,7 @@ impl Needs {
                 .into_iter()
                 .flatten()
                 .collect(),
-            write: to.into_iter().chain(config.stacks.svg.clone()).collect(),
+            write: to.into_iter().collect(),
             clear: new.map(|file| file.dir().to_owned()).collect(),
             search: dirs.into_iter().chain(debug).collect(),
         }
@@ -62,7 +67,6 @@ pub fn enter(_needs: &Needs) {}
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
     use std::thread::available_parallelism;
 
@@ -70,9 +74,8 @@ mod linux {
         ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
         RulesetError, Scope, path_beneath_rules,
     };
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
-    use super::Needs;
+    use super::{Needs, calls, rights};
 
     /// The newest rules that were tried; an older kernel takes those it knows.
     const RULES: ABI = ABI::V7;
@@ -82,8 +85,10 @@ mod linux {
     pub fn enter(needs: &Needs) {
         let threads = available_parallelism();
         // Each by itself: a kernel without one of them may have the other. Errors: see the module.
+        // Capabilities first: the rules hide the files that are looked at to know which are needed.
+        let _ = rights::give_up(needs);
         let _ = files_and_tcp(needs);
-        let _ = calls(!needs.search.is_empty());
+        let _ = calls::confine(needs);
         // Behind the rules a cgroup's limit of CPU time cannot be read: threads would be made for all CPUs.
         let set = std::env::var_os("RAYON_NUM_THREADS").is_some();
         if let (Ok(before), Ok(now), false) = (threads, available_parallelism(), set)
@@ -138,69 +143,4 @@ mod linux {
         paths.truncate(MOST_LIBRARIES);
         paths
     }
-
-    /// seccomp: EPERM for calls no report makes. Most of them Landlock does not know of.
-    fn calls(second_process: bool) -> Result<(), Box<dyn std::error::Error>> {
-        let execution: &[libc::c_long] = if second_process { &[] } else { &EXECUTION };
-        let refused: BTreeMap<i64, _> = NEVER.iter().chain(execution).map(|&nr| (nr, Vec::new())).collect();
-        let refuse = SeccompAction::Errno(libc::EPERM as u32);
-        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let filter: BpfProgram = SeccompFilter::new(refused, SeccompAction::Allow, refuse, arch)?.try_into()?;
-        Ok(seccompiler::apply_filter(&filter)?)
-    }
-
-    /// What a second process is started and talked to by.
-    const EXECUTION: [libc::c_long; 3] = [libc::SYS_execve, libc::SYS_execveat, libc::SYS_socketpair];
-
-    const NEVER: [libc::c_long; 42] = [
-        // networks, and other processes' sockets
-        libc::SYS_socket,
-        libc::SYS_connect,
-        libc::SYS_bind,
-        libc::SYS_listen,
-        libc::SYS_accept,
-        libc::SYS_accept4,
-        // what would do the same unseen
-        libc::SYS_io_uring_setup,
-        libc::SYS_io_uring_enter,
-        libc::SYS_io_uring_register,
-        // other processes
-        libc::SYS_ptrace,
-        libc::SYS_process_vm_readv,
-        libc::SYS_process_vm_writev,
-        libc::SYS_pidfd_getfd,
-        libc::SYS_kcmp,
-        // programs that are in no file
-        libc::SYS_memfd_create,
-        // large parts of the kernel
-        libc::SYS_bpf,
-        libc::SYS_perf_event_open,
-        libc::SYS_userfaultfd,
-        libc::SYS_fanotify_init,
-        libc::SYS_keyctl,
-        libc::SYS_add_key,
-        libc::SYS_request_key,
-        libc::SYS_init_module,
-        libc::SYS_finit_module,
-        libc::SYS_delete_module,
-        libc::SYS_kexec_load,
-        // other views of the file system, and ways around a path
-        libc::SYS_mount,
-        libc::SYS_umount2,
-        libc::SYS_pivot_root,
-        libc::SYS_chroot,
-        libc::SYS_move_mount,
-        libc::SYS_open_tree,
-        libc::SYS_fsopen,
-        libc::SYS_unshare,
-        libc::SYS_setns,
-        libc::SYS_open_by_handle_at,
-        // what Landlock does not guard of a file
-        libc::SYS_fchmod,
-        libc::SYS_fchmodat,
-        libc::SYS_fchown,
-        libc::SYS_fchownat,
-        libc::SYS_setxattr,
-        libc::SYS_utimensat,
-    ];
 }

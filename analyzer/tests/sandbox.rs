@@ -107,6 +107,11 @@ fn a_run_is_confined_unless_told_otherwise() {
         let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+        if option.is_empty() {
+            for set in ["CapEff:\t", "CapPrm:\t", "CapInh:\t"] {
+                assert!(text.contains(&format!("{set}0000000000000000\n")), "{text}");
+            }
+        }
         let wanted = |line: &&str| line.starts_with("NoNewPrivs:") || line.starts_with("Seccomp:");
         text.lines().filter(wanted).map(|line| line.split_whitespace().last().unwrap_or("").to_owned()).collect()
     };
@@ -154,4 +159,133 @@ fn what_was_begun_for_nothing_is_removed() {
         assert!(got.err.contains("not a tape"), "{words}: {}", got.err);
     }
     assert!(!place.path("new.svg").exists() && !place.path("new.tape").exists());
+}
+
+/// Runs the test `name` of this program again as a child that confines itself; its output.
+fn confined(name: &str, dir: &Path) -> std::process::Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, dir)
+        .output()
+        .unwrap()
+}
+
+fn assert_confined(out: &std::process::Output) {
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && text.contains("confined"), "{text} {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// Makes a call and returns its error, 0 for none.
+fn errno(nr: i64, args: [i64; 6]) -> i32 {
+    // SAFETY: the arguments are bad for every call that is let through; pointers among them are to live memory.
+    let ret = unsafe { libc::syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]) };
+    if ret == -1 { std::io::Error::last_os_error().raw_os_error().unwrap() } else { 0 }
+}
+
+/// Not tried: exit, exit_group and rt_sigreturn, which are allowed and do not return; uretprobe (335) and uprobe (336), which the kernel
+/// lets through every filter (Linux 6.14) and answers with SIGILL outside of its own trampolines.
+#[cfg(target_arch = "x86_64")]
+const DO_NOT_RETURN: [i64; 5] = [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_rt_sigreturn, 335, 336];
+
+/// What gets through with any arguments. Written here again: the list of the sandbox is what is tested.
+#[cfg(target_arch = "x86_64")]
+const THROUGH: &str = "brk clock_getres clock_gettime clock_nanosleep clone close fdatasync fstat fsync ftruncate futex \
+    getcwd getdents64 geteuid getpid getrandom gettid gettimeofday lseek lstat madvise mremap munmap nanosleep newfstatat open \
+    openat pread64 preadv pwrite64 read readlink readlinkat readv restart_syscall rseq rt_sigaction rt_sigprocmask \
+    sched_getaffinity sched_yield set_robust_list sigaltstack stat statx write writev";
+
+/// Every number with arguments of -1. fcntl, ioctl, mmap, mprotect, prctl, prlimit64, tgkill and tkill are allowed with some
+/// arguments, not with these.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn only_listed_calls_get_through() {
+    if let Ok(dir) = std::env::var(CHILD) {
+        // SAFETY: a timer: a call that waits (pause) would be one that gets through.
+        unsafe { libc::alarm(60) };
+        enter(&Needs { read: vec![dir.into()], ..Needs::default() });
+        let mut got = Vec::new();
+        for nr in (0..1024).chain((0..1024).map(|nr| 0x4000_0000 | nr)).filter(|nr| !DO_NOT_RETURN.contains(nr)) {
+            let error = errno(nr, [-1; 6]);
+            if error != libc::EPERM {
+                got.push((nr, error));
+            }
+        }
+        let number = |name: &str| i64::from(systape_abi::number(systape_abi::Abi::X86_64, name).unwrap());
+        let mut wanted: Vec<i64> = THROUGH.split_whitespace().map(number).chain([libc::SYS_clone3]).collect();
+        wanted.sort_unstable();
+        assert_eq!(got.iter().map(|(nr, _)| *nr).collect::<Vec<_>>(), wanted, "{got:?}");
+        assert!(got.contains(&(libc::SYS_clone3, libc::ENOSYS)), "libc takes clone instead: {got:?}");
+        return println!("confined");
+    }
+    assert_confined(&confined("only_listed_calls_get_through", Path::new("/")));
+}
+
+/// What an open list let through. As root each would do something; reboot has magic numbers that are none.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn files_and_the_machine_stay_as_they_are() {
+    if let Ok(dir) = std::env::var(CHILD) {
+        let file = std::ffi::CString::new(format!("{dir}/file")).unwrap();
+        enter(&Needs::default());
+        let (path, name) = (file.as_ptr() as i64, c"user.x".as_ptr() as i64);
+        let (cwd, kill) = (i64::from(libc::AT_FDCWD), libc::SYS_tgkill);
+        for (what, nr, args) in [
+            ("chmod", libc::SYS_chmod, [path, 0o777, 0, 0, 0, 0]),
+            ("fchmodat2", 452, [cwd, path, 0o777, 0, 0, 0]),
+            ("chown", libc::SYS_chown, [path, 65534, 65534, 0, 0, 0]),
+            ("lchown", libc::SYS_lchown, [path, 65534, 65534, 0, 0, 0]),
+            ("lsetxattr", libc::SYS_lsetxattr, [path, name, name, 1, 0, 0]),
+            ("sethostname", libc::SYS_sethostname, [name, 0, 0, 0, 0, 0]),
+            ("reboot", libc::SYS_reboot, [0, 0, 0, 0, 0, 0]),
+            ("unlink", libc::SYS_unlink, [path, 0, 0, 0, 0, 0]),
+            ("a signal to another process", kill, [1, 1, 0, 0, 0, 0]),
+            ("a new process", libc::SYS_clone, [i64::from(libc::SIGCHLD), 0, 0, 0, 0, 0]),
+            ("typing into a terminal", libc::SYS_ioctl, [0, libc::TIOCSTI as i64, path, 0, 0, 0]),
+            ("new code", libc::SYS_mmap, [0, 4096, i64::from(libc::PROT_EXEC), 0x22, -1, 0]),
+        ] {
+            assert_eq!(errno(nr, args), libc::EPERM, "{what}");
+        }
+        return println!("confined");
+    }
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let before = fs::metadata(&file).unwrap();
+    assert_confined(&confined("files_and_the_machine_stay_as_they_are", dir.path()));
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((after.mode(), after.uid()), (before.mode(), before.uid()));
+}
+
+/// abort and a panic with a backtrace work as outside: the signal and the text arrive.
+#[test]
+fn abort_and_panic_work() {
+    use std::os::unix::process::ExitStatusExt as _;
+    if let Ok(dir) = std::env::var(CHILD) {
+        enter(&Needs::default());
+        assert!(std::thread::spawn(|| panic!("in a thread")).join().is_err());
+        assert_eq!(dir, "/");
+        std::process::abort();
+    }
+    let out = confined("abort_and_panic_work", Path::new("/"));
+    assert_eq!(out.status.signal(), Some(libc::SIGABRT), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("in a thread"), "{out:?}");
+}
+
+#[test]
+fn a_picture_follows_no_link() {
+    let place = Place::new();
+    common::stacks::write(&place.path("a.tape"), 1);
+    fs::write(place.path("victim"), "as it was").unwrap();
+    std::os::unix::fs::symlink("victim", place.path("link.svg")).unwrap();
+    for option in ["", "--no-sandbox "] {
+        let got = place.analyze(&format!("{option}callgraph --svg link.svg a.tape"));
+        assert!(got.status == 1 && got.err.contains("symbolic link"), "{}", got.err);
+    }
+    assert_eq!(fs::read(place.path("victim")).unwrap(), b"as it was");
+    // what is there stays when no picture comes of it
+    fs::write(place.path("no.tape"), "no tape at all, and long enough to be looked at").unwrap();
+    assert_eq!(place.analyze("callgraph --svg victim no.tape").status, 1);
+    assert_eq!(fs::read(place.path("victim")).unwrap(), b"as it was");
 }

@@ -6,7 +6,6 @@ mod rows;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use systape_format::model::{Family, StackMode, StackOf};
@@ -15,7 +14,7 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::args::Format;
 use crate::config::Config;
-use crate::output::{self, line};
+use crate::output::{self, NewFile, line};
 use crate::render::num;
 use crate::run::{self, Verdict, complain};
 use crate::stacks::flame::Picture;
@@ -29,7 +28,7 @@ use crate::stacks::weight::{Metric, Weight, percent};
 use crate::summary::ledger::options;
 
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+pub fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
     let mut found = Found::read(config, tape, config.stacks.of)?;
     let before = match &config.stacks.diff {
         Some(path) => {
@@ -43,8 +42,8 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         None => None,
     };
     let mut out = output::stdout()?;
-    if let Some(path) = &config.stacks.svg {
-        draw(config, tape, &found, before.clone(), path)?;
+    if let Some(file) = svg {
+        draw(config, tape, &found, before.clone(), file)?;
     }
     let mut told = false;
     if config.stacks.folded {
@@ -305,7 +304,7 @@ fn draw(
     tape: &Tape,
     found: &Found<'_>,
     before: Option<Vec<(String, u64)>>,
-    path: &Path,
+    file: &mut NewFile,
 ) -> Result<()> {
     let stacks = folded::fold(&found.graph, found.depth(config));
     let session = tape.session();
@@ -323,5 +322,5 @@ fn draw(
         Some(before) => picture.difference(&folded::both(before, stacks), &mut bytes)?,
     }
     // only a whole picture replaces what is there
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    file.replace(&bytes).with_context(|| format!("cannot write {}", file.path().display()))
 }

@@ -1,0 +1,43 @@
+//! Capabilities: none is kept, but for root and the files of others the one that opens them.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use caps::errors::CapsError;
+use caps::{CapSet, Capability, CapsHashSet};
+
+use super::Needs;
+
+/// Takes every capability from this thread, and from the threads and programs it starts. CAP_DAC_READ_SEARCH stays when a file to read
+/// is closed without it, CAP_DAC_OVERRIDE when a file to write or a directory to clear is: root may ask about anybody's tape.
+///
+/// # Errors
+/// The kernel refuses to change the sets.
+pub fn give_up(needs: &Needs) -> Result<(), CapsError> {
+    let had = caps::read(None, CapSet::Permitted)?;
+    caps::clear(None, CapSet::Effective)?;
+    let closed = |path: &Path, mode| is_closed(path, mode);
+    let mut kept = CapsHashSet::new();
+    if needs.read.iter().chain(&needs.search).any(|path| closed(path, libc::R_OK)) {
+        kept.insert(Capability::CAP_DAC_READ_SEARCH);
+    }
+    if needs.write.iter().any(|path| closed(path, libc::R_OK | libc::W_OK))
+        || needs.clear.iter().any(|dir| closed(dir, libc::W_OK | libc::X_OK))
+    {
+        kept.insert(Capability::CAP_DAC_OVERRIDE);
+    }
+    kept.retain(|capability| had.contains(capability));
+    caps::clear(None, CapSet::Inheritable)?;
+    caps::set(None, CapSet::Permitted, &kept)?;
+    caps::set(None, CapSet::Effective, &kept)
+}
+
+/// Whether the kernel refuses `mode` now. A kernel that does not say (before Linux 5.8) counts as one that refuses.
+fn is_closed(path: &Path, mode: libc::c_int) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path ends with a zero and lives long enough; the kernel writes nothing.
+    let ret = unsafe { libc::syscall(libc::SYS_faccessat2, libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS) };
+    ret != 0 && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::ENOSYS))
+}
