@@ -25,7 +25,7 @@ pub(super) fn confine() -> io::Result<()> {
     unsafe {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
-        // Refused without CAP_SYS_NICE when it gives way more than that already (nice 19).
+        // Refused where it gives way further already (nice 19).
         libc::setpriority(libc::PRIO_PROCESS, 0, 10);
         // A recorder that is asked to end looks up its last names then: the child ends when its input does.
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
