@@ -283,17 +283,18 @@ impl Encoder {
 mod tests {
     use systape_bpf::wire::Ident;
 
-    use super::super::stacks::tests::encoder;
+    use super::super::stacks::tests::{encoder, recorded};
     use super::*;
     use crate::fds::Name;
     use crate::order::Batch;
 
     #[test]
     fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
-        let mut encoder = encoder();
+        let mut encoder = recorded(true);
         let snap = |tid: u32, exiting| {
             let id = Ident { tid, pid: 5, start: u64::from(tid), leader_start: 5 };
-            let task = wire::Task { id, ..wire::Task::default() };
+            let hdr = wire::Header { flags: wire::TASK_IS_TARGET, ..wire::Header::default() };
+            let task = wire::Task { hdr, id, ..wire::Task::default() };
             Snap { task, exiting, state: if exiting == 0 { b'S' } else { b'Z' }, ..Snap::default() }
         };
         // 5, the first thread of its process, and 6 ended before; of 7 the exit came after the start; 8 lives

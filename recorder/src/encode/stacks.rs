@@ -321,7 +321,8 @@ pub(super) mod tests {
         recorded(false)
     }
 
-    fn recorded(everyone: bool) -> Encoder {
+    /// One whose targets are all tasks, or none.
+    pub(in crate::encode) fn recorded(everyone: bool) -> Encoder {
         let on = StackOf::ALL.to_vec();
         let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
         let (selection, flush) = (Selection::all(), Duration::from_secs(3600));
