@@ -7,8 +7,14 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, ArgKind, Effect, RetKind, SyscallDesc};
+use systape_abi::{Abi, ArgKind, Effect, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
+
+/// The calls that `record -e` selected, all of them without it; None = its words are not understood.
+pub fn recorded(session: &Session) -> Option<Selection> {
+    let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
+    Selection::parse(&words).ok()
+}
 
 /// One argument of a call.
 #[derive(Clone, Debug)]

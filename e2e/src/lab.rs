@@ -159,7 +159,7 @@ impl Lab {
     pub fn attach(&self, tape: &str, options: &[&str]) -> Background {
         fs::remove_file(self.path(tape)).ok();
         let mut record = Background::start(&mut self.record_command(tape, options, &[]));
-        let (path, deadline) = (self.path(tape), Instant::now() + Duration::from_secs(20));
+        let (path, deadline) = (self.path(tape), Instant::now() + PATIENCE);
         // its first bytes are written when everything is attached and counts
         while fs::metadata(&path).map_or(0, |m| m.len()) == 0 {
             if let Some(run) = record.ended() {

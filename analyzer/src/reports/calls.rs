@@ -80,8 +80,11 @@ fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
 /// Which of the calls that `-e` names `record -e` left out; None = none of them.
 fn not_selected(asked: &Selection, session: &Session) -> Option<String> {
     const NAMED: usize = 8;
+    if session.selection.is_empty() {
+        return None;
+    }
+    let recorded = crate::calls::recorded(session)?;
     let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
-    let recorded = Selection::parse(&words).ok().filter(|_| !words.is_empty())?;
     let absent = |nr: &u32| asked.positively_names(Abi::X86_64, *nr) && !recorded.contains(Abi::X86_64, *nr);
     let names: Vec<&str> = systape_abi::all(Abi::X86_64).filter(|(nr, _)| absent(nr)).map(|(_, name)| name).collect();
     let more = names.len().saturating_sub(NAMED);

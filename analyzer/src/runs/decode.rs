@@ -111,6 +111,9 @@ pub enum What {
 }
 
 impl What {
+    /// [`Self::order`] of the beginning of a call.
+    pub const ENTER_ORDER: u8 = 6;
+
     /// Which of several at one time comes first: a call that ends before the one that begins.
     pub fn order(&self) -> u8 {
         match self {
@@ -120,7 +123,7 @@ impl What {
             Self::Wakeup { .. } => 3,
             Self::Exit { .. } => 4,
             Self::Switch { .. } => 5,
-            Self::Enter { .. } => 6,
+            Self::Enter { .. } => Self::ENTER_ORDER,
         }
     }
 }

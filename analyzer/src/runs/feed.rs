@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, Selection};
+use systape_abi::Abi;
 use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, RunState, Session, Task};
 use systape_format::reader::Tape;
 
@@ -20,15 +20,13 @@ use super::names::{NO_FILE, Names};
 use super::targets::Followed;
 use super::tracker::{Change, Coverage, Tracker};
 use super::{InCall, Sink, Slot, Waker, targets};
-use crate::calls::CallBook;
+use crate::calls::{self, CallBook};
 use crate::families::in_session;
 use crate::load::OpenCalls;
 use crate::loss::Hole;
 use crate::reports::Context;
 use crate::stream::CarryPlan;
 
-/// [`What::order`] of the beginning of a call.
-const ENTER_ORDER: u8 = 6;
 /// Most segments decoded at a time.
 const BATCH: usize = 6;
 
@@ -176,7 +174,7 @@ impl<S: Sink> Feeder<S> {
                     row: None,
                 };
                 let task = Arc::new(open.dict.tasks[open.core.task[row] as usize].clone());
-                self.push(start, ENTER_ORDER, task, Edge::Enter(call));
+                self.push(start, What::ENTER_ORDER, task, Edge::Enter(call));
             }
         }
     }
@@ -480,11 +478,10 @@ fn open_calls<'a>(
     open: u64,
 ) -> impl Iterator<Item = (u32, InCall)> + use<'a> {
     // the end of a call that is not recorded would not be seen
-    let selection = Selection::parse(&session.selection.iter().map(|e| String::from_utf8_lossy(e)).collect::<Vec<_>>());
-    let selection = if session.selection.is_empty() { Ok(Selection::all()) } else { selection };
+    let selection = calls::recorded(session);
     let wanted = needs.calls && in_session(session, Family::Syscall);
     let ends =
-        move |call: Call| wanted && selection.as_ref().is_ok_and(|s| s.contains(Abi::from_raw(call.abi), call.nr));
+        move |call: Call| wanted && selection.as_ref().is_some_and(|s| s.contains(Abi::from_raw(call.abi), call.nr));
     checkpoint.in_flight.iter().filter(move |open| ends(open.call)).map(
         move |InFlight { utid, call, start, .. }| {
             let start = if *start == 0 { open } else { *start };
