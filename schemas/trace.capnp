@@ -642,7 +642,7 @@ enum GapCause {
   stateFailed @2;      # per-task state could not be made: the call's exit had no enter
   scratchExhausted @3; # strings could not be taken
   skipped @4;          # the kernel skipped the program (recursion)
-  queueFull @5;        # the recorder's own queue was full
+  queueFull @5;        # the recorder was behind and its memory full
   ownTraffic @6;       # calls of the recorder itself, left out on purpose
   stringFault @7;      # user memory was not resident at enter nor at exit
   diskError @8;
@@ -689,6 +689,7 @@ enum LedgerReason {
   filtered @2;       # record was asked to count them only
   overShare @3;      # there was no room: the process had filled its share of the ring
   checked @4;        # stored as well, to check the ledger: reports do not add them
+  behind @5;         # since 1.5: there was no room: the recorder was behind and its memory full
 }
 
 # ---------------------------------------------------------------- index and end

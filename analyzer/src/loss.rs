@@ -253,7 +253,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::StateFailed => "no room for the state of a task",
         GapCause::ScratchExhausted => "no buffer for strings",
         GapCause::Skipped => "the kernel skipped the BPF program",
-        GapCause::QueueFull => "the recorder's queue was full",
+        GapCause::QueueFull => "the recorder was behind and its memory full",
         GapCause::OwnTraffic => "calls of the recorder itself, left out on purpose",
         GapCause::StringFault => "string not in memory",
         GapCause::DiskError => "writing the tape failed",
@@ -306,7 +306,9 @@ pub fn remedy(cause: GapCause) -> &'static str {
         GapCause::ScratchExhausted => "no call is missing; a smaller -s needs fewer buffers",
         GapCause::StringFault => "no call is missing; the pointer is there instead",
         GapCause::Skipped => "another BPF program or a fault interrupted ours: stop other tracers and record again",
-        GapCause::QueueFull => "give the recorder a CPU of its own, or take fewer stacks (a lower -F, no -g)",
+        GapCause::QueueFull => {
+            "a larger --buffer, or a disk that does not stall; without a stall: a CPU for the recorder, fewer stacks (a lower -F, no -g)"
+        }
         GapCause::DiskError => "write to a disk with room, or bound the tape with --max-size",
         GapCause::BadRecord => "a bug of record: please report it with what 'analyze info' prints",
         GapCause::Hidden => {

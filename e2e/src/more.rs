@@ -46,7 +46,8 @@ pub fn count(calls: &[Call], name: &str) -> u64 {
 pub fn lost_calls(info: &Value) -> u64 {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let ledger = &info["ledger"];
-    number(&info["lost"]["syscall"]) + number(&ledger["lost_calls"]) + number(&ledger["over_share_calls"])
+    number(&info["lost"]["syscall"])
+        + ["lost_calls", "over_share_calls", "behind_calls"].iter().map(|of| number(&ledger[of])).sum::<u64>()
 }
 
 /// CLOCK_MONOTONIC, ns.

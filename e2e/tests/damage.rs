@@ -242,7 +242,7 @@ fn slow_disk() {
     let Some(lab) = Lab::with_bpf() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let _disk = BadDisk::mount(&lab, "slow", 300);
-    lab.record("disk/t.tape", &["-m", "64k"], &[&flood, "2", &EACH.to_string()]).expect(0);
+    lab.record("disk/t.tape", &["-m", "64k", "--buffer", "1M"], &[&flood, "2", &EACH.to_string()]).expect(0);
     let info = lab.info("t.tape");
     let lost = lost_calls(&info);
     assert!(lost > 1000, "nothing to test: {info}");
@@ -284,7 +284,7 @@ fn reader_sleeps() {
     // so that it is full soon: 64 KiB may be all that is stored of such a flood
     fcntl(&reader, libc::F_SETPIPE_SZ, 4096);
     let script = format!("echo started > started; {flood} 2 {EACH}; echo done > done");
-    let record = Streaming::start(&lab, &["-m", "64k"], &["sh", "-c", &script], writer);
+    let record = Streaming::start(&lab, &["-m", "64k", "--buffer", "1M"], &["sh", "-c", &script], writer);
     // the tape's beginning is longer than the pipe: the command waits for it
     let mut tape = Vec::new();
     fcntl(&reader, libc::F_SETFL, libc::O_NONBLOCK);

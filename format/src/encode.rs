@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::header::{
-    BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_BLOCK_CAUSES, INCOMPAT_SLEEPERS, INCOMPAT_SOFTIRQ, MAX_RAW,
-    MAX_ROWS,
+    BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_BEHIND, INCOMPAT_BLOCK_CAUSES, INCOMPAT_SLEEPERS,
+    INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS,
 };
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
-use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, SegmentInfo, StackOf, Stacks, Symbols};
+use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, LedgerReason, SegmentInfo, StackOf, Stacks, Symbols};
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
@@ -63,6 +63,13 @@ impl EncodedCheckpoint {
 #[derive(Debug)]
 pub struct EncodedSymbols {
     pub(crate) blocks: Vec<Block>,
+}
+
+impl EncodedSymbols {
+    /// Bytes the blocks will take in the tape, headers included.
+    pub fn stored_bytes(&self) -> u64 {
+        self.blocks.iter().map(|b| b.header.span()).sum()
+    }
 }
 
 impl Encoder {
@@ -144,6 +151,9 @@ impl Encoder {
         self.events(BlockKind::Ledger, &mut d.ledger, |e| e.first, message::write_ledger, &mut blocks)?;
         if let (Some(last), Some(block)) = (d.ledger.iter().map(|e| e.last).max(), blocks.last_mut()) {
             block.header.end_max = last;
+            if d.ledger.iter().any(|row| row.reason == LedgerReason::Behind) {
+                block.header.features_incompat |= INCOMPAT_BEHIND;
+            }
         }
         let groups = blocks.iter().fold(0, |bits, b| bits | b.header.kind.group_bit());
         for block in &mut blocks {

@@ -63,6 +63,8 @@ pub const INCOMPAT_SOFTIRQ: u64 = 4;
 pub const INCOMPAT_SLEEPERS: u64 = 8;
 /// `features_incompat` of a blocks block: an I/O in it has a cause that a reader of 1.4 does not know.
 pub const INCOMPAT_BLOCK_CAUSES: u64 = 32;
+/// `features_incompat` of a ledger: some calls were counted for a reason that a reader of 1.4 does not know.
+pub const INCOMPAT_BEHIND: u64 = 128;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
@@ -424,6 +426,7 @@ impl Header {
             BlockKind::Wakeups => incompat_of(self.kind) | INCOMPAT_SOFTIRQ,
             BlockKind::Stacks => incompat_of(self.kind) | INCOMPAT_SLEEPERS,
             BlockKind::Blocks => incompat_of(self.kind) | INCOMPAT_BLOCK_CAUSES,
+            BlockKind::Ledger => incompat_of(self.kind) | INCOMPAT_BEHIND,
             kind => incompat_of(kind),
         };
         self.features_incompat & !known

@@ -17,6 +17,8 @@ pub enum LedgerReason {
     OverShare = 3,
     /// Stored as well, to check the ledger: nobody adds them to anything.
     Checked = 4,
+    /// There was no room: the recorder was behind and its memory full.
+    Behind = 5,
 }
 
 impl LedgerReason {
@@ -27,8 +29,14 @@ impl LedgerReason {
             2 => Self::Filtered,
             3 => Self::OverShare,
             4 => Self::Checked,
+            5 => Self::Behind,
             _ => return None,
         })
+    }
+
+    /// Whether calls of that reason should have been stored.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Self::Filtered | Self::Checked)
     }
 }
 

@@ -21413,6 +21413,7 @@ pub enum LedgerReason {
     Filtered = 2,
     OverShare = 3,
     Checked = 4,
+    Behind = 5,
 }
 
 impl ::capnp::introspect::Introspect for LedgerReason {
@@ -21430,6 +21431,7 @@ impl ::core::convert::TryFrom<u16> for LedgerReason {
             2 => ::core::result::Result::Ok(Self::Filtered),
             3 => ::core::result::Result::Ok(Self::OverShare),
             4 => ::core::result::Result::Ok(Self::Checked),
+            5 => ::core::result::Result::Ok(Self::Behind),
             n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
         }
     }
@@ -21442,7 +21444,7 @@ impl ::capnp::traits::HasTypeId for LedgerReason {
     const TYPE_ID: u64 = 0xd80b_3a25_3f86_2fa9u64;
 }
 mod ledger_reason {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 40] = [
+pub(crate) static ENCODED_NODE: [::capnp::Word; 44] = [
     ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
     ::capnp::word(169, 47, 134, 63, 37, 58, 11, 216),
     ::capnp::word(12, 0, 0, 0, 2, 0, 0, 0),
@@ -21452,7 +21454,7 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 40] = [
     ::capnp::word(21, 0, 0, 0, 202, 0, 0, 0),
     ::capnp::word(33, 0, 0, 0, 7, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(29, 0, 0, 0, 127, 0, 0, 0),
+    ::capnp::word(29, 0, 0, 0, 151, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
@@ -21460,21 +21462,24 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 40] = [
     ::capnp::word(101, 114, 82, 101, 97, 115, 111, 110),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(20, 0, 0, 0, 1, 0, 2, 0),
+    ::capnp::word(24, 0, 0, 0, 1, 0, 2, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(53, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(65, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(45, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(57, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(37, 0, 0, 0, 74, 0, 0, 0),
+    ::capnp::word(49, 0, 0, 0, 74, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(33, 0, 0, 0, 82, 0, 0, 0),
+    ::capnp::word(45, 0, 0, 0, 82, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(29, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(41, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(5, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(33, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
     ::capnp::word(108, 111, 115, 116, 0, 0, 0, 0),
@@ -21483,6 +21488,7 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 40] = [
     ::capnp::word(111, 118, 101, 114, 83, 104, 97, 114),
     ::capnp::word(101, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(99, 104, 101, 99, 107, 101, 100, 0),
+    ::capnp::word(98, 101, 104, 105, 110, 100, 0, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)

@@ -131,6 +131,11 @@ pub struct Args {
     #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
     pub ring: Option<String>,
 
+    /// Memory for what waits while the disk stalls or the CPU is short; then fast calls are counted first [default: 256M, or a
+    /// quarter of the memory there is]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub buffer: Option<u64>,
+
     /// Wait this long before recording starts: milliseconds, or with a unit
     #[arg(short = 'D', long, value_name = "MS", value_parser = parse_delay)]
     pub delay: Option<Duration>,

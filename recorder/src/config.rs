@@ -17,10 +17,13 @@ use crate::bounded;
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::forced::Forced;
-use crate::stacks;
 use crate::sync::Policy;
+use crate::{limits, stacks};
 
 const MAX_RING: u64 = 1 << 30;
+/// Without --buffer, where there is memory enough; and the least that does.
+const BUFFER: u64 = 256 << 20;
+const LEAST_BUFFER: u64 = 1 << 20;
 
 /// A command that could be found, ready for execve.
 #[derive(Clone, Debug)]
@@ -83,6 +86,8 @@ pub struct Config {
     pub inherit: bool,
     /// Bytes of each bulk ring; None = what suits the number of CPUs.
     pub ring_bytes: Option<u32>,
+    /// Bytes of memory for what waits while the disk stalls or the CPU is short.
+    pub buffer: u64,
     /// Wait before the start.
     pub delay: Option<Duration>,
     /// Bytes kept of a string.
@@ -161,6 +166,7 @@ impl Config {
             inherit: !args.no_inherit,
             with_self: args.with_self,
             ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
+            buffer: buffer_size(args.buffer)?,
             delay: args.delay,
             string_limit: args.string_size,
             redact: args.redact,
@@ -223,6 +229,16 @@ fn ring_size(text: &str) -> Result<u32> {
         bail!("-m {text}: a ring has between one page and 1 GiB");
     }
     Ok(bytes.next_power_of_two().max(page_size()) as u32)
+}
+
+/// Memory for what waits.
+fn buffer_size(asked: Option<u64>) -> Result<u64> {
+    let all = || limits::memory(cgroup2_mount().as_deref());
+    let size = asked.unwrap_or_else(|| all().map_or(BUFFER, |all| BUFFER.min(all / 4)).max(LEAST_BUFFER));
+    if size < LEAST_BUFFER {
+        bail!("--buffer: it takes at least {} MiB", LEAST_BUFFER >> 20);
+    }
+    Ok(size)
 }
 
 /// Bytes in a page.

@@ -1,7 +1,7 @@
-//! Empties the rings: one thread, all rings, every few milliseconds, in batches over a bounded channel.
+//! Empties the rings: one thread, all rings, every few milliseconds, in batches for the encoder.
 //!
-//! When what comes after is too slow the channel fills, this thread waits, the rings fill, and the BPF side counts what
-//! does not fit: there is no queue without a bound and no second place where events are dropped.
+//! What waits for the encoder has a bound ([`crate::backlog`]). Beyond it this thread waits, the rings fill, and the BPF
+//! side counts what does not fit.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, Sender};
 use libbpf_rs::RingBufferBuilder;
 use systape_bpf::wire::Snap;
 
+use crate::backlog::Backlog;
 use crate::clock;
 use crate::cpu_buffers::BufferBytes;
 use crate::forced::Poisoned;
@@ -159,7 +160,7 @@ fn room(record: &[u8]) -> u64 {
 pub fn run(
     mut programs: Programs,
     control: &Control,
-    out: &Sender<Drained>,
+    (out, backlog): (&Sender<Drained>, &Backlog),
     unwinding: Option<Sender<Raw>>,
     sleepers: Option<Receiver<Batch>>,
 ) -> Result<Option<Checked>> {
@@ -180,6 +181,7 @@ pub fn run(
         batch.push(record);
         if batch.len() >= BATCH {
             let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+            backlog.add_records(full.len());
             // a closed channel shows at the next pass
             out.send(Drained::Batch(full)).ok();
         }
@@ -230,8 +232,11 @@ pub fn run(
         }
         sent = Instant::now();
         let rest = std::mem::take(&mut *batch.borrow_mut());
-        if !rest.is_empty() && out.send(Drained::Batch(rest)).is_err() {
-            return Ok(None);
+        if !rest.is_empty() {
+            backlog.add_records(rest.len());
+            if out.send(Drained::Batch(rest)).is_err() {
+                return Ok(None);
+            }
         }
         let watermark = started.saturating_sub(slack);
         if let (Some(ring), Some(feed)) = (&stack_ring, &feed) {

@@ -6,6 +6,7 @@
 //! prepares it.
 
 pub mod args;
+pub mod backlog;
 pub mod bounded;
 pub mod calls;
 pub mod clock;

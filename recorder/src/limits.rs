@@ -1,7 +1,11 @@
 //! Limits of this process: open files, of which every BPF program, link, map and ring is one, over a hundred in all;
 //! memory for data; and how much free memory the allocator keeps.
 
+use std::fs;
 use std::mem::MaybeUninit;
+use std::path::Path;
+
+use crate::bounded;
 
 /// Files a recorder may have open; what users' shells allow is mostly 1024 or more.
 const FILES: libc::rlim_t = 1024;
@@ -48,6 +52,21 @@ pub fn check_data() -> anyhow::Result<()> {
         DATA >> 10
     );
     Ok(())
+}
+
+/// Bytes of memory that this process may have: the machine's, or what a cgroup above it allows. None = not known.
+pub fn memory(cgroup_mount: Option<&Path>) -> Option<u64> {
+    let mut info = MaybeUninit::<libc::sysinfo>::uninit();
+    // SAFETY: info is a valid sysinfo to write to, and filled when the call succeeds.
+    let info = unsafe { (libc::sysinfo(info.as_mut_ptr()) == 0).then(|| info.assume_init()) };
+    let machine = info.map(|info| info.totalram.saturating_mul(info.mem_unit.into()));
+    let of_cgroups = cgroup_mount.and_then(|mount| {
+        let text = bounded::lines("/proc/self/cgroup", bounded::LINES).ok()?;
+        let own = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let max = |dir: &Path| fs::read_to_string(dir.join("memory.max")).ok()?.trim().parse().ok();
+        mount.join(own).ancestors().take_while(|dir| dir.starts_with(mount)).filter_map(max).min()
+    });
+    machine.into_iter().chain(of_cgroups).min()
 }
 
 /// A limit of this process; None when the kernel does not tell.

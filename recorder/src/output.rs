@@ -7,18 +7,25 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::say::say;
 use crate::signals;
 use crate::sink::Sink;
+
+/// How often somebody asks whether it was opened, and how long that is no news.
+const LOOK: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens `path` for a new tape; an existing one is kept as PATH.old. `-` is standard output.
 ///
 /// # Errors
 /// When something other than a plain file is there or in the way of the old one, the directory cannot be written, or
 /// standard output is a terminal or closed.
-pub fn open(path: &Path) -> Result<Sink> {
+pub fn open(path: &Path) -> Result<Opened> {
     if is_stdout(path) {
         if signals::stdout_was_closed() {
             bail!("-o -: standard output is closed");
@@ -29,17 +36,89 @@ pub fn open(path: &Path) -> Result<Sink> {
         }
         // not through io::Stdout, which would keep the end of a tape in a buffer
         let file = stdout.as_fd().try_clone_to_owned().context("-o -")?;
-        return Sink::new(File::from(file)).context("-o -");
+        return Ok(Opened { sink: Sink::new(File::from(file)).context("-o -")?, made: None });
     }
-    match fs::symlink_metadata(path) {
+    let replaced = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => bail!("-o {}: is a directory", path.display()),
         Ok(meta) if !meta.is_file() => bail!("-o {}: is not a plain file and is left alone", path.display()),
-        Ok(_) => keep_as_old(path)?,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Ok(_) => {
+            keep_as_old(path)?;
+            true
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => false,
         Err(e) => return Err(e).with_context(|| format!("-o {}: cannot look at it", path.display())),
-    }
+    };
     let file = create(path).with_context(|| format!("-o {}: cannot create the tape", path.display()))?;
-    Sink::named(file).with_context(|| format!("-o {}", path.display()))
+    let made = Some(Made { path: path.to_path_buf(), replaced });
+    Ok(Opened { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
+}
+
+/// The same, in a thread of its own: a file system that does not answer keeps nobody from ending the program, as far as the kernel
+/// lets it. `interrupted` is asked now and then.
+///
+/// # Errors
+/// As [`open`], and when it is interrupted.
+pub fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) -> bool) -> Result<Opened> {
+    let (done, opened) = crossbeam_channel::bounded(1);
+    let own = path.to_path_buf();
+    let work = move || drop(done.send(open(&own)));
+    let thread = thread::Builder::new().name("open".into()).spawn(work).context("cannot start a thread")?;
+    let (began, mut told) = (Instant::now(), false);
+    while !thread.is_finished() {
+        if interrupted(LOOK) {
+            bail!("interrupted before {} was opened", path.display());
+        }
+        if !told && began.elapsed() > PATIENCE {
+            told = true;
+            say(format_args!("{}: is not opened yet; waiting", path.display()));
+        }
+    }
+    let opened = opened.recv().with_context(|| format!("-o {}", path.display()))?;
+    // nobody but this thread is left, which gives up rights later
+    thread.join().ok();
+    opened
+}
+
+/// A tape that nothing was written to. Dropped, it is taken away again, and what was called so before has its name back.
+#[derive(Debug)]
+pub struct Opened {
+    sink: Sink,
+    made: Option<Made>,
+}
+
+impl Opened {
+    /// It is written from now on.
+    pub fn begin(self) -> Sink {
+        let Self { sink, made } = self;
+        made.into_iter().for_each(Made::keep);
+        sink
+    }
+}
+
+/// A new file, until it is kept.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    /// Another had its name.
+    replaced: bool,
+}
+
+impl Made {
+    fn keep(mut self) {
+        self.path = PathBuf::new();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // somebody else's by now, or kept
+        if fs::symlink_metadata(&self.path).is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
+            fs::remove_file(&self.path).ok();
+            if self.replaced {
+                rename_to_nothing(&old_name(&self.path), &self.path).ok();
+            }
+        }
+    }
 }
 
 /// A new file for its owner, in place of a plain file that may be there; anything else is left alone.
@@ -106,12 +185,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tape = dir.path().join("t.tape");
         fs::write(&tape, "first").unwrap();
-        open(&tape).unwrap();
+        drop(open(&tape).unwrap());
+        assert_eq!(fs::read(&tape).unwrap(), b"first", "nothing was recorded");
+        assert!(!dir.path().join("t.tape.old").exists());
+        open(&tape).unwrap().begin();
         assert_eq!(fs::read(dir.path().join("t.tape.old")).unwrap(), b"first");
         assert_eq!(fs::metadata(&tape).unwrap().permissions().mode() & 0o777, 0o600);
         // a previous one gives way
         fs::write(&tape, "second").unwrap();
-        open(&tape).unwrap();
+        open_patiently(&tape, |_| false).unwrap().begin();
         assert_eq!(fs::read(dir.path().join("t.tape.old")).unwrap(), b"second");
         let link = dir.path().join("l.tape");
         symlink("/etc/passwd", &link).unwrap();

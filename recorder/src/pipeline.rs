@@ -1,4 +1,5 @@
-//! The stages behind the rings: drain → encode → compress → write, each a thread, each channel bounded.
+//! The stages behind the rings: drain → encode → compress → write, each a thread. Only the last waits for a file; what waits
+//! for it, and for the encoder, is bounded by [`crate::backlog`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,12 +9,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{End, Session};
 use systape_format::redact::Redactor;
 use systape_format::writer::Writer;
 
+use crate::backlog::Backlog;
 use crate::drain::{self, Checked, Control};
 use crate::encode::{Piece, Settings, Start};
 use crate::ledger;
@@ -26,8 +28,6 @@ use crate::stacks::{self, NameWorker, asleep, feed};
 use crate::stage::{Encoded, Stage};
 use crate::sync::{self, Syncing};
 
-/// Batches that may wait for the encoder (256 KiB each): about as much again waits in the encoder while the start is read.
-const BATCHES: usize = 128;
 /// Windows of counted calls that may wait for the encoder.
 const WINDOWS: usize = 2;
 /// Pieces that may wait to be compressed.
@@ -44,25 +44,77 @@ pub struct Output<'a> {
     pub path: &'a Path,
     /// When it is synced.
     pub sync: sync::Policy,
+    /// Bytes that may wait in memory.
+    pub buffer: u64,
 }
 
 /// Numbers anybody may look at while the recording runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Progress {
     /// Events encoded.
     pub events: AtomicU64,
-    /// Bytes of the tape.
-    pub bytes: AtomicU64,
+    /// Bytes of the tape that were written.
+    pub written: AtomicU64,
+    /// Events that were given up because what waits had no room, and calls that were counted for it.
+    pub lost: AtomicU64,
+    /// See `lost`.
+    pub counted: AtomicU64,
+    /// What waits.
+    pub backlog: Backlog,
     /// Set when the tape can no longer be written.
     pub failed: Arc<AtomicBool>,
     /// Whether the output takes anything.
     pub flow: Arc<Flow>,
 }
 
+impl Progress {
+    fn new(room: u64, flow: Arc<Flow>) -> Self {
+        Self {
+            events: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
+            backlog: Backlog::new(room),
+            failed: Arc::default(),
+            flow,
+        }
+    }
+
+    /// Bytes of the tape so far, whether they are written or wait to be.
+    pub fn bytes(&self) -> u64 {
+        self.written.load(Ordering::Relaxed) + self.backlog.pieces()
+    }
+}
+
 enum Compressed {
     Checkpoint(EncodedCheckpoint),
     Segment(EncodedSegment),
     Symbols(EncodedSymbols),
+}
+
+impl Compressed {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Checkpoint(piece) => piece.stored_bytes(),
+            Self::Segment(piece) => piece.stored_bytes(),
+            Self::Symbols(piece) => piece.stored_bytes(),
+        }
+    }
+}
+
+/// Pieces on their way to the writer, by number; those of names have none of their own.
+#[derive(Clone)]
+struct Done {
+    out: Sender<(u64, Compressed)>,
+    progress: Arc<Progress>,
+}
+
+impl Done {
+    /// Passes a piece on, without waiting; false when nobody takes it.
+    fn send(&self, seq: u64, piece: Compressed) -> bool {
+        self.progress.backlog.add_piece(piece.bytes());
+        self.out.send((seq, piece)).is_ok()
+    }
 }
 
 /// What a tape is begun with.
@@ -110,15 +162,16 @@ impl Pipeline {
     ) -> Result<Self> {
         let About { id, mut session, redactor } = tape;
         let control = Arc::new(Control::default());
-        let progress = Arc::new(Progress { flow: output.sink.flow(), ..Progress::default() });
+        let progress = Arc::new(Progress::new(output.buffer, output.sink.flow()));
         let redactor = redactor.map(Arc::new);
         if let Some(redactor) = &redactor {
             redactor.session(&mut session);
         }
         let walker = programs.walker()?;
-        let (batch_tx, batch_rx) = bounded(BATCHES);
+        let (batch_tx, batch_rx) = unbounded();
         let (piece_tx, piece_rx) = bounded::<(u64, Piece)>(PIECES);
-        let (done_tx, done_rx) = bounded(PIECES);
+        let (done_tx, done_rx) = unbounded();
+        let done = Done { out: done_tx, progress: Arc::clone(&progress) };
         let (start_tx, start_rx) = bounded(1);
         let (open_tx, opened) = bounded(1);
 
@@ -130,9 +183,9 @@ impl Pipeline {
         let (sleeper_tx, sleeper_rx) = sleepers.is_some().then(|| bounded(asleep::BATCHES)).unzip();
         let drain = {
             let control = Arc::clone(&control);
-            let drained = Arc::clone(&drained);
+            let (drained, progress) = (Arc::clone(&drained), Arc::clone(&progress));
             spawn("drain", move || {
-                let result = drain::run(programs, &control, &batch_tx, raw_tx, sleeper_rx);
+                let result = drain::run(programs, &control, (&batch_tx, &progress.backlog), raw_tx, sleeper_rx);
                 // no call is counted after the window was closed
                 drained.store(true, Ordering::Release);
                 result
@@ -147,9 +200,11 @@ impl Pipeline {
             unwind = Some(spawn("unwind", move || workers.unwinding.run(&rx, &out))?);
             taken_rx = Some(taken);
             if let Some(NameWorker { names: worker, tell: tx, told }) = workers.names {
-                let done = done_tx.clone();
+                let done = done.clone();
                 // who takes them is gone only when writing failed, which the main thread sees
-                let write = move |symbols| drop(done.send((0, Compressed::Symbols(symbols))));
+                let write = move |symbols| {
+                    done.send(0, Compressed::Symbols(symbols));
+                };
                 let redactor = redactor.clone();
                 names = Some(spawn("names", move || worker.run(&told, redactor.as_deref(), write))?);
                 tell = Some(tx);
@@ -159,16 +214,20 @@ impl Pipeline {
         let encode = {
             let progress = Arc::clone(&progress);
             spawn("encode", move || {
+                let closing = Arc::clone(&progress);
+                let _closing = Closing(&closing.backlog);
                 Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx, &counted_rx)
             })?
         };
         let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
         let compress = (0..workers)
             .map(|_| {
-                let (rx, tx, redactor) = (piece_rx.clone(), done_tx.clone(), redactor.clone());
-                spawn("compress", move || compress(&rx, &tx, redactor.as_deref()))
+                let (rx, done, redactor) = (piece_rx.clone(), done.clone(), redactor.clone());
+                spawn("compress", move || compress(&rx, &done, redactor.as_deref()))
             })
             .collect::<Result<Vec<_>>>()?;
+        // the writer ends when all of these have
+        drop(done);
         let write = {
             let progress = Arc::clone(&progress);
             let failed = Arc::clone(&progress.failed);
@@ -253,6 +312,15 @@ impl Pipeline {
     }
 }
 
+/// Whoever waits for the encoder does not wait for one that is gone.
+struct Closing<'a>(&'a Backlog);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 fn spawn<T: Send + 'static>(name: &'static str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
     thread::Builder::new()
         .name(name.into())
@@ -266,11 +334,7 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
 }
 
 /// Compresses pieces as they come, without what is taken out; the writer puts them back in order.
-fn compress(
-    pieces: &Receiver<(u64, Piece)>,
-    done: &Sender<(u64, Compressed)>,
-    redactor: Option<&Redactor>,
-) -> Result<()> {
+fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Redactor>) -> Result<()> {
     let mut compressor = Compressor::new(ZSTD_LEVEL);
     for (seq, mut piece) in pieces {
         if let Some(redactor) = redactor {
@@ -283,7 +347,7 @@ fn compress(
             Piece::Checkpoint(cp) => Compressed::Checkpoint(compressor.checkpoint(&cp).context("checkpoint")?),
             Piece::Segment(data) => Compressed::Segment(compressor.segment(*data).context("segment")?),
         };
-        if done.send((seq, compressed)).is_err() {
+        if !done.send(seq, compressed) {
             break;
         }
     }
@@ -295,29 +359,29 @@ fn write(mut writer: Writer<Sink>, done: &Receiver<(u64, Compressed)>, progress:
     // at most as many as there are compressors and places in the channels before them
     let mut early = BTreeMap::new();
     let mut next = 0;
-    progress.bytes.store(writer.bytes(), Ordering::Relaxed);
-    let failed = |e| Err(e).context("what was written before is readable");
+    progress.written.store(writer.bytes(), Ordering::Relaxed);
     for (seq, piece) in done {
-        if let Compressed::Symbols(symbols) = piece {
-            if let Err(e) = writer.symbols(symbols) {
-                return failed(e);
-            }
-            progress.bytes.store(writer.bytes(), Ordering::Relaxed);
+        if let Compressed::Symbols(_) = piece {
+            write_piece(&mut writer, piece, progress)?;
             continue;
         }
         early.insert(seq, piece);
         while let Some(piece) = early.remove(&next) {
-            let written = match piece {
-                Compressed::Checkpoint(cp) => writer.checkpoint(cp),
-                Compressed::Segment(segment) => writer.segment(segment),
-                Compressed::Symbols(symbols) => writer.symbols(symbols),
-            };
-            if let Err(e) = written {
-                return failed(e);
-            }
+            write_piece(&mut writer, piece, progress)?;
             next += 1;
-            progress.bytes.store(writer.bytes(), Ordering::Relaxed);
         }
     }
     Ok(writer)
+}
+
+fn write_piece(writer: &mut Writer<Sink>, piece: Compressed, progress: &Progress) -> Result<()> {
+    let bytes = piece.bytes();
+    let written = match piece {
+        Compressed::Checkpoint(cp) => writer.checkpoint(cp),
+        Compressed::Segment(segment) => writer.segment(segment),
+        Compressed::Symbols(symbols) => writer.symbols(symbols),
+    };
+    progress.backlog.take_piece(bytes);
+    progress.written.store(writer.bytes(), Ordering::Relaxed);
+    written.context("what was written before is readable")
 }

@@ -1,7 +1,7 @@
 //! One line on a terminal while the recording runs, and one line when it is over.
 
 use std::io::IsTerminal;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -43,6 +43,7 @@ impl Line {
         if self.bar.is_hidden() || self.last.0.elapsed() < Duration::from_millis(250) {
             return;
         }
+        let sum = |a: &AtomicU64, b: &AtomicU64| a.load(Ordering::Relaxed) + b.load(Ordering::Relaxed);
         let events = progress.events.load(Ordering::Relaxed);
         let rate = (events - self.last.1) as f64 / self.last.0.elapsed().as_secs_f64();
         self.last = (Instant::now(), events);
@@ -51,8 +52,8 @@ impl Line {
             self.started.elapsed().as_secs_f64(),
             HumanCount(events),
             HumanCount(rate as u64),
-            HumanBytes(progress.bytes.load(Ordering::Relaxed)),
-            not_stored(control.lost.load(Ordering::Relaxed), control.counted.load(Ordering::Relaxed)),
+            HumanBytes(progress.bytes()),
+            not_stored(sum(&control.lost, &progress.lost), sum(&control.counted, &progress.counted)),
         ));
         self.bar.tick();
     }

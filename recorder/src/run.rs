@@ -36,6 +36,9 @@ pub const FAILED: u8 = 125;
 /// How often limits and the end of processes are looked at.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Who cannot write the tape says so within this time, or it is a stall.
+const BEGIN: Duration = Duration::from_secs(1);
+
 /// Without a byte written for this long at the end, a signal means that nobody wants to wait.
 const STUCK: Duration = Duration::from_secs(2);
 
@@ -82,6 +85,12 @@ pub fn record(config: &Config) -> Result<u8> {
     limits::check_data()?;
     let files = limits::raise_files();
     let mut own = config.self_stats.then(SelfStats::begin);
+    // before anything is attached: the file system may not answer for long
+    let opened = if output::is_stdout(&config.output) {
+        output::open(&config.output)?
+    } else {
+        output::open_patiently(&config.output, |time| signals.wait(time))?
+    };
     let mut programs = Programs::load(config)?;
     if let Some(own) = &mut own {
         let (loaded, rings) = programs.measured()?;
@@ -94,7 +103,6 @@ pub fn record(config: &Config) -> Result<u8> {
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
         programs.add_target(child.pid(), target_bits::PID | armed)?;
     }
-    let output = Output { sink: output::open(&config.output)?, path: &config.output, sync: config.sync };
     programs.mark()?;
     if let Some(delay) = config.delay {
         if let Some(child) = &mut child {
@@ -132,8 +140,10 @@ pub fn record(config: &Config) -> Result<u8> {
     };
     let redactor = config.redact.map(|level| Redactor::new(level, class));
     let tape = About { id: tape_id(window_open), session: about, redactor };
+    let sink = opened.begin();
+    let output = Output { sink, path: &config.output, sync: config.sync, buffer: config.buffer };
     let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
-    if !begun(&pipeline, &signals)? {
+    if !begun(config, &pipeline) {
         // says why
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
         return failed.map(|_| FAILED).with_context(|| config.output.display().to_string());
@@ -179,16 +189,14 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
     Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
 }
 
-/// Waits for the tape's beginning to be written; false = it cannot be.
-fn begun(pipeline: &Pipeline, signals: &Signals) -> Result<bool> {
-    loop {
-        if let Some(opened) = pipeline.opened(TICK) {
-            return Ok(opened);
-        }
-        if signals.wait(Duration::ZERO) {
-            bail!("interrupted before the tape could be begun");
-        }
-    }
+/// Waits a while for the tape's beginning to be written; false = it cannot be. What is recorded meanwhile and afterwards waits in
+/// memory.
+fn begun(config: &Config, pipeline: &Pipeline) -> bool {
+    pipeline.opened(BEGIN).unwrap_or_else(|| {
+        let (output, room) = (config.output.display(), HumanBytes(config.buffer));
+        say(format_args!("{output}: takes nothing yet; there is room for {room} in memory"));
+        true
+    })
 }
 
 /// Ends the tape. Whoever takes it may have stopped taking it (a pipe nobody reads, a server that is gone): a signal that
@@ -280,7 +288,7 @@ fn wait(
         if pipeline.broken() {
             return Reason::WriteFailed;
         }
-        let size = pipeline.progress.bytes.load(Ordering::Relaxed);
+        let size = pipeline.progress.bytes();
         if config.max_size.is_some_and(|max| size >= max) {
             return Reason::Size;
         }

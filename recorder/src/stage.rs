@@ -9,9 +9,10 @@ use systape_bpf::Drop;
 use systape_bpf::wire::Snap;
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 
+use crate::backlog::Shed;
 use crate::clock;
 use crate::drain::{Checked, Drained};
-use crate::encode::{Encoder, Piece, Settings, Start, Totals};
+use crate::encode::{Encoder, Given, Piece, Settings, Start, Totals};
 use crate::ledger::Window;
 use crate::load::{DropDelta, LostState, Walker};
 use crate::pipeline::Progress;
@@ -116,7 +117,8 @@ impl Stage {
         let mut counted = ledger.clone();
         let none = never();
         // events before stacks: whoever is behind loses stacks
-        let pressed = || drained.capacity().is_some_and(|most| drained.len() > most / 4 * 3);
+        let progress = Arc::clone(&self.progress);
+        let pressed = || progress.backlog.is_pressed();
         loop {
             let message = select! {
                 recv(drained) -> message => message,
@@ -144,7 +146,10 @@ impl Stage {
             };
             let Ok(message) = message else { break };
             match message {
-                Drained::Batch(batch) => self.encoder.add(batch),
+                Drained::Batch(batch) => {
+                    self.progress.backlog.take_records(batch.len());
+                    self.encoder.add(batch);
+                }
                 Drained::LateStacks(taken) => self.stacks(taken),
                 Drained::Pass { watermark, drops, lost_state, skipped } => {
                     held.push((drops, lost_state, skipped));
@@ -177,13 +182,17 @@ impl Stage {
             self.losses(&drops, &lost_state, &skipped);
         }
         self.windows.extend(ledger);
+        self.encoder.shed(self.progress.backlog.shed());
         self.encoder.advance(u64::MAX);
         while let Some(window) = self.windows.pop_front() {
             self.encoder.counted(window);
         }
+        // it is the last, whatever room there is
+        self.encoder.shed(Shed::Nothing);
         self.encoder.in_flight(&open_calls.unwrap_or_default());
         self.unexplained();
         self.encoder.close_segment(clock::monotonic());
+        self.shed();
         self.send();
         self.encoder.end_names();
         self.encoded.filtered = self.encoder.filtered();
@@ -195,6 +204,7 @@ impl Stage {
         let patience = self.events_until.saturating_sub(STACK_PATIENCE_NS);
         let excess = self.encoder.excess(STACK_PATIENCE_BYTES);
         let watermark = self.events_until.min(self.stacks_until.max(patience).max(excess));
+        self.encoder.shed(self.progress.backlog.shed());
         while self.windows.front().is_some_and(|window| window.until <= watermark) {
             let Some(window) = self.windows.pop_front() else { break };
             // the processes as they were then
@@ -202,7 +212,8 @@ impl Stage {
             self.encoder.counted(window);
         }
         self.encoder.advance(watermark);
-        let written = self.progress.bytes.load(Ordering::Relaxed);
+        self.shed();
+        let written = self.progress.bytes();
         let in_chunk = written.saturating_sub(self.chunk_from);
         let enough = in_chunk >= CHUNK_BYTES.max(CHUNK_CHECKPOINTS * self.checkpoint_bytes);
         if enough || (in_chunk > 0 && watermark.saturating_sub(self.chunk_ts) >= CHUNK_NS) {
@@ -252,6 +263,18 @@ impl Stage {
             self.lost(s.family, s.count);
             self.missing(GapCause::Skipped, s.family, s.count, (s.first, s.last));
         }
+    }
+
+    /// Counts what the encoder gave up; it tells of it itself.
+    fn shed(&mut self) {
+        let Given { lost, counted } = self.encoder.take_given_up();
+        for (family, count) in lost {
+            self.progress.lost.fetch_add(count, Ordering::Relaxed);
+            self.lost(family, count);
+        }
+        self.progress.lost.fetch_sub(counted, Ordering::Relaxed);
+        self.progress.counted.fetch_add(counted, Ordering::Relaxed);
+        self.encoded.counted += counted;
     }
 
     /// Events that are missing, wherever they were.

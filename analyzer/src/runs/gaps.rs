@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause, LedgerReason};
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 use systape_format::reader::{Segment, Tape};
 
 use crate::loss::{is_loss, loses};
@@ -56,7 +56,7 @@ fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
     let dict = segment.dict()?;
     let mut by_pid: FxHashMap<u32, Lost> = FxHashMap::default();
     for row in segment.ledger(&dict)? {
-        if !matches!(row.reason, LedgerReason::Lost | LedgerReason::OverShare) {
+        if !row.reason.is_loss() {
             continue;
         }
         let pid = row.task.and_then(|task| dict.tasks.get(task as usize)).map_or(0, |task| task.pid);

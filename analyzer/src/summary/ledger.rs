@@ -193,7 +193,7 @@ impl Counted {
                     self.add(&row, task, *call, judge, (rank, dict.window_end));
                 }
                 Passes::Maybe(doubt) => {
-                    let lost = row.reason != LedgerReason::Filtered;
+                    let lost = row.reason.is_loss();
                     let calls = self.doubts.entry((doubt, lost)).or_default();
                     *calls = calls.saturating_add(row.count);
                     self.short.entry((task.map(process), *call)).or_default().missing = true;
@@ -401,7 +401,11 @@ fn told_text(reason: LedgerReason, told: Told, session: &Session) -> String {
         let (others, are) = if one { ("other", "is") } else { ("others", "are") };
         return format!("record stored only some calls{}: {calls} {others} {are} counted here", options(session));
     }
-    let cause = if reason == LedgerReason::OverShare { GapCause::OverShare } else { GapCause::RingFull };
+    let cause = match reason {
+        LedgerReason::OverShare => GapCause::OverShare,
+        LedgerReason::Behind => GapCause::QueueFull,
+        _ => GapCause::RingFull,
+    };
     let on = cpu.map_or_else(String::new, |cpu| format!(" on cpu {cpu}"));
     let (calls, are) = if one { ("1 call was", "is") } else { (&*format!("{calls} calls were"), "are") };
     format!("{calls} not stored and {are} counted here ({}, {}{on})", cause_text(cause), span(first, last, session))

@@ -37,6 +37,16 @@ static __always_inline void *bulk_ring(u32 cpu)
 	return bpf_map_lookup_elem(&bulk_rings, &index);
 }
 
+/* Whether more than `eighths` of the ring's `bytes` are taken: what is worth less then gives way. */
+static __always_inline bool is_filled(void *ring, u64 bytes, u32 eighths)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > bytes / 8 * eighths;
+}
+#define FILLED_FOR_A_PROCESS 4
+#define FILLED_FOR_FAST_CALLS 6
+#define FILLED_FOR_SCHED 7
+#define FILLED_FOR_SLOW_CALLS 7 /* of a process that is over its share */
+
 /* User space looks at the rings every few ms: waking it for a record costs more than the record. */
 static __always_inline long send_bulk(void *rec, u64 len)
 {
@@ -73,6 +83,16 @@ static __always_inline void buffer_has_more(struct cpu_buffer *b, u64 head)
 	*(volatile u64 *)&b->head = head + 1;
 }
 
+/* Into the ring. */
+static __always_inline void send_sched_bulk(void *rec, u64 len)
+{
+	void *ring = bulk_ring(bpf_get_smp_processor_id());
+
+	if (!ring || is_filled(ring, bulk_ring_bytes, FILLED_FOR_SCHED) ||
+	    bpf_ringbuf_output(ring, rec, len, BPF_RB_NO_WAKEUP))
+		count_drop(DROP_SCHED);
+}
+
 /* A switch, or a wake-up; from the one program that writes the buffer of this kind. */
 static __always_inline void send_sched(const void *rec, u32 cpu, u32 kind)
 {
@@ -89,16 +109,16 @@ static __always_inline void send_sched(const void *rec, u32 cpu, u32 kind)
 		__builtin_memcpy(to, rec, sizeof(*to));
 		buffer_has_more(b, head);
 	} else {
-		send_event((void *)rec, sizeof(*to), DROP_SCHED);
+		send_sched_bulk((void *)rec, sizeof(*to));
 	}
 }
 
 /*
  * Whether a process has put so much into a ring since the recorder looked last
- * that, with the ring half full, the rest is left to others. `use` tells the
- * rings apart.
+ * that, with so many `eighths` of the ring taken, the rest is left to others.
+ * `use` tells the rings apart.
  */
-static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u64 share, u64 bytes)
+static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u64 share, u64 bytes, u32 eighths)
 {
 	u32 key = use * RING_USES + (pid & (RING_USES - 1));
 	struct ring_use *u = bpf_map_lookup_elem(&ring_uses, &key);
@@ -111,7 +131,7 @@ static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u6
 		u->bytes = 0;
 	}
 	u->bytes += len + 8;
-	return u->bytes > share && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > bytes / 2;
+	return u->bytes > share && is_filled(ring, bytes, eighths);
 }
 #define USE_BULK 0
 #define USE_STATE 1
@@ -135,7 +155,7 @@ static __always_inline bool send_state(void *rec, u64 len, u64 most, u32 pid)
 {
 	u64 now;
 
-	if (!over_share(&state_ring, USE_STATE, pid, len, state_share, state_ring_bytes) &&
+	if (!over_share(&state_ring, USE_STATE, pid, len, state_share, state_ring_bytes, FILLED_FOR_A_PROCESS) &&
 	    !bpf_ringbuf_output(&state_ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP))
 		return false;
 	now = bpf_ktime_get_ns();

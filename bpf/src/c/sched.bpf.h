@@ -111,7 +111,7 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 		take_stack(ctx, STACK_WAKEUP, w.ts, w.ts, 0);
 	/* of the current task: interrupts may be on, and bring another (maps.bpf.h) */
 	if ((flags & WAKEUP_NEW) || wakee == current)
-		send_event(&w, sizeof(w), DROP_SCHED);
+		send_sched_bulk(&w, sizeof(w));
 	else
 		send_sched(&w, w.hdr.cpu, BUFFER_WAKEUPS);
 	return 0;

@@ -253,15 +253,36 @@ static __always_inline void send_late(struct wire_syscall *rec)
 		count_drop(DROP_UNCOUNTED);
 }
 
+/* Calls as others are, of which there are the most. */
+#define SLOW_NS 1000000
+static __always_inline bool is_fast(const struct wire_syscall *rec)
+{
+	return rec->state == CALL_COMPLETE && rec->ret >= 0 && rec->end - rec->start < SLOW_NS;
+}
+
+/* Whether the ring has room for a call of its worth; else `missed` tells why not. */
+static __always_inline bool has_room(void *ring, const struct wire_syscall *rec, u32 len, u8 *missed)
+{
+	bool fast = is_fast(rec);
+
+	*missed = LEDGER_OVER_SHARE;
+	if (over_share(ring, USE_BULK, rec->id.pid, len, bulk_share, bulk_ring_bytes,
+		       fast ? FILLED_FOR_A_PROCESS : FILLED_FOR_SLOW_CALLS))
+		return false;
+	*missed = LEDGER_LOST;
+	return !fast || !is_filled(ring, bulk_ring_bytes, FILLED_FOR_FAST_CALLS);
+}
+
 /* The bulk of all records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
 static __always_inline u8 send_plain(const struct wire_syscall *rec)
 {
 	void *ring = bulk_ring(rec->hdr.cpu), *to;
+	u8 missed;
 
 	if (!ring)
 		return LEDGER_LOST;
-	if (over_share(ring, USE_BULK, rec->id.pid, WIRE_PLAIN_SYSCALL, bulk_share, bulk_ring_bytes))
-		return LEDGER_OVER_SHARE;
+	if (!has_room(ring, rec, WIRE_PLAIN_SYSCALL, &missed))
+		return missed;
 	to = bpf_ringbuf_reserve(ring, WIRE_PLAIN_SYSCALL, 0);
 	if (!to)
 		return LEDGER_LOST;
@@ -293,11 +314,12 @@ static __always_inline bool send_buffered(const struct wire_syscall *rec)
 static __always_inline u8 send_call(struct wire_syscall *rec, u64 len, u64 most)
 {
 	void *ring = bulk_ring(rec->hdr.cpu);
+	u8 missed;
 
 	if (!ring)
 		return LEDGER_LOST;
-	if (over_share(ring, USE_BULK, rec->id.pid, len, bulk_share, bulk_ring_bytes))
-		return LEDGER_OVER_SHARE;
+	if (!has_room(ring, rec, len, &missed))
+		return missed;
 	return bpf_ringbuf_output(ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP) ? LEDGER_LOST : 0;
 }
 

@@ -11,6 +11,9 @@ const OP_FLUSH: u32 = 2;
 
 impl Encoder {
     pub(super) fn block(&mut self, b: &wire::Block) {
+        if self.sheds(Family::Block, b.complete) {
+            return;
+        }
         let origin = (b.has_origin != 0).then(|| self.interned_who(&b.origin));
         let owner = (b.has_owner != 0).then(|| self.interned_who(&b.owner));
         self.stored(Family::Block, b.complete);

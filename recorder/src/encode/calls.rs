@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use systape_abi::{Abi, Effect};
 use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
-use systape_format::model::{ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, StackOf, SyscallRow};
+use systape_format::model::{
+    ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, LedgerReason, StackOf, SyscallRow,
+};
 
 use super::Encoder;
 use super::ledger::in_ledger;
@@ -25,14 +27,15 @@ impl Encoder {
         }
         if s.hdr.flags & wire::FILTERED != 0 {
             let uid = self.tasks.get(task).task.uid;
-            self.count_here(s, state, uid);
+            self.count_here(s, state, uid, LedgerReason::Filtered);
         }
         // of a call that is counted, or was not asked for, only what it does to fds is wanted
         let wanted = s.hdr.flags & wire::UNSELECTED == 0;
         if wanted {
             self.tasks.called(task);
         }
-        let row = (wanted && !in_ledger(s)).then(|| self.row(task, &info, s, state, (errno, ret)));
+        let stored = wanted && !in_ledger(s) && !self.sheds_call(s, state, errno, task);
+        let row = stored.then(|| self.row(task, &info, s, state, (errno, ret)));
         if s.captures == 0 && info.effect == Effect::None {
             return;
         }
@@ -181,7 +184,7 @@ impl Encoder {
             };
             let stored = self.settings.stores.stores_open(Abi::from_raw(s.abi), s.nr, s.end - s.start);
             if self.settings.stores.is_on() && !stored {
-                self.count_here(&s, CallState::InFlight, snap.task.uid);
+                self.count_here(&s, CallState::InFlight, snap.task.uid, LedgerReason::Filtered);
             } else {
                 self.syscall(&s, &[]);
             }

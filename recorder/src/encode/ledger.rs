@@ -28,6 +28,9 @@ impl Encoder {
                 gap.count += sum.count;
                 (gap.first, gap.last) = (gap.first.min(sum.first), gap.last.max(sum.last));
             }
+            if key.reason == LedgerReason::Behind {
+                self.shed_calls(sum.count, (sum.first.saturating_sub(sum.max), sum.last));
+            }
             self.store_counted(&key, sum);
         }
         if let Some(gap) = filtered {
@@ -74,8 +77,8 @@ impl Encoder {
         }
     }
 
-    /// Counts a call here: whether it was in flight at the end is known now.
-    pub(super) fn count_here(&mut self, s: &Syscall, state: CallState, uid: u32) {
+    /// Counts a call here: because of what is known now, or for want of room.
+    pub(super) fn count_here(&mut self, s: &Syscall, state: CallState, uid: u32, reason: LedgerReason) {
         let key = Key {
             process: Some((s.id.pid, s.id.leader_start)),
             execs: 0,
@@ -83,7 +86,7 @@ impl Encoder {
             cpu: s.hdr.cpu,
             call: (s.abi, s.nr),
             errno: split_ret(s.ret, state).0,
-            reason: LedgerReason::Filtered,
+            reason,
             state,
         };
         self.counts.add(key, s.end.saturating_sub(s.start), s.end);
@@ -92,6 +95,12 @@ impl Encoder {
     /// Stores what was counted here.
     pub fn counted_here(&mut self) {
         let rows = self.counts.take();
+        self.counted(Window { until: self.counted_until, rows });
+    }
+
+    /// The same of one process, which is about to become another program.
+    pub(super) fn counted_of(&mut self, process: (u32, u64)) {
+        let rows = self.counts.take_of(process);
         self.counted(Window { until: self.counted_until, rows });
     }
 

@@ -29,7 +29,7 @@ impl Encoder {
         or: bool,
         fill: impl FnOnce(&mut Self, &mut ProcessEvent),
     ) {
-        if or || self.tasks.is_target(id) {
+        if (or || self.tasks.is_target(id)) && !self.sheds(Family::Process, ts) {
             let mut ev = self.event(kind, ts, id);
             fill(self, &mut ev);
             self.process_event(ev);
@@ -38,6 +38,9 @@ impl Encoder {
 
     /// That a task became a target or is none any more, where nothing else tells; `running`: it was on a CPU then.
     fn retarget(&mut self, ts: u64, id: TaskId, running: bool) {
+        if self.sheds(Family::Process, ts) {
+            return;
+        }
         let mut ev = self.event(ProcessKind::Target, ts, id);
         ev.flags = if running { TARGET_RUNNING } else { 0 };
         self.process_event(ev);
@@ -95,6 +98,7 @@ impl Encoder {
         let found = self.tasks.find(&e.task.id);
         let was = found.is_some_and(|id| self.tasks.is_target(id));
         if let Some(leader) = found {
+            self.counted_of((e.task.id.pid, e.task.id.leader_start));
             self.tasks.will_exec(leader, ts);
         }
         if e.old_tid != e.task.id.tid {

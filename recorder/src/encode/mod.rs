@@ -29,8 +29,11 @@ mod ledger;
 mod life;
 mod net;
 mod sched;
+mod shed;
 mod signals;
 mod stacks;
+
+pub use shed::Given;
 
 /// Of records up to this size (bytes) only each of so many makes the encoder look whether the segment is full.
 const SMALL_RECORD: usize = 256;
@@ -136,6 +139,7 @@ pub struct Encoder {
     filtered: u64,
     totals: Totals,
     sockets: net::Sockets,
+    shedding: shed::Shedding,
     stacks: stacks::Stacks,
     /// Samples and sleepers that wait for the watermark.
     samples: Vec<(TakenStack, stacks::Waiting)>,
@@ -167,6 +171,7 @@ impl Encoder {
             filtered: 0,
             totals: Totals::default(),
             sockets: net::Sockets::default(),
+            shedding: shed::Shedding::default(),
             stacks,
             samples: Vec::new(),
             pieces: Vec::new(),
@@ -209,7 +214,8 @@ impl Encoder {
         self.tasks.sweep(watermark.min(self.counted_until));
         self.stacks.sweep(watermark);
         let life = self.settings.flush.as_nanos() as u64;
-        if self.first_row.is_some_and(|first| watermark.saturating_sub(first) >= life) {
+        // without room for anything the segment goes on: its counts take no more for it
+        if self.first_row.is_some_and(|first| watermark.saturating_sub(first) >= life) && !self.sheds_all() {
             self.close_segment(watermark);
         }
     }
@@ -308,6 +314,8 @@ impl Encoder {
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.
     pub fn close_segment(&mut self, window_end: u64) {
+        self.counted_here();
+        self.tell_shed();
         self.give_up_stacks();
         let window_end = window_end.max(self.window_start);
         let next = SegmentBuilder::after(&self.builder, window_end);

@@ -38,9 +38,12 @@ impl Sockets {
 
 impl Encoder {
     pub(super) fn net(&mut self, n: &wire::Net) {
+        let socket = self.sockets.number(n.socket, n.new_state == TCP_CLOSE);
+        if self.sheds(Family::Net, n.ts) {
+            return;
+        }
         let task = (n.hdr.flags & wire::NET_IRQ == 0).then(|| self.interned_who(&n.who));
         let sender = (n.hdr.flags & wire::NET_SOFTIRQ != 0).then(|| self.interned_who(&n.who));
-        let socket = self.sockets.number(n.socket, n.new_state == TCP_CLOSE);
         let len = if n.family == AF_INET6 { 16 } else { 4 };
         self.stored(Family::Net, n.ts);
         self.builder.push_net(NetState {
@@ -60,6 +63,9 @@ impl Encoder {
     }
 
     pub(super) fn uring(&mut self, u: &wire::Uring) {
+        if self.sheds(Family::IoUring, u.ts) {
+            return;
+        }
         let task = self.interned_who(&u.who);
         self.stored(Family::IoUring, u.ts);
         self.builder.push_uring(UringOp { ts: u.ts, task, op: u.hdr.flags as u8 });

@@ -27,6 +27,9 @@ impl Encoder {
                 entry.interned = (u32::MAX, 0);
             }
         }
+        if self.sheds(Family::Signal, s.ts) {
+            return;
+        }
         let call = (s.nr != wire::SNAP_NO_CALL && flags & SIGNAL_INTERRUPT == 0).then(|| self.call_info(s.abi, s.nr));
         let call_path = match (&call, sender, wire::name(parts.path)) {
             (Some(_), _, Some(path)) => path,

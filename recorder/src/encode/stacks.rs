@@ -181,6 +181,9 @@ impl Encoder {
     fn sample(&mut self, sample: &TakenStack, stack: &Waiting) {
         self.latest = self.latest.max(sample.ts);
         let id = self.tasks.meet(&sample.who);
+        if self.sheds(Family::Sample, sample.ts) {
+            return;
+        }
         let task = self.interned_task(id);
         self.stored(Family::Sample, sample.ts);
         let (ts, cpu, kernel) = (sample.ts, sample.cpu, sample.in_kernel);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use crossbeam_channel::Sender;
 use systape_bpf::wire::LedgerKey;
-use systape_format::model::{CallState, LedgerReason, size_bucket};
+use systape_format::model::{CallState, ERRNO_ANY, LedgerReason, size_bucket};
 
 use crate::clock;
 pub use tables::Tables;
@@ -93,13 +93,20 @@ pub struct Window {
     pub rows: Vec<(Key, Sum)>,
 }
 
+/// Keys that [`Counts`] tells apart; of what comes then nobody knows whose it was.
+const KEYS: usize = 1 << 16;
+
 /// Calls that this side counts, because only it knows whether they are to be.
 #[derive(Debug, Default)]
 pub struct Counts(HashMap<Key, Sum>);
 
 impl Counts {
     /// Counts a call that ended at `end`.
-    pub fn add(&mut self, key: Key, dur: u64, end: u64) {
+    pub fn add(&mut self, mut key: Key, dur: u64, end: u64) {
+        if self.0.len() >= KEYS && !self.0.contains_key(&key) {
+            let errno = if key.errno == 0 { 0 } else { ERRNO_ANY };
+            key = Key { process: None, execs: 0, uid: u32::MAX, errno, ..key };
+        }
         let sum = self.0.entry(key).or_insert_with(|| Sum { min: u64::MAX, first: u64::MAX, ..Sum::default() });
         sum.count += 1;
         sum.sum = sum.sum.saturating_add(dur);
@@ -110,6 +117,11 @@ impl Counts {
             Ok(at) => sum.sizes[at].1 += 1,
             Err(at) => sum.sizes.insert(at, (bucket, 1)),
         }
+    }
+
+    /// What one process's came to.
+    pub fn take_of(&mut self, process: (u32, u64)) -> Vec<(Key, Sum)> {
+        self.0.extract_if(|key, _| key.process == Some(process)).collect()
     }
 
     /// All of it.
@@ -185,5 +197,14 @@ mod tests {
         assert_eq!(rows[0].1, expected);
         assert_eq!(rows[1].1, Sum { count: 1, first: 9, last: 9, sizes: vec![(0, 1)], ..Sum::default() });
         assert_eq!(counts.take(), []);
+
+        // of as many processes as anybody likes
+        let of = |pid| Key { process: Some((pid, 1)), errno: 2, uid: 7, ..key };
+        (0..2 * KEYS as u32).for_each(|pid| counts.add(of(pid), 1, 1));
+        assert_eq!(counts.take_of((3, 1)).len(), 1);
+        assert_eq!(counts.take_of((3, 1)), []);
+        let rows = counts.take();
+        let nobody = rows.iter().find(|(key, _)| key.process.is_none()).unwrap();
+        assert_eq!((rows.len(), nobody.0.errno, nobody.1.count), (KEYS, ERRNO_ANY, KEYS as u64));
     }
 }

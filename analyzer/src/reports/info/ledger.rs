@@ -16,6 +16,8 @@ pub struct Ledger {
     filtered: u64,
     /// Their process had filled its share of the ring.
     over_share: u64,
+    /// The recorder was behind and its memory full.
+    behind: u64,
     /// Of all these, those whose process is not known.
     unattributed: u64,
 }
@@ -44,6 +46,7 @@ impl Ledger {
             LedgerReason::Lost => &mut self.lost,
             LedgerReason::Filtered => &mut self.filtered,
             LedgerReason::OverShare => &mut self.over_share,
+            LedgerReason::Behind => &mut self.behind,
             LedgerReason::Checked => return,
         };
         *sum = sum.saturating_add(count);
@@ -54,7 +57,7 @@ impl Ledger {
 
     /// Calls that should have been stored.
     pub fn lost(&self) -> u64 {
-        self.lost.saturating_add(self.over_share)
+        self.lost.saturating_add(self.over_share).saturating_add(self.behind)
     }
 
     fn calls(&self) -> u64 {
@@ -65,7 +68,7 @@ impl Ledger {
     pub fn json(&self) -> Value {
         json!({
             "rows": self.rows, "calls": self.calls(), "lost_calls": self.lost, "filtered_calls": self.filtered,
-            "over_share_calls": self.over_share, "unattributed_calls": self.unattributed,
+            "over_share_calls": self.over_share, "behind_calls": self.behind, "unattributed_calls": self.unattributed,
         })
     }
 
@@ -77,6 +80,7 @@ impl Ledger {
         let parts = [
             (self.lost, "for which there was no room"),
             (self.over_share, "over a process's share"),
+            (self.behind, "while record was behind"),
             (self.filtered, "as record was asked"),
             (self.unattributed, "of processes that are not known"),
         ];

@@ -1,0 +1,148 @@
+//! What waits in memory: records for the encoder, and encoded pieces for whoever takes the tape. A disk may stall for
+//! minutes. Memory has a bound, so the longer it lasts the more is counted instead of stored, the least valuable first.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Records may take this part of all.
+const RECORDS_PART: u64 = 4;
+/// How often the drain looks whether there is room again.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What is counted instead of stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Calls that succeeded and did not take long.
+    FastCalls,
+    /// Switches, wake-ups, samples and io_uring operations as well.
+    Switches,
+    /// Everything: there is no room.
+    All,
+}
+
+impl Shed {
+    /// At `used` bytes of `room`.
+    fn at(used: u64, room: u64) -> Self {
+        match used.saturating_mul(4) / room.max(1) {
+            0 | 1 => Self::Nothing,
+            2 => Self::FastCalls,
+            3 => Self::Switches,
+            _ => Self::All,
+        }
+    }
+}
+
+/// Bytes of both.
+#[derive(Debug)]
+pub struct Backlog {
+    room: u64,
+    records: AtomicU64,
+    pieces: AtomicU64,
+    /// Nobody takes records any more.
+    closed: AtomicBool,
+}
+
+impl Backlog {
+    /// Nothing waits; there is room for `room` bytes.
+    pub fn new(room: u64) -> Self {
+        Self { room, records: AtomicU64::new(0), pieces: AtomicU64::new(0), closed: AtomicBool::new(false) }
+    }
+
+    fn records_room(&self) -> u64 {
+        self.room / RECORDS_PART
+    }
+
+    /// Adds records. Waits for room as long as somebody takes some: meanwhile the rings fill, and the programs count.
+    pub fn add_records(&self, bytes: usize) {
+        while self.records.load(Ordering::Relaxed) >= self.records_room() && !self.closed.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+        }
+        self.records.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Records were taken.
+    pub fn take_records(&self, bytes: usize) {
+        self.records.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Adds a piece. It never waits: with [`Shed::All`] next to nothing comes.
+    pub fn add_piece(&self, bytes: u64) {
+        self.pieces.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A piece was written.
+    pub fn take_piece(&self, bytes: u64) {
+        self.pieces.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of pieces that wait.
+    pub fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many records wait that the encoder is to take nothing else.
+    pub fn is_pressed(&self) -> bool {
+        self.records.load(Ordering::Relaxed) >= self.records_room() / 8 * 3
+    }
+
+    /// Nobody takes records any more.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// What is to be counted instead of stored.
+    pub fn shed(&self) -> Shed {
+        // records that wait say that the CPU is behind: all of them can be taken once they are only counted
+        let records = Shed::at(self.records.load(Ordering::Relaxed), self.records_room()).min(Shed::Switches);
+        records.max(Shed::at(self.pieces(), self.room - self.records_room()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_more_waits_the_more_is_shed() {
+        let backlog = Backlog::new(400);
+        let pieces = |bytes| {
+            backlog.add_piece(bytes);
+            let shed = backlog.shed();
+            backlog.take_piece(bytes);
+            shed
+        };
+        assert_eq!(
+            [0, 149, 150, 225, 300, 9_000].map(pieces),
+            [Shed::Nothing, Shed::Nothing, Shed::FastCalls, Shed::Switches, Shed::All, Shed::All]
+        );
+        let records = |bytes| {
+            backlog.add_records(bytes);
+            let shed = backlog.shed();
+            backlog.take_records(bytes);
+            shed
+        };
+        assert_eq!([49, 50, 75, 200].map(records), [Shed::Nothing, Shed::FastCalls, Shed::Switches, Shed::Switches]);
+        assert_eq!(Backlog::new(0).shed(), Shed::Nothing);
+    }
+
+    #[test]
+    fn records_wait_for_room_and_for_nobody_who_is_gone() {
+        let backlog = Arc::new(Backlog::new(400));
+        backlog.add_records(100);
+        let other = Arc::clone(&backlog);
+        let waits = thread::spawn(move || other.add_records(7));
+        thread::sleep(Duration::from_millis(20));
+        assert!(!waits.is_finished());
+        backlog.take_records(100);
+        waits.join().unwrap();
+        backlog.add_records(100);
+        backlog.close();
+        backlog.add_records(1);
+        assert_eq!(backlog.records.load(Ordering::Relaxed), 108);
+    }
+}

@@ -1,0 +1,172 @@
+//! What is counted instead of stored because too much waits ([`crate::backlog`]). What it says of tasks and files is followed all
+//! the same.
+
+use systape_bpf::wire::Syscall;
+use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause, LedgerReason};
+
+use super::Encoder;
+use crate::backlog::Shed;
+use crate::tasks::TaskId;
+
+/// A call that takes as long is worth more than one that does not, ns.
+const SLOW_NS: u64 = 1_000_000;
+
+/// Events of a family that were not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Missing {
+    family: Family,
+    count: u64,
+    first: u64,
+    last: u64,
+}
+
+/// What was given up.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// By family, since it was taken last.
+    pub lost: Vec<(Family, u64)>,
+    /// Of the calls among them those that are counted in the ledger: all.
+    pub counted: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Shedding {
+    level: Shed,
+    /// Since the segment began.
+    missing: Vec<Missing>,
+    given: Given,
+}
+
+impl Shedding {
+    fn add(&mut self, family: Family, (first, last): (u64, u64), count: u64) {
+        match self.missing.iter_mut().find(|m| m.family == family) {
+            Some(m) => {
+                m.count += count;
+                (m.first, m.last) = (m.first.min(first), m.last.max(last));
+            }
+            None => self.missing.push(Missing { family, count, first, last }),
+        }
+        match self.given.lost.iter_mut().find(|(of, _)| *of == family) {
+            Some((_, all)) => *all += count,
+            None => self.given.lost.push((family, count)),
+        }
+    }
+}
+
+/// At which level events of a family are given up.
+fn level(family: Family) -> Shed {
+    match family {
+        Family::Sched | Family::Sample | Family::IoUring => Shed::Switches,
+        _ => Shed::All,
+    }
+}
+
+impl Encoder {
+    /// From here on.
+    pub fn shed(&mut self, level: Shed) {
+        self.shedding.level = level;
+    }
+
+    /// What was given up since the last call.
+    pub fn take_given_up(&mut self) -> Given {
+        std::mem::take(&mut self.shedding.given)
+    }
+
+    /// Whether there is no room for anything.
+    pub(super) fn sheds_all(&self) -> bool {
+        self.shedding.level == Shed::All
+    }
+
+    /// Whether an event of `family` at `ts` is not stored; then it is counted.
+    pub(super) fn sheds(&mut self, family: Family, ts: u64) -> bool {
+        if self.shedding.level < level(family) {
+            return false;
+        }
+        self.shedding.add(family, (ts, ts), 1);
+        self.first_row.get_or_insert(ts);
+        true
+    }
+
+    /// Whether a call is not stored; then it is in the ledger.
+    pub(super) fn sheds_call(&mut self, s: &Syscall, state: CallState, errno: u16, task: TaskId) -> bool {
+        let dur = s.end.saturating_sub(s.start);
+        let shed = match self.shedding.level {
+            Shed::Nothing => false,
+            Shed::All => true,
+            _ => state == CallState::Complete && errno == 0 && dur < SLOW_NS,
+        };
+        // nobody called the child's side of a clone
+        if shed && state != CallState::CloneChild {
+            self.first_row.get_or_insert(s.end);
+            let uid = self.tasks.get(task).task.uid;
+            self.count_here(s, state, uid, LedgerReason::Behind);
+        }
+        shed
+    }
+
+    /// Calls of a family that the ledger has were given up.
+    pub(super) fn shed_calls(&mut self, count: u64, times: (u64, u64)) {
+        self.shedding.add(Family::Syscall, times, count);
+        self.shedding.given.counted += count;
+    }
+
+    /// The segment ends: what it lacks is told in it.
+    pub(super) fn tell_shed(&mut self) {
+        for Missing { family, count, first, last } in std::mem::take(&mut self.shedding.missing) {
+            let ledger = family == Family::Syscall;
+            self.gap(Gap { cause: GapCause::QueueFull, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_bpf::wire::{Ident, Net, Uring, Wakeup};
+
+    use super::super::Piece;
+    use super::super::stacks::tests::recorded;
+    use super::*;
+
+    /// Of five calls (one fast, one slow, one that failed, one that did not return, the child's side of a clone), a wake-up, an
+    /// operation of io_uring and a change of a socket, at a level: rows of calls, what the segment lacks, and what was given up.
+    fn stored(level: Shed) -> (usize, Vec<(Family, u64, bool)>, Given) {
+        let mut encoder = recorded(true);
+        encoder.shed(level);
+        let id = Ident { tid: 5, pid: 5, start: 5, leader_start: 5 };
+        let [complete, killed, child] = [CallState::Complete, CallState::NoReturn, CallState::CloneChild];
+        for (ret, dur, state) in
+            [(0, 10, complete), (0, SLOW_NS, complete), (-9, 10, complete), (0, 10, killed), (0, 0, child)]
+        {
+            let state = state as u8;
+            let call = Syscall { id, start: 100, end: 100 + dur, ret, nr: 110, abi: 1, state, ..Syscall::default() };
+            encoder.syscall(&call, &[]);
+        }
+        encoder.wakeup(&Wakeup { ts: 7, ..Wakeup::default() });
+        encoder.uring(&Uring { ts: 8, ..Uring::default() });
+        encoder.net(&Net { ts: 9, ..Net::default() });
+        encoder.close_segment(u64::MAX);
+        let given = encoder.take_given_up();
+        let Some(Piece::Segment(segment)) = encoder.take_pieces().pop() else { panic!("a segment") };
+        assert!(segment.gaps().iter().all(|gap| gap.cause == GapCause::QueueFull && gap.first <= gap.last));
+        let mut gaps: Vec<_> = segment.gaps().iter().map(|gap| (gap.family, gap.count, gap.ledger)).collect();
+        gaps.sort_unstable();
+        (segment.rows(), gaps, given)
+    }
+
+    #[test]
+    fn the_least_valuable_goes_first() {
+        let calls = |count| (Family::Syscall, count, true);
+        let [wakeup, net, uring] = [Family::Sched, Family::Net, Family::IoUring].map(|family| (family, 1, false));
+        let (rows, gaps, given) = stored(Shed::Nothing);
+        assert_eq!((rows, gaps, given.lost, given.counted), (5, vec![], vec![], 0));
+        let (rows, gaps, given) = stored(Shed::FastCalls);
+        assert_eq!((rows, gaps, given.lost, given.counted), (4, vec![calls(1)], vec![(Family::Syscall, 1)], 1));
+        let (rows, gaps, _) = stored(Shed::Switches);
+        assert_eq!((rows, gaps), (4, vec![calls(1), wakeup, uring]));
+        let (rows, gaps, given) = stored(Shed::All);
+        assert_eq!((rows, gaps), (0, vec![calls(4), wakeup, net, uring]));
+        // the child's side of a clone is nobody's call
+        assert_eq!((given.counted, given.lost.len()), (4, 4));
+    }
+}
