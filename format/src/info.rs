@@ -1,8 +1,8 @@
 //! What a report needs to know of a segment to skip it: [`SegmentInfo`] from headers alone, or with its content.
 
 use crate::header::{BlockKind, Header};
-use crate::message::{MAX_CALLS, MAX_PIDS, pid_bloom};
-use crate::model::{BlockIo, Call, Gap, SegmentInfo, Task, is_failure};
+use crate::message::{MAX_CALLS, MAX_PIDS};
+use crate::model::{BlockIo, Call, Gap, SegmentInfo, Task, is_failure, pid_bloom};
 
 /// What the headers of a segment's blocks tell. Content is "not known"; see [`add_content`].
 pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> SegmentInfo {

@@ -107,8 +107,22 @@ pub fn repair<W: Write>(tape: &Tape, out: W, tape_id: [u8; 16], progress: &dyn F
     copy(tape, out, tape_id, None, progress)
 }
 
+/// Copies what is whole of `tape` to `out` as [`repair`] does, without what `redactor` takes out.
+///
+/// # Errors
+/// Besides what a repair may fail of: the tape is of a newer version, which may have fields this one would let through.
+pub fn redact<W: Write>(
+    tape: &Tape,
+    out: W,
+    tape_id: [u8; 16],
+    redactor: &Redactor,
+    progress: &dyn Fn(u64),
+) -> Result<(W, Repaired)> {
+    copy(tape, out, tape_id, Some(redactor), progress)
+}
+
 /// [`repair`], and what `redactor` takes out is not copied.
-pub(crate) fn copy<W: Write>(
+fn copy<W: Write>(
     tape: &Tape,
     out: W,
     tape_id: [u8; 16],

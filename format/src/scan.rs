@@ -6,11 +6,19 @@
 use crate::error::Result;
 use crate::footer::{FOOTER_LEN, Footer};
 use crate::header::{HEADER_LEN, Header, HeaderError, MAGIC};
-use crate::reader::Finding;
 use crate::source::Source;
 
 /// Bytes looked at together when searching for a header.
 const WINDOW: usize = 64 << 10;
+/// Something wrong with a tape that does not stop it from being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where, from the file's first byte.
+    pub offset: u64,
+    /// What, in words, with the values that disagree.
+    pub text: String,
+}
+
 /// Findings kept; after that they are counted.
 const MAX_FINDINGS: usize = 1000;
 

@@ -8,28 +8,23 @@ use std::hash::{BuildHasherDefault, Hasher};
 use foldhash::{HashMap, HashMapExt};
 use indexmap::IndexSet;
 
-use crate::ledger::LedgerRow;
 use crate::message::{
     ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SLEEPER_BYTES, SWITCH_BYTES,
     URING_BYTES, WAKEUP_BYTES, mapping_bytes,
 };
 use crate::model::{
-    Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, Mapping, NetState, Node, ProcessEvent, Sample,
-    SignalEvent, Sleeper, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
+    Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE, Mapping, NetState, Node,
+    ProcessEvent, Sample, SignalEvent, Sleeper, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup, cut_mapping,
 };
 
 /// Rows of any kind at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
 /// Estimated bytes of one block at which a segment is full: half of what a block may have.
 pub const FULL_BYTES: usize = 4 << 20;
-/// A captured value, argv or path longer than this is cut and marked truncated: no single value can fill a block.
-pub const MAX_VALUE: usize = 1 << 20;
 /// Ancestors kept of a signal's sender and target: more than any sane process tree is deep.
 pub const MAX_ANCESTORS: usize = 256;
 /// Bytes kept of an ancestor's comm; the kernel's are shorter.
 const MAX_COMM: usize = 64;
-/// Bytes kept of a mapping's path and build id, and of a source file's name: the kernel's PATH_MAX.
-pub const MAX_PATH: usize = 4096;
 /// Estimated bytes of stacks at which a segment is full. Less than [`FULL_BYTES`]: one stack of 1,000 frames, each in a
 /// mapping of its own with a path of 4 KiB, must still fit.
 const FULL_STACKS: usize = 3 << 20;
@@ -497,12 +492,6 @@ fn same(a: &Task, b: &Task) -> bool {
         && bytes(exe, &b.exe)
 }
 
-/// A mapping as the format can hold it.
-pub(crate) fn cut_mapping(mapping: &Mapping) -> Mapping {
-    let head = |bytes: &[u8]| bytes.get(..MAX_PATH).unwrap_or(bytes).to_vec();
-    Mapping { build_id: head(&mapping.build_id), path: head(&mapping.path), ..*mapping }
-}
-
 /// Cuts a value to [`MAX_VALUE`] and says so in its status.
 fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) {
     let Some(head) = bytes.get(..MAX_VALUE).filter(|_| bytes.len() > MAX_VALUE) else {
@@ -519,7 +508,7 @@ fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Ancestor, SignalKind};
+    use crate::model::{Ancestor, MAX_PATH, SignalKind};
 
     #[test]
     fn interning_gives_each_value_one_number() {

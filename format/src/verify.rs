@@ -12,11 +12,19 @@ use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header};
 use crate::info::{add_content, block_start, listed_calls, listed_pids};
 use crate::model::{Checkpoint, Core, Dict, Gap, LedgerRow, SegmentInfo, Time};
 use crate::payload::Place;
-use crate::reader::{Finding, Segment, Tape, by_headers, same_header_part};
-use crate::scan::{Findings, scan};
+use crate::reader::{Segment, Tape, by_headers, same_header_part};
+use crate::scan::{Finding, Findings, scan};
 
-/// See [`Tape::verify`].
-pub(crate) fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
+impl Tape {
+    /// Reads everything and checks every rule of the format: hashes, orders, ranges, numbers, index, clean end.
+    ///
+    /// `progress` is called now and then with the bytes done, out of [`Self::len_bytes`].
+    pub fn verify(&self, progress: &dyn Fn(u64)) -> Vec<Finding> {
+        verify(self, progress)
+    }
+}
+
+fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
     let mut findings = Findings::default();
     let mut walk = match scan(&tape.source, tape.len, tape.first, &tape.tape_id) {
         Ok(walk) => walk,

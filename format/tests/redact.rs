@@ -12,7 +12,8 @@ use systape_format::model::{
     Ancestor, Attached, Class, CommandLine, Frame, Function, Mapping, MappingKind, NetState, Node, SignalEvent,
     SignalKind, StackOf, StackStatus, Symbol, Symbols,
 };
-use systape_format::redact::{Level, PLACEHOLDER, Redactor, redact};
+use systape_format::redact::{Level, PLACEHOLDER, Redactor};
+use systape_format::repair::redact;
 use systape_format::{
     ByteStatus, Call, Checkpoint, Encoder, Fd, FdTable, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow,
     Tape, Task, Writer,

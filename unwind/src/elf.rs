@@ -12,7 +12,8 @@ use object::elf::{
 use object::read::{CompressedData, CompressionFormat};
 
 use crate::bytes::{at, u16_at, u32_at, u64_at};
-use crate::module::{Limits, ModuleError};
+use crate::eh_frame::{Loaded, eh_frame_address, end_of_entries};
+use crate::limits::{Limits, ModuleError};
 
 /// Where in the header the class and the byte order stand.
 const EI_CLASS: usize = 4;
@@ -94,13 +95,6 @@ pub(crate) struct Segment {
     pub(crate) address: u64,
     pub(crate) file_size: u64,
     pub(crate) executable: bool,
-}
-
-/// Bytes of the file and the address it gives them.
-#[derive(Debug, Default)]
-pub(crate) struct Loaded {
-    pub(crate) address: u64,
-    pub(crate) bytes: Vec<u8>,
 }
 
 /// What was found.
@@ -269,14 +263,14 @@ fn section_name<'a>(names: &'a [u8], section: &SectionHeader) -> Option<&'a [u8]
 /// Without section headers (sstrip) the search table says where .eh_frame begins; it ends before the end of its segment, at an entry of
 /// length 0.
 fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[Segment], room: u64) -> Option<Loaded> {
-    let address = crate::cfi::eh_frame_address(hdr)?;
+    let address = eh_frame_address(hdr)?;
     let segment =
         segments.iter().find(|s| address.checked_sub(s.address).is_some_and(|within| within < s.file_size))?;
     let within = address - segment.address;
     let offset = segment.offset.checked_add(within)?;
     let length = (segment.file_size - within).min(source.len().checked_sub(offset)?).min(room);
     let mut bytes = source.read(offset, length)?;
-    bytes.truncate(crate::cfi::end_of_entries(&bytes));
+    bytes.truncate(end_of_entries(&bytes));
     bytes.shrink_to_fit();
     Some(Loaded { address, bytes })
 }

@@ -7,8 +7,10 @@
 
 use crate::bytes::{i32_at, u32_at};
 use crate::registers::{IP, RBP, RSP, Registers};
-use crate::stack::word_step;
-use crate::unwinder::{CODE_BYTES, End, StackCopy};
+use crate::stack::{End, StackCopy, word_step};
+
+/// Bytes of code asked for at once.
+pub const CODE_BYTES: usize = 16;
 
 /// Follows `code`, the instructions that run next, to the return. None: something else than the end of a function stands there.
 pub(crate) fn follow(

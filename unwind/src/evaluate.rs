@@ -8,7 +8,7 @@ use gimli::{
 use crate::cfi::Rules;
 use crate::registers::{CALLEE_SAVED, IP, RSP, Registers};
 use crate::rules::{Rule, SAME};
-use crate::unwinder::{End, StackCopy};
+use crate::stack::{End, StackCopy};
 
 /// Operations of one expression; .plt has 11, a loop could have any number.
 const MAX_OPERATIONS: u32 = 256;

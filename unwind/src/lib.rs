@@ -15,18 +15,23 @@
 
 mod bytes;
 mod cfi;
+mod eh_frame;
 mod elf;
 mod epilogue;
 mod evaluate;
 mod exercise;
+mod limits;
 mod module;
 mod registers;
 mod rules;
 mod stack;
 mod unwinder;
 
+pub use epilogue::CODE_BYTES;
 #[doc(hidden)]
 pub use exercise::exercise;
-pub use module::{Limits, Module, ModuleError};
+pub use limits::{Limits, ModuleError};
+pub use module::Module;
 pub use registers::Registers;
-pub use unwinder::{AddressSpace, CODE_BYTES, Code, End, Found, StackCopy, Unwinder};
+pub use stack::{End, StackCopy};
+pub use unwinder::{AddressSpace, Code, Found, Unwinder};

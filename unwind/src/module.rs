@@ -4,18 +4,7 @@ use std::fs::File;
 
 use crate::cfi::{Cfi, Context, Missing, Rules};
 use crate::elf::{self, Elf, FileSource, Segment, Source};
-
-/// How much of a file is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Most bytes of unwind information kept of one file. An index that has to be built comes on top; it is no larger than that.
-    pub unwind_bytes: u64,
-}
-
-/// Why a file cannot be unwound through.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ModuleError(pub String);
+use crate::limits::{Limits, ModuleError};
 
 /// An ELF file's unwind information, owned: the file may change or vanish afterwards.
 ///

@@ -1,7 +1,6 @@
 //! Reads from a stack copy, and what it means when there is nothing to read.
 
 use crate::registers::{RSP, Registers};
-use crate::unwinder::{End, StackCopy};
 
 const PAGE: u64 = 4096;
 /// Above a cut copy the same stack goes on at most that far; beyond is another stack. The default limit of a stack is 8 MiB.
@@ -10,6 +9,48 @@ const SAME_STACK: u64 = 64 << 20;
 const LOWEST: u64 = 65536;
 /// User addresses end here, with five levels of page tables.
 const HIGHEST: u64 = 1 << 56;
+
+/// A copy of the stack from the stack pointer upwards.
+#[derive(Clone, Copy, Debug)]
+pub struct StackCopy<'a> {
+    /// Address of the first byte.
+    pub base: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Bit i set: the i-th page (the first may begin in mid-page; pages are 4096 bytes of address space) could not be read, its bytes mean nothing.
+    pub absent: u64,
+    /// The stack goes on above: it was larger than what is copied of one.
+    pub cut: bool,
+    /// The instruction pointer is behind the instruction that entered the kernel, as a return address is behind its call.
+    pub in_call: bool,
+    /// The stack pointer with which the process began; 0 = not known.
+    pub entry: u64,
+}
+
+/// Why a stack ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The outermost frame was reached.
+    Complete,
+    /// More frames than were asked for.
+    TooDeep,
+    /// The copy ends here, the stack does not.
+    Cut,
+    /// A page of it could not be read.
+    NotResident,
+    /// No unwind information, and frame pointers lead nowhere.
+    NoUnwindInfo,
+    /// The unwind information or the stack makes no sense.
+    BadMemory,
+    /// A file that could not be opened.
+    NoFile,
+    /// No mapping.
+    NoMapping,
+    /// Code made at run time, and frame pointers lead nowhere.
+    Jit,
+    /// It goes on on another stack.
+    OtherStack,
+}
 
 /// Takes the word at the stack pointer into `register`, as pop and ret do.
 pub(crate) fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), End> {

@@ -21,11 +21,12 @@
 //! address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and expressions.
 
 use crate::cfi::{Context, Missing};
-use crate::epilogue;
+use crate::epilogue::{self, CODE_BYTES};
 use crate::evaluate::{apply, evaluate};
 use crate::module::Module;
 use crate::registers::{IP, RBP, RSP, Registers};
 use crate::rules::{Cache, Known};
+use crate::stack::{End, StackCopy};
 
 /// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about 10,000; made to hurt, all of it
 /// takes some 10 ms.
@@ -36,23 +37,6 @@ const SIGNAL_FRAME: u64 = 64 << 10;
 const MAX_ARGC: u64 = 1 << 20;
 /// Most bytes of arguments and environment believed in; the kernel allows a quarter of the stack's limit, and 6 MiB.
 const MAX_ARGUMENTS: u64 = 64 << 20;
-
-/// A copy of the stack from the stack pointer upwards.
-#[derive(Clone, Copy, Debug)]
-pub struct StackCopy<'a> {
-    /// Address of the first byte.
-    pub base: u64,
-    /// The bytes.
-    pub bytes: &'a [u8],
-    /// Bit i set: the i-th page (the first may begin in mid-page; pages are 4096 bytes of address space) could not be read, its bytes mean nothing.
-    pub absent: u64,
-    /// The stack goes on above: it was larger than what is copied of one.
-    pub cut: bool,
-    /// The instruction pointer is behind the instruction that entered the kernel, as a return address is behind its call.
-    pub in_call: bool,
-    /// The stack pointer with which the process began; 0 = not known.
-    pub entry: u64,
-}
 
 /// What is mapped at an address.
 #[derive(Debug)]
@@ -73,9 +57,6 @@ pub enum Code<'a> {
     /// Nothing.
     Nothing,
 }
-
-/// Bytes of code asked for at once.
-pub const CODE_BYTES: usize = 16;
 
 /// An address space.
 pub trait AddressSpace {
@@ -99,31 +80,6 @@ pub struct Found {
     pub signal: bool,
     /// Found by the frame pointer, or by the instructions of code without rules.
     pub guessed: bool,
-}
-
-/// Why a stack ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The outermost frame was reached.
-    Complete,
-    /// More frames than were asked for.
-    TooDeep,
-    /// The copy ends here, the stack does not.
-    Cut,
-    /// A page of it could not be read.
-    NotResident,
-    /// No unwind information, and frame pointers lead nowhere.
-    NoUnwindInfo,
-    /// The unwind information or the stack makes no sense.
-    BadMemory,
-    /// A file that could not be opened.
-    NoFile,
-    /// No mapping.
-    NoMapping,
-    /// Code made at run time, and frame pointers lead nowhere.
-    Jit,
-    /// It goes on on another stack.
-    OtherStack,
 }
 
 /// Unwinds, and remembers the rules it met.

@@ -12,8 +12,8 @@ use serde_json::json;
 use systape_abi::Abi;
 use systape_format::model::{Call, Class};
 use systape_format::reader::Tape;
-use systape_format::redact::{Redactor, redact};
-use systape_format::repair::{Repaired, repair};
+use systape_format::redact::Redactor;
+use systape_format::repair::{Repaired, redact, repair};
 
 use super::check;
 use crate::args::Format;

@@ -6,9 +6,8 @@ use super::dict::{read_tasks, task_bytes, write_tasks};
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{Call, Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
+use crate::model::{Call, Checkpoint, CommandLine, Fd, FdTable, InFlight, MAX_VALUE, RunState};
 use crate::payload::{Message, list_len, new_message, plain_len};
-use crate::segment::MAX_VALUE;
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
 

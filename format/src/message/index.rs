@@ -1,7 +1,5 @@
 //! The index: what is where, and what of it a report can skip.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{BlockKind, Header};
 use crate::model::{Call, SegmentInfo};
@@ -21,29 +19,6 @@ pub(crate) const MAX_PIDS: usize = 64;
 pub(crate) struct IndexEntry {
     pub(crate) info: SegmentInfo,
     pub(crate) blocks: Vec<Place>,
-}
-
-/// Bits of a pid in the filter: four 11-bit pieces of the hash of its 4 little-endian bytes.
-fn bloom_bits(pid: u32) -> impl Iterator<Item = (usize, u8)> {
-    let hash = xxh3_64(&pid.to_le_bytes());
-    (0..4).map(move |i| {
-        let bit = (hash >> (11 * i)) as usize & 2047;
-        (bit / 8, 1 << (bit % 8))
-    })
-}
-
-/// The filter of `pids`.
-pub(crate) fn pid_bloom(pids: &[u32]) -> Box<[u8; 256]> {
-    let mut bloom = Box::new([0u8; 256]);
-    for (byte, mask) in pids.iter().flat_map(|&pid| bloom_bits(pid)) {
-        bloom[byte] |= mask;
-    }
-    bloom
-}
-
-/// Whether the filter may hold `pid`. No means no.
-pub(crate) fn pid_in_bloom(bloom: &[u8; 256], pid: u32) -> bool {
-    bloom_bits(pid).all(|(byte, mask)| bloom[byte] & mask != 0)
 }
 
 /// Bytes of an entry in a message, from above.
@@ -185,15 +160,6 @@ pub(crate) fn read_index(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn filter_has_no_false_no() {
-        let pids: Vec<u32> = (1..200).map(|i| i * 37).collect();
-        let bloom = pid_bloom(&pids);
-        assert!(pids.iter().all(|&pid| pid_in_bloom(&bloom, pid)));
-        let wrong = (100_000..101_000).filter(|&pid| pid_in_bloom(&bloom, pid)).count();
-        assert!(wrong < 100, "{wrong} of 1000 strangers");
-    }
 
     #[test]
     fn a_full_entry_is_within_1280_bytes() {

@@ -4,8 +4,8 @@ use super::rows::{Rows, in_range, minus_one, plus_one, rows_as_header, rows_of, 
 use crate::column::put;
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
-use crate::ledger::{LEDGER_BUCKETS, LedgerReason, LedgerRow};
 use crate::model::CallState;
+use crate::model::{LEDGER_BUCKETS, LedgerReason, LedgerRow};
 use crate::payload::{Message, new_message};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn rows_come_back_and_those_that_break_a_must_are_refused() {
-        let coarse = LedgerRow { sizes: Vec::new(), errno: crate::ledger::ERRNO_ANY, ..row(None, 9) };
+        let coarse = LedgerRow { sizes: Vec::new(), errno: crate::model::ERRNO_ANY, ..row(None, 9) };
         let rows = [row(Some(0), 7), coarse, row(Some(1), u64::MAX - 5)];
         let forged = |(tasks, calls), forge: &dyn Fn(schema::ledger::Builder<'_>)| {
             let mut message = write_ledger(&rows);

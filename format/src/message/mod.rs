@@ -21,9 +21,7 @@ pub(crate) use block_io::{BLOCK_BYTES, URING_BYTES, read_blocks, read_urings, wr
 pub(crate) use checkpoint::{read_checkpoint_part, split_checkpoint, write_checkpoint_part};
 pub(crate) use dict::{read_dict, task_bytes, write_dict};
 pub(crate) use events::{read_gaps, read_processes, write_gaps, write_processes};
-pub(crate) use index::{
-    IndexEntry, MAX_CALLS, MAX_PIDS, entry_bytes, pid_bloom, pid_in_bloom, read_index, write_index,
-};
+pub(crate) use index::{IndexEntry, MAX_CALLS, MAX_PIDS, entry_bytes, read_index, write_index};
 pub(crate) use ledger::{ledger_bytes, read_ledger, write_ledger};
 pub(crate) use sched::{SWITCH_BYTES, WAKEUP_BYTES, read_switches, read_wakeups, write_switches, write_wakeups};
 pub(crate) use session::{read_end, read_session, write_end, write_session};

@@ -8,9 +8,8 @@ use super::text;
 use crate::column::put;
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
-use crate::model::{Function, Mapping, Symbol, Symbols};
+use crate::model::{Function, MAX_PATH, Mapping, Symbol, Symbols, cut_mapping};
 use crate::payload::{Message, list_len, new_message};
-use crate::segment::{MAX_PATH, cut_mapping};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
 

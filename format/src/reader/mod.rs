@@ -20,19 +20,11 @@ use crate::payload::{self, Place};
 use crate::scan::scan;
 use crate::source::Source;
 
+pub use crate::scan::Finding;
 pub use misses::{Miss, Misses};
 pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use segment::Segment;
 pub(crate) use segment::kind_of;
-
-/// Something wrong with a tape that does not stop it from being read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Where, from the file's first byte.
-    pub offset: u64,
-    /// What, in words, with the values that disagree.
-    pub text: String,
-}
 
 /// A block as its header describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,13 +251,6 @@ impl Tape {
             incompat: h.features_incompat,
         };
         blocks.into_iter().map(info).collect()
-    }
-
-    /// Reads everything and checks every rule of the format: hashes, orders, ranges, numbers, index, clean end.
-    ///
-    /// `progress` is called now and then with the bytes done, out of [`Self::len_bytes`].
-    pub fn verify(&self, progress: &dyn Fn(u64)) -> Vec<Finding> {
-        crate::verify::verify(self, progress)
     }
 }
 

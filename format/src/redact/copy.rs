@@ -1,7 +1,5 @@
 //! A redacted copy of a tape: blocks that hold something of a class are written anew, the others are copied as they are stored.
 
-use std::io::Write;
-
 use super::Redactor;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
@@ -10,22 +8,7 @@ use crate::message::{self, Values};
 use crate::model::{Core, Dict};
 use crate::order::column_order;
 use crate::payload::Block;
-use crate::reader::{Segment, Tape};
-use crate::repair::{Repaired, copy};
-
-/// Copies what is whole of `tape` to `out` as [`repair`](crate::repair::repair) does, without what `redactor` takes out.
-///
-/// # Errors
-/// Besides what a repair may fail of: the tape is of a newer version, which may have fields this one would let through.
-pub fn redact<W: Write>(
-    tape: &Tape,
-    out: W,
-    tape_id: [u8; 16],
-    redactor: &Redactor,
-    progress: &dyn Fn(u64),
-) -> Result<(W, Repaired)> {
-    copy(tape, out, tape_id, Some(redactor), progress)
-}
+use crate::reader::Segment;
 
 /// Refuses blocks of a later version.
 pub(crate) fn known(block: &Block) -> Result<()> {

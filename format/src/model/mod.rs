@@ -3,10 +3,21 @@
 //! Nothing here knows about blocks, columns or Cap'n Proto. Times are nanoseconds of the recorded machine's
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
-pub use crate::events::*;
-pub use crate::ledger::*;
-pub use crate::redact::Class;
-pub use crate::stacks::*;
+mod bloom;
+mod class;
+mod cut;
+mod events;
+mod ledger;
+mod stacks;
+
+pub use class::Class;
+pub use cut::{MAX_PATH, MAX_VALUE};
+pub use events::*;
+pub use ledger::*;
+pub use stacks::*;
+
+pub(crate) use bloom::{pid_bloom, pid_in_bloom};
+pub(crate) use cut::cut_mapping;
 
 /// `uid` of a task whose user is not known.
 pub const UID_UNKNOWN: u32 = u32::MAX;
@@ -712,7 +723,7 @@ impl SegmentInfo {
     pub fn may_contain_pid(&self, pid: u32) -> bool {
         match (&self.pids, &self.pid_bloom) {
             (Some(pids), _) => pids.contains(&pid),
-            (None, Some(bloom)) => crate::message::pid_in_bloom(bloom, pid),
+            (None, Some(bloom)) => pid_in_bloom(bloom, pid),
             (None, None) => true,
         }
     }
