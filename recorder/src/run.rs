@@ -82,7 +82,9 @@ pub fn record(config: &Config) -> Result<u8> {
     limits::check_data()?;
     let files = limits::raise_files();
     let mut own = config.self_stats.then(SelfStats::begin);
-    let mut programs = Programs::load(config)?;
+    let mut config = config.clone();
+    let mut programs = Programs::load(&mut config)?;
+    let config = &config;
     if let Some(own) = &mut own {
         let (loaded, rings) = programs.measured()?;
         own.watch(loaded, rings);
@@ -103,6 +105,9 @@ pub fn record(config: &Config) -> Result<u8> {
         signals.wait(delay);
     }
     let mut about = session::collect(config);
+    about.left_out = std::mem::take(&mut programs.left_out);
+    about.preemptible = programs.preemptible;
+    about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let stacks = stacks::open(config, &mut about.notes)?;
     for note in &about.notes {
         say(String::from_utf8_lossy(note));
@@ -113,7 +118,6 @@ pub fn record(config: &Config) -> Result<u8> {
     rights::give_up(config, || walker.walk().is_ok())?;
     let stacks = stacks.map(|opened| raised.without(|| opened.scan(config))).transpose()?;
     about.ring_bytes = programs.ring_bytes();
-    about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;
     about.window_open = window_open;
     if let Some(own) = &mut own {

@@ -73,7 +73,7 @@ static __always_inline bool page_in_io(struct page *page)
 static __always_inline struct page *head_of(struct page *page)
 {
 	struct page___info *new = (void *)page;
-	unsigned long head;
+	u64 head, address = 0;
 
 	/* one of several in a union: a load of it would be taken for one of a pointer */
 	if (bpf_core_field_exists(new->compound_info))
@@ -82,8 +82,12 @@ static __always_inline struct page *head_of(struct page *page)
 		head = BPF_CORE_READ(page, compound_head);
 	if (!(head & TAIL_PAGE))
 		return page;
-	if ((head & MASK_BITS) == MASK_BITS)
-		return (struct page *)((unsigned long)page & head);
+	if ((head & MASK_BITS) == MASK_BITS) {
+		/* read rather than assigned: the verifier allows no such arithmetic with a pointer */
+		bpf_probe_read_kernel(&address, sizeof(address), &page);
+		barrier_var(address);
+		return (struct page *)(address & head);
+	}
 	return (struct page *)(head - TAIL_PAGE);
 }
 
