@@ -83,6 +83,15 @@ struct Session {
   cpuList @27 :List(UInt32);           # only what ran on these CPUs was recorded; empty = all CPUs. Since 1.5
   withSelf @28 :Bool;                  # the recorder's own threads are recorded like others (all but their calls). Since 1.5
   extent @29 :Extent;                  # Since 1.5
+  leftOut @30 :List(LeftOut);          # families that were asked for and could not be recorded; not in `families`. Since 1.5
+  preemptible @31 :Bool;               # the kernel lets tracing programs be preempted, and skips a program that another task was
+                                       # preempted in on that CPU (gap cause `skipped`); false = not so, or not known. Since 1.5
+}
+
+struct LeftOut {
+  family @0 :Family;
+  program @1 :Text $class("none");     # BPF program that the kernel refused; empty = something else was in the way
+  reason @2 :Text $class("none");      # in the kernel's words, or what was in the way; may be empty
 }
 
 enum Extent {

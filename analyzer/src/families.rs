@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use systape_format::model::{Dict, Family, SegmentInfo, Session};
+use systape_format::model::{Dict, Family, LeftOut, SegmentInfo, Session};
 use systape_format::reader::{Segment, Tape};
 
 use crate::loss::{Loss, family_name};
@@ -34,11 +34,21 @@ pub fn names(tape: &Tape) -> Vec<&'static str> {
     }
 }
 
+/// Why the recording could not capture `family`, which was asked for; None: it could, or nobody asked.
+pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
+    session.left_out.iter().find(|left| left.family == family).map(LeftOut::why)
+}
+
+/// Why the tape has nothing of `family`, or what it has instead.
+pub fn instead(tape: &Tape, family: Family) -> String {
+    why_left_out(tape.session(), family).unwrap_or_else(|| format!("this tape holds {}", names(tape).join(", ")))
+}
+
 /// Refuses a report about `family` when the tape has none of it: an empty answer would look like "nothing happened". `what` is what
 /// the report is about, in the plural.
 pub fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
     if recorded(tape, family) == Some(false) {
-        bail!("{what} were not recorded: this tape holds {}", names(tape).join(", "));
+        bail!("{what} were not recorded: {}", instead(tape, family));
     }
     Ok(())
 }

@@ -293,8 +293,8 @@ pub fn cause_name(cause: GapCause) -> &'static str {
     }
 }
 
-/// What to do about `cause` when recording again.
-pub fn remedy(cause: GapCause) -> &'static str {
+/// What to do about `cause` when recording again, on a machine as the session's.
+pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
     match cause {
         GapCause::Unknown => "a newer analyze may know it",
         GapCause::RingFull => "try a larger -m, fewer calls (-e, --duration), fewer families or targets",
@@ -305,6 +305,10 @@ pub fn remedy(cause: GapCause) -> &'static str {
         }
         GapCause::ScratchExhausted => "no call is missing; a smaller -s needs fewer buffers",
         GapCause::StringFault => "no call is missing; the pointer is there instead",
+        GapCause::Skipped if session.preemptible => {
+            "a task was preempted inside the program, and others that came to it on that CPU meanwhile were not seen, which this kernel \
+             does not prevent: fewer threads that compete for a CPU lose less"
+        }
         GapCause::Skipped => "another BPF program or a fault interrupted ours: stop other tracers and record again",
         GapCause::QueueFull => {
             "a larger --buffer, or a disk that does not stall; without a stall: a CPU for the recorder, fewer stacks (a lower -F, no -g)"

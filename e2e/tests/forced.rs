@@ -100,6 +100,43 @@ fn tasks_without_room_for_their_state_make_totals_at_least() {
     assert!(count(&calls, "getppid") <= 9 * 20011);
 }
 
+/// Calls that were lost because their task has no state.
+fn without_state(info: &Value) -> u64 {
+    let gaps = info["gaps"].as_array().expect("gaps").iter();
+    gaps.filter(|gap| gap["cause"] == "state-failed" && gap["family"] == "syscall").filter_map(|gap| gap["count"].as_u64()).sum()
+}
+
+#[test]
+fn each_call_of_a_task_without_state_is_counted() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let flood = lab.cc("flood", &FREESTANDING);
+    let (children, calls) = (5, 2003);
+    let command = [flood.as_str(), "5", "2003"];
+    // all of the program's calls, see flood.c: execve, forks, wait4s, exits and getppids
+    for (options, all) in [(&[][..], 2 + 3 * children + children * calls), (&["-e", "getppid"], children * calls)] {
+        lab.record("t.tape", &[options, &["--force", "no-task-states"]].concat(), &command).expect(0);
+        let info = lab.info("t.tape");
+        assert_eq!((without_state(&info), info["events"]["syscall"].as_u64().unwrap_or(0)), (all, 0), "{info}");
+        assert_eq!(info["complete"], false);
+        // what other families record of the program needs no state
+        let processes = lab.analyze(&["exec", "--tree", "t.tape", "--format", "json"]).expect(0).json();
+        assert_eq!(processes.len() as u64, 1 + children, "{processes:?}");
+        let switches = lab.analyze(&["sched", "t.tape", "--format", "json"]).expect(0).json();
+        assert!(switches.iter().any(|row| row["comm"] == "flood"), "{switches:?}");
+    }
+    // the whole machine: at least the program's, and none of the recorder's
+    lab.record("t.tape", &["-a", "-e", "getppid", "--force", "no-task-states"], &command).expect(0);
+    let lost = without_state(&lab.info("t.tape"));
+    assert!((children * calls..children * calls + 200).contains(&lost), "{lost}");
+    // some have a state: what is stored and what is lost are all
+    lab.record("t.tape", &["-e", "getppid", "--force", "task-states=4"], &command).expect(0);
+    let rows = lab.analyze(&["t.tape", "-s", "--summary-mode", "total", "--format", "json"]).expect(0).json();
+    let known: u64 = rows.iter().filter_map(|row| row["calls"].as_u64()).sum();
+    let lost = without_state(&lab.info("t.tape"));
+    assert!(known > 0 && lost > 0, "{known} {lost}");
+    assert_eq!(known + lost, children * calls);
+}
+
 /// Nothing makes the kernel skip a run at will here: fio on the disk did not in 5 runs of 3 s. So its counters are made
 /// to say it; reading them and everything behind is as always.
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
-use systape_format::model::StackSettings;
+use systape_format::model::{Family, StackOf, StackSettings};
 use systape_format::redact::Level;
 
 use crate::args::{Args, parse_size};
@@ -44,7 +44,7 @@ pub struct CommandError {
 }
 
 /// Everything `record` needs to know, resolved.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Tape.
     pub output: PathBuf,
@@ -179,6 +179,21 @@ impl Config {
             command: args.command,
             output: args.output,
         })
+    }
+
+    /// Takes a family away, and stacks of its events; samples too are one here.
+    pub fn leave_out(&mut self, family: Family) {
+        self.families.leave_out(family);
+        stacks::options::leave_out(&mut self.stacks, |of| match family {
+            Family::Sample => of == StackOf::Sample,
+            family => stacks::options::family(of) == Some(family),
+        });
+    }
+
+    /// Whether anything is recorded beside process life, which nothing can be told without.
+    pub fn records_more_than_life(&self) -> bool {
+        self.families.list().iter().any(|family| *family != Family::Process)
+            || self.stacks.on.contains(&StackOf::Sample)
     }
 
     /// Whether tasks are marked at the start and inherit the mark, rather than asked at each call.

@@ -21,6 +21,14 @@ const NAMES: [(&str, Family); 7] = [
     ("io_uring", Family::IoUring),
 ];
 
+/// What the command line, and messages, call a family.
+pub fn name(family: Family) -> &'static str {
+    match family {
+        Family::Sample => "sample",
+        _ => NAMES.iter().find(|(_, known)| *known == family).map_or("?", |(name, _)| name),
+    }
+}
+
 /// The families to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Families(Vec<Family>);
@@ -63,6 +71,11 @@ impl Families {
         self.0.contains(&family)
     }
 
+    /// Takes one away.
+    pub fn leave_out(&mut self, family: Family) {
+        self.0.retain(|had| *had != family);
+    }
+
     /// All of them.
     pub fn list(&self) -> &[Family] {
         &self.0
@@ -102,6 +115,19 @@ impl Tracepoints {
         // the first is the tracepoint's own
         Some(function.iter().count().saturating_sub(1))
     }
+}
+
+/// Wanted families that the kernel has no tracepoint for, and why they cannot be recorded.
+pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
+    let needed: [(Family, &[&str]); 3] = [
+        (Family::Block, &["block_rq_complete"]),
+        (Family::Net, &["inet_sock_set_state"]),
+        (Family::IoUring, &["io_uring_submit_req", "io_uring_submit_sqe"]),
+    ];
+    let lacking = needed.into_iter().filter(|(family, any_of)| {
+        families.has(*family) && any_of.iter().all(|name| kernel.arguments(name).is_none())
+    });
+    lacking.map(|(family, any_of)| (family, format!("this kernel has no tracepoint {}", any_of.join(" or ")))).collect()
 }
 
 /// Loads the programs of the wanted families that the kernel has tracepoints for; notes what it lacks. `targets`: not the whole machine is
@@ -161,11 +187,8 @@ pub fn choose(
     set(&mut progs.block_bio_complete, block && takes("block_bio_complete", 2));
     set(&mut progs.writeback_dirty_folio, block && has("writeback_dirty_folio"));
     set(&mut progs.writeback_dirty_page, block && has("writeback_dirty_page"));
-    if block && !has("block_rq_complete") {
-        notes.push("this kernel has no block tracepoints: block I/O is not recorded".into());
-    }
 
-    let net = on(Family::Net) && has("inet_sock_set_state");
+    let net = on(Family::Net);
     set(&mut progs.inet_sock_set_state, net);
     // with the whole machine recorded nobody's sockets have to be told from others'
     set(&mut progs.walk_files, net && targets);
@@ -186,6 +209,14 @@ mod tests {
 
     fn parse(text: &str) -> Result<Families> {
         Families::parse(&text.split(',').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_is_left_out() {
+        let mut families = Families::default();
+        families.leave_out(Family::Block);
+        assert!(!families.has(Family::Block) && families.has(Family::Sched) && families.has(Family::Process));
+        assert_eq!((name(Family::IoUring), name(Family::Sample)), ("io_uring", "sample"));
     }
 
     #[test]

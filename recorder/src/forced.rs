@@ -30,7 +30,7 @@ impl Poisoned {
 }
 
 /// What `--force` asks for; None = as always.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forced {
     /// Bytes of the ring of calls that change fds.
     pub state_ring: Option<u32>,
@@ -48,6 +48,10 @@ pub struct Forced {
     pub skips: Option<u32>,
     /// The end of every so-manyth I/O is not noticed.
     pub unseen_ios: Option<u32>,
+    /// No task gets a state: nothing of its calls can be kept.
+    pub no_task_states: bool,
+    /// BPF programs that the kernel is made to refuse.
+    pub unloadable: Vec<String>,
     /// Fill the kernel side's scratch memory with [`POISON`], look for it in every record, and say on stderr what was found.
     pub poison: bool,
     /// Count stored calls as well, and say on stderr what the counts must come to.
@@ -56,7 +60,7 @@ pub struct Forced {
 
 impl Forced {
     /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `cpu-buffer=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`,
-    /// `poison`, `ledger-check`.
+    /// `no-task-states`, `unloadable=PROGRAM`, `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -71,6 +75,8 @@ impl Forced {
                 "ledger-keys" => forced.ledger_keys = number,
                 "skips" => forced.skips = number,
                 "unseen-ios" => forced.unseen_ios = number,
+                "no-task-states" => forced.no_task_states = true,
+                "unloadable" => forced.unloadable.push(value.to_owned()),
                 "poison" => forced.poison = true,
                 "ledger-check" => forced.ledger_check = true,
                 _ => bail!("--force {item}: not known"),
@@ -88,6 +94,8 @@ mod tests {
     fn items_are_read() {
         let forced = Forced::parse(&["state-ring=4k".into(), "ledger-check".into()]).unwrap();
         assert_eq!(forced, Forced { state_ring: Some(4096), ledger_check: true, ..Forced::default() });
+        let forced = Forced::parse(&["unloadable=a".into(), "unloadable=b".into()]).unwrap();
+        assert_eq!(forced.unloadable, ["a", "b"]);
         assert!(Forced::parse(&["x=1".into()]).is_err());
         let mut seen = Poisoned::default();
         [&[0, 0xa5, 0xa5, 0xa5, 0xa5][..], &[0xa5; 3], &[]].iter().for_each(|record| seen.look(record));

@@ -28,6 +28,7 @@ pub mod order;
 pub mod output;
 pub mod perf_event;
 pub mod pipeline;
+pub mod preemption;
 pub mod priority;
 pub mod progress;
 pub mod rights;

@@ -91,7 +91,9 @@ pub fn record(config: &Config) -> Result<u8> {
     } else {
         output::open_patiently(&config.output, |time| signals.wait(time))?
     };
-    let mut programs = Programs::load(config)?;
+    let mut config = config.clone();
+    let mut programs = Programs::load(&mut config)?;
+    let config = &config;
     if let Some(own) = &mut own {
         let (loaded, rings) = programs.measured()?;
         own.watch(loaded, rings);
@@ -111,6 +113,9 @@ pub fn record(config: &Config) -> Result<u8> {
         signals.wait(delay);
     }
     let mut about = session::collect(config);
+    about.left_out = std::mem::take(&mut programs.left_out);
+    about.preemptible = programs.preemptible;
+    about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let stacks = stacks::open(config, &mut about.notes)?;
     for note in &about.notes {
         say(String::from_utf8_lossy(note));
@@ -121,7 +126,6 @@ pub fn record(config: &Config) -> Result<u8> {
     rights::give_up(config, || walker.walk().is_ok())?;
     let stacks = stacks.map(|opened| raised.without(|| opened.scan(config))).transpose()?;
     about.ring_bytes = programs.ring_bytes();
-    about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
     let (window_open, snaps) = programs.start()?;
     about.window_open = window_open;
     if let Some(own) = &mut own {

@@ -60,6 +60,8 @@ pub fn collect(config: &Config) -> Session {
         cgroups,
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),
+        left_out: Vec::new(),
+        preemptible: false,
     }
 }
 

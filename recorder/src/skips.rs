@@ -85,7 +85,7 @@ impl Skips {
 }
 
 /// What a program records; None: nothing that can be missing (iterators).
-fn family(program: &str) -> Option<Family> {
+pub fn family(program: &str) -> Option<Family> {
     Some(match program {
         "sys_exit_stack" => Family::Stack,
         "cpu_sample" => Family::Sample,

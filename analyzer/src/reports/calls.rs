@@ -59,8 +59,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
         if !config.calls && absent.len() == asked.len() {
             families::require(tape, *family, &format!("{} events", family_name(*family)))?;
         }
-        let held = families::names(tape).join(", ");
-        complain(&format!("{} events were not recorded: this tape holds {held}", family_name(*family)));
+        complain(&format!("{} events were not recorded: {}", family_name(*family), families::instead(tape, *family)));
     }
     if config.calls && families::recorded(tape, Family::Syscall) == Some(false) {
         // a summary tells of io_uring's operations too
@@ -68,7 +67,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
         if !rings && absent.len() == asked.len() {
             families::require(tape, Family::Syscall, "syscalls")?;
         }
-        complain(&format!("syscalls were not recorded: this tape holds {}", families::names(tape).join(", ")));
+        complain(&format!("syscalls were not recorded: {}", families::instead(tape, Family::Syscall)));
     } else if config.calls
         && let Some(note) = not_selected(&config.filters.selection, tape.session())
     {

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use systape_format::header::BlockKind;
-use systape_format::model::{Family, Gap, GapCause, Session, shell_status};
+use systape_format::model::{Family, Gap, GapCause, LeftOut, Session, shell_status};
 use systape_format::reader::{BlockInfo, Tape};
 
 use self::ledger::Ledger;
@@ -23,6 +23,12 @@ use crate::output::{self, line};
 use crate::render::{csv, json};
 use crate::run::Verdict;
 use crate::stacks::recorded::Inventory;
+
+/// A family that was asked for and could not be recorded.
+fn left_out(left: &LeftOut) -> Value {
+    let program = (!left.program.is_empty()).then_some(&left.program);
+    json!({"family": family_name(left.family), "program": program, "reason": left.reason})
+}
 
 /// Everything `info` knows, before it is put into words.
 #[derive(Debug)]
@@ -168,7 +174,7 @@ impl<'a> Facts<'a> {
         let gap = |((cause, family, ledger), count): (&(GapCause, Family, bool), &u64)| {
             json!({
                 "cause": cause_name(*cause), "family": family_name(*family), "count": count, "ledger": ledger,
-                "remedy": remedy(*cause),
+                "remedy": remedy(*cause, session),
             })
         };
         let end = self.tape.end();
@@ -222,6 +228,7 @@ impl<'a> Facts<'a> {
         };
         object.insert("call_filters".to_owned(), words(&session.call_filters));
         object.insert("redacted".to_owned(), taken_out(session).into());
+        object.insert("left_out".to_owned(), session.left_out.iter().map(left_out).collect());
         if !self.tape.session_is_whole() {
             for key in OF_SESSION {
                 object.insert(key.to_owned(), Value::Null);
@@ -280,6 +287,9 @@ impl<'a> Facts<'a> {
         lines.add("clock", &self.clock_text());
         self.session_lines(&mut lines);
         lines.add("families", &families::names(self.tape).join(", "));
+        for left in &session.left_out {
+            lines.add("", &format!("not {}: {}", family_name(left.family), left.why()));
+        }
         lines.add("events", &counts(&self.events));
         let lost = match (self.lost.is_empty(), self.tape.end()) {
             (false, _) => lost_counts(&self.lost),
@@ -299,7 +309,7 @@ impl<'a> Facts<'a> {
         for ((cause, family, ledger), count) in &self.gaps {
             let counted = if *ledger { ", counted in the ledger" } else { "" };
             let what = format!("{count} {}: {}{counted}", family_name(*family), cause_text(*cause));
-            let advice = if is_loss(*cause) { format!("; {}", remedy(*cause)) } else { String::new() };
+            let advice = if is_loss(*cause) { format!("; {}", remedy(*cause, session)) } else { String::new() };
             lines.add("", &format!("{what}{advice}"));
         }
         lines.add("ledger", &self.ledger.text());
@@ -414,7 +424,7 @@ fn taken_out(session: &Session) -> Vec<&'static str> {
 }
 
 /// What is null when the session block is lost.
-const OF_SESSION: [&str; 18] = [
+const OF_SESSION: [&str; 19] = [
     "redacted",
     "duration_ns",
     "start_time",
@@ -432,6 +442,7 @@ const OF_SESSION: [&str; 18] = [
     "ring_bytes",
     "string_limit",
     "families",
+    "left_out",
     "notes",
 ];
 

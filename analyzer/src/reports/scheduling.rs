@@ -9,7 +9,7 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::args::Format;
 use crate::config::Config;
-use crate::families::{in_session, recorded};
+use crate::families::{in_session, recorded, why_left_out};
 use crate::output::line;
 use crate::render::table::{Csv, Fields, object};
 use crate::run::{Verdict, complain};
@@ -37,7 +37,10 @@ pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Co
 pub fn require(tape: &Tape) -> Result<()> {
     match recorded(tape, Family::Sched) {
         Some(true) => Ok(()),
-        Some(false) => bail!("scheduler events were not recorded in this tape (record needs the family 'sched')"),
+        Some(false) => match why_left_out(tape.session(), Family::Sched) {
+            Some(why) => bail!("scheduler events were not recorded: {why}"),
+            None => bail!("scheduler events were not recorded in this tape (record needs the family 'sched')"),
+        },
         None => {
             bail!("the block that says whose scheduler events were recorded is damaged: what threads did is not known")
         }

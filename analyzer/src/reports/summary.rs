@@ -68,9 +68,12 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let loss = context.loss.of_sums();
     let view = View { context, loss: &loss, knowledge: &knowledge, groups: &groups, events, cpu: &cpu };
     if matches!(cpu, Cpu(Some(None))) {
-        complain(match families::recorded(context.tape, Family::Sched) {
-            None => "--cpu: the block that says whose scheduler events were recorded is damaged",
-            Some(_) => "--cpu: scheduler events were not recorded in this tape",
+        complain(&match families::recorded(context.tape, Family::Sched) {
+            None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
+            Some(_) => match families::why_left_out(context.tape.session(), Family::Sched) {
+                Some(why) => format!("--cpu: scheduler events were not recorded: {why}"),
+                None => "--cpu: scheduler events were not recorded in this tape".to_owned(),
+            },
         });
     }
     match context.config.format {

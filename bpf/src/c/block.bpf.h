@@ -60,6 +60,37 @@ static __always_inline bool page_in_io(struct page *page)
 	return flags & bits;
 }
 
+#define TAIL_PAGE 1UL
+#define MASK_BITS (~0UL << 32) /* all set in a mask: a compound page's structs take less than 4 GiB */
+
+/*
+ * The first page of a compound page, of any of its pages. A page that is not the
+ * first has bit 0 set, and beside it the address of the first; or, where struct
+ * page has a size that is a power of two, a mask for its own address
+ * (set_compound_head(), include/linux/page-flags.h). No struct page lies in the
+ * topmost 4 GiB of addresses, so the value tells which of the two it is.
+ */
+static __always_inline struct page *head_of(struct page *page)
+{
+	struct page___info *new = (void *)page;
+	u64 head, address = 0;
+
+	/* one of several in a union: a load of it would be taken for one of a pointer */
+	if (bpf_core_field_exists(new->compound_info))
+		head = BPF_CORE_READ(new, compound_info);
+	else
+		head = BPF_CORE_READ(page, compound_head);
+	if (!(head & TAIL_PAGE))
+		return page;
+	if ((head & MASK_BITS) == MASK_BITS) {
+		/* read rather than assigned: the verifier allows no such arithmetic with a pointer */
+		bpf_probe_read_kernel(&address, sizeof(address), &page);
+		barrier_var(address);
+		return (struct page *)(address & head);
+	}
+	return (struct page *)(head - TAIL_PAGE);
+}
+
 /*
  * The inode whose pages a bio carries: NULL for memory of a process, and for
  * metadata (pages of the device itself). `cached` = they are of the page cache.
@@ -68,15 +99,11 @@ static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
 {
 	struct page *page = FIELD(FIELD(bio, bi_io_vec), bv_page);
 	struct address_space *mapping;
-	unsigned long head;
 	struct inode *inode;
 
 	if (!page)
 		return NULL;
-	/* one of several in a union: a load of it would be taken for one of a pointer */
-	head = BPF_CORE_READ(page, compound_head);
-	if (head & 1)
-		page = (struct page *)(head - 1);
+	page = head_of(page);
 	mapping = BPF_CORE_READ(page, mapping);
 	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS)
 		return NULL;

@@ -146,6 +146,19 @@ static __always_inline u64 at_most(u64 len, u64 most)
 	return len > most ? most : len;
 }
 
+/* Descriptors of a process changed, and no record tells how. */
+static __always_inline void lose_state(u32 pid)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (!bpf_map_update_elem(&lost_state_pids, &pid, &now, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&new_drops, 1);
+	} else if (!bpf_map_lookup_elem(&lost_state_pids, &pid) && !lost_state_unknown) {
+		lost_state_unknown = now;
+		__sync_fetch_and_add(&new_drops, 1);
+	}
+}
+
 /*
  * Records that fd tracking needs have a ring of their own, so that no flood of
  * reads can push them out. True: it was lost. Then the names of the process's
@@ -153,18 +166,10 @@ static __always_inline u64 at_most(u64 len, u64 most)
  */
 static __always_inline bool send_state(void *rec, u64 len, u64 most, u32 pid)
 {
-	u64 now;
-
 	if (!over_share(&state_ring, USE_STATE, pid, len, state_share, state_ring_bytes, FILLED_FOR_A_PROCESS) &&
 	    !bpf_ringbuf_output(&state_ring, rec, at_most(len, most), BPF_RB_NO_WAKEUP))
 		return false;
-	now = bpf_ktime_get_ns();
-	if (!bpf_map_update_elem(&lost_state_pids, &pid, &now, BPF_NOEXIST)) {
-		__sync_fetch_and_add(&new_drops, 1);
-	} else if (!bpf_map_lookup_elem(&lost_state_pids, &pid) && !lost_state_unknown) {
-		lost_state_unknown = now;
-		__sync_fetch_and_add(&new_drops, 1);
-	}
+	lose_state(pid);
 	return true;
 }
 

@@ -342,7 +342,12 @@ enum pageflags {
 
 struct page {
 	struct address_space *mapping;
-	unsigned long compound_head;
+	unsigned long compound_head; /* until 7.0 */
+};
+
+/* since 7.1: the address of the head page, or a mask */
+struct page___info {
+	unsigned long compound_info;
 };
 
 struct address_space {

@@ -70,6 +70,7 @@ const volatile u64 wanted_errnos[64] = {}; /* a bit each */
 const volatile u32 coarse_mask = 0;	   /* lanes - 1 */
 const volatile u32 unseen_ios = 0;	   /* not 0: the end of every so-manyth I/O is not noticed */
 const volatile bool ledger_check = false;  /* stored calls are counted as well */
+const volatile bool no_task_states = false; /* for tests: as if there were no memory for any */
 
 /* Bytes of a bulk ring, and of it of one process between two looks of the recorder; 0 = all. */
 const volatile u64 bulk_ring_bytes = 0;
@@ -144,6 +145,24 @@ struct {
 	__type(key, u32);
 	__type(value, struct task_state);
 } task_states_by_tid SEC(".maps");
+
+/*
+ * Tasks to record that got no state, by tid: there was no memory for it, or no room
+ * in the table. Their calls are counted as lost one by one, and what other families
+ * record of them is recorded. Made before the start, so it needs no memory then.
+ */
+struct stateless {
+	u64 start; /* of the task */
+	u8 armed;
+	u8 pad[7];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, struct stateless);
+} stateless_tasks SEC(".maps");
+u32 any_stateless = 0; /* 1 once a task got no state; programs look no further until then */
 
 /* A zeroed state to insert: too big for the stack. Never written. */
 struct {

@@ -10,6 +10,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 {
 	struct task_state *st, *cst;
 	struct wire_fork f = {};
+	u8 matched = MATCHED;
 	u16 flags = 0;
 	bool thread;
 
@@ -18,11 +19,14 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (window == WINDOW_CLOSED) {
 		/* marked, but not begun yet: the child tells who it is at its first call */
 		st = current_state(parent, false);
-		if (st && !st->armed && st->matched && (inherit || st->matched == STATE_ONLY))
-			state_of(child, true);
+		if (st ? !st->armed && st->matched && (inherit || st->matched == STATE_ONLY) :
+			 target_marked && inherit && lacks_state(parent)) {
+			if (!state_of(child, true))
+				note_stateless(child, false);
+		}
 		return 0;
 	}
-	st = recorded_current(parent);
+	st = recorded_current(parent, true);
 	if (!st) {
 		/* what the recorder starts is no more recorded than itself */
 		st = current_state(parent, false);
@@ -31,13 +35,16 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 			init_state(cst, child);
 			cst->matched = NOT_MATCHED;
 		}
-		return 0;
+		if (st || !lacks_state(parent))
+			return 0;
 	}
-	if (st->armed)
+	if (st && st->armed)
 		return 0;
 	thread = BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid);
 	/* a process that a thread beside a recorded one makes is no more recorded than that */
-	if (st->matched == STATE_ONLY && !thread)
+	if (st)
+		matched = st->matched;
+	if (matched == STATE_ONLY && !thread)
 		return 0;
 	if (thread)
 		flags |= FORK_THREAD;
@@ -45,21 +52,42 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		flags |= FORK_SHARES_FILES;
 	if (BPF_CORE_READ(parent, fs) == BPF_CORE_READ(child, fs))
 		flags |= FORK_SHARES_FS;
-	if (!target_marked || thread || (inherit && st->matched == MATCHED)) {
+	if (!target_marked || thread || (inherit && matched == MATCHED)) {
 		cst = state_of(child, true);
 		if (cst) {
 			init_state(cst, child);
-			cst->matched = st->matched;
+			cst->matched = matched;
 			cst->fresh = 1;
 			note_outsider(cst, child);
+		} else if (matched == MATCHED) {
+			note_stateless(child, false);
 		} else {
-			count_drop(DROP_NO_TASK);
+			/* its own calls are of no interest, what it does to the files of its process is */
+			lose_state(BPF_CORE_READ(child, tgid));
 		}
 	}
 	fill_task(&f.child, child, WIRE_FORK, flags | target_flags(child, NULL));
-	f.parent = st->rec.id;
+	if (st)
+		f.parent = st->rec.id;
+	else
+		fill_ident(&f.parent, parent);
 	send_process(&f, sizeof(f));
 	return 0;
+}
+
+/* A thread that execs and has no state: what is kept of it goes along to its new id. */
+static __always_inline bool takes_stateless_along(struct task_struct *task, u32 old_tid)
+{
+	struct stateless *s;
+
+	if (!any_stateless)
+		return false;
+	s = target_marked ? bpf_map_lookup_elem(&stateless_tasks, &old_tid) : NULL;
+	if (s && (u32)FIELD(task, pid) != old_tid) {
+		note_stateless(task, s->armed);
+		bpf_map_delete_elem(&stateless_tasks, &old_tid);
+	}
+	return lacks_state(task);
 }
 
 /* A thread that execs gets its leader's ids and start. */
@@ -85,15 +113,16 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 			fill_ident(&st->rec.id, task);
 		return 0;
 	}
-	st = recorded_current(task);
+	st = recorded_current(task, true);
 	if (!st && !has_task_storage && BPF_CORE_READ(task, pid) != old_pid)
 		st = state_by_tid(old_pid, false);
-	if (!st || st->matched == NOT_MATCHED)
+	if (st ? st->matched == NOT_MATCHED : current_state(task, false) || !takes_stateless_along(task, old_pid))
 		return 0;
 	s = slot_get(&index);
 	if (!s) {
 		/* without argv rather than not at all */
-		become(st, task);
+		if (st)
+			become(st, task);
 		send_task(task, TASK_RENAME);
 		return 0;
 	}
@@ -120,6 +149,8 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	s->exec.argv_len = len;
 	send_process(s, sizeof(struct wire_exec) + ((off + len) & SLOT_DATA_MASK));
 	slot_put(index);
+	if (!st)
+		return 0;
 	become(st, task);
 	if (st->rec.id.tid != old_pid) {
 		forget_outsider(old_pid);
@@ -139,8 +170,12 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (window == WINDOW_CLOSED)
 		return 0;
 	st = current_state(task, false);
-	if (!st || st->matched == NOT_MATCHED || st->armed)
+	if (!life_is_recorded(task, st))
 		goto out;
+	if (!st) {
+		fill_ident(&e.id, task);
+		goto send;
+	}
 	p = plain_call_of(task);
 	if (p && p->in_call) {
 		__builtin_memcpy(&st->rec, &p->rec, WIRE_PLAIN_SYSCALL);
@@ -163,17 +198,23 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		slot_put(st->slot - 1);
 		st->slot = 0;
 	}
+	e.id = st->rec.id;
+send:
 	e.hdr.kind = WIRE_EXIT;
 	if (bpf_core_field_exists(task->seccomp.mode))
 		e.hdr.flags = BPF_CORE_READ(task, seccomp.mode);
 	e.hdr.cpu = bpf_get_smp_processor_id();
-	e.id = st->rec.id;
 	e.ts = bpf_ktime_get_ns();
 	e.exit_code = BPF_CORE_READ(task, exit_code);
 	e.group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	send_process(&e, sizeof(e));
 out:
 	forget_outsider(bpf_get_current_pid_tgid());
+	if (any_stateless && target_marked) {
+		u32 tid = (u32)bpf_get_current_pid_tgid();
+
+		bpf_map_delete_elem(&stateless_tasks, &tid);
+	}
 	if (!has_task_storage) {
 		u32 tid = (u32)bpf_get_current_pid_tgid();
 
@@ -190,7 +231,7 @@ int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct ta
 	if (window != WINDOW_OPEN)
 		return 0;
 	st = state_of(task, false);
-	if (st && st->matched != NOT_MATCHED && !st->armed)
+	if (life_is_recorded(task, st))
 		send_task(task, threadgroup ? TASK_CGROUP_ALL : TASK_CGROUP);
 	return 0;
 }
@@ -204,7 +245,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	if (window != WINDOW_OPEN)
 		return 0;
 	st = state_of(task, false);
-	if (!st || st->matched == NOT_MATCHED || st->armed)
+	if (!life_is_recorded(task, st))
 		return 0;
 	fill_task(&t, task, WIRE_TASK, TASK_RENAME | target_flags(task, comm));
 	/* the task still has its old name here */

@@ -72,9 +72,10 @@ static __always_inline u8 mark(struct task_struct *task, const struct wire_snap 
 	}
 	st = state_of(task, walk_mode == WALK_MARK);
 	if (!st) {
-		if (walk_mode == WALK_MARK)
-			count_drop(DROP_NO_TASK);
-		return SNAP_NO;
+		if (walk_mode == WALK_MARK && !state_only)
+			note_stateless(task, armed);
+		/* its calls are counted, and none of them can be shown */
+		return lacks_state(task) ? SNAP_IDLE : SNAP_NO;
 	}
 	if (!st->matched && walk_mode == WALK_MARK) {
 		init_state(st, task);
@@ -156,7 +157,7 @@ static __always_inline void note_files(struct task_struct *task)
 		return;
 	if (!is_recorded(task)) {
 		st = target_marked ? state_of(task, false) : NULL;
-		if (!st || !(st->armed || st->matched == STATE_ONLY))
+		if (st ? !(st->armed || st->matched == STATE_ONLY) : !stateless_of(task))
 			return;
 	}
 	files = (u64)BPF_CORE_READ(task, files);

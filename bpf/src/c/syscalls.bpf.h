@@ -171,6 +171,30 @@ static __noinline int send_injection(struct pt_regs *regs)
 	return 0;
 }
 
+/*
+ * A call of a task that has no state. If only memory for it was missing, the call is
+ * lost: counted where it begins, as one that does not return is a call too.
+ */
+static __noinline int count_lacking(struct task_struct *task, const struct sc_desc *d, u64 arg0, u64 arg1)
+{
+	struct stateless *s = target_marked ? stateless_of(task) : NULL;
+
+	/* the recorder, and what it starts, have one that says so */
+	if (!d || current_state(task, false))
+		return 0;
+	if (s && s->armed && d->flags & SC_EXEC) {
+		s->armed = 0;
+		send_task(task, TASK_SEEN);
+	}
+	if (!lacks_state(task))
+		return 0;
+	if (keeps_state(d, arg0, arg1))
+		lose_state(FIELD(task, tgid));
+	if (d->flags & SC_SELECTED && passes_filters(task, NULL) && cpu_is_recorded())
+		count_drop(DROP_NO_TASK);
+	return 0;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
@@ -199,9 +223,12 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		p->in_call = 0;
 		p->in_other = 1;
 	}
-	st = recorded_current(task);
-	if (!st)
+	st = recorded_current(task, true);
+	if (!st) {
+		if (any_stateless)
+			count_lacking(task, d, abi == ABI_I386 ? regs->bx : regs->di, abi == ABI_I386 ? regs->cx : regs->si);
 		return 0;
+	}
 	if (st->armed) {
 		if (!(d->flags & SC_EXEC))
 			return 0;
@@ -505,7 +532,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		}
 		p->in_other = 0;
 	}
-	st = window == WINDOW_OPEN ? recorded_current(task) : current_state(task, false);
+	/* once memory is short, none is made for a call whose enter was counted as lost */
+	st = window == WINDOW_OPEN ? recorded_current(task, !any_stateless) : current_state(task, false);
 	if (!st || st->armed || st->matched == NOT_MATCHED)
 		return 0;
 	without_enter = !st->in_call;

@@ -66,6 +66,8 @@ static __always_inline struct task_state *state_by_tid(u32 tid, bool create)
 
 static __always_inline struct task_state *current_state(struct task_struct *current, bool create)
 {
+	if (no_task_states)
+		return NULL;
 	if (has_task_storage)
 		return bpf_task_storage_get(&task_states, current, NULL,
 					    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
@@ -75,10 +77,60 @@ static __always_inline struct task_state *current_state(struct task_struct *curr
 /* For a task that a tracepoint or the iterator gave (a trusted pointer). */
 static __always_inline struct task_state *state_of(struct task_struct *task, bool create)
 {
+	if (no_task_states)
+		return NULL;
 	if (has_task_storage)
 		return bpf_task_storage_get(&task_states, task, NULL,
 					    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	return state_by_tid(BPF_CORE_READ(task, pid), create);
+}
+
+/* What is kept of a task to record that got no state; NULL = it got one, or is none. Such entries exist for marked targets only. */
+static __always_inline struct stateless *stateless_of(struct task_struct *task)
+{
+	struct stateless *s;
+	u32 tid;
+
+	if (!any_stateless)
+		return NULL;
+	tid = FIELD(task, pid);
+	s = bpf_map_lookup_elem(&stateless_tasks, &tid);
+	return s && s->start == FIELD(task, start_time) ? s : NULL;
+}
+
+/* A task to record got no state. Without marks every task is recorded, and nothing has to be kept. */
+static __always_inline void note_stateless(struct task_struct *task, bool armed)
+{
+	struct stateless s = {};
+	u32 tid = FIELD(task, pid);
+
+	any_stateless = 1;
+	if (!target_marked)
+		return;
+	s.start = FIELD(task, start_time);
+	s.armed = armed;
+	if (bpf_map_update_elem(&stateless_tasks, &tid, &s, BPF_ANY))
+		count_drop(DROP_NO_TASK);
+}
+
+/* Whether a task that has no state would be recorded if it had one. */
+static __always_inline bool lacks_state(struct task_struct *task)
+{
+	struct stateless *s;
+
+	if (!any_stateless)
+		return false;
+	if (target_marked) {
+		s = stateless_of(task);
+		return s && !s->armed;
+	}
+	return (u32)FIELD(task, tgid) != own_tgid && !(FIELD(task, flags) & PF_KTHREAD);
+}
+
+/* Whether process life of a task is recorded; `st`: its state, or NULL. */
+static __always_inline bool life_is_recorded(struct task_struct *task, const struct task_state *st)
+{
+	return st ? st->matched != NOT_MATCHED && !st->armed : lacks_state(task);
 }
 
 /* User registers of a task, as they were when it entered the kernel, by hand: bpf_task_pt_regs is 5.15. */
@@ -285,7 +337,7 @@ static __always_inline bool is_marked(struct task_struct *task)
 	if (!target_marked)
 		return true;
 	st = state_of(task, false);
-	return st && st->matched == MATCHED && !st->armed;
+	return st ? st->matched == MATCHED && !st->armed : lacks_state(task);
 }
 
 /* The idle tasks are nobody's, and the recorder is not what is looked at. */
@@ -387,15 +439,15 @@ static __always_inline bool is_selected(struct task_state *st, struct task_struc
 
 /*
  * The current task's state if it is recorded. With marked targets only marked
- * tasks have one; else every task gets one at its first call.
+ * tasks have one; else every task gets one at its first call, with `create`.
  */
-static __always_inline struct task_state *recorded_current(struct task_struct *current)
+static __always_inline struct task_state *recorded_current(struct task_struct *current, bool create)
 {
-	struct task_state *st = current_state(current, !target_marked);
+	struct task_state *st = current_state(current, create && !target_marked);
 
 	if (!st) {
-		if (!target_marked)
-			count_drop(DROP_NO_TASK);
+		if (create && !target_marked)
+			any_stateless = 1;
 		return NULL;
 	}
 	if (!st->matched) {

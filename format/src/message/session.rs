@@ -3,7 +3,7 @@
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{Class, DeviceLink, End, Extent, Family, Session, StackMode, StackOf, StackSettings, SyscallFormat};
+use crate::model::{Class, DeviceLink, End, Extent, Family, LeftOut, Session, StackMode, StackOf, StackSettings, SyscallFormat};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -90,11 +90,19 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
         list.set(i as u32, cpu);
     }
     b.set_with_self(s.with_self);
+    b.set_preemptible(s.preemptible);
     b.set_extent(match s.extent {
         Extent::NotSaid => schema::Extent::NotSaid,
         Extent::Everyone => schema::Extent::Everyone,
         Extent::Some => schema::Extent::Some,
     });
+    let mut list = b.reborrow().init_left_out(s.left_out.len() as u32);
+    for (i, left) in s.left_out.iter().enumerate() {
+        let mut b = list.reborrow().get(i as u32);
+        b.set_family(family_raw(left.family));
+        b.set_program(&left.program);
+        b.set_reason(&left.reason);
+    }
     write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
     message
 }
@@ -234,6 +242,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         ring_bytes: r.get_ring_bytes(),
         notes: read_arguments(header, "notes", r.get_notes())?,
         with_self: r.get_with_self(),
+        preemptible: r.get_preemptible(),
         extent: match r.get_extent() {
             Ok(schema::Extent::Everyone) => Extent::Everyone,
             Ok(schema::Extent::Some) => Extent::Some,
@@ -274,6 +283,12 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
     let list = r.get_families().map_err(&err)?;
     plain_len(SESSION, "families", list.len(), 2, header)?;
     s.families = list.iter().map(family).collect();
+    let list = r.get_left_out().map_err(&err)?;
+    list_len::<schema::left_out::Builder<'_>>(SESSION, "leftOut", list.len(), header)?;
+    for r in list {
+        let (program, reason) = (text(SESSION, r.get_program())?, text(SESSION, r.get_reason())?);
+        s.left_out.push(LeftOut { family: family(r.get_family()), program, reason });
+    }
     let list = r.get_cpu_list().map_err(&err)?;
     plain_len(SESSION, "cpuList", list.len(), 4, header)?;
     s.cpu_list = list.iter().collect();

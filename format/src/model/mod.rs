@@ -109,6 +109,33 @@ pub struct Session {
     pub with_self: bool,
     /// Whose events are recorded.
     pub extent: Extent,
+    /// Tracing programs may be preempted on that kernel, which is why it skips some (gap cause [`GapCause::Skipped`]); false = not so, or
+    /// not known.
+    pub preemptible: bool,
+    /// Families that were asked for and could not be recorded; none of them is among [`Session::families`].
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A family that was asked for and could not be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which.
+    pub family: Family,
+    /// The BPF program that the kernel refused; empty = something else was in the way.
+    pub program: String,
+    /// Why, in the kernel's words, or what was in the way; may be empty.
+    pub reason: String,
+}
+
+impl LeftOut {
+    /// Why, in words.
+    pub fn why(&self) -> String {
+        match (self.program.is_empty(), self.reason.is_empty()) {
+            (true, _) => self.reason.clone(),
+            (false, true) => format!("the kernel refused the program {}", self.program),
+            (false, false) => format!("the kernel refused the program {}: {}", self.program, self.reason),
+        }
+    }
 }
 
 /// Whose events a tape has.

@@ -5,7 +5,7 @@ use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::{
     Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame, Function,
-    LedgerReason, LedgerRow, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState, Sample,
+    LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState, Sample,
     SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch,
     Symbol, Symbols, UringOp, Wakeup,
 };
@@ -69,6 +69,8 @@ pub fn session() -> Session {
         cpu_list: vec![0, 3],
         with_self: true,
         extent: Extent::Some,
+        preemptible: true,
+        left_out: vec![LeftOut { family: Family::Block, program: "block_io_start".to_owned(), reason: "no".to_owned() }],
     }
 }
 

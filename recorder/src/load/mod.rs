@@ -1,22 +1,25 @@
 //! Opens, sizes, loads and attaches the BPF programs, and gives access to their switches and counters.
 //!
-//! What the kernel has is decided by trying (task storage), never by version. Failing to load is explained in terms of
-//! what the user lacks: a capability, BTF, or a kernel feature.
+//! What the kernel has is decided by trying (task storage), never by version. A family whose program the kernel refuses is left
+//! out, and the rest is recorded. Failing to load is explained in terms of what the user lacks: a capability, BTF, or a kernel
+//! feature.
 
 mod options;
+mod plan;
+mod refused;
 mod walker;
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, DropCount, Snap};
-use systape_bpf::{Drop, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
-use systape_format::model::Family;
+use systape_bpf::{Drop, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
+use systape_format::model::{Family, LeftOut, StackOf};
 
 use crate::calls;
 use crate::config::Config;
@@ -27,8 +30,10 @@ use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
-use crate::stacks::asleep;
-use crate::{bounded, rights, sampler};
+use crate::stacks::{self, asleep};
+use crate::{bounded, preemption, rights, sampler};
+use plan::{Next, Part};
+use refused::Refusal;
 use walker::iterate;
 
 pub use walker::{Walker, open_iterator};
@@ -64,6 +69,18 @@ pub struct Programs {
     looks_due: u32,
     /// What the kernel lacks.
     pub notes: Vec<String>,
+    /// Families that were asked for and are not recorded.
+    pub left_out: Vec<LeftOut>,
+    /// They may be preempted.
+    pub preemptible: bool,
+}
+
+/// How to load: what the attempts before have shown.
+#[derive(Debug)]
+struct Attempt {
+    task_storage: bool,
+    /// Programs that are left out alone.
+    without: Vec<String>,
 }
 
 /// Counters of one cause on one CPU, since they were last taken.
@@ -90,38 +107,87 @@ impl DropDelta {
 }
 
 impl Programs {
-    /// Loads the programs for `config` and attaches them; the window stays closed.
-    pub fn load(config: &Config) -> Result<Self> {
+    /// Loads the programs for `config` and attaches them; the window stays closed. What the kernel refuses and the rest can do without is
+    /// left out: `config` has what is recorded from then on.
+    ///
+    /// # Errors
+    /// When the kernel refuses what is essential, or everything that was asked for.
+    pub fn load(config: &mut Config) -> Result<Self> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
-        let storage = config.forced.task_states.is_none();
-        let first = match Self::try_load(config, storage) {
-            Ok(programs) => return Ok(programs),
-            Err(e) => e,
-        };
-        // 5.10 refuses task storage in tracing programs: a table by thread id does there
-        match Self::try_load(config, false) {
-            Ok(mut programs) => {
-                if storage {
-                    let room = programs.skel.maps.task_states_by_tid.max_entries();
-                    programs.notes.push(format!("this kernel lets tracing programs keep nothing with a task (5.12 does): what is known of a task takes longer to find, and there is room for {room}"));
+        let kernel = Tracepoints::read().map_err(|e| explain(e, ""))?;
+        let mut attempt = Attempt { task_storage: config.forced.task_states.is_none(), without: Vec::new() };
+        let (mut notes, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+        for (family, why) in families::without_tracepoints(&config.families, &kernel) {
+            leave_out(config, family, "", why, &mut left_out)?;
+        }
+        loop {
+            let error = match Self::try_load(config, &attempt, &kernel) {
+                Ok(mut programs) => {
+                    notes.extend(left_out.iter().map(|left| format!("{} is not recorded: {}", families::name(left.family), left.why())));
+                    notes.append(&mut programs.notes);
+                    if let Some((_, _, refusal)) = first {
+                        notes.push(programs.without_task_storage(&refusal));
+                    }
+                    return Ok(Self { notes, left_out, preemptible: preemption::is_on(kernel.btf()), ..programs });
                 }
-                Ok(programs)
+                Err(e) => e,
+            };
+            let said = said();
+            let refusal = Refusal::read(&said);
+            match plan::next(&refusal, attempt.task_storage) {
+                Next::LeaveOut(part, program) => {
+                    let why = refusal.reason.clone();
+                    match part {
+                        Part::Family(family) => leave_out(config, family, &program, why, &mut left_out)?,
+                        Part::Stacks(StackOf::Sample) => {
+                            leave_out(config, Family::Sample, &program, why, &mut left_out)?;
+                        }
+                        Part::Stacks(of) => {
+                            stacks::options::leave_out(&mut config.stacks, |stack| stack == of);
+                            notes.push(format!("no stacks of '{}': {}", stacks::options::name(of), refusal.text()));
+                        }
+                        Part::Alone(lacks) => {
+                            notes.push(format!("{lacks}: {}", refusal.text()));
+                            attempt.without.push(program);
+                        }
+                        Part::Essential => return Err(explain(error, &said)),
+                    }
+                }
+                Next::WithoutTaskStorage => {
+                    attempt.task_storage = false;
+                    first = Some((error, said, refusal));
+                }
+                Next::GiveUp => {
+                    // the first try's is the real one: the second was another way round it
+                    let (error, said, _) = first.unwrap_or((error, said, refusal));
+                    return Err(explain(error, &said));
+                }
             }
-            Err(_) => Err(explain(first)),
         }
     }
 
-    fn try_load(config: &Config, task_storage: bool) -> Result<Self> {
+    /// What to tell of recording without task storage, which `refusal` made necessary.
+    fn without_task_storage(&self, refusal: &Refusal) -> String {
+        let room = self.skel.maps.task_states_by_tid.max_entries();
+        let why = match refusal.of_task_storage {
+            true => "this kernel lets tracing programs keep nothing with a task (5.12 does)".to_owned(),
+            false => format!("{}; they are loaded in the way that 5.10 needs", refusal.text()),
+        };
+        format!("{why}: what is known of a task takes longer to find, and there is room for {room}")
+    }
+
+    fn try_load(config: &Config, attempt: &Attempt, kernel: &Tracepoints) -> Result<Self> {
         MESSAGES.lock().map(|mut m| m.clear()).ok();
         // The skeleton borrows this for its whole life, which is the process's.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
         let rings = options::ring_count()?;
         let rooms = options::buffer_rooms(config, rings)?;
-        options::set(&mut open, config, task_storage, rings, rooms)?;
-        let (kernel, targets) = (Tracepoints::read()?, options::tells_tasks_apart(config));
+        options::set(&mut open, config, attempt.task_storage, rings, rooms)?;
+        let targets = options::tells_tasks_apart(config);
         options::set_softirqs(&mut open, kernel.btf());
-        let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, &kernel)?;
+        let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, kernel)?;
+        leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let more_skips = config.forced.skips.map_or(0, u64::from);
@@ -140,17 +206,20 @@ impl Programs {
             drops_seen: 0,
             looks_due: 0,
             notes,
+            left_out: Vec::new(),
+            preemptible: false,
         };
         programs.make_rings(rings, options::bulk_ring(config, rings))?;
         programs.fill_tables(config)?;
         programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
-        if options::watches_outside(config) {
+        let has = |program: &str| !attempt.without.iter().any(|name| name == program);
+        if options::watches_outside(config) && has("walk_outsiders") {
             let outsiders = programs.skel.maps.outsiders.as_fd();
             let link = programs.skel.progs.walk_outsiders.attach_iter(outsiders);
             programs.outsiders = Some(link.context("cannot attach the iterator of tasks outside")?);
         }
-        if config.families.has(Family::Block) {
+        if config.families.has(Family::Block) && has("walk_ios") {
             let link = programs.skel.progs.walk_ios.attach_iter(programs.skel.maps.ios.as_fd());
             programs.ios = Some(link.context("cannot attach the iterator of I/Os")?);
         }
@@ -525,8 +594,44 @@ fn keep_message(_: PrintLevel, text: String) {
     }
 }
 
-/// Adds what the user can do about it.
-fn explain(error: anyhow::Error) -> anyhow::Error {
+/// All of it.
+fn said() -> String {
+    MESSAGES.lock().map(|m| m.join("")).unwrap_or_default()
+}
+
+/// Notes that `family` is not recorded; refuses when nothing is left of what was asked for.
+fn leave_out(config: &mut Config, family: Family, program: &str, reason: String, left: &mut Vec<LeftOut>) -> Result<()> {
+    config.leave_out(family);
+    left.push(LeftOut { family, program: program.to_owned(), reason });
+    if !config.records_more_than_life() {
+        let all: Vec<_> = left.iter().map(|left| format!("{} cannot be recorded: {}", families::name(left.family), left.why())).collect();
+        bail!("{}", all.join("; "));
+    }
+    Ok(())
+}
+
+/// Keeps the programs of `without` from being loaded, and has the kernel refuse those of `unloadable`.
+fn leave_out_programs(open: &mut OpenSystapeSkel<'static>, without: &[String], unloadable: &[String]) -> Result<()> {
+    /// A flag of programs that no kernel knows.
+    const UNKNOWN_FLAG: u32 = 1 << 31;
+    let mut refused = 0;
+    for mut program in open.open_object_mut().progs_mut() {
+        let is_in = |names: &[String]| names.iter().any(|name| program.name() == name.as_str());
+        let (out, bad) = (is_in(without), is_in(unloadable));
+        if out {
+            program.set_autoload(false);
+        }
+        if bad {
+            refused += 1;
+            program.set_flags(UNKNOWN_FLAG);
+        }
+    }
+    anyhow::ensure!(refused == unloadable.len(), "--force unloadable: no such program among {}", unloadable.join(", "));
+    Ok(())
+}
+
+/// Adds what the user can do about it; `said` is what libbpf said.
+fn explain(error: anyhow::Error, said: &str) -> anyhow::Error {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
     }
@@ -536,7 +641,6 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {
         return error.context("record needs some 200 open files; raise the limit: ulimit -n 1024");
     }
-    let said = MESSAGES.lock().map(|m| m.join("")).unwrap_or_default();
     let tail: String = said.lines().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
     error.context(format!("the kernel's last words:\n{tail}\nloading failed"))
 }

@@ -66,6 +66,7 @@ pub(super) fn set(
     set_filters(options, config);
     options.string_limit = config.string_limit;
     options.ledger_check = config.forced.ledger_check;
+    options.no_task_states = config.forced.no_task_states;
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
 }

@@ -84,8 +84,25 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
 }
 
+/// What the command line calls events of a kind.
+pub fn name(of: StackOf) -> &'static str {
+    NAMES.iter().find(|(_, known)| *known == of).map_or("?", |(name, _)| name)
+}
+
+/// Takes those away that `which` names.
+pub fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) {
+    settings.on.retain(|of| !which(*of));
+    settings.kernel.retain(|of| !which(*of));
+    if !settings.on.contains(&StackOf::Sample) {
+        settings.frequency = 0;
+    }
+    if settings.on.is_empty() {
+        *settings = StackSettings::default();
+    }
+}
+
 /// The family an event with a stack belongs to; None for samples, which are asked for by -F alone, and for sleepers, which need no event.
-fn family(of: StackOf) -> Option<Family> {
+pub fn family(of: StackOf) -> Option<Family> {
     match of {
         StackOf::Syscall => Some(Family::Syscall),
         StackOf::Switch | StackOf::Wakeup => Some(Family::Sched),
@@ -136,6 +153,17 @@ mod tests {
     fn settings(line: &str) -> Result<StackSettings> {
         let args = Args::try_parse_from(std::iter::once("record").chain(line.split_whitespace()))?;
         parse(&args, &Families::parse(&args.families)?)
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_taken_away() {
+        let mut all = settings("-g --kernel-stacks -F 99").unwrap();
+        leave_out(&mut all, |of| of == StackOf::Sample);
+        assert!(all.frequency == 0 && !all.kernel.contains(&StackOf::Sample) && all.on.contains(&StackOf::Block));
+        leave_out(&mut all, |of| family(of) == Some(Family::Block));
+        assert!(!all.on.contains(&StackOf::Block) && all.on.contains(&StackOf::Switch));
+        leave_out(&mut all, |_| true);
+        assert_eq!(all, StackSettings::default());
     }
 
     #[test]

@@ -8,12 +8,13 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context as _, Result, bail};
-use systape_format::model::{Family, StackMode, StackOf};
+use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
 use crate::args::Format;
 use crate::config::Config;
+use crate::loss::family_name;
 use crate::output::{self, NewFile, line};
 use crate::render::num;
 use crate::run::{self, Verdict, complain};
@@ -84,7 +85,7 @@ impl<'a> Found<'a> {
         let recorded = recorded::require(tape)?;
         let has = |of: &Of| recorded.contains(&of.events()) || *of == Of::OffCpu && recorded.contains(&StackOf::Asleep);
         let kinds: Vec<Of> = Of::ALL.into_iter().filter(has).collect();
-        let of = choose(&kinds, of)?;
+        let of = choose(&kinds, of, tape.session())?;
         check(config, of)?;
         let metric = config.stacks.metric.unwrap_or(of.metric());
         if !of.has(metric) {
@@ -151,14 +152,15 @@ impl<'a> Found<'a> {
     }
 }
 
-fn choose(kinds: &[Of], asked: Option<Of>) -> Result<Of> {
+fn choose(kinds: &[Of], asked: Option<Of>, session: &Session) -> Result<Of> {
     match (asked, kinds) {
         (None, [first, ..]) => Ok(*first),
         (Some(of), kinds) if kinds.contains(&of) => Ok(of),
         (asked, kinds) => {
             let names: Vec<_> = kinds.iter().map(|of| of.name()).collect();
             let asked = asked.map_or("any", Of::words);
-            bail!("this tape has no stacks of {asked}; it has those of: {}", names.join(", "))
+            let left_out = session.left_out.iter().map(|left| format!("; {}: {}", family_name(left.family), left.why()));
+            bail!("this tape has no stacks of {asked}; it has those of: {}{}", names.join(", "), left_out.collect::<String>())
         }
     }
 }

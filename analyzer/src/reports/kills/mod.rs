@@ -14,14 +14,14 @@ use std::io::Write as _;
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use systape_format::model::{Dict, Family, GapCause, SignalEvent, Task};
+use systape_format::model::{Dict, Family, GapCause, Session, SignalEvent, Task};
 use systape_format::reader::{Segment, Tape};
 
 use self::stacks::SenderStacks;
 use super::{Context, clock};
 use crate::args::Format;
 use crate::config::Config;
-use crate::output;
+use crate::{families, output};
 use crate::processes::{self, Processes};
 use crate::reports::losses::LOSS_LINES;
 use crate::run::{Verdict, complain};
@@ -94,7 +94,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             loss.gaps.clear();
         }
         loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
-        missing(signals, life).iter().for_each(|line| complain(line));
+        missing(tape.session(), signals, life).iter().for_each(|line| complain(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for
     let doubted = records.iter().any(|record| matches!(record.outcome.cause, Cause::Maybe(_)));
@@ -102,12 +102,15 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 }
 
 /// What the recording left out.
-fn missing(signals: bool, life: bool) -> Option<&'static str> {
+fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
     match (signals, life) {
-        (false, _) => Some("signals were not recorded (record --families ...,signal): who sent them is not known"),
-        (_, false) => {
-            Some("process life was not recorded (record --families ...,process): how processes ended is not known")
-        }
+        (false, _) => Some(match families::why_left_out(session, Family::Signal) {
+            Some(why) => format!("signals were not recorded ({why}): who sent them is not known"),
+            None => "signals were not recorded (record --families ...,signal): who sent them is not known".to_owned(),
+        }),
+        (_, false) => Some(
+            "process life was not recorded (record --families ...,process): how processes ended is not known".to_owned(),
+        ),
         _ => None,
     }
 }

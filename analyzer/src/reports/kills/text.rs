@@ -24,7 +24,7 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     for lost in story.context.loss.lines(session, LOSS_LINES) {
         line(out, &lost)?;
     }
-    if let Some(missing) = missing(story.signals, story.life) {
+    if let Some(missing) = missing(story.context.tape.session(), story.signals, story.life) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
     let verbose = story.context.config.life.verbose;
