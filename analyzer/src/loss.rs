@@ -184,8 +184,8 @@ fn of_families(family: Family, families: &[Family]) -> bool {
 
 /// Whether `gap` means that events that were asked for are missing.
 pub fn is_loss(cause: GapCause) -> bool {
-    use GapCause::{DetailDamaged, Filtered, LateRecord, OwnTraffic, ScratchExhausted, StringFault};
-    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged | Filtered)
+    use GapCause::{DetailDamaged, Filtered, LateRecord, NotRead, OwnTraffic, ScratchExhausted, StringFault};
+    !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged | Filtered | NotRead)
 }
 
 /// Whether calls are not on the tape by `gap`, be it that `record` was asked to leave them out.
@@ -224,7 +224,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
 }
 
 /// Every cause.
-pub const CAUSES: [GapCause; 18] = [
+pub const CAUSES: [GapCause; 19] = [
     GapCause::Unknown,
     GapCause::RingFull,
     GapCause::StateFailed,
@@ -243,6 +243,7 @@ pub const CAUSES: [GapCause; 18] = [
     GapCause::Filtered,
     GapCause::OverShare,
     GapCause::Hidden,
+    GapCause::NotRead,
 ];
 
 /// Why, in a few words.
@@ -261,6 +262,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::LateRecord => "arrived late, stored in a later segment",
         GapCause::Unexplained => "should have come and did not; nothing says why",
         GapCause::Hidden => "ended while the kernel ran no BPF program",
+        GapCause::NotRead => "its open files (state) or arguments (process) could not be read in time at the start",
         GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
         GapCause::Filtered => "not stored, as record was asked",
@@ -290,6 +292,7 @@ pub fn cause_name(cause: GapCause) -> &'static str {
         GapCause::Filtered => "filtered",
         GapCause::OverShare => "over-share",
         GapCause::Hidden => "hidden",
+        GapCause::NotRead => "not-read",
     }
 }
 
@@ -320,6 +323,9 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
         }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",
+        GapCause::NotRead => {
+            "no event is missing; the process hung, or its file system did: see where with states --at 0 --call-graph"
+        }
         GapCause::OwnTraffic => "nothing is missing; left out so that recording does not record itself",
         GapCause::Damaged | GapCause::DetailDamaged => "look for an undamaged copy of the tape",
         GapCause::Filtered => {
@@ -350,6 +356,7 @@ pub fn gap_text(gap: &Gap, session: &Session) -> String {
     // two words for two things: one is in no answer, the other in every sum
     let mut text = String::from(match gap.cause {
         GapCause::DetailDamaged => "DAMAGED ",
+        GapCause::NotRead => "NOT READ ",
         _ if gap.ledger => "COUNTED ONLY ",
         _ => "LOST ",
     });

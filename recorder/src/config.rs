@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
@@ -17,6 +17,7 @@ use crate::bounded;
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::forced::Forced;
+use crate::patient::Asked;
 use crate::sync::Policy;
 use crate::{limits, stacks};
 
@@ -24,6 +25,8 @@ const MAX_RING: u64 = 1 << 30;
 /// Without --buffer, where there is memory enough; and the least that does.
 const BUFFER: u64 = 256 << 20;
 const LEAST_BUFFER: u64 = 1 << 20;
+/// How long a user's name may take to look up.
+const USERS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that could be found, ready for execve.
 #[derive(Clone, Debug)]
@@ -267,7 +270,10 @@ fn resolve_user(text: &str) -> Result<u32> {
     if let Ok(uid) = text.parse() {
         return Ok(uid);
     }
-    users()
+    // it may lie on a server that does not answer
+    let users = Asked::new("users", users).get(Instant::now() + USERS_PATIENCE);
+    users
+        .context("-u: /etc/passwd cannot be read in time; give the number")?
         .into_iter()
         .find(|(_, name)| name == text.as_bytes())
         .map(|(uid, _)| uid)

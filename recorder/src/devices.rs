@@ -4,8 +4,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use systape_format::model::DeviceLink;
+
+use crate::patient::{Asked, PATIENCE};
 
 /// Most devices that are looked at.
 const MOST: usize = 4096;
@@ -38,12 +41,17 @@ fn link(major: u32, minor: u32) -> Option<DeviceLink> {
     link.lower = members.filter_map(|member| number(&fs::canonicalize(member.path()).ok()?)).collect();
     if let Some(file) = fs::read(dir.join("loop/backing_file")).ok().filter(|name| !name.is_empty()) {
         let file = PathBuf::from(std::ffi::OsStr::from_bytes(file.trim_ascii_end()));
-        if let Ok(meta) = fs::metadata(file) {
-            let dev = meta.dev();
+        if let Some(dev) = device_of(file) {
             link.lower.push((libc::major(dev), libc::minor(dev)));
         }
     }
     (link.disk.is_some() || !link.lower.is_empty()).then_some(link)
+}
+
+/// The device a loop device's file is on; None = not known. The file's own disk or server may hang.
+fn device_of(file: PathBuf) -> Option<u64> {
+    let asked = Asked::new("loop-file", move || fs::metadata(file).ok().map(|meta| meta.dev()));
+    asked.get(Instant::now() + PATIENCE).flatten()
 }
 
 fn read(path: &Path) -> Option<String> {

@@ -16,7 +16,7 @@ use systape_format::redact::Redactor;
 
 use crate::config::{Command, CommandError, Config, find_command, is_alive};
 use crate::drain::Checked;
-use crate::encode::{Settings, Start};
+use crate::encode::Settings;
 use crate::forced::{Forced, Poisoned};
 use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
@@ -28,7 +28,7 @@ use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, limits, output, rights, session, snapshot, stacks};
+use crate::{clock, limits, output, rights, session, stacks, start};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
 pub const FAILED: u8 = 125;
@@ -152,7 +152,11 @@ pub fn record(config: &Config) -> Result<u8> {
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
         return failed.map(|_| FAILED).with_context(|| config.output.display().to_string());
     }
-    pipeline.begin(read_start(snaps));
+    let start = start::read(snaps, child.as_ref().map(Child::pid));
+    if let Some(words) = start::words(&start.unread) {
+        say(words);
+    }
+    pipeline.begin(start);
     if let Some(child) = &mut child {
         child.go();
     }
@@ -252,22 +256,6 @@ fn finish(
             ));
         }
     }
-}
-
-/// Reads what is open in the processes to record.
-fn read_start(snaps: Vec<systape_bpf::wire::Snap>) -> Start {
-    let ids = |s: &systape_bpf::wire::Snap| (s.task.id.pid, s.task.here_pid);
-    let mut pids: Vec<(u32, u32)> = snaps.iter().filter(|s| s.matched != 0).map(ids).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    let mut room = snapshot::ALL_FILES_MOST;
-    let read = |&(pid, here): &(u32, u32)| {
-        let process = snapshot::process(pid, here, room.min(snapshot::FILES_MOST));
-        room -= process.cost();
-        process
-    };
-    let processes = pids.iter().map(read).collect();
-    Start { snaps, processes, done: clock::monotonic() }
 }
 
 fn wait(

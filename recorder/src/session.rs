@@ -6,20 +6,43 @@ use std::io::ErrorKind;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use systape_abi::Abi;
 use systape_format::model::{Extent, Family, Session, StackOf, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self, Config};
+use crate::patient::Asked;
 use crate::{clock, devices, rights, snapshot};
+
+/// How long files about the machine may take to read, all together: the command waits for it. They take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collects everything but the start of the window and the rings' size.
 pub fn collect(config: &Config) -> Session {
     let uname = Uname::read();
     let mut notes = rights::notes(config);
-    let syscalls = syscall_formats();
-    if syscalls.is_empty() {
+    // of files that may lie on a disk or server that hangs, or be held by the kernel; all at once
+    let machine_id = Asked::new("machine-id", || fs::read("/etc/machine-id").map_or(0, |id| xxh3_64(id.trim_ascii())));
+    let offset = Asked::new("localtime", utc_offset);
+    let users = Asked::new("users", config::users);
+    let cgroups = Asked::new("cgroups", || config::cgroup2_mount().map(|mount| snapshot::cgroups(&mount)));
+    let formats = Asked::new("formats", syscall_formats);
+    let names = Asked::new("devices", devices::names);
+    let links = Asked::new("device-links", devices::links);
+    let until = Instant::now() + PATIENCE;
+    let mut unread = Vec::new();
+    let (machine_id_hash, utc_offset_seconds) =
+        (told(machine_id, until, "/etc/machine-id", &mut unread), told(offset, until, "the time zone", &mut unread));
+    let users = told(users, until, "names of users", &mut unread);
+    let cgroups = told(cgroups, until, "cgroups", &mut unread).unwrap_or_default();
+    let devices = told(names, until, "names of disks", &mut unread);
+    let device_links = told(links, until, "layers of disks", &mut unread);
+    let syscalls = told(formats, until, "the kernel's names of calls and arguments", &mut unread);
+    if !unread.is_empty() {
+        notes.push(format!("could not be read in time, so unknown: {}", unread.join(", ")));
+    } else if syscalls.is_empty() {
         let how = match fs::read_dir(TRACEFS[0]) {
             Err(e) if e.kind() == ErrorKind::PermissionDenied => "CAP_DAC_READ_SEARCH",
             _ => "mount -t tracefs nodev /sys/kernel/tracing",
@@ -28,13 +51,12 @@ pub fn collect(config: &Config) -> Session {
             "the kernel's names of calls and arguments could not be read ({how}): the built-in ones are used"
         ));
     }
-    let cgroups = config::cgroup2_mount().map(|mount| snapshot::cgroups(&mount)).unwrap_or_default();
     Session {
         clock: clock::sample(),
         boot_id: read_line("/proc/sys/kernel/random/boot_id"),
         hostname: uname.nodename,
-        machine_id_hash: fs::read("/etc/machine-id").map_or(0, |id| xxh3_64(id.trim_ascii())),
-        utc_offset_seconds: utc_offset(),
+        machine_id_hash,
+        utc_offset_seconds,
         kernel_release: uname.release,
         kernel_version: uname.version,
         machine: uname.machine,
@@ -48,9 +70,9 @@ pub fn collect(config: &Config) -> Session {
         string_limit: config.string_limit,
         window_open: 0,
         syscalls,
-        users: config::users(),
-        devices: devices::names(),
-        device_links: devices::links(),
+        users,
+        devices,
+        device_links,
         families: families(config),
         stacks: config.stacks.clone(),
         redacted: Vec::new(),
@@ -63,6 +85,19 @@ pub fn collect(config: &Config) -> Session {
         left_out: Vec::new(),
         preemptible: false,
     }
+}
+
+/// An answer, or the value for one that is not known; what it is of is noted then.
+fn told<R: Default + Send + 'static>(
+    asked: Asked<R>,
+    until: Instant,
+    what: &'static str,
+    unread: &mut Vec<&'static str>,
+) -> R {
+    asked.get(until).unwrap_or_else(|| {
+        unread.push(what);
+        R::default()
+    })
 }
 
 /// The families asked for, and samples.

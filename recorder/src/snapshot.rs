@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::patient::Moved;
 use crate::tasks::Argv;
 use crate::{bounded, clock};
 
@@ -15,10 +17,36 @@ use crate::{bounded, clock};
 pub const ARGV_MOST: usize = 64 << 10;
 /// Most bytes of names of open files of one process: a million sockets.
 pub const FILES_MOST: usize = 32 << 20;
-/// Most bytes of names of open files of all processes that are there at the start.
+/// Most bytes of names of open files of all processes that wait to be encoded.
 pub const ALL_FILES_MOST: usize = 128 << 20;
 /// What an open file costs beside its name.
 const FILE_COST: usize = 8;
+
+/// Bytes that are left for names of open files, shared by all that read them.
+#[derive(Clone, Debug)]
+pub struct Room(Arc<AtomicUsize>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(AtomicUsize::new(ALL_FILES_MOST)))
+    }
+}
+
+impl Room {
+    fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Readers that run at the same time may take a little more than there is.
+    fn take(&self, bytes: usize) {
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
+    }
+
+    /// What a process took is free again.
+    pub fn give_back(&self, process: &Process) {
+        self.0.fetch_add(process.cost(), Ordering::Relaxed);
+    }
+}
 
 /// One process as /proc showed it.
 #[derive(Clone, Debug)]
@@ -31,7 +59,7 @@ pub struct Process {
     pub to: u64,
     /// Executable; empty when not readable.
     pub exe: Vec<u8>,
-    /// Arguments; None when not readable or a kernel thread.
+    /// Arguments, which [`argv`] reads; None when not readable or a kernel thread.
     pub argv: Option<Arc<Argv>>,
     /// Current directory; None when not readable.
     pub cwd: Option<Vec<u8>>,
@@ -61,18 +89,28 @@ pub fn argv(here: u32) -> Option<Arc<Argv>> {
     (!bytes.is_empty()).then(|| Argv::cut(bytes, full))
 }
 
-/// Reads one process: `pid` on the machine, `here` in this pid namespace. There is no /proc/0: of a process that is not in there nothing is known.
-/// Names of open files may take `room` bytes.
-pub fn process(pid: u32, here: u32, room: usize) -> Process {
+/// Reads one process but for its arguments: `pid` on the machine, `here` in this pid namespace. There is no /proc/0: of a
+/// process that is not in there nothing is known. Names of open files may take what is left of `room`.
+///
+/// Its arguments are apart, because they alone wait for whoever changes the process's mappings.
+pub fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Process {
     let dir = format!("/proc/{here}");
     let from = clock::monotonic();
     let cwd = link(Path::new(&format!("{dir}/cwd")));
     let exe = exe(here);
-    let (fds, cut) = open_files(&dir, room).map_or((None, false), |(fds, cut)| (Some(fds), cut));
-    Process { pid, from, to: clock::monotonic(), exe, argv: argv(here), cwd, fds, cut }
+    let most = room.left().min(FILES_MOST);
+    let (fds, cut) = open_files(&dir, most, moved).map_or((None, false), |(fds, cut)| (Some(fds), cut));
+    let process = Process { pid, from, to: clock::monotonic(), exe, argv: None, cwd, fds, cut };
+    room.take(process.cost());
+    process
 }
 
 impl Process {
+    /// Of which nothing could be read until `now`.
+    pub fn unknown(pid: u32, now: u64) -> Self {
+        Self { pid, from: now, to: now, exe: Vec::new(), argv: None, cwd: None, fds: None, cut: false }
+    }
+
     /// Bytes that its open files took of `room`.
     pub fn cost(&self) -> usize {
         self.fds.iter().flatten().map(|(_, name, _)| name.len() + FILE_COST).sum()
@@ -82,11 +120,12 @@ impl Process {
 /// Number, name, closed by exec of each open file, and whether there were more than find room.
 type OpenFiles = (Vec<(i32, Vec<u8>, bool)>, bool);
 
-fn open_files(dir: &str, mut room: usize) -> Option<OpenFiles> {
+fn open_files(dir: &str, mut room: usize, moved: &Moved) -> Option<OpenFiles> {
     let list = fs::read_dir(format!("{dir}/fd")).ok()?;
     let numbers = list.flatten().filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<i32>().ok()));
     let mut fds = Vec::new();
     for fd in numbers {
+        moved.step();
         // closed since it was listed: not open
         let Some(name) = link(Path::new(&format!("{dir}/fd/{fd}"))) else { continue };
         let Some(left) = room.checked_sub(name.len() + FILE_COST) else { return Some((fds, true)) };
@@ -139,18 +178,25 @@ mod tests {
     fn this_process_is_readable() {
         let file = fs::File::open("/etc/passwd").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let me = process(7, std::process::id(), FILES_MOST);
+        let read = |pid, here, room: &Room| process(pid, here, room, &Moved::default());
+        let room = Room::default();
+        let me = read(7, std::process::id(), &room);
+        assert_eq!(room.left() + me.cost(), ALL_FILES_MOST);
+        room.give_back(&me);
+        assert_eq!(room.left(), ALL_FILES_MOST);
+        assert!(argv(std::process::id()).is_some());
         let found = me.fds.unwrap();
         let (_, name, cloexec) = found.iter().find(|(n, ..)| *n == fd).unwrap();
         assert_eq!((name.as_slice(), *cloexec), (b"/etc/passwd".as_slice(), true));
         assert!(!me.exe.is_empty() && me.from <= me.to);
         assert_eq!((me.pid, me.cut), (7, false));
         let most = found.iter().map(|(_, name, _)| name.len() + FILE_COST).max().unwrap();
-        let few = process(7, std::process::id(), most);
+        room.take(ALL_FILES_MOST - most);
+        let few = read(7, std::process::id(), &room);
         assert!(few.cut && few.cost() <= most && few.fds.unwrap().len() < found.len());
         for nobody in [0, u32::MAX] {
-            let none = process(std::process::id(), nobody, FILES_MOST);
-            assert!(none.fds.is_none() && none.argv.is_none() && none.cwd.is_none() && none.exe.is_empty());
+            let none = read(std::process::id(), nobody, &room);
+            assert!(none.fds.is_none() && argv(nobody).is_none() && none.cwd.is_none() && none.exe.is_empty());
         }
     }
 }

@@ -45,6 +45,8 @@ struct Facts<'a> {
     ledger: Ledger,
     /// (cause, kind, the ledger counts them) → events; own traffic and missing strings too.
     gaps: BTreeMap<(GapCause, Family, bool), u64>,
+    /// Processes that could not be read at the start.
+    unread: BTreeSet<(Family, u32)>,
     /// Gap blocks that cannot be read.
     unreadable: Vec<String>,
     /// End of what is known.
@@ -94,13 +96,17 @@ impl<'a> Facts<'a> {
         }
         let mut gaps: BTreeMap<(GapCause, Family, bool), u64> = BTreeMap::new();
         let mut unknown: Vec<Family> = Vec::new();
+        let mut unread: BTreeSet<(Family, u32)> = BTreeSet::new();
         let mut unreadable = Vec::new();
         for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Gaps)) {
             match tape.segment(at).gaps() {
                 Ok(found) => {
-                    for Gap { cause, family, count, ledger, .. } in found {
+                    for Gap { cause, family, count, ledger, pid, .. } in found {
                         let sum: &mut u64 = gaps.entry((cause, family, ledger)).or_default();
                         *sum = sum.saturating_add(count);
+                        if cause == GapCause::NotRead && pid != 0 {
+                            unread.insert((family, pid));
+                        }
                         if count == 0 && is_loss(cause) && !ledger {
                             unknown.push(family);
                         }
@@ -150,7 +156,7 @@ impl<'a> Facts<'a> {
                 unreadable.push(miss_text(&miss));
             }
         }
-        Self { tape, clock, events, lost, ledger, bytes, gaps, unreadable, until, stacks }
+        Self { tape, clock, events, lost, ledger, bytes, gaps, unread, unreadable, until, stacks }
     }
 
     fn complete(&self) -> bool {
@@ -158,6 +164,12 @@ impl<'a> Facts<'a> {
             && self.lost.is_empty()
             && self.tape.findings().is_empty()
             && self.unreadable.is_empty()
+    }
+
+    /// The processes that could not be read, if that is the cause.
+    fn unread(&self, cause: GapCause, family: Family) -> Vec<String> {
+        let of = self.unread.iter().filter(|(of, _)| cause == GapCause::NotRead && *of == family);
+        of.map(|(_, pid)| pid.to_string()).collect()
     }
 
     fn duration(&self) -> u64 {
@@ -308,7 +320,9 @@ impl<'a> Facts<'a> {
         lines.add("lost", &format!("{lost}{counted}"));
         for ((cause, family, ledger), count) in &self.gaps {
             let counted = if *ledger { ", counted in the ledger" } else { "" };
-            let what = format!("{count} {}: {}{counted}", family_name(*family), cause_text(*cause));
+            let pids = self.unread(*cause, *family);
+            let pids = if pids.is_empty() { String::new() } else { format!(" (pid {})", pids.join(", ")) };
+            let what = format!("{count} {}: {}{counted}{pids}", family_name(*family), cause_text(*cause));
             let advice = if is_loss(*cause) { format!("; {}", remedy(*cause, session)) } else { String::new() };
             lines.add("", &format!("{what}{advice}"));
         }

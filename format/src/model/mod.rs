@@ -488,6 +488,9 @@ pub enum GapCause {
     OverShare = 16,
     /// The kernel ran no BPF program when it happened.
     Hidden = 17,
+    /// No event is missing: what /proc has of a process that was there at the start did not come in time. Family
+    /// [`Family::State`]: its executable, directory and open files, [`Family::Process`]: its arguments.
+    NotRead = 19,
 }
 
 /// Kinds of event.

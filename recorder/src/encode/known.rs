@@ -4,10 +4,13 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident, Record, Snap};
-use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
+use systape_format::model::{
+    CPU_NONE, Checkpoint, CommandLine, Family, Fd, FdTable, Gap, GapCause, InFlight, RunState,
+};
 
 use super::calls::{new_fds, pair_of};
-use super::{Encoder, Piece, Reread, Start};
+use super::lookups::Answer;
+use super::{Encoder, Piece, Reread, Start, Unread};
 use crate::effects::CallInfo;
 use crate::fds::Name;
 use crate::tasks::TaskId;
@@ -34,11 +37,39 @@ impl Encoder {
             // open before the recording, for all that is known: calls that began before it are resolved too
             self.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
         }
+        self.unread(&start.unread, start.done);
         self.bury(&start.snaps, start.done.saturating_add(1));
         let mut checkpoint = self.checkpoint(self.settings.window_open, &start.snaps, "snapshot");
         self.as_of_start(&mut checkpoint, start.done.saturating_add(1));
         self.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
         self.stacks.chunk_ends();
+    }
+
+    /// Says of whom something is not known because it could not be read in time: no event is missing for it.
+    fn unread(&mut self, unread: &[Unread], done: u64) {
+        /// Processes that are named.
+        const NAMED: usize = 64;
+        let (first, last) = (self.settings.window_open, done);
+        for files in [true, false] {
+            // who misses both is told of once
+            let of = |unread: &&Unread| unread.files == files;
+            let family = if files { Family::State } else { Family::Process };
+            let gap = |pid, count| Gap {
+                cause: GapCause::NotRead,
+                family,
+                cpu: CPU_NONE,
+                count,
+                first,
+                last,
+                pid,
+                ledger: false,
+            };
+            unread.iter().filter(of).take(NAMED).for_each(|process| self.gap(gap(process.pid, 1)));
+            let more = unread.iter().filter(of).skip(NAMED).count() as u64;
+            if more > 0 {
+                self.gap(gap(0, more));
+            }
+        }
     }
 
     /// Tasks that ended before the recording and that nobody has waited for yet: no exit will be told of them.
@@ -116,28 +147,66 @@ impl Encoder {
         }
     }
 
-    /// Reads the files of a task's process from /proc, if it is in there; they count from the time of reading, once the events until then
-    /// are known.
+    /// Has the files of a task's process read from /proc, if it is in there; they count from the time of reading, once
+    /// the events until then are known.
     pub(super) fn reread(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
         let (pid, here) = (entry.task.pid, entry.here);
-        if here != 0 && self.rereads.len() < 4096 && self.rereads.iter().all(|r| r.process.pid != pid) {
-            let process = snapshot::process(pid, here, snapshot::FILES_MOST);
-            self.rereads.push(Reread { process, touched: HashSet::new(), stale: false });
+        let asked = self.rereads.iter().any(|r| r.pid == pid);
+        if here != 0 && self.rereads.len() < 4096 && !asked && self.lookups.process(pid, here) {
+            self.rereads.push(Reread { pid, process: None, touched: HashSet::new(), cwd: None, stale: false });
+        }
+    }
+
+    /// Takes in what was read since the last time.
+    pub(super) fn take_lookups(&mut self) {
+        while let Some(answer) = self.lookups.take() {
+            self.looked_up(answer);
+        }
+    }
+
+    /// What a task executes, if that is known in a moment; otherwise it is taken in later.
+    pub(super) fn look_up_exe(&mut self, id: Ident, here: u32) {
+        self.lookups.exe(id, here).into_iter().for_each(|answer| self.looked_up(answer));
+    }
+
+    fn looked_up(&mut self, answer: Answer) {
+        match answer {
+            Answer::Files(process) => match self.rereads.iter_mut().find(|r| r.pid == process.pid) {
+                Some(reread) => reread.process = Some(process),
+                None => self.lookups.give_back(&process),
+            },
+            Answer::Argv(pid, argv, read) => {
+                let process = self.rereads.iter_mut().find(|r| r.pid == pid).and_then(|r| r.process.as_mut());
+                if let Some(process) = process {
+                    (process.argv, process.to) = (argv, process.to.max(read));
+                }
+            }
+            Answer::Exe(id, exe) => {
+                if let Some(task) = self.tasks.find(&id).filter(|_| !exe.is_empty()) {
+                    let entry = self.tasks.get_mut(task);
+                    if entry.task.exe.is_empty() {
+                        entry.task.exe = exe;
+                        entry.interned = (u32::MAX, 0);
+                    }
+                }
+            }
         }
     }
 
     pub(super) fn touch(&mut self, pid: u32, fds: [i32; 2]) {
-        for reread in self.rereads.iter_mut().filter(|r| r.process.pid == pid) {
+        for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
             reread.touched.extend(fds);
         }
     }
 
     pub(super) fn apply_rereads(&mut self, watermark: u64) {
-        let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(|r| r.process.to < watermark);
+        let is_ready = |r: &Reread| r.process.as_ref().is_some_and(|process| process.to < watermark);
+        let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(is_ready);
         self.rereads = waiting;
-        for Reread { process, touched, stale } in ready {
-            let to = process.to;
+        for Reread { process, touched, cwd, stale, .. } in ready {
+            let Some(mut process) = process else { continue };
+            self.lookups.give_back(&process);
             let all = self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid);
             let members: Vec<TaskId> = all.map(|(id, _)| id).collect();
             if stale {
@@ -146,7 +215,8 @@ impl Encoder {
                 }
                 continue;
             }
-            self.apply_process(&process, &members, to, |fd| !touched.contains(&fd));
+            process.cwd = cwd.unwrap_or(process.cwd);
+            self.apply_process(&process, &members, process.to, |fd| !touched.contains(&fd));
         }
     }
 
@@ -178,18 +248,18 @@ impl Encoder {
         hit.into_iter().for_each(|id| self.reread(id));
     }
 
-    /// What was read of a process and waits is not what it was any more: records were lost, or it became another program.
+    /// What was asked for of a process, or read and waits, is not what it was any more: records were lost, or it became another program.
     pub(super) fn outdate(&mut self, pid: u32) {
-        for reread in self.rereads.iter_mut().filter(|r| r.process.pid == pid) {
+        for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
             reread.stale = true;
         }
     }
 
-    /// The process of `task` went to another directory after what waits was read of it.
+    /// The process of `task` went to another directory after what waits was asked for.
     pub(super) fn moved(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
-        for reread in self.rereads.iter_mut().filter(|r| r.process.pid == entry.task.pid) {
-            reread.process.cwd = entry.cwd.as_ref().map(|cwd| cwd.bytes.clone());
+        for reread in self.rereads.iter_mut().filter(|r| r.pid == entry.task.pid) {
+            reread.cwd = Some(entry.cwd.as_ref().map(|cwd| cwd.bytes.clone()));
         }
     }
 
@@ -307,7 +377,7 @@ mod tests {
         batch.push(&exit);
         encoder.add(batch);
         let snaps = vec![snap(5, 1), snap(6, 1), snap(7, 1), snap(8, 0)];
-        encoder.begin(Start { snaps, processes: Vec::new(), done: 50 });
+        encoder.begin(Start { snaps, processes: Vec::new(), unread: Vec::new(), done: 50 });
         let Some(Piece::Checkpoint(first)) = encoder.pieces.pop() else { panic!("a checkpoint") };
         let tids = |tasks: &[systape_format::model::Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
         assert_eq!(tids(&first.tasks), [7, 8]);
@@ -321,6 +391,13 @@ mod tests {
         let thread = |tid, start| Ident { tid, pid, start, leader_start: 1 };
         let [first, second] = [thread(pid, 1), thread(pid + 1, 2)].map(|id| encoder.tasks.find_or_add(&id));
         let stale = |encoder: &Encoder| encoder.rereads.iter().map(|r| r.stale).collect::<Vec<_>>();
+        let apply = |encoder: &mut Encoder| {
+            while encoder.rereads.iter().any(|r| r.process.as_ref().is_none_or(|process| process.argv.is_none())) {
+                encoder.take_lookups();
+                std::thread::yield_now();
+            }
+            encoder.apply_rereads(u64::MAX);
+        };
 
         encoder.lost_state(pid, 10, 20);
         encoder.apply_losses(9);
@@ -334,13 +411,15 @@ mod tests {
         encoder.apply_losses(30);
         assert_eq!(stale(&encoder), [true]);
         encoder.apply_rereads(u64::MAX);
+        assert_eq!(stale(&encoder), [true], "nobody waits for it");
+        apply(&mut encoder);
         assert_eq!(stale(&encoder), [false], "read anew");
         assert!(!encoder.tasks.files(first).is_complete());
 
         // a directory that it went to meanwhile is known better than what was read
         encoder.tasks.set_cwd(first, Some(Name::new(b"/there".to_vec())));
         encoder.moved(first);
-        encoder.apply_rereads(u64::MAX);
+        apply(&mut encoder);
         assert_eq!(stale(&encoder), [false; 0]);
         assert!(encoder.tasks.files(first).is_complete());
         assert_eq!(encoder.tasks.get(second).cwd.as_ref().map(|cwd| cwd.bytes.clone()), Some(b"/there".to_vec()));

@@ -21,12 +21,14 @@ use crate::snapshot;
 use crate::stacks::taken::TakenStack;
 use crate::targets::Targets;
 use crate::tasks::{TaskId, Tasks};
+use lookups::Lookups;
 
 mod block;
 mod calls;
 mod known;
 mod ledger;
 mod life;
+mod lookups;
 mod net;
 mod sched;
 mod shed;
@@ -76,8 +78,23 @@ pub struct Start {
     pub snaps: Vec<Snap>,
     /// Processes that are recorded.
     pub processes: Vec<snapshot::Process>,
+    /// Processes of which something could not be read in time.
+    pub unread: Vec<Unread>,
     /// When the last of it was read.
     pub done: u64,
+}
+
+/// A recorded process that could not be read in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Its id on the machine.
+    pub pid: u32,
+    /// Its name.
+    pub comm: Vec<u8>,
+    /// Its executable, directory and open files are not known.
+    pub files: bool,
+    /// Its arguments are not known.
+    pub argv: bool,
 }
 
 /// Events stored, by family.
@@ -106,11 +123,16 @@ impl Totals {
     }
 }
 
-/// A /proc reading that waits until the events of its time are known.
+/// A reading of /proc that was asked for, and waits until the events of its time are known.
 #[derive(Debug)]
 struct Reread {
-    process: snapshot::Process,
+    pid: u32,
+    /// None = not read yet.
+    process: Option<snapshot::Process>,
+    /// Its descriptors that events touched since it was asked for.
     touched: HashSet<i32>,
+    /// The directory it went to since; None in it = not known.
+    cwd: Option<Option<Vec<u8>>>,
     /// Records were lost since, or the process became another program: it is to be read again.
     stale: bool,
 }
@@ -128,6 +150,7 @@ pub struct Encoder {
     latest: u64,
     first_row: Option<u64>,
     rereads: Vec<Reread>,
+    lookups: Lookups,
     /// Losses of state records that events have not reached: time of the first, process, until when there may have been more.
     losses: BTreeSet<(u64, u32, u64)>,
     /// Calls that ended after the recording did: not in flight.
@@ -163,6 +186,7 @@ impl Encoder {
             latest: window_start,
             first_row: None,
             rereads: Vec::new(),
+            lookups: Lookups::default(),
             losses: BTreeSet::new(),
             ended: HashSet::new(),
             close_ts: None,
@@ -209,6 +233,7 @@ impl Encoder {
             self.bad_records(bad, self.window_start, watermark);
         }
         self.apply_losses(watermark);
+        self.take_lookups();
         self.apply_rereads(watermark);
         // what was counted of the dead may still come
         self.tasks.sweep(watermark.min(self.counted_until));

@@ -6,8 +6,8 @@ use systape_format::model::{
 };
 
 use super::Encoder;
+use crate::effects;
 use crate::tasks::TaskId;
-use crate::{effects, snapshot};
 
 impl Encoder {
     pub(super) fn signal(&mut self, parts: &SignalParts<'_>) {
@@ -92,8 +92,7 @@ impl Encoder {
         let entry = self.tasks.get_mut(id);
         if entry.task.exe.is_empty() && !entry.looked_up {
             entry.looked_up = true;
-            entry.task.exe = snapshot::exe(task.here_pid);
-            entry.interned = (u32::MAX, 0);
+            self.look_up_exe(task.id, task.here_pid);
         }
         id
     }

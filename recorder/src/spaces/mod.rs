@@ -16,7 +16,6 @@ pub mod elf;
 pub mod exec_watch;
 pub mod files;
 pub mod open;
-pub mod patient;
 pub mod proc_maps;
 pub mod ring;
 pub mod sideband;

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use systape_symbols::open_regular;
 
-use super::patient::{PATIENCE, Patient, Unanswered};
 use super::{Mapped, elf};
+use crate::patient::{PATIENCE, Patient, Unanswered};
 
 /// What tells an opened file from another, and from itself after it was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,10 +4,11 @@
 //! [`Tracker::find`]. Files are opened by `read`, whatever the time of their mapping.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::{fs, io};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Mapped;
 use super::exec_watch::ExecWatch;
 use super::files::Files;
 use super::proc_maps;
@@ -15,6 +16,7 @@ use super::sideband::{Event, EventKind, Sideband};
 use super::space::{Change, ChangeKind, Limits, Region, Spaces};
 use super::vdso::Vdso;
 use crate::clock;
+use crate::patient::{PATIENCE, Patient, each, none_hang};
 
 /// Most changes that wait for their time. A change takes about 80 bytes.
 const QUEUE_MAX: usize = 1 << 18;
@@ -86,6 +88,9 @@ pub struct Tracker {
     events: Vec<Event>,
     applied: u64,
     scanned: FxHashMap<u32, u64>,
+    maps: Patient<u32, io::Result<Vec<Mapped>>>,
+    /// Processes whose maps did not come in time: not asked for again before they are other programs, or nothing hangs any more.
+    hung: FxHashSet<u32>,
     rescan_all: bool,
     rescanned_all: u64,
     lost: Lost,
@@ -118,6 +123,8 @@ impl Tracker {
             events: Vec::new(),
             applied: 0,
             scanned: FxHashMap::default(),
+            maps: Patient::new("maps", proc_maps::read),
+            hung: FxHashSet::default(),
             rescan_all: false,
             rescanned_all: 0,
             lost: Lost::default(),
@@ -131,23 +138,55 @@ impl Tracker {
         self.sideband.is_some()
     }
 
-    /// Reads /proc/PID/maps of processes: once right after opening, for what was mapped before. Returns how many could be read.
+    /// Reads /proc/PID/maps of processes: once right after opening, for what was mapped before. Returns how many could be read. Those
+    /// that hang, because somebody holds their mmap lock, are left out.
     pub fn scan(&mut self, pids: &[u32]) -> usize {
-        pids.iter().filter(|pid| self.scan_one(**pid)).count()
+        let pids: Vec<u32> = pids.iter().copied().filter(|pid| !self.hung.contains(pid)).collect();
+        let mut read = 0;
+        let begun = self.now();
+        let scan = |pid, _: &_| (clock::monotonic(), proc_maps::read(pid));
+        let hung = each("maps", pids.clone(), scan, |number, (time, maps)| {
+            if let Ok(maps) = maps {
+                read += 1;
+                self.take_maps(pids[number], &maps, if begun == 0 { 0 } else { time });
+            }
+        });
+        self.hung.extend(hung.into_iter().map(|number| pids[number]));
+        read
     }
 
     fn scan_one(&mut self, pid: u32) -> bool {
-        // As long as nothing was applied, what is there now counts as having been there from the beginning: what happened meanwhile is
-        // in the queue and is applied on top.
-        let time = if self.applied == 0 { 0 } else { clock::monotonic() };
-        let Ok(maps) = proc_maps::read(pid) else { return false };
+        if !self.hung.is_empty() && none_hang() {
+            self.hung.clear();
+        }
+        if self.hung.contains(&pid) {
+            return false;
+        }
+        let time = self.now();
+        match self.maps.run(PATIENCE, pid) {
+            Ok(Ok(maps)) => self.take_maps(pid, &maps, time),
+            Ok(Err(_)) => return false,
+            Err(_) => {
+                self.hung.insert(pid);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The time of what is read now. As long as nothing was applied, it counts as having been there from the beginning: what happened
+    /// meanwhile is in the queue and is applied on top.
+    fn now(&self) -> u64 {
+        if self.applied == 0 { 0 } else { clock::monotonic() }
+    }
+
+    fn take_maps(&mut self, pid: u32, maps: &[Mapped], time: u64) {
         let mut regions = Vec::with_capacity(maps.len());
-        for mapped in &maps {
+        for mapped in maps {
             let backing = self.files.see(pid, mapped, &self.watch);
             regions.push(Region { start: mapped.start, end: mapped.end, pgoff: mapped.pgoff, backing });
         }
         self.push(Change { time, kind: ChangeKind::Scan { pid, regions } });
-        true
     }
 
     /// Takes in what happened since the last time, without waiting, and opens files that are new.
@@ -174,6 +213,11 @@ impl Tracker {
     fn take(&mut self, event: Event) {
         if !event.kind.is_here() {
             return;
+        }
+        match event.kind {
+            EventKind::Exec { pid } => drop(self.hung.remove(&pid)),
+            EventKind::Exit { pid, tid } if pid == tid => drop(self.hung.remove(&pid)),
+            _ => {}
         }
         let kind = match event.kind {
             EventKind::Mmap { pid, mapped, .. } => {

@@ -1,13 +1,17 @@
 //! Reads the code of running processes, for what the instructions of code made at run time say of a stack.
 //!
 //! What was read is kept for one pass of the unwinding: the same few trampolines stand in every stack of it, and later they may be others.
+//! A process whose mmap lock is held, or whose memory has to come from a disk that hangs, is not read again.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use systape_unwind::CODE_BYTES;
+
+use crate::patient::{PATIENCE, Patient, none_hang};
 
 /// Most places kept, and most files open.
 const MAX_PLACES: usize = 1 << 16;
@@ -16,16 +20,51 @@ const MAX_OPEN: usize = 64;
 /// Process and address.
 type Place = (u32, u64);
 
+/// What to read: the memory if it is open, and the place.
+type Job = (Option<Arc<File>>, Place);
+/// The memory, None = it cannot be opened, and what was read.
+type Read = (Option<Arc<File>>, Option<[u8; CODE_BYTES]>);
+
 /// Hashed with a key: a program chooses where its code is.
-#[derive(Default)]
 pub struct CodeReader {
     /// None = the memory cannot be opened.
-    memory: RefCell<HashMap<u32, Option<File>>>,
+    memory: RefCell<HashMap<u32, Option<Arc<File>>>>,
     places: RefCell<HashMap<Place, Option<[u8; CODE_BYTES]>>>,
+    patient: RefCell<Patient<Job, Read>>,
+    hung: RefCell<HashSet<u32>>,
+}
+
+impl Default for CodeReader {
+    fn default() -> Self {
+        Self {
+            memory: RefCell::default(),
+            places: RefCell::default(),
+            patient: RefCell::new(Patient::new("code", read)),
+            hung: RefCell::default(),
+        }
+    }
+}
+
+fn read((memory, (pid, address)): Job) -> Read {
+    let Some(memory) = memory.or_else(|| File::open(format!("/proc/{pid}/mem")).ok().map(Arc::new)) else {
+        return (None, None);
+    };
+    let mut code = [0xcc; CODE_BYTES];
+    let some = matches!(memory.read_at(&mut code, address), Ok(1..));
+    (Some(memory), some.then_some(code))
 }
 
 impl CodeReader {
-    /// The bytes in a process' memory from `address` on; None = the process is gone, or it has nothing there.
+    /// Forgets what was read.
+    pub fn forget(&mut self) {
+        self.memory.get_mut().clear();
+        self.places.get_mut().clear();
+        if none_hang() {
+            self.hung.get_mut().clear();
+        }
+    }
+
+    /// The bytes in a process' memory from `address` on; None = the process is gone or hangs, or it has nothing there.
     pub fn read(&self, pid: u32, address: u64) -> Option<[u8; CODE_BYTES]> {
         if let Some(known) = self.places.borrow().get(&(pid, address)) {
             return *known;
@@ -44,12 +83,19 @@ impl CodeReader {
         if open.len() >= MAX_OPEN && !open.contains_key(&pid) {
             open.clear();
         }
-        let memory = open.entry(pid).or_insert_with(|| File::open(format!("/proc/{pid}/mem")).ok()).as_ref()?;
-        let mut code = [0xcc; CODE_BYTES];
-        match memory.read_at(&mut code, address) {
-            Ok(1..) => Some(code),
-            _ => None,
-        }
+        let memory = match open.get(&pid) {
+            Some(None) => return None,
+            Some(known) => known.clone(),
+            None if self.hung.borrow().contains(&pid) => return None,
+            None => None,
+        };
+        let Ok((memory, code)) = self.patient.borrow_mut().run(PATIENCE, (memory, (pid, address))) else {
+            self.hung.borrow_mut().insert(pid);
+            open.insert(pid, None);
+            return None;
+        };
+        open.insert(pid, memory);
+        code
     }
 }
 

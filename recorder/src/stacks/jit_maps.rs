@@ -14,7 +14,7 @@ use std::path::Path;
 use systape_symbols::open_regular_no_follow;
 
 use crate::bounded;
-use crate::spaces::patient::{PATIENCE, Patient, Unanswered};
+use crate::patient::{PATIENCE, Patient, Unanswered};
 
 /// Most bytes taken of a map, from its end: what was written last counts.
 const MOST: u64 = 16 << 20;

@@ -159,7 +159,7 @@ impl Unwinding {
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
-        self.code = CodeReader::default();
+        self.code.forget();
         if watermark != u64::MAX {
             self.places.sweep(watermark);
             if !self.copies && watermark.saturating_sub(self.slept) > KEEP_NS {

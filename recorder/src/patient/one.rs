@@ -1,18 +1,11 @@
-//! Does what may wait for a file system in a thread of its own: one that does not answer (NFS without its server, FUSE) keeps
-//! that thread waiting, not its caller.
+//! One question at a time.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use crate::self_stats::counted;
-
-/// How long a file may take to open, or to read where it is small. Local files take microseconds.
-pub const PATIENCE: Duration = Duration::from_millis(500);
-/// Most threads left waiting for files.
-pub const STUCK_MAX: usize = 8;
+use super::{Bound, Reader, STARVED_MAX};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,20 +23,20 @@ pub struct Patient<J, R> {
     name: &'static str,
     work: fn(J) -> R,
     worker: Option<Worker<J, R>>,
-    /// One clone for each thread: counts those that are left.
-    threads: Arc<()>,
+    bound: Bound,
 }
 
 #[derive(Debug)]
 struct Worker<J, R> {
     jobs: Sender<J>,
     results: Receiver<R>,
+    reader: Arc<Reader>,
 }
 
 impl<J: Send + 'static, R: Send + 'static> Patient<J, R> {
     /// Starts nothing before the first job.
     pub fn new(name: &'static str, work: fn(J) -> R) -> Self {
-        Self { name, work, worker: None, threads: Arc::default() }
+        Self { name, work, worker: None, bound: Bound::default() }
     }
 
     /// Does a job, or leaves it to be done when nobody waits any more.
@@ -55,37 +48,45 @@ impl<J: Send + 'static, R: Send + 'static> Patient<J, R> {
             self.worker = self.start();
         }
         let Some(worker) = &self.worker else { return Err(Unanswered::TooMany) };
-        let sent = worker.jobs.send(job).is_ok();
-        if sent && let Ok(result) = worker.results.recv_timeout(patience) {
-            return Ok(result);
+        if worker.jobs.send(job).is_ok() {
+            for _ in 0..STARVED_MAX {
+                match worker.results.recv_timeout(patience) {
+                    Ok(result) => return Ok(result),
+                    Err(RecvTimeoutError::Timeout) if worker.reader.is_starved() => {}
+                    Err(_) => break,
+                }
+            }
         }
-        // left to wait; it ends when it notices that nobody listens
+        // it ends when it notices that nobody listens
+        worker.reader.leave(&self.bound);
         self.worker = None;
         Err(Unanswered::TooLong)
     }
 
     fn start(&self) -> Option<Worker<J, R>> {
-        if Arc::strong_count(&self.threads) > STUCK_MAX {
+        if !self.bound.has_room() {
             return None;
         }
         let (jobs, todo) = bounded::<J>(1);
         let (done, results) = bounded(1);
-        let (held, work) = (Arc::clone(&self.threads), self.work);
-        let work = move || {
-            let _held = held;
+        let work = self.work;
+        let run = move |_: &Reader| {
             for job in todo {
                 if done.send(work(job)).is_err() {
                     return;
                 }
             }
         };
-        thread::Builder::new().name(self.name.into()).spawn(counted(self.name, work)).ok()?;
-        Some(Worker { jobs, results })
+        let (reader, _) = Reader::start(self.name, run).ok()?;
+        Some(Worker { jobs, results, reader })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use super::super::STUCK_MAX;
     use super::*;
 
     #[test]
@@ -99,12 +100,16 @@ mod tests {
                 thread::park();
             }
         }
-        let mut patient = Patient::new("hang", hang);
+        let bound = Bound::apart();
+        let mut patient = Patient { bound: bound.clone(), ..Patient::new("hang", hang) };
         let long = Duration::from_secs(60);
         for _ in 0..STUCK_MAX {
             assert_eq!(patient.run(long, 0), Ok(7));
             assert_eq!(patient.run(Duration::from_millis(1), 1), Err(Unanswered::TooLong));
         }
         assert_eq!(patient.run(long, 0), Err(Unanswered::TooMany));
+        // the bound is one for all
+        let mut other = Patient { bound, ..Patient::new("other", hang) };
+        assert_eq!(other.run(long, 0), Err(Unanswered::TooMany));
     }
 }

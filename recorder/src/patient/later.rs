@@ -1,0 +1,158 @@
+//! Questions nobody waits for: the answer is taken when it is there.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::{Bound, PATIENCE, Reader};
+
+/// Most questions and answers at once.
+const MOST: usize = 4096;
+
+/// Does jobs `J` with results `R` in the order they come, unless some hang.
+#[derive(Debug)]
+pub struct Later<J, R> {
+    name: &'static str,
+    work: fn(J) -> R,
+    tell: Sender<J>,
+    todo: Receiver<J>,
+    done: Sender<R>,
+    answers: Receiver<R>,
+    /// The one that answers; None = none was started, or it was left behind.
+    reader: Option<Arc<Reader>>,
+    /// Questions without an answer.
+    open: usize,
+    /// When the last answer came, or the first question after all were answered.
+    moved: Instant,
+    bound: Bound,
+}
+
+impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
+    /// Starts nothing before the first job.
+    pub fn new(name: &'static str, work: fn(J) -> R) -> Self {
+        let ((tell, todo), (done, answers)) = (bounded(MOST), unbounded());
+        let (moved, bound) = (Instant::now(), Bound::default());
+        Self { name, work, tell, todo, done, answers, reader: None, open: 0, moved, bound }
+    }
+
+    /// Asks. False = there will be no answer: too many questions are open, or too many threads hang.
+    pub fn ask(&mut self, job: J) -> bool {
+        self.look();
+        if self.open >= MOST || !self.has_reader() || self.tell.try_send(job).is_err() {
+            return false;
+        }
+        if self.open == 0 {
+            self.moved = Instant::now();
+        }
+        self.open += 1;
+        true
+    }
+
+    /// An answer, if one is there.
+    pub fn take(&mut self) -> Option<R> {
+        let answer = self.answers.try_recv().ok();
+        self.taken(answer)
+    }
+
+    /// The next answer, for which it waits until then, unless questions queue up.
+    pub fn wait(&mut self, until: Instant) -> Option<R> {
+        let answer = match self.todo.len() {
+            0 | 1 if self.open > 0 => self.answers.recv_deadline(until).ok(),
+            _ => self.answers.try_recv().ok(),
+        };
+        self.taken(answer)
+    }
+
+    fn taken(&mut self, answer: Option<R>) -> Option<R> {
+        if answer.is_some() {
+            self.open -= 1;
+            self.moved = Instant::now();
+        } else if self.open > 0 {
+            self.look();
+        }
+        answer
+    }
+
+    /// Leaves a reader behind that does not answer; another goes on with the next question.
+    fn look(&mut self) {
+        if self.open == 0 || self.moved.elapsed() < PATIENCE || !self.answers.is_empty() {
+            return;
+        }
+        self.moved = Instant::now();
+        if self.reader.as_ref().is_some_and(|reader| reader.is_starved()) {
+            return;
+        }
+        if let Some(reader) = self.reader.take() {
+            reader.leave(&self.bound);
+        }
+        if !self.todo.is_empty() {
+            self.has_reader();
+        }
+    }
+
+    /// Starts one where there is none.
+    fn has_reader(&mut self) -> bool {
+        if self.reader.is_none() && self.bound.has_room() {
+            let (todo, done, work) = (self.todo.clone(), self.done.clone(), self.work);
+            let run = move |own: &Reader| {
+                for job in todo {
+                    if done.send(work(job)).is_err() || own.was_left() {
+                        return;
+                    }
+                }
+            };
+            self.reader = Reader::start(self.name, run).ok().map(|(reader, _)| reader);
+        }
+        self.reader.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::STUCK_MAX;
+    use super::*;
+
+    fn hang(job: u32) -> u32 {
+        if job == 1 {
+            loop {
+                thread::park();
+            }
+        }
+        job + 100
+    }
+
+    fn answer(later: &mut Later<u32, u32>) -> u32 {
+        loop {
+            if let Some(answer) = later.take() {
+                return answer;
+            }
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn nobody_waits_and_what_hangs_is_passed_by() {
+        let mut later = Later { bound: Bound::apart(), ..Later::new("later", hang) };
+        assert_eq!(later.take(), None);
+        assert!(later.ask(2) && later.ask(3));
+        assert_eq!((answer(&mut later), answer(&mut later)), (102, 103));
+        assert!(later.ask(5));
+        assert_eq!(later.wait(Instant::now() + Duration::from_secs(60)), Some(105));
+        assert!(later.ask(1) && later.ask(4));
+        assert_eq!(answer(&mut later), 104, "the next in turn does not wait for it");
+        assert_eq!(later.open, 1);
+        for _ in 1..STUCK_MAX {
+            assert!(later.ask(1) && later.ask(6));
+            assert_eq!(answer(&mut later), 106);
+        }
+        while later.ask(1) {
+            thread::yield_now();
+        }
+        assert_eq!(later.bound.0.load(std::sync::atomic::Ordering::Relaxed), STUCK_MAX);
+        assert!(!later.ask(7), "as many hang as may");
+    }
+}

@@ -1,0 +1,55 @@
+//! A question that is asked once, beside others.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, bounded};
+
+use super::{Bound, Reader};
+
+/// An answer that is being looked for.
+#[derive(Debug)]
+pub struct Asked<R> {
+    answer: Receiver<R>,
+    thread: Option<(Arc<Reader>, JoinHandle<()>)>,
+    bound: Bound,
+}
+
+impl<R: Send + 'static> Asked<R> {
+    /// Asks, in a thread that is called `name`.
+    pub fn new(name: &'static str, work: impl FnOnce() -> R + Send + 'static) -> Self {
+        let bound = Bound::default();
+        let (done, answer) = bounded(1);
+        let run = move |_: &Reader| drop(done.send(work()));
+        let thread = bound.has_room().then(|| Reader::start(name, run).ok()).flatten();
+        Self { answer, thread, bound }
+    }
+
+    /// The answer; None = it did not come until then. The thread is gone if it did.
+    pub fn get(self, until: Instant) -> Option<R> {
+        let (reader, thread) = self.thread?;
+        let answer = self.answer.recv_deadline(until);
+        match &answer {
+            Ok(_) => drop(thread.join()),
+            Err(_) => reader.leave(&self.bound),
+        }
+        answer.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_or_none() {
+        let soon = || Instant::now() + Duration::from_millis(1);
+        assert_eq!(Asked::new("once", || 7).get(Instant::now() + Duration::from_secs(60)), Some(7));
+        let (stay, wait) = bounded::<()>(0);
+        assert_eq!(Asked::new("once", move || wait.recv().is_ok()).get(soon()), None);
+        drop(stay);
+    }
+}

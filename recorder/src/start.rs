@@ -1,0 +1,155 @@
+//! Reads what /proc knows of the processes to record when the recording begins, without waiting for those that hang.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use systape_bpf::wire::{Snap, comm};
+
+use crate::clock;
+use crate::encode::{Start, Unread};
+use crate::patient::{Moved, each};
+use crate::snapshot::{self, Process, Room};
+use crate::tasks::Argv;
+
+/// What is read of a process.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Executable, directory and open files.
+    Files,
+    /// Arguments.
+    Argv,
+}
+
+enum Answer {
+    Files(Process),
+    Argv(Option<Arc<Argv>>),
+}
+
+/// Reads the processes of `snaps` that are recorded, `first` (as /proc has it) before all others.
+pub fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
+    let pids = processes(&snaps, first);
+    // what may wait for a process's mmap lock comes when everything else is known
+    let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
+    let jobs: Vec<_> = part(Part::Files).chain(part(Part::Argv)).collect();
+    let room = Room::default();
+    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+    let mut arguments: BTreeMap<u32, Arc<Argv>> = BTreeMap::new();
+    let asked = jobs.clone();
+    let unread = each("start", jobs, work(room), |number, answer| {
+        let pid = asked[number].1;
+        match answer {
+            Answer::Files(process) => drop(processes.insert(pid, process)),
+            Answer::Argv(argv) => drop(argv.map(|argv| arguments.insert(pid, argv))),
+        }
+    });
+    let done = clock::monotonic();
+    let unread = unread_parts(&snaps, unread.into_iter().map(|number| (asked[number].0, asked[number].1)));
+    for pid in unread.iter().filter(|unread| unread.files).map(|unread| unread.pid) {
+        // its arguments may be known
+        processes.insert(pid, Process::unknown(pid, done));
+    }
+    for (pid, process) in &mut processes {
+        process.argv = arguments.remove(pid);
+    }
+    let processes = processes.into_values().collect();
+    Start { snaps, processes, unread, done }
+}
+
+/// Each process that is recorded once, by its ids on the machine and here.
+fn processes(snaps: &[Snap], first: Option<u32>) -> Vec<(u32, u32)> {
+    let ids = |s: &Snap| (s.task.id.pid, s.task.here_pid);
+    let mut pids: Vec<(u32, u32)> = snaps.iter().filter(|s| s.matched != 0).map(ids).collect();
+    pids.sort_unstable_by_key(|&(pid, here)| (Some(here) != first, pid, here));
+    pids.dedup();
+    pids
+}
+
+fn work(room: Room) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Send + 'static {
+    move |(part, pid, here), moved| match part {
+        Part::Files => Answer::Files(snapshot::process(pid, here, &room, moved)),
+        Part::Argv => Answer::Argv(snapshot::argv(here)),
+    }
+}
+
+/// What is missing, by process.
+fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec<Unread> {
+    let mut missing: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
+    for (part, pid) in parts {
+        let (files, argv) = missing.entry(pid).or_default();
+        match part {
+            Part::Files => *files = true,
+            Part::Argv => *argv = true,
+        }
+    }
+    let name = |pid| snaps.iter().find(|s| s.task.id.tid == pid).map(|s| comm(&s.task.comm)).unwrap_or_default();
+    missing.into_iter().map(|(pid, (files, argv))| Unread { pid, comm: name(pid), files, argv }).collect()
+}
+
+/// What to tell the user of those that could not be read; None = everything was.
+pub fn words(unread: &[Unread]) -> Option<String> {
+    const NAMED: usize = 5;
+    let n = unread.len();
+    let what: BTreeSet<&str> = unread
+        .iter()
+        .map(|process| match process {
+            Unread { files: true, argv: true, .. } => "open files and arguments",
+            Unread { files: true, .. } => "open files",
+            _ => "arguments",
+        })
+        .collect();
+    let what = match what.len() {
+        0 => return None,
+        1 => what.into_iter().collect::<String>(),
+        _ => "open files or arguments".to_owned(),
+    };
+    let named = |process: &Unread| format!("pid {} {}", process.pid, process.comm.escape_ascii());
+    let mut names = unread.iter().take(NAMED).map(named).collect::<Vec<_>>().join(", ");
+    if n > NAMED {
+        names.push_str(", ...");
+    }
+    let processes = if n == 1 { "1 process" } else { &format!("{n} processes") };
+    Some(format!("{processes} could not be read in time, so {what} from before the start are unknown: {names}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_bpf::wire::{Ident, Task};
+
+    use super::*;
+
+    fn snap(pid: u32, matched: u32) -> Snap {
+        let id = Ident { tid: pid, pid, ..Ident::default() };
+        let task = Task { id, here_pid: pid, ..Task::default() };
+        Snap { task, matched: matched as _, ..Snap::default() }
+    }
+
+    #[test]
+    fn the_command_comes_first_and_everybody_once() {
+        let snaps = [snap(3, 1), snap(2, 1), snap(9, 1), snap(4, 0), snap(3, 1)];
+        assert_eq!(processes(&snaps, Some(9)), [(9, 9), (2, 2), (3, 3)]);
+        assert_eq!(processes(&snaps, None), [(2, 2), (3, 3), (9, 9)]);
+    }
+
+    #[test]
+    fn what_is_there_is_read() {
+        let own = std::process::id();
+        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None);
+        assert_eq!(start.unread, []);
+        let me = start.processes.iter().find(|process| process.pid == own).unwrap();
+        assert!(me.argv.is_some() && me.fds.is_some() && me.to <= start.done);
+    }
+
+    #[test]
+    fn who_could_not_be_read_is_named() {
+        let parts = [(Part::Argv, 7), (Part::Files, 8), (Part::Argv, 8)];
+        let unread = unread_parts(&[snap(7, 1)], parts.into_iter());
+        assert_eq!(words(&[]), None);
+        assert_eq!(
+            words(&unread[..1]).unwrap(),
+            "1 process could not be read in time, so arguments from before the start are unknown: pid 7 "
+        );
+        assert!(
+            words(&unread).unwrap().starts_with("2 processes could not be read in time, so open files or arguments")
+        );
+    }
+}
