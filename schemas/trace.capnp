@@ -83,6 +83,10 @@ struct Session {
   cpuList @27 :List(UInt32);           # only what ran on these CPUs was recorded; empty = all CPUs. Since 1.5
   withSelf @28 :Bool;                  # the recorder's own threads are recorded like others (all but their calls). Since 1.5
   extent @29 :Extent;                  # Since 1.5
+  unused30 @30 :Void;                  # free for a field that never was in a tape
+  unused31 @31 :Void;
+  registersUnknown @32 :Bool;          # the registers of tasks in the kernel could not be read: calls that began before the
+                                       # recording, calls of senders of signals and user stacks are missing. Since 1.5
 }
 
 enum Extent {

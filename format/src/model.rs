@@ -98,6 +98,9 @@ pub struct Session {
     pub with_self: bool,
     /// Whose events are recorded.
     pub extent: Extent,
+    /// The registers with which tasks entered the kernel could not be read. So that no call is there says nothing of a task of which no
+    /// event was seen yet, or of the sender of a signal; there are no user stacks.
+    pub registers_unknown: bool,
 }
 
 /// Whose events a tape has.

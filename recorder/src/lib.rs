@@ -29,6 +29,7 @@ pub mod perf_event;
 pub mod pipeline;
 pub mod priority;
 pub mod progress;
+pub mod registers;
 pub mod rights;
 pub mod run;
 pub mod sampler;

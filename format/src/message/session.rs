@@ -90,6 +90,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
         list.set(i as u32, cpu);
     }
     b.set_with_self(s.with_self);
+    b.set_registers_unknown(s.registers_unknown);
     b.set_extent(match s.extent {
         Extent::NotSaid => schema::Extent::NotSaid,
         Extent::Everyone => schema::Extent::Everyone,
@@ -234,6 +235,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         ring_bytes: r.get_ring_bytes(),
         notes: read_arguments(header, "notes", r.get_notes())?,
         with_self: r.get_with_self(),
+        registers_unknown: r.get_registers_unknown(),
         extent: match r.get_extent() {
             Ok(schema::Extent::Everyone) => Extent::Everyone,
             Ok(schema::Extent::Some) => Extent::Some,
