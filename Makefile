@@ -69,9 +69,10 @@ static: ## record as one static file that runs on any x86-64 Linux, in target/x8
 	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu $(CARGO) build --release \
 		--target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
 
-test-kernels: build static ## record under Debian's 5.10, 6.1 and 6.12 kernels in qemu (fetches them once, about 90 MB)
+RELEASES ?=
+test-kernels: build static ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"
 	@scripts/setup.sh kernels
-	scripts/test-kernels.sh $(TARGET)/x86_64-unknown-linux-gnu/release/record $(BIN)/analyze
+	scripts/test-kernels.sh $(TARGET)/x86_64-unknown-linux-gnu/release/record $(BIN)/analyze $(RELEASES)
 
 man: ## man pages and completions of what was built, in target/share
 	@mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \

@@ -86,6 +86,8 @@ struct Session {
   leftOut @30 :List(LeftOut);          # families that were asked for and could not be recorded; not in `families`. Since 1.5
   preemptible @31 :Bool;               # the kernel lets tracing programs be preempted, and skips a program that another task was
                                        # preempted in on that CPU (gap cause `skipped`); false = not so, or not known. Since 1.5
+  registersUnknown @32 :Bool;          # the registers of tasks in the kernel could not be read: calls that began before the
+                                       # recording, calls of senders of signals and user stacks are missing. Since 1.5
 }
 
 struct LeftOut {

@@ -52,6 +52,10 @@ pub struct Forced {
     pub no_task_states: bool,
     /// BPF programs that the kernel is made to refuse.
     pub unloadable: Vec<String>,
+    /// Bytes by which the place where tasks' registers are read is off.
+    pub registers_off: Option<u32>,
+    /// Find that place as on kernels without bpf_task_pt_regs.
+    pub registers_by_hand: bool,
     /// Fill the kernel side's scratch memory with [`POISON`], look for it in every record, and say on stderr what was found.
     pub poison: bool,
     /// Count stored calls as well, and say on stderr what the counts must come to.
@@ -60,7 +64,7 @@ pub struct Forced {
 
 impl Forced {
     /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `cpu-buffer=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`,
-    /// `no-task-states`, `unloadable=PROGRAM`, `poison`, `ledger-check`.
+    /// `no-task-states`, `unloadable=PROGRAM`, `registers-off=16`, `registers-by-hand`, `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -77,6 +81,8 @@ impl Forced {
                 "unseen-ios" => forced.unseen_ios = number,
                 "no-task-states" => forced.no_task_states = true,
                 "unloadable" => forced.unloadable.push(value.to_owned()),
+                "registers-off" => forced.registers_off = number,
+                "registers-by-hand" => forced.registers_by_hand = true,
                 "poison" => forced.poison = true,
                 "ledger-check" => forced.ledger_check = true,
                 _ => bail!("--force {item}: not known"),

@@ -32,6 +32,7 @@ pub mod pipeline;
 pub mod preemption;
 pub mod priority;
 pub mod progress;
+pub mod registers;
 pub mod rights;
 pub mod run;
 pub mod sampler;

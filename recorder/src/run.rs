@@ -126,6 +126,7 @@ pub fn record(config: &Config) -> Result<u8> {
     rights::give_up(config, || walker.walk().is_ok())?;
     let stacks = stacks.map(|opened| raised.without(|| opened.scan(config))).transpose()?;
     about.ring_bytes = programs.ring_bytes();
+    about.registers_unknown = !programs.knows_registers();
     let (window_open, snaps) = programs.start()?;
     about.window_open = window_open;
     if let Some(own) = &mut own {

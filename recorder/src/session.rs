@@ -78,6 +78,7 @@ pub fn collect(config: &Config) -> Session {
         redacted: Vec::new(),
         cpu_list: config.cpus.clone().unwrap_or_default(),
         with_self: config.with_self,
+        registers_unknown: false,
         extent: if config.filters_tasks() { Extent::Some } else { Extent::Everyone },
         cgroups,
         ring_bytes: 0,

@@ -53,6 +53,7 @@ pub fn coverage(tape: &Tape) -> Coverage {
         followed: Followed::of(tape),
         every_cpu: targets::every_cpu(session),
         cpus: session.cpus,
+        hides_calls: session.registers_unknown,
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Coverage {
     pub every_cpu: bool,
     /// CPUs there are: no more threads run at once; 0 = not known.
     pub cpus: u32,
+    /// A thread that was there when it began, and is in no call then, may be in one all the same.
+    pub hides_calls: bool,
 }
 
 /// A switch, with threads as slots.
@@ -200,6 +202,9 @@ impl<S: Sink> Tracker<S> {
         let thread = &mut self.threads[slot];
         (thread.state, thread.since, thread.cpu) = (state, self.coverage.open, run.cpu);
         (thread.began_before, thread.last_in) = (true, run.last_run);
+        if self.coverage.hides_calls {
+            thread.doing = Doing::Unknown;
+        }
         self.notes[slot].heard = true;
         if state == State::Running {
             self.set_cpu(run.cpu, Some(slot));
@@ -223,7 +228,9 @@ impl<S: Sink> Tracker<S> {
                 (thread.began_before, thread.cpu) = (true, run.cpu);
             }
         }
-        if self.threads[slot].doing == Doing::Unknown && !self.lost_calls.anywhere(self.threads[slot].task.pid) {
+        let says = call.is_some() || !self.coverage.hides_calls;
+        let unknown = self.threads[slot].doing == Doing::Unknown;
+        if unknown && says && !self.lost_calls.anywhere(self.threads[slot].task.pid) {
             self.step(slot, ts);
             self.threads[slot].doing =
                 call.map_or(Doing::User, |call| Doing::Call(InCall { start: ts.min(call.start), ..call }));

@@ -47,6 +47,7 @@ pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) ->
         sender: Some(task(sender).into()),
         target: task(target).into(),
         call: name.map(call),
+        call_unknown: false,
         sender_above: Arc::default(),
         target_above: Arc::default(),
         place: None,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use systape_format::model::{Ancestor, SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, Task};
+use systape_format::model::{Ancestor, SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, SignalInfo, Task};
 
 use super::oom::Mark;
 use super::outcome::Outcome;
-use super::via::{Actor, Via};
+use super::via::{Actor, Via, code};
 use crate::calls::CallInfo;
 use crate::processes::{Ending, track};
 
@@ -21,6 +21,8 @@ pub struct Sent {
     pub target: Arc<Task>,
     /// The call `sender` was in; None = it was in none, or that is not known.
     pub call: Option<Arc<CallInfo>>,
+    /// Whether it may have been in a call although `call` is None.
+    pub call_unknown: bool,
     /// Processes above the sender, the parent first; those of `event` are moved here.
     pub sender_above: Arc<[Ancestor]>,
     /// Processes above the target.
@@ -57,6 +59,14 @@ impl Sent {
         self.sender.as_deref().filter(|_| !other)
     }
 
+    /// Whether a program sent it by a call of its own, whichever: its siginfo names the process that ran.
+    fn by_program(&self) -> bool {
+        let event = &self.event;
+        let said =
+            event.info == SignalInfo::Siginfo && matches!(event.code, code::SI_USER | code::SI_TKILL | code::SI_QUEUE);
+        said && self.sender.as_deref().is_some_and(|sender| [sender.pid, sender.ns_pid].contains(&event.si_pid))
+    }
+
     /// The process group a kill went to (0: the sender's own, 1: everyone there is); None = it went to one process.
     pub fn group(&self) -> Option<u32> {
         let pid = int(self.event.call_args[0]);
@@ -87,6 +97,8 @@ impl Record {
         match self.via.actor() {
             Actor::Sender => self.sent.sender.as_deref(),
             Actor::User => self.sent.user(),
+            // only who runs sends what says that a program sent it
+            Actor::Nobody if self.sent.call_unknown && self.sent.by_program() => self.sent.user(),
             Actor::Nobody => None,
         }
     }

@@ -109,6 +109,8 @@ pub struct Tracker<'a> {
     marks: Marks,
     /// Process → the processes above it, as last seen.
     chains: FxHashMap<u64, Arc<[Ancestor]>>,
+    /// The tape does not say which calls senders were in.
+    hides_calls: bool,
 }
 
 impl<'a> Tracker<'a> {
@@ -123,7 +125,13 @@ impl<'a> Tracker<'a> {
             waiting: FxHashMap::default(),
             marks: Marks::default(),
             chains: FxHashMap::default(),
+            hides_calls: false,
         }
+    }
+
+    /// That the tape has no calls of senders, as [`systape_format::model::Session::registers_unknown`] says.
+    pub fn hiding_calls(self, hides_calls: bool) -> Self {
+        Self { hides_calls, ..self }
     }
 
     /// Adds the events of the segment at position `at`; `tasks` and `calls` are what their indices stand for.
@@ -137,6 +145,7 @@ impl<'a> Tracker<'a> {
                 SignalKind::Generate => {
                     let call = event.call.and_then(|call| calls.get(call as usize)).cloned();
                     self.generate(Sent {
+                        call_unknown: call.is_none() && self.hides_calls,
                         event,
                         sender: sender.cloned(),
                         target: Arc::clone(target),
@@ -283,6 +292,7 @@ fn unseen(target: &Task, sig: u32, end: Ending, missing: &Missing) -> Record {
         sender: None,
         target: Arc::new(target.clone()),
         call: None,
+        call_unknown: false,
         sender_above: Arc::default(),
         target_above: Arc::default(),
         place: None,

@@ -152,7 +152,7 @@ impl Via {
         }
     }
 
-    /// Whose act it was.
+    /// Whose act it was, by the way alone.
     pub fn actor(self) -> Actor {
         match self {
             Self::Timer | Self::Alarm | Self::MemoryError | Self::Unknown => Actor::Nobody,
@@ -178,6 +178,24 @@ impl Via {
 
 /// How `sent` was sent; `marks` are all of the tape, also those that came later.
 pub fn via(sent: &Sent, marks: &Marks) -> Via {
+    let via = by_all_facts(sent, marks);
+    let unsure = sent.call_unknown && sent.call.is_none();
+    if unsure && depends_on_call(sent, via) { Via::Unknown } else { via }
+}
+
+/// Whether it might be another way, were the sender's call known.
+fn depends_on_call(sent: &Sent, via: Via) -> bool {
+    let event = &sent.event;
+    match via {
+        Via::Kernel | Via::Kill | Via::Tkill | Via::RtSigqueueinfo => true,
+        // not one that exits: exit_group, or the call that writes to sysrq-trigger
+        Via::RlimitCpu => event.sig == SIGKILL,
+        Via::Sigio => event.info == SignalInfo::Siginfo && event.code > 0,
+        _ => false,
+    }
+}
+
+fn by_all_facts(sent: &Sent, marks: &Marks) -> Via {
     match sent.event.info {
         SignalInfo::Priv => by_kernel(sent, marks),
         SignalInfo::NoInfo => on_behalf(sent),
@@ -382,6 +400,23 @@ mod tests {
         assert_eq!(to_other(made(9, KILL, -1), None), Via::RtSigqueueinfo);
         assert_eq!(to_other(made(9, KILL, 0), Some("read")), Via::Kernel);
         assert_eq!(to_other(made(9, SignalInfo::Unknown, 0), None), Via::Unknown);
+    }
+
+    #[test]
+    fn without_the_senders_call_only_what_needs_none_is_known() {
+        let hidden =
+            |event, target| via(&Sent { call_unknown: true, ..sent(event, 10, target, None) }, &Marks::default());
+        for event in [made(15, KILL, 0), made(15, KILL, -6), made(10, KILL, -1), made(9, NONE, 0), made(15, PRIV, 0)] {
+            assert_eq!(hidden(event.clone(), 20), Via::Unknown, "{event:?}");
+        }
+        assert_eq!(hidden(made(SIGKILL, PRIV, 0), 10), Via::Unknown, "a limit of CPU time, or it exits");
+        assert_eq!(hidden(made(10, KILL, 1), 20), Via::Unknown, "I/O, or a child's end");
+        assert_eq!(hidden(made(10, KILL, code::SI_TIMER), 20), Via::Timer);
+        assert_eq!(hidden(made(SIGSEGV, KILL, 1), 10), Via::Fault);
+        assert_eq!(hidden(made(SIGINT, PRIV, 0), 20), Via::Terminal);
+        assert_eq!(hidden(made(SIGPIPE, NONE, 0), 10), Via::Sigpipe);
+        let known = Sent { call_unknown: true, ..sent(made(15, KILL, 0), 10, 20, Some("kill")) };
+        assert_eq!(via(&known, &Marks::default()), Via::Kill);
     }
 
     #[test]

@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn a_call_is_on_and_off_the_cpu() {
         let sink = CpuSink { mode: SummaryMode::Total, accs: Vec::new(), sums: CpuTimes::default() };
-        let mut tracker = Tracker::new(Coverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0 }, sink);
+        let all = Coverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
+        let mut tracker = Tracker::new(all, sink);
         let task = Arc::new(Task { tid: 1, utid: 1, ..Task::default() });
         let a = tracker.slot(&task, Some(0)).unwrap();
         tracker.begin(a, &RunState { on_cpu: true, state: b'R', ..RunState::default() });

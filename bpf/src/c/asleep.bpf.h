@@ -129,12 +129,15 @@ static __always_inline void user_part(struct sleeper *s, struct task_struct *tas
 		s->rec.hdr.flags |= STACK_LOCKED;
 		return;
 	}
-	read_regs((struct pt_regs *)s->regs, task);
+	if (!read_regs(s->regs, sizeof(s->regs), task)) {
+		s->rec.hdr.flags |= STACK_UNREAD;
+		return;
+	}
 	sp = s->regs[19];
 	if ((long)s->regs[15] >= 0) /* orig_ax */
 		s->rec.hdr.flags |= STACK_IN_CALL;
 	user_registers(&s->rec, s->regs);
-	if (s->regs[17] != USER_CS) {
+	if (!is_user_cs(s->regs[17])) {
 		s->rec.user = STACK_ADDRESSES;
 		s->rec.hdr.flags |= STACK_COMPAT | STACK_FAILED;
 		return;

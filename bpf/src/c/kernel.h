@@ -46,6 +46,7 @@ enum {
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_AVAIL_DATA = 0 };
+enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 struct bpf_spin_lock {
 	u32 val;
 };
@@ -55,6 +56,15 @@ struct bpf_spin_lock {
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
 	unsigned long ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+/* 6.9 */
+struct fred_ss {
+	u64 type : 4;
+};
+
+struct pt_regs___fred {
+	struct fred_ss fred_ss;
 };
 
 struct thread_info {

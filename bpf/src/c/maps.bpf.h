@@ -36,6 +36,12 @@ const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 /* Code through which interrupts enter, by /proc/kallsyms; 0 = not known. */
 const volatile u64 irq_entries_from = 0;
 const volatile u64 irq_entries_to = 0;
+const volatile bool runs_fred = false; /* one entry for all that comes from user code */
+
+/* How user registers are found (registers.bpf.h): bytes above them, for kernels without bpf_task_pt_regs; for tests. */
+const volatile u32 regs_padding = 0;
+const volatile bool regs_by_hand = false;
+const volatile u32 regs_shift = 0;
 
 /*
  * For net softirqs that run on their sender's stack (softirq.bpf.h). Code by
@@ -85,6 +91,10 @@ const volatile u64 state_share = 0;
 u32 own_tgid = 0;
 u32 own_level = 0;
 u64 own_namespace = 0;
+
+/* Distance of a task's user registers from the base of its stack; 0 = not known. The recorder's own, from its walk (WALK_SELF). */
+u32 regs_at = 0;
+u64 own_regs[sizeof(struct pt_regs) / 8] = {};
 
 s32 target_level = -1; /* of target_cgroup below the root, once a task was met in it */
 

@@ -241,10 +241,11 @@ int signal_generate(u64 *ctx)
 	if (by_interrupt(ctx, current, target)) {
 		s->rec.hdr.flags |= SIG_INTERRUPT;
 	} else if (!(flags & (PF_KTHREAD | PF_IO_WORKER))) {
-		read_regs(&regs, current);
-		in_call(&s->rec, &regs, current);
-		if (s->rec.code > 0)
-			s->rec.ip = regs.ip;
+		if (read_regs(&regs, sizeof(regs), current)) {
+			in_call(&s->rec, &regs, current);
+			if (s->rec.code > 0)
+				s->rec.ip = regs.ip;
+		}
 	}
 	if (!everyday) {
 		len = SIGNAL_CHAINS;

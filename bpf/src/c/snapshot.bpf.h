@@ -178,6 +178,8 @@ int walk_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	if (walk_mode == WALK_SELF) {
 		note_self();
+		if (BPF_CORE_READ(task, pid) == (u32)bpf_get_current_pid_tgid())
+			note_own_regs(task);
 		return 0;
 	}
 	if (walk_mode == WALK_FILES) {
@@ -192,9 +194,8 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	} else if (st && st->in_call) {
 		fill_call(&snap, &st->rec);
 	} else if (!snap.kthread && sleeps(task)) {
-		read_regs(&regs, task);
 		/* -1: it went to sleep in an exception, not in a call */
-		if ((long)regs.orig_ax >= 0) {
+		if (read_regs(&regs, sizeof(regs), task) && (long)regs.orig_ax >= 0) {
 			snap.nr = regs.orig_ax;
 			snap.abi = abi_of(task, regs.orig_ax);
 			read_args(snap.args, &regs, snap.abi);

@@ -75,6 +75,12 @@ static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 
 	return total < want ? total : want;
 }
 
+/* 64-bit code. With FRED the word has more in it than the selector. */
+static __always_inline bool is_user_cs(u64 word)
+{
+	return (u16)word == USER_CS;
+}
+
 static __always_inline void user_registers(struct wire_stack *rec, const u64 *r)
 {
 	/* pt_regs (arch/x86/include/asm/ptrace.h) to the DWARF numbers of x86-64 */
@@ -151,15 +157,19 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 	len = at;
 	if (stacks_user && mm && !(BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER)) &&
 	    !is_replaced(task, mm)) {
-		bpf_probe_read_kernel(s->regs, sizeof(s->regs),
-				      (void *)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(s->regs));
+		bool known = read_regs(s->regs, sizeof(s->regs), task);
+
 		sp = s->regs[19];
-		if (s->regs[17] != USER_CS)
+		if (known && !is_user_cs(s->regs[17]))
 			s->rec.hdr.flags |= STACK_COMPAT;
-		if ((long)s->regs[15] >= 0) /* orig_ax */
+		if (known && (long)s->regs[15] >= 0) /* orig_ax */
 			s->rec.hdr.flags |= STACK_IN_CALL;
 		user_registers(&s->rec, s->regs);
-		if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
+		if (!known) {
+			/* nor is it known of which code it is */
+			s->rec.user = STACK_ADDRESSES;
+			s->rec.hdr.flags |= STACK_FAILED;
+		} else if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
 			s->rec.user = STACK_COPY;
 			s->rec.entry = BPF_CORE_READ(mm, start_stack);
 			s->rec.user_bytes = copy_stack(s, at, sp, stack_top(task, s->rec.entry, sp));

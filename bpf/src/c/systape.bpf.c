@@ -12,6 +12,7 @@
 #include "maps.bpf.h"
 #include "emit.bpf.h"
 #include "task.bpf.h"
+#include "registers.bpf.h"
 #include "softirq.bpf.h"
 #include "ledger.bpf.h"
 #include "capture.bpf.h"

@@ -133,15 +133,6 @@ static __always_inline bool life_is_recorded(struct task_struct *task, const str
 	return st ? st->matched != NOT_MATCHED && !st->armed : lacks_state(task);
 }
 
-/* User registers of a task, as they were when it entered the kernel, by hand: bpf_task_pt_regs is 5.15. */
-static __always_inline void read_regs(struct pt_regs *regs, struct task_struct *task)
-{
-	void *stack = BPF_CORE_READ(task, stack);
-
-	/* pt_regs ends at the stack's top */
-	bpf_probe_read_kernel(regs, sizeof(*regs), stack + THREAD_SIZE - sizeof(*regs));
-}
-
 static __always_inline void fill_ident(struct wire_ident *id, struct task_struct *task)
 {
 	id->tid = BPF_CORE_READ(task, pid);
@@ -374,33 +365,6 @@ static __always_inline void send_task(struct task_struct *task, u16 reason)
 
 	fill_task(&t, task, WIRE_TASK, reason | target_flags(task, NULL));
 	send_process(&t, sizeof(t));
-}
-
-static __always_inline bool on_another_stack(void *ctx, struct task_struct *current)
-{
-	u64 sp = 0;
-
-	bpf_probe_read_kernel(&sp, sizeof(sp), &ctx);
-	return sp - (u64)FIELD(current, stack) >= THREAD_SIZE;
-}
-
-/*
- * Whether the program runs in an interrupt, where current is only who was
- * interrupted. Then it is on another stack than the task's: the context of a raw
- * tracepoint lies on the stack that is in use. An interrupt of user code stays
- * on the task's stack (call_on_irqstack_cond), where the first return address
- * tells through which entry the kernel was entered. What a task does for itself
- * on its way back from an interrupt (task work) counts as of the interrupt.
- */
-static __always_inline bool in_interrupt(void *ctx, struct task_struct *current)
-{
-	u64 entry = 0, base = (u64)FIELD(current, stack);
-
-	if (on_another_stack(ctx, current))
-		return true;
-	bpf_probe_read_kernel(&entry, sizeof(entry),
-			      (void *)base + THREAD_SIZE - sizeof(struct pt_regs) - sizeof(entry));
-	return entry > irq_entries_from && entry < irq_entries_to;
 }
 
 static __always_inline void init_state(struct task_state *st, struct task_struct *task)

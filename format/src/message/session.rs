@@ -91,6 +91,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     }
     b.set_with_self(s.with_self);
     b.set_preemptible(s.preemptible);
+    b.set_registers_unknown(s.registers_unknown);
     b.set_extent(match s.extent {
         Extent::NotSaid => schema::Extent::NotSaid,
         Extent::Everyone => schema::Extent::Everyone,
@@ -243,6 +244,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         notes: read_arguments(header, "notes", r.get_notes())?,
         with_self: r.get_with_self(),
         preemptible: r.get_preemptible(),
+        registers_unknown: r.get_registers_unknown(),
         extent: match r.get_extent() {
             Ok(schema::Extent::Everyone) => Extent::Everyone,
             Ok(schema::Extent::Some) => Extent::Some,

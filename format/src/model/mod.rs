@@ -114,6 +114,9 @@ pub struct Session {
     pub preemptible: bool,
     /// Families that were asked for and could not be recorded; none of them is among [`Session::families`].
     pub left_out: Vec<LeftOut>,
+    /// The registers with which tasks entered the kernel could not be read. So that no call is there says nothing of a task of which no
+    /// event was seen yet, or of the sender of a signal; there are no user stacks.
+    pub registers_unknown: bool,
 }
 
 /// A family that was asked for and could not be recorded.

@@ -68,6 +68,7 @@ pub fn session() -> Session {
         redacted: Vec::new(),
         cpu_list: vec![0, 3],
         with_self: true,
+        registers_unknown: true,
         extent: Extent::Some,
         preemptible: true,
         left_out: vec![LeftOut { family: Family::Block, program: "block_io_start".to_owned(), reason: "no".to_owned() }],

@@ -28,6 +28,7 @@ use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
+use crate::registers::{self, Known};
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::{self, asleep};
@@ -186,6 +187,7 @@ impl Programs {
         options::set(&mut open, config, attempt.task_storage, rings, rooms)?;
         let targets = options::tells_tasks_apart(config);
         options::set_softirqs(&mut open, kernel.btf());
+        options::set_registers(&mut open, kernel.btf());
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, kernel)?;
         leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
@@ -295,13 +297,34 @@ impl Programs {
     /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
     fn note_self(&mut self) -> Result<()> {
         let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
-        let walker = Walker::new(link.as_fd(), None)?;
         self.set_walk(WALK_SELF);
-        walker.walk()?;
+        let walk = open_iterator(link.as_fd())?;
+        let known = registers::read_known(walk.as_fd()).context("cannot walk the tasks")?;
         self.set_walk(WALK_READ);
         // it would record itself
         anyhow::ensure!(self.own_pid() != 0, "the task iterator did not see this process");
+        self.check_registers(&known);
         Ok(())
+    }
+
+    /// Programs that read something else than a task's registers are to read none.
+    fn check_registers(&mut self, known: &Known) {
+        let Some(bss) = self.skel.maps.bss_data.as_deref_mut() else { return };
+        // SAFETY: as in open_window; written by the walk.
+        let read = unsafe { ptr::read_volatile(&raw const bss.own_regs) };
+        if known.agrees(&read) {
+            return;
+        }
+        // SAFETY: as in open_window.
+        unsafe { ptr::write_volatile(&raw mut bss.regs_at, 0) };
+        self.notes.push(registers::UNKNOWN.into());
+    }
+
+    /// Whether the programs know where tasks' registers are.
+    pub fn knows_registers(&self) -> bool {
+        let bss = self.skel.maps.bss_data.as_deref();
+        // SAFETY: as in own_pid.
+        bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.regs_at) } != 0)
     }
 
     /// This process's id on the machine.

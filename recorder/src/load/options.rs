@@ -1,5 +1,7 @@
 //! What the programs and their maps are told before they are loaded: sizes, and which filters are on.
 
+use std::fs;
+
 use anyhow::{Context, Result, bail};
 use libbpf_rs::btf::Btf;
 use systape_bpf::types::rodata;
@@ -9,7 +11,7 @@ use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
 use crate::cpu_buffers::Rooms;
-use crate::{entries, rights, softirq, stacks};
+use crate::{entries, registers, rights, softirq, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
@@ -67,8 +69,17 @@ pub(super) fn set(
     options.string_limit = config.string_limit;
     options.ledger_check = config.forced.ledger_check;
     options.no_task_states = config.forced.no_task_states;
+    options.regs_shift = config.forced.registers_off.unwrap_or(0);
+    options.regs_by_hand = config.forced.registers_by_hand;
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
+}
+
+/// Where tasks' registers are, as far as the kernel's helper does not find them, and what they tell of the way into it.
+pub(super) fn set_registers(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
+    let Some(options) = open.maps.rodata_data.as_deref_mut() else { return };
+    options.regs_padding = registers::padding(btf);
+    options.runs_fred = fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| registers::runs_fred(&text));
 }
 
 /// For softirqs that run for their sender: nothing where the kernel does not show all that is needed.

@@ -122,7 +122,8 @@ fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<Stri
         let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
         who && ts >= scope.from && ts < scope.to
     };
-    let mut tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
+    let tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
+    let mut tracker = tracker.hiding_calls(context.tape.session().registers_unknown);
     let segments: Vec<usize> = (0..context.tape.segments().len()).collect();
     let mut damaged = Vec::new();
     for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {

@@ -21,7 +21,7 @@ fn tracker(coverage: Coverage) -> Tracker<Told> {
     Tracker::new(coverage, Told::default())
 }
 
-const ALL: Coverage = Coverage { open: 100, followed: Followed::All, every_cpu: true, cpus: 0 };
+const ALL: Coverage = Coverage { open: 100, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
 
 fn slot(t: &mut Tracker<Told>, tid: u32) -> Slot {
     t.slot(&task(tid), Some(0)).unwrap()
@@ -216,6 +216,24 @@ fn lost_calls_leave_it_open_what_a_thread_does() {
     let mut got: Vec<_> = t.sink.0.iter().map(|(_, i)| (i.from, i.to, i.doing == Doing::Unknown)).collect();
     got.retain(|(from, to, _)| !(110..=116).contains(from) || !(110..=116).contains(to));
     assert_eq!(got, [(100, 110, false), (116, 130, true), (130, 140, false), (140, 150, false)]);
+}
+
+#[test]
+fn a_recording_that_hides_calls_leaves_it_open_what_was_there_before() {
+    let mut t = tracker(Coverage { hides_calls: true, ..ALL });
+    let a = asleep(&mut t, 1);
+    let run = RunState { state: b'S', ..RunState::default() };
+    t.seen(110, a, &run, None);
+    t.enter(a, InCall { start: 130, ..InCall::default() });
+    t.leave(140, a, CPU_NONE);
+    // one that begins later is seen from its first instruction on
+    let b = slot(&mut t, 2);
+    t.fork(120, b);
+    t.finish(150);
+    let last = |tid| t.sink.0.iter().rfind(|(of, _)| *of == tid).map(|(_, i)| i.doing).unwrap();
+    let first = t.sink.0.iter().find(|(tid, _)| *tid == 1).unwrap().1;
+    assert_eq!((first.from, first.to, first.doing), (100, 130, Doing::Unknown));
+    assert_eq!((last(1), last(2)), (Doing::User, Doing::User), "after a call that ended nothing is hidden");
 }
 
 #[test]

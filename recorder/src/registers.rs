@@ -1,0 +1,154 @@
+//! Whether the programs find the registers with which tasks entered the kernel (bpf/src/c/registers.bpf.h): calls of signals' senders, calls
+//! that began before the recording and user stacks come from them. Where they lie depends on the kernel's build, and nothing says so when a
+//! program reads beside them; so the programs read those of a call that is made here, with registers that are known.
+
+use std::arch::asm;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Var};
+
+/// Registers as the kernel keeps them (struct pt_regs of x86-64), in its order.
+pub type Registers = [u64; 21];
+
+/// TOP_OF_KERNEL_STACK_PADDING of kernels that can run FRED.
+const FRED_PADDING: u32 = 16;
+/// What a recording says that does without.
+pub const UNKNOWN: &str = "the registers of tasks in the kernel are not where this kernel is expected to keep them: how signals were sent, calls that began before the recording, and user stacks are unknown; an interrupt of user code is taken for the task it interrupted, as the sender of a signal or a waker";
+/// User code of 64 bits: the selector in the low half of the word.
+const USER_CS: u64 = 0x33;
+/// Values that no other register has.
+const MARKS: [u64; 5] =
+    [0x5359_5354_4150_4501, 0x5359_5354_4150_4502, 0x5359_5354_4150_4503, 0x5359_5354_4150_4504, 0x5359_5354_4150_4505];
+
+/// Bytes between a task's registers and the top of its stack, where the kernel has no helper that finds them.
+pub fn padding(btf: &Btf<'_>) -> u32 {
+    let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return 0 };
+    let fred = |id| btf.type_by_id::<Var<'_>>(id).is_some_and(|var| var.name().is_some_and(|name| name == "fred_rsp0"));
+    if section.iter().any(|var| fred(var.ty)) { FRED_PADDING } else { 0 }
+}
+
+/// Whether this machine enters the kernel by FRED, by the text of /proc/cpuinfo: where the kernel does not use it, the flag is not there.
+pub fn runs_fred(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "fred"))
+}
+
+/// What a call is made with: places in [`Registers`], and what the kernel must have found there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known([(usize, u64); 14]);
+
+impl Known {
+    /// Whether `read` are the registers of that call.
+    pub fn agrees(&self, read: &Registers) -> bool {
+        self.0.iter().all(|&(at, value)| match at {
+            CS => read[at] & 0xffff == value,
+            _ => read[at] == value,
+        })
+    }
+}
+
+const CS: usize = 17;
+
+/// Reads from `fd` until there is no more, which must be an iterator that writes nothing; returns the registers with which the calls were made.
+///
+/// # Errors
+/// Those of read(2).
+pub fn read_known(fd: BorrowedFd<'_>) -> io::Result<Known> {
+    let mut byte = [0u8; 8];
+    let (number, address) = (u64::from(fd.as_raw_fd().cast_unsigned()), byte.as_mut_ptr() as u64);
+    loop {
+        let (result, ip, sp): (i64, u64, u64);
+        // SAFETY: read(2) of at most the bytes of the array, which outlives it. The system call changes rax, rcx and r11 and nothing else;
+        // the red zone below the stack pointer is left alone.
+        unsafe {
+            asm!(
+                "lea r12, [rip + 2f]",
+                "mov r13, rsp",
+                "syscall",
+                "2:",
+                inlateout("rax") libc::SYS_read => result,
+                in("rdi") number,
+                in("rsi") address,
+                in("rdx") byte.len() as u64,
+                in("r8") MARKS[0],
+                in("r9") MARKS[1],
+                in("r10") MARKS[2],
+                out("r12") ip,
+                out("r13") sp,
+                in("r14") MARKS[3],
+                in("r15") MARKS[4],
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack),
+            );
+        }
+        match -result {
+            0 => {
+                return Ok(Known([
+                    (0, MARKS[4]),
+                    (1, MARKS[3]),
+                    (2, sp),
+                    (3, ip),
+                    (7, MARKS[2]),
+                    (8, MARKS[1]),
+                    (9, MARKS[0]),
+                    (12, byte.len() as u64),
+                    (13, address),
+                    (14, number),
+                    (15, libc::SYS_read.cast_unsigned()),
+                    (16, ip),
+                    (CS, USER_CS),
+                    (19, sp),
+                ]));
+            }
+            // it looked at a million tasks without writing
+            error if error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) => {}
+            error if error > 0 => return Err(io::Error::from_raw_os_error(error as i32)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn registers_beside_the_true_ones_disagree() {
+        let known = read_known(File::open("/dev/null").unwrap().as_fd()).unwrap();
+        let mut stack = [0u64; 27];
+        for (at, value) in known.0 {
+            stack[3 + at] = value;
+        }
+        // with FRED the word has more in it than the selector
+        stack[3 + CS] |= 1 << 57;
+        let read = |from: usize| -> Registers { stack[from..from + 21].try_into().unwrap() };
+        assert!(known.agrees(&read(3)));
+        // two words are the padding of FRED
+        for beside in [0, 1, 2, 4, 5, 6] {
+            assert!(!known.agrees(&read(beside)), "{beside}");
+        }
+        for (at, _) in known.0 {
+            let mut other = read(3);
+            other[at] ^= 0x10;
+            assert!(!known.agrees(&other), "register {at}");
+        }
+    }
+
+    #[test]
+    fn fred_is_a_flag_of_the_cpu() {
+        assert!(runs_fred("processor\t: 0\nflags\t\t: fpu fred lkgs\nbugs\t\t: x\n"));
+        assert!(!runs_fred("processor\t: 0\nmodel name\t: fred\nflags\t\t: fpu lkgs freddy\n") && !runs_fred(""));
+    }
+
+    #[test]
+    fn errors_of_the_call_are_told() {
+        let write_only = File::options().write(true).open("/dev/null").unwrap();
+        assert_eq!(read_known(write_only.as_fd()).unwrap_err().raw_os_error(), Some(libc::EBADF));
+    }
+}
