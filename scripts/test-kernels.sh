@@ -159,13 +159,15 @@ watch() { # pid, console, patience to boot, patience in all
 }
 # emulated by one thread for both CPUs: with two, a CPU may go on with code that the other has patched (a tracepoint switched on),
 # and the kernel loops at a breakpoint that is gone or dies of half an instruction
-emulated=(-accel "tcg,thread=single" -cpu "qemu64,-cx16")
+emulated=(-accel "tcg,thread=single")
+# 7.2: without cmpxchg16b the kernel allocates nothing where tracing programs run (kmalloc_nolock), so that no task gets storage
+cpu_of() { case $1 in bullseye | bookworm | trixie) echo qemu64,-cx16 ;; *) echo qemu64 ;; esac; }
 has_kvm=$([ -w /dev/kvm ] && echo yes || true)
 boot() { # kernel, directory with the disk -> console there
   local accel attempt
   # a boot that dies before init's marker is qemu's, not ours: tried again
   for attempt in 1 2 3 4 5; do
-    accel=("${emulated[@]}")
+    accel=("${emulated[@]}" -cpu "$(cpu_of "$release")")
     [ -z "$has_kvm" ] || accel=(-accel kvm -cpu host)
     cp "$2/disk" "$2/disk.copy"; : >"$2/console"
     qemu-system-x86_64 "${accel[@]}" -m 1G -smp 2 -nographic -no-reboot -kernel "$1" \
