@@ -171,7 +171,7 @@ boot() { # kernel, directory with the disk -> console there
     qemu-system-x86_64 "${accel[@]}" -m 1G -smp 2 -nographic -no-reboot -kernel "$1" \
       -drive "file=$2/disk.copy,if=none,id=d,format=raw" -device nvme,drive=d,serial=systape -initrd "$initramfs" \
       -append "console=ttyS0 panic=-1 ${KERNEL_ARGS:-quiet}" </dev/null >"$2/console" 2>&1 &
-    if watch $! "$2/console" 100 400; then return; fi
+    if watch $! "$2/console" 200 900; then return; fi
     if [ -n "$has_kvm" ]; then
       echo "note $release: KVM does not run this kernel to the end here; everything is emulated"
       has_kvm=
@@ -181,11 +181,30 @@ boot() { # kernel, directory with the disk -> console there
   done
 }
 
+# what was lost: the cause of each gap
+gaps_of() { "$analyze" info "$out/$1.tape" --format json 2>/dev/null | grep -oE '"cause":"[^"]*"' | cut -d'"' -f4 || true; }
+# how many events of some families that is; not a number: unknown
+lost_of() { # tape, families as in fam|fam
+  "$analyze" info "$out/$1.tape" --format json 2>/dev/null | grep -oE '"lost":\{[^}]*' | grep -oE "\"($2)\":[0-9a-z]+" | cut -d: -f2 |
+    awk '{ n += $1; bad = bad || $1 !~ /^[0-9]+$/ } END { print bad ? "unknown" : n + 0 }'
+}
+# as check, of a number of events of a tape. Where the kernel skips runs, those the tape says are lost may be missing, and no others
+check_all() { # what, expected, seen, tape, families
+  local lost=0
+  if [ -n "$skips" ]; then lost=$(lost_of "$4" "$5"); fi
+  if [ "$lost" != unknown ] && [ "$3" -lt "$2" ] && [ $(($3 + lost)) -ge "$2" ]; then
+    check "$1, or told that it is lost" "$2" "$2"
+  else
+    check "$1" "$2" "$3"
+  fi
+}
 count_of() { "$analyze" "$1" --summary --summary-mode total --format json | sed -nE "s/.*\"syscall\":\"$2\".*/&/p" | grep -oE '"calls":[0-9]+' | cut -d: -f2; }
 
 initramfs=$(make_initramfs)
 for release in $releases; do
   bad=0 begun=$SECONDS
+  # 7.0 and later: programs may be preempted, and another task's run of the same program on that CPU is skipped and counted
+  skips=$([ "$release" = sid ] && echo skipped || true)
   if ! kernel=$(kernel_of "$release"); then echo "FAIL $release: its kernel cannot be had"; failed=1; continue; fi
   out=$(mktemp -d)
   truncate -s 32M "$out/disk"; mkfs.ext4 -q "$out/disk"
@@ -200,10 +219,12 @@ for release in $releases; do
   if [ "$release" = bullseye ]; then old=1; else old=0; fi
   check "only 5.10 keeps nothing with a task" "$old" "$("$analyze" info "$out/dd.tape" --format json | grep -c 'keep nothing with a task' || true)"
   check "status of the commands" "0 7 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
-  check "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')"
-  check "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')"
+  check_all "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')" dd 'syscall'
+  check_all "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')" dd 'syscall'
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
-  check "nothing lost" "0" "$(grep -c ' LOST' "$out/log" || true)"
+  # those of `unseen` are made
+  gaps=$(for tape in ${tapes/unseen /}; do gaps_of "$tape" | grep -vx "${skips:-none}"; done | sort -u | xargs || true)
+  check "nothing lost${skips:+ but runs that the kernel skips}" "" "$gaps"
   listing=$("$analyze" "$out/sh.tape" 2>/dev/null || true)
   check "sh: exec by name" "1" "$(grep -cE 'execve\(filename: "/bin/sh", argv: \["sh", "-c"' <<<"$listing")"
   check "sh: failed open by path" "1" "$(grep -cE 'open(at)?\(.*"/no/such/file".* = -1 ENOENT' <<<"$listing")"
@@ -237,20 +258,24 @@ for release in $releases; do
   most_samples() { "$analyze" callgraph "$out/$1.tape" --of cpu --metric count --folded 2>/dev/null |
     awk -v name=";$2(;|$)" '/;main;/ { n = $NF; sub(/ [0-9]+$/, ""); all += n; if ($0 ~ name) some += n }
       END { print (all >= 80 && some >= 0.9 * all) ? "yes" : (some + 0) " of " (all + 0) }'; }
-  check "stacks: by unwind information, to the top" "$chains" "$(stacks_of dwarf \
-    'getppid leaf_work middle_work outer_work main __libc_start_call_main __libc_start_main_impl _start' '"stack_status":"complete"')"
-  check "stacks: source lines" "$chains" "$(stacks_of dwarf leaf_work '"file":"[^"]*chain.c"[^}]*"line":[0-9]+[^}]*"sym":"main"')"
+  check_all "stacks: by unwind information, to the top" "$chains" "$(stacks_of dwarf \
+    'getppid leaf_work middle_work outer_work main __libc_start_call_main __libc_start_main_impl _start' '"stack_status":"complete"')" dwarf 'syscall|stack'
+  check_all "stacks: source lines" "$chains" "$(stacks_of dwarf leaf_work '"file":"[^"]*chain.c"[^}]*"line":[0-9]+[^}]*"sym":"main"')" dwarf 'syscall|stack'
   # getppid makes no frame of its own: the register is still leaf_work's, and its return address lies in middle_work
-  check "stacks: by frame pointers" "$chains" "$(stacks_of fp 'getppid middle_work outer_work main')"
+  check_all "stacks: by frame pointers" "$chains" "$(stacks_of fp 'getppid middle_work outer_work main')" fp 'syscall|stack'
   for tape in dwarf fp; do
     check "stacks: $tape: check" "0" "$("$analyze" check "$out/$tape.tape" >/dev/null 2>&1; echo $?)"
-    check "stacks: $tape: frames of the kernel" "$chains" "$(stacks_of $tape 'syscall_exit_to_user_mode entry_SYSCALL_64_after_hwframe getppid')"
+    # the function with the tracepoint in it has been one of the two
+    check_all "stacks: $tape: frames of the kernel" "$chains" "$(stacks_of $tape \
+      '(syscall_exit_to_user_mode|do_syscall_64) entry_SYSCALL_64_after_hwframe getppid')" $tape 'syscall|stack'
     check "stacks: $tape: samples in the loop" "yes" "$(most_samples $tape hot_loop)"
-    check "stacks: $tape: every event has its own" "1" "$("$analyze" info "$out/$tape.tape" --format json 2>/dev/null |
-      grep -c '"complete":true' || true)"
+    if [ -z "$skips" ]; then
+      check "stacks: $tape: every event has its own" "1" "$("$analyze" info "$out/$tape.tape" --format json 2>/dev/null |
+        grep -c '"complete":true' || true)"
+    fi
   done
-  check "container: stacks" "$chains" "$(stacks_of ns 'getppid leaf_work middle_work outer_work main' '"stack_status":"complete"')"
-  check "container: calls, from inside" "$chains" "$("$analyze" "$out/nsall.tape" --comm=chain -e getppid --format json 2>/dev/null | grep -c '"getppid"')"
+  check_all "container: stacks" "$chains" "$(stacks_of ns 'getppid leaf_work middle_work outer_work main' '"stack_status":"complete"')" ns 'syscall|stack'
+  check_all "container: calls, from inside" "$chains" "$("$analyze" "$out/nsall.tape" --comm=chain -e getppid --format json 2>/dev/null | grep -c '"getppid"')" nsall 'syscall'
   check "container: asleep outside" "1" "$("$analyze" "$out/nsall.tape" --comm=sleep --format json 2>/dev/null | grep nanosleep |
     grep -c '"incomplete":"in-flight"')"
   # the command before its execve is all there is of that name
