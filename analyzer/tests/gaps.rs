@@ -4,7 +4,7 @@ mod common;
 
 use common::sched::{sched_gap, tape_with};
 use common::{OPEN, Place, US, life, stacks};
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
 
 /// Scheduler events lost on `cpu`, µs after the start.
 fn sched(cpu: u32, from: u64, to: u64) -> Gap {
@@ -189,7 +189,7 @@ fn lost_stacks_touch_graphs_alone() {
 #[test]
 fn a_graph_of_calls_says_that_some_were_only_counted() {
     let place = Place::new();
-    let session = systape_format::model::Session { call_filters: vec![b"--failure".to_vec()], ..stacks::of_tape() };
+    let session = Session { call_filters: vec![b"--failure".to_vec()], ..stacks::of_tape() };
     stacks::write_with(&place.path("stacks.tape"), 1, &session, &[]);
     let got = place.analyze("callgraph --of syscall --fail-on-loss stacks.tape");
     assert_eq!((got.status, got.err.as_str()), (0, ""));
@@ -208,10 +208,13 @@ fn every_cause_has_a_remedy_in_the_manual() {
     let (_, manual) = manual.split_once("### Causes").unwrap();
     for cause in systape_analyzer::loss::CAUSES {
         let name = systape_analyzer::loss::cause_name(cause);
-        let remedy = systape_analyzer::loss::remedy(cause);
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("{name} has no row"));
         assert!(row.contains(systape_analyzer::loss::cause_text(cause)), "{row}");
-        assert!(row.contains(remedy), "{row}: {remedy}");
+        for preemptible in [false, true] {
+            let session = Session { preemptible, ..Session::default() };
+            let remedy = systape_analyzer::loss::remedy(cause, &session);
+            assert!(row.contains(remedy), "{row}: {remedy}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 /* stuck FILE: writes "ready" to standard output, waits for a byte on standard input, and then hangs as soon as FILE's file system
- * is frozen: one thread writes to a shared page of FILE and waits in the page fault, with its mmap lock held for reading; another
- * unmaps it and waits for that lock to write. Whoever then wants to read the process's memory or mappings waits behind it. With the
- * file system thawed it ends; standard input closed ends it too, unless it hangs. */
+ * is frozen: one thread writes to a shared page of FILE and waits in the page fault, with the mapping locked; another unmaps a part
+ * of that mapping, takes the process's mmap lock and waits for the mapping. Whoever then wants to read the process's memory or mappings
+ * waits for the mmap lock. With the file system thawed it ends; standard input closed ends it too, unless it hangs. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +12,6 @@
 enum { SIZE = 1 << 20, PAGE = 4096 };
 
 static char *shared;
-static char *own;
 
 static void *writes(void *unused)
 {
@@ -22,7 +21,7 @@ static void *writes(void *unused)
 
 static void *unmaps(void *unused)
 {
-	munmap(own, PAGE);
+	munmap(shared + SIZE / 2, PAGE);
 	return unused;
 }
 
@@ -39,8 +38,7 @@ int main(int argc, char **argv)
 			return 1;
 	fsync(fd);
 	shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	own = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED || own == MAP_FAILED)
+	if (shared == MAP_FAILED)
 		return 1;
 	for (int at = 0; at < SIZE; at += PAGE)
 		byte |= *(volatile char *)(shared + at);

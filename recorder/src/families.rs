@@ -124,9 +124,9 @@ pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Fa
         (Family::Net, &["inet_sock_set_state"]),
         (Family::IoUring, &["io_uring_submit_req", "io_uring_submit_sqe"]),
     ];
-    let lacking = needed.into_iter().filter(|(family, any_of)| {
-        families.has(*family) && any_of.iter().all(|name| kernel.arguments(name).is_none())
-    });
+    let lacking = needed
+        .into_iter()
+        .filter(|(family, any_of)| families.has(*family) && any_of.iter().all(|name| kernel.arguments(name).is_none()));
     lacking.map(|(family, any_of)| (family, format!("this kernel has no tracepoint {}", any_of.join(" or ")))).collect()
 }
 

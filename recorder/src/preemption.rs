@@ -16,8 +16,7 @@ const GUARD: &str = "tracepoint_srcu";
 /// Whether the running kernel does; false where it hides the names of its variables.
 pub fn is_on(btf: &Btf<'_>) -> bool {
     is_since_6_13(btf)
-        && File::open("/proc/kallsyms")
-            .is_ok_and(|file| has_guard(BufReader::new(file).lines().map_while(Result::ok)))
+        && File::open("/proc/kallsyms").is_ok_and(|file| has_guard(BufReader::new(file).lines().map_while(Result::ok)))
 }
 
 fn is_since_6_13(btf: &Btf<'_>) -> bool {
@@ -38,6 +37,8 @@ mod tests {
     fn the_guard_is_found() {
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
         assert!(has_guard(lines("ffffffff81 T a\nffffffff82 D tracepoint_srcu\n")));
-        assert!(!has_guard(lines("ffffffff81 T a\nffffffff82 D tracepoint_srcu_x\nffffffff83 d x\ttracepoint_srcu [m]\n")));
+        assert!(!has_guard(lines(
+            "ffffffff81 T a\nffffffff82 D tracepoint_srcu_x\nffffffff83 d x\ttracepoint_srcu [m]\n"
+        )));
     }
 }

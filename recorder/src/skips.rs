@@ -1,4 +1,5 @@
-//! Runs of BPF programs that the kernel skipped because the program was interrupted by itself on one CPU.
+//! Runs of BPF programs that the kernel skipped because the program was interrupted by itself on one CPU, or since 7.0 because another
+//! task was preempted in it (preemption.rs).
 //!
 //! Such a run says nothing of what it would have recorded; the kernel counts them per program (recursion_misses, since
 //! 5.12: ed9ae9a9a5d1; 0 before). A run for a task that is not recorded counts too, so the number is an upper bound.

@@ -3,7 +3,9 @@
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
-use crate::model::{Class, DeviceLink, End, Extent, Family, LeftOut, Session, StackMode, StackOf, StackSettings, SyscallFormat};
+use crate::model::{
+    Class, DeviceLink, End, Extent, Family, LeftOut, Session, StackMode, StackOf, StackSettings, SyscallFormat,
+};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};

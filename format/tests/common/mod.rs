@@ -5,9 +5,9 @@ use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::{
     Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame, Function,
-    LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState, Sample,
-    SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks, Switch,
-    Symbol, Symbols, UringOp, Wakeup,
+    LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState,
+    Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks,
+    Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
@@ -71,7 +71,11 @@ pub fn session() -> Session {
         registers_unknown: true,
         extent: Extent::Some,
         preemptible: true,
-        left_out: vec![LeftOut { family: Family::Block, program: "block_io_start".to_owned(), reason: "no".to_owned() }],
+        left_out: vec![LeftOut {
+            family: Family::Block,
+            program: "block_io_start".to_owned(),
+            reason: "no".to_owned(),
+        }],
     }
 }
 

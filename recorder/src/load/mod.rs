@@ -124,7 +124,11 @@ impl Programs {
         loop {
             let error = match Self::try_load(config, &attempt, &kernel) {
                 Ok(mut programs) => {
-                    notes.extend(left_out.iter().map(|left| format!("{} is not recorded: {}", families::name(left.family), left.why())));
+                    notes.extend(
+                        left_out
+                            .iter()
+                            .map(|left| format!("{} is not recorded: {}", families::name(left.family), left.why())),
+                    );
                     notes.append(&mut programs.notes);
                     if let Some((_, _, refusal)) = first {
                         notes.push(programs.without_task_storage(&refusal));
@@ -623,11 +627,20 @@ fn said() -> String {
 }
 
 /// Notes that `family` is not recorded; refuses when nothing is left of what was asked for.
-fn leave_out(config: &mut Config, family: Family, program: &str, reason: String, left: &mut Vec<LeftOut>) -> Result<()> {
+fn leave_out(
+    config: &mut Config,
+    family: Family,
+    program: &str,
+    reason: String,
+    left: &mut Vec<LeftOut>,
+) -> Result<()> {
     config.leave_out(family);
     left.push(LeftOut { family, program: program.to_owned(), reason });
     if !config.records_more_than_life() {
-        let all: Vec<_> = left.iter().map(|left| format!("{} cannot be recorded: {}", families::name(left.family), left.why())).collect();
+        let all: Vec<_> = left
+            .iter()
+            .map(|left| format!("{} cannot be recorded: {}", families::name(left.family), left.why()))
+            .collect();
         bail!("{}", all.join("; "));
     }
     Ok(())

@@ -26,9 +26,13 @@ pub fn part(program: &str) -> Part {
         "walk_sleepers" => Part::Stacks(StackOf::Asleep),
         "copy_sleepers" => Part::Alone("threads asleep since before the start have kernel frames only"),
         "walk_ios" => Part::Alone("block I/Os whose end no program sees are not counted"),
-        "walk_outsiders" => Part::Alone("calls that processes outside this pid namespace are in at the end are not known"),
+        "walk_outsiders" => {
+            Part::Alone("calls that processes outside this pid namespace are in at the end are not known")
+        }
         "writeback_dirty_folio" | "writeback_dirty_page" => Part::Alone("who wrote what is written back is not known"),
-        "mark_victim" | "mark_victim_pid" => Part::Alone("kills for lack of memory are not told from others of the kernel"),
+        "mark_victim" | "mark_victim_pid" => {
+            Part::Alone("kills for lack of memory are not told from others of the kernel")
+        }
         // which sockets are the targets'
         "walk_files" => Part::Family(Family::Net),
         name => match skips::family(name) {

@@ -21,7 +21,9 @@ impl Refusal {
     /// Reads libbpf's warnings of one attempt.
     pub fn read(said: &str) -> Self {
         let program = said.lines().rev().find_map(failed_program).map(str::to_owned);
-        let reason = cut(&reason(said));
+        let reason = reason(said);
+        // an error number alone: libbpf says -EINVAL or, with older ones, Invalid argument
+        let reason = cut(reason.strip_prefix('-').filter(|name| name.starts_with('E')).unwrap_or(&reason));
         // the type of map is 5.11; on 5.11 the verifier refuses its helpers
         let of_task_storage = said.contains("map 'task_states': failed to create")
             || ["bpf_task_storage_get", "bpf_get_current_task_btf"].iter().any(|helper| reason.contains(helper));
@@ -54,7 +56,9 @@ fn reason(said: &str) -> String {
         .or_else(|| after(said, "BPF program load failed: "))
         .or_else(|| after(said, "failed to create: "))
         .or_else(|| after(said, "failed to auto-attach: "))
-        .or_else(|| said.lines().rev().find_map(|line| line.contains("failed to attach").then(|| line.trim().to_owned())))
+        .or_else(|| {
+            said.lines().rev().find_map(|line| line.contains("failed to attach").then(|| line.trim().to_owned()))
+        })
         .unwrap_or_default()
 }
 
@@ -112,7 +116,8 @@ mod tests {
             libbpf: prog 'sys_enter': failed to load: -13\n";
         assert_eq!(read(said), (Some("sys_enter".into()), "R6 invalid mem access 'scalar'".into(), false));
         // without a log: refused before the verifier looked
-        let said = "libbpf: prog 'net': BPF program load failed: Invalid argument\nlibbpf: prog 'net': failed to load: -22\n";
+        let said =
+            "libbpf: prog 'net': BPF program load failed: Invalid argument\nlibbpf: prog 'net': failed to load: -22\n";
         assert_eq!(read(said), (Some("net".into()), "Invalid argument".into(), false));
         let long = format!("libbpf: prog 'a': BPF program load failed: {}\n", "ä".repeat(300));
         assert!(read(&long).1.len() < 210);
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn programs_that_cannot_be_attached() {
         let said = "libbpf: prog 'b': failed to attach: -EBUSY\nlibbpf: prog 'b': failed to auto-attach: -EBUSY\n";
-        assert_eq!(read(said), (Some("b".into()), "-EBUSY".into(), false));
+        assert_eq!(read(said), (Some("b".into()), "EBUSY".into(), false));
         let said = "libbpf: prog 'walk_ios': failed to attach to iterator: -EINVAL\n";
         let reason = "libbpf: prog 'walk_ios': failed to attach to iterator: -EINVAL";
         assert_eq!(read(said), (Some("walk_ios".into()), reason.into(), false));
@@ -138,14 +143,16 @@ mod tests {
 
     #[test]
     fn task_storage() {
-        let said = "libbpf: map 'task_states': failed to create: -EINVAL\nlibbpf: failed to load object 'systape_bpf'\n";
-        assert_eq!(read(said), (None, "-EINVAL".into(), true));
+        let said =
+            "libbpf: map 'task_states': failed to create: -EINVAL\nlibbpf: failed to load object 'systape_bpf'\n";
+        assert_eq!(read(said), (None, "EINVAL".into(), true));
         let said = "libbpf: prog 'sys_enter': BPF program load failed: -EINVAL\n\
             libbpf: prog 'sys_enter': -- BEGIN PROG LOAD LOG --\nunknown func bpf_task_storage_get#156\n\
             processed 60 insns\n-- END PROG LOAD LOG --\nlibbpf: prog 'sys_enter': failed to load: -22\n";
         assert!(Refusal::read(said).of_task_storage);
         // a log that only shows a call of it says nothing about it
-        let said = said.replace("unknown func bpf_task_storage_get#156", "7: (85) call bpf_task_storage_get#156\nR1 !read_ok");
+        let said =
+            said.replace("unknown func bpf_task_storage_get#156", "7: (85) call bpf_task_storage_get#156\nR1 !read_ok");
         assert_eq!(read(&said), (Some("sys_enter".into()), "R1 !read_ok".into(), false));
         assert_eq!(read(""), (None, String::new(), false));
     }

@@ -159,8 +159,13 @@ fn choose(kinds: &[Of], asked: Option<Of>, session: &Session) -> Result<Of> {
         (asked, kinds) => {
             let names: Vec<_> = kinds.iter().map(|of| of.name()).collect();
             let asked = asked.map_or("any", Of::words);
-            let left_out = session.left_out.iter().map(|left| format!("; {}: {}", family_name(left.family), left.why()));
-            bail!("this tape has no stacks of {asked}; it has those of: {}{}", names.join(", "), left_out.collect::<String>())
+            let left_out =
+                session.left_out.iter().map(|left| format!("; {}: {}", family_name(left.family), left.why()));
+            bail!(
+                "this tape has no stacks of {asked}; it has those of: {}{}",
+                names.join(", "),
+                left_out.collect::<String>()
+            )
         }
     }
 }

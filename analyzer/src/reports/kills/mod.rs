@@ -21,11 +21,11 @@ use self::stacks::SenderStacks;
 use super::{Context, clock};
 use crate::args::Format;
 use crate::config::Config;
-use crate::{families, output};
 use crate::processes::{self, Processes};
 use crate::reports::losses::LOSS_LINES;
 use crate::run::{Verdict, complain};
 use crate::signals::{Cause, Missing, Record, Tracker};
+use crate::{families, output};
 
 /// Segments decoded at a time by each thread.
 const BATCH: usize = 2;
@@ -109,7 +109,8 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
             None => "signals were not recorded (record --families ...,signal): who sent them is not known".to_owned(),
         }),
         (_, false) => Some(
-            "process life was not recorded (record --families ...,process): how processes ended is not known".to_owned(),
+            "process life was not recorded (record --families ...,process): how processes ended is not known"
+                .to_owned(),
         ),
         _ => None,
     }
