@@ -666,8 +666,7 @@ enum GapCause {
   filtered @15;        # counted instead of stored, as record was asked to
   overShare @16;       # a process had filled its share of the ring
   hidden @17;          # 1.5: the kernel ran no BPF program when it happened
-  reserved18 @18;
-  notRead @19;         # 1.5: no event is missing: what /proc has of a process did not come in time; family state: its open files, process: its arguments
+  notRead @18;         # 1.5: no event is missing: what /proc has of a process did not come in time; family state: its open files, process: its arguments
 }
 
 enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }

@@ -381,7 +381,8 @@ fn info_counts_what_was_counted() {
     assert_eq!(got.status, 0, "nothing is missing from every sum");
     let info = &got.json()[0];
     let ledger = serde_json::json!({
-        "rows": 9, "calls": 54, "lost_calls": 45, "filtered_calls": 0, "over_share_calls": 9, "unattributed_calls": 2,
+        "rows": 9, "calls": 54, "lost_calls": 45, "filtered_calls": 0, "over_share_calls": 9, "behind_calls": 0,
+        "unattributed_calls": 2,
     });
     assert_eq!((&info["ledger"], &info["complete"]), (&ledger, &true.into()));
     assert_eq!(info["lost"], serde_json::json!({}));

@@ -493,7 +493,7 @@ pub enum GapCause {
     Hidden = 17,
     /// No event is missing: what /proc has of a process that was there at the start did not come in time. Family
     /// [`Family::State`]: its executable, directory and open files, [`Family::Process`]: its arguments.
-    NotRead = 19,
+    NotRead = 18,
 }
 
 /// Kinds of event.
