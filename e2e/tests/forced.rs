@@ -141,6 +141,40 @@ fn each_call_of_a_task_without_state_is_counted() {
     assert_eq!(known + lost, children * calls);
 }
 
+/// The programs of calls do nothing at every seventh run, as if the kernel had skipped them: their seconds do it, and nothing twice.
+#[test]
+fn a_second_program_does_what_the_first_was_skipped_for() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let flood = lab.cc("flood", &FREESTANDING);
+    let target = lab.cc("target", &[]);
+    let script = format!("{flood} 3 20011; {target} polite {FILES}");
+    // the shell asks once
+    let asked = 3 * 20011 + 1;
+    for options in [&[][..], &["--duration", "1"], &["--force", "cpu-buffer=1"], &["--call-graph", "fp"]] {
+        lab.record("t.tape", &[options, &["--force", "skip-first=7"]].concat(), &["sh", "-c", &script]).expect(0);
+        let info = lab.info("t.tape");
+        assert_eq!(
+            (&info["complete"], &info["lost"]),
+            (&Value::Bool(true), &serde_json::json!({})),
+            "{options:?}: {info}"
+        );
+        let rows = lab.analyze(&["t.tape", "-s", "--summary-mode", "total", "--format", "json"]).expect(0).json();
+        let calls = |name: &str| rows.iter().find(|row| row["syscall"] == name).and_then(|row| row["calls"].as_i64());
+        assert_eq!((calls("getppid"), calls("exit_group")), (Some(asked), Some(6)), "{options:?}: {rows:?}");
+        if options.is_empty() {
+            let calls = lab.calls("t.tape", &["--comm=target"]);
+            let seeks = calls.iter().filter(|c| c.name() == "lseek" && c.arg("whence")["text"] == "SEEK_SET");
+            let seeks: Vec<&Call> = seeks.collect();
+            assert_eq!(seeks.len() as i64, 3 * FILES);
+            for call in seeks {
+                let path = lab.file(&format!("made-by-polite/file-{}", call.num("offset")));
+                assert_eq!(call.fd_path("fd"), Some(path.as_str()), "{call:?}");
+            }
+            assert!(calls.iter().all(|c| c.incomplete().is_none() || c.name() == "exit_group"));
+        }
+    }
+}
+
 /// Nothing makes the kernel skip a run at will here: fio on the disk did not in 5 runs of 3 s. So its counters are made
 /// to say it; reading them and everything behind is as always.
 #[test]

@@ -258,7 +258,7 @@ pub fn run(
         }
         let drops = if dropped { programs.take_drops()? } else { Vec::new() };
         let lost_state = if dropped { programs.take_lost_state() } else { Vec::new() };
-        let skipped = skips.take(slack == 0);
+        let skipped = skips.take(slack == 0, programs.harmless_skips());
         let sum = |counted: bool| -> u64 {
             drops.iter().filter(|d| d.is_loss() && d.is_counted() == counted).map(|d| d.count.count).sum()
         };

@@ -203,6 +203,18 @@ pub fn choose(
     Ok(notes)
 }
 
+/// Loads, or not, the programs of calls that do the work of first ones that the kernel skipped.
+///
+/// # Errors
+/// When the object cannot be changed.
+pub fn run_twice(open: &mut OpenSystapeSkel<'static>, on: bool) -> Result<()> {
+    let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
+    options.preemptible = on;
+    open.progs.sys_enter_again.set_autoload(on);
+    open.progs.sys_exit_again.set_autoload(on);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

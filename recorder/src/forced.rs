@@ -50,6 +50,9 @@ pub struct Forced {
     pub unseen_ios: Option<u32>,
     /// No task gets a state: nothing of its calls can be kept.
     pub no_task_states: bool,
+    /// Load the programs that stand in for skipped ones, as on kernels that let programs be preempted, and have every so-manyth run of those
+    /// of calls do nothing.
+    pub skip_first: Option<u32>,
     /// BPF programs that the kernel is made to refuse.
     pub unloadable: Vec<String>,
     /// Bytes by which the place where tasks' registers are read is off.
@@ -64,7 +67,7 @@ pub struct Forced {
 
 impl Forced {
     /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `cpu-buffer=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`,
-    /// `no-task-states`, `unloadable=PROGRAM`, `registers-off=16`, `registers-by-hand`, `poison`, `ledger-check`.
+    /// `no-task-states`, `skip-first=7`, `unloadable=PROGRAM`, `registers-off=16`, `registers-by-hand`, `poison`, `ledger-check`.
     pub fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
@@ -79,6 +82,7 @@ impl Forced {
                 "ledger-keys" => forced.ledger_keys = number,
                 "skips" => forced.skips = number,
                 "unseen-ios" => forced.unseen_ios = number,
+                "skip-first" => forced.skip_first = number,
                 "no-task-states" => forced.no_task_states = true,
                 "unloadable" => forced.unloadable.push(value.to_owned()),
                 "registers-off" => forced.registers_off = number,

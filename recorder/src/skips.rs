@@ -35,6 +35,8 @@ struct Watched {
     family: Family,
     fd: OwnedFd,
     seen: u64,
+    /// It does what another was skipped for: a run of it that is skipped is missed only if the other's was too.
+    second: bool,
 }
 
 /// The counters of all loaded programs.
@@ -45,43 +47,88 @@ pub struct Skips {
     more: u64,
     looked: Instant,
     looked_ts: u64,
+    seconds: Pending,
+}
+
+/// Skipped runs of second programs, until it is known that the first had run: that shows when the task enters or leaves a call the next
+/// time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pending {
+    skipped: u64,
+    reported: u64,
+    /// At the look before.
+    before: u64,
+}
+
+impl Pending {
+    /// Runs that are missing: what has been pending since the look before, or at the end all; `harmless`: of all that were skipped.
+    fn take(&mut self, new: u64, harmless: u64, last: bool) -> u64 {
+        self.skipped += new;
+        let pending = self.skipped.saturating_sub(harmless).saturating_sub(self.reported);
+        let missing = if last { pending } else { pending.min(self.before) };
+        self.reported += missing;
+        self.before = pending - missing;
+        missing
+    }
 }
 
 impl Skips {
     /// Watches the programs of `object`; what was skipped until now does not count. Each counter is `more` greater from
     /// now on than the kernel says.
     pub fn new(object: &Object, more: u64) -> Self {
-        let loaded = object.progs().filter(|program| program.as_fd().as_raw_fd() >= 0);
+        let is_loaded = |program: &libbpf_rs::Program<'_>| program.as_fd().as_raw_fd() >= 0;
+        let has = |name: &str| object.progs().any(|program| program.name() == name && is_loaded(&program));
+        // what a first program was skipped for the second does: only runs of that are missing
+        let stood_in_for = |name: &str| has(&format!("{name}_again"));
+        let loaded = object.progs().filter(is_loaded);
         let watch = |program: libbpf_rs::Program<'_>| -> Option<Watched> {
-            let family = family(program.name().to_str()?)?;
+            let name = program.name().to_str()?;
+            let family = family(name).filter(|_| !stood_in_for(name))?;
             let fd = program.as_fd().try_clone_to_owned().ok()?;
             let seen = misses(&fd);
-            Some(Watched { family, fd, seen })
+            Some(Watched { family, fd, seen, second: name.ends_with("_again") })
         };
         let programs = loaded.filter_map(watch).collect();
-        Self { programs, more, looked: Instant::now(), looked_ts: clock::monotonic() }
+        let seconds = Pending::default();
+        Self { programs, more, looked: Instant::now(), looked_ts: clock::monotonic(), seconds }
     }
 
-    /// What was skipped since the last look; looks now and then unless `last`.
-    pub fn take(&mut self, last: bool) -> Vec<Skipped> {
+    /// What was skipped since the last look; looks now and then unless `last`. `harmless`: skipped runs of second programs, of all until
+    /// now, whose first had run.
+    pub fn take(&mut self, last: bool, harmless: u64) -> Vec<Skipped> {
         if !last && self.looked.elapsed() < PERIOD {
             return Vec::new();
         }
         let now = clock::monotonic();
         let mut skipped: Vec<Skipped> = Vec::new();
+        let mut seconds = 0;
         for program in &mut self.programs {
             let count = misses(&program.fd) + self.more;
             let new = count.saturating_sub(std::mem::replace(&mut program.seen, count));
-            if new == 0 {
-                continue;
-            }
-            match skipped.iter_mut().find(|s| s.family == program.family) {
-                Some(known) => known.count += new,
-                None => skipped.push(Skipped { family: program.family, count: new, first: self.looked_ts, last: now }),
+            match program.second {
+                true => seconds += new,
+                false => add(&mut skipped, program.family, new, (self.looked_ts, now)),
             }
         }
+        let missing = self.seconds.take(seconds, harmless, last);
+        // pending since the look before
+        let from = self.looked_ts.saturating_sub(PERIOD.as_nanos() as u64 * 2);
+        add(&mut skipped, Family::Syscall, missing, (from, now));
         (self.looked, self.looked_ts) = (Instant::now(), now);
         skipped
+    }
+}
+
+fn add(skipped: &mut Vec<Skipped>, family: Family, count: u64, (first, last): (u64, u64)) {
+    if count == 0 {
+        return;
+    }
+    match skipped.iter_mut().find(|s| s.family == family) {
+        Some(known) => {
+            known.count += count;
+            known.first = known.first.min(first);
+        }
+        None => skipped.push(Skipped { family, count, first, last }),
     }
 }
 
@@ -90,7 +137,7 @@ pub fn family(program: &str) -> Option<Family> {
     Some(match program {
         "sys_exit_stack" => Family::Stack,
         "cpu_sample" => Family::Sample,
-        "sys_enter" | "sys_exit" => Family::Syscall,
+        "sys_enter" | "sys_exit" | "sys_enter_again" | "sys_exit_again" => Family::Syscall,
         "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename" | "cgroup_attach_task" => {
             Family::Process
         }
@@ -119,6 +166,21 @@ pub fn program_info(fd: RawFd) -> Option<bpf_prog_info> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn second_programs_count_when_the_first_did_not_run_either() {
+        let mut pending = Pending::default();
+        // two were skipped, of which one is known to be harmless, and at the next look both
+        assert_eq!(pending.take(2, 1, false), 0);
+        assert_eq!(pending.take(0, 2, false), 0);
+        // one stays
+        assert_eq!(pending.take(3, 4, false), 0);
+        assert_eq!(pending.take(5, 4, false), 1);
+        assert_eq!(pending.take(0, 9, false), 0);
+        // at the end nothing more will show
+        assert_eq!(pending.take(2, 9, true), 2);
+        assert_eq!(pending.take(0, 9, true), 0);
+    }
 
     #[test]
     fn every_program_has_a_family() {

@@ -145,7 +145,8 @@ static __always_inline bool count_busy(u32 epoch, const struct ledger_key *key, 
 }
 _Static_assert(BUSY_SUMS == 1 << (32 - 27), "the hash has as many bits");
 
-static __noinline int count_call(const struct wire_syscall *rec, struct task_struct *current, u32 uid, u8 reason)
+/* `alone`: the program is the one that writes this CPU's own entries. */
+static __noinline int count_call(const struct wire_syscall *rec, struct task_struct *current, u32 uid, u8 reason, bool alone)
 {
 	u64 dur = rec->end > rec->start ? rec->end - rec->start : 0, end = rec->end;
 	u32 epoch = LEDGER_EPOCH, size = size_of_dur(dur);
@@ -172,7 +173,7 @@ static __noinline int count_call(const struct wire_syscall *rec, struct task_str
 	/* it is; but an old verifier has lost that */
 	barrier_var(size);
 	size &= LEDGER_SIZES - 1;
-	if (count_busy(epoch, &key, size, dur, end))
+	if (alone && count_busy(epoch, &key, size, dur, end))
 		goto counted;
 	s = epoch ? ledger_entry(&ledger_b, &key, 1) : ledger_entry(&ledger_a, &key, 0);
 	if (!s) {

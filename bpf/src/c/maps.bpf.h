@@ -76,6 +76,8 @@ const volatile u64 wanted_errnos[64] = {}; /* a bit each */
 const volatile u32 coarse_mask = 0;	   /* lanes - 1 */
 const volatile u32 unseen_ios = 0;	   /* not 0: the end of every so-manyth I/O is not noticed */
 const volatile bool ledger_check = false;  /* stored calls are counted as well */
+const volatile bool preemptible = false; /* programs run with preemption on, 7.0: sys_enter_again and sys_exit_again are loaded */
+const volatile u32 skip_first = 0;	 /* for tests: every so-manyth run of sys_enter and sys_exit does nothing */
 const volatile bool no_task_states = false; /* for tests: as if there were no memory for any */
 
 /* Bytes of a bulk ring, and of it of one process between two looks of the recorder; 0 = all. */
@@ -105,6 +107,7 @@ u32 window = WINDOW_CLOSED;
 u64 window_open_ts = 0;
 u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
 u64 new_drops = 0; /* entries of drops that something was counted in first, but for the recorder's own calls: user space looks when it grew */
+u64 harmless_skips = 0; /* of sys_enter_again and sys_exit_again: the first had run */
 u64 looks = 0; /* of the recorder at the rings */
 u64 ended_ios = 0; /* with unseen_ios */
 u64 checked_calls = 0; /* with ledger_check: what the ledger must come to */
@@ -129,7 +132,9 @@ struct task_state {
 	u8 seen; /* something of it was seen since the recording began */
 	u8 stack_due; /* sys_exit_stack is to take the stack of the call that just ended */
 	u8 missed; /* enum ledger_reason of the call that just ended, or MISSED_STATE */
-	u8 pad[3];
+	u8 enter_seen; /* the first of the two programs ran, see first_ran() */
+	u8 exit_seen;
+	u8 pad;
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
 	u32 uid_before; /* of a call that may change it */
@@ -187,7 +192,8 @@ struct plain_call {
 	u32 users; /* the owner, and for a moment who wants to be */
 	u8 in_call;
 	u8 in_other; /* the owner is in a call that is in its task_state, or of no interest */
-	u8 pad[2];
+	u8 enter_seen; /* as in task_state */
+	u8 exit_seen;
 	struct wire_syscall rec; /* id: the owner; without captures */
 };
 /* User space sets how many there are. */
@@ -206,7 +212,7 @@ struct {
  * and since 6.2 the kernel skips, and counts, a run of a program on top of another of
  * its own (__bpf_trace_run). Before 6.2 an interrupt may bring such a run, but not in a
  * call's exit, and the scheduler's are told with interrupts off, all but the wake-up of
- * the current task. x86 keeps the order of its stores, so the head tells of whole
+ * the current task. sys_exit_again keeps off them. x86 keeps the order of its stores, so the head tells of whole
  * records. What there is no room for goes into the CPU's ring. The maps are memory of
  * user space as well.
  */

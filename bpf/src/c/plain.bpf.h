@@ -57,6 +57,8 @@ static __always_inline void claim_plain(const struct task_state *st)
 	}
 	p->in_call = 0;
 	p->in_other = 1;
+	p->enter_seen = 0;
+	p->exit_seen = 0;
 	p->rec.hdr.kind = WIRE_SYSCALL;
 	p->rec.id = st->rec.id;
 }

@@ -192,7 +192,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 		if (d) {
 			if (!leave_out(st, d))
 				send_record(st, d);
-			count_if_missed(st, d, task);
+			count_if_missed(st, d, task, false);
 		}
 	} else if (st->slot) {
 		slot_put(st->slot - 1);

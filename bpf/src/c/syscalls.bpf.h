@@ -195,8 +195,58 @@ static __noinline int count_lacking(struct task_struct *task, const struct sc_de
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+/*
+ * Where programs may be preempted (7.0), a task may lie in one for a whole time
+ * slice, and the kernel skips that program for all others that come to it on this
+ * CPU: a tenth of all calls where three programs that only make calls share two
+ * CPUs. So calls have two programs each that do the same, of which the second does
+ * nothing if the first ran for this very event. The first leaves a mark for it in
+ * the task, which it takes away. Of a task that has neither a mark nor a state
+ * nothing is recorded, or the first would have made one.
+ */
+static __always_inline bool first_ran(struct task_struct *task, bool exit)
+{
+	struct plain_call *p = plain_call_of(task);
+	struct task_state *st;
+	u8 *seen;
+
+	if (p) {
+		seen = exit ? &p->exit_seen : &p->enter_seen;
+		if (*seen) {
+			*seen = 0;
+			return true;
+		}
+	}
+	st = current_state(task, false);
+	if (!st)
+		return target_marked || any_stateless;
+	seen = exit ? &st->exit_seen : &st->enter_seen;
+	if (*seen) {
+		*seen = 0;
+		return true;
+	}
+	return st->matched == NOT_MATCHED;
+}
+
+/*
+ * A mark of the event before: its second program was skipped, which cost nothing.
+ * Enters and exits of a task come in turn.
+ */
+static __always_inline void forget_mark(u8 *seen)
+{
+	if (!*seen)
+		return;
+	*seen = 0;
+	__sync_fetch_and_add(&harmless_skips, 1);
+}
+
+/* For tests: as if the kernel skipped the program. */
+static __always_inline bool is_skipped(void)
+{
+	return skip_first && bpf_get_prandom_u32() % skip_first == 0;
+}
+
+static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bool again)
 {
 	const struct sc_desc *d;
 	struct task_struct *task;
@@ -215,9 +265,13 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	p = plain_call_of(task);
 	if (p) {
+		if (preemptible)
+			forget_mark(&p->exit_seen);
 		/* if the exit of another call was missed, its traces are in the state and must go */
 		if (d->plain && !p->in_other) {
 			begin_plain(p, regs, abi, id);
+			if (preemptible)
+				p->enter_seen = !again;
 			return 0;
 		}
 		p->in_call = 0;
@@ -237,6 +291,10 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	}
 	if (!p)
 		claim_plain(st);
+	if (preemptible) {
+		forget_mark(&st->exit_seen);
+		st->enter_seen = !again;
+	}
 	st->fresh = 0;
 	st->stack_due = 0;
 	st->began_before = 0;
@@ -258,6 +316,27 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	st->in_call = 1;
 	stack_at_enter(ctx, st, d);
 	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	return is_skipped() ? 0 : on_enter(ctx, regs, id, false);
+}
+
+/* After sys_enter: programs run in the order in which they stand here. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter_again, struct pt_regs *regs, long id)
+{
+	if (window != WINDOW_OPEN)
+		return 0;
+	if (first_ran(current_task(), false)) {
+		/* of whoever does this nothing need be recorded; twice does no harm */
+		if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
+			send_injection(regs);
+		return 0;
+	}
+	return on_enter(ctx, regs, id, true);
 }
 
 /* Killed while it slept in the call: the value in ret is never seen by anybody. */
@@ -426,7 +505,7 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 }
 
 /* Counts the call of which no record was sent; `missed` tells why, 0 = one was. */
-static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u32 uid, struct task_struct *current)
+static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u32 uid, struct task_struct *current, bool alone)
 {
 	if (missed && window != WINDOW_OPEN) {
 		send_late(rec);
@@ -435,7 +514,7 @@ static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u3
 	/* exactly those that the ledger counts: a child's side of fork is no call of anybody */
 	if (missed && missed != LEDGER_FILTERED && rec->state != CALL_CLONE_CHILD)
 		count_drop(missed == LEDGER_LOST ? DROP_BULK : missed == MISSED_STATE ? DROP_STATE : DROP_SHARE);
-	count_call(rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed);
+	count_call(rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed, alone);
 }
 
 static __always_inline bool is_counted(const struct wire_syscall *rec, u8 missed)
@@ -444,7 +523,7 @@ static __always_inline bool is_counted(const struct wire_syscall *rec, u8 missed
 }
 
 /* At the end of a program and at one place: the verifier goes through it for every state in which it may be. */
-static __always_inline void count_if_missed(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
+static __always_inline void count_if_missed(struct task_state *st, const struct sc_desc *d, struct task_struct *current, bool alone)
 {
 	u8 missed = st->missed;
 	u32 uid;
@@ -453,7 +532,7 @@ static __always_inline void count_if_missed(struct task_state *st, const struct 
 		return;
 	st->missed = 0;
 	uid = d->flags & SC_CRED && st->rec.state == CALL_COMPLETE ? st->uid_before : current_uid(current);
-	count_missed(&st->rec, missed, uid, current);
+	count_missed(&st->rec, missed, uid, current, alone);
 }
 
 /* Only for these the kernel skips the enter tracepoint of a call. */
@@ -492,7 +571,7 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	return true;
 }
 
-static __always_inline void end_plain(struct plain_call *p, struct task_struct *task, u64 end, long ret)
+static __always_inline void end_plain(struct plain_call *p, struct task_struct *task, u64 end, long ret, bool again)
 {
 	const struct sc_desc *d = filter_calls ? desc_of(p->rec.abi, p->rec.nr) : NULL;
 	u8 missed;
@@ -505,14 +584,14 @@ static __always_inline void end_plain(struct plain_call *p, struct task_struct *
 		missed = LEDGER_FILTERED;
 	} else {
 		p->rec.hdr.cpu = bpf_get_smp_processor_id();
-		missed = send_buffered(&p->rec) ? 0 : send_plain(&p->rec);
+		/* one program alone writes the buffer */
+		missed = !again && send_buffered(&p->rec) ? 0 : send_plain(&p->rec);
 	}
 	if (is_counted(&p->rec, missed))
-		count_missed(&p->rec, missed, current_uid(task), task);
+		count_missed(&p->rec, missed, current_uid(task), task, !again);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bool again)
 {
 	u64 end = bpf_ktime_get_ns();
 	const struct sc_desc *d;
@@ -527,7 +606,11 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	p = plain_call_of(task);
 	if (p) {
 		if (p->in_call) {
-			end_plain(p, task, end, ret);
+			if (preemptible) {
+				forget_mark(&p->enter_seen);
+				p->exit_seen = !again;
+			}
+			end_plain(p, task, end, ret, again);
 			return 0;
 		}
 		p->in_other = 0;
@@ -536,6 +619,10 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	st = window == WINDOW_OPEN ? recorded_current(task, !any_stateless) : current_state(task, false);
 	if (!st || st->armed || st->matched == NOT_MATCHED)
 		return 0;
+	if (preemptible) {
+		forget_mark(&st->enter_seen);
+		st->exit_seen = !again;
+	}
 	without_enter = !st->in_call;
 	if (st->in_call) {
 		st->in_call = 0;
@@ -583,8 +670,23 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (d->flags & SC_CRED && !ret)
 		send_task(task, TASK_CRED);
 count:
-	count_if_missed(st, d, task);
+	count_if_missed(st, d, task, !again);
 	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	return is_skipped() ? 0 : on_exit(ctx, regs, ret, false);
+}
+
+/* After sys_exit, if that was skipped. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit_again, struct pt_regs *regs, long ret)
+{
+	if (window == WINDOW_CLOSED || first_ran(current_task(), true))
+		return 0;
+	return on_exit(ctx, regs, ret, true);
 }
 
 /*

@@ -80,6 +80,8 @@ pub struct Programs {
 #[derive(Debug)]
 struct Attempt {
     task_storage: bool,
+    /// Programs may be preempted.
+    preemptible: bool,
     /// Programs that are left out alone.
     without: Vec<String>,
 }
@@ -116,7 +118,9 @@ impl Programs {
     pub fn load(config: &mut Config) -> Result<Self> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
         let kernel = Tracepoints::read().map_err(|e| explain(e, ""))?;
-        let mut attempt = Attempt { task_storage: config.forced.task_states.is_none(), without: Vec::new() };
+        let preemptible = preemption::is_on(kernel.btf());
+        let task_storage = config.forced.task_states.is_none();
+        let mut attempt = Attempt { task_storage, preemptible, without: Vec::new() };
         let (mut notes, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
         for (family, why) in families::without_tracepoints(&config.families, &kernel) {
             leave_out(config, family, "", why, &mut left_out)?;
@@ -133,7 +137,7 @@ impl Programs {
                     if let Some((_, _, refusal)) = first {
                         notes.push(programs.without_task_storage(&refusal));
                     }
-                    return Ok(Self { notes, left_out, preemptible: preemption::is_on(kernel.btf()), ..programs });
+                    return Ok(Self { notes, left_out, preemptible, ..programs });
                 }
                 Err(e) => e,
             };
@@ -193,6 +197,8 @@ impl Programs {
         options::set_softirqs(&mut open, kernel.btf());
         options::set_registers(&mut open, kernel.btf());
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, kernel)?;
+        let twice = config.families.has(Family::Syscall) && (attempt.preemptible || config.forced.skip_first.is_some());
+        families::run_twice(&mut open, twice)?;
         leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
@@ -466,6 +472,13 @@ impl Programs {
             // SAFETY: as in open_window.
             unsafe { ptr::write_volatile(&raw mut bss.walk_mode, mode) };
         }
+    }
+
+    /// Skipped runs of second programs that cost nothing, until now.
+    pub fn harmless_skips(&self) -> u64 {
+        let bss = self.skel.maps.bss_data.as_deref();
+        // SAFETY: as in own_pid.
+        bss.map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.harmless_skips) })
     }
 
     /// Watches for runs that the kernel skips, from now on.

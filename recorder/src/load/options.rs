@@ -68,6 +68,7 @@ pub(super) fn set(
     set_filters(options, config);
     options.string_limit = config.string_limit;
     options.ledger_check = config.forced.ledger_check;
+    options.skip_first = config.forced.skip_first.unwrap_or(0);
     options.no_task_states = config.forced.no_task_states;
     options.regs_shift = config.forced.registers_off.unwrap_or(0);
     options.regs_by_hand = config.forced.registers_by_hand;

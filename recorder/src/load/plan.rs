@@ -25,6 +25,7 @@ pub fn part(program: &str) -> Part {
         "sys_exit_stack" => Part::Stacks(StackOf::Syscall),
         "walk_sleepers" => Part::Stacks(StackOf::Asleep),
         "copy_sleepers" => Part::Alone("threads asleep since before the start have kernel frames only"),
+        "sys_enter_again" | "sys_exit_again" => Part::Alone("calls are lost where a task is preempted in a program"),
         "walk_ios" => Part::Alone("block I/Os whose end no program sees are not counted"),
         "walk_outsiders" => {
             Part::Alone("calls that processes outside this pid namespace are in at the end are not known")
