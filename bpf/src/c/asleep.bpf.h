@@ -51,7 +51,7 @@ static __always_inline struct sleeper *begin_sleeper(struct task_struct *task, u
 		return NULL;
 	__builtin_memset(&s->rec, 0, sizeof(s->rec));
 	s->rec.hdr.kind = WIRE_STACK;
-	s->rec.hdr.cpu = task_cpu(task);
+	s->rec.hdr.cpu = task_cpu(task, true);
 	s->rec.ts = bpf_ktime_get_ns();
 	s->rec.key = s->rec.ts;
 	s->rec.of = STACK_ASLEEP;

@@ -3,21 +3,22 @@
 #ifndef __SYSTAPE_SCHED_H
 #define __SYSTAPE_SCHED_H
 
-static __always_inline u32 task_run_state(struct task_struct *task)
+/* `vouched`: the kernel vouches for the pointer (FIELD). It does not for one that was kept in a map. */
+static __always_inline u32 task_run_state(struct task_struct *task, bool vouched)
 {
 	if (bpf_core_field_exists(task->__state))
-		return FIELD(task, __state);
+		return vouched ? FIELD(task, __state) : BPF_CORE_READ(task, __state);
 	return BPF_CORE_READ((struct task_struct___old *)task, state);
 }
 
-static __always_inline u32 task_cpu(struct task_struct *task)
+static __always_inline u32 task_cpu(struct task_struct *task, bool vouched)
 {
 	struct task_struct___info *info = (void *)task;
 
 	if (bpf_core_field_exists(info->thread_info.cpu))
-		return FIELD(info, thread_info.cpu);
+		return vouched ? FIELD(info, thread_info.cpu) : BPF_CORE_READ(info, thread_info.cpu);
 	if (bpf_core_field_exists(task->cpu))
-		return FIELD(task, cpu);
+		return vouched ? FIELD(task, cpu) : BPF_CORE_READ(task, cpu);
 	return 0;
 }
 
@@ -79,7 +80,7 @@ int sched_switch(u64 *ctx)
 	if (has_switch_state)
 		w.prev_state = CTX_ARG(ctx, 3);
 	else
-		w.prev_state = task_run_state(prev);
+		w.prev_state = task_run_state(prev, true);
 	if (wants_stack(STACK_SWITCH) && w.prev.tid && is_recorded(prev))
 		take_stack(ctx, STACK_SWITCH, now, now, 0);
 	send_sched(&w, w.hdr.cpu, BUFFER_SWITCHES);
@@ -106,7 +107,7 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	w.ts = bpf_ktime_get_ns();
 	fill_who(&w.waker, current);
 	fill_who(&w.wakee, wakee);
-	w.target_cpu = task_cpu(wakee);
+	w.target_cpu = task_cpu(wakee, true);
 	if (wants_stack(STACK_WAKEUP) && w.waker.tid && (!(flags & WAKEUP_IRQ) || flags & WAKEUP_SOFTIRQ))
 		take_stack(ctx, STACK_WAKEUP, w.ts, w.ts, 0);
 	/* of the current task: interrupts may be on, and bring another (maps.bpf.h) */

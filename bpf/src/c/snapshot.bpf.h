@@ -102,7 +102,7 @@ static __always_inline u8 call_match(const struct task_state *st, const struct p
 
 static __always_inline u32 run_state(struct task_struct *task)
 {
-	return (u32)BPF_CORE_READ(task, exit_state) ?: task_run_state(task);
+	return (u32)BPF_CORE_READ(task, exit_state) ?: task_run_state(task, false);
 }
 
 static __always_inline bool sleeps(struct task_struct *task)
@@ -126,7 +126,7 @@ static __always_inline void fill_snap(struct wire_snap *snap, struct task_struct
 	snap->kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
 	snap->exiting = !!(BPF_CORE_READ(task, flags) & PF_EXITING);
 	snap->on_cpu = BPF_CORE_READ(task, on_cpu);
-	snap->cpu = task_cpu(task);
+	snap->cpu = task_cpu(task, false);
 	snap->last_run = last_run(task);
 	snap->nr = SNAP_NO_CALL;
 }
