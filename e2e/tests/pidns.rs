@@ -306,6 +306,11 @@ fn the_whole_machine_from_inside() {
         assert!(last.name().ends_with("nanosleep") && last.incomplete() == Some("in-flight"), "{last:?}");
         let own = lab.calls("a.tape", &["-p", &recorder]);
         assert!(own.is_empty(), "of the recorder itself: {:?}", own[0]);
-        assert!(lab.info("a.tape")["lost"].get("syscall").is_none());
+        let info = lab.info("a.tape");
+        assert!(info["lost"].get("syscall").is_none());
+        // nothing that this kernel can do is refused in here
+        let notes = info["notes"].to_string();
+        assert!(!notes.contains("refused"), "{notes}");
+        assert!(!notes.contains("keep nothing with a task"), "{notes}");
     }
 }
