@@ -7,6 +7,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, bounded};
 
 use super::{Bound, Reader};
+use crate::limits;
 
 /// An answer that is being looked for.
 #[derive(Debug)]
@@ -17,18 +18,23 @@ pub struct Asked<R> {
 }
 
 impl<R: Send + 'static> Asked<R> {
-    /// Asks, in a thread that is called `name`.
+    /// Asks, in a thread that is called `name`. Where address space is limited (`ulimit -v`) it is answered here and now: the allocator
+    /// reserves 64 MiB of it for a process's second thread, which so early would be missing for the recording's buffers.
     pub fn new(name: &'static str, work: impl FnOnce() -> R + Send + 'static) -> Self {
         let bound = Bound::default();
         let (done, answer) = bounded(1);
         let run = move |_: &Reader| drop(done.send(work()));
+        if limits::limit(libc::RLIMIT_AS).is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY) {
+            run(&Reader::default());
+            return Self { answer, thread: None, bound };
+        }
         let thread = bound.has_room().then(|| Reader::start(name, run).ok()).flatten();
         Self { answer, thread, bound }
     }
 
     /// The answer; None = it did not come until then. The thread is gone if it did.
     pub fn get(self, until: Instant) -> Option<R> {
-        let (reader, thread) = self.thread?;
+        let Some((reader, thread)) = self.thread else { return self.answer.try_recv().ok() };
         let answer = self.answer.recv_deadline(until);
         match &answer {
             Ok(_) => drop(thread.join()),
