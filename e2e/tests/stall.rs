@@ -154,7 +154,8 @@ fn a_minute_without_a_write() {
 
     // everything is counted
     let info = lab.info("v.tape");
-    assert_eq!(missing(&info), ["process", "sched", "signal", "syscall"], "{}", info["gaps"]);
+    let gone = missing(&info);
+    assert!(["process", "sched", "signal", "syscall"].iter().all(|of| gone.contains(of)), "{}", info["gaps"]);
     let [calls, naps, _] = truth(&swamped.text());
     assert_eq!(["getppid", "nanosleep", "read"].map(|call| summed(&lab, "v.tape", call, &["--failed"])), [0, 0, naps]);
     assert_eq!(["getppid", "nanosleep"].map(|call| summed(&lab, "v.tape", call, &[])), [calls, naps]);

@@ -131,8 +131,8 @@ pub struct Args {
     #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
     pub ring: Option<String>,
 
-    /// Memory for what waits while the disk stalls or the CPU is short; then fast calls are counted first [default: 256M, or a
-    /// quarter of the memory there is]
+    /// Memory for what waits while the disk stalls; when it is full fast calls are counted first [default: 256M, or a quarter of
+    /// the memory there is]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub buffer: Option<u64>,
 

@@ -89,7 +89,7 @@ pub struct Config {
     pub inherit: bool,
     /// Bytes of each bulk ring; None = what suits the number of CPUs.
     pub ring_bytes: Option<u32>,
-    /// Bytes of memory for what waits while the disk stalls or the CPU is short.
+    /// Bytes of memory for what waits while the disk stalls.
     pub buffer: u64,
     /// Wait before the start.
     pub delay: Option<Duration>,
