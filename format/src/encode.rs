@@ -42,7 +42,7 @@ impl EncodedSegment {
 
     /// Bytes the blocks will take in the tape, headers included.
     pub fn stored_bytes(&self) -> u64 {
-        self.blocks.iter().map(|b| b.header.span()).sum()
+        stored_bytes(&self.blocks)
     }
 }
 
@@ -55,7 +55,7 @@ pub struct EncodedCheckpoint {
 impl EncodedCheckpoint {
     /// Bytes the blocks will take in the tape, headers included. A chunk is worth closing at 16 times this.
     pub fn stored_bytes(&self) -> u64 {
-        self.blocks.iter().map(|b| b.header.span()).sum()
+        stored_bytes(&self.blocks)
     }
 }
 
@@ -68,8 +68,13 @@ pub struct EncodedSymbols {
 impl EncodedSymbols {
     /// Bytes the blocks will take in the tape, headers included.
     pub fn stored_bytes(&self) -> u64 {
-        self.blocks.iter().map(|b| b.header.span()).sum()
+        stored_bytes(&self.blocks)
     }
+}
+
+/// Bytes that blocks take in a tape, headers included.
+fn stored_bytes(blocks: &[Block]) -> u64 {
+    blocks.iter().map(|b| b.header.span()).sum()
 }
 
 impl Encoder {
