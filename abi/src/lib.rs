@@ -17,16 +17,21 @@ mod abi;
 mod desc;
 mod errno;
 mod flags;
+mod iouring;
 mod names;
 mod private;
 mod select;
+pub mod si_code;
 mod signal;
+#[expect(missing_docs, reason = "the names say it")]
+pub mod signo;
 mod value;
 
 pub use abi::Abi;
 pub use desc::{AT_FDCWD, ArgDesc, ArgKind, Effect, RetKind, SyscallDesc, describe, describe_name};
 pub use errno::{errno_name, errno_text, is_restart};
 pub use flags::{FlagSet, FlagStyle, How, clock_flags, protocol_flags, sockopt_flags};
+pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
 pub use private::captured_class;
 pub use select::{EventTerm, SelectError, Selection};

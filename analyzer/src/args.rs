@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-use crate::stacks::options::Of;
+use crate::render::form::Format;
+use crate::stacks::of::Of;
 use crate::stacks::weight::Metric;
+use crate::summary::mode::SummaryMode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -276,7 +278,7 @@ impl Args {
             let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
             let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             let tip = lines.find_map(hint).unwrap_or_default();
-            crate::run::complain(&format!("{first}{tip} (see 'analyze --help')"));
+            crate::say::complain(&format!("{first}{tip} (see 'analyze --help')"));
             std::process::exit(2)
         })
     }
@@ -298,20 +300,6 @@ fn hint(line: &str) -> Option<String> {
     }
 }
 
-/// What `--summary-mode` groups by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SummaryMode {
-    /// Each thread.
-    #[default]
-    Thread,
-    /// Each process.
-    Process,
-    /// Nothing: one table.
-    Total,
-    /// Each cgroup.
-    Cgroup,
-}
-
 /// Order of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
@@ -320,18 +308,6 @@ pub enum Sort {
     Start,
     /// By end of each call.
     End,
-}
-
-/// Form of the output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// One object a line.
-    Json,
-    /// One record a line, after a header line.
-    Csv,
 }
 
 /// What `redact` takes out.

@@ -162,7 +162,7 @@ pub fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
     let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
     let (year, month, day) = civil_from_days(days);
     let put = |out: &mut Vec<u8>, value: i64, width: usize, after: u8| {
-        crate::render::num::padded(out, value.unsigned_abs(), width, b'0');
+        crate::num::padded(out, value.unsigned_abs(), width, b'0');
         out.push(after);
     };
     put(out, year, 4, b'-');

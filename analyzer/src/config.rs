@@ -1,84 +1,25 @@
 //! The command line resolved: which report, which tape, which calls, which form. Anything wrong here is bad usage (exit 2).
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use systape_abi::{FlagStyle, Selection};
 use systape_format::redact::Level;
 
-use crate::args::{Args, Format, RedactLevel, Sort, SummaryMode};
+use crate::args::{Args, RedactLevel, Sort};
 use crate::block;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
-use crate::render::text::Look;
-use crate::runs::options::{self, Options};
+use crate::lines::text::Look;
+use crate::open::DEFAULT_TAPE;
+use crate::options::sched::{self as options, Options};
+use crate::options::stacks;
+use crate::render::form::Format;
+use crate::report::{Report, nearest};
 use crate::signals::Choice;
-use crate::stacks::options as stacks;
+use crate::summary::mode::SummaryMode;
 use crate::timespec;
-
-/// The tape that is read when none is named.
-pub const DEFAULT_TAPE: &str = "trace.tape";
-
-/// What is asked of the tape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// Calls, one a line, a summary, or both.
-    Calls,
-    /// What the tape holds and lacks.
-    Info,
-    /// Whether every byte of it is sound.
-    Check,
-    /// A clean copy of what is whole of it.
-    Repair,
-    /// The same, without what tells of people and machines.
-    Redact,
-    /// Block I/Os: one a line, histograms, or sums by who caused them.
-    Block,
-    /// Programs that were started, with arguments, failures and ends; or the tree of processes.
-    Exec,
-    /// Who sent which signal to whom, how, and what came of it.
-    Kills,
-    /// Connections: both ends, who, how long.
-    Net,
-    /// Time off CPU by task, state, call and file; who woke whom.
-    Offcpu,
-    /// How long runnable tasks waited for a CPU.
-    Runqlat,
-    /// The scheduler as perf sched shows it: timehist and latency.
-    Sched,
-    /// What every thread was doing: time by state, call and file; or the picture of one instant.
-    States,
-    /// Stacks added up: who called what, by count, time or bytes.
-    Callgraph,
-    /// Two summaries side by side.
-    Diff,
-}
-
-impl Report {
-    /// Whether it writes a tape, the second file.
-    pub fn makes_a_copy(self) -> bool {
-        matches!(self, Self::Repair | Self::Redact)
-    }
-
-    /// Names of reports; the listing has none.
-    pub const NAMES: [(&'static str, Self); 14] = [
-        ("info", Self::Info),
-        ("check", Self::Check),
-        ("repair", Self::Repair),
-        ("redact", Self::Redact),
-        ("block", Self::Block),
-        ("exec", Self::Exec),
-        ("kills", Self::Kills),
-        ("net", Self::Net),
-        ("offcpu", Self::Offcpu),
-        ("runqlat", Self::Runqlat),
-        ("sched", Self::Sched),
-        ("states", Self::States),
-        ("callgraph", Self::Callgraph),
-        ("diff", Self::Diff),
-    ];
-}
 
 /// Settled values.
 #[derive(Debug)]
@@ -343,31 +284,10 @@ fn report_and_files(args: &Args) -> Result<(Report, PathBuf, Option<PathBuf>)> {
                 bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
             }
             let known: Vec<_> = Report::NAMES.iter().map(|(name, _)| *name).collect();
-            let near = nearest_report(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            let near = nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
             bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
         }
     }
-}
-
-/// The report whose name `path` resembles, for a message: a word without `/` or `.` at most two edits away.
-pub fn nearest_report(path: &Path) -> Option<&'static str> {
-    let word = path.to_str().filter(|word| word.len() < 20 && !word.contains(['/', '.']))?;
-    let near = Report::NAMES.iter().map(|(name, _)| (distance(word, name), *name)).min()?;
-    (near.0 <= 2).then_some(near.1)
-}
-
-/// Edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn filters(args: &Args) -> Result<Filters> {
@@ -412,8 +332,6 @@ mod tests {
         assert_eq!(settled("analyze check x"), (Report::Check, PathBuf::from("x")));
         assert_eq!(settled("analyze -s -i y"), (Report::Calls, PathBuf::from("y")));
         assert!(resolve("analyze inof x").unwrap_err().to_string().contains("'info'"));
-        assert_eq!(nearest_report(Path::new("chek")), Some("check"));
-        assert_eq!(nearest_report(Path::new("my.tape")), None);
     }
 
     #[test]

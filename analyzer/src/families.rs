@@ -1,14 +1,10 @@
 //! Events that are no syscalls: whether a tape has them, and reading them segment by segment.
 
-use std::ops::ControlFlow;
-
 use anyhow::{Result, bail};
-use rayon::prelude::*;
-use systape_format::model::{Dict, Family, LeftOut, SegmentInfo, Session};
-use systape_format::reader::{Segment, Tape};
+use systape_format::model::{Family, LeftOut, Session};
+use systape_format::reader::Tape;
 
-use crate::loss::{Loss, family_name};
-use crate::reports::Context;
+use crate::loss::family_name;
 
 /// Whether the recording captured `family`; None when the tape does not say.
 pub fn recorded(tape: &Tape, family: Family) -> Option<bool> {
@@ -51,54 +47,4 @@ pub fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
         bail!("{what} were not recorded: {}", instead(tape, family));
     }
     Ok(())
-}
-
-/// Reads what `read` gets of each of `segments`, several at a time, and hands it to `each` in their order until that says to stop. What cannot be read is a finding in `loss`; `what` names it there.
-pub fn walk<T: Send>(
-    context: &Context<'_>,
-    loss: &mut Loss,
-    what: &str,
-    segments: &[usize],
-    read: impl Fn(&Segment<'_>, &Dict) -> Result<Vec<T>, systape_format::Error> + Sync,
-    mut each: impl FnMut(&Dict, Vec<T>) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    for batch in segments.chunks(rayon::current_num_threads().clamp(1, 8)) {
-        let one = |at: &usize| {
-            let segment = context.tape.segment(*at);
-            segment.dict().and_then(|dict| read(&segment, &dict).map(|events| (dict, events)))
-        };
-        let found: Vec<_> = batch.par_iter().map(one).collect();
-        for (at, result) in batch.iter().zip(found) {
-            match result {
-                Ok((dict, events)) => {
-                    if each(&dict, events)?.is_break() {
-                        return Ok(());
-                    }
-                }
-                Err(error) => {
-                    let number = context.tape.segments()[*at].segment;
-                    loss.findings.push(format!("segment {number}: its {what} cannot be read: {error}"));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Every segment.
-pub fn all(context: &Context<'_>) -> Vec<usize> {
-    (0..context.tape.segments().len()).collect()
-}
-
-/// The segments that may hold something of the processes and times asked for.
-pub fn candidates(context: &Context<'_>) -> Vec<usize> {
-    let scope = &context.scope;
-    let pids = &scope.filters().pids;
-    let wanted = |info: &SegmentInfo| {
-        info.end_max >= scope.from
-            && info.start_min < scope.to
-            && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
-    };
-    let segments = context.tape.segments().iter().enumerate();
-    segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect()
 }

@@ -11,7 +11,6 @@ use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, T
 
 use crate::clock::Clock;
 use crate::glob;
-use crate::summary::stats::failed;
 use crate::timespec::Edge;
 
 /// What was asked for; empty lists and None let everything pass.
@@ -308,6 +307,11 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
         }
     }
     Ok(Some(ids))
+}
+
+/// Whether a call with this `state` and `errno` failed in the caller's eyes.
+pub fn failed(state: CallState, errno: u16) -> bool {
+    errno != 0 && !systape_abi::is_restart(errno) && state.returned()
 }
 
 #[cfg(test)]

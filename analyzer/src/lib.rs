@@ -1,8 +1,10 @@
 //! The work behind `analyze`: read a tape, answer a question about it as text, JSON or CSV.
 //!
-//! [`args`] is what was typed, [`config`] what it means, [`run`] opens the tape and calls a report of [`reports`]. All reports
-//! share [`filter`] (which calls), [`loss`] (what is missing) and [`render`] (how a row reads). [`stream`] keeps a
-//! listing in order with bounded memory; [`summary`] adds up without order. A new report is a new file in `reports`.
+//! Storeys, imports only point down (tests/storeys.rs): values ([`num`], [`words`], [`clock`], [`open`] ...); the table in the middle:
+//! [`filter`] (which rows count), [`scan`] and [`load`] (reading segments), [`loss`] (what is missing), [`question`] (all of them, bound to
+//! one tape), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
+//! [`signals`], [`runs`], [`net`], [`block`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
+//! as typed, [`config`] settled; one file a report in [`reports`]; [`run`] opens the tape and calls one of them.
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
 //! bytes everywhere; [`sandbox`] gives up what is not needed for that. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
@@ -18,18 +20,27 @@ pub mod families;
 pub mod filter;
 pub mod generate;
 pub mod glob;
+pub mod lines;
 pub mod load;
 pub mod loss;
 pub mod net;
+pub mod num;
+pub mod open;
+pub mod options;
 pub mod output;
 pub mod processes;
+pub mod question;
 pub mod render;
+pub mod report;
 pub mod reports;
 pub mod run;
 pub mod runs;
 pub mod sandbox;
+pub mod say;
+pub mod scan;
 pub mod signals;
 pub mod stacks;
 pub mod stream;
 pub mod summary;
 pub mod timespec;
+pub mod words;

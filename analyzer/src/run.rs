@@ -1,17 +1,19 @@
 //! One run: resolve, open, report, exit status.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use systape_format::reader::{Misses, Tape};
+use anyhow::{Context as _, Result};
+use systape_format::reader::Misses;
 
 use crate::args::Args;
-use crate::config::{self, Config, Report};
+use crate::config::Config;
 use crate::loss::miss_text;
+use crate::open::{look, open};
 use crate::output::NewFile;
+use crate::report::Report;
 use crate::sandbox::Needs;
+use crate::say::{Verdict, complain};
 use crate::{generate, output, reports, sandbox};
 
 /// The question could not be answered.
@@ -20,15 +22,6 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Answered, but something that touches the answer was lost, and `--fail-on-loss` was given.
 const LOSS: u8 = 3;
-
-/// What a report has to say beyond what it printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// Something that touches the answer is missing.
-    pub lost: bool,
-    /// The report's own answer is no: a tape that does not check.
-    pub bad: bool,
-}
 
 /// Does what `args` say, in a [`sandbox`] unless they say otherwise; messages go to stderr. This thread and those made later stay in it:
 /// it is for a process that does nothing else.
@@ -57,11 +50,6 @@ fn resolve(args: &Args, confined: bool) -> ExitCode {
         complain(note);
     }
     status(answer(&config, confined), config.fail_on_loss)
-}
-
-/// Tells the user something that is not part of the answer; that stderr is closed is no reason to fail.
-pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "analyze: {text}");
 }
 
 fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
@@ -135,42 +123,5 @@ fn not_a_tape(error: &anyhow::Error) -> Option<String> {
         e @ NotATape { .. } => Some(e.to_string().trim_start_matches("not a tape: ").to_owned()),
         e @ (Empty | BadHeader { .. }) => Some(e.to_string()),
         _ => None,
-    }
-}
-
-/// Opens the tape, or says in one line what is at `file` instead.
-///
-/// # Errors
-/// What is there is no tape, or nothing is.
-pub fn open(file: &Path) -> Result<Tape> {
-    look(file)?;
-    Tape::open(file).with_context(|| file.display().to_string())
-}
-
-/// Says in one line what is at `file` when it cannot be a tape.
-fn look(file: &Path) -> Result<()> {
-    let metadata = match std::fs::metadata(file) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(file)),
-        Err(error) => return Err(error).with_context(|| format!("cannot open {}", file.display())),
-    };
-    if metadata.is_dir() {
-        bail!("{} is a directory, not a tape", file.display());
-    }
-    if !metadata.is_file() {
-        // opening a pipe would wait for its writer
-        bail!("{} is not a regular file: save the tape to one first", file.display());
-    }
-    Ok(())
-}
-
-fn missing(file: &Path) -> anyhow::Error {
-    let name = file.display();
-    if let Some(report) = config::nearest_report(file) {
-        anyhow!("{name}: no such file; did you mean the report '{report}'?")
-    } else if file == Path::new(config::DEFAULT_TAPE) {
-        anyhow!("{name}: no such file; record one with 'record -- COMMAND', or name a tape: 'analyze FILE'")
-    } else {
-        anyhow!("{name}: no such file")
     }
 }

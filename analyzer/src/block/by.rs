@@ -7,9 +7,8 @@ use systape_format::model::{Session, UID_UNKNOWN};
 use super::flags::Op;
 use super::io::{Io, cause_name};
 use crate::devices::{Dev, Devices, numbers};
-use crate::render::cgroup_path;
 use crate::render::record::Record;
-use crate::render::words::escaped;
+use crate::words::escaped;
 
 /// One of the things I/Os can be added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +116,7 @@ pub fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> S
         Part::Comm(comm) => comm.as_deref().map_or_else(|| "?".to_owned(), escaped),
         Part::Uid(uid) => uid.map_or_else(|| "?".to_owned(), |uid| user(session, uid)),
         Part::Cgroup(0) => "?".to_owned(),
-        Part::Cgroup(id) => cgroup_path(session, *id).map_or_else(|| id.to_string(), escaped),
+        Part::Cgroup(id) => session.cgroup_path(*id).map_or_else(|| id.to_string(), escaped),
         Part::Disk(dev) => devices.name(*dev),
         Part::Cause(cause) => (*cause).to_owned(),
         Part::Op(op) => op.name(),
@@ -146,7 +145,7 @@ pub fn fields(record: &mut Record, key: Key, part: &Part, comm: &[u8], session: 
         }
         Part::Cgroup(id) => {
             record
-                .text("cgroup", cgroup_path(session, *id))
+                .text("cgroup", session.cgroup_path(*id))
                 .set("cgroup_id", if *id == 0 { Value::Null } else { id.to_string().into() });
         }
         Part::Disk(dev) => {

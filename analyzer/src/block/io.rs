@@ -3,8 +3,7 @@
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Dict, Session, Task};
 
 use crate::filter::Scope;
-use crate::render::cgroup_path;
-use crate::render::words::escaped;
+use crate::words::escaped;
 
 /// A block I/O and who is behind it.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +52,7 @@ impl<'a> Io<'a> {
         match self.io.cause {
             BlockCause::CgroupOwner => {
                 let id = self.io.cgroup_id;
-                format!("cgroup:{}", cgroup_path(session, id).map_or_else(|| id.to_string(), escaped))
+                format!("cgroup:{}", session.cgroup_path(id).map_or_else(|| id.to_string(), escaped))
             }
             cause => cause_name(cause).to_owned(),
         }

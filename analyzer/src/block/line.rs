@@ -5,9 +5,8 @@ use systape_format::model::{BlockIo, BlockLayer, Session};
 use super::flags::{self, Op};
 use super::io::{Io, cause_name, layer_name};
 use crate::devices::{Devices, numbers};
-use crate::render::cgroup_path;
 use crate::render::record::{Record, Times, millis, seconds};
-use crate::render::words::escaped;
+use crate::words::escaped;
 
 /// Names of the columns of the text form.
 pub fn header() -> Vec<u8> {
@@ -105,7 +104,7 @@ pub fn record(io: &Io<'_>, times: &Times<'_>, devices: &Devices) -> Record {
         .set("cause", cause_name(e.cause))
         .task("owner", io.owner)
         .task("origin", io.origin)
-        .text("cgroup", cgroup_path(times.session, e.cgroup_id))
+        .text("cgroup", times.session.cgroup_path(e.cgroup_id))
         .set("inode", (e.inode != 0).then(|| e.inode.to_string()));
     record
 }

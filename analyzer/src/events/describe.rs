@@ -9,9 +9,8 @@ use super::kind::Kind;
 use crate::block::flags::letters;
 use crate::devices::Devices;
 use crate::net::words::{address, protocol_name, state_name};
-use crate::render::cgroup_path;
-use crate::render::words::NET_SOFTIRQ;
-use crate::summary::uring::op_name;
+use crate::words::NET_SOFTIRQ;
+use systape_abi::iouring_op_name;
 
 /// A value of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +137,7 @@ impl<'a> Describer<'a> {
                 fields.extend([("pid", thread(task)), ("uid", uid.map_or(Value::Unknown, number))]);
             }
             ProcessKind::Cgroup => {
-                let path = task.and_then(|task| cgroup_path(self.session, task.cgroup_id));
+                let path = task.and_then(|task| self.session.cgroup_path(task.cgroup_id));
                 fields.extend([("dst_path", path.map_or(Value::Unknown, Value::Bytes)), ("pid", thread(task))]);
             }
             ProcessKind::Target => {
@@ -222,7 +221,7 @@ impl<'a> Describer<'a> {
 
     /// An io_uring operation.
     pub fn uring(&self, e: &UringOp) -> Event<'a> {
-        let fields = vec![("opcode", Value::Word(op_name(e.op)))];
+        let fields = vec![("opcode", Value::Word(iouring_op_name(e.op)))];
         Event { kind: Kind::Uring, ts: e.ts, cpu: None, task: self.task(e.task), other: None, fields }
     }
 }

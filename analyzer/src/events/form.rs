@@ -6,11 +6,12 @@ use serde_json::Map;
 use systape_format::model::UID_UNKNOWN;
 
 use super::describe::{Event, Value};
+use crate::lines::text::Look;
+use crate::num;
+use crate::render::csv;
 use crate::render::json;
 use crate::render::record::{Record, Times};
-use crate::render::text::Look;
-use crate::render::words::escaped;
-use crate::render::{cgroup_path, csv, num};
+use crate::words::escaped;
 
 /// `     0.006 (         ): trace/3319 sched:sched_waking(comm: "ls", pid: 3320 (ls), target_cpu: 1)`.
 pub fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, window_open: u64) {
@@ -63,7 +64,7 @@ fn value(value: &Value<'_>) -> serde_json::Value {
 pub fn json(out: &mut Vec<u8>, event: &Event<'_>, times: &Times<'_>) {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
-    let cgroup = event.task.and_then(|task| cgroup_path(times.session, task.cgroup_id));
+    let cgroup = event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id));
     let mut record = Record::default();
     record
         .set("event", event.kind.name())
@@ -80,7 +81,7 @@ pub fn json(out: &mut Vec<u8>, event: &Event<'_>, times: &Times<'_>) {
 /// The columns of the listing's CSV: the event's name is in `syscall`, what calls alone have stays empty.
 pub fn comma(out: &mut Vec<u8>, event: &Event<'_>, times: &Times<'_>) {
     let task = |f: &dyn Fn(&systape_format::model::Task) -> String| event.task.map(f).unwrap_or_default();
-    let cgroup = event.task.and_then(|task| cgroup_path(times.session, task.cgroup_id));
+    let cgroup = event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id));
     let columns = [
         (event.ts.wrapping_sub(times.session.window_open) as i64).to_string(),
         times.real(event.ts).as_str().unwrap_or_default().to_owned(),

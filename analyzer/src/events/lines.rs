@@ -6,13 +6,14 @@ use systape_format::reader::Segment;
 use super::describe::{Describer, Event};
 use super::form;
 use super::kind::{Kind, Wanted};
-use crate::args::Format;
 use crate::clock::Clock;
 use crate::devices::Devices;
 use crate::filter::Scope;
+use crate::lines::text::Look;
+use crate::render::form::Format;
 use crate::render::record::Times;
-use crate::render::text::Look;
-use crate::stacks::lines::{Limits, StackLines};
+use crate::stacks::limits::Limits;
+use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
 use crate::stream::Part;
 

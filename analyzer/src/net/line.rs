@@ -5,7 +5,7 @@ use systape_format::model::{NetState, Task};
 use super::connection::{Connection, Direction, Lasted, Outcome, Window};
 use super::words::{address, endpoint, protocol_name, state_name};
 use crate::render::record::{Record, Times, millis, seconds};
-use crate::render::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
+use crate::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
 
 /// Names of the columns of connections.
 pub fn header() -> Vec<u8> {

@@ -1,38 +1,9 @@
-//! The listing as CSV (RFC 4180): a header line, then the fields of the JSON form; `args` is the text of the listing with full names.
+//! Cells of CSV (RFC 4180).
 
 use serde_json::Value;
-use systape_abi::FlagStyle;
-use systape_format::model::{Gap, Session, UID_UNKNOWN};
 
-use super::row::{self, Duration, Outcome};
-use super::text::{self as line, Look};
-use super::value::Scratch;
-use super::words::escaped;
-use super::{LineFormat, SegmentLines, json, num};
-use crate::clock::{self, Clock};
-use crate::load::Loaded;
-use crate::loss::Hole;
-
-/// Names of the columns.
-const HEADER: &str =
-    "ts_ns,time,dur_ns,cpu,pid,tid,upid,utid,comm,uid,cgroup,abi,host,syscall,args,ret,errno,errno_code,incomplete\n";
-
-/// Arguments as CSV shows them: all of them, with full names.
-const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
-
-/// CSV listing. Gaps have no column: they are told on stderr.
-#[derive(Debug)]
-pub struct Csv<'a> {
-    session: &'a Session,
-    clock: Clock,
-}
-
-impl<'a> Csv<'a> {
-    /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, clock: Clock) -> Self {
-        Self { session, clock }
-    }
-}
+use super::json;
+use crate::words::escaped;
 
 /// Whether a spreadsheet could take `field` for a formula. A negative number is none.
 fn looks_like_a_formula(field: &[u8]) -> bool {
@@ -82,113 +53,6 @@ pub fn row(cells: &[Value]) -> Vec<u8> {
     }
     text.push(b'\n');
     text
-}
-
-impl LineFormat for Csv<'_> {
-    fn header(&self) -> Vec<u8> {
-        HEADER.as_bytes().to_vec()
-    }
-
-    fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
-        Box::new(CsvLines { form: self, segment, scratch: Scratch::default(), args: Vec::new() })
-    }
-
-    fn gap(&self, _: &Gap) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn hole(&self, _: &Hole) -> Vec<u8> {
-        Vec::new()
-    }
-}
-
-struct CsvLines<'a> {
-    form: &'a Csv<'a>,
-    segment: &'a Loaded,
-    scratch: Scratch,
-    args: Vec<u8>,
-}
-
-impl SegmentLines for CsvLines<'_> {
-    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
-        let (segment, session) = (self.segment, self.form.session);
-        let (start, task, call) = (segment.time.start[row], segment.task(row), segment.call(row));
-        num::signed(out, start.wrapping_sub(session.window_open) as i64);
-        out.push(b',');
-        if let Some(real) = self.form.clock.real(start) {
-            clock::write_real(out, real);
-        }
-        out.push(b',');
-        if let Duration::Exact(ns) | Duration::AtLeast(ns) = row::duration(segment, row) {
-            num::unsigned(out, ns);
-        }
-        out.push(b',');
-        if let Some(cpu) = segment.time.cpu.get(row) {
-            num::unsigned(out, u64::from(*cpu));
-        }
-        for id in [task.pid, task.tid, task.upid, task.utid] {
-            out.push(b',');
-            num::unsigned(out, u64::from(id));
-        }
-        out.push(b',');
-        self.escaped_field(out, &task.comm);
-        out.push(b',');
-        if task.uid != UID_UNKNOWN {
-            num::unsigned(out, u64::from(task.uid));
-        }
-        out.push(b',');
-        if let Some(path) = super::cgroup_path(session, task.cgroup_id) {
-            self.escaped_field(out, path);
-        }
-        out.push(b',');
-        out.extend_from_slice(call.abi.as_str().as_bytes());
-        out.push(b',');
-        self.escaped_field(out, &session.hostname);
-        out.push(b',');
-        out.extend_from_slice(call.name.as_bytes());
-        out.push(b',');
-        self.args.clear();
-        line::arguments(&mut self.args, &mut self.scratch, segment, row, LOOK);
-        field(out, &self.args);
-        out.push(b',');
-        self.result(out, row);
-        out.push(b'\n');
-    }
-}
-
-impl CsvLines<'_> {
-    /// Bytes of any kind as one line of text.
-    fn escaped_field(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
-        self.args.clear();
-        self.scratch.escaped(&mut self.args, bytes);
-        field(out, &self.args);
-    }
-
-    fn result(&self, out: &mut Vec<u8>, row: usize) {
-        let outcome = row::outcome(self.segment, row);
-        match outcome {
-            Outcome::Ret(ret)
-                if row::wide_ret(self.segment.call(row))
-                    && ret >= 0
-                    && !self.segment.call(row).name.ends_with("seek") =>
-            {
-                num::hex(out, ret as u64);
-            }
-            Outcome::Ret(ret) => num::signed(out, ret),
-            Outcome::Errno(_) => out.extend_from_slice(b"-1"),
-            _ => {}
-        }
-        out.push(b',');
-        if let Outcome::Errno(errno) | Outcome::Restart(errno) = outcome {
-            out.extend_from_slice(systape_abi::errno_name(errno).unwrap_or("").as_bytes());
-            out.push(b',');
-            num::unsigned(out, u64::from(errno));
-        } else {
-            out.push(b',');
-        }
-        out.push(b',');
-        out.extend_from_slice(row::incomplete(self.segment.core.state[row]).unwrap_or("").as_bytes());
-    }
 }
 
 #[cfg(test)]

@@ -1,48 +1,8 @@
-//! From a row to a line: perf trace's text, JSON, CSV.
-//!
-//! A [`LineFormat`] knows the tape; for each segment it makes a [`SegmentLines`], which holds what is the same for many
-//! rows (names of threads) and the buffers of one thread. Neither writes anywhere but into the buffer it is given.
+//! From values to text, JSON and CSV: what is the same for all reports.
 
 pub mod csv;
+pub mod form;
 pub mod json;
 pub mod loghist;
-pub mod num;
 pub mod record;
-pub mod row;
 pub mod table;
-pub mod text;
-pub mod value;
-pub mod words;
-
-use systape_format::model::Gap;
-
-use crate::load::Loaded;
-use crate::loss::Hole;
-
-/// One form of a listing.
-pub trait LineFormat: Sync {
-    /// The first line; empty for none.
-    fn header(&self) -> Vec<u8> {
-        Vec::new()
-    }
-    /// Prepares to print rows of `segment`.
-    fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a>;
-    /// The line that tells of `gap`; empty if this form has none.
-    fn gap(&self, gap: &Gap) -> Vec<u8>;
-    /// The line that tells of `hole`; empty if this form has none.
-    fn hole(&self, hole: &Hole) -> Vec<u8>;
-}
-
-/// Prints rows of one segment.
-pub trait SegmentLines {
-    /// Appends the line of `row` with its newline.
-    fn row(&mut self, out: &mut Vec<u8>, row: usize);
-}
-
-/// The path of cgroup `id`, if the tape has it.
-pub fn cgroup_path(session: &systape_format::model::Session, id: u64) -> Option<&[u8]> {
-    if id == 0 {
-        return None;
-    }
-    session.cgroups.iter().find(|(known, _)| *known == id).map(|(_, path)| path.as_slice())
-}

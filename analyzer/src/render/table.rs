@@ -93,7 +93,7 @@ impl Csv {
 /// `ns` in ms with three decimals, with `lead` before it.
 pub fn millis(ns: u64, lead: &str) -> String {
     let mut text = Vec::new();
-    super::num::millis(&mut text, ns, 0, lead);
+    crate::num::millis(&mut text, ns, 0, lead);
     String::from_utf8_lossy(&text).into_owned()
 }
 

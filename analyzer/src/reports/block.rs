@@ -8,16 +8,18 @@ use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use super::{Context, clock, losses};
-use crate::args::Format;
+use super::{Context, losses};
 use crate::block::by::{self, Key};
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
 use crate::block::{line, table};
 use crate::config::Config;
 use crate::devices::Devices;
+use crate::question::clock;
+use crate::render::form::Format;
 use crate::render::record::Times;
-use crate::run::Verdict;
+use crate::say::Verdict;
+use crate::scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -35,7 +37,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         true
     };
     out.flush()?;
-    let lost = !context.loss.complete();
+    let lost = !context.question.loss.complete();
     if lost && (listed || config.format != Format::Text) {
         losses::tell(&context, listed && config.format != Format::Csv);
     }
@@ -44,23 +46,23 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
 /// Calls `each` with the I/Os of every segment that pass.
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
-    let mut loss = std::mem::take(&mut context.loss);
-    let scope = &context.scope;
-    let result = families::walk(
-        context,
+    let mut loss = std::mem::take(&mut context.question.loss);
+    let scope = &context.question.scope;
+    let result = scan::walk(
+        &context.question,
         &mut loss,
         "block I/Os",
-        &families::candidates(context),
+        &scan::candidates(&context.question),
         |segment, dict| segment.blocks(dict),
         |dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
     );
-    context.loss = loss;
+    context.question.loss = loss;
     result
 }
 
 fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
-    let (config, session) = (context.config, context.tape.session());
-    let clock = if config.format == Format::Text { Default::default() } else { clock(context.tape) };
+    let (config, session) = (context.config, context.question.tape.session());
+    let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
     let times = Times { session, clock };
     let base = if config.look.absolute { 0 } else { session.window_open };
     match config.format {
@@ -99,9 +101,9 @@ fn table(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>
     let view = table::View {
         keys: &keys,
         folded: &folded,
-        session: context.tape.session(),
+        session: context.question.tape.session(),
         devices,
-        complete: context.loss.complete(),
+        complete: context.question.loss.complete(),
     };
     match (config.format, config.hist) {
         (Format::Text, hist) => {

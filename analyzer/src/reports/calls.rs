@@ -8,10 +8,10 @@ use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
 use super::{Context, listing, losses, summary};
-use crate::args::Format;
 use crate::config::Config;
 use crate::loss::family_name;
-use crate::run::{Verdict, complain};
+use crate::render::form::Format;
+use crate::say::{Verdict, complain};
 use crate::{families, output};
 
 /// Prints what `config` asks for.
@@ -33,9 +33,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if config.listing && calls {
         losses::tell_filtered(&context);
     } else if let Some(told) = &told {
-        context.loss = told.loss.clone();
+        context.question.loss = told.loss.clone();
     }
-    let mut lost = !context.loss.complete();
+    let mut lost = !context.question.loss.complete();
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !config.summary;
     if lost && silent {

@@ -12,13 +12,13 @@ use systape_format::model::Family;
 use systape_format::reader::{Finding, Tape};
 use systape_format::repair::{Hole, Holes, Lost, holes};
 
-use crate::args::Format;
 use crate::config::Config;
 use crate::loss::{family_name, finding_text, seconds};
 use crate::output::{self, line};
 use crate::render::csv;
-use crate::render::words::escaped;
-use crate::run::Verdict;
+use crate::render::form::Format;
+use crate::say::Verdict;
+use crate::words::escaped;
 
 /// Checks the tape and prints what it found.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {

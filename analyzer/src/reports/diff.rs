@@ -12,22 +12,24 @@ use systape_format::reader::Tape;
 
 use super::losses::LOSS_LINES;
 use super::{Context, scheduling};
-use crate::args::{Format, SummaryMode};
 use crate::config::Config;
 use crate::families;
 use crate::loss::seconds;
+use crate::num;
+use crate::open::open;
 use crate::output::{self, line};
-use crate::render::num;
+use crate::render::form::Format;
 use crate::render::table::{Fields, Table, millis};
-use crate::render::words::escaped;
-use crate::run::{self, Verdict, complain};
 use crate::runs::feed;
+use crate::say::{Verdict, complain};
 use crate::summary::collect;
+use crate::summary::mode::SummaryMode;
+use crate::words::escaped;
 
 /// Prints the difference between `tape` and the second of `config`.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let path = config.second.as_deref().unwrap_or(&config.file);
-    let second = run::open(path)?;
+    let second = open(path)?;
     let before = Side::read(config, tape, &config.file)?;
     let after = Side::read(config, &second, path)?;
     let rows = rows(&before, &after);
@@ -76,19 +78,20 @@ impl Side {
         let name = path.display().to_string();
         families::require(tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
         let mut context = Context::new(config, tape).with_context(|| name.clone())?;
-        let (found, knowledge) = collect::collect(tape, &context.scope, &context.book, SummaryMode::Total);
+        let (found, knowledge) =
+            collect::collect(tape, &context.question.scope, &context.question.book, SummaryMode::Total);
         let mut sums: FxHashMap<(String, String), Sum> = FxHashMap::default();
         for ((_, call), stats) in &found.stats {
-            let info = context.book.get(*call);
+            let info = context.question.book.get(*call);
             let sum = sums.entry((info.long_name.clone(), info.abi.to_string())).or_default();
             sum.calls = sum.calls.saturating_add(stats.calls);
             sum.errors = sum.errors.saturating_add(stats.errors);
             sum.total = sum.total.saturating_add(u64::try_from(stats.total()).unwrap_or(u64::MAX));
             sum.open |= stats.open > 0;
         }
-        context.loss.holes.extend(found.holes);
+        context.question.loss.holes.extend(found.holes);
         let session = tape.session();
-        let of_sums = context.loss.of_sums();
+        let of_sums = context.question.loss.of_sums();
         let mut loss = of_sums.lines(session, LOSS_LINES);
         loss.extend(knowledge.doubts());
         Ok(Self {

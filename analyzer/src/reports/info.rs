@@ -14,14 +14,14 @@ use systape_format::model::{Family, Gap, GapCause, LeftOut, Session, shell_statu
 use systape_format::reader::{BlockInfo, Tape};
 
 use self::ledger::Ledger;
-use crate::args::Format;
 use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::families;
 use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::output::{self, line};
+use crate::render::form::Format;
 use crate::render::{csv, json};
-use crate::run::Verdict;
+use crate::say::Verdict;
 use crate::stacks::recorded::Inventory;
 
 /// A family that was asked for and could not be recorded.
@@ -149,7 +149,7 @@ impl<'a> Facts<'a> {
         if let Some(stacks) = &mut stacks {
             unreadable.append(&mut stacks.unreadable);
         }
-        let clock = super::clock(tape);
+        let clock = crate::question::clock(tape);
         unreadable.extend(without_header(tape, &blocks));
         for miss in tape.misses().tell() {
             if !unreadable.iter().any(|told| told.contains(&miss.why)) {

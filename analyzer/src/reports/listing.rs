@@ -11,18 +11,22 @@ use anyhow::{Result, bail};
 use rayon::prelude::*;
 use systape_format::model::{CallState, Family, StackOf};
 
-use super::{Context, clock};
-use crate::args::{Format, Sort};
+use super::Context;
+use crate::args::Sort;
 use crate::clock::Clock;
 use crate::events::lines::EventLines;
 use crate::families;
+use crate::lines::LineFormat;
+use crate::lines::csv::Csv;
+use crate::lines::json::Json;
+use crate::lines::text::Text;
 use crate::load::{Base, Loaded, OpenCalls};
 use crate::loss::Hole;
-use crate::render::LineFormat;
-use crate::render::csv::Csv;
-use crate::render::json::Json;
-use crate::render::text::Text;
-use crate::run::complain;
+use crate::question::clock;
+use crate::render::form::Format;
+use crate::say::complain;
+use crate::scan;
+use crate::stacks::debug_files;
 use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
 use crate::stacks::recorded;
@@ -35,11 +39,11 @@ const FIRST_LINES: usize = 1024;
 
 /// Prints the listing to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
-    let session = context.tape.session();
+    let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look)),
-        Format::Json => Box::new(Json::new(session, clock(context.tape))),
-        Format::Csv => Box::new(Csv::new(session, clock(context.tape))),
+        Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
+        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape))),
     };
     let sort = order(context);
     out.write_all(&form.header())?;
@@ -48,13 +52,13 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let names = names(context)?;
     let mut events = EventLines::new(config.events, config.format, config.look, session, times);
     events.stacks = names.as_ref().map(|names| (names, config.stacks.limits));
-    let calls = config.calls && families::recorded(context.tape, Family::Syscall) != Some(false);
+    let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);
     let listing =
         Listing { context, form: &*form, calls, sort, events, spare: Mutex::default(), findings: Mutex::default() };
     listing.run(out, &mut holes)?;
     let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
-    context.loss.holes.extend(holes);
-    context.loss.findings.extend(findings);
+    context.question.loss.holes.extend(holes);
+    context.question.loss.findings.extend(findings);
     Ok(())
 }
 
@@ -64,13 +68,13 @@ fn names(context: &Context<'_>) -> Result<Option<Names>> {
     if !options.listed {
         return Ok(None);
     }
-    let tape = context.tape;
+    let tape = context.question.tape;
     let kinds = recorded::require(tape)?;
     if context.config.events.is_empty() && !kinds.contains(&StackOf::Syscall) {
         bail!("this tape has stacks, but none of syscalls: 'analyze callgraph' adds up those it has");
     }
     let mut findings = Vec::new();
-    let names = Names::find(tape, || recorded::places(tape), &options.debug_dirs, &mut findings)?;
+    let names = debug_files::find(tape, || recorded::places(tape), &options.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
     Ok(Some(names))
 }
@@ -78,12 +82,13 @@ fn names(context: &Context<'_>) -> Result<Option<Names>> {
 /// The clock events need: none for text, and none without events.
 fn clock_for(context: &Context<'_>) -> Clock {
     let needed = context.config.format != Format::Text && !context.config.events.is_empty();
-    if needed { clock(context.tape) } else { Clock::default() }
+    if needed { clock(context.question.tape) } else { Clock::default() }
 }
 
 /// The order asked for, if the tape allows it: without the index of carry rows, only end order can be streamed.
 fn order(context: &Context<'_>) -> Sort {
-    let unknown = context.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
+    let unknown =
+        context.question.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
     if context.config.sort == Sort::Start && context.config.calls && unknown {
         complain("the tape has no index (the recording ended abnormally): calls are listed by end, not by start");
         return Sort::End;
@@ -155,7 +160,7 @@ struct Listing<'a, 'b> {
 impl Listing<'_, '_> {
     fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
         let segments = self.segments();
-        let infos = self.context.tape.segments();
+        let infos = self.context.question.tape.segments();
         let carries = segments
             .iter()
             .filter(|at| self.calls && infos[**at].carry_rows > 0)
@@ -212,12 +217,12 @@ impl Listing<'_, '_> {
     /// The segments that may hold a line.
     fn segments(&self) -> Vec<usize> {
         let events = !self.context.config.events.is_empty();
-        if events { families::candidates(self.context) } else { self.context.candidates() }
+        if events { scan::candidates(&self.context.question) } else { self.context.question.candidates() }
     }
 
     /// Lines that tell of gaps wait for their places from the beginning: gaps are few.
     fn gaps<W: Write>(&self, merger: &mut Merger<W>) {
-        for gap in &self.context.loss.gaps {
+        for gap in &self.context.question.loss.gaps {
             let line = self.form.gap(gap);
             if !line.is_empty() {
                 merger.push(Loose { key: gap.first, tie: (0, 0), line });
@@ -228,11 +233,11 @@ impl Listing<'_, '_> {
     /// Calls that were open when a recording ended abnormally come from its last checkpoint, not from a segment.
     fn open_calls<W: Write>(&self, merger: &mut Merger<W>) {
         let context = self.context;
-        let Some(open) = OpenCalls::read(context.tape) else { return };
-        let filter = context.scope.segment(&open.dict);
+        let Some(open) = OpenCalls::read(context.question.tape) else { return };
+        let filter = context.question.scope.segment(&open.dict);
         let passes = |row: &usize| filter.core(&open.core, *row) && filter.time(&open.time, *row);
         let rows: Vec<usize> = (0..open.core.call.len()).filter(passes).collect();
-        let segment = open.load(&context.book);
+        let segment = open.load(&context.question.book);
         let mut lines = self.form.segment(&segment);
         let mut stacks = self.events.stacks.map(|(names, limits)| StackLines::none(names, limits));
         for row in rows {
@@ -258,10 +263,11 @@ impl Listing<'_, '_> {
         // a dict that cannot be read makes a hole when its turn comes; until then the least end of its rows must do
         let window = |at: usize| {
             self.context
+                .question
                 .tape
                 .segment(at)
                 .dict()
-                .map_or_else(|_| self.context.tape.segments()[at].end_min, |dict| dict.window_start)
+                .map_or_else(|_| self.context.question.tape.segments()[at].end_min, |dict| dict.window_start)
         };
         let frontier = after.map_or(u64::MAX, |at| window(*at));
         let due = plan.due(frontier);
@@ -318,9 +324,9 @@ impl Listing<'_, '_> {
 
     /// Puts the lines of events between those of calls. A record that came late belongs into an earlier segment's window.
     fn add_events(&self, at: usize, rendered: &mut Rendered) {
-        let segment = self.context.tape.segment(at);
+        let segment = self.context.question.tape.segment(at);
         let mut findings = Vec::new();
-        let (mut part, window) = self.events.segment(&segment, &self.context.scope, &mut findings);
+        let (mut part, window) = self.events.segment(&segment, &self.context.question.scope, &mut findings);
         self.found(findings);
         let late = part.marks.partition_point(|(key, _)| *key < window);
         let mut begin = 0;
@@ -339,12 +345,14 @@ impl Listing<'_, '_> {
         let context = self.context;
         let mut picked = Vec::new();
         let wanted = |dict: &_, core: &_| {
-            let filter = context.scope.segment(dict);
+            let filter = context.question.scope.segment(dict);
             picked = self.rows(core, job).filter(|row| filter.core(core, *row)).collect();
             !picked.is_empty()
         };
-        let Some(base) = Base::read(context.tape, job.at, &mut rendered.holes, wanted) else { return rendered };
-        let filter = context.scope.segment(&base.dict);
+        let Some(base) = Base::read(context.question.tape, job.at, &mut rendered.holes, wanted) else {
+            return rendered;
+        };
+        let filter = context.question.scope.segment(&base.dict);
         let mut keyed: Vec<(u64, u32)> = picked
             .into_iter()
             .filter(|row| filter.time(&base.time, *row))
@@ -355,7 +363,7 @@ impl Listing<'_, '_> {
         }
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
-        let segment = base.load(&context.book, &mut rendered.holes);
+        let segment = base.load(&context.question.book, &mut rendered.holes);
         // lines of events go between those of calls when all are there; stacks are read for a segment at a time
         let whole = !context.config.events.is_empty() || self.events.stacks.is_some();
         let rest = if job.own && !whole { keyed.split_off(keyed.len().min(most)) } else { Vec::new() };
@@ -398,10 +406,9 @@ impl Listing<'_, '_> {
     fn lines(&self, at: usize, segment: &Loaded, keyed: &[(u64, u32)], rendered: &mut Rendered) {
         let mut lines = self.form.segment(segment);
         let (mut findings, format) = (Vec::new(), self.context.config.format);
-        let mut stacks = self
-            .events
-            .stacks
-            .map(|(names, limits)| StackLines::read(&self.context.tape.segment(at), names, limits, &mut findings));
+        let mut stacks = self.events.stacks.map(|(names, limits)| {
+            StackLines::read(&self.context.question.tape.segment(at), names, limits, &mut findings)
+        });
         self.found(findings);
         if let Some(mut buffer) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             buffer.clear();

@@ -6,12 +6,12 @@ use systape_format::model::GapCause;
 use systape_format::reader::Tape;
 
 use super::Context;
-use crate::args::Format;
+use crate::lines::LineFormat;
+use crate::lines::json::Json;
+use crate::lines::text::Text;
 use crate::output::line;
-use crate::render::LineFormat;
-use crate::render::json::Json;
-use crate::render::text::Text;
-use crate::run::complain;
+use crate::render::form::Format;
+use crate::say::complain;
 use crate::stream::{Loose, Merger};
 use crate::summary::ledger::options;
 
@@ -20,16 +20,16 @@ pub const LOSS_LINES: usize = 12;
 
 /// Says on stderr what is missing from an answer that has no place for it: the abnormal end, damage, and gaps unless they are `listed`.
 pub fn tell(context: &Context<'_>, listed: bool) {
-    let mut loss = context.loss.clone();
+    let mut loss = context.question.loss.clone();
     loss.listed |= listed;
-    for line in loss.lines(context.tape.session(), LOSS_LINES) {
+    for line in loss.lines(context.question.tape.session(), LOSS_LINES) {
         complain(&line);
     }
 }
 
 /// Says on stderr that calls are not listed because `record` was not asked to store them: that is no loss.
 pub fn tell_filtered(context: &Context<'_>) {
-    let tape = context.tape;
+    let tape = context.question.tape;
     if !stores_some(tape) {
         return;
     }
@@ -48,11 +48,11 @@ pub fn stores_some(tape: &Tape) -> bool {
 
 /// Lines above a table, the first one `heading`, an empty one behind them; nothing when nothing is missing.
 pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
-    if context.loss.complete() {
+    if context.question.loss.complete() {
         return Ok(());
     }
     line(out, heading)?;
-    for lost in context.loss.lines(context.tape.session(), LOSS_LINES) {
+    for lost in context.question.loss.lines(context.question.tape.session(), LOSS_LINES) {
         line(out, &format!("  {lost}"))?;
     }
     line(out, "")
@@ -60,13 +60,13 @@ pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::R
 
 /// Puts the lines of gaps where they belong among those of a listing; CSV has none.
 pub fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
-    let session = context.tape.session();
+    let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look)),
         Format::Json => Box::new(Json::new(session, crate::clock::Clock::default())),
         Format::Csv => return,
     };
-    for gap in &context.loss.gaps {
+    for gap in &context.question.loss.gaps {
         merger.push(Loose { key: gap.first, tie: (0, 0), line: form.gap(gap) });
     }
 }

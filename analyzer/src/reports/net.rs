@@ -8,8 +8,7 @@ use anyhow::Result;
 use systape_format::model::{Dict, Family, Gap, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
-use super::{Context, clock, losses};
-use crate::args::Format;
+use super::{Context, losses};
 use crate::calls::CallBook;
 use crate::config::Config;
 use crate::loss::{Loss, is_loss};
@@ -17,8 +16,11 @@ use crate::net::accepts::{self, Accepted};
 use crate::net::connection::{Connection, Lasted, Outcome, Window};
 use crate::net::line;
 use crate::net::tracker::Tracker;
+use crate::question::clock;
+use crate::render::form::Format;
 use crate::render::record::{Record, Times};
-use crate::run::Verdict;
+use crate::say::Verdict;
+use crate::scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -27,12 +29,12 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
     let mut out = output::stdout()?;
-    let mut loss = context.loss.clone();
+    let mut loss = context.question.loss.clone();
     let report = if config.changes { changes } else { connections };
     report(&context, &mut loss, &mut out)?;
-    context.loss = loss;
+    context.question.loss = loss;
     out.flush()?;
-    let lost = !context.loss.complete();
+    let lost = !context.question.loss.complete();
     if lost {
         losses::tell(&context, config.format != Format::Csv);
     }
@@ -70,7 +72,10 @@ fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
 
 fn times<'a>(context: &Context<'a>) -> Times<'a> {
     let text = context.config.format == Format::Text;
-    Times { session: context.tape.session(), clock: if text { Default::default() } else { clock(context.tape) } }
+    Times {
+        session: context.question.tape.session(),
+        clock: if text { Default::default() } else { clock(context.question.tape) },
+    }
 }
 
 /// Appends a line of the form asked for.
@@ -83,7 +88,7 @@ fn write(out: &mut Vec<u8>, form: Format, text: impl FnOnce(&mut Vec<u8>), recor
 }
 
 fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<()> {
-    let (config, scope, times) = (context.config, &context.scope, times(context));
+    let (config, scope, times) = (context.config, &context.question.scope, times(context));
     let base = if config.look.absolute { 0 } else { times.session.window_open };
     let mut head = Vec::new();
     match config.format {
@@ -94,9 +99,9 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
-    let segments = families::all(context);
-    families::walk(
-        context,
+    let segments = scan::all(&context.question);
+    scan::walk(
+        &context.question,
         loss,
         CHANGES,
         &segments,
@@ -122,7 +127,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
 fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<()> {
     let (config, times) = (context.config, times(context));
     let base = if config.look.absolute { 0 } else { times.session.window_open };
-    let tape = context.tape;
+    let tape = context.question.tape;
     let window = Window {
         open: times.session.window_open,
         close: tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close),
@@ -144,9 +149,9 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     losses::push(context, &mut merger);
     let mut tracker = Tracker::default();
     // what a socket did is not only done by the processes asked for
-    let segments = families::all(context);
-    let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.book);
-    families::walk(context, loss, CHANGES, &segments, read, |dict, steps| {
+    let segments = scan::all(&context.question);
+    let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.question.book);
+    scan::walk(&context.question, loss, CHANGES, &segments, read, |dict, steps| {
         let mut part = Part::default();
         for step in &steps {
             match step {
@@ -171,7 +176,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
 /// Whether a connection passes: those on tasks look at who opened it, `--time` at when it was open, `--failure` keeps those that were
 /// never established.
 fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> bool {
-    let (scope, f) = (&context.scope, context.scope.filters());
+    let (scope, f) = (&context.question.scope, context.question.scope.filters());
     let long = |ns: u64| match connection.lasted(window) {
         Lasted::Exact(lasted) => lasted > ns,
         Lasted::AtLeast(lasted) => lasted >= ns,

@@ -10,14 +10,15 @@ use serde_json::json;
 use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
-use crate::args::Format;
 use crate::config::Config;
 use crate::output;
+use crate::render::form::Format;
 use crate::render::table::{Fields, Table, millis};
-use crate::run::Verdict;
+use crate::runs::by::By;
 use crate::runs::decode::Needs;
-use crate::runs::keys::{self, By, Key, Keys, Words};
+use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
+use crate::say::Verdict;
 
 /// What is added up by if nothing is said.
 const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
@@ -32,16 +33,16 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
     let sink = OffCpu {
-        keys: Keys::new(&by, &context.scope, keys::all_calls(tape.session())),
+        keys: Keys::new(&by, &context.question.scope, keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
     };
-    let fed = feed::feed(&context, needs, context.scope.to, sink);
+    let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let OffCpu { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
     sums.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.total), **key));
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
-    let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
+    let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let text = config.format == Format::Text;
     let mut table =
@@ -58,15 +59,15 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut out = output::stdout()?;
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     let unsure = fed.tracker.unsure_until();
-    context.loss.holes.extend(holes);
-    context.loss.findings.extend(findings);
+    context.question.loss.holes.extend(holes);
+    context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
     if text {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
     } else {
-        let complete = context.loss.complete();
+        let complete = context.question.loss.complete();
         let whole = |(mut fields, sum): (Fields, Fields)| {
             fields.extend(sum);
             fields.push(("complete", complete.into()));
@@ -144,7 +145,7 @@ struct OffCpu<'a> {
 
 impl Sink for OffCpu<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
-        self.context.scope.task(&thread.task)
+        self.context.question.scope.task(&thread.task)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
@@ -152,7 +153,7 @@ impl Sink for OffCpu<'_> {
         if !keys::off_cpu(interval.state, self.keys.has(By::State)) || !selected(self.context, interval) {
             return;
         }
-        let scope = &self.context.scope;
+        let scope = &self.context.question.scope;
         let from = interval.from.max(scope.from);
         let ns = interval.to.saturating_sub(from);
         let filters = scope.filters();
@@ -173,10 +174,10 @@ impl Sink for OffCpu<'_> {
 
 /// Whether `-e` lets the call of an interval pass.
 pub(super) fn selected(context: &Context<'_>, interval: &Interval) -> bool {
-    let filters = context.scope.filters();
+    let filters = context.question.scope.filters();
     if !filters.selects {
         return true;
     }
     let Doing::Call(call) = interval.doing else { return false };
-    context.scope.call(&call.call)
+    context.question.scope.call(&call.call)
 }

@@ -16,10 +16,11 @@ use systape_format::redact::Redactor;
 use systape_format::repair::{Repaired, redact, repair};
 
 use super::check;
-use crate::args::Format;
-use crate::config::{Config, Report};
+use crate::config::Config;
 use crate::output::{self, NewFile, line};
-use crate::run::Verdict;
+use crate::render::form::Format;
+use crate::report::Report;
+use crate::say::Verdict;
 
 /// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
 pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {

@@ -7,15 +7,16 @@ use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
-use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, line};
+use crate::render::form::Format;
 use crate::render::loghist::LogHist;
 use crate::render::table::Fields;
-use crate::run::Verdict;
+use crate::runs::by::By;
 use crate::runs::decode::Needs;
-use crate::runs::keys::{By, Key, Keys, Words};
+use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+use crate::say::Verdict;
 
 /// Stars in the longest bar.
 const STARS: u64 = 40;
@@ -24,18 +25,18 @@ const STARS: u64 = 40;
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = scheduling::context(config, tape, false)?;
     let sink = Waits {
-        keys: Keys::new(&config.sched.by, &context.scope, false),
+        keys: Keys::new(&config.sched.by, &context.question.scope, false),
         context: &context,
         hists: FxHashMap::default(),
         unknown: 0,
     };
-    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest last, where the eye is; CPUs by number
     hists.sort_by_key(|(key, hist)| (key.cpu, hist.total(), *key));
-    let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
+    let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let mut out = output::stdout()?;
     let mut printed = Vec::new();
     let mut rows = Vec::new();
@@ -44,7 +45,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         printed.push((title.collect::<Vec<_>>().join(", "), hist));
         rows.extend(fields(&keys.fields(key, &words), hist));
     }
-    context.loss.findings.extend(fed.findings);
+    context.question.loss.findings.extend(fed.findings);
     scheduling::touched(&mut context, unsure);
     match config.format {
         Format::Text => {
@@ -79,11 +80,11 @@ struct Waits<'a> {
 
 impl Sink for Waits<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
-        self.context.scope.task(&thread.task)
+        self.context.question.scope.task(&thread.task)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
-        let (End::In(cpu), scope) = (interval.end, &self.context.scope) else { return };
+        let (End::In(cpu), scope) = (interval.end, &self.context.question.scope) else { return };
         let cpus = scope.filters().cpus.as_ref();
         if interval.to < scope.from || cpus.is_some_and(|cpus| cpus.binary_search(&cpu).is_err()) {
             return;

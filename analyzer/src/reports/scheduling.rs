@@ -7,12 +7,12 @@ use systape_format::model::{Extent, Family};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::args::Format;
 use crate::config::Config;
 use crate::families::{in_session, recorded, why_left_out};
 use crate::output::line;
+use crate::render::form::Format;
 use crate::render::table::{Csv, Fields, object};
-use crate::run::{Verdict, complain};
+use crate::say::{Verdict, complain};
 use crate::summary::ledger::options;
 
 /// Binds `config` to a tape that must have scheduler events; `calls`: lost calls touch the answer too.
@@ -50,10 +50,10 @@ pub fn require(tape: &Tape) -> Result<()> {
 /// Counts losses from before the time asked for, and those on other CPUs, if a state in that time is not known because of them;
 /// `unsure_until` is the tracker's.
 pub fn touched(context: &mut Context<'_>, unsure_until: u64) {
-    if unsure_until > context.scope.from {
-        let families = std::mem::take(&mut context.families);
-        context.loss.add_earlier(context.tape, &families, context.scope.to);
-        context.families = families;
+    if unsure_until > context.question.scope.from {
+        let families = std::mem::take(&mut context.question.families);
+        context.question.loss.add_earlier(context.question.tape, &families, context.question.scope.to);
+        context.question.families = families;
     }
 }
 
@@ -65,18 +65,21 @@ pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
 
 /// Says under the text of a report of the whole machine what it leaves out: the recorder's own threads.
 pub fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
-    let session = context.tape.session();
+    let session = context.question.tape.session();
     if session.extent != Extent::Everyone || session.with_self {
         return Ok(());
     }
-    let ran =
-        context.tape.end().map_or_else(|| "some".to_owned(), |end| format!("{:.3} s of", end.self_cpu_ns as f64 / 1e9));
+    let ran = context
+        .question
+        .tape
+        .end()
+        .map_or_else(|| "some".to_owned(), |end| format!("{:.3} s of", end.self_cpu_ns as f64 / 1e9));
     line(out, &format!("\nwithout record itself, which used {ran} CPU time (record --with-self shows its threads)"))
 }
 
 /// The verdict; what is missing is said on stderr when the form has no place for it.
 pub fn verdict(context: &Context<'_>, told: bool) -> Verdict {
-    let lost = !context.loss.complete();
+    let lost = !context.question.loss.complete();
     if lost && !told {
         losses::tell(context, false);
     }

@@ -1,6 +1,7 @@
 //! What every thread was doing: time by state, call and file; or the picture of one instant.
 
 mod at;
+mod now;
 mod stacks;
 
 use std::io::Write;
@@ -12,15 +13,16 @@ use systape_format::reader::Tape;
 
 use super::offcpu::{selected, share};
 use super::scheduling;
-use crate::args::Format;
 use crate::config::Config;
 use crate::output;
+use crate::render::form::Format;
 use crate::render::table::{Fields, Table, millis};
 use crate::reports::Context;
-use crate::run::Verdict;
+use crate::runs::by::By;
 use crate::runs::decode::Needs;
-use crate::runs::keys::{self, By, Key, Keys, Words};
+use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Interval, Sink, Slot, Thread, feed};
+use crate::say::Verdict;
 
 /// What is added up by if nothing is said.
 const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
@@ -35,18 +37,18 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
     let sink = States {
-        keys: Keys::new(&by, &context.scope, keys::all_calls(tape.session())),
+        keys: Keys::new(&by, &context.question.scope, keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
     };
-    let fed = feed::feed(&context, needs, context.scope.to, sink);
+    let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let States { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, u64)> = sums.iter().map(|(key, ns)| (key, *ns)).collect();
     sums.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), **key));
     let total = sums.iter().fold(0_u64, |total, (_, ns)| total.saturating_add(*ns));
-    let from = context.scope.from.max(tape.session().window_open);
-    let span = context.scope.to.min(feed::end(tape)).saturating_sub(from);
-    let words = Words { session: tape.session(), book: &context.book, names: &fed.names };
+    let from = context.question.scope.from.max(tape.session().window_open);
+    let span = context.question.scope.to.min(feed::end(tape)).saturating_sub(from);
+    let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let text = config.format == Format::Text;
     let mut table = Table::default().number("time ms").number("share").number("threads");
@@ -70,15 +72,15 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut out = output::stdout()?;
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     let unsure = fed.tracker.unsure_until();
-    context.loss.holes.extend(holes);
-    context.loss.findings.extend(findings);
+    context.question.loss.holes.extend(holes);
+    context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
     if text {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
     } else {
-        let complete = context.loss.complete();
+        let complete = context.question.loss.complete();
         let whole = |mut fields: Fields| {
             fields.push(("complete", complete.into()));
             fields
@@ -97,11 +99,11 @@ struct States<'a> {
 
 impl Sink for States<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
-        self.context.scope.task(&thread.task)
+        self.context.question.scope.task(&thread.task)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
-        let scope = &self.context.scope;
+        let scope = &self.context.question.scope;
         let from = interval.from.max(scope.from);
         let cpus = scope.filters().cpus.as_ref();
         if interval.to <= from

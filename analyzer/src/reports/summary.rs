@@ -9,23 +9,25 @@ use serde_json::{Map, Value, json};
 use systape_format::model::{ERRNO_ANY, Family, Session, UID_UNKNOWN};
 
 use super::Context;
-use crate::args::{Format, SummaryMode};
 use crate::calls::CallInfo;
 use crate::families;
 use crate::loss::Loss;
+use crate::num;
 use crate::output::line;
+use crate::render::csv;
+use crate::render::form::Format;
 use crate::render::json::bytes;
-use crate::render::words::escaped;
-use crate::render::{csv, num};
 use crate::reports::losses::LOSS_LINES;
-use crate::run::complain;
+use crate::say::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
 use crate::summary::ledger::{Kind, Knowledge};
+use crate::summary::mode::SummaryMode;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group, Row};
 use crate::summary::uring::Rings;
+use crate::words::escaped;
 
 /// What a summary found out beside its numbers.
 #[derive(Debug)]
@@ -44,33 +46,35 @@ const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
     let mode = context.config.mode;
-    let (sums, knowledge) = match families::recorded(context.tape, Family::Syscall) {
+    let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {
         // those in flight when the recording began or ended are no summary
         Some(false) => Default::default(),
-        _ => collect::collect(context.tape, &context.scope, &context.book, mode),
+        _ => collect::collect(context.question.tape, &context.question.scope, &context.question.book, mode),
     };
     for hole in &sums.holes {
-        if !context.loss.holes.contains(hole) {
-            context.loss.holes.push(hole.clone());
+        if !context.question.loss.holes.contains(hole) {
+            context.question.loss.holes.push(hole.clone());
         }
     }
     let mut rings = Rings::default();
-    if context.config.format != Format::Csv && families::recorded(context.tape, Family::IoUring) != Some(false) {
-        let mut loss = std::mem::take(&mut context.loss);
-        let result = rings.collect(context, &mut loss);
-        context.loss = loss;
+    if context.config.format != Format::Csv && families::recorded(context.question.tape, Family::IoUring) != Some(false)
+    {
+        let mut loss = std::mem::take(&mut context.question.loss);
+        let result = rings.collect(&context.question, &mut loss);
+        context.question.loss = loss;
         result?;
     }
     let rings = rings.processes();
-    let whole = rings.is_empty() || Loss::gather(context.tape, &context.scope, &[Family::IoUring]).complete();
-    let (groups, events) = table::groups(sums, &knowledge, &context.book, mode);
-    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(context, mode)));
-    let loss = context.loss.of_sums();
+    let whole =
+        rings.is_empty() || Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
+    let (groups, events) = table::groups(sums, &knowledge, &context.question.book, mode);
+    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(&mut context.question, mode)));
+    let loss = context.question.loss.of_sums();
     let view = View { context, loss: &loss, knowledge: &knowledge, groups: &groups, events, cpu: &cpu };
     if matches!(cpu, Cpu(Some(None))) {
-        complain(&match families::recorded(context.tape, Family::Sched) {
+        complain(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
-            Some(_) => match families::why_left_out(context.tape.session(), Family::Sched) {
+            Some(_) => match families::why_left_out(context.question.tape.session(), Family::Sched) {
                 Some(why) => format!("--cpu: scheduler events were not recorded: {why}"),
                 None => "--cpu: scheduler events were not recorded in this tape".to_owned(),
             },
@@ -166,7 +170,7 @@ impl Widths {
 impl View<'_> {
     fn text(&self, out: &mut impl Write) -> io::Result<()> {
         let context = self.context;
-        let session = context.tape.session();
+        let session = context.question.tape.session();
         let complete = self.loss.complete() && !self.knowledge.missing();
         line(out, "")?;
         line(
@@ -211,7 +215,7 @@ impl View<'_> {
             (Kind::SeveralCgroups, _) => "(moved to another cgroup meanwhile)".to_owned(),
             (Kind::AnyCgroup, _) => "(cgroup not known: events that tell of moves are missing)".to_owned(),
             (Kind::Whole, SummaryMode::Total) => "total".to_owned(),
-            (Kind::Whole, SummaryMode::Cgroup) => cgroup_name(self.context.tape.session(), group),
+            (Kind::Whole, SummaryMode::Cgroup) => cgroup_name(self.context.question.tape.session(), group),
             (Kind::Whole, SummaryMode::Thread) => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
             (Kind::Whole, SummaryMode::Process) => process(),
         };
@@ -281,7 +285,7 @@ fn errno_name(errno: u16) -> String {
 
 fn cgroup_name(session: &Session, group: &Group) -> String {
     let id = group.task.cgroup_id;
-    match crate::render::cgroup_path(session, id) {
+    match session.cgroup_path(id) {
         Some(path) => escaped(path),
         None if id == 0 => "cgroup not known".to_owned(),
         None => format!("cgroup {id}"),
@@ -368,7 +372,7 @@ fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
     match context.config.mode {
         SummaryMode::Total => Vec::new(),
         SummaryMode::Cgroup => {
-            let path = crate::render::cgroup_path(context.tape.session(), task.cgroup_id);
+            let path = context.question.tape.session().cgroup_path(task.cgroup_id);
             vec![("cgroup", path.map_or(Value::Null, bytes))]
         }
         SummaryMode::Process => {

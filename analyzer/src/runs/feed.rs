@@ -24,7 +24,7 @@ use crate::calls::{self, CallBook};
 use crate::families::in_session;
 use crate::load::OpenCalls;
 use crate::loss::Hole;
-use crate::reports::Context;
+use crate::question::Question;
 use crate::stream::CarryPlan;
 
 /// Most segments decoded at a time.
@@ -63,8 +63,8 @@ pub fn end(tape: &Tape) -> u64 {
 }
 
 /// Tells `sink` everything up to `until`, or the end.
-pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
-    let tape = context.tape;
+pub fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
+    let tape = question.tape;
     let until = until.min(end(tape));
     let mut feeder = Feeder {
         tracker: Tracker::new(coverage(tape), sink),
@@ -77,8 +77,8 @@ pub fn feed<S: Sink>(context: &Context<'_>, needs: Needs, until: u64, sink: S) -
         until,
         over: false,
     };
-    feeder.begin(context, needs);
-    let decoder = Decoder { tape, scope: &context.scope, book: &context.book, needs };
+    feeder.begin(question, needs);
+    let decoder = Decoder { tape, scope: &question.scope, book: &question.book, needs };
     let (holes, findings) = feeder.segments(&decoder);
     feeder.flush(u64::MAX);
     feeder.losses(until);
@@ -154,21 +154,21 @@ struct Feeder<S> {
 
 impl<S: Sink> Feeder<S> {
     /// The states and open calls at the start, and calls that a recording left open when it ended abnormally.
-    fn begin(&mut self, context: &Context<'_>, needs: Needs) {
-        let tape = context.tape;
+    fn begin(&mut self, question: &Question<'_>, needs: Needs) {
+        let tape = question.tape;
         let session = tape.session();
         if let Ok(checkpoint) = tape.checkpoint(0) {
-            self.begin_with(&checkpoint, session, &context.book, needs);
+            self.begin_with(&checkpoint, session, &question.book, needs);
         }
         let open = if needs.calls { OpenCalls::read(tape) } else { None };
         if let Some(open) = open {
-            let filter = context.scope.segment(&open.dict);
+            let filter = question.scope.segment(&open.dict);
             for row in 0..open.core.call.len() {
                 let start = open.time.start[row];
                 let call = open.dict.calls[open.core.call[row] as usize];
                 let call = InCall {
                     call,
-                    file: unseen(&context.book.get(call)),
+                    file: unseen(&question.book.get(call)),
                     start,
                     began_before: start <= session.window_open,
                     counted: filter.core(&open.core, row) && filter.time(&open.time, row),

@@ -6,62 +6,12 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 use systape_format::model::{CPU_NONE, Call, Session, Task, UID_UNKNOWN};
 
+use super::by::By;
 use super::names::{NO_FILE, Names};
 use super::{Doing, Interval, Slot, State, Thread};
 use crate::calls::CallBook;
 use crate::filter::Scope;
-use crate::render::cgroup_path;
 use crate::render::json::bytes as text;
-
-/// One thing to add up by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum By {
-    /// Name of the thread.
-    Comm,
-    /// The thread.
-    Task,
-    /// Its process.
-    Process,
-    /// What it is in.
-    State,
-    /// The call it is in.
-    Syscall,
-    /// What that call is on.
-    File,
-    /// Its cgroup.
-    Cgroup,
-    /// Its user.
-    User,
-    /// The CPU.
-    Cpu,
-}
-
-impl By {
-    /// As typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Comm => "comm",
-            Self::Task => "task",
-            Self::Process => "process",
-            Self::State => "state",
-            Self::Syscall => "syscall",
-            Self::File => "file",
-            Self::Cgroup => "cgroup",
-            Self::User => "user",
-            Self::Cpu => "cpu",
-        }
-    }
-
-    /// Another word for it.
-    pub fn alias(self) -> Option<&'static str> {
-        match self {
-            Self::Task => Some("tid"),
-            Self::Process => Some("pid"),
-            Self::User => Some("uid"),
-            _ => None,
-        }
-    }
-}
 
 /// Where a thread is, as a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -245,7 +195,7 @@ impl<'a> Keys<'a> {
             By::Syscall => words.place(key.place),
             By::File if key.file == NO_FILE => "-".into(),
             By::File => words.names.name(key.file).map_or_else(|| "?".into(), |name| words.escaped(name)),
-            By::Cgroup => match cgroup_path(words.session, key.cgroup) {
+            By::Cgroup => match words.session.cgroup_path(key.cgroup) {
                 Some(path) => words.escaped(path),
                 None if key.cgroup == 0 => "?".into(),
                 None => format!("cgroup {}", key.cgroup),
@@ -278,7 +228,7 @@ impl<'a> Keys<'a> {
                 By::State => fields.push(("state", key.state.into())),
                 By::Syscall => fields.push(("syscall", words.place(key.place).into())),
                 By::File => fields.push(("file", bytes(words.names.name(key.file)))),
-                By::Cgroup => fields.push(("cgroup", bytes(cgroup_path(words.session, key.cgroup)))),
+                By::Cgroup => fields.push(("cgroup", bytes(words.session.cgroup_path(key.cgroup)))),
                 By::User => {
                     let uid = if key.uid == UID_UNKNOWN { Value::Null } else { key.uid.into() };
                     fields.push(("uid", uid));

@@ -6,7 +6,7 @@ use systape_format::model::{
     ByteStatus, Call, ProcessEvent, ProcessKind, Session, SignalEvent, SignalInfo, SignalKind, Task,
 };
 
-use super::record::Sent;
+use super::sent::Sent;
 use crate::calls::{CallBook, CallInfo};
 
 /// The leader of process `pid`, whose unique number is its pid too.

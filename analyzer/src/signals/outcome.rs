@@ -3,8 +3,8 @@
 use systape_format::model::{SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED, SignalEvent};
 
 use super::missing::Lost;
-use super::number::{SIGKILL, SIGSTOP};
 use crate::processes::Ending;
+use systape_abi::signo::{SIGKILL, SIGSTOP};
 
 /// [`SignalEvent::result`]: queued.
 pub const DELIVERED: u8 = 0;

@@ -6,15 +6,16 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{Ancestor, SignalEvent, SignalKind, Task};
 
 use super::missing::{Lost, Missing};
-use super::number::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use super::oom::{Mark, Marks};
 use super::outcome::{self, Cause, Explains, Outcome, Taken};
-use super::record::{Record, Sent};
+use super::record::Record;
+use super::sent::Sent;
 use super::via::{Via, via};
 use super::{act, everyday, stops};
 use crate::calls::CallInfo;
 use crate::processes::track::key;
 use crate::processes::{Ending, Processes};
+use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
 /// Which signals are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use systape_format::reader::Tape;
 
 use super::ending::Ending;
 use super::forest::{Forest, Graft};
-use crate::reports::Context;
+use crate::question::Question;
 use crate::runs::decode::Needs;
 use crate::runs::{Interval, Sink, Slot, State, Thread, feed};
 
@@ -26,12 +26,12 @@ struct Look {
 }
 
 /// The stacks of threads (by utid) that slept from before the recording until they were looked at, and so are of that sleep.
-pub fn since_before(context: &Context<'_>, findings: &mut Vec<String>) -> FxHashMap<u32, Place> {
-    let looks = looks(context.tape, findings);
+pub fn since_before(question: &Question<'_>, findings: &mut Vec<String>) -> FxHashMap<u32, Place> {
+    let looks = looks(question.tape, findings);
     let Some(last) = looks.values().map(|look| look.ts).max() else { return FxHashMap::default() };
     let sink = Since { looks, slept: FxHashMap::default() };
     // what cannot be read here is told by the report, which reads it too
-    feed::feed(context, Needs::default(), last.saturating_add(1), sink).tracker.sink.slept
+    feed::feed(question, Needs::default(), last.saturating_add(1), sink).tracker.sink.slept
 }
 
 fn looks(tape: &Tape, findings: &mut Vec<String>) -> FxHashMap<u32, Look> {

@@ -3,24 +3,42 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use systape_format::reader::Tape;
 
 use super::names::Names;
-use super::recorded::Places;
+use super::places::Places;
 
 /// The hidden first argument with which `analyze` starts itself to read files that may be damaged or hostile.
 pub const READER: &str = "__read-symbols";
+
+/// The names in `tape` and in files of `dirs`, which are looked up for `places` only.
+///
+/// # Errors
+/// One of `dirs` is no directory.
+pub fn find(
+    tape: &Tape,
+    places: impl FnOnce() -> Places,
+    dirs: &[PathBuf],
+    findings: &mut Vec<String>,
+) -> Result<Names> {
+    let mut names = Names::read(tape, findings);
+    if !dirs.is_empty() {
+        improve(&mut names, &places(), dirs)?;
+    }
+    Ok(names)
+}
 
 /// Improves `names` of `places` by what files in `dirs` say.
 ///
 /// # Errors
 /// One of `dirs` is no directory.
 #[cfg(target_os = "linux")]
-pub fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
+fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
     use systape_format::model::MappingKind;
     use systape_symbols::{DebugDirs, File, Resolver};
 
-    use crate::render::words::escaped;
-    use crate::run::complain;
+    use crate::say::complain;
+    use crate::words::escaped;
     use std::os::fd::AsFd as _;
 
     if let Some(dir) = dirs.iter().find(|dir| !dir.is_dir()) {
@@ -61,7 +79,7 @@ pub fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<(
 /// # Errors
 /// There are `dirs`: files are read on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn improve(_names: &mut Names, _places: &Places, dirs: &[PathBuf]) -> Result<()> {
+fn improve(_names: &mut Names, _places: &Places, dirs: &[PathBuf]) -> Result<()> {
     if !dirs.is_empty() {
         anyhow::bail!("--debug-dir: files with symbols are read on Linux only");
     }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::graph::Graph;
 use super::label::Label;
-use crate::render::words::named;
+use crate::words::named;
 
 /// Weights by folded stack, in order of the text; stacks are cut after `max_depth` functions.
 pub fn fold(graph: &Graph, max_depth: usize) -> Vec<(String, u64)> {

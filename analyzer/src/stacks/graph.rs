@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::ending::Ending;
-use super::forest::{Forest, Interner, MAX_FRAMES, NONE};
+use super::forest::{Forest, MAX_FRAMES, NONE};
+use super::interner::Interner;
 use super::label::{self, Label};
 use super::names::Names;
 use super::weight::{Metric, Weight};

@@ -3,7 +3,7 @@
 use systape_format::model::{FRAME_SIGNAL, Frame, Function, Mapping, MappingKind};
 
 use super::names::Names;
-use crate::render::words::escaped;
+use crate::words::escaped;
 
 /// Functions at one place at most: more inlining than any compiler does is damage.
 const MAX_INLINED: usize = 128;

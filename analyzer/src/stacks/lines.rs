@@ -7,27 +7,13 @@ use systape_format::reader::Segment;
 use super::ending::Ending;
 use super::forest::MAX_FRAMES;
 use super::label;
+use super::limits::Limits;
 use super::names::Names;
-use crate::args::Format;
+use crate::render::form::Format;
 use crate::render::json::{bytes, known};
 
 /// perf trace's indentation of a frame.
 const INDENT: &str = "                                       ";
-
-/// How much of a stack is shown, and which stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Functions at most.
-    pub max: usize,
-    /// Events with fewer are hidden.
-    pub min: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max: usize::MAX, min: 0 }
-    }
-}
 
 /// The stacks of one segment and the names for them.
 #[derive(Debug)]

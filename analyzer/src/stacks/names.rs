@@ -1,15 +1,10 @@
 //! What stands at places in code, as far as the tape says.
 
-use std::path::PathBuf;
-
-use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::model::{Frame, Function, Mapping};
 use systape_format::reader::Tape;
 
-use super::debug_files;
-use super::forest::Interner;
-use super::recorded::Places;
+use super::interner::Interner;
 
 /// Places that are kept at most: some 100 MB. The rest would print as addresses.
 const MAX_PLACES: usize = 1 << 20;
@@ -58,23 +53,6 @@ impl Names {
             findings.push(format!("names: {} places more than are kept print as addresses", names.dropped));
         }
         names
-    }
-
-    /// The names in `tape` and in files of `dirs`, which are looked up for `places` only.
-    ///
-    /// # Errors
-    /// One of `dirs` is no directory.
-    pub fn find(
-        tape: &Tape,
-        places: impl FnOnce() -> Places,
-        dirs: &[PathBuf],
-        findings: &mut Vec<String>,
-    ) -> Result<Self> {
-        let mut names = Self::read(tape, findings);
-        if !dirs.is_empty() {
-            debug_files::improve(&mut names, &places(), dirs)?;
-        }
-        Ok(names)
     }
 
     /// Adds what was found at a place; `better`: only if that says more than what is known.

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
 use systape_format::header::BlockKind;
-use systape_format::model::{Frame, Mapping, StackOf, StackStatus};
+use systape_format::model::{Mapping, StackOf, StackStatus};
 use systape_format::reader::Tape;
 
-use super::forest::Interner;
 use super::names::Names;
+use super::places::Places;
 
 /// The events of which `tape` may have stacks.
 pub fn kinds(tape: &Tape) -> Vec<StackOf> {
@@ -36,31 +35,6 @@ pub fn require(tape: &Tape) -> Result<Vec<StackOf>> {
         bail!("this tape has no stacks: record them with 'record -g'");
     }
     Ok(kinds)
-}
-
-/// Distinct places in code.
-#[derive(Debug, Default)]
-pub struct Places {
-    mappings: Interner<Mapping>,
-    offsets: Vec<FxHashSet<u64>>,
-}
-
-impl Places {
-    /// Adds `frames` of `mappings`.
-    pub fn add(&mut self, mappings: &[Mapping], frames: &[Frame]) {
-        let ids: Vec<u32> = mappings.iter().map(|mapping| self.mappings.id(mapping)).collect();
-        self.offsets.resize_with(self.mappings.values().len(), FxHashSet::default);
-        for frame in frames {
-            if let Some(id) = ids.get(frame.mapping as usize) {
-                self.offsets[*id as usize].insert(frame.lookup());
-            }
-        }
-    }
-
-    /// Each mapping with its places, which are offsets as [`Frame::lookup`] gives them.
-    pub fn iter(&self) -> impl Iterator<Item = (&Mapping, &FxHashSet<u64>)> {
-        self.mappings.values().iter().zip(&self.offsets)
-    }
 }
 
 /// A mapping some of whose places have no name.

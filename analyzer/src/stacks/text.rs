@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::graph::{Graph, Order};
 use super::weight::percent;
 use crate::output::line;
-use crate::render::words::named;
+use crate::words::named;
 
 /// Columns a branch is indented by.
 const INDENT: &str = "          ";

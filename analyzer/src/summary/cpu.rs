@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 use systape_format::model::{Call, Family};
 
-use super::collect::{GroupKey, group_key};
-use crate::args::SummaryMode;
+use super::group::{GroupKey, group_key};
 use crate::families;
-use crate::reports::Context;
+use crate::question::Question;
 use crate::runs::decode::Needs;
 use crate::runs::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, feed};
+use crate::summary::mode::SummaryMode;
 
 /// Of one group and call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,19 +27,19 @@ pub struct CpuTime {
 pub type CpuTimes = FxHashMap<(GroupKey, Call), CpuTime>;
 
 /// Adds up the calls that pass the filters. None: scheduler events were not recorded, or the tape does not say whose.
-pub fn collect(context: &mut Context<'_>, mode: SummaryMode) -> Option<CpuTimes> {
-    if families::recorded(context.tape, Family::Sched) != Some(true) {
+pub fn collect(question: &mut Question<'_>, mode: SummaryMode) -> Option<CpuTimes> {
+    if families::recorded(question.tape, Family::Sched) != Some(true) {
         return None;
     }
     let sink = CpuSink { mode, accs: Vec::new(), sums: CpuTimes::default() };
     // calls are chosen by their start, and end later
-    let fed = feed::feed(context, Needs { calls: true, counted: true, ..Needs::default() }, u64::MAX, sink);
+    let fed = feed::feed(question, Needs { calls: true, counted: true, ..Needs::default() }, u64::MAX, sink);
     for hole in fed.holes {
-        if !context.loss.holes.contains(&hole) {
-            context.loss.holes.push(hole);
+        if !question.loss.holes.contains(&hole) {
+            question.loss.holes.push(hole);
         }
     }
-    context.loss.findings.extend(fed.findings);
+    question.loss.findings.extend(fed.findings);
     Some(fed.tracker.sink.sums)
 }
 

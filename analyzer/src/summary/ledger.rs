@@ -9,13 +9,13 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
 use systape_format::reader::{Segment, Tape};
 
-use super::collect::{GroupKey, Sums, group_key};
-use super::stats::failed;
+use super::group::{GroupKey, Sums, group_key};
 use super::threads::{Threads, process};
-use crate::args::SummaryMode;
 use crate::calls::CallBook;
 use crate::filter::Scope;
+use crate::filter::failed;
 use crate::loss::{cause_text, span};
+use crate::summary::mode::SummaryMode;
 
 /// Set in the key of a group that holds what is known of a process in a table of threads.
 const PER_PROCESS: GroupKey = 1 << 62;

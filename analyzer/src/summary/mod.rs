@@ -3,8 +3,10 @@
 pub mod collect;
 pub mod counted;
 pub mod cpu;
+pub mod group;
 pub mod hist;
 pub mod ledger;
+pub mod mode;
 pub mod stats;
 pub mod table;
 pub mod threads;

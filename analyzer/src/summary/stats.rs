@@ -1,5 +1,6 @@
 //! What a summary adds up for one key: order-free, exact apart from the quantiles and, with calls of the ledger, the deviation.
 
+use crate::filter::failed;
 use systape_format::model::{CallState, LedgerRow};
 
 use super::counted::{Counted, Quantile};
@@ -34,11 +35,6 @@ pub struct Stats {
     pub counted: Option<Box<Counted>>,
     /// (errno, how often), by errno.
     pub errnos: Vec<(u16, u64)>,
-}
-
-/// Whether a call with this `state` and `errno` failed in the caller's eyes.
-pub fn failed(state: CallState, errno: u16) -> bool {
-    errno != 0 && !systape_abi::is_restart(errno) && state.returned()
 }
 
 impl Stats {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::collect::{GroupKey, Sums};
+use super::group::{GroupKey, Sums};
 use super::ledger::{Kind, Knowledge, kind};
 use super::stats::Stats;
-use crate::args::SummaryMode;
 use crate::calls::{CallBook, CallInfo};
+use crate::summary::mode::SummaryMode;
 use systape_format::model::Task;
 
 /// The calls of one group.

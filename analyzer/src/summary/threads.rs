@@ -5,10 +5,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{CGROUP_ALL_THREADS, Family, ProcessKind, Task};
 use systape_format::reader::{Segment, Tape};
 
-use super::collect::{GroupKey, group_key};
-use crate::args::SummaryMode;
+use super::group::{GroupKey, group_key};
 use crate::filter::Scope;
 use crate::loss::loses;
+use crate::summary::mode::SummaryMode;
 
 /// What is known of the threads of all processes.
 #[derive(Debug, Default)]

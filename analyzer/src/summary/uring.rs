@@ -6,30 +6,14 @@ use std::ops::ControlFlow;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
+use systape_abi::iouring_op_name;
 use systape_format::model::Task;
 
-use crate::families;
 use crate::loss::Loss;
+use crate::question::Question;
 use crate::render::record::Record;
-use crate::render::words::escaped;
-use crate::reports::Context;
-
-/// Names of IORING_OP_ by number (include/uapi/linux/io_uring.h up to 6.18; numbers are never given anew).
-#[rustfmt::skip]
-const OPS: [&str; 63] = [
-    "NOP", "READV", "WRITEV", "FSYNC", "READ_FIXED", "WRITE_FIXED", "POLL_ADD", "POLL_REMOVE", "SYNC_FILE_RANGE",
-    "SENDMSG", "RECVMSG", "TIMEOUT", "TIMEOUT_REMOVE", "ACCEPT", "ASYNC_CANCEL", "LINK_TIMEOUT", "CONNECT", "FALLOCATE",
-    "OPENAT", "CLOSE", "FILES_UPDATE", "STATX", "READ", "WRITE", "FADVISE", "MADVISE", "SEND", "RECV", "OPENAT2",
-    "EPOLL_CTL", "SPLICE", "PROVIDE_BUFFERS", "REMOVE_BUFFERS", "TEE", "SHUTDOWN", "RENAMEAT", "UNLINKAT", "MKDIRAT",
-    "SYMLINKAT", "LINKAT", "MSG_RING", "FSETXATTR", "SETXATTR", "FGETXATTR", "GETXATTR", "SOCKET", "URING_CMD",
-    "SEND_ZC", "SENDMSG_ZC", "READ_MULTISHOT", "WAITID", "FUTEX_WAIT", "FUTEX_WAKE", "FUTEX_WAITV", "FIXED_FD_INSTALL",
-    "FTRUNCATE", "BIND", "LISTEN", "RECV_ZC", "EPOLL_WAIT", "READV_FIXED", "WRITEV_FIXED", "PIPE",
-];
-
-/// Name of an operation, or `op63`.
-pub fn op_name(op: u8) -> String {
-    OPS.get(usize::from(op)).map_or_else(|| format!("op{op}"), |name| (*name).to_owned())
-}
+use crate::scan;
+use crate::words::escaped;
 
 /// Operations so far.
 #[derive(Debug, Default)]
@@ -49,15 +33,15 @@ pub struct Ring {
 
 impl Rings {
     /// Counts the operations of a tape that pass the filters on tasks and times, if the others do not ask for calls of their own.
-    pub fn collect(&mut self, context: &Context<'_>, loss: &mut Loss) -> Result<()> {
-        let (scope, f) = (&context.scope, context.scope.filters());
+    pub fn collect(&mut self, question: &Question<'_>, loss: &mut Loss) -> Result<()> {
+        let (scope, f) = (&question.scope, question.scope.filters());
         // they have no duration, result or CPU, and -e names calls
         if f.selects || f.failure || f.longer_than.is_some() || f.cpus.is_some() {
             return Ok(());
         }
-        let segments = families::candidates(context);
-        families::walk(
-            context,
+        let segments = scan::candidates(question);
+        scan::walk(
+            question,
             loss,
             "io_uring operations",
             &segments,
@@ -98,7 +82,7 @@ impl Ring {
     pub fn text(&self, complete: bool) -> String {
         let mut ops: Vec<_> = self.ops.iter().collect();
         ops.sort_by_key(|(op, count)| (std::cmp::Reverse(**count), **op));
-        let ops: Vec<_> = ops.into_iter().map(|(op, count)| format!("{} {count}", op_name(*op))).collect();
+        let ops: Vec<_> = ops.into_iter().map(|(op, count)| format!("{} {count}", iouring_op_name(*op))).collect();
         let (comm, total) = (escaped(&self.task.comm), self.total());
         let (ending, what) = if total == 1 { ("", "is no syscall") } else { ("s", "are no syscalls") };
         let bound = if complete { "" } else { "at least " };
@@ -116,7 +100,7 @@ impl Ring {
             let task = &self.task;
             let mut record = Record::default();
             record.set("kind", "io_uring").set("pid", task.pid).set("upid", task.upid).text("comm", Some(&task.comm));
-            record.set("op", op_name(*op)).set("count", *count).set("complete", complete).json(&mut out);
+            record.set("op", iouring_op_name(*op)).set("count", *count).set("complete", complete).json(&mut out);
         }
         out
     }

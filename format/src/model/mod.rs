@@ -119,6 +119,16 @@ pub struct Session {
     pub registers_unknown: bool,
 }
 
+impl Session {
+    /// The path of cgroup `id`; None when the tape does not have it.
+    pub fn cgroup_path(&self, id: u64) -> Option<&[u8]> {
+        if id == 0 {
+            return None;
+        }
+        self.cgroups.iter().find(|(known, _)| *known == id).map(|(_, path)| path.as_slice())
+    }
+}
+
 /// A family that was asked for and could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {

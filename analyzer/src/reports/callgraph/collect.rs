@@ -11,13 +11,14 @@ use systape_format::reader::Segment;
 use super::super::Context;
 use crate::block::io::Io;
 use crate::calls::CallInfo;
-use crate::families;
 use crate::load::{OpenCalls, hole};
 use crate::loss::Hole;
+use crate::scan;
 use crate::stacks::ending::Ending;
-use crate::stacks::forest::{Graft, Interner, NONE};
+use crate::stacks::forest::{Graft, NONE};
 use crate::stacks::graph::{Key, Stacked};
-use crate::stacks::options::Of;
+use crate::stacks::interner::Interner;
+use crate::stacks::of::Of;
 use crate::stacks::weight::Weight;
 
 /// Segments decoded at a time by each thread.
@@ -26,12 +27,12 @@ const BATCH: usize = 2;
 /// Adds up the events of all segments that pass, `bytes`: and what calls moved; what is missing is added to the context's losses.
 pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
     let mut all = Stacked::default();
-    let mut loss = std::mem::take(&mut context.loss);
+    let mut loss = std::mem::take(&mut context.question.loss);
     let segments = match of {
-        Of::Syscall => context.candidates(),
-        _ => families::candidates(context),
+        Of::Syscall => context.question.candidates(),
+        _ => scan::candidates(&context.question),
     };
-    let reader = Reader { context, of, bytes, min_dur: context.tape.session().stacks.min_dur };
+    let reader = Reader { context, of, bytes, min_dur: context.question.tape.session().stacks.min_dur };
     for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
         let parts: Vec<Part> = batch.par_iter().map(|at| reader.segment(*at)).collect();
         for part in parts {
@@ -41,13 +42,13 @@ pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
         }
     }
     if of == Of::Syscall
-        && let Some(open) = OpenCalls::read(context.tape)
+        && let Some(open) = OpenCalls::read(context.question.tape)
     {
         let mut part = Part::default();
         reader.rows(&mut part, &open.dict, &open.core, &open.time, &[]);
         part.merge(&mut all);
     }
-    context.loss = loss;
+    context.question.loss = loss;
     all
 }
 
@@ -112,7 +113,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn segment(&self, at: usize) -> Part {
-        let segment = self.context.tape.segment(at);
+        let segment = self.context.question.tape.segment(at);
         let number = segment.info().segment;
         let mut part = Part::default();
         match segment.stacks() {
@@ -161,12 +162,12 @@ impl Reader<'_> {
         time: &systape_format::model::Time,
         ret: &[i64],
     ) {
-        let filter = self.context.scope.segment(dict);
+        let filter = self.context.question.scope.segment(dict);
         let comms = part.comms(dict);
         let calls: Vec<(bool, bool)> = dict
             .calls
             .iter()
-            .map(|call| self.context.book.get(*call))
+            .map(|call| self.context.question.book.get(*call))
             .map(|info| (info.is_exit, moves_bytes(&info)))
             .collect();
         for row in 0..core.call.len() {
@@ -195,14 +196,14 @@ impl Reader<'_> {
     }
 
     fn samples(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
-        let frequency = u64::from(self.context.tape.session().stacks.frequency);
+        let frequency = u64::from(self.context.question.tape.session().stacks.frequency);
         let period = 1_000_000_000_u64.checked_div(frequency);
         let samples = segment.samples(dict)?;
         let comms = part.comms(dict);
         let passing = self.passing(dict);
         for (row, sample) in samples.iter().enumerate() {
             let task = sample.task as usize;
-            if passing.get(task) != Some(&true) || !self.context.scope.at(sample.ts) || !self.on(sample.cpu) {
+            if passing.get(task) != Some(&true) || !self.context.question.scope.at(sample.ts) || !self.on(sample.cpu) {
                 continue;
             }
             let untimed = u64::from(period.is_none());
@@ -215,7 +216,7 @@ impl Reader<'_> {
     fn blocks(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
         for (row, event) in segment.blocks(dict)?.iter().enumerate() {
             let io = Io::new(event, dict);
-            if !io.passes(&self.context.scope) {
+            if !io.passes(&self.context.question.scope) {
                 continue;
             }
             let latency = io.latency();
@@ -238,7 +239,7 @@ impl Reader<'_> {
         for (row, event) in segment.signals(dict)?.iter().enumerate() {
             let either = [event.sender, Some(event.target)].into_iter().flatten();
             let passes = either.into_iter().any(|task| passing.get(task as usize) == Some(&true));
-            if event.kind != SignalKind::Generate || !passes || !self.context.scope.at(event.ts) {
+            if event.kind != SignalKind::Generate || !passes || !self.context.question.scope.at(event.ts) {
                 continue;
             }
             let comm = part.comm(event.sender.and_then(|task| dict.tasks.get(task as usize)));
@@ -252,7 +253,7 @@ impl Reader<'_> {
         for (row, event) in segment.wakeups(dict)?.iter().enumerate() {
             let either = [event.waker, Some(event.wakee)].into_iter().flatten();
             let passes = either.into_iter().any(|task| passing.get(task as usize) == Some(&true));
-            if !passes || !self.context.scope.at(event.ts) || !self.on(event.cpu) {
+            if !passes || !self.context.question.scope.at(event.ts) || !self.on(event.cpu) {
                 continue;
             }
             let comm = part.comm(event.waker.and_then(|task| dict.tasks.get(task as usize)));
@@ -263,11 +264,11 @@ impl Reader<'_> {
 
     /// Which tasks of a segment pass.
     fn passing(&self, dict: &Dict) -> Vec<bool> {
-        dict.tasks.iter().map(|task| self.context.scope.task(task)).collect()
+        dict.tasks.iter().map(|task| self.context.question.scope.task(task)).collect()
     }
 
     fn on(&self, cpu: u32) -> bool {
-        self.context.scope.filters().cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&cpu).is_ok())
+        self.context.question.scope.filters().cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&cpu).is_ok())
     }
 }
 

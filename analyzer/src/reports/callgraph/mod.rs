@@ -12,17 +12,18 @@ use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::args::Format;
 use crate::config::Config;
 use crate::loss::family_name;
+use crate::num;
+use crate::open::open;
 use crate::output::{self, NewFile, line};
-use crate::render::num;
-use crate::run::{self, Verdict, complain};
+use crate::render::form::Format;
+use crate::say::{Verdict, complain};
+use crate::stacks::debug_files;
 use crate::stacks::flame::Picture;
 use crate::stacks::folded;
 use crate::stacks::graph::{Graph, Stacked};
-use crate::stacks::names::Names;
-use crate::stacks::options::Of;
+use crate::stacks::of::Of;
 use crate::stacks::recorded;
 use crate::stacks::text::{Left, View};
 use crate::stacks::weight::{Metric, Weight, percent};
@@ -33,7 +34,7 @@ pub fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Ve
     let mut found = Found::read(config, tape, config.stacks.of)?;
     let before = match &config.stacks.diff {
         Some(path) => {
-            let tape = run::open(path)?;
+            let tape = open(path)?;
             // the same question to both
             let before = Found::read(config, &tape, Some(found.of)).with_context(|| path.display().to_string())?;
             before.tell(&tape, &path.display().to_string());
@@ -101,11 +102,11 @@ impl<'a> Found<'a> {
         };
         let mut findings = Vec::new();
         let dirs = &config.stacks.debug_dirs;
-        let names = Names::find(tape, || stacked.forest.places(), dirs, &mut findings)?;
+        let names = debug_files::find(tape, || stacked.forest.places(), dirs, &mut findings)?;
         findings.iter().for_each(|finding| complain(finding));
         let graph = Graph::new(&stacked, &names, config.stacks.order, metric);
         let others = kinds.into_iter().filter(|other| *other != of).collect();
-        let lost = !context.loss.complete();
+        let lost = !context.question.loss.complete();
         let partial = of == Of::Syscall && losses::stores_some(tape);
         Ok(Self { of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
     }
@@ -117,7 +118,7 @@ impl<'a> Found<'a> {
     /// Says on stderr what is missing, of `name` if there are two tapes.
     fn tell(&self, tape: &Tape, name: &str) {
         let lead = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        for text in self.context.loss.lines(tape.session(), losses::LOSS_LINES) {
+        for text in self.context.question.loss.lines(tape.session(), losses::LOSS_LINES) {
             complain(&format!("{lead}{text}"));
         }
         if let Some(text) = self.partial() {
@@ -127,7 +128,7 @@ impl<'a> Found<'a> {
 
     /// Calls that were only counted have no stack.
     fn partial(&self) -> Option<String> {
-        let options = options(self.context.tape.session());
+        let options = options(self.context.question.tape.session());
         self.partial
             .then(|| format!("record stored only some calls{options}: the others have no stack and are not in it"))
     }
@@ -318,7 +319,7 @@ fn draw(
     let command: Vec<u8> = session.arguments.join(&b' ');
     let picture = Picture {
         title: format!("{} by {}", found.of.words(), found.metric.name()),
-        subtitle: Some(format!("{}; {}", found.total_text(), crate::render::words::escaped(&command))),
+        subtitle: Some(format!("{}; {}", found.total_text(), crate::words::escaped(&command))),
         metric: found.metric,
         waiting: found.metric == Metric::Time && matches!(found.of, Of::OffCpu | Of::Block),
         order: config.stacks.order,

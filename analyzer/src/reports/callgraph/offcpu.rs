@@ -16,18 +16,18 @@ use crate::stacks::weight::Weight;
 
 /// Adds up the times of all threads that pass.
 pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
-    scheduling::require(context.tape)?;
-    let needs = Needs { calls: context.scope.filters().selects, stacks: true, ..Needs::default() };
+    scheduling::require(context.question.tape)?;
+    let needs = Needs { calls: context.question.scope.filters().selects, stacks: true, ..Needs::default() };
     let (mut stacked, mut findings) = (Stacked::default(), Vec::new());
-    let slept = asleep::since_before(context, &mut findings);
-    let slept = asleep::graft(context.tape, slept, &mut stacked.forest, &mut findings);
-    context.loss.findings.extend(findings);
+    let slept = asleep::since_before(&context.question, &mut findings);
+    let slept = asleep::graft(context.question.tape, slept, &mut stacked.forest, &mut findings);
+    context.question.loss.findings.extend(findings);
     let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None };
-    let fed = feed::feed(context, needs, context.scope.to, sink);
+    let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let (stacked, holes, findings) = (fed.tracker.sink.stacked, fed.holes, fed.findings);
-    context.loss.holes.extend(holes);
-    context.loss.findings.extend(findings);
+    context.question.loss.holes.extend(holes);
+    context.question.loss.findings.extend(findings);
     scheduling::touched(context, unsure);
     Ok(stacked)
 }
@@ -69,7 +69,7 @@ impl OffCpu<'_> {
     fn back(&mut self, thread: &Thread, slot: Slot, interval: &Interval) {
         let away = std::mem::take(&mut self.away[slot]);
         let (Some(time), Some((user, kernel, ending))) = (away.time, away.left) else { return };
-        let scope = &self.context.scope;
+        let scope = &self.context.question.scope;
         let filters = scope.filters();
         let whole = Interval { doing: away.doing, ..*interval };
         if filters.longer_than.is_some_and(|least| away.length <= least)
@@ -87,7 +87,7 @@ impl OffCpu<'_> {
 
 impl Sink for OffCpu<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
-        self.context.scope.task(&thread.task)
+        self.context.question.scope.task(&thread.task)
     }
 
     fn left(&mut self, slot: Slot, part: &Part, row: u32) {
@@ -110,7 +110,7 @@ impl Sink for OffCpu<'_> {
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
-        let from = self.context.scope.from;
+        let from = self.context.question.scope.from;
         let slept = self.slept.get(&threads[slot].task.utid).copied();
         let away = self.slot(slot);
         if !keys::off_cpu(interval.state, true) {

@@ -7,12 +7,12 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
-use crate::args::Format;
 use crate::clock;
 use crate::output::line;
 use crate::render::csv;
+use crate::render::form::Format;
 use crate::render::json::{bytes, known};
-use crate::render::words::{command, escaped, span};
+use crate::words::{command, escaped, span};
 
 /// Prints `rows`.
 pub fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
@@ -52,7 +52,7 @@ fn number(number: u32) -> String {
 }
 
 fn text(story: &Story<'_>, row: &Row) -> String {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let base = if story.context.config.look.absolute { 0 } else { session.window_open };
     let ns = i128::from(row.ts) - i128::from(base);
     let uid = if row.task.uid == UID_UNKNOWN { "?".to_owned() } else { row.task.uid.to_string() };
@@ -126,7 +126,7 @@ const FIELDS: [&str; 22] = [
 ];
 
 fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let task = &row.task;
     let some = |number: u32| if number == 0 { Value::Null } else { number.into() };
     let end = match row.after {
@@ -159,7 +159,7 @@ fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
         "upid": some(task.upid),
         "comm": bytes(&task.comm),
         "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-        "cgroup": crate::render::cgroup_path(session, task.cgroup_id).map_or(Value::Null, known),
+        "cgroup": session.cgroup_path(task.cgroup_id).map_or(Value::Null, known),
         "ret": if row.errno == 0 { 0 } else { -1 },
         "errno": if row.errno == 0 { None } else { systape_abi::errno_name(row.errno) },
         "errno_code": some(row.errno.into()),

@@ -10,14 +10,15 @@ use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use super::{Context, clock};
-use crate::args::Format;
+use super::Context;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::output;
 use crate::processes::{self, Ending, Processes};
+use crate::question::clock;
+use crate::render::form::Format;
 use crate::reports::losses::{self, LOSS_LINES};
-use crate::run::{Verdict, complain};
+use crate::say::{Verdict, complain};
 use crate::signals::via;
 use crate::summary::ledger::options;
 
@@ -48,9 +49,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings);
     let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes) };
-    context.loss.findings.append(&mut findings);
+    context.question.loss.findings.append(&mut findings);
     let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
-    let whole = context.loss.complete();
+    let whole = context.question.loss.complete();
     let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
     let ends = whole && !processes::read::lost(tape);
     let story = Story { context: &context, processes: &processes, clock, until, whole, ends };
@@ -68,7 +69,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         notes.push(format!("record stored only some calls{options}: other attempts that failed are missing"));
     }
     if config.format == Format::Text {
-        for lost in context.loss.lines(tape.session(), LOSS_LINES) {
+        for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
             output::line(&mut out, &lost)?;
         }
         for note in &notes {
@@ -82,7 +83,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     out.flush()?;
     if config.format != Format::Text {
-        context.loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
+        context.question.loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
         notes.iter().for_each(|line| complain(line));
     }
     Ok(Verdict { lost: !whole, bad: false })

@@ -7,10 +7,10 @@ use systape_abi::Abi;
 use systape_format::model::{Captured, Gap, Task};
 
 use super::Context;
+use crate::filter::failed;
 use crate::load::{Base, Loaded};
 use crate::loss::Hole;
 use crate::processes::{Command, Ending, Processes, read};
-use crate::summary::stats::failed;
 
 /// What came after a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,18 +51,18 @@ pub fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
         rows = successes(context, processes);
     }
     let parts: Vec<(Vec<Row>, Vec<Hole>)> =
-        context.candidates().par_iter().map(|at| failures(context, processes, *at)).collect();
+        context.question.candidates().par_iter().map(|at| failures(context, processes, *at)).collect();
     for (mut failed, holes) in parts {
         rows.append(&mut failed);
-        context.loss.holes.extend(holes);
+        context.question.loss.holes.extend(holes);
     }
     rows.sort_by_key(|row| row.ts);
     rows
 }
 
 fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
-    let scope = &context.scope;
-    let gaps = read::gaps(context.tape);
+    let scope = &context.question.scope;
+    let gaps = read::gaps(context.question.tape);
     // an exec of the same process may be among what is missing
     let between = |pid: u32, from: u64, to: u64| {
         let missing =
@@ -115,13 +115,13 @@ fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row
     let mut picked = Vec::new();
     let execs = |abi, nr| arguments(systape_abi::name(Abi::from_raw(abi), nr).unwrap_or("")).is_some();
     // the index tells of most segments that they have none
-    let info = &context.tape.segments()[at];
+    let info = &context.question.tape.segments()[at];
     if info.failures == 0 || info.calls.as_ref().is_some_and(|calls| !calls.iter().any(|c| execs(c.abi, c.nr))) {
         return (Vec::new(), holes);
     }
-    let base = Base::read(context.tape, at, &mut holes, |dict, core| {
+    let base = Base::read(context.question.tape, at, &mut holes, |dict, core| {
         let calls: Vec<bool> = dict.calls.iter().map(|call| execs(call.abi, call.nr)).collect();
-        let tasks: Vec<bool> = dict.tasks.iter().map(|task| context.scope.task(task)).collect();
+        let tasks: Vec<bool> = dict.tasks.iter().map(|task| context.question.scope.task(task)).collect();
         let wanted = |row: &usize| {
             calls[core.call[*row] as usize]
                 && tasks[core.task[*row] as usize]
@@ -131,8 +131,9 @@ fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row
         !picked.is_empty()
     });
     let Some(base) = base else { return (Vec::new(), holes) };
-    let segment = base.load(&context.book, &mut holes);
-    let inside = |row: &usize| (context.scope.from..context.scope.to).contains(&segment.time.start[*row]);
+    let segment = base.load(&context.question.book, &mut holes);
+    let inside =
+        |row: &usize| (context.question.scope.from..context.question.scope.to).contains(&segment.time.start[*row]);
     let rows = picked.into_iter().filter(inside).map(|row| failure(&segment, processes, row)).collect();
     (rows, holes)
 }

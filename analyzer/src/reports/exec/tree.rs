@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
-use crate::args::Format;
 use crate::clock;
 use crate::output::line;
 use crate::processes::{Image, Process};
 use crate::render::csv;
+use crate::render::form::Format;
 use crate::render::json::{bytes, known};
-use crate::render::words::{command, escaped, named, span};
+use crate::words::{command, escaped, named, span};
 
 /// The kernel's own threads are children of this one.
 const KTHREADD: (u32, &[u8]) = (2, b"kthreadd");
@@ -60,7 +60,7 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
 
 /// Which of all processes are shown: those that pass, everything below them, and for their place in the tree what is above.
 fn shown(story: &Story<'_>) -> Vec<bool> {
-    let (all, scope) = (&story.processes.all, &story.context.scope);
+    let (all, scope) = (&story.processes.all, &story.context.question.scope);
     let there = |process: &Process| {
         let gone = process.end().is_some_and(|end| end.ts < scope.from);
         !gone && process.start < scope.to
@@ -124,7 +124,7 @@ fn columns(cells: [&str; 4], last: &str) -> String {
 
 fn text(story: &Story<'_>, node: &Node<'_>) -> String {
     let process = node.process;
-    let base = if story.context.config.look.absolute { 0 } else { story.context.tape.session().window_open };
+    let base = if story.context.config.look.absolute { 0 } else { story.context.question.tape.session().window_open };
     let start = match process {
         process if process.before => "before".to_owned(),
         process if process.start == 0 => "?".to_owned(),
@@ -150,7 +150,7 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
 
 /// Whether its end would be known if it had ended.
 fn certain(story: &Story<'_>, process: &Process) -> bool {
-    process.followed || crate::reports::everyone(story.context.tape)
+    process.followed || crate::question::everyone(story.context.question.tape)
 }
 
 /// Characters of a command line in the tree; JSON and CSV have all of it.
@@ -215,7 +215,7 @@ const FIELDS: [&str; 20] = [
 ];
 
 fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let process = node.process;
     let task = &process.task;
     let some = |number: u32| if number == 0 { Value::Null } else { number.into() };
@@ -234,7 +234,7 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
     };
     let lived = process.lived(story.until).filter(|_| end.is_some() || certain(story, process));
     let parent = process.parent.map(|at| story.processes.all[at].task.upid);
-    let cgroup = crate::render::cgroup_path(session, task.cgroup_id);
+    let cgroup = session.cgroup_path(task.cgroup_id);
     let fields = json!({
         "ts_ns": start.map(since),
         "time": start.and_then(|ts| story.clock.real(ts)).map(clock::rfc3339),

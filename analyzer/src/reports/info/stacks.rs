@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
 
 use crate::render::json::bytes;
-use crate::render::words::escaped;
 use crate::stacks::ending::Ending;
 use crate::stacks::label;
 use crate::stacks::recorded::{Inventory, Unnamed};
+use crate::words::escaped;
 
 /// Files without names that are listed one by one.
 const LISTED: usize = 8;

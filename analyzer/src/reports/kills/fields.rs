@@ -8,19 +8,20 @@ use systape_format::model::{Session, SignalInfo};
 use super::Story;
 use super::party::{COLUMNS, Party};
 use crate::clock::{self, Clock};
+use crate::lines::LineFormat as _;
+use crate::lines::json::Json;
 use crate::output::line;
-use crate::render::LineFormat as _;
 use crate::render::csv;
-use crate::render::json::{Json, known};
+use crate::render::json::known;
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Disposition, Record, Via};
 
 /// One object a line; losses first.
 pub fn json(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<()> {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let form = Json::new(session, Clock::default());
-    for gap in &story.context.loss.gaps {
+    for gap in &story.context.question.loss.gaps {
         out.write_all(&form.gap(gap))?;
     }
     for record in shown(story) {
@@ -54,7 +55,7 @@ fn since(ts: u64, session: &Session) -> i64 {
 
 /// What is no one's side.
 fn common(story: &Story<'_>, record: &Record, clock: &Clock) -> Map<String, Value> {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let (sent, event, seen) = (&record.sent, &record.sent.event, record.unseen.is_none());
     let coded = event.info == SignalInfo::Siginfo;
     let fault = matches!(record.via, Via::Fault | Via::Seccomp | Via::UserDispatch | Via::MemoryError) && coded;
@@ -155,7 +156,7 @@ const OUTCOME: [&str; 10] = [
 
 /// A header line, then one line a record.
 pub fn csv(story: &Story<'_>, clock: Clock, out: &mut impl Write) -> io::Result<()> {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let side = |prefix: &str| COLUMNS.iter().map(|name| format!("{prefix}_{name}")).collect::<Vec<_>>();
     let mut names: Vec<String> = COMMON.iter().map(|name| (*name).to_owned()).collect();
     names.extend(side("sender"));

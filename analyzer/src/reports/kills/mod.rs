@@ -18,12 +18,13 @@ use systape_format::model::{Dict, Family, GapCause, Session, SignalEvent, Task};
 use systape_format::reader::{Segment, Tape};
 
 use self::stacks::SenderStacks;
-use super::{Context, clock};
-use crate::args::Format;
+use super::Context;
 use crate::config::Config;
 use crate::processes::{self, Processes};
+use crate::question::clock;
+use crate::render::form::Format;
 use crate::reports::losses::LOSS_LINES;
-use crate::run::{Verdict, complain};
+use crate::say::{Verdict, complain};
 use crate::signals::{Cause, Missing, Record, Tracker};
 use crate::{families, output};
 
@@ -50,7 +51,7 @@ struct Story<'a> {
 impl Story<'_> {
     /// Whether the end of the target would be known if it had ended.
     fn certain(&self, record: &Record) -> bool {
-        let followed = record.outcome.followed || super::everyone(self.context.tape);
+        let followed = record.outcome.followed || crate::question::everyone(self.context.question.tape);
         self.whole && self.ends && self.life && followed
     }
 }
@@ -68,13 +69,13 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     let mut context = Context::about(config, tape, &[Family::Signal, Family::Process])?;
     if !config.life.signals.of_everyday() {
-        context.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
+        context.question.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
     }
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings);
     let records = collect(&context, &processes, &mut findings);
-    context.loss.findings.append(&mut findings);
-    let whole = context.loss.complete();
+    context.question.loss.findings.append(&mut findings);
+    let whole = context.question.loss.complete();
     let names = stacks::names(config, tape)?;
     let stacks = names.as_ref().map(|names| RefCell::new(SenderStacks::new(tape, names)));
     let ends = !processes::read::lost(tape);
@@ -88,7 +89,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     out.flush()?;
     if config.format != Format::Text {
-        let mut loss = context.loss.clone();
+        let mut loss = context.question.loss.clone();
         if config.format == Format::Json {
             // these have lines of their own
             loss.gaps.clear();
@@ -118,21 +119,21 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
 
 /// The records that pass, in order of time.
 fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Vec<Record> {
-    let scope = &context.scope;
+    let scope = &context.question.scope;
     let passes = |sender: Option<&Task>, target: &Task, ts: u64| {
         let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
         who && ts >= scope.from && ts < scope.to
     };
     let tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
-    let mut tracker = tracker.hiding_calls(context.tape.session().registers_unknown);
-    let segments: Vec<usize> = (0..context.tape.segments().len()).collect();
+    let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
+    let segments: Vec<usize> = (0..context.question.tape.segments().len()).collect();
     let mut damaged = Vec::new();
     for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
-        let parts: Vec<_> = batch.par_iter().map(|at| signals(&context.tape.segment(*at))).collect();
+        let parts: Vec<_> = batch.par_iter().map(|at| signals(&context.question.tape.segment(*at))).collect();
         for (at, part) in batch.iter().zip(parts) {
             match part {
                 Ok((dict, events)) if !events.is_empty() => {
-                    let calls: Vec<_> = dict.calls.iter().map(|call| context.book.get(*call)).collect();
+                    let calls: Vec<_> = dict.calls.iter().map(|call| context.question.book.get(*call)).collect();
                     tracker.segment(*at, events, &dict.tasks, &calls);
                 }
                 Ok(_) => {}
@@ -143,7 +144,7 @@ fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<Stri
             }
         }
     }
-    tracker.finish(&Missing::of_tape(context.tape, &damaged))
+    tracker.finish(&Missing::of_tape(context.question.tape, &damaged))
 }
 
 fn signals(segment: &Segment<'_>) -> Result<(Dict, Vec<SignalEvent>), systape_format::Error> {

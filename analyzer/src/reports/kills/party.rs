@@ -6,8 +6,8 @@ use systape_format::model::{Ancestor, Session, Task, UID_UNKNOWN};
 use crate::processes::Processes;
 use crate::render::csv;
 use crate::render::json::{bytes, known as some};
-use crate::render::words::{command, named};
 use crate::signals::Record;
+use crate::words::{command, named};
 
 /// Sender or target of a record, with all that is known of it then.
 pub struct Party<'a> {
@@ -76,7 +76,7 @@ impl<'a> Party<'a> {
     pub fn json(&self, session: &Session) -> Value {
         let task = self.task;
         let known = |number: u32| if number == 0 { Value::Null } else { number.into() };
-        let cgroup = crate::render::cgroup_path(session, task.cgroup_id);
+        let cgroup = session.cgroup_path(task.cgroup_id);
         let words = |argv: &[u8]| argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>();
         let ancestor =
             |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": name(comm), "upid": upid});

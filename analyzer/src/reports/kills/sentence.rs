@@ -4,12 +4,12 @@ use systape_format::model::SignalEvent;
 
 use super::party::short;
 use crate::processes::Ending;
-use crate::render::words::{bytes, escaped, span};
 use crate::signals::missing::Lost;
-use crate::signals::number::SIGABRT;
 use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
 use crate::signals::via::fault_address;
 use crate::signals::{Cause, Disposition, Record, Via, ends, via};
+use crate::words::{bytes, escaped, span};
+use systape_abi::signo::SIGABRT;
 
 /// What the signal did to its target.
 pub fn verb(record: &Record) -> &'static str {

@@ -5,11 +5,13 @@ use serde_json::Value;
 use systape_format::model::StackOf;
 use systape_format::reader::Tape;
 
-use crate::args::Format;
 use crate::config::Config;
-use crate::run::complain;
+use crate::render::form::Format;
+use crate::say::complain;
 use crate::signals::Record;
-use crate::stacks::lines::{Limits, StackLines};
+use crate::stacks::debug_files;
+use crate::stacks::limits::Limits;
+use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
 use crate::stacks::recorded;
 
@@ -24,7 +26,7 @@ pub fn names(config: &Config, tape: &Tape) -> Result<Option<Names>> {
         return Ok(None);
     }
     let mut findings = Vec::new();
-    let names = Names::find(tape, || recorded::places(tape), &config.stacks.debug_dirs, &mut findings)?;
+    let names = debug_files::find(tape, || recorded::places(tape), &config.stacks.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
     Ok(Some(names))
 }

@@ -6,25 +6,25 @@ use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
 use super::{Story, missing, sentence};
+use crate::lines::value::{self, Scratch};
 use crate::loss::seconds;
 use crate::output::line;
-use crate::render::value::{self, Scratch};
-use crate::render::words::{escaped, span};
 use crate::reports::losses::LOSS_LINES;
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Choice, Disposition, Record, Via};
+use crate::words::{escaped, span};
 
 /// Names of processes in a line about several.
 const NAMED: usize = 3;
 
 /// Prints what is missing, the signals, and how many there were.
 pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
-    let session = story.context.tape.session();
-    for lost in story.context.loss.lines(session, LOSS_LINES) {
+    let session = story.context.question.tape.session();
+    for lost in story.context.question.loss.lines(session, LOSS_LINES) {
         line(out, &lost)?;
     }
-    if let Some(missing) = missing(story.context.tape.session(), story.signals, story.life) {
+    if let Some(missing) = missing(story.context.question.tape.session(), story.signals, story.life) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
     let verbose = story.context.config.life.verbose;
@@ -52,7 +52,7 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
 
 fn one_line(story: &Story<'_>, act: &[&Record]) -> String {
     let first = act[0];
-    let base = if story.context.config.look.absolute { 0 } else { story.context.tape.session().window_open };
+    let base = if story.context.config.look.absolute { 0 } else { story.context.question.tape.session().window_open };
     let ns = i128::from(first.sent.event.ts) - i128::from(base);
     let time = format!("{:.3}", ns as f64 / 1e9);
     let what = if act.len() == 1 { alone(story, first) } else { together(act) };
@@ -168,7 +168,11 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
         };
         say(
             "end",
-            &format!("{} at {} s{after}", sentence::ending(&end), seconds(end.ts, story.context.tape.session())),
+            &format!(
+                "{} at {} s{after}",
+                sentence::ending(&end),
+                seconds(end.ts, story.context.question.tape.session())
+            ),
         )?;
     }
     line(out, "")
@@ -188,7 +192,7 @@ fn side(
     key: &str,
     say: &mut impl FnMut(&str, &str) -> io::Result<()>,
 ) -> io::Result<()> {
-    let session = story.context.tape.session();
+    let session = story.context.question.tape.session();
     let task = party.task;
     let mut text = format!("{} pid {}", escaped(&task.comm), pid(task));
     if task.tid != task.pid {
@@ -204,7 +208,7 @@ fn side(
         say("  exe", &escaped(&task.exe))?;
     }
     say("  command", &party.command().unwrap_or_else(|| "not known".to_owned()))?;
-    if let Some(path) = crate::render::cgroup_path(session, task.cgroup_id) {
+    if let Some(path) = session.cgroup_path(task.cgroup_id) {
         say("  cgroup", &escaped(path))?;
     }
     if let Some(chain) = party.chain() {

@@ -8,26 +8,26 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 
 use super::super::{Context, scheduling};
-use crate::args::Format;
 use crate::output::{self, line};
+use crate::render::form::Format;
 use crate::render::table::{Fields, Table, millis};
-use crate::render::words::VIA_SOFTIRQ;
-use crate::run::Verdict;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{task_fields, task_text};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, feed};
+use crate::say::Verdict;
+use crate::words::VIA_SOFTIRQ;
 
 /// Prints the report.
 pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
-    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Wakers { sums, seen, .. } = fed.tracker.sink;
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let format = context.config.format;
-    context.loss.findings.extend(fed.findings);
+    context.question.loss.findings.extend(fed.findings);
     scheduling::touched(&mut context, unsure);
     let mut out = output::stdout()?;
     if format == Format::Text {
@@ -49,7 +49,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
             table.print(&mut out)?;
         }
     } else {
-        let complete = context.loss.complete();
+        let complete = context.question.loss.complete();
         scheduling::rows(format, &mut out, sums.iter().map(|(_, sum)| sum.fields(complete)))?;
     }
     out.flush()?;
@@ -121,12 +121,12 @@ impl Sink for Wakers<'_> {
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let wakee = &threads[slot].task;
-        if wakee.pid != self.pid || interval.to < self.context.scope.from {
+        if wakee.pid != self.pid || interval.to < self.context.question.scope.from {
             return;
         }
         self.seen = true;
         let (End::Woken(waker), State::Sleeping(_)) = (interval.end, interval.state) else { return };
-        if !self.context.scope.task(wakee) {
+        if !self.context.question.scope.task(wakee) {
             return;
         }
         let softirq = waker.is_some_and(|waker| waker.softirq);

@@ -7,37 +7,39 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::{Context, scheduling};
 use super::seconds;
-use crate::args::Format;
 use crate::output::{self, line};
+use crate::render::form::Format;
 use crate::render::table::Fields;
-use crate::run::Verdict;
+use crate::runs::by::By;
 use crate::runs::decode::Needs;
-use crate::runs::keys::{By, Key, Keys, Words};
+use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+use crate::say::Verdict;
 
 /// Prints the report.
 pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let asked = &context.config.sched.by;
     let by = if asked.is_empty() { vec![By::Comm] } else { asked.clone() };
-    let sink = Latency { keys: Keys::new(&by, &context.scope, false), context: &context, rows: FxHashMap::default() };
-    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let sink =
+        Latency { keys: Keys::new(&by, &context.question.scope, false), context: &context, rows: FxHashMap::default() };
+    let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Latency { keys, rows, .. } = fed.tracker.sink;
     let findings = fed.findings;
     let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
     // perf's default order: avg, max, switch, runtime
     rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
-    let words = Words { session: context.tape.session(), book: &context.book, names: &fed.names };
+    let words = Words { session: context.question.tape.session(), book: &context.question.book, names: &fed.names };
     let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));
     let mut out = output::stdout()?;
-    let open = context.tape.session().window_open;
+    let open = context.question.tape.session().window_open;
     let limit = usize::try_from(context.config.max_events).unwrap_or(usize::MAX);
     let format = context.config.format;
     let base = if context.config.look.absolute { 0 } else { open };
     let printed = rows.iter().take(limit);
     let fields: Vec<Fields> = printed.clone().map(|(key, row)| fields(&keys, key, row, &words, open)).collect();
     let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
-    context.loss.findings.extend(findings);
+    context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
     match format {
         Format::Text => {
@@ -46,7 +48,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
             scheduling::foot(&context, &mut out)?;
         }
         _ => {
-            let complete = context.loss.complete();
+            let complete = context.question.loss.complete();
             let whole = |mut fields: Fields| {
                 fields.push(("complete", complete.into()));
                 fields
@@ -93,11 +95,11 @@ struct Latency<'a> {
 
 impl Sink for Latency<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
-        self.context.scope.task(&thread.task)
+        self.context.question.scope.task(&thread.task)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
-        let scope = &self.context.scope;
+        let scope = &self.context.question.scope;
         if interval.to < scope.from {
             return;
         }
@@ -146,7 +148,7 @@ fn name(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>) -> String {
 
 fn millis(ns: u64, width: usize) -> String {
     let mut text = Vec::new();
-    crate::render::num::millis(&mut text, ns, width, "");
+    crate::num::millis(&mut text, ns, width, "");
     String::from_utf8_lossy(&text).into_owned()
 }
 

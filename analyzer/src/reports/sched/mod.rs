@@ -8,7 +8,7 @@ use systape_format::reader::Tape;
 
 use super::scheduling;
 use crate::config::Config;
-use crate::run::Verdict;
+use crate::say::Verdict;
 
 /// Prints what `config` asks for.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {

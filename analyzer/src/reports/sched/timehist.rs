@@ -12,17 +12,17 @@ use systape_format::model::{CPU_NONE, Gap};
 
 use super::super::{Context, scheduling};
 use super::seconds;
-use crate::args::Format;
+use crate::lines::LineFormat as _;
+use crate::lines::json::Json;
 use crate::loss;
 use crate::output;
-use crate::render::LineFormat as _;
-use crate::render::json::Json;
+use crate::render::form::Format;
 use crate::render::table::{Csv, Fields, object};
 use crate::reports::losses::LOSS_LINES;
-use crate::run::Verdict;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Keys, task_fields, task_text};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+use crate::say::Verdict;
 
 const HEADER: &str = "           time    cpu  task name                       wait time  sch delay   run time\n\
     \x20                       [tid/pid]                          (msec)     (msec)     (msec)\n\
@@ -30,24 +30,24 @@ const HEADER: &str = "           time    cpu  task name                       wa
 
 /// Prints the report.
 pub fn run(mut context: Context<'_>) -> Result<Verdict> {
-    let session = context.tape.session();
+    let session = context.question.tape.session();
     let mut out = output::stdout()?;
     if context.config.format == Format::Text {
         out.write_all(HEADER.as_bytes())?;
     }
     let sink = Timehist {
-        keys: Keys::new(&[], &context.scope, false),
+        keys: Keys::new(&[], &context.question.scope, false),
         context: &context,
-        json: Json::new(session, super::super::clock(context.tape)),
+        json: Json::new(session, crate::question::clock(context.question.tape)),
         csv: Csv::default(),
-        gaps: context.loss.gaps.clone(),
+        gaps: context.question.loss.gaps.clone(),
         accs: Vec::new(),
         left: context.config.max_events,
         base: if context.config.look.absolute { 0 } else { session.window_open },
         out,
         error: None,
     };
-    let fed = feed::feed(&context, Needs::default(), context.scope.to, sink);
+    let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let sink = fed.tracker.sink;
     if let Some(error) = sink.error {
@@ -63,17 +63,17 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     }
     out.flush()?;
     let findings = fed.findings;
-    context.loss.findings.extend(findings);
+    context.question.loss.findings.extend(findings);
     // those of before the time asked for have no line among the others
-    let before = context.loss.gaps.clone();
+    let before = context.question.loss.gaps.clone();
     scheduling::touched(&mut context, unsure);
     // gaps have their lines, except in CSV
-    let mut told = context.loss.clone();
+    let mut told = context.question.loss.clone();
     if context.config.format != Format::Csv {
         told.gaps.retain(|gap| !before.contains(gap));
     }
     for line in told.lines(session, LOSS_LINES) {
-        crate::run::complain(&line);
+        crate::say::complain(&line);
     }
     Ok(scheduling::verdict(&context, true))
 }
@@ -134,7 +134,7 @@ struct Timehist<'a> {
 
 impl Sink for Timehist<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
-        self.context.scope.task(&thread.task)
+        self.context.question.scope.task(&thread.task)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
@@ -183,9 +183,9 @@ impl Sink for Timehist<'_> {
 
 impl Timehist<'_> {
     fn row(&mut self, threads: &[Thread], slot: Slot, interval: &Interval, acc: Acc, letter: u8) {
-        let filters = self.context.scope.filters();
+        let filters = self.context.question.scope.filters();
         let cpu = filters.cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&interval.cpu).is_ok());
-        if self.done() || interval.to < self.context.scope.from || !cpu || !self.keys.passes(threads, slot) {
+        if self.done() || interval.to < self.context.question.scope.from || !cpu || !self.keys.passes(threads, slot) {
             return;
         }
         if let Err(error) = self.write(&threads[slot], interval, acc, letter) {
@@ -200,7 +200,7 @@ impl Timehist<'_> {
             let gap = self.gaps.remove(0);
             match format {
                 Format::Json => self.out.write_all(&self.json.gap(&gap))?,
-                _ => writeln!(self.out, "{}", loss::gap_text(&gap, self.context.tape.session()))?,
+                _ => writeln!(self.out, "{}", loss::gap_text(&gap, self.context.question.tape.session()))?,
             }
         }
         if format == Format::Text {
@@ -215,7 +215,7 @@ impl Timehist<'_> {
                 acc.run.text()
             );
         }
-        let since = interval.to.wrapping_sub(self.context.tape.session().window_open) as i64;
+        let since = interval.to.wrapping_sub(self.context.question.tape.session().window_open) as i64;
         let mut fields: Fields = vec![("ts_ns", since.into()), ("cpu", interval.cpu.into())];
         fields.extend(task_fields(Some(&thread.task), true));
         fields.extend([

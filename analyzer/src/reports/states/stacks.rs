@@ -9,20 +9,21 @@ use serde_json::{Value, json};
 use systape_format::model::StackOf;
 
 use super::super::Context;
-use super::at::Now;
-use crate::args::Format;
+use super::now::Now;
+use crate::render::form::Format;
 use crate::render::json::bytes;
 use crate::render::table::{Fields, millis};
-use crate::render::words::escaped;
-use crate::run::complain;
 use crate::runs::decode::Part;
 use crate::runs::{Interval, Sink, Slot, State, Thread, Why};
+use crate::say::complain;
 use crate::stacks::asleep::{self, Place, Stack};
+use crate::stacks::debug_files;
 use crate::stacks::ending::Ending;
 use crate::stacks::forest::{Forest, NONE};
 use crate::stacks::label;
 use crate::stacks::names::Names;
 use crate::stacks::recorded;
+use crate::words::escaped;
 
 /// Threads that are listed by number in text.
 const LISTED: usize = 8;
@@ -53,9 +54,9 @@ pub struct Group<'n, 'a> {
 
 /// The groups of `now`, which is sorted by how long threads have been off the CPU; so are they. `slots`: position of each in the tracker.
 pub fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'a>]) -> Result<Vec<Group<'n, 'a>>> {
-    recorded::require(context.tape)?;
+    recorded::require(context.question.tape)?;
     let mut findings = Vec::new();
-    let before = asleep::since_before(context, &mut findings);
+    let before = asleep::since_before(&context.question, &mut findings);
     let place = |now: &Now<'_>| match now.thread.last_out {
         0 => before.get(&now.thread.task.utid).filter(|_| matches!(now.thread.state, State::Sleeping(_))),
         _ => left.0.get(&now.slot),
@@ -63,8 +64,9 @@ pub fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'a>]) ->
     let off = now.iter().enumerate().filter(|(_, now)| now.off.is_some());
     let wanted: Vec<(usize, Place)> = off.filter_map(|(at, now)| place(now).map(|place| (at, *place))).collect();
     let mut forest = Forest::default();
-    let stacks = asleep::graft(context.tape, wanted, &mut forest, &mut findings);
-    let names = Names::find(context.tape, || forest.places(), &context.config.stacks.debug_dirs, &mut findings)?;
+    let stacks = asleep::graft(context.question.tape, wanted, &mut forest, &mut findings);
+    let names =
+        debug_files::find(context.question.tape, || forest.places(), &context.config.stacks.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
 
     // two places in one function make no difference: what is printed is what is compared

@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result, bail};
 
-use super::keys::By;
 use crate::args::Args;
-use crate::config::Report;
+use crate::report::Report;
+use crate::runs::by::By;
 use crate::timespec::{self, Edge};
 
 /// Words that may follow `sched`.

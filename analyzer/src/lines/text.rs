@@ -8,10 +8,11 @@ use systape_format::model::{Gap, Session};
 
 use super::row::{self, Duration, Outcome};
 use super::value::{self, Scratch};
-use super::{LineFormat, SegmentLines, num};
+use super::{LineFormat, SegmentLines};
 use crate::calls::CallInfo;
 use crate::load::{FdPath, Loaded};
 use crate::loss::{self, Hole};
+use crate::num;
 
 /// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
 const ALIGNMENT: usize = 70;

@@ -1,0 +1,343 @@
+//! The listing as JSON, one object a line; docs/json.md describes the fields.
+//!
+//! What is the same for all rows of a thread or a call is written once per segment and copied. Values that may not fit
+//! the 53 bits of a JSON number (addresses, offsets, lengths) are strings, always, so a field has one type.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use systape_abi::{ArgKind, FlagStyle};
+use systape_format::model::{ByteStatus, CPU_NONE, Captured, Gap, GapCause, Session, Task, UID_UNKNOWN};
+
+use super::row::{self, Duration, Outcome};
+use super::value::{self, Scratch};
+use super::{LineFormat, SegmentLines};
+use crate::calls::CallInfo;
+use crate::clock::{self, Clock};
+use crate::load::{FdPath, Loaded};
+use crate::loss::{self, Hole};
+use crate::num;
+use crate::render::json::{lossy_string, string};
+
+/// JSON listing.
+#[derive(Debug)]
+pub struct Json<'a> {
+    session: &'a Session,
+    clock: Clock,
+}
+
+impl<'a> Json<'a> {
+    /// Lines of the tape of `session`.
+    pub fn new(session: &'a Session, clock: Clock) -> Self {
+        Self { session, clock }
+    }
+}
+
+fn optional(out: &mut Vec<u8>, text: Option<&[u8]>) {
+    match text {
+        Some(text) => string(out, text),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+impl LineFormat for Json<'_> {
+    fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
+        let host = &self.session.hostname;
+        let call = |info: &std::sync::Arc<CallInfo>| {
+            let mut part = format!(",\"abi\":\"{}\",\"host\":", info.abi).into_bytes();
+            string(&mut part, host);
+            part.extend_from_slice(b",\"syscall\":");
+            string(&mut part, info.name.as_bytes());
+            part.extend_from_slice(b",\"args\":");
+            part
+        };
+        let tasks = segment.dict.tasks.iter().map(|task| task_part(task, self.session)).collect();
+        let calls = segment.calls.iter().map(call).collect();
+        Box::new(JsonLines { form: self, segment, tasks, calls, scratch: Scratch::default(), text: Vec::new() })
+    }
+
+    fn gap(&self, gap: &Gap) -> Vec<u8> {
+        let since = |ts: u64| {
+            if gap.last == 0 { Value::Null } else { (ts.wrapping_sub(self.session.window_open) as i64).into() }
+        };
+        let cpu = if gap.cpu == CPU_NONE { Value::Null } else { gap.cpu.into() };
+        let pid = if gap.pid == 0 { Value::Null } else { gap.pid.into() };
+        let count = match gap.count {
+            // the calls are there
+            _ if gap.cause == GapCause::DetailDamaged => 0.into(),
+            0 => Value::Null,
+            count => count.into(),
+        };
+        let line = serde_json::json!({
+            "lost": count, "family": loss::family_name(gap.family), "cause": loss::cause_name(gap.cause), "cpu": cpu, "pid": pid,
+            "ts_ns": since(gap.first), "until_ns": since(gap.last), "ledger": gap.ledger,
+        });
+        format!("{line}\n").into_bytes()
+    }
+
+    fn hole(&self, hole: &Hole) -> Vec<u8> {
+        let since = |ts: u64| ts.wrapping_sub(self.session.window_open) as i64;
+        let lost = if hole.rows == u32::MAX { Value::Null } else { hole.rows.into() };
+        let line = serde_json::json!({
+            "lost": lost, "family": "syscall", "cause": "unreadable", "segment": hole.segment, "why": hole.why,
+            "ts_ns": since(hole.first), "until_ns": since(hole.last),
+        });
+        format!("{line}\n").into_bytes()
+    }
+}
+
+/// `,"pid":…,…,"cgroup":…` of a thread.
+fn task_part(task: &Task, session: &Session) -> Vec<u8> {
+    let mut part =
+        format!(",\"pid\":{},\"tid\":{},\"upid\":{},\"utid\":{},\"comm\":", task.pid, task.tid, task.upid, task.utid)
+            .into_bytes();
+    string(&mut part, &task.comm);
+    part.extend_from_slice(b",\"uid\":");
+    if task.uid == UID_UNKNOWN {
+        part.extend_from_slice(b"null");
+    } else {
+        num::unsigned(&mut part, u64::from(task.uid));
+    }
+    part.extend_from_slice(b",\"cgroup\":");
+    optional(&mut part, session.cgroup_path(task.cgroup_id));
+    part
+}
+
+struct JsonLines<'a> {
+    form: &'a Json<'a>,
+    segment: &'a Loaded,
+    tasks: Vec<Vec<u8>>,
+    calls: Vec<Vec<u8>>,
+    scratch: Scratch,
+    text: Vec<u8>,
+}
+
+impl SegmentLines for JsonLines<'_> {
+    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
+        let segment = self.segment;
+        let start = segment.time.start[row];
+        out.extend_from_slice(b"{\"ts_ns\":");
+        num::signed(out, start.wrapping_sub(self.form.session.window_open) as i64);
+        out.extend_from_slice(b",\"time\":");
+        match self.form.clock.real(start) {
+            Some(real) => {
+                out.push(b'"');
+                clock::write_real(out, real);
+                out.push(b'"');
+                if let Some(ns) = real.uncertain() {
+                    out.extend_from_slice(b",\"time_uncertain_ns\":");
+                    num::unsigned(out, ns);
+                }
+            }
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"dur_ns\":");
+        match row::duration(segment, row) {
+            Duration::Exact(ns) | Duration::AtLeast(ns) => num::unsigned(out, ns),
+            Duration::Unknown => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"cpu\":");
+        match segment.time.cpu.get(row) {
+            Some(cpu) => num::unsigned(out, u64::from(*cpu)),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(&self.tasks[segment.core.task[row] as usize]);
+        out.extend_from_slice(&self.calls[segment.core.call[row] as usize]);
+        self.arguments(out, row);
+        self.result(out, row);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+impl JsonLines<'_> {
+    fn arguments(&mut self, out: &mut Vec<u8>, row: usize) {
+        let segment = self.segment;
+        let call = segment.call(row);
+        let Some(args) = segment.args.args.get(row) else {
+            return out.extend_from_slice(b"null");
+        };
+        let captured = segment.captured(row);
+        out.push(b'{');
+        let mut first = true;
+        for (at, arg) in call.args.iter().enumerate() {
+            if matches!(arg.kind, ArgKind::HighHalf) {
+                continue;
+            }
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.extend_from_slice(arg.name.as_bytes());
+            out.extend_from_slice(b"\":");
+            match captured.iter().find(|c| usize::from(c.arg) == at) {
+                Some(value) => self.captured(out, call, at, value, args[at]),
+                None => self.scalar(out, call, at, args, row),
+            }
+        }
+        out.push(b'}');
+    }
+
+    /// A value without captured bytes.
+    fn scalar(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, args: &[u64; 6], row: usize) {
+        let kind = call.args[at].kind;
+        let raw = value::narrow(kind, args[at]);
+        if matches!(kind, ArgKind::Fd | ArgKind::DirFd) {
+            return self.fd(out, call, at, raw as i64, row);
+        }
+        if raw == 0 && matches!(kind, ArgKind::Path | ArgKind::FileName | ArgKind::Str | ArgKind::Argv | ArgKind::Envp)
+        {
+            return out.extend_from_slice(b"null");
+        }
+        let set = value::flag_set(call, at, args);
+        if set.is_some() || matches!(kind, ArgKind::Mode | ArgKind::Signal | ArgKind::Dev | ArgKind::SockOpt { .. }) {
+            out.extend_from_slice(b"{\"value\":");
+            if set.is_some_and(|set| set.wide) {
+                let _ = write!(Text(out), "\"{raw}\"");
+            } else {
+                num::unsigned(out, raw & 0xffff_ffff);
+            }
+            out.extend_from_slice(b",\"text\":\"");
+            value::scalar(out, &mut self.scratch, call, at, args, FlagStyle::FULL);
+            return out.extend_from_slice(b"\"}");
+        }
+        let number = matches!(
+            kind,
+            ArgKind::Int | ArgKind::UInt | ArgKind::Pid | ArgKind::Uid | ArgKind::Gid | ArgKind::TimeoutMs
+        );
+        if !number {
+            out.push(b'"');
+        }
+        value::scalar(out, &mut self.scratch, call, at, args, FlagStyle::FULL);
+        if !number {
+            out.push(b'"');
+        }
+    }
+
+    fn fd(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, fd: i64, row: usize) {
+        out.extend_from_slice(b"{\"fd\":");
+        num::signed(out, fd);
+        out.extend_from_slice(b",\"path\":");
+        let path = match self.segment.fd_path(row, at) {
+            FdPath::Known(path) => Some(path),
+            _ => None,
+        };
+        optional(out, path);
+        if fd == i64::from(value::AT_FDCWD) && matches!(call.args[at].kind, ArgKind::DirFd) {
+            out.extend_from_slice(b",\"text\":\"AT_FDCWD\"");
+        }
+        out.push(b'}');
+    }
+
+    /// A captured value: plain when all of it is there and it is text, else an object that says what is missing.
+    fn captured(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, value: &Captured, addr: u64) {
+        let kind = call.args[at].kind;
+        let whole = value.status.is_whole();
+        if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, value::two_fds(&value.bytes)) {
+            let _ = write!(Text(out), "[{a},{b}]");
+            return;
+        }
+        let plain = whole && std::str::from_utf8(&value.bytes).is_ok();
+        match kind {
+            ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } if whole => {
+                return string(out, systape_abi::sockaddr_text(&value.bytes).as_bytes());
+            }
+            ArgKind::Argv | ArgKind::Envp if plain => return words(out, &value.bytes),
+            ArgKind::Path | ArgKind::FileName | ArgKind::Str if plain => return string(out, &value.bytes),
+            ArgKind::BufIn { .. } | ArgKind::BufOut if plain => return string(out, &value.bytes),
+            _ => {}
+        }
+        self.partial(out, call, at, value, addr);
+    }
+
+    fn partial(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, value: &Captured, addr: u64) {
+        let kind = call.args[at].kind;
+        if value.status.has_bytes() {
+            self.text.clear();
+            match kind {
+                ArgKind::Path | ArgKind::FileName | ArgKind::Str | ArgKind::BufIn { .. } | ArgKind::BufOut => {
+                    self.text.extend_from_slice(&value.bytes)
+                }
+                _ => {
+                    value::captured(&mut self.text, &mut self.scratch, call.abi, kind, value, FlagStyle::FULL);
+                }
+            }
+            out.extend_from_slice(b"{\"text\":");
+            lossy_string(out, &self.text);
+            out.extend_from_slice(b",\"hex\":\"");
+            for byte in &value.bytes {
+                let _ = write!(Text(out), "{byte:02x}");
+            }
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(b"{\"text\":null,\"hex\":null");
+        }
+        out.extend_from_slice(b",\"len\":");
+        match value.full {
+            0 => out.extend_from_slice(b"null"),
+            full => num::unsigned(out, full),
+        }
+        out.extend_from_slice(b",\"missing\":");
+        optional(out, missing(value.status).map(str::as_bytes));
+        let _ = write!(Text(out), ",\"addr\":\"{addr:#x}\"}}");
+    }
+
+    fn result(&self, out: &mut Vec<u8>, row: usize) {
+        let call = self.segment.call(row);
+        let outcome = row::outcome(self.segment, row);
+        out.extend_from_slice(b",\"ret\":");
+        match outcome {
+            Outcome::Ret(ret) if call.name.ends_with("seek") => {
+                let _ = write!(Text(out), "\"{ret}\"");
+            }
+            Outcome::Ret(ret) if row::wide_ret(call) => {
+                let _ = write!(Text(out), "\"{ret:#x}\"");
+            }
+            Outcome::Ret(ret) => num::signed(out, ret),
+            Outcome::Errno(_) => out.extend_from_slice(b"-1"),
+            _ => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"errno\":");
+        if let Outcome::Errno(errno) | Outcome::Restart(errno) = outcome {
+            optional(out, systape_abi::errno_name(errno).map(str::as_bytes));
+            out.extend_from_slice(b",\"errno_code\":");
+            num::unsigned(out, u64::from(errno));
+        } else {
+            out.extend_from_slice(b"null,\"errno_code\":null");
+        }
+        out.extend_from_slice(b",\"incomplete\":");
+        optional(out, row::incomplete(self.segment.core.state[row]).map(str::as_bytes));
+    }
+}
+
+/// `["ls","-l"]`.
+fn words(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'[');
+    for (at, word) in bytes.split(|b| *b == 0).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        string(out, word);
+    }
+    out.push(b']');
+}
+
+/// Why a value is not whole.
+fn missing(status: ByteStatus) -> Option<&'static str> {
+    match status {
+        ByteStatus::Whole | ByteStatus::Late => None,
+        ByteStatus::Truncated | ByteStatus::LateTruncated => Some("truncated"),
+        ByteStatus::NotResident => Some("not-resident"),
+        ByteStatus::NoBuffer => Some("no-buffer"),
+        ByteStatus::Redacted => Some("redacted"),
+    }
+}
+
+/// Lets `write!` append to a byte buffer; it never fails.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl std::fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! Opens tapes, and says in one line why something is none.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use systape_format::reader::Tape;
+
+use crate::report;
+
+/// The tape that is read when none is named.
+pub const DEFAULT_TAPE: &str = "trace.tape";
+
+/// Opens the tape, or says in one line what is at `file` instead.
+///
+/// # Errors
+/// What is there is no tape, or nothing is.
+pub fn open(file: &Path) -> Result<Tape> {
+    look(file)?;
+    Tape::open(file).with_context(|| file.display().to_string())
+}
+
+/// Checks that `file` may be a tape: a regular file.
+///
+/// # Errors
+/// It is something else, or nothing is there; the message says which in one line.
+pub fn look(file: &Path) -> Result<()> {
+    let metadata = match std::fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(file)),
+        Err(error) => return Err(error).with_context(|| format!("cannot open {}", file.display())),
+    };
+    if metadata.is_dir() {
+        bail!("{} is a directory, not a tape", file.display());
+    }
+    if !metadata.is_file() {
+        // opening a pipe would wait for its writer
+        bail!("{} is not a regular file: save the tape to one first", file.display());
+    }
+    Ok(())
+}
+
+fn missing(file: &Path) -> anyhow::Error {
+    let name = file.display();
+    if let Some(report) = report::nearest(file) {
+        anyhow!("{name}: no such file; did you mean the report '{report}'?")
+    } else if file == Path::new(DEFAULT_TAPE) {
+        anyhow!("{name}: no such file; record one with 'record -- COMMAND', or name a tape: 'analyze FILE'")
+    } else {
+        anyhow!("{name}: no such file")
+    }
+}

@@ -1,0 +1,64 @@
+//! What every report works with: a tape with filters bound to it, and what is known to be missing.
+
+use anyhow::Result;
+use systape_format::model::{ClockSample, Extent, Family};
+use systape_format::reader::Tape;
+
+use crate::calls::CallBook;
+use crate::clock::Clock;
+use crate::filter::{Filters, Scope};
+use crate::loss::Loss;
+
+/// The tape that is asked, which of its rows count, and what is missing.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The tape.
+    pub tape: &'a Tape,
+    /// Which calls.
+    pub scope: Scope<'a>,
+    /// What is known of each syscall.
+    pub book: CallBook<'a>,
+    /// What is missing; reports add the holes they meet.
+    pub loss: Loss,
+    /// The families whose loss touches the answer.
+    pub families: Vec<Family>,
+}
+
+impl<'a> Question<'a> {
+    /// Binds `filters` to `tape`, for a report about these families: only their loss touches the answer.
+    ///
+    /// # Errors
+    /// The filters name a time or a user that the tape does not know.
+    pub fn new(filters: &'a Filters, tape: &'a Tape, families: &[Family]) -> Result<Self> {
+        let end = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+        let scope = Scope::new(filters, tape.session(), end, || clock(tape))?;
+        let loss = Loss::gather(tape, &scope, families);
+        let families = families.to_vec();
+        Ok(Self { tape, scope, book: CallBook::new(tape.session()), loss, families })
+    }
+
+    /// The segments that may hold a call that passes, in order.
+    pub fn candidates(&self) -> Vec<usize> {
+        let segments = self.tape.segments().iter().enumerate();
+        segments.filter(|(_, info)| self.scope.may_match(info)).map(|(at, _)| at).collect()
+    }
+}
+
+/// Whether every process was recorded, so that what is not in the tape did not happen, of a tape whose entries of tasks do not say it.
+pub fn everyone(tape: &Tape) -> bool {
+    let session = tape.session();
+    session.extent == Extent::NotSaid && session.target.starts_with("system-wide")
+}
+
+/// The tape's clock: its session, its checkpoints and its end. Reads every checkpoint, so only for those who need real time.
+pub fn clock(tape: &Tape) -> Clock {
+    let checkpoints =
+        (0..tape.checkpoints()).filter_map(|at| tape.checkpoint(at).ok()).map(|checkpoint| checkpoint.clock);
+    let ends = tape.end().map(|end| end.clock);
+    Clock::new(
+        std::iter::once(tape.session().clock)
+            .chain(checkpoints)
+            .chain(ends)
+            .filter(|sample: &ClockSample| sample.monotonic != 0),
+    )
+}

@@ -1,0 +1,278 @@
+//! Imports point one way: no circle between the top-level modules of any crate, none between files of the crates that are
+//! free of them, and in the analyzer only from a storey to those below it.
+//!
+//! It reads `use` lines and paths of the sources. Tests inside files are left out; a `mod.rs` (or `x.rs`) and the files below it count
+//! as one where files are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use syn::visit::Visit;
+
+/// Crates of the workspace, and whether their files may form circles.
+const CRATES: [(&str, bool); 9] = [
+    ("abi", false),
+    ("analyzer", false),
+    ("benches", false),
+    ("bpf", false),
+    ("e2e", false),
+    ("format", false),
+    ("recorder", true),
+    ("symbols", false),
+    ("unwind", false),
+];
+
+/// Top-level modules of crates that still form circles.
+const KNOWN: [(&str, &[&str]); 2] =
+    [("recorder", &["config", "drain", "load", "rights", "spaces", "stacks"]), ("recorder", &["pipeline", "stage"])];
+
+/// The analyzer's top-level modules, the lowest storey first.
+const STOREYS: [(&str, &[&str]); 8] = [
+    ("values", &["clock", "devices", "glob", "num", "open", "output", "report", "say", "timespec", "words"]),
+    ("table", &["calls", "families", "filter", "load", "loss", "question", "scan", "stream"]),
+    ("render", &["render"]),
+    ("derive", &["block", "net", "processes", "runs", "signals", "stacks", "summary"]),
+    ("lines", &["events", "lines"]),
+    ("asked", &["args", "config", "options"]),
+    ("views", &["reports"]),
+    ("cli", &["generate", "run", "sandbox"]),
+];
+
+/// A module's path from the crate's root.
+type Module = Vec<String>;
+
+/// What each module of a crate imports.
+type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+/// Collects the paths of one file that begin with `crate`, `self` or `super`.
+struct Paths<'a> {
+    module: &'a [String],
+    found: Vec<Module>,
+}
+
+impl Paths<'_> {
+    fn add(&mut self, segments: &[String]) {
+        let mut path = match segments.first().map(String::as_str) {
+            Some("crate") => Vec::new(),
+            Some("self" | "super") => self.module.to_vec(),
+            _ => return,
+        };
+        let mut rest = segments;
+        while let [first, tail @ ..] = rest {
+            match first.as_str() {
+                "super" => drop(path.pop()),
+                "self" | "crate" => {}
+                _ => break,
+            }
+            rest = tail;
+        }
+        path.extend(rest.iter().cloned());
+        self.found.push(path);
+    }
+
+    fn tree(&mut self, before: &mut Vec<String>, tree: &syn::UseTree) {
+        match tree {
+            syn::UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.tree(before, &path.tree);
+                before.pop();
+            }
+            syn::UseTree::Name(syn::UseName { ident }) | syn::UseTree::Rename(syn::UseRename { ident, .. }) => {
+                before.push(ident.to_string());
+                self.add(before);
+                before.pop();
+            }
+            syn::UseTree::Glob(_) => self.add(before),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|item| self.tree(before, item)),
+        }
+    }
+}
+
+/// Whether an item exists only in tests.
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    let tests =
+        |a: &syn::Attribute| a.path().is_ident("cfg") && a.parse_args::<syn::Path>().is_ok_and(|p| p.is_ident("test"));
+    attributes.iter().any(tests)
+}
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_test(&item.attrs) {
+            self.tree(&mut Vec::new(), &item.tree);
+        }
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_test(&item.attrs) {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if segments.len() > 1 {
+            self.add(&segments);
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// The `.rs` files below `dir`.
+fn files(dir: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// Every module of a crate whose sources are in `src`, with what it imports of the same crate; (name, text) of files instead for tests.
+fn imports(sources: &[(Module, String)]) -> Imports {
+    let known: BTreeSet<&Module> = sources.iter().map(|(module, _)| module).collect();
+    let mut imports = Imports::new();
+    for (module, text) in sources {
+        let mut paths = Paths { module, found: Vec::new() };
+        paths.visit_file(&syn::parse_file(text).unwrap_or_else(|error| panic!("{module:?}: {error}")));
+        let targets = imports.entry(module.clone()).or_default();
+        for mut path in paths.found {
+            while !path.is_empty() && !known.contains(&path) {
+                path.pop();
+            }
+            if path != *module {
+                targets.insert(path);
+            }
+        }
+    }
+    imports
+}
+
+/// The sources of a crate; tests in files of their own are left out.
+fn sources(name: &str) -> Vec<(Module, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+    let mut found = Vec::new();
+    files(&src, &mut found);
+    let module = |file: &PathBuf| {
+        let relative = file.strip_prefix(&src).unwrap().with_extension("");
+        let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+            module.pop();
+        }
+        module
+    };
+    found.retain(|file| file.file_stem().is_some_and(|stem| stem != "tests"));
+    found.iter().map(|file| (module(file), std::fs::read_to_string(file).unwrap())).collect()
+}
+
+/// The same with top-level modules only.
+fn top(imports: &Imports) -> Imports {
+    let mut top = Imports::new();
+    for (from, targets) in imports.iter().filter(|(from, _)| !from.is_empty()) {
+        let of_module = top.entry(from[..1].to_vec()).or_default();
+        of_module.extend(targets.iter().filter(|to| !to.is_empty() && to[0] != from[0]).map(|to| to[..1].to_vec()));
+    }
+    top
+}
+
+/// The same without imports between a module and those inside it.
+fn between_files(imports: &Imports) -> Imports {
+    let related = |a: &Module, b: &Module| a.starts_with(b) || b.starts_with(a);
+    let others = |(from, targets): (&Module, &BTreeSet<Module>)| {
+        (from.clone(), targets.iter().filter(|to| !related(from, to)).cloned().collect())
+    };
+    imports.iter().map(others).collect()
+}
+
+/// Everything that `from` imports, and what that imports, and so on.
+fn reached(imports: &Imports, from: &Module) -> BTreeSet<Module> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![from];
+    while let Some(module) = next.pop() {
+        for to in imports.get(module).into_iter().flatten() {
+            if reached.insert(to.clone()) {
+                next.push(to);
+            }
+        }
+    }
+    reached
+}
+
+/// Sets of modules each of which reaches all others of its set.
+fn circles(imports: &Imports) -> BTreeSet<Vec<String>> {
+    let all: BTreeMap<&Module, BTreeSet<Module>> = imports.keys().map(|m| (m, reached(imports, m))).collect();
+    let circle = |(from, reached): (&&Module, &BTreeSet<Module>)| {
+        let mutual = reached.iter().filter(|to| all.get(to).is_some_and(|back| back.contains(*from)));
+        let names: Vec<String> = mutual.map(|module| module.join("::")).collect();
+        (names.len() > 1).then_some(names)
+    };
+    all.iter().filter_map(circle).collect()
+}
+
+/// Imports from a storey to one above it, and modules that are on none.
+fn up(imports: &Imports, storeys: &[(&str, &[&str])]) -> Vec<String> {
+    let storey = |module: &Module| storeys.iter().position(|(_, modules)| modules.contains(&module[0].as_str()));
+    let mut found = Vec::new();
+    for (from, targets) in top(imports) {
+        let Some(of) = storey(&from) else {
+            found.push(format!("{} is on no storey", from[0]));
+            continue;
+        };
+        let higher = targets.iter().filter(|to| storey(to).is_some_and(|storey| storey > of));
+        found.extend(higher.map(|to| format!("{} -> {}", from[0], to[0])));
+    }
+    found
+}
+
+#[test]
+fn no_crate_has_a_circle_of_modules() {
+    for (name, _) in CRATES {
+        let found = circles(&top(&imports(&sources(name))));
+        let known = KNOWN.iter().filter(|(of, _)| *of == name);
+        let known = known.map(|(_, modules)| modules.iter().map(|module| (*module).to_owned()).collect()).collect();
+        assert_eq!(found, known, "{name}: circles of top-level modules");
+    }
+}
+
+#[test]
+fn no_files_form_a_circle() {
+    for (name, _) in CRATES.iter().filter(|(_, may)| !may) {
+        let found = circles(&between_files(&imports(&sources(name))));
+        assert_eq!(found, BTreeSet::new(), "{name}: circles of files");
+    }
+}
+
+#[test]
+fn the_analyzer_imports_only_what_is_below() {
+    assert_eq!(up(&imports(&sources("analyzer")), &STOREYS), Vec::<String>::new());
+}
+
+/// These checks can fail: a circle, and an arrow up, put in on purpose.
+#[test]
+fn circles_and_arrows_up_are_found() {
+    let source = |name: &str, text: &str| (name.split("::").map(str::to_owned).collect::<Module>(), text.to_owned());
+    let calm = vec![
+        source("low", "pub struct A; #[cfg(test)] mod tests { use crate::high::B; }"),
+        source("high", "use crate::low::A; pub mod part;"),
+        source("high::part", "use super::B; fn f() { crate::low::g() }"),
+    ];
+    let storeys: [(&str, &[&str]); 2] = [("low", &["low"]), ("high", &["high"])];
+    let check = |sources: &[(Module, String)]| {
+        let imports = imports(sources);
+        (circles(&top(&imports)).len(), circles(&between_files(&imports)).len(), up(&imports, &storeys))
+    };
+    assert_eq!(check(&calm), (0, 0, Vec::new()));
+
+    let mut circle = calm.clone();
+    circle[0].1 = "use std::fmt::{self, Write}; use super::{high::{part::P as Q}, low};".into();
+    assert_eq!(check(&circle), (1, 1, vec!["low -> high".to_owned()]));
+
+    let mut path = calm.clone();
+    path[0].1 = "fn f() -> u32 { crate::high::f() }".into();
+    assert_eq!(check(&path).2, ["low -> high"]);
+
+    let mut homeless = calm;
+    homeless.push(source("new", ""));
+    assert_eq!(check(&homeless).2, ["new is on no storey"]);
+}
