@@ -7,6 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
 use crate::inner;
+use crate::pair;
 use crate::scale;
 use crate::systems::{self, System};
 use crate::workloads::{self, Workload};
@@ -42,6 +43,8 @@ pub enum Inside {
     Tape(scale::Made),
     /// Asks made-up tapes of growing size the same questions: time is to grow with the events, memory is not
     Scale(scale::Plan),
+    /// Two builds of analyze asked the same, by turns: BEFORE AFTER TAPE...
+    Pair(pair::Plan),
 }
 
 /// Which parts, how often.

@@ -3,15 +3,18 @@
 //! One program in two roles. Outside it starts a tracer (`systems`) that starts a workload, looks at the tracer while it
 //! runs (`process`) and at what it left (`outcome`), round after round (`rounds`), and makes tables of it (`peers`, `verdict`).
 //! Inside the tracer it is started again as the workload's parent (`inner`) and measures the workload alone: neither the
-//! start nor the end of a tracer is in the workload's time. Beside that, `bench tape` makes tapes up and `bench scale` reads them (`scale`).
+//! start nor the end of a tracer is in the workload's time. Beside that, `bench tape` makes tapes up and `bench scale` reads them (`scale`);
+//! `bench pair` compares two builds of `analyze` (`pair`).
 
 mod args;
 mod floor;
 mod inner;
 mod machine;
+mod measure;
 mod mount;
 mod outcome;
 mod page;
+mod pair;
 mod peers;
 mod process;
 mod reading;
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Some(Inside::Floor { command }) => floor::hold(&command),
         Some(Inside::Tape(plan)) => scale::make(&plan),
         Some(Inside::Scale(plan)) => scale::run(&plan),
+        Some(Inside::Pair(plan)) => pair::run(&plan),
         None => bench(&args.plan),
     };
     match done {
