@@ -79,12 +79,14 @@ man: ## man pages and completions of what was built, in target/share
 		$(TARGET)/share/zsh/site-functions $(TARGET)/share/fish/vendor_completions.d
 	@$(BIN)/record --generate man > $(TARGET)/share/man/man1/record.1
 	@$(BIN)/analyze --generate man > $(TARGET)/share/man/man1/analyze.1
+	@$(BIN)/analyze --generate views | while read -r view; do \
+		$(BIN)/analyze $$view --generate man > "$(TARGET)/share/man/man1/analyze-$$(echo "$$view" | tr ' ' -).1" || exit 1; done
 	@$(BIN)/record --generate bash > $(TARGET)/share/bash-completion/completions/record
-	@$(BIN)/analyze --generate completions-bash > $(TARGET)/share/bash-completion/completions/analyze
+	@$(BIN)/analyze --generate bash > $(TARGET)/share/bash-completion/completions/analyze
 	@$(BIN)/record --generate zsh > $(TARGET)/share/zsh/site-functions/_record
-	@$(BIN)/analyze --generate completions-zsh > $(TARGET)/share/zsh/site-functions/_analyze
+	@$(BIN)/analyze --generate zsh > $(TARGET)/share/zsh/site-functions/_analyze
 	@$(BIN)/record --generate fish > $(TARGET)/share/fish/vendor_completions.d/record.fish
-	@$(BIN)/analyze --generate completions-fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
+	@$(BIN)/analyze --generate fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
 
 install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoured
 	@test -e $(TARGET)/share/man/man1/record.1 || { echo "install: nothing is built yet: make build" >&2; exit 1; }
@@ -92,11 +94,9 @@ install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoure
 	install -s -m 755 $(BIN)/record $(BIN)/analyze $(DESTDIR)$(PREFIX)/bin
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 
-uninstall: ## what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/record bin/analyze share/man/man1/record.1 share/man/man1/analyze.1 \
-		share/bash-completion/completions/record share/bash-completion/completions/analyze \
-		share/zsh/site-functions/_record share/zsh/site-functions/_analyze \
-		share/fish/vendor_completions.d/record.fish share/fish/vendor_completions.d/analyze.fish)
+uninstall: ## what install put there (pages and completions: those that are built)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/record bin/analyze)
+	if cd $(TARGET)/share 2>/dev/null; then find . -type f -exec rm -f $(DESTDIR)$(PREFIX)/share/{} \; ; fi
 
 clean: ## everything that was built
 	$(CARGO) clean

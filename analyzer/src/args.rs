@@ -11,44 +11,13 @@ use crate::stacks::of::Of;
 use crate::stacks::weight::Metric;
 use crate::summary::mode::SummaryMode;
 
-const EXAMPLES: &str = "\
-Examples:
-  analyze                                  every call of ./trace.tape, in order of start
-  analyze --duration 10 -e '!futex' t.tape  calls longer than 10 ms, futex left out
-  analyze -e file,network --failure         failed calls on files and sockets
-  analyze -s                                calls, errors and times per thread and syscall
-  analyze -s --cpu                          ... and how much of it was on a CPU
-  analyze --errno-summary --summary-mode total
-  analyze --time 1.5,2 -p 2214              half a second of one process
-  analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
-  analyze block --top --by cgroup           block I/Os by who caused them
-  analyze net                               connections: both ends, who, how long
-  analyze kills -v                          who sent which signal to whom, and what came of it
-  analyze exec --tree --comm=watch          who started what, how it ended, below watch
-  analyze sched latency t.tape              who waited for a CPU how long; also: sched timehist
-  analyze runqlat --by cpu                  histograms of these waits
-  analyze offcpu -p 2214                    what a process waited for; --wakers 2214: who woke it
-  analyze states --by state,syscall         what all threads were doing
-  analyze states --at 1.5                   ... at one instant, longest stuck first
-  analyze --call-graph -e fsync             who called fsync: the stack below each call
-  analyze callgraph --of offcpu             where threads left the CPU, by time; --svg FILE: a flame graph
-  analyze diff before.tape after.tape       two summaries side by side
-  analyze info t.tape                       what is in the tape, and what is missing
-  analyze check t.tape                      whether every byte of it is sound
-  analyze repair torn.tape clean.tape       copy what is whole of a damaged tape
-  analyze redact --level all in.tape out.tape   copy a tape without paths, strings and names
-
-Reports: info, check, repair, redact, block, net, kills, exec, sched, runqlat, offcpu, states, callgraph, diff; without a report name, the listing.
-A file named like a report is written ./info.
-Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
-
 /// What was typed.
 #[derive(Clone, Debug, Default, Parser)]
 #[command(
     name = "analyze",
     version,
     about = "Answers questions from a tape recorded by `record`, offline and without root",
-    after_help = EXAMPLES,
+    disable_help_flag = true,
     max_term_width = 100
 )]
 pub struct Args {
@@ -261,27 +230,13 @@ pub struct Args {
     #[arg(long)]
     pub no_sandbox: bool,
 
-    /// Print a man page or shell completions, e.g. man, completions-bash
+    /// Print a man page or shell completions: man, bash, zsh, fish
     #[arg(long, value_enum, value_name = "WHAT", hide = true)]
     pub generate: Option<Generate>,
-}
 
-impl Args {
-    /// Reads the command line; prints help or a usage error and ends the process where clap says so.
-    pub fn from_env() -> Self {
-        Self::try_parse().unwrap_or_else(|error| {
-            if !error.use_stderr() {
-                error.exit();
-            }
-            // what clap says over several lines, in one
-            let text = error.to_string();
-            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let tip = lines.find_map(hint).unwrap_or_default();
-            crate::say::complain(&format!("{first}{tip} (see 'analyze --help')"));
-            std::process::exit(2)
-        })
-    }
+    /// Print help; with a report's name, that report's
+    #[arg(short = 'h', long)]
+    pub help: bool,
 }
 
 /// perf trace's values of --call-graph choose how stacks are recorded: a tape has them already.
@@ -289,14 +244,6 @@ fn call_graph(text: &str) -> Result<String, String> {
     match text.split(',').next() {
         Some("" | "fp" | "dwarf" | "lbr") => Ok(text.to_owned()),
         _ => Err("there are fp, dwarf and lbr, and none changes what the tape has".to_owned()),
-    }
-}
-
-/// What of clap's further lines helps: a tip, or the values an option takes.
-fn hint(line: &str) -> Option<String> {
-    match line.strip_prefix("tip: ") {
-        Some(tip) => Some(format!("; {tip}")),
-        None => line.starts_with("[possible values").then(|| format!(" {line}")),
     }
 }
 
@@ -328,9 +275,15 @@ pub enum Generate {
     /// Man page.
     Man,
     /// Completions for bash.
-    CompletionsBash,
+    #[value(alias = "completions-bash")]
+    Bash,
     /// Completions for zsh.
-    CompletionsZsh,
+    #[value(alias = "completions-zsh")]
+    Zsh,
     /// Completions for fish.
-    CompletionsFish,
+    #[value(alias = "completions-fish")]
+    Fish,
+    /// Names of the reports that have a man page of their own.
+    #[value(hide = true)]
+    Views,
 }

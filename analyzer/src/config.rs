@@ -13,13 +13,14 @@ use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
 use crate::open::DEFAULT_TAPE;
-use crate::options::sched::{self as options, Options};
+use crate::options::sched::Options;
 use crate::options::stacks;
 use crate::render::form::Format;
-use crate::report::{Report, nearest};
+use crate::report::Report;
 use crate::signals::Choice;
 use crate::summary::mode::SummaryMode;
 use crate::timespec;
+use crate::views::{self, View};
 
 /// Settled values.
 #[derive(Debug)]
@@ -90,24 +91,7 @@ pub struct Life {
 }
 
 impl Life {
-    fn resolve(args: &Args, report: Report) -> Result<Self> {
-        let of = |given: bool, option: &str, reports: &[Report], which: &str| -> Result<()> {
-            if given && !reports.contains(&report) {
-                bail!("{option} belongs to {which}");
-            }
-            Ok(())
-        };
-        of(!args.signal.is_empty(), "--signal", &[Report::Kills], "'analyze kills'")?;
-        of(args.verbose, "-v", &[Report::Kills], "'analyze kills'")?;
-        of(args.tree, "--tree", &[Report::Exec], "'analyze exec'")?;
-        of(args.all, "--all", &[Report::Kills, Report::Exec], "'analyze kills' and 'analyze exec --tree'")?;
-        if matches!(report, Report::Kills | Report::Exec) {
-            let calls = [("-e", !args.events.is_empty()), ("--duration", args.duration.is_some())];
-            let all = [("-C", args.cpus.is_some()), ("--failure", args.failure && report == Report::Kills)];
-            if let Some((option, _)) = calls.iter().chain(&all).find(|(_, given)| *given) {
-                bail!("{option} is about calls: this report cannot be narrowed by it");
-            }
-        }
+    fn resolve(args: &Args) -> Result<Self> {
         if args.all && !args.signal.is_empty() {
             bail!("--all and --signal: give one of them");
         }
@@ -128,28 +112,20 @@ impl Life {
 impl Config {
     /// Settles what was typed.
     pub fn resolve(args: &Args) -> Result<Self> {
-        let (report, file, second) = report_and_files(args)?;
-        let summary = args.summary || args.with_summary || args.errno_summary;
-        let listing = args.with_summary || !summary;
-        if summary && report == Report::Diff {
-            bail!("'analyze diff' compares summaries: leave out -s, -S and --errno-summary");
-        }
-        if summary && report != Report::Calls {
-            bail!("-s, -S and --errno-summary sum up calls: leave out the name of the report");
-        }
+        let (view, file, second) = view_and_files(args)?;
+        let report = view.report;
+        let summary = report == Report::Calls && !matches!(view.name, "");
+        let listing = report == Report::Calls && !matches!(view.name, "summary");
         if args.summary && args.with_summary {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
         if listing && summary && args.format == Format::Csv {
             bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
         }
-        check_block_and_net(report, args)?;
+        check_block(report, args)?;
         let filters = filters(args)?;
         let events = Wanted::parse(filters.selection.other_events())?;
         let calls = filters.selection.selects_calls();
-        if report == Report::Diff && !matches!(args.summary_mode, SummaryMode::Thread | SummaryMode::Total) {
-            bail!("--summary-mode: 'analyze diff' adds up by syscall only, threads and processes differ in two tapes");
-        }
         if report == Report::Diff && !calls {
             bail!("'analyze diff' compares sums of calls, and -e names none");
         }
@@ -163,7 +139,7 @@ impl Config {
             report,
             file,
             second,
-            level: level(args, report)?,
+            level: level(args),
             filters,
             listing,
             calls,
@@ -187,40 +163,18 @@ impl Config {
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
-            life: Life::resolve(args, report)?,
-            sched: Options::resolve(args, report)?,
+            life: Life::resolve(args)?,
+            sched: Options::resolve(args, view)?,
             stacks: stacks::Options::resolve(args, report)?,
-            cpu_time: cpu_time(args, report, summary)?,
+            cpu_time: cpu_time(args, summary)?,
         })
     }
 }
 
-/// What these two reports cannot do, said instead of ignored.
-fn check_block_and_net(report: Report, args: &Args) -> Result<()> {
-    let name = match report {
-        Report::Block => "block",
-        Report::Net => "net",
-        _ => {
-            if args.hist || args.top || args.changes {
-                bail!("--hist and --top belong to 'analyze block', --events to 'analyze net'");
-            }
-            return Ok(());
-        }
-    };
-    if !args.events.is_empty() {
-        bail!("-e selects calls: 'analyze {name}' takes the other filters");
-    }
-    if args.cpus.is_some() {
-        bail!("-C: what 'analyze {name}' shows is recorded without a CPU");
-    }
-    if report == Report::Net {
-        if args.hist || args.top || !args.by.is_empty() {
-            bail!("--hist, --top and --by are not for 'analyze net'");
-        }
+/// What cannot be asked together.
+fn check_block(report: Report, args: &Args) -> Result<()> {
+    if report != Report::Block {
         return Ok(());
-    }
-    if args.changes {
-        bail!("--events belongs to 'analyze net'");
     }
     if args.hist && args.top {
         bail!("--hist and --top are two answers: give one of them");
@@ -232,43 +186,38 @@ fn check_block_and_net(report: Report, args: &Args) -> Result<()> {
 }
 
 /// What is taken out.
-fn level(args: &Args, report: Report) -> Result<Level> {
-    if args.level.is_some() && report != Report::Redact {
-        bail!("--level belongs to 'analyze redact'");
-    }
-    Ok(match args.level.unwrap_or_default() {
+fn level(args: &Args) -> Level {
+    match args.level.unwrap_or_default() {
         RedactLevel::Paths => Level::Paths,
         RedactLevel::Strings => Level::Strings,
         RedactLevel::All => Level::All,
-    })
+    }
 }
 
 /// Bare `--cpu` adds columns to the summary.
-fn cpu_time(args: &Args, report: Report, summary: bool) -> Result<bool> {
+fn cpu_time(args: &Args, summary: bool) -> Result<bool> {
     let bare = args.cpu.as_deref().is_some_and(str::is_empty);
-    if bare && (report != Report::Calls || !summary) {
+    if bare && !summary {
         bail!("--cpu adds columns to the summary: it needs -s (the filter is -C CPUS or --cpu=CPUS)");
     }
     Ok(bare)
 }
 
-/// The first word is a report if it is the name of one; what is left is the tape, of diff two.
-fn report_and_files(args: &Args) -> Result<(Report, PathBuf, Option<PathBuf>)> {
-    let named = args.words.first().and_then(|word| Report::NAMES.iter().find(|(name, _)| word.as_os_str() == *name));
-    let (report, files) = match named {
-        Some((_, report)) => (*report, &args.words[options::words(*report, args)..]),
-        None => (Report::Calls, &args.words[..]),
-    };
+/// The first word is a view if it is the name of one; what is left is the tape, of diff two.
+fn view_and_files(args: &Args) -> Result<(&'static View, PathBuf, Option<PathBuf>)> {
+    let named = views::named(args.words.iter().map_while(|word| word.to_str()));
+    let view = views::chosen(args);
+    let (report, files) = (view.report, &args.words[named.map_or(0, |(_, words)| words)..]);
     if report == Report::Diff {
         return match (&args.input, files) {
-            (None, [before, after]) => Ok((report, before.clone(), Some(after.clone()))),
+            (None, [before, after]) => Ok((view, before.clone(), Some(after.clone()))),
             _ => bail!("'analyze diff BEFORE AFTER' compares two tapes: name both"),
         };
     }
     if report.makes_a_copy() {
         return match (&args.input, files) {
-            (None, [from, to]) => Ok((report, from.clone(), Some(to.clone()))),
-            (Some(from), [to]) => Ok((report, from.clone(), Some(to.clone()))),
+            (None, [from, to]) => Ok((view, from.clone(), Some(to.clone()))),
+            (Some(from), [to]) => Ok((view, from.clone(), Some(to.clone()))),
             _ if report == Report::Redact => {
                 bail!("'analyze redact IN OUT' copies a tape without what --level takes out: name both files")
             }
@@ -276,15 +225,15 @@ fn report_and_files(args: &Args) -> Result<(Report, PathBuf, Option<PathBuf>)> {
         };
     }
     match (&args.input, files) {
-        (None, []) => Ok((report, PathBuf::from(DEFAULT_TAPE), None)),
-        (None, [file]) | (Some(file), []) => Ok((report, file.clone(), None)),
+        (None, []) => Ok((view, PathBuf::from(DEFAULT_TAPE), None)),
+        (None, [file]) | (Some(file), []) => Ok((view, file.clone(), None)),
         (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
         (None, [first, second, ..]) => {
             if named.is_some() || first.exists() {
                 bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
             }
-            let known: Vec<_> = Report::NAMES.iter().map(|(name, _)| *name).collect();
-            let near = nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            let known: Vec<_> = views::names().collect();
+            let near = views::nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
             bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
         }
     }
@@ -365,6 +314,5 @@ mod tests {
         assert!(resolve("analyze --cpu").is_err());
         assert!(resolve("analyze -C 1 --cpu=2").is_err());
         assert!(resolve("analyze runqlat --by file").is_err());
-        assert!(resolve("analyze states -s").is_err());
     }
 }

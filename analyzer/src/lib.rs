@@ -4,7 +4,7 @@
 //! [`filter`] (which rows count), [`scan`] and [`load`] (reading segments), [`loss`] (what is missing), [`question`] (all of them, bound to
 //! one tape), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
 //! [`signals`], [`runs`], [`net`], [`block`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
-//! as typed, [`config`] settled; one file a report in [`reports`]; [`run`] opens the tape and calls one of them.
+//! as typed, [`views`] the list of what can be asked and its options, [`config`] settled; one file a report in [`reports`]; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
 //! bytes everywhere; [`sandbox`] gives up what is not needed for that. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
@@ -12,6 +12,7 @@
 pub mod args;
 pub mod block;
 pub mod calls;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod devices;
@@ -43,4 +44,5 @@ pub mod stacks;
 pub mod stream;
 pub mod summary;
 pub mod timespec;
+pub mod views;
 pub mod words;

@@ -5,8 +5,6 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use systape_format::reader::Tape;
 
-use crate::report;
-
 /// The tape that is read when none is named.
 pub const DEFAULT_TAPE: &str = "trace.tape";
 
@@ -41,9 +39,7 @@ pub fn look(file: &Path) -> Result<()> {
 
 fn missing(file: &Path) -> anyhow::Error {
     let name = file.display();
-    if let Some(report) = report::nearest(file) {
-        anyhow!("{name}: no such file; did you mean the report '{report}'?")
-    } else if file == Path::new(DEFAULT_TAPE) {
+    if file == Path::new(DEFAULT_TAPE) {
         anyhow!("{name}: no such file; record one with 'record -- COMMAND', or name a tape: 'analyze FILE'")
     } else {
         anyhow!("{name}: no such file")

@@ -1,12 +1,14 @@
 //! One run: resolve, open, report, exit status.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use systape_format::reader::Misses;
 
 use crate::args::Args;
+use crate::cli::{self, Stop};
 use crate::config::Config;
 use crate::loss::miss_text;
 use crate::open::{look, open};
@@ -14,7 +16,7 @@ use crate::output::NewFile;
 use crate::report::Report;
 use crate::sandbox::Needs;
 use crate::say::{Verdict, complain};
-use crate::{generate, output, reports, sandbox};
+use crate::{generate, output, reports, sandbox, views};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -23,10 +25,21 @@ const USAGE: u8 = 2;
 /// Answered, but something that touches the answer was lost, and `--fail-on-loss` was given.
 const LOSS: u8 = 3;
 
-/// Does what `args` say, in a [`sandbox`] unless they say otherwise; messages go to stderr. This thread and those made later stay in it:
-/// it is for a process that does nothing else.
-pub fn run_confined(args: &Args) -> ExitCode {
-    resolve(args, !args.no_sandbox)
+/// Does what the command line says, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those made later
+/// stay in it: it is for a process that does nothing else.
+pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match cli::parse(words) {
+        Ok(args) => resolve(&args, !args.no_sandbox),
+        Err(Stop::Printed(text)) => {
+            let print =
+                || output::stdout().and_then(|mut out| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+            status(print().map(|()| Verdict::default()).map_err(Into::into), false)
+        }
+        Err(Stop::Usage(text)) => {
+            complain(&format!("{text} (see 'analyze --help')"));
+            ExitCode::from(USAGE)
+        }
+    }
 }
 
 /// Does what `args` say, with the rights there are; messages go to stderr.
@@ -36,7 +49,8 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn resolve(args: &Args, confined: bool) -> ExitCode {
     if let Some(what) = args.generate {
-        let result = output::stdout().and_then(|mut out| generate::generate(what, &mut out).and_then(|()| out.flush()));
+        let result = output::stdout()
+            .and_then(|mut out| generate::generate(what, views::chosen(args), &mut out).and_then(|()| out.flush()));
         return status(result.map(|()| Verdict::default()).map_err(Into::into), false);
     }
     let config = match Config::resolve(args) {
@@ -66,6 +80,9 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 }
 
 fn answer(config: &Config, confined: bool) -> Result<Verdict> {
+    if let (false, Some(name)) = (config.file.exists(), views::nearest(&config.file)) {
+        bail!("{}: no such file; did you mean the report '{name}'?", config.file.display());
+    }
     look(&config.file)?;
     // what is to be written is made while that can be done
     let mut copy = config.report.makes_a_copy().then(|| reports::repair::create(config)).transpose()?;

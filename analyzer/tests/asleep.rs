@@ -2,26 +2,13 @@
 
 mod common;
 
-use common::{OPEN, Place, US, sched, stacks};
+use common::{Place, US, sched};
 use serde_json::Value;
-use systape_format::model::{Attached, Sleeper, StackOf, StackStatus};
 
-/// Where the fetched stacks are: `main`, with `schedule` in the kernel.
-const MAIN: (u32, u64) = (0, 0x1000);
-const SCHEDULE: (u32, u64) = (2, 0x30);
-
-/// The recorder looked at 1100 µs. 300 slept all the time. 101 had slept, but in 300 to 660 µs it ran.
+/// A directory with that tape.
 fn place() -> Place {
     let place = Place::new();
-    sched::tape_and(&place.path("asleep.tape"), &[], |builder| {
-        for (tid, status) in [(300, StackStatus::Complete), (101, StackStatus::Locked)] {
-            let task = builder.intern_task(&sched::task(tid));
-            let row = builder.push_sleeper(Sleeper { ts: OPEN + 1_100 * US, task, state: b'S' });
-            let user = if status == StackStatus::Complete { stacks::stack(builder, &[MAIN]) } else { None };
-            let kernel = stacks::stack(builder, &[SCHEDULE]);
-            builder.push_stack(Attached { of: StackOf::Asleep, row, user, kernel, status });
-        }
-    });
+    common::asleep::write(&place.path("asleep.tape"));
     place
 }
 

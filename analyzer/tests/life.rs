@@ -150,7 +150,7 @@ fn options_of_another_report_are_refused() {
         ("--signal KILL", "'analyze kills'"),
         ("exec -v life.tape", "'analyze kills'"),
         ("kills --tree life.tape", "'analyze exec'"),
-        ("kills -e read life.tape", "-e is about calls"),
+        ("kills -e read life.tape", "-e is not for"),
         ("kills --signal NOSUCH life.tape", "no such signal"),
         ("kills --all --signal 9 life.tape", "give one of them"),
     ] {

@@ -33,9 +33,9 @@ const STOREYS: [(&str, &[&str]); 8] = [
     ("render", &["render"]),
     ("derive", &["block", "net", "processes", "runs", "signals", "stacks", "summary"]),
     ("lines", &["events", "lines"]),
-    ("asked", &["args", "config", "options"]),
+    ("asked", &["args", "config", "options", "views"]),
     ("views", &["reports"]),
-    ("cli", &["generate", "run", "sandbox"]),
+    ("cli", &["cli", "generate", "run", "sandbox"]),
 ];
 
 /// A module's path from the crate's root.

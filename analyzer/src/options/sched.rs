@@ -6,9 +6,7 @@ use crate::args::Args;
 use crate::report::Report;
 use crate::runs::by::By;
 use crate::timespec::{self, Edge};
-
-/// Words that may follow `sched`.
-const VIEWS: [&str; 2] = ["timehist", "latency"];
+use crate::views::View;
 
 /// Settled values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,42 +21,18 @@ pub struct Options {
     pub wakers: Option<u32>,
 }
 
-/// How many words the name of `report` takes.
-pub fn words(report: Report, args: &Args) -> usize {
-    1 + usize::from(view(report, args).is_some())
-}
-
-fn view(report: Report, args: &Args) -> Option<&'static str> {
-    let word = args.words.get(1).filter(|_| report == Report::Sched)?;
-    VIEWS.into_iter().find(|view| word.as_os_str() == *view)
-}
-
 impl Options {
-    /// Settles what was typed for `report`.
-    pub fn resolve(args: &Args, report: Report) -> Result<Self> {
-        if args.at.is_some() && report != Report::States {
-            bail!("--at belongs to 'analyze states'");
-        }
-        if args.wakers.is_some() && report != Report::Offcpu {
-            bail!("--wakers belongs to 'analyze offcpu'");
-        }
-        let latency = view(report, args) == Some("latency");
-        let Some((name, keys)) = keys(report, latency) else { return Ok(Self::default()) };
-        if args.failure || (args.duration.is_some() && report != Report::Offcpu) {
-            bail!("--duration and --failure are about calls: 'analyze {name}' cannot be narrowed by them");
-        }
-        if !args.events.is_empty() && !matches!(report, Report::Offcpu | Report::States) {
-            bail!("-e selects calls: 'analyze {name}' is not about calls");
-        }
+    /// Settles what was typed for `view`.
+    pub fn resolve(args: &Args, view: &View) -> Result<Self> {
+        let (report, name) = (view.report, view.name);
+        let latency = name == "sched latency";
+        let Some(keys) = keys(report) else { return Ok(Self::default()) };
         let key = |word: &String| -> Result<By> {
             let known = keys.iter().find(|by| by.name() == word.as_str() || by.alias() == Some(word.as_str()));
             match known {
                 Some(by) => Ok(*by),
                 None => {
                     let names: Vec<_> = keys.iter().map(|by| by.name()).collect();
-                    if names.is_empty() {
-                        bail!("--by is not for 'analyze {name}'");
-                    }
                     bail!("--by {word}: 'analyze {name}' has {}", names.join(", "))
                 }
             }
@@ -82,17 +56,13 @@ impl Options {
     }
 }
 
-/// A report's name, and what it can add up by.
-fn keys(report: Report, latency: bool) -> Option<(&'static str, &'static [By])> {
+/// What a report can add up by.
+fn keys(report: Report) -> Option<&'static [By]> {
     use By::{Cgroup, Comm, Cpu, File, Process, State, Syscall, Task, User};
-    Some(match report {
-        Report::Sched if latency => ("sched latency", &[Comm, Process, Task]),
-        Report::Sched => ("sched timehist", &[]),
-        Report::Runqlat => ("runqlat", &[Task, Process, Cgroup, Cpu, Comm]),
-        Report::Offcpu | Report::States => {
-            let name = if report == Report::Offcpu { "offcpu" } else { "states" };
-            (name, &[Comm, Task, Process, State, Syscall, File, Cgroup, User])
-        }
-        _ => return None,
-    })
+    match report {
+        Report::Sched => Some(&[Comm, Process, Task]),
+        Report::Runqlat => Some(&[Task, Process, Cgroup, Cpu, Comm]),
+        Report::Offcpu | Report::States => Some(&[Comm, Task, Process, State, Syscall, File, Cgroup, User]),
+        _ => None,
+    }
 }

@@ -43,32 +43,14 @@ impl Options {
     /// Settles what was typed for `report`.
     pub fn resolve(args: &Args, report: Report) -> Result<Self> {
         let graph = report == Report::Callgraph;
-        let own = [
-            ("--of", args.of.is_some()),
-            ("--metric", args.metric.is_some()),
-            ("--callee", args.callee),
-            ("--min-percent", args.min_percent.is_some()),
-            ("--max-depth", args.max_depth.is_some()),
-            ("--folded", args.folded),
-            ("--svg", args.svg.is_some()),
-            ("--diff", args.diff.is_some()),
-        ];
-        if let Some((option, _)) = own.iter().find(|(_, given)| *given && !graph) {
-            bail!("{option} belongs to 'analyze callgraph'");
-        }
         let limited = args.max_stack.is_some() || args.min_stack.is_some();
         let listed = args.call_graph.is_some() || limited;
         let instant = report == Report::States && args.at.is_some();
-        if listed && report != Report::Calls && !instant {
-            bail!(
-                "--call-graph, --max-stack and --min-stack belong to the listing and to 'analyze states --at': 'analyze callgraph' adds up stacks"
-            );
+        if listed && report == Report::States && !instant {
+            bail!("--call-graph shows the stacks of one instant: it needs --at TIME");
         }
         if listed && !instant && args.format == Format::Csv {
             bail!("--call-graph: CSV has no place for stacks; --format json has");
-        }
-        if listed && (args.summary || (args.errno_summary && !args.with_summary)) {
-            bail!("--call-graph is about the listing, and -s leaves it out; -S prints both");
         }
         let of_kills = report == Report::Kills && (args.verbose || args.format == Format::Json);
         if !args.debug_dirs.is_empty() && !graph && !listed && !of_kills {
@@ -115,9 +97,6 @@ fn check(args: &Args) -> Result<()> {
         && !of.has(metric)
     {
         bail!("--metric {}: {} have none", metric.name(), of.words());
-    }
-    if !args.by.is_empty() {
-        bail!("--by is not for 'analyze callgraph'");
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod asleep;
 pub mod events;
 pub mod ledger;
 pub mod life;

@@ -1,0 +1,224 @@
+//! No option is taken without an effect: every view is asked with every option. Each either changes the answer about some tape, or is
+//! refused with status 2 and a sentence that names the views that take it.
+
+mod common;
+
+use std::fs;
+
+use clap::CommandFactory as _;
+use common::Place;
+use systape_analyzer::args::Args;
+use systape_analyzer::report::Report;
+use systape_analyzer::views::{COMMON, Operands, VIEWS, View};
+
+/// Options that need an argument, a value of another option, or a tape of their own to change anything: what stands on the command line
+/// without and with them. Of several that are listed for one option the first that changes an answer is enough.
+#[rustfmt::skip]
+const WORDS: &[(&str, &str, &str)] = &[
+    ("pids", "", "-p 999999"),
+    ("tids", "", "-t 999999"),
+    ("users", "", "-u 4000000"),
+    ("comm", "", "--comm=no-such-name"),
+    ("cgroups", "", "-G /user.slice"),
+    ("cgroups", "--top", "-G /user.slice"),
+    ("duration", "", "--duration 1s"),
+    ("events", "", "-e read"),
+    ("failure", "", "--failure"),
+    ("failure", "--of syscall", "--failure"),
+    ("duration", "--of syscall", "--duration 1s"),
+    ("events", "--of syscall", "-e read"),
+    ("cpus", "", "-C 99"),
+    ("cpu", "", "--cpu=99"),
+    ("cpu", "-s", "--cpu"),
+    ("time", "", "--time 0.0000001,0.0000002"),
+    ("max_events", "", "--max-events 1"),
+    ("max_events", "--top", "--max-events 1"),
+    ("sort", "", "--sort end"),
+    ("clone_child", "", "--clone-child"),
+    ("absolute", "", "-T"),
+    ("no_comm", "", "--no-comm"),
+    ("show_zeros", "", "--show-zeros"),
+    ("show_prefix", "", "--show-prefix"),
+    ("call_graph", "", "--call-graph"),
+    ("call_graph", "--at 50%", "--call-graph"),
+    ("max_stack", "--call-graph", "--max-stack 1"),
+    ("max_stack", "--at 100us --call-graph", "--max-stack 1"),
+    ("min_stack", "--call-graph", "--min-stack 99"),
+    ("min_stack", "--at 50% --call-graph", "--min-stack 99"),
+    ("errno_summary", "", "--errno-summary"),
+    ("summary_mode", "", "--summary-mode total"),
+    ("signal", "", "--signal USR2"),
+    ("all", "", "--all"),
+    ("all", "--tree", "--all"),
+    ("verbose", "", "-v"),
+    ("tree", "", "--tree"),
+    ("hist", "", "--hist"),
+    ("top", "", "--top"),
+    ("changes", "", "--events"),
+    ("by", "--top", "--by disk"),
+    ("by", "", "--by process"),
+    ("by", "", "--by user"),
+    ("at", "", "--at 50%"),
+    ("wakers", "", "--wakers 200"),
+    ("of", "", "--of offcpu"),
+    ("metric", "", "--metric count"),
+    ("callee", "", "--callee"),
+    ("min_percent", "", "--min-percent 60"),
+    ("max_depth", "", "--max-depth 1"),
+    ("folded", "", "--folded"),
+    ("svg", "", "--svg out.svg"),
+    ("diff", "--folded", "--diff more.tape"),
+    ("level", "--level all", "--level paths"),
+];
+
+/// What cannot be seen on the tapes here, and where it is tested.
+const ELSEWHERE: [&str; 1] = [
+    // needs files with the build ids of the tape: tests/stacks.rs
+    "debug_dirs",
+];
+
+/// Options that are the word for a view of their own: they choose it.
+const CHOOSE: [&str; 2] = ["summary", "with_summary"];
+
+const TAPES: [&str; 10] = [
+    "sample.tape",
+    "events.tape",
+    "life.tape",
+    "stacks.tape",
+    "more.tape",
+    "ledger.tape",
+    "sched.tape",
+    "mix.tape",
+    "sh.tape",
+    "asleep.tape",
+];
+
+fn place() -> Place {
+    let place = Place::with_sample();
+    common::events::write(&place.path("events.tape"), false);
+    common::life::write(&place.path("life.tape"), &[]);
+    common::stacks::write(&place.path("stacks.tape"), 1);
+    common::stacks::write(&place.path("more.tape"), 3);
+    common::ledger::write(&place.path("ledger.tape"), &[]);
+    common::asleep::write(&place.path("asleep.tape"));
+    let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
+    fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();
+    fs::copy(recorded.join("kernel-6.12-sh.tape"), place.path("sh.tape")).unwrap();
+    place
+}
+
+/// What `view` answers about `tape` with `words`: its output, and what it wrote; None when it refuses.
+fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Option<String> {
+    let (copy, svg) = (place.path("copy.tape"), place.path("out.svg"));
+    let operands = match view.operands {
+        Operands::Tape => tape.to_owned(),
+        Operands::TwoTapes => format!("{tape} more.tape"),
+        Operands::TapeAndCopy => format!("{tape} copy.tape"),
+    };
+    let got = place.analyze(&format!("{} {words} {operands}", view.name));
+    let written = if view.report == Report::Redact {
+        let shown = place.analyze("copy.tape");
+        shown.out
+    } else {
+        String::new()
+    };
+    let graph = fs::read_to_string(&svg).unwrap_or_default();
+    for file in [copy, svg] {
+        let _ = fs::remove_file(file);
+    }
+    (got.status == 0).then(|| format!("{}{written}{graph}", got.out))
+}
+
+/// Whether `option` changes what `view` answers about one of the tapes.
+fn changes(place: &Place, view: &View, option: &str) -> bool {
+    let asked = WORDS.iter().filter(|(id, ..)| *id == option);
+    asked.into_iter().any(|(_, without, with)| {
+        TAPES.iter().any(|tape| {
+            let before = answer(place, view, without, tape);
+            before.is_some() && {
+                // of two options that cannot stand together the second one replaces the first
+                let words = if option == "level" { (*with).to_owned() } else { format!("{without} {with}") };
+                answer(place, view, &words, tape).is_some_and(|after| Some(after) != before)
+            }
+        })
+    })
+}
+
+#[test]
+fn every_option_of_every_view_has_an_effect() {
+    let place = place();
+    let mut idle = Vec::new();
+    for view in &VIEWS {
+        let own = view.options.iter().copied().flatten();
+        for option in own.filter(|option| !ELSEWHERE.contains(option) && !CHOOSE.contains(option)) {
+            if !changes(&place, view, option) {
+                idle.push(format!("'{}': {option}", view.name));
+            }
+        }
+    }
+    assert!(idle.is_empty(), "options that change nothing:\n{}", idle.join("\n"));
+}
+
+#[test]
+fn every_other_option_is_refused() {
+    let place = place();
+    let union = Args::command();
+    let ids: Vec<&str> = union.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+    let mut tried = 0;
+    for view in VIEWS.iter().filter(|view| !["", "with-summary"].contains(&view.name)) {
+        for id in ids.iter().filter(|id| !view.takes(id) && !COMMON.contains(id)) {
+            let words = match (*id, WORDS.iter().find(|(option, ..)| option == id)) {
+                ("summary", _) => "-s",
+                ("with_summary", _) => "-S",
+                ("debug_dirs", _) => "--debug-dir .",
+                (_, Some((_, _, words))) => words,
+                (_, None) => panic!("how is {id} typed?"),
+            };
+            let got = place.analyze(&format!("{} {words} sample.tape", view.name));
+            let taker = VIEWS.iter().find(|view| view.takes(id)).expect("a view");
+            let names = got.err.contains(&taker.title()) || got.err.contains("sums up calls");
+            assert!(got.status == 2 && got.out.is_empty() && names, "'{}' {words}: {got:?}", view.name);
+            assert_eq!(got.err.lines().count(), 1, "{}", got.err);
+            tried += 1;
+        }
+    }
+    assert!(tried > 200, "{tried}");
+}
+
+/// What docs/analyze.md says of each view, made from the list.
+fn page() -> String {
+    let union = Args::command();
+    let mut page = "| report | answers | options |\n|---|---|---|\n".to_owned();
+    for view in &VIEWS {
+        let name = if view.name.is_empty() { "(none)".to_owned() } else { format!("`{}`", view.name) };
+        let own = union.get_arguments().filter(|arg| {
+            let id = arg.get_id().as_str();
+            // --cpu=CPUS is another word for -C
+            view.takes(id)
+                && !COMMON.contains(&id)
+                && !CHOOSE.contains(&id)
+                && (id != "cpu" || view.takes("summary_mode"))
+        });
+        let flag = |arg: &clap::Arg| match arg.get_short() {
+            Some(short) => format!("`-{short}`"),
+            None => format!("`--{}`", arg.get_long().unwrap_or_default()),
+        };
+        let flags: Vec<String> = own.map(flag).collect();
+        page += &format!("| {name} | {} | {} |\n", view.about, flags.join(" "));
+    }
+    page
+}
+
+#[test]
+fn the_manual_lists_the_views() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/analyze.md");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, rest) = text.split_once("--test options -->\n").expect("the mark");
+    let (is, after) = rest.split_once("<!-- end of views -->").expect("the other mark");
+    let page = page();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&file, format!("{before}--test options -->\n{page}<!-- end of views -->{after}")).unwrap();
+    } else {
+        assert_eq!(is, page, "docs/analyze.md is of another list: UPDATE_GOLDEN=1");
+    }
+}
