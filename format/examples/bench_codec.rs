@@ -306,7 +306,7 @@ fn run(name: &str, rows: usize, make: fn(usize) -> Vec<SegmentData>) -> Result<(
     let tape = Tape::from_bytes(bytes)?;
     let size = tape.len_bytes() as f64;
     println!("{name}: {rows} rows, {} segments, {:.3} bytes/row", tape.segments().len(), size / n);
-    for kind in BlockKind::OF_SEGMENT {
+    for kind in BlockKind::of_segment() {
         let stored: u64 = (0..tape.segments().len()).map(|i| tape.segment(i).stored_len(kind)).sum();
         println!("  {:<16} {:.3} bytes/row", kind.name(), stored as f64 / n);
     }

@@ -27,7 +27,7 @@
 //!
 //! Everything is little-endian. The CRC of 124 zero bytes is not 0, and the magic is not 0 either: zeros never validate.
 
-use crate::model::Family;
+pub use crate::kinds::BlockKind;
 
 /// First bytes of every block, so of every tape. The first one is no text and no UTF-8.
 pub const MAGIC: [u8; 8] = *b"\x8fsystape";
@@ -69,195 +69,6 @@ pub const INCOMPAT_BEHIND: u64 = 128;
 pub const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
 pub const ALIGN: u64 = 8;
-
-/// What a block holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BlockKind {
-    /// What the tape says of itself; the first block.
-    Session,
-    /// Task and call tables; the first block of a segment.
-    Dict,
-    /// Syscalls: call, task, dur, errno, state.
-    SyscallsCore,
-    /// Syscalls: ends and CPUs.
-    SyscallsTime,
-    /// Syscalls: arguments and return values.
-    SyscallsArgs,
-    /// Syscalls: captured user memory.
-    SyscallsBytes,
-    /// Syscalls: paths behind fd arguments.
-    SyscallsFds,
-    /// Process life.
-    Processes,
-    /// Everything known at one instant; head of a chunk.
-    Checkpoint,
-    /// What is missing and why.
-    Gaps,
-    /// Where everything is.
-    Index,
-    /// Clean end.
-    End,
-    /// Switches of the scheduler.
-    Sched,
-    /// Wake-ups.
-    Wakeups,
-    /// I/O of block devices.
-    Blocks,
-    /// Signals.
-    Signals,
-    /// Changes of sockets' states.
-    Net,
-    /// CPU samples.
-    Samples,
-    /// Stacks of the segment's events.
-    Stacks,
-    /// Calls that were counted instead of stored.
-    Ledger,
-    /// Threads asleep since before the recording.
-    Sleepers,
-    /// Names of places in code; of no segment.
-    Symbols,
-    /// io_uring operations.
-    Uring,
-    /// A kind this version does not know; skipped.
-    Other(u16),
-}
-
-impl BlockKind {
-    /// Whose events its rows are; None = they are no events, or details of events that are counted without them.
-    pub fn family(self) -> Option<Family> {
-        Some(match self {
-            Self::SyscallsCore => Family::Syscall,
-            Self::Processes => Family::Process,
-            Self::Sched | Self::Wakeups => Family::Sched,
-            Self::Blocks => Family::Block,
-            Self::Signals => Family::Signal,
-            Self::Net => Family::Net,
-            Self::Uring => Family::IoUring,
-            Self::Samples => Family::Sample,
-            Self::Stacks | Self::Sleepers => Family::Stack,
-            _ => return None,
-        })
-    }
-
-    /// Kinds of column groups and events a segment can have.
-    pub const OF_SEGMENT: [Self; 18] = [
-        Self::Dict,
-        Self::SyscallsCore,
-        Self::SyscallsTime,
-        Self::SyscallsArgs,
-        Self::SyscallsBytes,
-        Self::SyscallsFds,
-        Self::Processes,
-        Self::Gaps,
-        Self::Sched,
-        Self::Wakeups,
-        Self::Blocks,
-        Self::Signals,
-        Self::Net,
-        Self::Uring,
-        Self::Samples,
-        Self::Stacks,
-        Self::Ledger,
-        Self::Sleepers,
-    ];
-
-    /// The kind a header's number stands for.
-    pub fn from_raw(raw: u16) -> Self {
-        match raw {
-            1 => Self::Session,
-            2 => Self::Dict,
-            3 => Self::SyscallsCore,
-            4 => Self::SyscallsTime,
-            5 => Self::SyscallsArgs,
-            6 => Self::SyscallsBytes,
-            7 => Self::SyscallsFds,
-            8 => Self::Processes,
-            9 => Self::Checkpoint,
-            10 => Self::Gaps,
-            11 => Self::Index,
-            12 => Self::End,
-            13 => Self::Sched,
-            14 => Self::Wakeups,
-            15 => Self::Blocks,
-            16 => Self::Signals,
-            17 => Self::Net,
-            18 => Self::Samples,
-            19 => Self::Stacks,
-            // 20 is reserved: docs/tape-format.md.
-            20 => Self::Ledger,
-            21 => Self::Symbols,
-            22 => Self::Uring,
-            23 => Self::Sleepers,
-            other => Self::Other(other),
-        }
-    }
-
-    /// Its number in headers.
-    pub fn raw(self) -> u16 {
-        match self {
-            Self::Session => 1,
-            Self::Dict => 2,
-            Self::SyscallsCore => 3,
-            Self::SyscallsTime => 4,
-            Self::SyscallsArgs => 5,
-            Self::SyscallsBytes => 6,
-            Self::SyscallsFds => 7,
-            Self::Processes => 8,
-            Self::Checkpoint => 9,
-            Self::Gaps => 10,
-            Self::Index => 11,
-            Self::End => 12,
-            Self::Sched => 13,
-            Self::Wakeups => 14,
-            Self::Blocks => 15,
-            Self::Signals => 16,
-            Self::Net => 17,
-            Self::Samples => 18,
-            Self::Stacks => 19,
-            Self::Ledger => 20,
-            Self::Symbols => 21,
-            Self::Uring => 22,
-            Self::Sleepers => 23,
-            Self::Other(raw) => raw,
-        }
-    }
-
-    /// Its name in messages and docs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Dict => "dict",
-            Self::SyscallsCore => "syscalls.core",
-            Self::SyscallsTime => "syscalls.time",
-            Self::SyscallsArgs => "syscalls.args",
-            Self::SyscallsBytes => "syscalls.bytes",
-            Self::SyscallsFds => "syscalls.fds",
-            Self::Processes => "processes",
-            Self::Checkpoint => "checkpoint",
-            Self::Gaps => "gaps",
-            Self::Index => "index",
-            Self::End => "end",
-            Self::Sched => "sched",
-            Self::Wakeups => "wakeups",
-            Self::Blocks => "blocks",
-            Self::Signals => "signals",
-            Self::Net => "net",
-            Self::Samples => "samples",
-            Self::Stacks => "stacks",
-            Self::Ledger => "ledger",
-            Self::Symbols => "symbols",
-            Self::Uring => "uring",
-            Self::Sleepers => "sleepers",
-            Self::Other(_) => "unknown kind",
-        }
-    }
-
-    /// Its bit in `groups`; 0 for kinds from 64 on.
-    pub(crate) fn group_bit(self) -> u64 {
-        1u64.checked_shl(u32::from(self.raw())).unwrap_or(0)
-    }
-}
 
 /// A block's header, decoded. See the [module](self) for the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -436,20 +247,8 @@ impl Header {
 /// What this version's writer may use in every block of a kind.
 fn incompat_of(kind: BlockKind) -> u64 {
     match kind {
-        BlockKind::SyscallsCore
-        | BlockKind::SyscallsTime
-        | BlockKind::SyscallsArgs
-        | BlockKind::SyscallsBytes
-        | BlockKind::SyscallsFds
-        | BlockKind::Sched
-        | BlockKind::Wakeups
-        | BlockKind::Blocks
-        | BlockKind::Samples
-        | BlockKind::Stacks
-        | BlockKind::Ledger
-        | BlockKind::Sleepers
-        | BlockKind::Symbols => INCOMPAT_COLUMNS,
         BlockKind::Processes => INCOMPAT_TARGETS,
+        _ if kind.has_columns() => INCOMPAT_COLUMNS,
         _ => 0,
     }
 }

@@ -1,6 +1,7 @@
 //! What a report needs to know of a segment to skip it: [`SegmentInfo`] from headers alone, or with its content.
 
-use crate::header::{BlockKind, Header};
+use crate::header::Header;
+use crate::kinds::Rows;
 use crate::message::{MAX_CALLS, MAX_PIDS};
 use crate::model::{BlockIo, Call, Gap, SegmentInfo, Task, is_failure, pid_bloom};
 
@@ -17,25 +18,16 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
     for h in headers {
         (info.segment, info.chunk) = (h.segment, h.chunk);
         let times = (h.start_min, h.end_min, h.end_max);
-        match h.kind {
+        match h.kind.rows() {
             // Several groups tell the same: whichever is left after damage counts.
-            BlockKind::SyscallsCore | BlockKind::SyscallsTime | BlockKind::SyscallsArgs | BlockKind::SyscallsFds => {
+            Some(Rows::Calls) => {
                 (info.rows, info.carry_rows) = (h.rows, h.carry_rows);
                 info.carry_start_min = if h.carry_rows > 0 { h.start_min } else { 0 };
                 union(&mut span, times);
             }
-            BlockKind::SyscallsBytes
-            | BlockKind::Processes
-            | BlockKind::Sched
-            | BlockKind::Wakeups
-            | BlockKind::Blocks
-            | BlockKind::Signals
-            | BlockKind::Net
-            | BlockKind::Uring
-            | BlockKind::Samples
-            | BlockKind::Sleepers => union(&mut span, times),
-            BlockKind::Gaps | BlockKind::Ledger => union(&mut gaps, times),
-            _ => {}
+            Some(Rows::Events) => union(&mut span, times),
+            Some(Rows::Losses) => union(&mut gaps, times),
+            Some(Rows::Tape | Rows::Names) | None => {}
         }
     }
     if let Some(gaps) = gaps {

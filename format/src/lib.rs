@@ -18,6 +18,7 @@ pub mod exercise;
 pub mod footer;
 pub mod header;
 mod info;
+mod kinds;
 mod message;
 pub mod model;
 mod order;

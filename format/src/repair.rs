@@ -355,7 +355,7 @@ fn part(tape: &Tape, i: usize, window: (u64, u64)) -> (Part, bool, Vec<BlockKind
     let core = (whole && segment.has(BlockKind::SyscallsCore)).then(|| segment.core(&part.dict).ok()).flatten();
     let has_core = core.is_some();
     part.core = core.unwrap_or_default();
-    for kind in BlockKind::OF_SEGMENT.into_iter().filter(|kind| segment.has(*kind)) {
+    for kind in BlockKind::of_segment().filter(|kind| segment.has(*kind)) {
         if whole_group(&segment, kind, (whole, &part.dict), (has_core, &part.core)) {
             part.kept.push(kind);
         } else {

@@ -1,6 +1,9 @@
 //! The schema and the code generated from it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use systape_format::BlockKind;
 
 const CLASSES: [&str; 8] = ["path", "string", "comm", "address", "host", "user", "command", "none"];
 
@@ -55,4 +58,86 @@ fn generated_code_is_current() {
         body(&committed) == body(&dir.path().join("trace_capnp.rs")),
         "schemas/trace.capnp changed: run `cargo run -p systape-format --example gen-schema`"
     );
+}
+
+/// The struct of the schema behind each kind of block.
+const ROOTS: [(BlockKind, &str); 23] = [
+    (BlockKind::Session, "Session"),
+    (BlockKind::Dict, "Dict"),
+    (BlockKind::SyscallsCore, "SyscallsCore"),
+    (BlockKind::SyscallsTime, "SyscallsTime"),
+    (BlockKind::SyscallsArgs, "SyscallsArgs"),
+    (BlockKind::SyscallsBytes, "SyscallsBytes"),
+    (BlockKind::SyscallsFds, "SyscallsFds"),
+    (BlockKind::Processes, "Processes"),
+    (BlockKind::Gaps, "Gaps"),
+    (BlockKind::Sched, "Sched"),
+    (BlockKind::Wakeups, "Wakeups"),
+    (BlockKind::Blocks, "Blocks"),
+    (BlockKind::Signals, "Signals"),
+    (BlockKind::Net, "Net"),
+    (BlockKind::Uring, "UringOps"),
+    (BlockKind::Samples, "Samples"),
+    (BlockKind::Stacks, "Stacks"),
+    (BlockKind::Ledger, "Ledger"),
+    (BlockKind::Sleepers, "Sleepers"),
+    (BlockKind::Checkpoint, "Checkpoint"),
+    (BlockKind::Symbols, "Symbols"),
+    (BlockKind::Index, "Index"),
+    (BlockKind::End, "End"),
+];
+
+/// The schema's text of each struct, without comments.
+fn structs() -> BTreeMap<String, String> {
+    let schema = std::fs::read_to_string(schemas().join("trace.capnp")).unwrap();
+    let code: Vec<&str> = schema.lines().map(|line| line.split('#').next().unwrap_or_default()).collect();
+    let code = code.join("\n");
+    let name = |part: &str| part.split([' ', '{']).next().unwrap_or_default().to_owned();
+    // structs stand one after the other, and end before the next struct or enum
+    let parts = code.split("\nstruct ").skip(1);
+    parts.map(|part| (name(part), part.split("\nenum ").next().unwrap_or_default().to_owned())).collect()
+}
+
+/// Whether a struct, or one that it holds, is as `is` says of its text.
+fn any(structs: &BTreeMap<String, String>, name: &str, seen: &mut Vec<String>, is: fn(&str) -> bool) -> bool {
+    let Some(text) = structs.get(name).filter(|_| !seen.iter().any(|known| known == name)) else { return false };
+    seen.push(name.to_owned());
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_owned).collect::<BTreeSet<String>>();
+    is(text) || words.iter().filter(|word| structs.contains_key(*word)).any(|word| any(structs, word, seen, is))
+}
+
+/// Whether a field tells of somebody.
+fn has_class(text: &str) -> bool {
+    text.split("$class(\"").skip(1).any(|rest| !rest.starts_with("none\""))
+}
+
+/// Whether a field is a column.
+fn has_column(text: &str) -> bool {
+    text.contains(":Column;") || text.contains(":List(Column);")
+}
+
+/// What the list of kinds says of each against the schema: a block of numbers is copied by a redaction as it is, one with columns has the
+/// bit of their encodings.
+#[test]
+fn blocks_of_numbers_have_no_class() {
+    let structs = structs();
+    assert_eq!(ROOTS.len(), BlockKind::ALL.len(), "a kind without a root");
+    for (kind, root) in ROOTS {
+        assert!(structs.contains_key(root), "{root} is not in the schema");
+        assert_eq!(kind.is_numbers(), !any(&structs, root, &mut Vec::new(), has_class), "{}: {root}", kind.name());
+        assert_eq!(kind.has_columns(), any(&structs, root, &mut Vec::new(), has_column), "{}: {root}", kind.name());
+    }
+}
+
+#[test]
+fn the_manual_has_every_kind() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tape-format.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for kind in BlockKind::ALL {
+        let line = page.lines().find(|line| {
+            line.trim_start().split([' ', '┐']).any(|word| word == kind.name())
+                && line.contains(&format!("kind {}", kind.raw()))
+        });
+        assert!(line.is_some(), "{} of kind {} is not in the picture of docs/tape-format.md", kind.name(), kind.raw());
+    }
 }

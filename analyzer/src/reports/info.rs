@@ -414,7 +414,7 @@ fn without_header(tape: &Tape, blocks: &[BlockInfo]) -> Vec<String> {
     let missing = |at: usize| {
         let segment = tape.segment(at);
         let number = segment.info().segment;
-        let gone = BlockKind::OF_SEGMENT.into_iter().filter(|kind| segment.has(*kind));
+        let gone = BlockKind::of_segment().filter(|kind| segment.has(*kind));
         gone.filter(|kind| !here.contains(&(Some(number), kind.raw())))
             .map(|kind| format!("segment {number}: the header of its {} block cannot be read", kind.name()))
             .collect::<Vec<_>>()

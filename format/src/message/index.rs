@@ -169,7 +169,7 @@ mod tests {
             pids: Some(vec![0; MAX_PIDS]),
             ..SegmentInfo::default()
         };
-        let entry = IndexEntry { info, blocks: vec![place; BlockKind::OF_SEGMENT.len()] };
+        let entry = IndexEntry { info, blocks: vec![place; BlockKind::of_segment().count()] };
         assert!(entry_bytes(&entry) <= 1280, "{}", entry_bytes(&entry));
         let one =
             capnp::serialize::compute_serialized_size_in_words(&write_index(std::slice::from_ref(&entry), &[], &[]));

@@ -342,8 +342,7 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
             places.push(Place::of(*offset, header));
             groups |= header.groups | header.kind.group_bit();
         }
-        let missing: Vec<&str> = BlockKind::OF_SEGMENT
-            .into_iter()
+        let missing: Vec<&str> = BlockKind::of_segment()
             .filter(|k| groups & k.group_bit() != 0 && places.iter().all(|p| p.kind != *k))
             .map(BlockKind::name)
             .collect();

@@ -58,7 +58,7 @@ impl<'a> Segment<'a> {
     /// The kinds that were written but are not in the file.
     pub fn missing(&self) -> Vec<BlockKind> {
         let here = |kind| self.blocks.places.iter().any(|p| p.kind == kind);
-        BlockKind::OF_SEGMENT.into_iter().filter(|&kind| self.has(kind) && !here(kind)).collect()
+        BlockKind::of_segment().filter(|&kind| self.has(kind) && !here(kind)).collect()
     }
 
     fn read<R>(&self, kind: BlockKind, f: impl FnOnce(&Header, &Message<'_>) -> Result<R>) -> Result<Option<R>> {

@@ -4,6 +4,7 @@ use super::Redactor;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, MINOR};
+use crate::kinds::Rows;
 use crate::message::{self, Values};
 use crate::model::{Core, Dict};
 use crate::order::column_order;
@@ -34,18 +35,7 @@ pub(crate) fn block(
     known(&block)?;
     let kind = block.header.kind;
     let message = match kind {
-        // numbers alone
-        BlockKind::SyscallsCore
-        | BlockKind::SyscallsTime
-        | BlockKind::SyscallsArgs
-        | BlockKind::Gaps
-        | BlockKind::Ledger
-        | BlockKind::Sched
-        | BlockKind::Wakeups
-        | BlockKind::Blocks
-        | BlockKind::Samples
-        | BlockKind::Sleepers
-        | BlockKind::Uring => return Ok(Some(block)),
+        kind if kind.is_numbers() && kind.rows() != Some(Rows::Tape) => return Ok(Some(block)),
         BlockKind::Dict => {
             let mut dict = dict.clone();
             dict.tasks.iter_mut().for_each(|task| redactor.task(task));
@@ -81,12 +71,7 @@ pub(crate) fn block(
             return encoder.read_stacks(&stacks).map(Some);
         }
         // not of a segment, or of a later version
-        BlockKind::Session
-        | BlockKind::Checkpoint
-        | BlockKind::Index
-        | BlockKind::End
-        | BlockKind::Symbols
-        | BlockKind::Other(_) => return Ok(None),
+        _ => return Ok(None),
     };
     encoder.again(&block, &message).map(Some)
 }

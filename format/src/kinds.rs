@@ -1,0 +1,170 @@
+//! The list of kinds of block. What a kind is called, whose events it holds, what its times are and whether it tells of people stands here
+//! and nowhere else.
+
+use crate::model::Family;
+
+/// What the rows of a block are; its times follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Of no segment.
+    Tape,
+    /// Tables that the segment's other blocks point into: they have no times of their own.
+    Names,
+    /// Calls: rows that began before the window come first.
+    Calls,
+    /// Events, or values of calls.
+    Events,
+    /// What is missing, or counted instead of stored: it must not hold back a listing by start.
+    Losses,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $raw:literal, $name:literal, $rows:ident, $class:ident $(, $family:ident)?;)*) => {
+        /// What a block holds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum BlockKind {
+            $($(#[doc = $doc])+ $kind,)*
+            /// A kind this version does not know; skipped.
+            Other(u16),
+        }
+
+        impl BlockKind {
+            /// Every kind this version knows.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// The kind a header's number stands for.
+            pub fn from_raw(raw: u16) -> Self {
+                match raw {
+                    $($raw => Self::$kind,)*
+                    other => Self::Other(other),
+                }
+            }
+
+            /// Its number in headers.
+            pub fn raw(self) -> u16 {
+                match self {
+                    $(Self::$kind => $raw,)*
+                    Self::Other(raw) => raw,
+                }
+            }
+
+            /// Its name in messages and docs.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                    Self::Other(_) => "unknown kind",
+                }
+            }
+
+            /// Whose events its rows are; None = they are no events, or details of events that are counted without them.
+            pub fn family(self) -> Option<Family> {
+                match self {
+                    $(Self::$kind => kinds!(@family $($family)?),)*
+                    Self::Other(_) => None,
+                }
+            }
+
+            /// What its rows are; None = this version does not know.
+            pub(crate) fn rows(self) -> Option<Rows> {
+                match self {
+                    $(Self::$kind => Some(Rows::$rows),)*
+                    Self::Other(_) => None,
+                }
+            }
+
+            /// Whether it holds nothing that a redaction could take out.
+            pub fn is_numbers(self) -> bool {
+                match self {
+                    $(Self::$kind => kinds!(@numbers $class),)*
+                    Self::Other(_) => false,
+                }
+            }
+        }
+    };
+    (@family) => { None };
+    (@family $family:ident) => { Some(Family::$family) };
+    (@numbers numbers) => { true };
+    (@numbers classes) => { false };
+}
+
+// In the order in which a segment has them. `classes`: fields of it have a class (schemas/trace.capnp).
+kinds! {
+    /// What the tape says of itself; the first block.
+    Session = 1, "session", Tape, classes;
+    /// Task and call tables; the first block of a segment.
+    Dict = 2, "dict", Names, classes;
+    /// Syscalls: call, task, dur, errno, state.
+    SyscallsCore = 3, "syscalls.core", Calls, numbers, Syscall;
+    /// Syscalls: ends and CPUs.
+    SyscallsTime = 4, "syscalls.time", Calls, numbers;
+    /// Syscalls: arguments and return values.
+    SyscallsArgs = 5, "syscalls.args", Calls, numbers;
+    /// Syscalls: captured user memory.
+    SyscallsBytes = 6, "syscalls.bytes", Events, classes;
+    /// Syscalls: paths behind fd arguments.
+    SyscallsFds = 7, "syscalls.fds", Calls, classes;
+    /// Process life.
+    Processes = 8, "processes", Events, classes, Process;
+    /// What is missing and why.
+    Gaps = 10, "gaps", Losses, numbers;
+    /// Switches of the scheduler.
+    Sched = 13, "sched", Events, numbers, Sched;
+    /// Wake-ups.
+    Wakeups = 14, "wakeups", Events, numbers, Sched;
+    /// I/O of block devices.
+    Blocks = 15, "blocks", Events, numbers, Block;
+    /// Signals.
+    Signals = 16, "signals", Events, classes, Signal;
+    /// Changes of sockets' states.
+    Net = 17, "net", Events, classes, Net;
+    /// io_uring operations.
+    Uring = 22, "uring", Events, numbers, IoUring;
+    /// CPU samples.
+    Samples = 18, "samples", Events, numbers, Sample;
+    /// Stacks of the segment's events.
+    Stacks = 19, "stacks", Names, classes, Stack;
+    /// Calls that were counted instead of stored.
+    Ledger = 20, "ledger", Losses, numbers;
+    /// Threads asleep since before the recording.
+    Sleepers = 23, "sleepers", Events, numbers, Stack;
+    /// Everything known at one instant; head of a chunk.
+    Checkpoint = 9, "checkpoint", Tape, classes;
+    /// Names of places in code; of no segment.
+    Symbols = 21, "symbols", Tape, classes;
+    /// Where everything is.
+    Index = 11, "index", Tape, numbers;
+    /// Clean end.
+    End = 12, "end", Tape, numbers;
+}
+
+impl BlockKind {
+    /// Kinds of column groups and events a segment can have.
+    pub fn of_segment() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| kind.rows() != Some(Rows::Tape))
+    }
+
+    /// Whether its message has columns, in encodings that grow with the format.
+    pub fn has_columns(self) -> bool {
+        let lists = matches!(self, Self::Processes | Self::Signals | Self::Net | Self::Gaps | Self::Dict);
+        self == Self::Symbols || (!lists && !matches!(self.rows(), None | Some(Rows::Tape)))
+    }
+
+    /// Its bit in a header's `groups`; 0 for kinds from 64 on.
+    pub(crate) fn group_bit(self) -> u64 {
+        1u64.checked_shl(u32::from(self.raw())).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_given_once() {
+        let numbers: std::collections::BTreeSet<u16> = BlockKind::ALL.iter().map(|kind| kind.raw()).collect();
+        let names: std::collections::BTreeSet<&str> = BlockKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!((numbers.len(), names.len()), (BlockKind::ALL.len(), BlockKind::ALL.len()));
+        assert!(BlockKind::ALL.iter().all(|kind| BlockKind::from_raw(kind.raw()) == *kind));
+        assert_eq!(BlockKind::from_raw(999), BlockKind::Other(999));
+    }
+}
