@@ -379,6 +379,56 @@ struct UringOps {
   op @4 :Column;             # IORING_OP_, must be below 256
 }
 
+struct TableDefs {
+  # What tables of this tape hold (since 1.5). Of no segment: in front of the first segment of each chunk that has rows of them.
+  # Definitions are the same in all chunks, so any copy will do. At most 64 in a tape.
+  defs @0 :List(TableDef);
+}
+
+struct TableDef {
+  name @0 :Text $class("none");      # family:event, e.g. "exceptions:page_fault_user"; 1 to 64 bytes
+  doc @1 :Text $class("none");       # what a row is; at most 256 bytes
+  columns @2 :List(TableColumn);     # 1 to 128; the first is of type time, no other is "ts"
+}
+
+struct TableColumn {
+  name @0 :Text $class("none");      # 1 to 64 bytes, unlike the others'
+  doc @1 :Text $class("none");       # at most 256 bytes
+  type @2 :ColumnType;
+  class @3 :Text $class("none");     # of a str column; "" = not known: it is taken out at every level of redaction
+}
+
+enum ColumnType {
+  unknown @0;        # must not occur
+  time @1;           # CLOCK_MONOTONIC, ns. The first column of a table: when it happened
+  duration @2;       # ns
+  count @3;
+  bytes @4;
+  int @5;            # signed
+  wide @6;           # unsigned, up to 64 bits
+  hex @7;            # a pattern or an address
+  flag @8;           # 0 or 1
+  str @9;            # bytes
+  task @10;          # whose: an entry of the segment's tasks
+}
+
+struct Tables {
+  # Rows of tables that the tape itself defines. A segment has one block of them, with a table each.
+  tables @0 :List(TableRows);        # at most 64; rows of all times their columns: at most 2 Mi
+}
+
+struct TableRows {
+  def @0 :UInt64;            # which: xxh3-64 (seed 0) of the definition, see docs/tape-format.md
+  rows @1 :UInt32;
+  first @2 :Ns;              # the first column: of the first row,
+  delta @3 :Column;          # and the difference from the row before
+  columns @4 :List(Column);  # the others, in the definition's order. int: zigzag; str: i + 1 = strings[i], 0 = not known;
+                             # task: TaskIdx + 1, 0 = none
+  strings @5 :List(TableString);
+}
+
+struct TableString { value @0 :Data $class("string"); }
+
 struct Samples {
   # CPU samples: a task was on a CPU when a timer looked.
   rows @0 :UInt32;
@@ -711,6 +761,7 @@ struct Index {
   segments @0 :List(SegmentEntry);     # by segment number, ascending
   checkpoints @1 :List(BlockRef);      # by offset; a checkpoint of several parts has an entry for each
   symbols @2 :List(BlockRef);          # by offset
+  tableDefs @3 :List(BlockRef);        # by offset. Since 1.5
 }
 
 struct BlockRef {
@@ -736,6 +787,8 @@ struct SegmentEntry {
   pids @11 :List(UInt32);    # ascending, of every task and gap of the segment; at most 64
   pidBloom @12 :Data $class("none");   # 256 bytes when there are more than 64 pids, else empty (docs/tape-format.md)
   failures @13 :UInt32;    # rows with an errno below 512
+  tableStartMin @14 :Ns;    # of rows of tables: startMin and endMax do not reach over them; 0 = none. Since 1.5
+  tableEndMax @15 :Ns;
 }
 
 struct End {

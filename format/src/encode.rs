@@ -4,6 +4,7 @@
 //! [`crate::writer::Writer`] assigns them in the order in which segments arrive there.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::header::{
@@ -16,6 +17,8 @@ use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, LedgerReason, SegmentInfo
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
+use crate::table::{TableDef, Type};
+use crate::tables::TableRows;
 use crate::tree;
 use capnp::message::{Builder, HeapAllocator};
 
@@ -32,6 +35,8 @@ pub struct Encoder {
 pub struct EncodedSegment {
     pub(crate) blocks: Vec<Block>,
     pub(crate) info: SegmentInfo,
+    /// What defines the tables that it has rows of.
+    pub(crate) defs: Vec<Arc<TableDef>>,
 }
 
 impl EncodedSegment {
@@ -160,6 +165,8 @@ impl Encoder {
                 block.header.features_incompat |= INCOMPAT_BEHIND;
             }
         }
+        let d = &mut data;
+        blocks.extend(self.tables(&mut d.tables)?);
         let groups = blocks.iter().fold(0, |bits, b| bits | b.header.kind.group_bit());
         for block in &mut blocks {
             block.header.groups = groups;
@@ -171,7 +178,34 @@ impl Encoder {
             listed_calls(&data.calls),
             listed_pids(&data.tasks, &data.gaps),
         );
-        Ok(EncodedSegment { blocks, info })
+        let defs = data.tables.iter().map(|table| Arc::clone(&table.def)).collect();
+        Ok(EncodedSegment { blocks, info, defs })
+    }
+
+    /// Sorts rows of tables by their time and compresses them; none make no block.
+    pub(crate) fn tables(&mut self, tables: &mut [TableRows]) -> Result<Option<Block>> {
+        for table in &mut *tables {
+            let mut order: Vec<u32> = (0..table.ts.len() as u32).collect();
+            order.sort_by_key(|&row| table.ts[row as usize]);
+            if order.is_sorted() {
+                continue;
+            }
+            for column in table.columns.iter_mut().chain([&mut table.ts]) {
+                *column = order.iter().map(|&row| column[row as usize]).collect();
+            }
+        }
+        let rows: usize = tables.iter().map(|table| table.ts.len()).sum();
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut block = self.packer.pack(BlockKind::Tables, &message::write_tables(tables))?;
+        let first = tables.iter().filter_map(|table| table.ts.first()).min();
+        let last = tables.iter().filter_map(|table| table.ts.last()).max();
+        let h = &mut block.header;
+        h.rows = rows as u32;
+        (h.start_min, h.end_max) = (first.copied().unwrap_or(0), last.copied().unwrap_or(0));
+        h.end_min = h.start_min;
+        Ok(Some(block))
     }
 
     /// Sorts events by their time and compresses them; none make no block.
@@ -228,6 +262,13 @@ impl Encoder {
         h.end_min = gaps.iter().map(|g| g.first).min().unwrap_or(0);
         h.end_max = gaps.iter().map(|g| g.last).max().unwrap_or(0);
         h.start_min = h.end_min;
+        Ok(block)
+    }
+
+    /// Compresses definitions of tables.
+    pub(crate) fn table_defs(&mut self, defs: &[Arc<TableDef>]) -> Result<Block> {
+        let mut block = self.packer.pack(BlockKind::TableDefs, &message::write_table_defs(defs))?;
+        block.header.rows = defs.len() as u32;
         Ok(block)
     }
 
@@ -303,6 +344,12 @@ fn check(data: &SegmentData) -> Result<()> {
     inside("task of a ledger row", data.ledger.iter().filter_map(|e| e.task).max(), tasks)?;
     inside("call of a ledger row", data.ledger.iter().map(|e| e.call).max(), data.calls.len())?;
     inside("task of a sample", data.samples.iter().map(|e| e.task).max(), tasks)?;
+    let of_tables = data.tables.iter().flat_map(|table| {
+        let columns = table.def.columns.iter().skip(1).zip(&table.columns);
+        columns.filter(|(column, _)| column.ty == Type::Task).filter_map(|(_, values)| values.iter().max())
+    });
+    // stored as index + 1
+    inside("task of a row", of_tables.max().and_then(|&task| u32::try_from(task).ok()?.checked_sub(1)), tasks)?;
     inside("task of a sleeper", data.sleepers.iter().map(|e| e.task).max(), tasks)?;
     for (i, node) in stacks.nodes.iter().enumerate() {
         inside("caller of a node", node.parent, i)?;

@@ -10,6 +10,7 @@ use crate::model::{
     Sleeper, Stacks, Switch, Symbols, Time, UringOp, Wakeup,
 };
 use crate::reader::Tape;
+use crate::tables::TableRows;
 
 /// A segment, group by group; an error in the dict or core is an error of what depends on them.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct Contents {
     pub ledger: Option<Result<Vec<LedgerRow>>>,
     pub stacks: Result<Stacks>,
     pub gaps: Result<Vec<Gap>>,
+    pub tables: Option<Result<Vec<TableRows>>>,
 }
 
 /// Every group of every segment.
@@ -61,6 +63,7 @@ pub fn read_segments(tape: &Tape) -> Vec<Contents> {
                 ledger: known.map(|d| s.ledger(d)),
                 stacks: s.stacks(),
                 gaps: s.gaps(),
+                tables: known.map(|d| s.tables(d)),
                 core,
                 dict,
             }

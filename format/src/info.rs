@@ -27,6 +27,7 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
             }
             Some(Rows::Events) => union(&mut span, times),
             Some(Rows::Losses) => union(&mut gaps, times),
+            Some(Rows::Tables) => (info.table_start_min, info.table_end_max) = (h.start_min, h.end_max),
             Some(Rows::Tape | Rows::Names) | None => {}
         }
     }

@@ -14,6 +14,8 @@ pub(crate) enum Rows {
     Calls,
     /// Events, or values of calls.
     Events,
+    /// Events of tables that older versions do not know: their times stand apart from the others'.
+    Tables,
     /// What is missing, or counted instead of stored: it must not hold back a listing by start.
     Losses,
 }
@@ -127,6 +129,10 @@ kinds! {
     Ledger = 20, "ledger", Losses, numbers;
     /// Threads asleep since before the recording.
     Sleepers = 23, "sleepers", Events, numbers, Stack;
+    /// Rows of tables that the tape itself defines.
+    Tables = 25, "tables", Tables, classes;
+    /// What these tables hold; of no segment.
+    TableDefs = 24, "tabledefs", Tape, numbers;
     /// Everything known at one instant; head of a chunk.
     Checkpoint = 9, "checkpoint", Tape, classes;
     /// Names of places in code; of no segment.

@@ -414,6 +414,7 @@ fn whole_group(segment: &Segment<'_>, kind: BlockKind, dict: (bool, &Dict), core
         BlockKind::Sleepers => segment.sleepers(dict).is_ok(),
         BlockKind::Stacks => segment.stacks().is_ok(),
         BlockKind::Ledger => segment.ledger(dict).is_ok(),
+        BlockKind::Tables => segment.tables(dict).is_ok(),
         _ => false,
     }
 }
@@ -434,6 +435,8 @@ fn loss(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind, w
             let span = if info.end_max > 0 { (info.start_min, info.end_max) } else { window };
             Some(gap(Family::Syscall, u64::from(info.rows), span))
         }
+        // which table's rows they were nobody knows
+        (BlockKind::Tables, _) => Some(gap(Family::Unknown, rows, span.unwrap_or(window))),
         (_, Some(family)) => Some(gap(family, rows, span.unwrap_or(window))),
         (_, None) => Some(Gap { cause: GapCause::DetailDamaged, ..gap(Family::Syscall, rows, span.unwrap_or(window)) }),
     }
@@ -542,7 +545,10 @@ impl<W: Write> Copy<'_, W> {
         let pids = listed_pids(&dict.tasks, &gaps);
         add_content(&mut info, (&core.dur, &core.errno, ledger), calls, pids);
         self.writer.in_chunk(tape.segments[i].chunk);
-        self.writer.segment(EncodedSegment { blocks, info })
+        let tables = groups & BlockKind::Tables.group_bit() != 0;
+        let tables = if tables { tape.segment(i).tables(&dict)? } else { Vec::new() };
+        let defs = tables.into_iter().map(|table| table.def).collect();
+        self.writer.segment(EncodedSegment { blocks, info, defs })
     }
 
     fn count(&mut self, header: &Header) {

@@ -4,10 +4,12 @@
 //! may run on another thread. Rows may come in any order of time: rings are drained one after the other.
 
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 use indexmap::IndexSet;
 
+use crate::error::{Error, Result};
 use crate::message::{
     ATTACHED_BYTES, BLOCK_BYTES, FRAME_BYTES, MAX_ADDRESS, NODE_BYTES, SAMPLE_BYTES, SLEEPER_BYTES, SWITCH_BYTES,
     URING_BYTES, WAKEUP_BYTES, mapping_bytes,
@@ -16,6 +18,9 @@ use crate::model::{
     Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE, Mapping, NetState, Node,
     ProcessEvent, Sample, SignalEvent, Sleeper, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup, cut_mapping,
 };
+
+use crate::table::{TableDef, Type};
+use crate::tables::{Field, MAX_CELLS, MAX_TABLES, TableRows, fault};
 
 /// Rows of any kind at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
@@ -77,6 +82,8 @@ pub struct SegmentData {
     pub(crate) stacks: Stacks,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) ledger: Vec<LedgerRow>,
+    /// Rows of tables, in the order in which they were pushed.
+    pub(crate) tables: Vec<TableRows>,
 }
 
 impl SegmentData {
@@ -119,6 +126,7 @@ impl SegmentData {
             self.sleepers.len(),
             self.stacks.attached.len(),
             self.ledger.len(),
+            self.tables.iter().map(|table| table.ts.len()).max().unwrap_or(0),
         ]
         .into_iter()
         .max()
@@ -146,6 +154,10 @@ pub struct SegmentBuilder {
     net_bytes: usize,
     mapping_bytes: usize,
     ledger_bytes: usize,
+    table_bytes: usize,
+    table_cells: usize,
+    /// Strings of each of `data.tables`.
+    table_strings: Vec<IndexSet<Vec<u8>, foldhash::fast::RandomState>>,
 }
 
 impl SegmentBuilder {
@@ -168,6 +180,9 @@ impl SegmentBuilder {
             net_bytes: 0,
             mapping_bytes: 0,
             ledger_bytes: 0,
+            table_bytes: 0,
+            table_cells: 0,
+            table_strings: Vec::new(),
         }
     }
 
@@ -335,6 +350,73 @@ impl SegmentBuilder {
         self.data.ledger.push(row);
     }
 
+    /// Adds a row of the table that `def` defines: its time, then a value for each further column. Values of a str column are cut at
+    /// [`MAX_VALUE`].
+    ///
+    /// # Errors
+    /// A tape cannot hold the definition, it is one table too many for a segment, or the values are not what it says.
+    pub fn push_table_row(&mut self, def: &Arc<TableDef>, ts: u64, values: &[Field<'_>]) -> Result<()> {
+        let at = match self.data.tables.iter().position(|table| Arc::ptr_eq(&table.def, def) || table.def == *def) {
+            Some(at) => at,
+            None => self.new_table(def)?,
+        };
+        let wrong = |why: String| Err(Error::invalid("row", format!("table '{}': {why}", def.name)));
+        if values.len() + 1 != def.columns.len() {
+            return wrong(format!("{} values for {} columns", values.len() + 1, def.columns.len()));
+        }
+        for (column, value) in def.columns.iter().skip(1).zip(values) {
+            let fits = match (column.ty, value) {
+                (Type::Str, Field::Bytes(_))
+                | (Type::Task, Field::Task(_))
+                | (Type::Str | Type::Task, Field::Unknown) => true,
+                (Type::Flag, Field::Number(n)) => *n <= 1,
+                (Type::Str | Type::Task, _) | (_, Field::Bytes(_) | Field::Task(_) | Field::Unknown) => false,
+                (_, Field::Number(_)) => true,
+            };
+            if !fits {
+                return wrong(format!("column '{}' cannot be {value:?}", column.name));
+            }
+        }
+        let (table, strings) = (&mut self.data.tables[at], &mut self.table_strings[at]);
+        table.ts.push(ts);
+        for (to, value) in table.columns.iter_mut().zip(values) {
+            to.push(match value {
+                Field::Number(number) => *number,
+                Field::Task(task) => u64::from(*task) + 1,
+                Field::Unknown => 0,
+                Field::Bytes(bytes) => {
+                    let bytes = &bytes[..bytes.len().min(MAX_VALUE)];
+                    match strings.get_index_of(bytes) {
+                        Some(known) => known as u64 + 1,
+                        None => {
+                            self.table_bytes += 16 + bytes.len();
+                            strings.insert_full(bytes.to_vec()).0 as u64 + 1
+                        }
+                    }
+                }
+            });
+        }
+        self.table_bytes += 8 * def.columns.len() + 8;
+        self.table_cells += def.columns.len();
+        Ok(())
+    }
+
+    fn new_table(&mut self, def: &Arc<TableDef>) -> Result<usize> {
+        let why = match fault(def) {
+            None if self.data.tables.len() < MAX_TABLES => None,
+            None => Some(format!("more than {MAX_TABLES} tables")),
+            Some(why) => Some(why),
+        };
+        if let Some(why) = why {
+            return Err(Error::invalid("row", why));
+        }
+        let columns = vec![Vec::new(); def.columns.len() - 1];
+        self.data.tables.push(TableRows { def: Arc::clone(def), ts: Vec::new(), columns, strings: Vec::new() });
+        self.table_strings.push(IndexSet::default());
+        self.table_bytes += 256;
+        Ok(self.data.tables.len() - 1)
+    }
+
     /// Adds an io_uring operation.
     pub fn push_uring(&mut self, op: UringOp) {
         self.data.urings.push(op);
@@ -416,6 +498,7 @@ impl SegmentBuilder {
             d.samples.len() * SAMPLE_BYTES,
             d.sleepers.len() * SLEEPER_BYTES,
             self.stack_bytes(),
+            self.table_bytes,
         ];
         let lists =
             [args, fds, bytes, gaps, dict, self.process_bytes, self.signal_bytes, self.net_bytes, self.ledger_bytes];
@@ -437,12 +520,19 @@ impl SegmentBuilder {
     /// Whether it is time to [`Self::finish`]. Ask after each push: a segment that goes on past this may become too large
     /// for a block, which [`crate::encode::Encoder::segment`] refuses.
     pub fn is_full(&self) -> bool {
-        self.data.most_rows() >= FULL_ROWS || self.raw_bytes() >= FULL_BYTES || self.stack_bytes() >= FULL_STACKS
+        self.data.most_rows() >= FULL_ROWS
+            || self.raw_bytes() >= FULL_BYTES
+            || self.stack_bytes() >= FULL_STACKS
+            || self.table_cells >= MAX_CELLS / 2
     }
 
     /// Closes the window: what ends at `window_end` or later belongs to the next segment.
     pub fn finish(self, window_end: u64) -> SegmentData {
-        SegmentData { window_end, fd_names: self.fd_names.into_iter().collect(), ..self.data }
+        let mut data = self.data;
+        for (table, strings) in data.tables.iter_mut().zip(self.table_strings) {
+            table.strings = strings.into_iter().collect();
+        }
+        SegmentData { window_end, fd_names: self.fd_names.into_iter().collect(), ..data }
     }
 }
 

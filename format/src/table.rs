@@ -35,6 +35,8 @@ pub enum Type {
     Str,
     /// A word or a sentence of ours, or text that is known to be UTF-8.
     Word,
+    /// Whose: a task.
+    Task,
     /// An array or an object, described by the column's sentence.
     Nested,
 }
@@ -54,6 +56,7 @@ impl Type {
             Self::Flag => "flag",
             Self::Str => "str",
             Self::Word => "word",
+            Self::Task => "task",
             Self::Nested => "nested",
         }
     }
@@ -75,6 +78,7 @@ impl Type {
             Self::Hex => "string, hex",
             Self::Flag => "boolean",
             Self::Str | Self::Word => "string",
+            Self::Task => "object",
             Self::Nested => "array or object",
         }
     }

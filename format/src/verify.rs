@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, HashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header};
+use crate::header::{ALIGN, BlockKind, HEADER_LEN, Header, NO_SEGMENT};
 use crate::info::{add_content, block_start, listed_calls, listed_pids};
+use crate::message;
 use crate::model::{Checkpoint, Core, Dict, Gap, LedgerRow, SegmentInfo, Time};
-use crate::payload::Place;
+use crate::payload::{self, Place};
 use crate::reader::{Segment, Tape, by_headers, same_header_part};
 use crate::scan::{Finding, Findings, scan};
+use crate::tables::TableRows;
 
 impl Tape {
     /// Reads everything and checks every rule of the format: hashes, orders, ranges, numbers, index, clean end.
@@ -81,6 +83,14 @@ fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
     if tape.symbols != layout.symbols {
         findings.push(walk.end, "the index lists other blocks of symbols than there are".to_owned());
     }
+    if tape.table_defs != layout.table_defs {
+        findings.push(walk.end, "the index lists other definitions of tables than there are".to_owned());
+    }
+    for place in &layout.table_defs {
+        if let Err(e) = payload::read(&tape.source, place, &tape.tape_id, NO_SEGMENT, message::read_table_defs) {
+            findings.push(place.offset, e.to_string());
+        }
+    }
     for (i, place) in tape.symbols.iter().enumerate() {
         if let Err(e) = tape.symbols(i) {
             findings.push(place.offset, e.to_string());
@@ -140,6 +150,7 @@ fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: 
     segment.stacks().map_err(&mut fail).ok();
     let Ok(dict) = segment.dict().map_err(&mut fail) else { return };
     let events = events(segment, &dict, &mut fail);
+    let tables = segment.tables(&dict).map_err(&mut fail).ok();
     let ledger = segment.ledger(&dict).map_err(&mut fail).ok();
     let core = segment.core(&dict).map_err(&mut fail).ok();
     let time = core.as_ref().and_then(|core| {
@@ -167,7 +178,15 @@ fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: 
     let (Some(core), Some(time)) = (core, time) else { return };
     check_order(&dict, &core, &time, &mut say);
     if let (Some(events), Some(gaps), Some(ledger)) = (events, gaps, ledger) {
-        check_info(segment.info(), &dict, (&core, &time), &events, (&gaps[..], &ledger[..]), &mut say);
+        check_info(
+            segment.info(),
+            &dict,
+            (&core, &time),
+            &events,
+            (&gaps[..], &ledger[..]),
+            tables.as_deref(),
+            &mut say,
+        );
     }
 }
 
@@ -229,6 +248,7 @@ fn check_info(
     (core, time): (&Core, &Time),
     events: &[Span],
     (gaps, ledger): (&[Gap], &[LedgerRow]),
+    tables: Option<&[TableRows]>,
     say: &mut impl FnMut(String),
 ) {
     let ends = || time.start.iter().zip(&core.dur).map(|(s, d)| s.saturating_add(*d));
@@ -247,6 +267,12 @@ fn check_info(
         end_max: ends().chain(events.iter().map(|e| e.end_max)).chain(missed_to).max().unwrap_or(0),
         ..SegmentInfo::default()
     };
+    let of_tables = tables.iter().copied().flatten();
+    real.table_start_min = of_tables.clone().filter_map(|table| table.ts.first()).min().copied().unwrap_or(0);
+    real.table_end_max = of_tables.filter_map(|table| table.ts.last()).max().copied().unwrap_or(0);
+    if tables.is_none() {
+        (real.table_start_min, real.table_end_max) = (info.table_start_min, info.table_end_max);
+    }
     let pids = listed_pids(&dict.tasks, gaps);
     add_content(&mut real, (&core.dur, &core.errno, !ledger.is_empty()), listed_calls(&dict.calls), pids);
     // What is not known is not wrong.

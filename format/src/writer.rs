@@ -5,14 +5,16 @@
 //! and a reader finds what is whole. Flushing and syncing are the caller's.
 
 use std::io::{ErrorKind, Write};
+use std::sync::Arc;
 
-use crate::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols};
+use crate::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
 use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::header::{ALIGN, BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, NO_SEGMENT};
 use crate::message::{self, IndexEntry};
 use crate::model::{End, Session};
 use crate::payload::{Block, Packer, Place};
+use crate::table::TableDef;
 
 /// Estimated bytes at which the next block of the index begins.
 const INDEX_PART: usize = 4 << 20;
@@ -35,6 +37,9 @@ pub struct Writer<W: Write> {
     entries: Vec<IndexEntry>,
     checkpoints: Vec<Place>,
     symbols: Vec<Place>,
+    table_defs: Vec<Place>,
+    /// Tables that the present chunk has the definitions of.
+    defined: Vec<u64>,
     buf: Vec<u8>,
 }
 
@@ -59,6 +64,8 @@ impl<W: Write> Writer<W> {
             entries: Vec::new(),
             checkpoints: Vec::new(),
             symbols: Vec::new(),
+            table_defs: Vec::new(),
+            defined: Vec::new(),
             buf: Vec::new(),
         };
         writer.append(vec![session], NO_SEGMENT)?;
@@ -67,7 +74,10 @@ impl<W: Write> Writer<W> {
 
     /// Goes on in chunk `chunk`, as a copy does: what comes next belongs to it. Chunks never go back.
     pub(crate) fn in_chunk(&mut self, chunk: u32) {
-        self.chunk = self.chunk.max(chunk);
+        if chunk > self.chunk {
+            self.chunk = chunk;
+            self.defined.clear();
+        }
         self.chunk_begun = false;
     }
 
@@ -77,6 +87,7 @@ impl<W: Write> Writer<W> {
             self.chunk = self.chunk.saturating_add(1);
         }
         self.chunk_begun = true;
+        self.defined.clear();
         let mut places = self.append(cp.blocks, NO_SEGMENT)?;
         self.checkpoints.append(&mut places);
         Ok(())
@@ -84,12 +95,27 @@ impl<W: Write> Writer<W> {
 
     /// Writes a segment. Segments are numbered in the order of these calls, which must be that of their windows.
     pub fn segment(&mut self, seg: EncodedSegment) -> Result<()> {
-        let EncodedSegment { blocks, mut info } = seg;
+        let EncodedSegment { blocks, mut info, defs } = seg;
         (info.segment, info.chunk) = (self.segments, self.chunk);
         self.chunk_begun = true;
         self.segments = self.segments.saturating_add(1);
+        self.define(&defs)?;
         let blocks = self.append(blocks, info.segment)?;
         self.entries.push(IndexEntry { info, blocks });
+        Ok(())
+    }
+
+    /// Writes the definitions of tables that the present chunk does not have yet: a chunk stands alone.
+    fn define(&mut self, defs: &[Arc<TableDef>]) -> Result<()> {
+        let new = |def: &&Arc<TableDef>| !self.defined.contains(&message::table_id(def));
+        let new: Vec<Arc<TableDef>> = defs.iter().filter(new).cloned().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let block = Encoder::new(LEVEL).table_defs(&new)?;
+        let mut places = self.append(vec![block], NO_SEGMENT)?;
+        self.table_defs.append(&mut places);
+        self.defined.extend(new.iter().map(|def| message::table_id(def)));
         Ok(())
     }
 
@@ -114,6 +140,7 @@ impl<W: Write> Writer<W> {
         // first block.
         let mut checkpoints = self.checkpoints.as_slice();
         let mut symbols = self.symbols.as_slice();
+        let mut table_defs = self.table_defs.as_slice();
         loop {
             let mut bytes = 0;
             let fit = rest.iter().take_while(|e| {
@@ -123,9 +150,10 @@ impl<W: Write> Writer<W> {
             let (entries, later) = rest.split_at(fit.count());
             let (places, later_places) = checkpoints.split_at(checkpoints.len().min(INDEX_PART / 2 / 24));
             let (names, later_names) = symbols.split_at(symbols.len().min(INDEX_PART / 4 / 24));
-            index.push(packer.pack(BlockKind::Index, &message::write_index(entries, places, names))?);
-            (rest, checkpoints, symbols) = (later, later_places, later_names);
-            if rest.is_empty() && checkpoints.is_empty() && symbols.is_empty() {
+            let (defs, later_defs) = table_defs.split_at(table_defs.len().min(INDEX_PART / 8 / 24));
+            index.push(packer.pack(BlockKind::Index, &message::write_index(entries, places, names, defs))?);
+            (rest, checkpoints, symbols, table_defs) = (later, later_places, later_names, later_defs);
+            if rest.is_empty() && checkpoints.is_empty() && symbols.is_empty() && table_defs.is_empty() {
                 break;
             }
         }

@@ -3,13 +3,16 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::exercise;
 use systape_format::exercise::forge::{seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};
-use systape_format::{BlockKind, Tape};
+use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::tables::{Field, MAX_CELLS};
+use systape_format::{BlockKind, Encoder, SegmentBuilder, Tape, Writer};
 
 /// Memory in use, and the most there was since it was asked last.
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -49,6 +52,7 @@ fn peak(f: impl FnOnce()) -> usize {
 fn memory_is_bounded() {
     let whole = common::sample();
     a_bomb_costs_its_block_only(&whole);
+    constant_columns_are_bounded();
     let plain = peak(|| exercise(&whole));
     let blocks = unseal(&whole).unwrap();
 
@@ -96,5 +100,41 @@ fn a_bomb_costs_its_block_only(whole: &[u8]) {
         forged[args].set_raw(&raw);
         let tape = Tape::from_bytes(seal(&forged)).unwrap();
         assert_eq!(truth.check(&tape, name), 3 * common::GROUPS - 1, "{name}");
+    }
+}
+
+/// Constant columns take no bytes in a tape: only the limit of cells bounds what they become.
+fn constant_columns_are_bounded() {
+    let column = |at: usize| ColumnDef {
+        group: "".into(),
+        name: format!("c{at}").into(),
+        ty: if at == 0 { Type::Time } else { Type::Wide },
+        short: Short::Never,
+        class: None,
+        doc: "".into(),
+    };
+    let def = |columns: usize| {
+        let columns: Vec<ColumnDef> = (0..columns).map(column).collect();
+        Arc::new(TableDef { name: format!("x:{}", columns.len()).into(), doc: "".into(), columns: columns.into() })
+    };
+    for (columns, rows, fits) in [(128, 16 << 10, true), (128, (16 << 10) + 1, false), (2, MAX_CELLS / 2, true)] {
+        let def = def(columns);
+        let mut builder = SegmentBuilder::new(0);
+        let values = vec![Field::Number(7); columns - 1];
+        (0..rows).for_each(|_| builder.push_table_row(&def, 5, &values).unwrap());
+        let mut writer = Writer::create(Vec::new(), common::ID, &common::session()).unwrap();
+        writer.segment(Encoder::new(1).segment(builder.finish(10)).unwrap()).unwrap();
+        let bytes = writer.finish(&common::end(10)).unwrap();
+        assert!(bytes.len() < 64 << 10, "{} bytes", bytes.len());
+        let took = peak(|| {
+            let tape = Tape::from_bytes(bytes).unwrap();
+            let segment = tape.segment(0);
+            let read = segment.tables(&segment.dict().unwrap());
+            match read {
+                Ok(tables) => assert!(fits && tables[0].columns[0].iter().all(|value| *value == 7)),
+                Err(error) => assert!(!fits && error.to_string().contains("cells"), "{error}"),
+            }
+        });
+        assert!(took < 40 << 20, "{columns} columns, {rows} rows: {} MiB", took >> 20);
     }
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{GROUPS, ID, Rng, Truth, block_spans, fix_crc, sample, tape, window};
+use systape_format::exercise::forge::{seal, unseal};
 use systape_format::exercise::{exercise, read_symbols};
 use systape_format::{BlockKind, Error, Tape};
 
@@ -33,7 +34,7 @@ fn cut_anywhere_keeps_every_whole_block() {
         let ended = whole_blocks == spans.len();
         assert_eq!(tape.end().is_some(), ended, "cut at {cut}");
         assert_ne!(tape.verify(&|_| ()), [], "cut at {cut}: not told");
-        let whole_segments = of_segments.iter().filter(|b| b.kind == BlockKind::Ledger).count() as u64;
+        let whole_segments = of_segments.iter().filter(|b| b.kind == BlockKind::Tables).count() as u64;
         let until = match (ended, whole_segments) {
             (true, _) => 4000,
             (false, 0) => tape.session().window_open,
@@ -302,4 +303,24 @@ fn random_bytes_behind_a_magic() {
         bytes.truncate(1 + rng.below(bytes.len()));
         exercise(&bytes);
     }
+}
+
+/// Each chunk defines the tables of its rows: any copy will do, and without one the rows are a hole.
+#[test]
+fn tables_are_read_while_one_definition_is_left() {
+    let whole = sample();
+    let truth = Truth::of(&whole);
+    let blocks = unseal(&whole).unwrap();
+    let copies: Vec<usize> = (0..blocks.len()).filter(|&i| blocks[i].header.kind == BlockKind::TableDefs).collect();
+    assert!(copies.len() > 1, "{copies:?}");
+    let without = |gone: &[usize]| {
+        let mut forged = blocks.clone();
+        gone.iter().for_each(|&i| forged[i].set_raw(&[0; 8]));
+        Tape::from_bytes(seal(&forged)).unwrap()
+    };
+    assert_eq!(truth.check(&without(&copies[1..]), "one is left"), 3 * GROUPS);
+    let tape = without(&copies);
+    assert_eq!(truth.check(&tape, "none is left"), 3 * GROUPS - 3);
+    let told: Vec<String> = tape.verify(&|_| ()).into_iter().map(|finding| finding.text).collect();
+    assert!(told.iter().any(|text| text.contains("is lost")), "{told:?}");
 }

@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use common::{ID, block_spans, checkpoint, end, session, task};
 use systape_format::exercise::read_segments;
@@ -14,9 +15,11 @@ use systape_format::model::{
 };
 use systape_format::redact::{Level, PLACEHOLDER, Redactor};
 use systape_format::repair::redact;
+use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::tables::Field;
 use systape_format::{
-    ByteStatus, Call, Checkpoint, Encoder, Fd, FdTable, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow,
-    Tape, Task, Writer,
+    BlockKind, ByteStatus, Call, Checkpoint, Encoder, Fd, FdTable, ProcessEvent, ProcessKind, SegmentBuilder, Session,
+    SyscallRow, Tape, Task, Writer,
 };
 
 const COPY: [u8; 16] = *b"the redacted one";
@@ -155,6 +158,23 @@ fn marked() -> Vec<u8> {
         symbols: vec![place(0, 5, "zero"), place(1, 5, "one"), place(2, 5, "~/@jit/path"), place(2, 6, "@jit string")],
         failures: vec![(3, text("SymbolFailure.text"))],
     };
+    for (value, class) in
+        [("TableString.value", Some(Class::String)), ("no class", None), ("table path", Some(Class::Path))]
+    {
+        let column = |name: &'static str, ty, class| ColumnDef {
+            group: "".into(),
+            name: name.into(),
+            ty,
+            short: Short::Never,
+            class,
+            doc: "".into(),
+        };
+        let name = format!("test:{}", value.replace(' ', "_"));
+        let columns =
+            vec![column("ts", Type::Time, None), column("value", Type::Str, class), column("n", Type::Wide, None)];
+        let def = TableDef { name: name.into(), doc: "".into(), columns: columns.into() };
+        b.push_table_row(&Arc::new(def), 1500, &[Field::Bytes(&m(value)), Field::Number(77)]).unwrap();
+    }
     let mut encoder = Encoder::new(3);
     let mut writer = Writer::create(Vec::new(), ID, &session).unwrap();
     writer.checkpoint(encoder.checkpoint(&checkpoint).unwrap()).unwrap();
@@ -196,6 +216,7 @@ fn no_field_of_a_class_is_left() {
             let name = if field == "SyscallsBytes.bytes" { format!("{field} string") } else { field.clone() };
             assert_eq!(!holds(&after, &mark(&name)), level.takes(class), "{field} ({class:?}) at {}", level.name());
         }
+        assert!(!holds(&after, b"@no class") && !holds(&after, b"@table path"), "{}", level.name());
         assert!(!holds(&after, b"@SyscallsBytes.bytes path") && !holds(&after, b"@jit/path"));
         assert_eq!(holds(&after, b"@jit string"), level == Level::Paths);
         assert!(holds(&after, PLACEHOLDER) && holds(&after, b"pipe:[5]") && holds(&after, b"socket:[17]"));
@@ -230,6 +251,9 @@ fn the_rest_is_as_it_was() {
         let gone = (ByteStatus::Redacted, 0, PLACEHOLDER.len());
         let string = if level == Level::Paths { (ByteStatus::Truncated, 3000, 27) } else { gone };
         assert_eq!(kept, [gone, string, (ByteStatus::Whole, 4, 4), (ByteStatus::NotResident, 0, 0)]);
+        for table in new.tables.as_ref().unwrap().as_ref().unwrap() {
+            assert_eq!((table.ts.as_slice(), table.column("n")), ([1500].as_slice(), Some([77].as_slice())));
+        }
         // names of functions are those of their file
         let symbols = tape.symbols(0).unwrap();
         let stacks = new.stacks.as_ref().unwrap();
@@ -294,7 +318,9 @@ fn any_tape_can_be_redacted() {
 #[test]
 fn what_a_newer_version_wrote_is_not_let_through() {
     let mut bytes = marked();
-    let (at, _) = block_spans(&bytes)[2];
+    // the dict of the first segment; definitions of tables are not copied but made anew
+    let dict = Tape::from_bytes(bytes.clone()).unwrap().blocks().iter().position(|b| b.kind == BlockKind::Dict);
+    let (at, _) = block_spans(&bytes)[dict.unwrap()];
     bytes[at + 10] = 200;
     common::fix_crc(&mut bytes, at);
     let tape = Tape::from_bytes(bytes).unwrap();

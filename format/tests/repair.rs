@@ -60,7 +60,7 @@ fn same_content(damaged: &Tape, copy: &Tape, what: &str) {
             assert_eq!(list(damaged), list(copy), "{what}: {}", stringify!($group));
         )*};
     }
-    events!(processes switches wakeups blocks signals nets urings samples sleepers ledger);
+    events!(processes switches wakeups blocks signals nets urings samples sleepers ledger tables);
     let gaps = |tape: &Tape| -> Vec<String> {
         let all = read_segments(tape).into_iter().filter_map(|s| s.gaps.ok()).flatten();
         all.filter(|g| !matches!(g.cause, GapCause::Damaged | GapCause::DetailDamaged))

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    Events, GROUPS, ID, Place, Stack, Window, checkpoint, clock, encode, end, sample, session, symbols, tape, task,
-    window,
+    Events, GROUPS, ID, Place, Stack, TableRow, Value, Window, checkpoint, clock, encode, end, sample, session,
+    symbols, tape, task, window,
 };
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
@@ -88,6 +88,11 @@ fn check(windows: &[Window]) {
         assert_eq!(got.samples.unwrap().unwrap(), sorted.samples);
         assert_eq!(got.sleepers.unwrap().unwrap(), sorted.sleepers);
         assert_eq!(got.ledger.unwrap().unwrap(), sorted.ledger);
+        let tables = got.tables.unwrap().unwrap();
+        assert_eq!(TableRow::all(&tables), sorted.tables);
+        let times = || sorted.tables.iter().map(|row| row.ts);
+        let span = (tape.segments()[i].table_start_min, tape.segments()[i].table_end_max);
+        assert_eq!(span, (times().min().unwrap_or(0), times().max().unwrap_or(0)));
         assert_eq!(Stack::all(&got.stacks.unwrap()), w.sorted_stacks());
         assert_eq!(got.gaps.unwrap(), w.gaps);
         let info = &tape.segments()[i];
@@ -265,18 +270,62 @@ prop_compose! {
         signals in prop::collection::vec(signal(tasks, calls), 0..4),
         nets in prop::collection::vec(net(tasks), 0..5),
         urings in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
+        tables in prop::collection::vec(drawn(), 0..20),
         samples in prop::collection::vec((number(), any::<u32>(), 0..tasks, any::<bool>()), 0..20),
         sleepers in prop::collection::vec((number(), 0..tasks, any::<u8>()), 0..20),
         ledger in prop::collection::vec(counted(tasks, calls), 0..8),
     ) -> Events {
+        let tables = tables.into_iter().map(|row| row.into_row(tasks)).collect();
         let urings = urings.into_iter().map(|(ts, task, op)| UringOp { ts, task, op }).collect();
         let samples = samples.into_iter().map(|(ts, cpu, task, kernel)| Sample { ts, cpu, task, kernel }).collect();
         let sleepers = sleepers.into_iter().map(|(ts, task, state)| Sleeper { ts, task, state }).collect();
-        Events { switches, wakeups, blocks, signals, nets, urings, samples, sleepers, ledger }
+        Events { switches, wakeups, blocks, signals, nets, urings, samples, sleepers, ledger, tables }
     }
 }
 
 /// Frames of few places, so that stacks share callers, and of any.
+/// A row of one of the two tables, before it is known how many tasks there are.
+#[derive(Clone, Debug)]
+struct Drawn {
+    first: bool,
+    ts: u64,
+    task: Option<u32>,
+    text: Option<Vec<u8>>,
+    number: u64,
+    flag: bool,
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let text = prop::option::of(prop::sample::select(vec![b"a".to_vec(), b"".to_vec(), b"/b\xff".to_vec()]));
+    let rest = (prop::option::of(any::<u32>()), text, number(), any::<bool>());
+    (any::<bool>(), number(), rest).prop_map(|(first, ts, (task, text, number, flag))| Drawn {
+        first,
+        ts,
+        task,
+        text,
+        number,
+        flag,
+    })
+}
+
+impl Drawn {
+    fn into_row(self, tasks: u32) -> TableRow {
+        let [first, other] = common::table_defs();
+        let task = Value::Task(self.task.filter(|_| tasks > 0).map(|task| task % tasks));
+        let text = Value::Bytes(self.text);
+        match self.first {
+            true => {
+                TableRow { def: first, ts: self.ts, values: vec![task, text.clone(), text, Value::Number(self.number)] }
+            }
+            false => TableRow {
+                def: other,
+                ts: self.ts,
+                values: vec![Value::Number(self.number), Value::Number(self.flag.into())],
+            },
+        }
+    }
+}
+
 fn places() -> impl Strategy<Value = Vec<Place>> {
     let place = prop_oneof![
         3 => (0..3u32, 0..3u64, 0..2u8),
@@ -505,6 +554,7 @@ fn events_at_the_edges_of_time() {
             ledger: ends
                 .map(|first| LedgerRow { last: u64::MAX, ..LedgerRow { first, ..common::counted(0, None) } })
                 .to_vec(),
+            tables: ends.map(|ts| TableRow { ts, ..common::events(1000).tables.remove(1) }).to_vec(),
         },
         ..Window::default()
     };
@@ -740,7 +790,8 @@ fn a_row_outside_the_tables_is_refused() {
         let e = Encoder::new(1).segment(w.data()).unwrap_err();
         assert!(e.to_string().contains(what) && e.to_string().contains("1 was not interned"), "{what}: {e}");
     };
-    let Events { switches, wakeups, blocks, signals, nets, urings, samples, sleepers, ledger } = common::events(1000);
+    let Events { switches, wakeups, blocks, signals, nets, urings, samples, sleepers, ledger, tables } =
+        common::events(1000);
     refused("task of a switch", Events { switches, ..Events::default() });
     refused("task of a wake-up", Events { wakeups, ..Events::default() });
     refused("task of a block I/O", Events { blocks, ..Events::default() });
@@ -749,6 +800,7 @@ fn a_row_outside_the_tables_is_refused() {
     refused("call of a signal", Events { signals, ..Events::default() });
     refused("task of a socket", Events { nets, ..Events::default() });
     refused("task of an io_uring operation", Events { urings, ..Events::default() });
+    refused("task of a row", Events { tables, ..Events::default() });
     refused("task of a sample", Events { samples, ..Events::default() });
     refused("task of a sleeper", Events { sleepers, ..Events::default() });
     refused("task of a ledger row", Events { ledger: ledger.clone(), ..Events::default() });

@@ -61,7 +61,9 @@ fn generated_code_is_current() {
 }
 
 /// The struct of the schema behind each kind of block.
-const ROOTS: [(BlockKind, &str); 23] = [
+const ROOTS: [(BlockKind, &str); 25] = [
+    (BlockKind::Tables, "Tables"),
+    (BlockKind::TableDefs, "TableDefs"),
     (BlockKind::Session, "Session"),
     (BlockKind::Dict, "Dict"),
     (BlockKind::SyscallsCore, "SyscallsCore"),

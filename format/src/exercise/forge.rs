@@ -94,18 +94,18 @@ fn moved_index(block: &Block, places: &[(u64, Place)]) -> Option<Vec<u8>> {
         ..block.header
     };
     let bytes = [&header.to_bytes()[..], &packed.stored].concat();
-    let (mut entries, mut checkpoints, mut symbols) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut entries, mut checkpoints, mut symbols, mut defs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     read(&Source::Bytes(bytes), &Place::of(0, &header), &header.tape_id, header.segment, |header, message| {
-        message::read_index(header, message, &mut entries, &mut checkpoints, &mut symbols)
+        message::read_index(header, message, &mut entries, &mut checkpoints, &mut symbols, &mut defs)
     })
     .ok()?;
     let in_entries = entries.iter_mut().flat_map(|entry| entry.blocks.iter_mut());
-    for place in in_entries.chain(&mut checkpoints).chain(&mut symbols) {
+    for place in in_entries.chain(&mut checkpoints).chain(&mut symbols).chain(&mut defs) {
         if let Some((_, now)) = places.iter().find(|(before, _)| *before == place.offset) {
             (place.offset, place.stored_len, place.raw_len) = (now.offset, now.stored_len, now.raw_len);
         }
     }
-    let message = message::write_index(&entries, &checkpoints, &symbols);
+    let message = message::write_index(&entries, &checkpoints, &symbols, &defs);
     let mut raw = Vec::new();
     capnp::serialize::write_message(&mut raw, &message).ok()?;
     Some(raw)

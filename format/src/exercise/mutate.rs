@@ -120,7 +120,7 @@ pub fn mutate(rng: &mut Rng, samples: &[Sample]) -> (Change, Vec<u8>) {
                 let at = rng.below(blocks.len());
                 let (value, header) = (rng.nasty(), &mut blocks[at].header);
                 match rng.below(11) {
-                    0 => header.kind = BlockKind::from_raw(value as u16 % 25),
+                    0 => header.kind = BlockKind::from_raw(value as u16 % 27),
                     1 => header.flags = value as u16,
                     2 => header.chunk = value as u32,
                     3 => header.segment = value as u32,

@@ -25,7 +25,7 @@ pub(crate) struct IndexEntry {
 pub(crate) fn entry_bytes(e: &IndexEntry) -> usize {
     let calls = e.info.calls.as_ref().map_or(0, Vec::len) * 4;
     let pids = e.info.pids.as_ref().map_or(0, Vec::len) * 4;
-    120 + e.blocks.len() * 24 + calls + pids + if e.info.pid_bloom.is_some() { 256 } else { 0 }
+    136 + e.blocks.len() * 24 + calls + pids + if e.info.pid_bloom.is_some() { 256 } else { 0 }
 }
 
 fn write_place(mut b: schema::block_ref::Builder<'_>, place: &Place) {
@@ -55,8 +55,14 @@ fn read_place(r: schema::block_ref::Reader<'_>) -> Place {
 }
 
 /// The message of a part of the index.
-pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place], symbols: &[Place]) -> Builder<HeapAllocator> {
-    let bytes = entries.iter().map(entry_bytes).sum::<usize>() + (checkpoints.len() + symbols.len()) * 24;
+pub(crate) fn write_index(
+    entries: &[IndexEntry],
+    checkpoints: &[Place],
+    symbols: &[Place],
+    table_defs: &[Place],
+) -> Builder<HeapAllocator> {
+    let bytes =
+        entries.iter().map(entry_bytes).sum::<usize>() + (checkpoints.len() + symbols.len() + table_defs.len()) * 24;
     let mut message = new_message(bytes + 256);
     let mut b = message.init_root::<schema::index::Builder<'_>>();
     let mut list = b.reborrow().init_segments(entries.len() as u32);
@@ -86,19 +92,23 @@ pub(crate) fn write_index(entries: &[IndexEntry], checkpoints: &[Place], symbols
             b.set_pid_bloom(&bloom[..]);
         }
         b.set_failures(info.failures);
+        b.set_table_start_min(info.table_start_min);
+        b.set_table_end_max(info.table_end_max);
     }
     write_places(b.reborrow().init_checkpoints(checkpoints.len() as u32), checkpoints);
-    write_places(b.init_symbols(symbols.len() as u32), symbols);
+    write_places(b.reborrow().init_symbols(symbols.len() as u32), symbols);
+    write_places(b.init_table_defs(table_defs.len() as u32), table_defs);
     message
 }
 
-/// Adds what a block of the index holds to `entries`, `checkpoints` and `symbols`.
+/// Adds what a block of the index holds to `entries`, `checkpoints`, `symbols` and `table_defs`.
 pub(crate) fn read_index(
     header: &Header,
     message: &Message<'_>,
     entries: &mut Vec<IndexEntry>,
     checkpoints: &mut Vec<Place>,
     symbols: &mut Vec<Place>,
+    table_defs: &mut Vec<Place>,
 ) -> Result<()> {
     let err = capnp_err(INDEX);
     let r = message.get_root::<schema::index::Reader<'_>>().map_err(&err)?;
@@ -145,6 +155,8 @@ pub(crate) fn read_index(
             pids: pid_bloom.is_none().then(|| pids.iter().collect::<Vec<_>>()).filter(|p| !p.is_empty()),
             pid_bloom,
             failures: r.get_failures(),
+            table_start_min: r.get_table_start_min(),
+            table_end_max: r.get_table_end_max(),
         };
         entries.push(IndexEntry { info, blocks });
     }
@@ -154,6 +166,9 @@ pub(crate) fn read_index(
     let list = r.get_symbols().map_err(&err)?;
     plain_len(INDEX, "symbols", list.len(), 24, header)?;
     symbols.extend(list.iter().map(read_place));
+    let list = r.get_table_defs().map_err(&err)?;
+    plain_len(INDEX, "definitions of tables", list.len(), 24, header)?;
+    table_defs.extend(list.iter().map(read_place));
     Ok(())
 }
 
@@ -162,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_entry_is_within_1280_bytes() {
+    fn a_full_entry_is_within_1344_bytes() {
         let place = Place { kind: BlockKind::Dict, offset: 0, stored_len: 0, raw_len: 0, chunk: 0 };
         let info = SegmentInfo {
             calls: Some(vec![Call::default(); MAX_CALLS]),
@@ -170,23 +185,31 @@ mod tests {
             ..SegmentInfo::default()
         };
         let entry = IndexEntry { info, blocks: vec![place; BlockKind::of_segment().count()] };
-        assert!(entry_bytes(&entry) <= 1280, "{}", entry_bytes(&entry));
-        let one =
-            capnp::serialize::compute_serialized_size_in_words(&write_index(std::slice::from_ref(&entry), &[], &[]));
-        let two =
-            capnp::serialize::compute_serialized_size_in_words(&write_index(&[entry.clone(), entry.clone()], &[], &[]));
+        assert!(entry_bytes(&entry) <= 1344, "{}", entry_bytes(&entry));
+        let one = capnp::serialize::compute_serialized_size_in_words(&write_index(
+            std::slice::from_ref(&entry),
+            &[],
+            &[],
+            &[],
+        ));
+        let two = capnp::serialize::compute_serialized_size_in_words(&write_index(
+            &[entry.clone(), entry.clone()],
+            &[],
+            &[],
+            &[],
+        ));
         assert!((two - one) * 8 <= entry_bytes(&entry), "{} > {}", (two - one) * 8, entry_bytes(&entry));
     }
 
     /// What is read of the entry's calls after it was written.
     fn calls_read(info: &SegmentInfo, kind: BlockKind) -> Option<Vec<Call>> {
         let place = Place { kind, offset: 0, stored_len: 0, raw_len: 0, chunk: 0 };
-        let message = write_index(&[IndexEntry { info: info.clone(), blocks: vec![place] }], &[], &[]);
+        let message = write_index(&[IndexEntry { info: info.clone(), blocks: vec![place] }], &[], &[], &[]);
         let bytes = capnp::serialize::write_message_to_words(&message);
         let read = capnp::serialize::read_message_from_flat_slice(&mut bytes.as_slice(), Default::default()).unwrap();
         let mut entries = Vec::new();
         let header = Header { raw_len: bytes.len() as u32, ..Header::new(BlockKind::Index, [0; 16]) };
-        read_index(&header, &read, &mut entries, &mut Vec::new(), &mut Vec::new()).unwrap();
+        read_index(&header, &read, &mut entries, &mut Vec::new(), &mut Vec::new(), &mut Vec::new()).unwrap();
         entries.remove(0).info.calls
     }
 

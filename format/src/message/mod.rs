@@ -16,6 +16,7 @@ mod signals;
 mod stacks;
 mod symbols;
 mod syscalls;
+mod tables;
 
 pub(crate) use block_io::{BLOCK_BYTES, URING_BYTES, read_blocks, read_urings, write_blocks, write_urings};
 pub(crate) use checkpoint::{read_checkpoint_part, split_checkpoint, write_checkpoint_part};
@@ -35,6 +36,8 @@ pub(crate) use syscalls::{
     Columns, Values, read_args, read_bytes, read_core, read_fds, read_time, write_args, write_bytes, write_core,
     write_fds, write_time,
 };
+
+pub(crate) use tables::{read_table_defs, read_tables, table_id, write_table_defs, write_tables};
 
 use crate::error::{Result, capnp_err};
 use crate::model::ClockSample;

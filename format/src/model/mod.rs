@@ -758,6 +758,10 @@ pub struct SegmentInfo {
     pub pid_bloom: Option<Box<[u8; 256]>>,
     /// Rows with an errno below [`RESTART_FIRST`], 0 excepted; u32::MAX = not known.
     pub failures: u32,
+    /// Least ts of the rows of tables; 0 = there are none. The fields above do not reach over these rows: older versions do not know them.
+    pub table_start_min: u64,
+    /// Greatest ts of these rows.
+    pub table_end_max: u64,
 }
 
 impl SegmentInfo {

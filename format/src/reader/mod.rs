@@ -8,8 +8,9 @@ mod misses;
 mod open;
 mod segment;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::encode::MAX_PARTS;
 use crate::error::{Error, Result};
@@ -19,6 +20,8 @@ use crate::model::{Checkpoint, End, SegmentInfo, Session, Symbols};
 use crate::payload::{self, Place};
 use crate::scan::scan;
 use crate::source::Source;
+use crate::table::TableDef;
+use crate::tables::MAX_TABLES;
 
 pub use crate::scan::Finding;
 pub use misses::{Miss, Misses};
@@ -83,6 +86,10 @@ pub struct Tape {
     pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
     /// Blocks of names, by offset.
     pub(crate) symbols: Vec<Place>,
+    /// Blocks of definitions of tables, by offset.
+    pub(crate) table_defs: Vec<Place>,
+    /// These definitions by number, once they were read.
+    pub(crate) defs: OnceLock<HashMap<u64, Arc<TableDef>>>,
     pub(crate) end: Option<End>,
     /// The end mark says that the recording ended abnormally.
     pub(crate) cut: bool,
@@ -216,6 +223,22 @@ impl Tape {
         let place = self.symbols.get(i).ok_or(missing)?;
         let read = payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, message::read_symbols);
         self.misses.note(BlockKind::Symbols, u32::try_from(i).unwrap_or(u32::MAX), read)
+    }
+
+    /// What the tables of the tape hold, by the number that rows name them by. Read once; a definition of which no copy can be read is
+    /// missing: its rows are a hole.
+    pub fn table_defs(&self) -> &HashMap<u64, Arc<TableDef>> {
+        self.defs.get_or_init(|| {
+            let mut defs = HashMap::new();
+            for place in &self.table_defs {
+                let read = payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, message::read_table_defs);
+                // there are copies of it: rows whose definition is in none are told of when they are asked for
+                for def in read.into_iter().flatten().take(MAX_TABLES.saturating_sub(defs.len())) {
+                    defs.insert(message::table_id(&def), def);
+                }
+            }
+            defs
+        })
     }
 
     /// Length of the file when it was opened.

@@ -1,7 +1,7 @@
 //! Finds a tape's parts: by footer and index, else by walking the headers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Blocks, Tape};
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ pub(crate) struct Layout {
     pub(crate) blocks: Vec<Blocks>,
     pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
     pub(crate) symbols: Vec<Place>,
+    pub(crate) table_defs: Vec<Place>,
     pub(crate) end: Option<End>,
     pub(crate) cut: bool,
     pub(crate) complete_until: u64,
@@ -55,7 +56,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
             by_headers(&source, &tape_id, &walk, &mut findings)
         }
     };
-    let Layout { segments, blocks, checkpoints, symbols, end, cut, complete_until, from_index } = layout;
+    let Layout { segments, blocks, checkpoints, symbols, table_defs, end, cut, complete_until, from_index } = layout;
     let made = header.features_compat & COMPAT_MADE != 0;
     let lost = session.is_none();
     let mut tape = Tape {
@@ -71,6 +72,8 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         blocks,
         checkpoints,
         symbols,
+        table_defs,
+        defs: OnceLock::new(),
         end,
         cut,
         complete_until,
@@ -160,10 +163,11 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
         return Err(format!("no end mark at {pos:#x}"));
     }
     let (end, cut) = read_end(source, &Place::of(pos, &end), tape_id).map_err(|e| e.to_string())?;
-    let Entries { entries, checkpoints, symbols } = read_entries(source, tape_id, &places)?;
+    let Entries { entries, checkpoints, symbols, table_defs } = read_entries(source, tape_id, &places)?;
     sample(source, tape_id, &entries)?;
     let complete_until = end.window_close;
-    let mut layout = Layout { symbols, complete_until, end: Some(end), cut, from_index: true, ..Layout::default() };
+    let mut layout =
+        Layout { symbols, table_defs, complete_until, end: Some(end), cut, from_index: true, ..Layout::default() };
     for IndexEntry { info, blocks } in entries {
         layout.segments.push(info);
         let groups = blocks.iter().fold(0, |bits, p| bits | p.kind.group_bit());
@@ -191,19 +195,21 @@ struct Entries {
     entries: Vec<IndexEntry>,
     checkpoints: Vec<Place>,
     symbols: Vec<Place>,
+    table_defs: Vec<Place>,
 }
 
 /// All entries of the index, their places checked: inside the tape, one after the other. That also bounds how many
 /// there can be, whatever the blocks claim.
 fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<Entries, String> {
     let limit = index.first().map_or(0, |p| p.offset);
-    let Entries { mut entries, mut checkpoints, mut symbols } = Entries::default();
-    let (mut entry_end, mut checkpoint_end, mut symbols_end) = (0, 0, 0);
+    let Entries { mut entries, mut checkpoints, mut symbols, mut table_defs } = Entries::default();
+    let (mut entry_end, mut checkpoint_end, mut symbols_end, mut defs_end) = (0, 0, 0, 0);
     let mut last = None;
     for place in index {
         let (old_entries, old_checkpoints, old_symbols) = (entries.len(), checkpoints.len(), symbols.len());
+        let old_defs = table_defs.len();
         payload::read(source, place, tape_id, NO_SEGMENT, |header, message| {
-            message::read_index(header, message, &mut entries, &mut checkpoints, &mut symbols)
+            message::read_index(header, message, &mut entries, &mut checkpoints, &mut symbols, &mut table_defs)
         })
         .map_err(|e| e.to_string())?;
         for IndexEntry { info, blocks } in entries.iter().skip(old_entries) {
@@ -227,8 +233,9 @@ fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<
         let new = checkpoints.iter().skip(old_checkpoints);
         of_kind(BlockKind::Checkpoint, new, &mut checkpoint_end, limit)?;
         of_kind(BlockKind::Symbols, symbols.iter().skip(old_symbols), &mut symbols_end, limit)?;
+        of_kind(BlockKind::TableDefs, table_defs.iter().skip(old_defs), &mut defs_end, limit)?;
     }
-    Ok(Entries { entries, checkpoints, symbols })
+    Ok(Entries { entries, checkpoints, symbols, table_defs })
 }
 
 /// Checks that `places` are of `kind` and follow each other.
@@ -291,7 +298,8 @@ pub(crate) fn compare(source: &Source, tape_id: &[u8; 16], entry: &IndexEntry) -
 /// Whether the fields that headers tell are the same.
 pub(crate) fn same_header_part(a: &SegmentInfo, b: &SegmentInfo) -> bool {
     let part = |i: &SegmentInfo| {
-        (i.segment, i.chunk, i.rows, i.carry_rows, i.carry_start_min, i.start_min, i.end_min, i.end_max)
+        let tables = (i.table_start_min, i.table_end_max);
+        (i.segment, i.chunk, i.rows, i.carry_rows, i.carry_start_min, i.start_min, i.end_min, i.end_max, tables)
     };
     part(a) == part(b)
 }
@@ -324,6 +332,7 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
         match header.kind {
             BlockKind::Checkpoint => checkpoints.entry(header.chunk).or_default().push(place),
             BlockKind::Symbols => layout.symbols.push(place),
+            BlockKind::TableDefs => layout.table_defs.push(place),
             BlockKind::Index => index.push(place),
             BlockKind::End => end = Some(place),
             _ if header.segment != NO_SEGMENT => segments.entry(header.segment).or_default().push((offset, header)),

@@ -10,6 +10,7 @@ use crate::model::{
     Sleeper, StackOf, Stacks, Switch, Time, UringOp, Wakeup,
 };
 use crate::payload::{self, Message};
+use crate::tables::TableRows;
 
 /// The group that a stack's row counts in.
 pub(crate) fn kind_of(of: StackOf) -> BlockKind {
@@ -227,6 +228,17 @@ impl<'a> Segment<'a> {
     pub fn ledger(&self, dict: &Dict) -> Result<Vec<LedgerRow>> {
         let calls = dict.calls.len();
         self.rows(BlockKind::Ledger, dict, |header, message, tasks| message::read_ledger(header, message, tasks, calls))
+    }
+
+    /// Rows of tables that the tape defines, each table's sorted by ts; tasks are inside `dict`'s.
+    ///
+    /// # Errors
+    /// The block is damaged, or no copy of a definition is left.
+    pub fn tables(&self, dict: &Dict) -> Result<Vec<TableRows>> {
+        let defs = || self.tape.table_defs();
+        self.rows(BlockKind::Tables, dict, |header, message, tasks| {
+            message::read_tables(header, message, tasks, defs())
+        })
     }
 
     /// What is missing and why.

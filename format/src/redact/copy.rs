@@ -70,6 +70,11 @@ pub(crate) fn block(
             stacks.mappings.iter_mut().for_each(|mapping| redactor.mapping(mapping));
             return encoder.read_stacks(&stacks).map(Some);
         }
+        BlockKind::Tables => {
+            let mut tables = segment.tables(dict)?;
+            tables.iter_mut().for_each(|table| redactor.table(table));
+            message::write_tables(&tables)
+        }
         // not of a segment, or of a later version
         _ => return Ok(None),
     };

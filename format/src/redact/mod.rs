@@ -18,6 +18,8 @@ use crate::model::{
     Symbols, Task,
 };
 use crate::segment::SegmentData;
+use crate::table::Type;
+use crate::tables::TableRows;
 
 pub(crate) use copy::{block, known};
 
@@ -177,6 +179,28 @@ impl Redactor {
         parts.join(", ")
     }
 
+    /// Strings of a table's rows; those of a column without a known class go at every level. A string that only columns which stay hold
+    /// stays; what is taken out of several becomes one.
+    pub(crate) fn table(&self, table: &mut TableRows) {
+        let stays = |class: Option<Class>| class.is_some_and(|class| !self.takes(class));
+        let columns = table.def.columns.iter().skip(1).zip(&mut table.columns);
+        let mut kept: Vec<Vec<u8>> = Vec::new();
+        // old code and whether it stays → new code
+        let mut codes: HashMap<(u64, bool), u64> = HashMap::new();
+        for (column, values) in columns.filter(|(column, _)| column.ty == Type::Str) {
+            let stay = stays(column.class);
+            for value in values.iter_mut().filter(|value| **value != 0) {
+                let old = if stay { *value } else { u64::MAX };
+                *value = *codes.entry((old, stay)).or_insert_with(|| {
+                    let bytes = usize::try_from(*value - 1).ok().and_then(|at| table.strings.get(at));
+                    kept.push(if stay { bytes.cloned().unwrap_or_default() } else { PLACEHOLDER.to_vec() });
+                    kept.len() as u64
+                });
+            }
+        }
+        table.strings = kept;
+    }
+
     /// A task.
     pub fn task(&self, task: &mut Task) {
         self.bytes(Class::Comm, &mut task.comm);
@@ -331,6 +355,7 @@ impl Redactor {
         data.signals.iter_mut().for_each(|signal| self.signal(signal));
         data.nets.iter_mut().for_each(|net| self.net(net));
         data.stacks.mappings.iter_mut().for_each(|mapping| self.mapping(mapping));
+        data.tables.iter_mut().for_each(|table| self.table(table));
     }
 }
 

@@ -1,14 +1,19 @@
 //! Tapes made by code, and what reading them must give.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::sync::Arc;
+
 use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
+use systape_format::model::Class;
 use systape_format::model::{
     Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame, Function,
     LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState,
     Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks,
     Switch, Symbol, Symbols, UringOp, Wakeup,
 };
+use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::tables::{Field, TableRows};
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
     InFlight, ProcessEvent, ProcessKind, SegmentBuilder, SegmentData, Session, SyscallFormat, SyscallRow, Tape, Task,
@@ -151,6 +156,88 @@ pub struct Events {
     pub samples: Vec<Sample>,
     pub sleepers: Vec<Sleeper>,
     pub ledger: Vec<LedgerRow>,
+    pub tables: Vec<TableRow>,
+}
+
+/// A row of a table that the tape defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRow {
+    pub def: Arc<TableDef>,
+    pub ts: u64,
+    pub values: Vec<Value>,
+}
+
+/// One value of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Number(u64),
+    Bytes(Option<Vec<u8>>),
+    Task(Option<u32>),
+}
+
+impl TableRow {
+    fn push_to(&self, b: &mut SegmentBuilder) {
+        let field = |value: &'_ Value| match value {
+            Value::Number(number) => Field::Number(*number),
+            Value::Task(Some(task)) => Field::Task(*task),
+            Value::Bytes(None) | Value::Task(None) => Field::Unknown,
+            Value::Bytes(Some(_)) => unreachable!("below"),
+        };
+        let fields: Vec<Field<'_>> = self
+            .values
+            .iter()
+            .map(|value| match value {
+                Value::Bytes(Some(bytes)) => Field::Bytes(bytes),
+                other => field(other),
+            })
+            .collect();
+        b.push_table_row(&self.def, self.ts, &fields).unwrap();
+    }
+
+    /// All rows of tables as they were read.
+    pub fn all(tables: &[TableRows]) -> Vec<Self> {
+        let row = |table: &TableRows, at: usize| {
+            let value = |(column, values): (&ColumnDef, &Vec<u64>)| match column.ty {
+                Type::Str => Value::Bytes(table.string(values[at]).map(<[u8]>::to_vec)),
+                Type::Task => Value::Task(u32::try_from(values[at]).unwrap().checked_sub(1)),
+                _ => Value::Number(values[at]),
+            };
+            let values = table.def.columns.iter().skip(1).zip(&table.columns).map(value).collect();
+            Self { def: Arc::clone(&table.def), ts: table.ts[at], values }
+        };
+        tables.iter().flat_map(|table| (0..table.ts.len()).map(move |at| row(table, at))).collect()
+    }
+}
+
+/// Two tables that tapes of tests define.
+pub fn table_defs() -> [Arc<TableDef>; 2] {
+    let column = |name: &'static str, ty, class| ColumnDef {
+        group: "".into(),
+        name: name.into(),
+        ty,
+        short: Short::Never,
+        class,
+        doc: "of a test".into(),
+    };
+    let table = |name: &'static str, columns: Vec<ColumnDef>| {
+        Arc::new(TableDef { name: name.into(), doc: "of a test".into(), columns: columns.into() })
+    };
+    [
+        table(
+            "writeback:written",
+            vec![
+                column("ts", Type::Time, None),
+                column("task", Type::Task, None),
+                column("file", Type::Str, Some(Class::Path)),
+                column("what", Type::Str, None),
+                column("ret", Type::Int, None),
+            ],
+        ),
+        table(
+            "x:y",
+            vec![column("ts", Type::Time, None), column("address", Type::Hex, None), column("hot", Type::Flag, None)],
+        ),
+    ]
 }
 
 impl Events {
@@ -167,6 +254,7 @@ impl Events {
         self.nets.iter().for_each(|e| b.push_net(e.clone()));
         self.urings.iter().for_each(|&e| b.push_uring(e));
         self.ledger.iter().for_each(|e| b.push_ledger(e.clone()));
+        self.tables.iter().for_each(|row| row.push_to(b));
     }
 
     /// In the order the tape must have.
@@ -180,6 +268,12 @@ impl Events {
         self.samples.sort_by_key(|e| e.ts);
         self.sleepers.sort_by_key(|e| e.ts);
         self.ledger.sort_by_key(|e| e.first);
+        // a table each, in the order in which they were first met
+        let place = |def: &Arc<TableDef>| self.tables.iter().position(|row| row.def == *def);
+        let mut tables: Vec<(Option<usize>, TableRow)> =
+            self.tables.iter().map(|row| (place(&row.def), row.clone())).collect();
+        tables.sort_by_key(|(place, row)| (*place, row.ts));
+        self.tables = tables.into_iter().map(|(_, row)| row).collect();
         self
     }
 
@@ -316,6 +410,25 @@ pub fn events(start: u64) -> Events {
             Sample { ts: start + 70, cpu: 1, task: 1, kernel: true },
             Sample { ts: start + 40, cpu: 0, task: 0, kernel: false },
         ],
+        tables: {
+            let [written, other] = table_defs();
+            let row = |ts, task, file: Option<&[u8]>, ret: i64| TableRow {
+                def: Arc::clone(&written),
+                ts: start + ts,
+                values: vec![
+                    Value::Task(task),
+                    Value::Bytes(file.map(<[u8]>::to_vec)),
+                    Value::Bytes(Some(b"pages\xff".to_vec())),
+                    Value::Number(ret.cast_unsigned()),
+                ],
+            };
+            vec![
+                row(33, Some(1), Some(b"/srv/x"), -5),
+                TableRow { def: other, ts: start + 2, values: vec![Value::Number(u64::MAX), Value::Number(1)] },
+                row(31, None, None, 4096),
+                row(32, Some(0), Some(b"/srv/x"), 0),
+            ]
+        },
         sleepers: vec![
             Sleeper { ts: start + 4, task: 1, state: b'D' },
             Sleeper { ts: start + 3, task: 0, state: b'S' },
@@ -412,7 +525,7 @@ pub fn symbols() -> Symbols {
 }
 
 /// Groups a segment of the sample has.
-pub const GROUPS: usize = 18;
+pub const GROUPS: usize = 19;
 
 /// What goes into a segment; task, call and fd are indices.
 #[derive(Clone, Debug, Default)]
@@ -595,6 +708,7 @@ pub fn groups(c: &Contents) -> Vec<(&'static str, bool, String)> {
         ("signals", show(c.signals.as_ref())),
         ("net", show(c.nets.as_ref())),
         ("uring", show(c.urings.as_ref())),
+        ("tables", show(c.tables.as_ref())),
         ("samples", show(c.samples.as_ref())),
         ("sleepers", show(c.sleepers.as_ref())),
         ("ledger", show(c.ledger.as_ref())),

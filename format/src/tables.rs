@@ -1,0 +1,131 @@
+//! Rows of tables that a tape defines itself.
+
+use std::sync::Arc;
+
+use crate::table::{TableDef, Type};
+
+/// Tables that a tape may define.
+pub const MAX_TABLES: usize = 64;
+/// Columns of a table.
+pub const MAX_COLUMNS: usize = 128;
+/// Rows of all tables of a segment times their columns: 16 MiB in memory, however few bytes they take in the tape.
+pub const MAX_CELLS: usize = 2 << 20;
+/// Bytes of the name of a table or column.
+pub const MAX_TABLE_NAME: usize = 64;
+/// Bytes of the sentence about a table or column.
+pub const MAX_TABLE_DOC: usize = 256;
+
+/// One value of a row to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'a> {
+    /// Of every type but str and task; of an int its two's complement.
+    Number(u64),
+    /// Of a str column.
+    Bytes(&'a [u8]),
+    /// Of a task column: what [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task) gave.
+    Task(u32),
+    /// Of a str or task column: not known, or none.
+    Unknown,
+}
+
+/// The rows that a segment has of one table, by time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// What they hold.
+    pub def: Arc<TableDef>,
+    /// The first column: when each happened, ns; ascending.
+    pub ts: Vec<u64>,
+    /// The other columns of the definition, as long as `ts`: numbers as they are (an int's two's complement), of a str 1 + its place in
+    /// `strings`, of a task 1 + its index in the segment's tasks; 0 = none or not known.
+    pub columns: Vec<Vec<u64>>,
+    /// Strings, each once.
+    pub strings: Vec<Vec<u8>>,
+}
+
+impl TableRows {
+    /// Values of the column called `name`; None = the table has no such column.
+    pub fn column(&self, name: &str) -> Option<&[u64]> {
+        let at = self.def.columns.iter().skip(1).position(|column| column.name == name)?;
+        self.columns.get(at).map(Vec::as_slice)
+    }
+
+    /// The string that `code`, a value of a str column, stands for; None = not known.
+    pub fn string(&self, code: u64) -> Option<&[u8]> {
+        self.strings.get(usize::try_from(code).ok()?.checked_sub(1)?).map(Vec::as_slice)
+    }
+}
+
+/// Why a definition cannot be written or read; None = it can.
+pub(crate) fn fault(def: &TableDef) -> Option<String> {
+    let name = |what: &str, name: &str, doc: &str| {
+        let long = |part: &str, len: usize, limit: usize| {
+            format!("{part} of {what} '{name}' has {len} bytes, at most {limit} may be")
+        };
+        match (name.len(), doc.len()) {
+            (0, _) => Some(format!("a {what} without a name")),
+            (len, _) if len > MAX_TABLE_NAME => Some(long("name", len, MAX_TABLE_NAME)),
+            (_, len) if len > MAX_TABLE_DOC => Some(long("sentence", len, MAX_TABLE_DOC)),
+            _ => None,
+        }
+    };
+    if let Some(why) = name("table", &def.name, &def.doc) {
+        return Some(why);
+    }
+    if !(1..=MAX_COLUMNS).contains(&def.columns.len()) {
+        return Some(format!("table '{}' has {} columns, 1 to {MAX_COLUMNS} may be", def.name, def.columns.len()));
+    }
+    if def.columns.first().is_some_and(|first| first.ty != Type::Time) {
+        return Some(format!("the first column of table '{}' is no time", def.name));
+    }
+    for (at, column) in def.columns.iter().enumerate() {
+        if let Some(why) = name("column", &column.name, &column.doc) {
+            return Some(format!("table '{}': {why}", def.name));
+        }
+        if matches!(column.ty, Type::Real | Type::Word | Type::Nested) || !column.group.is_empty() {
+            return Some(format!("table '{}': column '{}' is of a type that tapes do not have", def.name, column.name));
+        }
+        if def.columns.iter().take(at).any(|before| before.name == column.name) {
+            return Some(format!("table '{}' has two columns '{}'", def.name, column.name));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{ColumnDef, Short};
+
+    fn column(name: &str, ty: Type) -> ColumnDef {
+        ColumnDef {
+            group: "".into(),
+            name: name.to_owned().into(),
+            ty,
+            short: Short::Never,
+            class: None,
+            doc: "x".into(),
+        }
+    }
+
+    fn table(columns: Vec<ColumnDef>) -> TableDef {
+        TableDef { name: "a:b".into(), doc: "x".into(), columns: columns.into() }
+    }
+
+    #[test]
+    fn definitions_have_limits() {
+        let ts = || column("ts", Type::Time);
+        assert_eq!(fault(&table(vec![ts(), column("a", Type::Hex)])), None);
+        for (columns, why) in [
+            (vec![], "0 columns"),
+            (vec![column("a", Type::Int)], "no time"),
+            (vec![ts(), column("", Type::Int)], "without a name"),
+            (vec![ts(), column(&"n".repeat(65), Type::Int)], "65 bytes"),
+            (vec![ts(), column("a", Type::Int), column("a", Type::Int)], "two columns 'a'"),
+            (vec![ts(), column("a", Type::Nested)], "do not have"),
+            ((0..129).map(|n| column(&format!("c{n}"), Type::Time)).collect(), "129 columns"),
+        ] {
+            let said = fault(&table(columns)).expect(why);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}
