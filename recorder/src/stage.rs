@@ -315,26 +315,20 @@ impl Stage {
 
 /// What a counter of the BPF side means in a tape; None for the recorder's own calls, which are only counted.
 fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
-    Some(match cause {
-        Drop::Bulk => (GapCause::RingFull, Family::Syscall),
-        Drop::State => (GapCause::RingFull, Family::State),
-        Drop::Process => (GapCause::RingFull, Family::Process),
-        Drop::NoTask => (GapCause::StateFailed, Family::Syscall),
-        Drop::NoScratch => (GapCause::ScratchExhausted, Family::Syscall),
-        Drop::StringFault => (GapCause::StringFault, Family::Syscall),
-        Drop::Sched => (GapCause::RingFull, Family::Sched),
-        Drop::Block => (GapCause::RingFull, Family::Block),
-        Drop::BlockState => (GapCause::StateFailed, Family::Block),
-        Drop::BlockUnseen => (GapCause::Hidden, Family::Block),
-        Drop::Signal => (GapCause::RingFull, Family::Signal),
-        Drop::Everyday => (GapCause::Everyday, Family::Signal),
-        Drop::Net => (GapCause::RingFull, Family::Net),
-        Drop::NetState => (GapCause::StateFailed, Family::Net),
-        Drop::Uring => (GapCause::RingFull, Family::IoUring),
-        Drop::Stack => (GapCause::RingFull, Family::Stack),
-        Drop::Sample => (GapCause::RingFull, Family::Sample),
-        Drop::Share => (GapCause::OverShare, Family::Syscall),
-        Drop::Uncounted => (GapCause::RingFull, Family::Syscall),
-        Drop::Own => return None,
-    })
+    macro_rules! in_a_tape {
+        (Own, $family:ident) => {
+            None
+        };
+        ($cause:ident, $family:ident) => {
+            Some((GapCause::$cause, Family::$family))
+        };
+    }
+    macro_rules! meanings {
+        ($(($drop:ident, $name:ident, $cause:ident, $family:ident, $doc:literal))*) => {
+            match cause {
+                $(Drop::$name => in_a_tape!($cause, $family),)*
+            }
+        };
+    }
+    systape_bpf::drops!(meanings)
 }

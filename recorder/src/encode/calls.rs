@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use systape_abi::{Abi, Effect};
+use systape_bpf::values::snap_match;
 use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
 use systape_format::model::{
     ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, LedgerReason, StackOf, SyscallRow,
@@ -198,7 +199,7 @@ impl Encoder {
 
     /// The open call of a recorded task.
     pub(super) fn open_call(&self, snap: &Snap) -> Option<InFlight> {
-        if matches!(snap.matched, 0 | wire::SNAP_IDLE)
+        if matches!(snap.matched, snap_match::NO | wire::SNAP_IDLE)
             || snap.nr == wire::SNAP_NO_CALL
             || !self.is_selected(snap.abi, snap.nr)
         {

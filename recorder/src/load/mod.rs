@@ -18,7 +18,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
 use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, DropCount, Snap};
-use systape_bpf::{Drop, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits};
+use systape_bpf::{Drop, OpenSystapeSkel, SLOTS, SystapeSkel, SystapeSkelBuilder, target_bits, walk, window};
 use systape_format::model::{Family, LeftOut, StackOf};
 
 use crate::calls;
@@ -28,25 +28,17 @@ use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
 use crate::forced::{POISON, Poisoned};
 use crate::ledger::Tables;
+use crate::programs::Part;
 use crate::registers::{self, Known};
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::{self, asleep};
 use crate::{bounded, preemption, rights, sampler};
-use plan::{Next, Part};
+use plan::Next;
 use refused::Refusal;
 use walker::iterate;
 
 pub use walker::{Walker, open_iterator};
-
-const WINDOW_OPEN: u32 = 1;
-const WINDOW_DRAINING: u32 = 2;
-
-const WALK_READ: u32 = 0;
-const WALK_MARK: u32 = 1;
-const WALK_CALLS: u32 = 2;
-const WALK_SELF: u32 = 3;
-const WALK_FILES: u32 = 4;
 
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
@@ -307,10 +299,10 @@ impl Programs {
     /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
     fn note_self(&mut self) -> Result<()> {
         let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
-        self.set_walk(WALK_SELF);
+        self.set_walk(walk::SELF);
         let walk = open_iterator(link.as_fd())?;
         let known = registers::read_known(walk.as_fd()).context("cannot walk the tasks")?;
-        self.set_walk(WALK_READ);
+        self.set_walk(walk::READ);
         // it would record itself
         anyhow::ensure!(self.own_pid() != 0, "the task iterator did not see this process");
         self.check_registers(&known);
@@ -427,7 +419,7 @@ impl Programs {
             // read it at the same time.
             unsafe {
                 ptr::write_volatile(&raw mut bss.window_open_ts, now);
-                ptr::write_volatile(&raw mut bss.window, WINDOW_OPEN);
+                ptr::write_volatile(&raw mut bss.window, window::OPEN);
             }
         }
         now
@@ -437,15 +429,15 @@ impl Programs {
     pub fn close_window(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
-            unsafe { ptr::write_volatile(&raw mut bss.window, WINDOW_DRAINING) };
+            unsafe { ptr::write_volatile(&raw mut bss.window, window::DRAINING) };
         }
     }
 
     /// Marks the tasks to record. What they fork from here on is marked too.
     pub fn mark(&mut self) -> Result<()> {
-        self.set_walk(WALK_MARK);
+        self.set_walk(walk::MARK);
         self.walker()?.walk()?;
-        self.set_walk(WALK_READ);
+        self.set_walk(walk::READ);
         Ok(())
     }
 
@@ -455,15 +447,15 @@ impl Programs {
         let walker = self.walker()?;
         if let Some(files) = &self.skel.links.walk_files {
             let files = files.as_fd().try_clone_to_owned()?;
-            self.set_walk(WALK_FILES);
+            self.set_walk(walk::FILES);
             walker.walk()?;
-            self.set_walk(WALK_READ);
+            self.set_walk(walk::READ);
             iterate(files.as_fd()).context("cannot walk the open files")?;
         }
         let opened = self.open_window();
-        self.set_walk(WALK_CALLS);
+        self.set_walk(walk::CALLS);
         let snaps = walker.walk();
-        self.set_walk(WALK_READ);
+        self.set_walk(walk::READ);
         Ok((opened, snaps?))
     }
 
