@@ -10,7 +10,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use systape_abi::Selection;
 use systape_bpf::wire::{Switch, Who};
 use systape_format::model::StackSettings;
-use systape_recorder::encode::{Encoder, Settings};
+use systape_recorder::encode::{Assembler, Settings};
 use systape_recorder::filter::CallFilter;
 use systape_recorder::order::Batch;
 use systape_recorder::targets::Targets;
@@ -18,8 +18,8 @@ use systape_recorder::targets::Targets;
 /// Records of a batch: as many as the drain puts into one.
 const BATCH: usize = 1 << 10;
 
-fn encoder() -> Encoder {
-    Encoder::new(Settings {
+fn encoder() -> Assembler {
+    Assembler::new(Settings {
         selection: Selection::all(),
         stores: CallFilter::default(),
         window_open: 1,
@@ -58,7 +58,7 @@ fn assemble(c: &mut Criterion) {
             }
             encoder
         };
-        let run = |mut encoder: Encoder| {
+        let run = |mut encoder: Assembler| {
             encoder.advance(u64::MAX);
             assert_eq!(encoder.totals().sum(), records::ROWS as u64);
             encoder

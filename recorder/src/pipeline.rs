@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
+use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
 use systape_format::model::{End, Session};
 use systape_format::redact::Redactor;
 use systape_format::writer::Writer;
@@ -335,7 +335,7 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
 
 /// Compresses pieces as they come, without what is taken out; the writer puts them back in order.
 fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Redactor>) -> Result<()> {
-    let mut compressor = Compressor::new(ZSTD_LEVEL);
+    let mut compressor = Encoder::new(ZSTD_LEVEL);
     for (seq, mut piece) in pieces {
         if let Some(redactor) = redactor {
             match &mut piece {
