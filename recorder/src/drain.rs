@@ -16,7 +16,7 @@ use systape_bpf::wire::Snap;
 use crate::backlog::Backlog;
 use crate::clock;
 use crate::cpu_buffers::BufferBytes;
-use crate::forced::Poisoned;
+use crate::forced::{Checked, Poisoned};
 use crate::load::{DropDelta, LostState, Programs};
 use crate::order::Batch;
 use crate::self_stats::Fills;
@@ -83,19 +83,6 @@ pub struct Control {
     pub counted: AtomicU64,
     /// How full the rings were.
     pub fills: Fills,
-}
-
-/// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// Calls.
-    pub calls: u64,
-    /// ns of all.
-    pub sum: u64,
-    /// By powers of two.
-    pub sizes: Vec<u64>,
-    /// With poison: what it left in records.
-    pub poisoned: Poisoned,
 }
 
 /// Bytes that one pass read from each ring.

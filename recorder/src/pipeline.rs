@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,14 +16,16 @@ use systape_format::redact::Redactor;
 use systape_format::writer::Writer;
 
 use crate::backlog::Backlog;
-use crate::drain::{self, Checked, Control};
+use crate::drain::{self, Control};
 use crate::encode::{Piece, Settings, Start};
+use crate::forced::Checked;
 use crate::ledger;
 use crate::load::Programs;
 use crate::priority::Raised;
+use crate::progress::Progress;
 use crate::say::say;
 use crate::self_stats::counted;
-use crate::sink::{Flow, Sink};
+use crate::sink::Sink;
 use crate::stacks::{self, NameWorker, asleep, feed};
 use crate::stage::{Encoded, Stage};
 use crate::sync::{self, Syncing};
@@ -46,44 +48,6 @@ pub struct Output<'a> {
     pub sync: sync::Policy,
     /// Bytes that may wait in memory.
     pub buffer: u64,
-}
-
-/// Numbers anybody may look at while the recording runs.
-#[derive(Debug)]
-pub struct Progress {
-    /// Events encoded.
-    pub events: AtomicU64,
-    /// Bytes of the tape that were written.
-    pub written: AtomicU64,
-    /// Events that were given up because what waits had no room, and calls that were counted for it.
-    pub lost: AtomicU64,
-    /// See `lost`.
-    pub counted: AtomicU64,
-    /// What waits.
-    pub backlog: Backlog,
-    /// Set when the tape can no longer be written.
-    pub failed: Arc<AtomicBool>,
-    /// Whether the output takes anything.
-    pub flow: Arc<Flow>,
-}
-
-impl Progress {
-    fn new(room: u64, flow: Arc<Flow>) -> Self {
-        Self {
-            events: AtomicU64::new(0),
-            written: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            counted: AtomicU64::new(0),
-            backlog: Backlog::new(room),
-            failed: Arc::default(),
-            flow,
-        }
-    }
-
-    /// Bytes of the tape so far, whether they are written or wait to be.
-    pub fn bytes(&self) -> u64 {
-        self.written.load(Ordering::Relaxed) + self.backlog.pieces()
-    }
 }
 
 enum Compressed {

@@ -14,10 +14,9 @@ use systape_bpf::target_bits;
 use systape_format::model::{Call, Class, End, RecordedFamilies, shell_status};
 use systape_format::redact::Redactor;
 
-use crate::config::{Command, CommandError, Config, find_command, is_alive};
-use crate::drain::Checked;
+use crate::config::{Command, CommandError, Config, find_command};
 use crate::encode::Settings;
-use crate::forced::{Forced, Poisoned};
+use crate::forced::{Checked, Forced, Poisoned};
 use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
@@ -28,7 +27,7 @@ use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, limits, output, rights, session, stacks, start};
+use crate::{clock, limits, output, rights, session, stacks, start, system};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
 pub const FAILED: u8 = 125;
@@ -116,7 +115,8 @@ pub fn record(config: &Config) -> Result<u8> {
     about.left_out = std::mem::take(&mut programs.left_out);
     about.preemptible = programs.preemptible;
     about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
-    let stacks = stacks::open(config, &mut about.notes)?;
+    let keep = config.keep_stack_bytes.then_some(config.output.as_path());
+    let stacks = stacks::open(&config.stacks, keep, &mut about.notes)?;
     for note in &about.notes {
         say(String::from_utf8_lossy(note));
     }
@@ -124,7 +124,9 @@ pub fn record(config: &Config) -> Result<u8> {
     let raised = Raised::new();
     let walker = programs.walker()?;
     rights::give_up(config, || walker.walk().is_ok())?;
-    let stacks = stacks.map(|opened| raised.without(|| opened.scan(config))).transpose()?;
+    let stacks = stacks
+        .map(|opened| raised.without(|| opened.scan(config.marked_processes().as_deref(), config.symbols)))
+        .transpose()?;
     about.ring_bytes = programs.ring_bytes();
     about.registers_unknown = !programs.knows_registers();
     let (window_open, snaps) = programs.start()?;
@@ -286,7 +288,7 @@ fn wait(
             return Reason::Size;
         }
         let ids = config.pids.iter().chain(&config.tids);
-        if child.is_none() && config.marks_tasks() && ids.clone().all(|id| !is_alive(*id)) {
+        if child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
             return Reason::TargetsGone;
         }
         line.update(&pipeline.progress, &pipeline.control);

@@ -11,11 +11,12 @@ use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 
 use crate::backlog::Shed;
 use crate::clock;
-use crate::drain::{Checked, Drained};
+use crate::drain::Drained;
 use crate::encode::{Assembler, Given, Piece, Settings, Start, Totals};
+use crate::forced::Checked;
 use crate::ledger::Window;
 use crate::load::{DropDelta, LostState, Walker};
-use crate::pipeline::Progress;
+use crate::progress::Progress;
 use crate::skips::Skipped;
 use crate::stacks::feed;
 use crate::stacks::names::Message;

@@ -24,21 +24,21 @@ use systape_format::model::{Family, LeftOut, StackOf};
 use crate::calls;
 use crate::config::Config;
 use crate::cpu_buffers::{CpuBuffers, Rooms};
-use crate::drain::Checked;
 use crate::families::{self, Tracepoints};
-use crate::forced::{POISON, Poisoned};
+use crate::forced::{Checked, POISON, Poisoned};
+use crate::iterate::{iterate, open_iterator};
 use crate::ledger::Tables;
 use crate::programs::Part;
 use crate::registers::{self, Known};
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::{self, asleep};
-use crate::{bounded, preemption, rights, sampler};
+use crate::system::process_of;
+use crate::{preemption, rights, sampler};
 use plan::Next;
 use refused::Refusal;
-use walker::iterate;
 
-pub use walker::{Walker, open_iterator};
+pub use walker::Walker;
 
 /// The loaded programs. Dropping it detaches them.
 pub struct Programs {
@@ -597,12 +597,6 @@ pub struct LostState {
     pub first: u64,
     /// There may have been more until then.
     pub last: u64,
-}
-
-/// The process of a thread; None when it is gone.
-pub fn process_of(tid: u32) -> Option<u32> {
-    let status = bounded::lines(format!("/proc/{tid}/status"), bounded::LINES).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {
