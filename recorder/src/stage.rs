@@ -67,6 +67,12 @@ pub struct Stage {
     stacks_until: u64,
     /// Counted calls that wait for the events of their time.
     windows: VecDeque<Window>,
+    /// The state at the start, until all events of the time in which it was read are here.
+    waiting: Option<Start>,
+    /// Losses of that time.
+    held: Vec<(Vec<DropDelta>, Vec<LostState>, Vec<Skipped>)>,
+    /// Every task when the window was closed.
+    open_calls: Vec<Snap>,
 }
 
 impl Stage {
@@ -96,6 +102,9 @@ impl Stage {
             events_until: 0,
             stacks_until: u64::MAX,
             windows: VecDeque::new(),
+            waiting: None,
+            held: Vec::new(),
+            open_calls: Vec::new(),
         }
     }
 
@@ -109,9 +118,7 @@ impl Stage {
         ledger: &Receiver<Window>,
     ) -> Encoded {
         let Ok(start) = start.recv() else { return self.encoded };
-        let mut waiting = Some(start);
-        let mut held = Vec::new();
-        let mut open_calls: Option<Vec<Snap>> = None;
+        self.waiting = Some(start);
         self.stacks_until = if stacks.is_some() { 0 } else { u64::MAX };
         let rest = stacks.clone();
         let mut stacks = stacks.unwrap_or_else(never);
@@ -121,15 +128,15 @@ impl Stage {
         let progress = Arc::clone(&self.progress);
         let pressed = || progress.backlog.is_pressed();
         loop {
-            let message = select! {
-                recv(drained) -> message => message,
-                recv(counted) -> window => {
-                    match window {
-                        Ok(window) => self.windows.push_back(window),
-                        Err(_) => counted = never(),
-                    }
-                    continue;
-                }
+            select! {
+                recv(drained) -> message => match message {
+                    Ok(message) => self.drained(message),
+                    Err(_) => break,
+                },
+                recv(counted) -> window => match window {
+                    Ok(window) => self.windows.push_back(window),
+                    Err(_) => counted = never(),
+                },
                 recv(if pressed() { &none } else { &stacks }) -> taken => {
                     match taken {
                         Ok(taken) => {
@@ -139,36 +146,9 @@ impl Stage {
                         // no more will come
                         Err(_) => (self.stacks_until, stacks) = (u64::MAX, never()),
                     }
-                    if waiting.is_none() {
+                    if self.waiting.is_none() {
                         self.pass();
                     }
-                    continue;
-                }
-            };
-            let Ok(message) = message else { break };
-            match message {
-                Drained::Batch(batch) => {
-                    self.progress.backlog.take_records(batch.len());
-                    self.assembler.add(batch);
-                }
-                Drained::LateStacks(taken) => self.stacks(taken),
-                Drained::Pass { watermark, drops, lost_state, skipped } => {
-                    held.push((drops, lost_state, skipped));
-                    self.events_until = watermark;
-                    if let Some(start) = waiting.take_if(|s| watermark > s.done) {
-                        self.assembler.begin(start);
-                    }
-                    if waiting.is_none() {
-                        for (drops, lost_state, skipped) in held.drain(..) {
-                            self.losses(&drops, &lost_state, &skipped);
-                        }
-                        self.pass();
-                    }
-                }
-                Drained::Closed { ts, snaps } => {
-                    self.assembler.closing(ts);
-                    self.encoded.window_close = ts;
-                    open_calls = Some(snaps);
                 }
             }
         }
@@ -176,13 +156,43 @@ impl Stage {
         while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(feed::PATIENCE)) {
             self.stacks(taken);
         }
-        if let Some(start) = waiting.take() {
+        self.windows.extend(ledger);
+        self.finish()
+    }
+
+    /// Takes in what the drain tells.
+    fn drained(&mut self, message: Drained) {
+        match message {
+            Drained::Batch(batch) => {
+                self.progress.backlog.take_records(batch.len());
+                self.assembler.add(batch);
+            }
+            Drained::LateStacks(taken) => self.stacks(taken),
+            Drained::Pass { watermark, drops, lost_state, skipped } => {
+                self.held.push((drops, lost_state, skipped));
+                self.events_until = watermark;
+                if let Some(start) = self.waiting.take_if(|start| watermark > start.done) {
+                    self.assembler.begin(start);
+                }
+                if self.waiting.is_none() {
+                    self.tell_losses();
+                    self.pass();
+                }
+            }
+            Drained::Closed { ts, snaps } => {
+                self.assembler.closing(ts);
+                self.encoded.window_close = ts;
+                self.open_calls = snaps;
+            }
+        }
+    }
+
+    /// Encodes what is left: everything is here.
+    fn finish(mut self) -> Encoded {
+        if let Some(start) = self.waiting.take() {
             self.assembler.begin(start);
         }
-        for (drops, lost_state, skipped) in held {
-            self.losses(&drops, &lost_state, &skipped);
-        }
-        self.windows.extend(ledger);
+        self.tell_losses();
         self.assembler.shed(self.progress.backlog.shed());
         self.assembler.advance(u64::MAX);
         while let Some(window) = self.windows.pop_front() {
@@ -190,7 +200,7 @@ impl Stage {
         }
         // it is the last, whatever room there is
         self.assembler.shed(Shed::Nothing);
-        self.assembler.in_flight(&open_calls.unwrap_or_default());
+        self.assembler.in_flight(&std::mem::take(&mut self.open_calls));
         self.unexplained();
         self.assembler.close_segment(clock::monotonic());
         self.shed();
@@ -199,6 +209,13 @@ impl Stage {
         self.encoded.filtered = self.assembler.filtered();
         self.encoded.totals = self.assembler.totals().clone();
         self.encoded
+    }
+
+    /// What was lost until now goes into its place in time.
+    fn tell_losses(&mut self) {
+        for (drops, lost_state, skipped) in std::mem::take(&mut self.held) {
+            self.losses(&drops, &lost_state, &skipped);
+        }
     }
 
     fn pass(&mut self) {
