@@ -1,20 +1,33 @@
 //! Wire records: checked for kind and length, then copied out of the ring's bytes.
 //!
-//! The layouts are those of `src/c/wire.h`, by way of the skeleton; nothing here is stored in a tape.
+//! The layouts are those of `src/c/wire.h`, by way of the skeleton; kinds, and where their times are, come from
+//! `src/c/events.def.h`. Nothing here is stored in a tape.
 
-use std::mem::size_of;
+use std::mem::{offset_of, size_of};
 use std::ptr;
 
 use crate::skeleton::types;
+use crate::values::{limit, name_kind};
 
 pub use types::{
     busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, ledger_counts as LedgerCounts,
-    ledger_key as LedgerKey, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_block as Block,
-    wire_capture as Capture, wire_closing as Closing, wire_exec as Exec, wire_exit as Exit, wire_fork as Fork,
-    wire_hdr as Header, wire_ident as Ident, wire_net as Net, wire_signal as Signal, wire_snap as Snap,
-    wire_stack as Stack, wire_switch as Switch, wire_syscall as Syscall, wire_task as Task, wire_uring as Uring,
-    wire_wakeup as Wakeup, wire_who as Who,
+    ledger_key as LedgerKey, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_capture as Capture,
+    wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_who as Who,
 };
+
+pub use crate::values::{
+    block_layer::*, capture_arg::*, net_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*,
+    switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
+};
+
+macro_rules! records {
+    ($(($kind:ident, $name:ident, $record:ident))*) => {
+        pub use types::{$($record as $name),*};
+
+        $(const $kind: u16 = types::wire_kind::$kind.0 as u16;)*
+    };
+}
+kinds!(records);
 
 /// What the kernel side counted of one key; a lock cannot be among the skeleton's types.
 #[derive(Clone, Copy, Debug)]
@@ -42,93 +55,7 @@ pub struct CoarseSum {
     pub n: LedgerCounts,
 }
 
-/// `Capture::arg` of the name of a returned fd, the first of a pair, or the cwd.
-pub const CAPTURE_NAME0: u8 = 8;
-/// `Capture::arg` of the name of the second fd of a pair.
-pub const CAPTURE_NAME1: u8 = 9;
-/// `Snap::nr` of a task that is in no call, or in one that is not known.
-pub const SNAP_NO_CALL: u32 = u32::MAX;
-/// `Snap::matched` of a task whose fds matter and whose call does not.
-pub const SNAP_IDLE: u8 = 3;
-/// `Snap::matched` when uid, comm and cgroup must be asked.
-pub const SNAP_ASK: u8 = 2;
-/// `hdr.flags` of a syscall the user did not select.
-pub const UNSELECTED: u16 = 1;
-/// `hdr.flags` of a syscall that is kept for fd tracking and counted in the ledger.
-pub const IN_LEDGER: u16 = 2;
-/// `hdr.flags` of a syscall that ended after the window and is to be counted, unless it was counted as in flight.
-pub const FILTERED: u16 = 4;
-/// In `hdr.flags` of a [`Task`]: it is a target.
-pub const TASK_IS_TARGET: u16 = 0x8000;
-/// In `hdr.flags` of a [`Task`]: it, or its process, was asked for by number or command, or nobody need be.
-pub const TASK_IS_MARKED: u16 = 0x4000;
-/// In `hdr.flags` of a [`Task`]: it is in the cgroup that was asked for, or nobody need be.
-pub const TASK_IS_IN_CGROUP: u16 = 0x2000;
-/// What the other bits of `hdr.flags` of a [`Task`] are: why the record was sent, or how a fork was made.
-pub const TASK_REASON: u16 = 0xff;
-/// `hdr.flags` of a [`Task`] record: its comm changed.
-pub const TASK_RENAME: u16 = 2;
-/// `hdr.flags` of a [`Task`] record: its uid changed.
-pub const TASK_CRED: u16 = 3;
-/// `hdr.flags` of a [`Task`] record: it moved to another cgroup.
-pub const TASK_CGROUP: u16 = 4;
-/// `hdr.flags` of a [`Task`] record: every thread of its process moved to its cgroup.
-pub const TASK_CGROUP_ALL: u16 = 5;
-
-/// `hdr.flags` of a [`Switch`]: the task before was preempted.
-pub const SWITCH_PREEMPTED: u16 = 1;
-/// `hdr.flags` of a [`Wakeup`]: of a new task.
-pub const WAKEUP_NEW: u16 = 1;
-/// `hdr.flags` of a [`Wakeup`]: by an interrupt, the waker is who was interrupted.
-pub const WAKEUP_IRQ: u16 = 2;
-/// `hdr.flags` of a [`Wakeup`], with [`WAKEUP_IRQ`]: by a network softirq at the end of the waker's own send.
-pub const WAKEUP_SOFTIRQ: u16 = 4;
-/// `hdr.flags` of a [`Net`] record: in an interrupt.
-pub const NET_IRQ: u16 = 1;
-/// `hdr.flags` of a [`Net`] record, with [`NET_IRQ`]: in a network softirq at the end of a send of `who`.
-pub const NET_SOFTIRQ: u16 = 2;
-/// `Signal::kind`: sent.
-pub const SIGNAL_GENERATE: u8 = 1;
-/// `Signal::kind`: taken.
-pub const SIGNAL_DELIVER: u8 = 2;
-/// `Block::layer` of a bio.
-pub const BLOCK_LAYER_BIO: u8 = 2;
-
-const KIND_SYSCALL: u16 = 1;
-const KIND_CLOSING: u16 = 2;
-const KIND_TASK: u16 = 3;
-const KIND_FORK: u16 = 4;
-const KIND_EXEC: u16 = 5;
-const KIND_EXIT: u16 = 6;
-const KIND_SWITCH: u16 = 7;
-const KIND_WAKEUP: u16 = 8;
-const KIND_BLOCK: u16 = 9;
-const KIND_SIGNAL: u16 = 10;
-const KIND_NET: u16 = 11;
-const KIND_URING: u16 = 12;
-const KIND_STACK: u16 = 13;
-
-/// `hdr.flags` of a [`Stack`]: it is longer than the copy.
-pub const STACK_CUT: u16 = 1;
-/// `hdr.flags` of a [`Stack`]: of 32-bit code.
-pub const STACK_COMPAT: u16 = 2;
-/// `hdr.flags` of a [`Stack`]: the kernel could not walk it.
-pub const STACK_FAILED: u16 = 4;
-
-/// `hdr.flags` of a [`Stack`]: a sample found the kernel running.
-pub const STACK_IN_KERNEL: u16 = 8;
-/// `hdr.flags` of a [`Stack`]: in a syscall, so the instruction pointer is behind the instruction that made it.
-pub const STACK_IN_CALL: u16 = 16;
-
-/// `hdr.flags` of a sleeper's [`Stack`]: its address space was locked, so its memory was left alone.
-pub const STACK_LOCKED: u16 = 32;
-/// `hdr.flags` of a sleeper's [`Stack`]: it has a user part that was not read.
-pub const STACK_UNREAD: u16 = 64;
-/// `hdr.flags` of a sleeper's [`Stack`]: its user part was given up, because copying took too long.
-pub const STACK_LATE: u16 = 128;
-
-/// Ancestors a signal's record has room for, of its sender and of its target each.
-const MAX_ANCESTORS: usize = 32;
+const MAX_ANCESTORS: usize = limit::MAX_ANCESTORS as usize;
 
 // The C side and this side must agree on every byte.
 const _: () = assert!(size_of::<Syscall>() == 144);
@@ -150,36 +77,35 @@ const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
 const _: () = assert!(size_of::<LedgerSum>() == 312);
 const _: () = assert!(size_of::<CoarseSum>() == 56);
+const _: () = assert!(offset_of!(LedgerSum, n) == 8 && offset_of!(LedgerSum, sizes) == 56);
+const _: () = assert!(offset_of!(CoarseSum, n) == 8);
 const _: () = assert!(size_of::<DropCount>() == 24);
 
-/// A record of a ring.
-#[derive(Clone, Debug)]
-pub enum Record<'a> {
-    /// A call that ended, with its captured bytes.
-    Syscall(Syscall, &'a [u8]),
-    /// A call that closes fds was entered.
-    Closing(Closing),
-    /// Who a task is.
-    Task(Task),
-    /// A task was made.
-    Fork(Fork),
-    /// A process became another program: the record, the path, the NUL-separated arguments.
-    Exec(Exec, &'a [u8], &'a [u8]),
-    /// A task ended.
-    Exit(Exit),
-    /// A CPU went from one task to another.
-    Switch(Switch),
-    /// A task was made runnable.
-    Wakeup(Wakeup),
-    /// A block I/O completed.
-    Block(Block),
-    /// A signal was sent or taken, or the OOM killer chose a victim.
-    Signal(Box<SignalParts<'a>>),
-    /// A socket changed its state.
-    Net(Net),
-    /// An io_uring operation was submitted.
-    Uring(Uring),
+macro_rules! record_enum {
+    ($(($kind:ident, $name:ident, $doc:literal))*) => {
+        /// A record of a ring.
+        #[derive(Clone, Debug)]
+        pub enum Record<'a> {
+            /// A call that ended, with its captured bytes.
+            Syscall(Syscall, &'a [u8]),
+            /// A process became another program: the record, the path, the NUL-separated arguments.
+            Exec(Exec, &'a [u8], &'a [u8]),
+            /// A signal was sent or taken, or the OOM killer chose a victim.
+            Signal(Box<SignalParts<'a>>),
+            $(#[doc = $doc] $name($name)),*
+        }
+
+        /// Reads a record that has nothing behind it.
+        #[inline]
+        fn fixed(bytes: &[u8], kind: u16) -> Result<Record<'_>, BadRecord> {
+            Ok(match kind {
+                $($kind => Record::$name(copy(bytes, kind)?.0),)*
+                _ => return Err(BadRecord { kind, len: bytes.len(), needed: 0 }),
+            })
+        }
+    };
 }
+fixed_kinds!(record_enum);
 
 /// A signal's record and what follows it.
 #[derive(Clone, Debug)]
@@ -213,7 +139,7 @@ pub struct StackParts<'a> {
 /// As [`parse`].
 pub fn stack(bytes: &[u8]) -> Result<StackParts<'_>, BadRecord> {
     let kind = kind(bytes);
-    if kind != KIND_STACK {
+    if kind != WIRE_STACK {
         return Err(BadRecord { kind, len: bytes.len(), needed: 0 });
     }
     let (stack, data) = copy::<Stack>(bytes, kind)?;
@@ -233,7 +159,7 @@ pub fn stack_len(bytes: &[u8]) -> Result<Option<usize>, BadRecord> {
     if bytes.len() < size_of::<Stack>() {
         return Ok(None);
     }
-    if kind != KIND_STACK {
+    if kind != WIRE_STACK {
         return Err(BadRecord { kind, len: bytes.len(), needed: 0 });
     }
     let (stack, _) = copy::<Stack>(bytes, kind)?;
@@ -265,7 +191,7 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
 }
 
 /// Bytes of a [`Syscall`] in front of its captures, which are left out when there are none.
-pub const PLAIN_SYSCALL: usize = std::mem::offset_of!(Syscall, cap);
+pub const PLAIN_SYSCALL: usize = offset_of!(Syscall, cap);
 /// Bytes of a [`Switch`], and of a [`Wakeup`].
 pub const SCHED: usize = size_of::<Switch>();
 
@@ -276,7 +202,7 @@ pub const SCHED: usize = size_of::<Switch>();
 #[inline]
 pub fn syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
     let bad = |needed| BadRecord { kind: kind(bytes), len: bytes.len(), needed };
-    if kind(bytes) != KIND_SYSCALL {
+    if kind(bytes) != WIRE_SYSCALL {
         return Err(bad(0));
     }
     if let Ok(plain) = <&[u8; PLAIN_SYSCALL]>::try_from(bytes) {
@@ -285,7 +211,7 @@ pub fn syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
         unsafe { ptr::copy_nonoverlapping(plain.as_ptr(), (&raw mut r).cast::<u8>(), PLAIN_SYSCALL) };
         return if r.captures == 0 { Ok((r, &[])) } else { Err(bad(size_of::<Syscall>())) };
     }
-    let (r, data) = copy::<Syscall>(bytes, KIND_SYSCALL)?;
+    let (r, data) = copy::<Syscall>(bytes, WIRE_SYSCALL)?;
     let needed: usize = captures(&r).map(|c| usize::from(c.len)).sum();
     if data.len() < needed {
         return Err(bad(size_of::<Syscall>() + needed));
@@ -300,14 +226,11 @@ pub fn syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
 pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
     let kind = kind(bytes);
     Ok(match kind {
-        KIND_SYSCALL => {
+        WIRE_SYSCALL => {
             let (r, data) = syscall(bytes)?;
             Record::Syscall(r, data)
         }
-        KIND_CLOSING => Record::Closing(copy(bytes, kind)?.0),
-        KIND_TASK => Record::Task(copy(bytes, kind)?.0),
-        KIND_FORK => Record::Fork(copy(bytes, kind)?.0),
-        KIND_EXEC => {
+        WIRE_EXEC => {
             let (r, data) = copy::<Exec>(bytes, kind)?;
             let (path, argv) = (usize::from(r.path_len), usize::from(r.argv_len));
             if data.len() < path + argv {
@@ -315,21 +238,15 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
             }
             Record::Exec(r, &data[..path], &data[path..path + argv])
         }
-        KIND_EXIT => Record::Exit(copy(bytes, kind)?.0),
-        KIND_SWITCH => Record::Switch(copy(bytes, kind)?.0),
-        KIND_WAKEUP => Record::Wakeup(copy(bytes, kind)?.0),
-        KIND_BLOCK => Record::Block(copy(bytes, kind)?.0),
-        KIND_SIGNAL => Record::Signal(Box::new(signal_parts(bytes)?)),
-        KIND_NET => Record::Net(copy(bytes, kind)?.0),
-        KIND_URING => Record::Uring(copy(bytes, kind)?.0),
-        _ => return Err(BadRecord { kind, len: bytes.len(), needed: 0 }),
+        WIRE_SIGNAL => Record::Signal(Box::new(signal_parts(bytes)?)),
+        _ => fixed(bytes, kind)?,
     })
 }
 
 /// A signal's record: with ancestors of either there is room for all of both, then argv and path follow.
 fn signal_parts(bytes: &[u8]) -> Result<SignalParts<'_>, BadRecord> {
-    let (signal, data) = copy::<Signal>(bytes, KIND_SIGNAL)?;
-    let short = |needed| BadRecord { kind: KIND_SIGNAL, len: bytes.len(), needed: size_of::<Signal>() + needed };
+    let (signal, data) = copy::<Signal>(bytes, WIRE_SIGNAL)?;
+    let short = |needed| BadRecord { kind: WIRE_SIGNAL, len: bytes.len(), needed: size_of::<Signal>() + needed };
     let (argv, path) = (usize::from(signal.argv_len), usize::from(signal.path_len));
     let chains = 2 * MAX_ANCESTORS * size_of::<Ancestor>();
     let counts = [usize::from(signal.sender_ancestors), usize::from(signal.target_ancestors)];
@@ -341,7 +258,7 @@ fn signal_parts(bytes: &[u8]) -> Result<SignalParts<'_>, BadRecord> {
         let mut rest = data.get(from..).unwrap_or(&[]);
         (0..n)
             .map(|_| {
-                let (ancestor, tail) = copy::<Ancestor>(rest, KIND_SIGNAL)?;
+                let (ancestor, tail) = copy::<Ancestor>(rest, WIRE_SIGNAL)?;
                 rest = tail;
                 Ok(ancestor)
             })
@@ -356,14 +273,23 @@ fn signal_parts(bytes: &[u8]) -> Result<SignalParts<'_>, BadRecord> {
     })
 }
 
+macro_rules! times {
+    ($(($kind:ident, $record:ident, ($($time:tt)+)))*) => {
+        /// Where the time is by which a record is ordered; None for what is no record.
+        #[inline]
+        fn time_at(kind: u16) -> Option<usize> {
+            Some(match kind {
+                $($kind => offset_of!(types::$record, $($time)+),)*
+                _ => return None,
+            })
+        }
+    };
+}
+ordered_kinds!(times);
+
 /// Time by which a record is ordered: end of a call, else when it happened. None for bytes that are no record.
 pub fn time(bytes: &[u8]) -> Option<u64> {
-    let at = match kind(bytes) {
-        KIND_SYSCALL => 40,
-        KIND_CLOSING | KIND_TASK | KIND_FORK | KIND_EXEC | KIND_EXIT => 32,
-        KIND_SWITCH | KIND_WAKEUP | KIND_BLOCK | KIND_SIGNAL | KIND_NET | KIND_URING => 8,
-        _ => return None,
-    };
+    let at = time_at(kind(bytes))?;
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)
 }
 
@@ -371,7 +297,7 @@ pub fn time(bytes: &[u8]) -> Option<u64> {
 pub fn snaps(bytes: &[u8]) -> (Vec<Snap>, usize) {
     let mut rest = bytes;
     let mut all = Vec::with_capacity(bytes.len() / size_of::<Snap>());
-    while let Ok((snap, tail)) = copy::<Snap>(rest, KIND_TASK) {
+    while let Ok((snap, tail)) = copy::<Snap>(rest, WIRE_TASK) {
         all.push(snap);
         rest = tail;
     }
@@ -396,22 +322,22 @@ fn kind(bytes: &[u8]) -> u16 {
 pub fn name(raw: &[u8]) -> Option<Vec<u8>> {
     let (&kind, rest) = raw.split_first()?;
     match kind {
-        b'P' | b'D' => {
+        name_kind::PATH | name_kind::DELETED => {
             let mut out = Vec::with_capacity(rest.len() + 10);
             for part in rest.strip_suffix(&[0]).unwrap_or(rest).rsplit(|&b| b == 0) {
                 out.push(b'/');
                 out.extend_from_slice(part);
             }
-            if kind == b'D' {
+            if kind == name_kind::DELETED {
                 out.extend_from_slice(b" (deleted)");
             }
             Some(out)
         }
-        b'p' | b's' => {
+        name_kind::PIPE | name_kind::SOCKET => {
             let ino = u64::from_ne_bytes(rest.first_chunk::<8>().copied()?);
-            Some(format!("{}:[{ino}]", if kind == b'p' { "pipe" } else { "socket" }).into_bytes())
+            Some(format!("{}:[{ino}]", if kind == name_kind::PIPE { "pipe" } else { "socket" }).into_bytes())
         }
-        b'a' => {
+        name_kind::ANON => {
             let text = rest.strip_suffix(&[0]).unwrap_or(rest);
             Some([b"anon_inode:", text].concat())
         }
@@ -458,16 +384,36 @@ mod tests {
     #[test]
     fn time_is_read_from_where_the_record_has_it() {
         let mut r = Syscall::default();
-        r.hdr.kind = KIND_SYSCALL;
+        r.hdr.kind = WIRE_SYSCALL;
         r.end = 0x1122_3344;
         // SAFETY: a plain record of integers, read as its bytes.
         let bytes = unsafe { std::slice::from_raw_parts((&raw const r).cast::<u8>(), size_of::<Syscall>()) };
         assert_eq!(time(bytes), Some(0x1122_3344));
         let mut t = Task::default();
-        t.hdr.kind = KIND_TASK;
+        t.hdr.kind = WIRE_TASK;
         t.ts = 99;
         // SAFETY: as above.
         let bytes = unsafe { std::slice::from_raw_parts((&raw const t).cast::<u8>(), size_of::<Task>()) };
         assert_eq!(time(bytes), Some(99));
+        // a task within another record
+        let mut f = Fork { parent: Ident { start: 1, ..Ident::default() }, ..Fork::default() };
+        (f.child.hdr.kind, f.child.ts) = (WIRE_FORK, 7);
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const f).cast::<u8>(), size_of::<Fork>()) };
+        assert_eq!(time(bytes), Some(7));
+        assert_eq!(time(&bytes[..8]), None, "too short");
+        // it comes in a ring of its own
+        assert_eq!(time(&[WIRE_STACK.to_ne_bytes(), [0; 2]].concat().repeat(40)), None);
+    }
+
+    #[test]
+    fn kinds_are_read_as_what_they_are() {
+        let mut bytes = vec![0u8; 512];
+        for (kind, read) in [(WIRE_WAKEUP, "Wakeup"), (WIRE_URING, "Uring"), (WIRE_EXIT, "Exit"), (WIRE_EXEC, "Exec")] {
+            bytes[..2].copy_from_slice(&kind.to_ne_bytes());
+            let record = format!("{:?}", parse(&bytes).unwrap());
+            assert!(record.starts_with(&format!("{read}(")), "{record}");
+        }
+        assert_eq!(parse(&bytes[..20]).unwrap_err().needed, size_of::<Exec>());
     }
 }

@@ -19,6 +19,7 @@ use crate::filter::CallFilter;
 use crate::forced::Forced;
 use crate::patient::Asked;
 use crate::sync::Policy;
+use crate::system::{self, is_alive, page_size};
 use crate::{limits, stacks};
 
 const MAX_RING: u64 = 1 << 30;
@@ -204,6 +205,12 @@ impl Config {
         !self.all && (!self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty())
     }
 
+    /// The processes that -p and -t are of; None: tasks are not marked, or all are recorded.
+    pub fn marked_processes(&self) -> Option<Vec<u32>> {
+        let of_threads = || self.tids.iter().filter_map(|tid| system::process_of(*tid));
+        self.marks_tasks().then(|| self.pids.iter().copied().chain(of_threads()).collect())
+    }
+
     /// Whether some tasks only are recorded.
     pub fn filters_tasks(&self) -> bool {
         self.marks_tasks() || self.uid.is_some() || self.comm.is_some() || self.cgroup.is_some()
@@ -259,47 +266,18 @@ fn buffer_size(asked: Option<u64>) -> Result<u64> {
     Ok(size)
 }
 
-/// Bytes in a page.
-pub fn page_size() -> u64 {
-    // SAFETY: sysconf takes a constant and touches no memory of ours.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).unwrap_or(4096)
-}
-
 fn resolve_user(text: &str) -> Result<u32> {
     if let Ok(uid) = text.parse() {
         return Ok(uid);
     }
     // it may lie on a server that does not answer
-    let users = Asked::new("users", users).get(Instant::now() + USERS_PATIENCE);
+    let users = Asked::new("users", system::users).get(Instant::now() + USERS_PATIENCE);
     users
         .context("-u: /etc/passwd cannot be read in time; give the number")?
         .into_iter()
         .find(|(_, name)| name == text.as_bytes())
         .map(|(uid, _)| uid)
         .with_context(|| format!("-u {text}: there is no such user in /etc/passwd; give the number"))
-}
-
-/// Whether a thread exists and has not ended: one that waits to be reaped makes no calls any more.
-pub fn is_alive(tid: u32) -> bool {
-    let Ok(stat) = bounded::head(format!("/proc/{tid}/stat"), bounded::LINES) else { return false };
-    let stat = stat.bytes;
-    // the name before the state may hold anything, also ')'
-    let state = stat.iter().rposition(|&b| b == b')').and_then(|at| stat.get(at + 2));
-    !matches!(state, Some(b'Z' | b'X'))
-}
-
-/// uid and name of every line of /etc/passwd; empty when it cannot be read.
-pub fn users() -> Vec<(u32, Vec<u8>)> {
-    let text = fs::read("/etc/passwd").unwrap_or_default();
-    text.split(|&b| b == b'\n')
-        .filter_map(|line| {
-            let mut fields = line.split(|&b| b == b':');
-            let name = fields.next()?;
-            let uid = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
-            Some((uid, name.to_vec()))
-        })
-        .collect()
 }
 
 /// Mount point of the cgroup v2 hierarchy; None when there is none.
@@ -397,20 +375,6 @@ mod tests {
         assert!(ring_size("0").is_err());
         assert!(ring_size("4G").is_err());
         assert!(ring_size("x").is_err());
-    }
-
-    #[test]
-    fn the_dead_are_not_alive() {
-        assert!(is_alive(std::process::id()));
-        assert!(!is_alive(u32::MAX));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let pid = child.id();
-        // not reaped yet: a zombie at the latest when its exit was seen
-        while is_alive(pid) {
-            std::thread::yield_now();
-        }
-        assert!(Path::new(&format!("/proc/{pid}")).exists());
-        child.wait().unwrap();
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
-use systape_bpf::BUFFER_KINDS;
+use systape_bpf::buffer;
 use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL, SCHED};
 
 /// Bytes of a buffer of each kind, or in it.
@@ -74,9 +74,9 @@ pub struct CpuBuffers {
     cpus: usize,
 }
 
-const KINDS: usize = BUFFER_KINDS as usize;
-const CALLS: Range<usize> = 0..1;
-const OF_SCHED: Range<usize> = 1..KINDS;
+const KINDS: usize = buffer::KINDS as usize;
+const CALLS: Range<usize> = buffer::CALLS as usize..buffer::SWITCHES as usize;
+const OF_SCHED: Range<usize> = buffer::SWITCHES as usize..KINDS;
 
 impl CpuBuffers {
     /// Maps the maps, whose buffers have this room.

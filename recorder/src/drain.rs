@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender};
-use libbpf_rs::RingBufferBuilder;
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use systape_bpf::wire::Snap;
 
 use crate::backlog::Backlog;
 use crate::clock;
-use crate::cpu_buffers::BufferBytes;
-use crate::forced::Poisoned;
-use crate::load::{DropDelta, LostState, Programs};
+use crate::cpu_buffers::{BufferBytes, CpuBuffers};
+use crate::forced::{Checked, Poisoned};
+use crate::load::{DropDelta, LostState, Programs, Walker};
 use crate::order::Batch;
 use crate::self_stats::Fills;
-use crate::skips::Skipped;
+use crate::skips::{Skipped, Skips};
 use crate::stacks::feed::{Feed, Raw};
 use crate::stacks::taken::Taken;
 
@@ -85,19 +85,6 @@ pub struct Control {
     pub fills: Fills,
 }
 
-/// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// Calls.
-    pub calls: u64,
-    /// ns of all.
-    pub sum: u64,
-    /// By powers of two.
-    pub sizes: Vec<u64>,
-    /// With poison: what it left in records.
-    pub poisoned: Poisoned,
-}
-
 /// Bytes that one pass read from each ring.
 struct Reads {
     /// In the order of [`Programs::rings`].
@@ -153,151 +140,227 @@ fn room(record: &[u8]) -> u64 {
     (record.len() as u64 + 8).next_multiple_of(8)
 }
 
+/// What the rings' records go to.
+struct Collected<'a> {
+    batch: RefCell<Batch>,
+    /// Takes full batches.
+    out: &'a Sender<Drained>,
+    backlog: &'a Backlog,
+    /// Takes stacks; None = none are taken.
+    feed: Option<RefCell<Feed>>,
+    reads: Reads,
+    /// With poison: what of it is in records.
+    poisoned: Option<Cell<Poisoned>>,
+}
+
+impl Collected<'_> {
+    fn look(&self, record: &[u8]) {
+        if let Some(seen) = &self.poisoned {
+            let mut now = seen.get();
+            now.look(record);
+            seen.set(now);
+        }
+    }
+
+    fn push(&self, record: &[u8]) {
+        self.look(record);
+        let mut batch = self.batch.borrow_mut();
+        batch.push(record);
+        if batch.len() >= BATCH {
+            let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+            // a closed channel shows at the next pass
+            self.send(full);
+        }
+    }
+
+    /// Passes a batch on; false = nobody takes it.
+    fn send(&self, batch: Batch) -> bool {
+        self.backlog.add_records(batch.len());
+        self.out.send(Drained::Batch(batch)).is_ok()
+    }
+
+    /// Passes on what there is of a batch.
+    fn send_rest(&self) -> bool {
+        let rest = std::mem::take(&mut *self.batch.borrow_mut());
+        rest.is_empty() || self.send(rest)
+    }
+
+    /// Reads all rings but that of stacks into this.
+    fn rings<'c>(&'c self, programs: &Programs) -> Result<RingBuffer<'c>> {
+        let mut builder = RingBufferBuilder::new();
+        for (ring, read) in programs.rings().into_iter().zip(&self.reads.rings) {
+            builder.add(ring, |record| {
+                self.push(record);
+                read.set(read.get() + room(record));
+                0
+            })?;
+        }
+        builder.build().context("cannot read the rings")
+    }
+
+    /// Reads the ring of stacks, if there is one.
+    fn stack_ring<'c>(&'c self, programs: &Programs) -> Result<Option<RingBuffer<'c>>> {
+        let (Some(ring), Some(feed)) = (programs.stack_ring(), &self.feed) else { return Ok(None) };
+        let mut builder = RingBufferBuilder::new();
+        builder.add(ring, |record| {
+            self.look(record);
+            feed.borrow_mut().push(record);
+            self.reads.stacks.set(self.reads.stacks.get() + room(record));
+            0
+        })?;
+        builder.build().context("cannot read the ring of stacks").map(Some)
+    }
+}
+
+/// One pass after the other over all rings.
+struct Passes<'a> {
+    collected: &'a Collected<'a>,
+    control: &'a Control,
+    programs: Programs,
+    rings: RingBuffer<'a>,
+    stack_ring: Option<RingBuffer<'a>>,
+    buffers: CpuBuffers,
+    sleepers: Option<Receiver<Batch>>,
+    skips: Skips,
+    /// When something was passed on last.
+    sent: Instant,
+}
+
+impl<'a> Passes<'a> {
+    fn new(
+        collected: &'a Collected<'a>,
+        control: &'a Control,
+        programs: Programs,
+        sleepers: Option<Receiver<Batch>>,
+    ) -> Result<Self> {
+        let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
+        let (buffers, skips, sent) = (programs.cpu_buffers()?, programs.skips(), Instant::now());
+        Ok(Self { collected, control, programs, rings, stack_ring, buffers, sleepers, skips, sent })
+    }
+
+    /// Reads what there is, and tells that everything before `slack` ns ago was read. Gives the bytes read; None = nobody takes it.
+    fn pass(&mut self, slack: u64, stopping: bool) -> Result<Option<u64>> {
+        let (collected, started) = (self.collected, clock::monotonic());
+        let reads = &collected.reads;
+        let (all, fullest) = self.buffers.drain(|record: &[u8]| collected.push(record));
+        reads.buffers.set(reads.buffers.get() + all);
+        reads.fullest.set(reads.fullest.get().most(fullest));
+        // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
+        self.rings.consume().context("cannot read the rings")?;
+        self.programs.looked();
+        let dropped = self.programs.has_drops() || stopping;
+        let waiting = collected.batch.borrow().len();
+        let wait = if waiting > 0 { WAIT } else { NOTHING };
+        // a stack's event is to be known when it comes
+        if waiting < SMALL && self.sent.elapsed() < wait && !dropped && collected.feed.is_none() {
+            return Ok(Some(reads.take(self.control)));
+        }
+        self.sent = Instant::now();
+        if !collected.send_rest() {
+            return Ok(None);
+        }
+        let watermark = started.saturating_sub(slack);
+        if !self.pass_stacks(watermark, slack == 0)? || !self.pass_losses(watermark, dropped, slack == 0)? {
+            return Ok(None);
+        }
+        Ok(Some(reads.take(self.control)))
+    }
+
+    /// Reads the ring of stacks, if there is one; false = nobody takes what was given up.
+    fn pass_stacks(&mut self, watermark: u64, last: bool) -> Result<bool> {
+        let (Some(ring), Some(feed)) = (&self.stack_ring, &self.collected.feed) else { return Ok(true) };
+        // after the events: the stack of each of them was sent before it
+        ring.consume().context("cannot read the ring of stacks")?;
+        let mut feed = feed.borrow_mut();
+        // they can wait, so they do not push out stacks of events
+        while let Some(batch) = self.sleepers.as_ref().filter(|_| feed.has_room()).and_then(|rx| rx.try_recv().ok()) {
+            batch.records().for_each(|record| feed.push(record));
+        }
+        let late = feed.pass(watermark, last);
+        drop(feed);
+        let Some(stacks) = late else { return Ok(true) };
+        self.control.lost.fetch_add(stacks.given_up.count, Ordering::Relaxed);
+        Ok(self.collected.out.send(Drained::LateStacks(stacks)).is_ok())
+    }
+
+    /// Tells what was lost until now, and that all before `watermark` was read; false = nobody takes it.
+    fn pass_losses(&mut self, watermark: u64, dropped: bool, last: bool) -> Result<bool> {
+        let drops = if dropped { self.programs.take_drops()? } else { Vec::new() };
+        let lost_state = if dropped { self.programs.take_lost_state() } else { Vec::new() };
+        let skipped = self.skips.take(last, self.programs.harmless_skips());
+        let sum = |counted: bool| -> u64 {
+            drops.iter().filter(|d| d.is_loss() && d.is_counted() == counted).map(|d| d.count.count).sum()
+        };
+        let skips: u64 = skipped.iter().map(|s| s.count).sum();
+        self.control.lost.fetch_add(sum(false) + skips, Ordering::Relaxed);
+        self.control.counted.fetch_add(sum(true), Ordering::Relaxed);
+        Ok(self.collected.out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_ok())
+    }
+
+    /// Passes until told to stop; false = nobody takes what is read.
+    fn until_stopped(&mut self) -> Result<bool> {
+        let rings = self.programs.rings();
+        let bulk_bytes = rings.iter().skip(2).map(|ring| u64::from(ring.max_entries())).min().unwrap_or(0);
+        let most = if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES { IDLE } else { QUIET };
+        let wanted = PASS_BYTES.min(bulk_bytes / PASS_PART);
+        let mut passed = Instant::now();
+        while !self.control.stop.load(Ordering::Acquire) {
+            let Some(read) = self.pass(SLACK_NS, false)? else { return Ok(false) };
+            let now = Instant::now();
+            thread::sleep(pause(read, now.duration_since(std::mem::replace(&mut passed, now)), wanted, most));
+        }
+        Ok(true)
+    }
+
+    /// Closes the window and reads the rest; false = nobody takes it.
+    fn close(&mut self, walker: &Walker) -> Result<bool> {
+        self.programs.close_window();
+        let ts = clock::monotonic();
+        let snaps = walker.open_calls().unwrap_or_default();
+        // Programs that had passed the window check when it closed need a moment to send.
+        for _ in 0..3 {
+            if self.pass(SLACK_NS, true)?.is_none() {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        // when that fails, all that are left count as on their way
+        self.programs.count_unseen_ios().ok();
+        if self.collected.out.send(Drained::Closed { ts, snaps }).is_err() {
+            return Ok(false);
+        }
+        // The last two halves of the drop counters, and all records whatever their time.
+        self.pass(SLACK_NS, true)?;
+        self.pass(0, true)?;
+        Ok(true)
+    }
+}
+
 /// Reads the rings until told to stop, then closes the window and reads the rest. The programs are detached at the end.
 ///
 /// # Errors
 /// When the rings cannot be read at all; the channel being closed ends the drain without an error.
 pub fn run(
-    mut programs: Programs,
+    programs: Programs,
     control: &Control,
     (out, backlog): (&Sender<Drained>, &Backlog),
     unwinding: Option<Sender<Raw>>,
     sleepers: Option<Receiver<Batch>>,
 ) -> Result<Option<Checked>> {
-    let batch = RefCell::new(Batch::with_capacity(BATCH + 4096));
-    let taken = Reads::of(programs.rings().len());
-    let feed = unwinding.map(|out| RefCell::new(Feed::new(out)));
-    let poisoned = programs.is_poisoned().then(|| Cell::new(Poisoned::default()));
-    let look = |record: &[u8]| {
-        if let Some(seen) = &poisoned {
-            let mut now = seen.get();
-            now.look(record);
-            seen.set(now);
-        }
+    let collected = Collected {
+        batch: RefCell::new(Batch::with_capacity(BATCH + 4096)),
+        out,
+        backlog,
+        feed: unwinding.map(|out| RefCell::new(Feed::new(out))),
+        reads: Reads::of(programs.rings().len()),
+        poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
-    let push = |record: &[u8]| {
-        look(record);
-        let mut batch = batch.borrow_mut();
-        batch.push(record);
-        if batch.len() >= BATCH {
-            let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
-            backlog.add_records(full.len());
-            // a closed channel shows at the next pass
-            out.send(Drained::Batch(full)).ok();
-        }
-    };
-    let mut buffers = programs.cpu_buffers()?;
-    let rings = {
-        let mut builder = RingBufferBuilder::new();
-        for (ring, taken) in programs.rings().into_iter().zip(&taken.rings) {
-            builder.add(ring, |record| {
-                push(record);
-                taken.set(taken.get() + room(record));
-                0
-            })?;
-        }
-        builder.build().context("cannot read the rings")?
-    };
-    let stack_ring = match (programs.stack_ring(), &feed) {
-        (Some(ring), Some(feed)) => {
-            let mut builder = RingBufferBuilder::new();
-            builder.add(ring, |record| {
-                look(record);
-                feed.borrow_mut().push(record);
-                taken.stacks.set(taken.stacks.get() + room(record));
-                0
-            })?;
-            Some(builder.build().context("cannot read the ring of stacks")?)
-        }
-        _ => None,
-    };
-    let bulk_bytes = programs.rings().iter().skip(2).map(|ring| u64::from(ring.max_entries())).min().unwrap_or(0);
     let walker = programs.walker()?;
-    let mut skips = programs.skips();
-    let mut sent = Instant::now();
-    let mut pass = |programs: &mut Programs, slack: u64, stopping: bool| -> Result<Option<u64>> {
-        let started = clock::monotonic();
-        let (all, fullest) = buffers.drain(push);
-        taken.buffers.set(taken.buffers.get() + all);
-        taken.fullest.set(taken.fullest.get().most(fullest));
-        // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
-        rings.consume().context("cannot read the rings")?;
-        programs.looked();
-        let dropped = programs.has_drops() || stopping;
-        let waiting = batch.borrow().len();
-        let wait = if waiting > 0 { WAIT } else { NOTHING };
-        // a stack's event is to be known when it comes
-        if waiting < SMALL && sent.elapsed() < wait && !dropped && feed.is_none() {
-            return Ok(Some(taken.take(control)));
-        }
-        sent = Instant::now();
-        let rest = std::mem::take(&mut *batch.borrow_mut());
-        if !rest.is_empty() {
-            backlog.add_records(rest.len());
-            if out.send(Drained::Batch(rest)).is_err() {
-                return Ok(None);
-            }
-        }
-        let watermark = started.saturating_sub(slack);
-        if let (Some(ring), Some(feed)) = (&stack_ring, &feed) {
-            // after the events: the stack of each of them was sent before it
-            ring.consume().context("cannot read the ring of stacks")?;
-            let mut feed = feed.borrow_mut();
-            // they can wait, so they do not push out stacks of events
-            while let Some(batch) = sleepers.as_ref().filter(|_| feed.has_room()).and_then(|rx| rx.try_recv().ok()) {
-                batch.records().for_each(|record| feed.push(record));
-            }
-            let late = feed.pass(watermark, slack == 0);
-            drop(feed);
-            if let Some(stacks) = late {
-                control.lost.fetch_add(stacks.given_up.count, Ordering::Relaxed);
-                if out.send(Drained::LateStacks(stacks)).is_err() {
-                    return Ok(None);
-                }
-            }
-        }
-        let drops = if dropped { programs.take_drops()? } else { Vec::new() };
-        let lost_state = if dropped { programs.take_lost_state() } else { Vec::new() };
-        let skipped = skips.take(slack == 0, programs.harmless_skips());
-        let sum = |counted: bool| -> u64 {
-            drops.iter().filter(|d| d.is_loss() && d.is_counted() == counted).map(|d| d.count.count).sum()
-        };
-        let skips: u64 = skipped.iter().map(|s| s.count).sum();
-        control.lost.fetch_add(sum(false) + skips, Ordering::Relaxed);
-        control.counted.fetch_add(sum(true), Ordering::Relaxed);
-        if out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_err() {
-            return Ok(None);
-        }
-        Ok(Some(taken.take(control)))
-    };
-
-    let most = if stack_ring.is_some() || bulk_bytes < QUIET_BYTES { IDLE } else { QUIET };
-    let wanted = PASS_BYTES.min(bulk_bytes / PASS_PART);
-    let mut passed = Instant::now();
-    while !control.stop.load(Ordering::Acquire) {
-        let Some(read) = pass(&mut programs, SLACK_NS, false)? else { return Ok(None) };
-        let now = Instant::now();
-        thread::sleep(pause(read, now.duration_since(std::mem::replace(&mut passed, now)), wanted, most));
-    }
-    programs.close_window();
-    let ts = clock::monotonic();
-    let snaps = walker.open_calls().unwrap_or_default();
-    // Programs that had passed the window check when it closed need a moment to send.
-    for _ in 0..3 {
-        if pass(&mut programs, SLACK_NS, true)?.is_none() {
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    // when that fails, all that are left count as on their way
-    programs.count_unseen_ios().ok();
-    if out.send(Drained::Closed { ts, snaps }).is_err() {
+    let mut passes = Passes::new(&collected, control, programs, sleepers)?;
+    if !passes.until_stopped()? || !passes.close(&walker)? {
         return Ok(None);
     }
-    // The last two halves of the drop counters, and all records whatever their time.
-    pass(&mut programs, SLACK_NS, true)?;
-    pass(&mut programs, 0, true)?;
-    Ok(programs.checked(poisoned.as_ref().map(Cell::get).unwrap_or_default()))
+    Ok(passes.programs.checked(collected.poisoned.as_ref().map(Cell::get).unwrap_or_default()))
 }
 
 #[cfg(test)]

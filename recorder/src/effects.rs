@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
+use systape_format::model::CallState;
 
 use crate::fds::Name;
 use crate::tasks::{Closing, TaskId, Tasks};
@@ -108,6 +109,15 @@ pub struct Returned<'a> {
     pub pair: Option<[i32; 2]>,
     /// What `open_how` held.
     pub open_how_flags: Option<u64>,
+}
+
+/// errno and return value as the tape has them.
+pub fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
+    match ret {
+        _ if !state.returned() => (0, 0),
+        -4095..=-1 => (ret.unsigned_abs() as u16, 0),
+        _ => (0, ret),
+    }
 }
 
 /// Whether a call that was entered puts a file into some other process (SECCOMP_IOCTL_NOTIF_ADDFD): the only such record

@@ -7,19 +7,19 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::OpenProgramMut;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
+use libbpf_rs::skel::OpenSkel;
 use systape_bpf::{OpenSystapeSkel, stack_user};
 use systape_format::model::{Family, StackOf};
 
-/// Names of families on the command line. Process life is always recorded: nothing can be told without it.
-const NAMES: [(&str, Family); 7] = [
-    ("syscall", Family::Syscall),
-    ("process", Family::Process),
-    ("sched", Family::Sched),
-    ("block", Family::Block),
-    ("signal", Family::Signal),
-    ("net", Family::Net),
-    ("io_uring", Family::IoUring),
-];
+use crate::programs::{self, Hook, Load, PROGRAMS, Program};
+
+macro_rules! names {
+    ($(($family:ident, $name:literal))*) => {
+        /// Names of families on the command line. Process life is always recorded: nothing can be told without it.
+        const NAMES: &[(&str, Family)] = &[$(($name, Family::$family)),*];
+    };
+}
+systape_bpf::families!(names);
 
 /// What the command line, and messages, call a family.
 pub fn name(family: Family) -> &'static str {
@@ -35,7 +35,7 @@ pub struct Families(Vec<Family>);
 
 impl Default for Families {
     fn default() -> Self {
-        Self(NAMES.map(|(_, family)| family).to_vec())
+        Self(NAMES.iter().map(|(_, family)| *family).collect())
     }
 }
 
@@ -119,15 +119,13 @@ impl Tracepoints {
 
 /// Wanted families that the kernel has no tracepoint for, and why they cannot be recorded.
 pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
-    let needed: [(Family, &[&str]); 3] = [
-        (Family::Block, &["block_rq_complete"]),
-        (Family::Net, &["inet_sock_set_state"]),
-        (Family::IoUring, &["io_uring_submit_req", "io_uring_submit_sqe"]),
-    ];
-    let lacking = needed
-        .into_iter()
-        .filter(|(family, any_of)| families.has(*family) && any_of.iter().all(|name| kernel.arguments(name).is_none()));
-    lacking.map(|(family, any_of)| (family, format!("this kernel has no tracepoint {}", any_of.join(" or ")))).collect()
+    let lacks = |family: &Family| {
+        let needed = |program: &&Program| program.family == *family && program.load == Load::OneOf;
+        let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(Program::tracepoint).collect();
+        let lacks = !any_of.is_empty() && any_of.iter().all(|name| kernel.arguments(name).is_none());
+        lacks.then(|| (*family, format!("this kernel has no tracepoint {}", any_of.join(" or "))))
+    };
+    families.list().iter().filter_map(lacks).collect()
 }
 
 /// Loads the programs of the wanted families that the kernel has tracepoints for; notes what it lacks. `targets`: not the whole machine is
@@ -151,45 +149,26 @@ pub fn choose(
     options.has_rq_queue_arg = takes("block_rq_issue", 2);
     options.has_io_start = has("block_io_start");
     options.has_uring_opcode = !takes("io_uring_submit_sqe", 2);
+    let takes_user = options.stacks_user != stack_user::NO_USER;
 
+    for mut program in open.open_object_mut().progs_mut() {
+        let row = program.name().to_str().and_then(programs::find);
+        if let Some(row) = row.filter(|row| row.load != Load::IfAsked) {
+            program.set_autoload(families.has(row.family) && is_there(row, kernel));
+        }
+    }
     let progs = &mut open.progs;
     let set = |prog: &mut OpenProgramMut<'_>, on: bool| prog.set_autoload(on);
-    let on = |family| families.has(family);
     set(&mut progs.cpu_sample, stacks.contains(&StackOf::Sample));
     set(&mut progs.sys_exit_stack, stacks.contains(&StackOf::Syscall));
     let sleepers = stacks.contains(&StackOf::Asleep);
-    let copies = sleepers && options.stacks_user != stack_user::NONE;
+    let copies = sleepers && takes_user;
     set(&mut progs.walk_sleepers, sleepers);
     set(&mut progs.copy_sleepers, copies && kernel.copies_from_tasks());
     if copies && !kernel.copies_from_tasks() {
         notes.push("this kernel lets nobody copy the stack of a task that sleeps (5.18 does): threads asleep since before the start have kernel frames only".into());
     }
-    set(&mut progs.sys_enter, on(Family::Syscall));
-    set(&mut progs.sys_exit, on(Family::Syscall));
-    set(&mut progs.sched_waking, on(Family::Sched));
-    set(&mut progs.sched_wakeup_new, on(Family::Sched));
-    set(&mut progs.sched_switch, on(Family::Sched));
-
-    set(&mut progs.signal_generate, on(Family::Signal));
-    set(&mut progs.signal_deliver, on(Family::Signal));
-    set(&mut progs.mark_victim, on(Family::Signal) && takes("mark_victim", 2));
-    set(&mut progs.mark_victim_pid, on(Family::Signal) && takes("mark_victim", 1));
-
-    let block = on(Family::Block);
-    set(&mut progs.block_io_start, block && has("block_io_start"));
-    set(&mut progs.block_rq_merge, block && has("block_rq_merge"));
-    set(&mut progs.block_rq_insert, block && has("block_rq_insert"));
-    set(&mut progs.block_rq_issue, block && has("block_rq_issue"));
-    set(&mut progs.block_rq_requeue, block && has("block_rq_requeue"));
-    set(&mut progs.block_rq_complete, block && has("block_rq_complete"));
-    set(&mut progs.walk_ios, block);
-    set(&mut progs.block_bio_queue, block && has("block_bio_queue"));
-    set(&mut progs.block_bio_complete, block && takes("block_bio_complete", 2));
-    set(&mut progs.writeback_dirty_folio, block && has("writeback_dirty_folio"));
-    set(&mut progs.writeback_dirty_page, block && has("writeback_dirty_page"));
-
-    let net = on(Family::Net);
-    set(&mut progs.inet_sock_set_state, net);
+    let net = families.has(Family::Net);
     // with the whole machine recorded nobody's sockets have to be told from others'
     set(&mut progs.walk_files, net && targets);
     if !(net && targets) {
@@ -197,10 +176,20 @@ pub fn choose(
         open.maps.listening.set_max_entries(1)?;
         open.maps.target_files.set_max_entries(1)?;
     }
-    let uring = on(Family::IoUring);
-    set(&mut progs.io_uring_submit_req, uring && has("io_uring_submit_req"));
-    set(&mut progs.io_uring_submit_sqe, uring && has("io_uring_submit_sqe") && !has("io_uring_submit_req"));
+    if has("io_uring_submit_req") {
+        // of the two the newer one: both would tell of each operation
+        set(&mut progs.io_uring_submit_sqe, false);
+    }
     Ok(notes)
+}
+
+/// Whether the kernel has what a program is attached to; of what is always loaded that shows when it is.
+fn is_there(program: &Program, kernel: &Tracepoints) -> bool {
+    match (program.load, program.hook) {
+        (Load::IfThere | Load::OneOf, Hook::Tracepoint(name, 0)) => kernel.arguments(name).is_some(),
+        (Load::IfThere | Load::OneOf, Hook::Tracepoint(name, count)) => kernel.arguments(name) == Some(count),
+        _ => true,
+    }
 }
 
 /// Loads, or not, the programs of calls that do the work of first ones that the kernel skipped.

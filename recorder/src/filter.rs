@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use systape_abi::{Abi, Selection};
-use systape_bpf::LEDGER_ONLY;
+use systape_bpf::COUNTED_ONLY;
 
 use crate::args::{Args, parse_delay};
 
@@ -49,7 +49,7 @@ impl CallFilter {
             filter.text.push(format!("--slow {names}={least:?}"));
         }
         if !filter.slow.is_empty() && args.duration.is_none() {
-            filter.min_dur = LEDGER_ONLY;
+            filter.min_dur = COUNTED_ONLY;
         }
         if args.failure {
             filter.failures = true;
@@ -68,7 +68,7 @@ impl CallFilter {
         !self.text.is_empty()
     }
 
-    /// ns a call must take longer than; 0 = any, [`LEDGER_ONLY`] = it is never stored.
+    /// ns a call must take longer than; 0 = any, [`COUNTED_ONLY`] = it is never stored.
     pub fn min_dur(&self, abi: Abi, nr: u32) -> u64 {
         let named = self.slow.iter().rev().find(|(selection, _)| selection.contains(abi, nr));
         named.map_or(self.min_dur, |(_, least)| *least)
@@ -81,7 +81,7 @@ impl CallFilter {
 }
 
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(LEDGER_ONLY)
+    u64::try_from(time.as_nanos()).unwrap_or(COUNTED_ONLY)
 }
 
 /// `ENOENT` or `2`.
@@ -121,7 +121,7 @@ mod tests {
         let f = filter(&["--slow", "fsync=20"]).unwrap();
         assert_eq!(
             (f.min_dur(Abi::X86_64, nr("fsync")), f.min_dur(Abi::X86_64, nr("read"))),
-            (20_000_000, LEDGER_ONLY)
+            (20_000_000, COUNTED_ONLY)
         );
         assert!(!filter(&[]).unwrap().is_on());
         assert!(filter(&["--slow", "read"]).is_err() && filter(&["--slow", "read=x"]).is_err());

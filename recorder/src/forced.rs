@@ -12,6 +12,19 @@ pub fn is_poisoned(record: &[u8]) -> bool {
     record.windows(4).any(|four| four == [POISON; 4])
 }
 
+/// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Calls.
+    pub calls: u64,
+    /// ns of all.
+    pub sum: u64,
+    /// By powers of two.
+    pub sizes: Vec<u64>,
+    /// With poison: what it left in records.
+    pub poisoned: Poisoned,
+}
+
 /// Records that were looked at, and those with poison in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Poisoned {

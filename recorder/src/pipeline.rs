@@ -4,27 +4,33 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder as Compressor};
+use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
 use systape_format::model::{End, Session};
 use systape_format::redact::Redactor;
 use systape_format::writer::Writer;
 
 use crate::backlog::Backlog;
-use crate::drain::{self, Checked, Control};
+use crate::drain::{self, Control, Drained};
 use crate::encode::{Piece, Settings, Start};
+use crate::forced::Checked;
 use crate::ledger;
 use crate::load::Programs;
+use crate::order::Batch;
 use crate::priority::Raised;
+use crate::progress::Progress;
 use crate::say::say;
 use crate::self_stats::counted;
-use crate::sink::{Flow, Sink};
-use crate::stacks::{self, NameWorker, asleep, feed};
+use crate::sink::Sink;
+use crate::stacks::feed::Raw;
+use crate::stacks::names::Message;
+use crate::stacks::taken::Taken;
+use crate::stacks::{NameWorker, Workers, asleep, feed};
 use crate::stage::{Encoded, Stage};
 use crate::sync::{self, Syncing};
 
@@ -46,44 +52,6 @@ pub struct Output<'a> {
     pub sync: sync::Policy,
     /// Bytes that may wait in memory.
     pub buffer: u64,
-}
-
-/// Numbers anybody may look at while the recording runs.
-#[derive(Debug)]
-pub struct Progress {
-    /// Events encoded.
-    pub events: AtomicU64,
-    /// Bytes of the tape that were written.
-    pub written: AtomicU64,
-    /// Events that were given up because what waits had no room, and calls that were counted for it.
-    pub lost: AtomicU64,
-    /// See `lost`.
-    pub counted: AtomicU64,
-    /// What waits.
-    pub backlog: Backlog,
-    /// Set when the tape can no longer be written.
-    pub failed: Arc<AtomicBool>,
-    /// Whether the output takes anything.
-    pub flow: Arc<Flow>,
-}
-
-impl Progress {
-    fn new(room: u64, flow: Arc<Flow>) -> Self {
-        Self {
-            events: AtomicU64::new(0),
-            written: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            counted: AtomicU64::new(0),
-            backlog: Backlog::new(room),
-            failed: Arc::default(),
-            flow,
-        }
-    }
-
-    /// Bytes of the tape so far, whether they are written or wait to be.
-    pub fn bytes(&self) -> u64 {
-        self.written.load(Ordering::Relaxed) + self.backlog.pieces()
-    }
 }
 
 enum Compressed {
@@ -127,6 +95,17 @@ pub struct About {
     pub redactor: Option<Redactor>,
 }
 
+impl About {
+    /// Id and session without what is taken out, and what takes it out of the rest.
+    fn redacted(self) -> (([u8; 16], Session), Option<Arc<Redactor>>) {
+        let Self { id, mut session, redactor } = self;
+        if let Some(redactor) = &redactor {
+            redactor.session(&mut session);
+        }
+        ((id, session), redactor.map(Arc::new))
+    }
+}
+
 /// The running stages.
 pub struct Pipeline {
     /// Tells the drain to stop.
@@ -140,8 +119,7 @@ pub struct Pipeline {
     write: JoinHandle<Result<Writer<Sink>>>,
     /// Disconnected when the stacks of sleepers were fetched.
     asleep: Option<Receiver<()>>,
-    unwind: Option<JoinHandle<()>>,
-    names: Option<JoinHandle<Result<()>>>,
+    stacks: StackThreads,
     start: Sender<Start>,
     sync: Syncing,
     opened: Receiver<()>,
@@ -158,105 +136,50 @@ impl Pipeline {
         output: Output<'_>,
         tape: About,
         settings: Settings,
-        stacks: Option<stacks::Workers>,
+        stacks: Option<Workers>,
     ) -> Result<Self> {
-        let About { id, mut session, redactor } = tape;
+        let (begun_with, redactor) = tape.redacted();
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress::new(output.buffer, output.sink.flow()));
-        let redactor = redactor.map(Arc::new);
-        if let Some(redactor) = &redactor {
-            redactor.session(&mut session);
-        }
-        let walker = programs.walker()?;
-        let (batch_tx, batch_rx) = unbounded();
-        let (piece_tx, piece_rx) = bounded::<(u64, Piece)>(PIECES);
+        let (walker, tables, always) = (programs.walker()?, programs.ledger()?, programs.checks_ledger());
+        let (batch_tx, batches) = unbounded();
+        let (piece_tx, pieces) = bounded::<(u64, Piece)>(PIECES);
         let (done_tx, done_rx) = unbounded();
         let done = Done { out: done_tx, progress: Arc::clone(&progress) };
-        let (start_tx, start_rx) = bounded(1);
-        let (open_tx, opened) = bounded(1);
-
-        let (counted_tx, counted_rx) = bounded(WINDOWS);
-        let drained = Arc::new(AtomicBool::new(false));
-        let (tables, always) = (programs.ledger()?, programs.checks_ledger());
+        let (start, starts) = bounded(1);
+        let (counted_tx, counted) = bounded(WINDOWS);
         let (raw_tx, raw_rx) = stacks.is_some().then(|| bounded(feed::BATCHES)).unzip();
         let sleepers = programs.sleepers()?;
         let (sleeper_tx, sleeper_rx) = sleepers.is_some().then(|| bounded(asleep::BATCHES)).unzip();
-        let drain = {
-            let control = Arc::clone(&control);
-            let (drained, progress) = (Arc::clone(&drained), Arc::clone(&progress));
-            spawn("drain", move || {
-                let result = drain::run(programs, &control, (&batch_tx, &progress.backlog), raw_tx, sleeper_rx);
-                // no call is counted after the window was closed
-                drained.store(true, Ordering::Release);
-                result
-            })?
+
+        let drained = Arc::new(AtomicBool::new(false));
+        let draining = Draining {
+            programs,
+            control: Arc::clone(&control),
+            progress: Arc::clone(&progress),
+            drained: Arc::clone(&drained),
         };
+        let drain = draining.start(batch_tx, raw_tx, sleeper_rx)?;
         raised.lower();
         let asleep = sleepers.zip(sleeper_tx).map(|(links, out)| asleep::start(links, out)).transpose()?;
         let sync = Syncing::start(output.sync, &output.sink, output.path, &progress.failed)?;
-        let (mut taken_rx, mut unwind, mut names, mut tell) = (None, None, None, None);
-        if let (Some(workers), Some(rx)) = (stacks, raw_rx) {
-            let (out, taken) = bounded(feed::BATCHES);
-            unwind = Some(spawn("unwind", move || workers.unwinding.run(&rx, &out))?);
-            taken_rx = Some(taken);
-            if let Some(NameWorker { names: worker, tell: tx, told }) = workers.names {
-                let done = done.clone();
-                // who takes them is gone only when writing failed, which the main thread sees
-                let write = move |symbols| {
-                    done.send(0, Compressed::Symbols(symbols));
-                };
-                let redactor = redactor.clone();
-                names = Some(spawn("names", move || worker.run(&told, redactor.as_deref(), write))?);
-                tell = Some(tx);
-            }
-        }
+        let mut stacks = match stacks.zip(raw_rx) {
+            Some((workers, raw)) => StackThreads::start(workers, raw, &done, redactor.as_ref())?,
+            None => StackThreads::default(),
+        };
+        let (taken, tell) = (stacks.taken.take(), stacks.tell.take());
         let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
-        let encode = {
-            let progress = Arc::clone(&progress);
-            spawn("encode", move || {
-                let closing = Arc::clone(&progress);
-                let _closing = Closing(&closing.backlog);
-                Stage::new(settings, walker, piece_tx, progress, tell).run(&start_rx, &batch_rx, taken_rx, &counted_rx)
-            })?
-        };
-        let workers = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
-        let compress = (0..workers)
-            .map(|_| {
-                let (rx, done, redactor) = (piece_rx.clone(), done.clone(), redactor.clone());
-                spawn("compress", move || compress(&rx, &done, redactor.as_deref()))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let about = Arc::clone(&progress);
+        let encode = spawn("encode", move || {
+            let _closing = Closing(&about.backlog);
+            let stage = Stage::new(settings, walker, piece_tx, Arc::clone(&about), tell);
+            stage.run(&starts, &batches, taken, &counted)
+        })?;
         // the writer ends when all of these have
-        drop(done);
-        let write = {
-            let progress = Arc::clone(&progress);
-            let failed = Arc::clone(&progress.failed);
-            let work = move || {
-                let writer = Writer::create(output.sink, id, &session).context("cannot write the tape")?;
-                open_tx.send(()).ok();
-                write(writer, &done_rx, &progress)
-            };
-            spawn("write", move || {
-                let written = work();
-                failed.fetch_or(written.is_err(), Ordering::AcqRel);
-                written
-            })?
-        };
-        Ok(Self {
-            control,
-            progress,
-            drain,
-            ledger,
-            encode,
-            compress,
-            write,
-            asleep,
-            unwind,
-            names,
-            start: start_tx,
-            sync,
-            opened,
-        })
+        let compress = compressors(&pieces, done, redactor.as_ref())?;
+        let (open, opened) = bounded(1);
+        let write = start_writer(output.sink, begun_with, open, done_rx, Arc::clone(&progress))?;
+        Ok(Self { control, progress, drain, ledger, encode, compress, write, asleep, stacks, start, sync, opened })
     }
 
     /// Whether the tape's beginning is written: Some(false) = it never will be, None = not in `time`.
@@ -292,8 +215,8 @@ impl Pipeline {
         let mut encoded = join(self.encode)?;
         let counted = join(self.ledger)?;
         // it may hang in a file system that does not answer; the encoder has waited long enough
-        self.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
-        if let Err(e) = self.names.map(join).transpose().and_then(|done| done.transpose()) {
+        self.stacks.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
+        if let Err(e) = self.stacks.names.map(join).transpose().and_then(|done| done.transpose()) {
             // names can be looked up later, events cannot be recorded later
             say(format_args!("names of functions are missing: {e:#}"));
         }
@@ -310,6 +233,96 @@ impl Pipeline {
         })?;
         Ok((encoded, self.progress.flow.accepted.load(Ordering::Relaxed)))
     }
+}
+
+/// What the drain works with.
+struct Draining {
+    programs: Programs,
+    control: Arc<Control>,
+    progress: Arc<Progress>,
+    /// Set when nothing is recorded any more.
+    drained: Arc<AtomicBool>,
+}
+
+impl Draining {
+    fn start(
+        self,
+        out: Sender<Drained>,
+        unwinding: Option<Sender<Raw>>,
+        sleepers: Option<Receiver<Batch>>,
+    ) -> Result<JoinHandle<Result<Option<Checked>>>> {
+        spawn("drain", move || {
+            let Self { programs, control, progress, drained } = self;
+            let result = drain::run(programs, &control, (&out, &progress.backlog), unwinding, sleepers);
+            // no call is counted after the window was closed
+            drained.store(true, Ordering::Release);
+            result
+        })
+    }
+}
+
+/// The threads beside the events' way; nothing of all this without stacks.
+#[derive(Default)]
+struct StackThreads {
+    unwind: Option<JoinHandle<()>>,
+    names: Option<JoinHandle<Result<()>>>,
+    /// Stacks that were unwound; the encoder takes it.
+    taken: Option<Receiver<Taken>>,
+    /// Takes places whose names are wanted; the encoder tells them.
+    tell: Option<Sender<Message>>,
+}
+
+impl StackThreads {
+    fn start(workers: Workers, raw: Receiver<Raw>, done: &Done, redactor: Option<&Arc<Redactor>>) -> Result<Self> {
+        let (out, taken) = bounded(feed::BATCHES);
+        let unwind = spawn("unwind", move || workers.unwinding.run(&raw, &out))?;
+        let mut threads = Self { unwind: Some(unwind), taken: Some(taken), ..Self::default() };
+        if let Some(NameWorker { names, tell, told }) = workers.names {
+            let (done, redactor) = (done.clone(), redactor.cloned());
+            // who takes them is gone only when writing failed, which the main thread sees
+            let write = move |symbols| {
+                done.send(0, Compressed::Symbols(symbols));
+            };
+            threads.names = Some(spawn("names", move || names.run(&told, redactor.as_deref(), write))?);
+            threads.tell = Some(tell);
+        }
+        Ok(threads)
+    }
+}
+
+/// Starts the threads that compress; pieces are done when all of them have ended.
+fn compressors(
+    pieces: &Receiver<(u64, Piece)>,
+    done: Done,
+    redactor: Option<&Arc<Redactor>>,
+) -> Result<Vec<JoinHandle<Result<()>>>> {
+    let count = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
+    let one = |_| {
+        let (pieces, done, redactor) = (pieces.clone(), done.clone(), redactor.cloned());
+        spawn("compress", move || compress(&pieces, &done, redactor.as_deref()))
+    };
+    (0..count).map(one).collect()
+}
+
+/// Begins the tape in a thread of its own, and tells `open` when that is done.
+fn start_writer(
+    sink: Sink,
+    (id, session): ([u8; 16], Session),
+    open: Sender<()>,
+    done: Receiver<(u64, Compressed)>,
+    progress: Arc<Progress>,
+) -> Result<JoinHandle<Result<Writer<Sink>>>> {
+    let failed = Arc::clone(&progress.failed);
+    let work = move || {
+        let writer = Writer::create(sink, id, &session).context("cannot write the tape")?;
+        open.send(()).ok();
+        write(writer, &done, &progress)
+    };
+    spawn("write", move || {
+        let written = work();
+        failed.fetch_or(written.is_err(), Ordering::AcqRel);
+        written
+    })
 }
 
 /// Whoever waits for the encoder does not wait for one that is gone.
@@ -335,7 +348,7 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
 
 /// Compresses pieces as they come, without what is taken out; the writer puts them back in order.
 fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Redactor>) -> Result<()> {
-    let mut compressor = Compressor::new(ZSTD_LEVEL);
+    let mut compressor = Encoder::new(ZSTD_LEVEL);
     for (seq, mut piece) in pieces {
         if let Some(redactor) = redactor {
             match &mut piece {

@@ -1,13 +1,54 @@
-//! One line on a terminal while the recording runs, and one line when it is over.
+//! How far the recording is: numbers that every stage keeps, one line on a terminal while it runs, and one line when it is over.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::backlog::Backlog;
 use crate::drain::Control;
-use crate::pipeline::Progress;
+use crate::sink::Flow;
+
+/// Numbers anybody may look at while the recording runs.
+#[derive(Debug)]
+pub struct Progress {
+    /// Events encoded.
+    pub events: AtomicU64,
+    /// Bytes of the tape that were written.
+    pub written: AtomicU64,
+    /// Events that were given up because what waits had no room, and calls that were counted for it.
+    pub lost: AtomicU64,
+    /// See `lost`.
+    pub counted: AtomicU64,
+    /// What waits.
+    pub backlog: Backlog,
+    /// Set when the tape can no longer be written.
+    pub failed: Arc<AtomicBool>,
+    /// Whether the output takes anything.
+    pub flow: Arc<Flow>,
+}
+
+impl Progress {
+    /// Nothing yet; what waits has `room` bytes.
+    pub fn new(room: u64, flow: Arc<Flow>) -> Self {
+        Self {
+            events: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
+            backlog: Backlog::new(room),
+            failed: Arc::default(),
+            flow,
+        }
+    }
+
+    /// Bytes of the tape so far, whether they are written or wait to be.
+    pub fn bytes(&self) -> u64 {
+        self.written.load(Ordering::Relaxed) + self.backlog.pieces()
+    }
+}
 
 /// `58 lost, 843,200 counted only`: events of which nothing is known beyond their number, and calls that are in every sum and in no
 /// listing.

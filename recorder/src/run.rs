@@ -11,13 +11,13 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use indicatif::{HumanBytes, HumanCount};
 use systape_abi::Abi;
 use systape_bpf::target_bits;
-use systape_format::model::{Call, Class, End, RecordedFamilies, shell_status};
+use systape_bpf::wire::Snap;
+use systape_format::model::{Call, Class, End, RecordedFamilies, Session, shell_status};
 use systape_format::redact::Redactor;
 
-use crate::config::{Command, CommandError, Config, find_command, is_alive};
-use crate::drain::Checked;
+use crate::config::{Command, CommandError, Config, find_command};
 use crate::encode::Settings;
-use crate::forced::{Forced, Poisoned};
+use crate::forced::{Checked, Forced, Poisoned};
 use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
@@ -28,7 +28,7 @@ use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, limits, output, rights, session, stacks, start};
+use crate::{clock, limits, output, rights, session, stacks, start, system};
 
 /// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
 pub const FAILED: u8 = 125;
@@ -98,13 +98,7 @@ pub fn record(config: &Config) -> Result<u8> {
         let (loaded, rings) = programs.measured()?;
         own.watch(loaded, rings);
     }
-    let mut child =
-        command.as_ref().map(|command| Child::spawn(command, files, output::is_stdout(&config.output))).transpose()?;
-    if let Some(child) = child.as_ref().filter(|_| !config.all) {
-        // with a delay the command runs before the recording begins
-        let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
-        programs.add_target(child.pid(), target_bits::PID | armed)?;
-    }
+    let mut child = command.map(|command| hold(config, &command, files, &programs)).transpose()?;
     programs.mark()?;
     if let Some(delay) = config.delay {
         if let Some(child) = &mut child {
@@ -112,47 +106,12 @@ pub fn record(config: &Config) -> Result<u8> {
         }
         signals.wait(delay);
     }
-    let mut about = session::collect(config);
-    about.left_out = std::mem::take(&mut programs.left_out);
-    about.preemptible = programs.preemptible;
-    about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
-    let stacks = stacks::open(config, &mut about.notes)?;
-    for note in &about.notes {
-        say(String::from_utf8_lossy(note));
-    }
-    // no thread was made yet, and nothing of other processes was read
-    let raised = Raised::new();
-    let walker = programs.walker()?;
-    rights::give_up(config, || walker.walk().is_ok())?;
-    let stacks = stacks.map(|opened| raised.without(|| opened.scan(config))).transpose()?;
-    about.ring_bytes = programs.ring_bytes();
-    about.registers_unknown = !programs.knows_registers();
-    let (window_open, snaps) = programs.start()?;
-    about.window_open = window_open;
+    let prepared = Prepared::new(config, programs)?;
     if let Some(own) = &mut own {
         own.prepared();
     }
     let started = Instant::now();
-    let settings = Settings {
-        selection: config.selection.clone(),
-        stores: config.filter.clone(),
-        window_open,
-        flush: config.flush,
-        stacks: config.stacks.clone(),
-        targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
-        own_pid: programs.own_pid(),
-        nested: programs.is_nested(),
-    };
-    let redactor = config.redact.map(|level| Redactor::new(level, class));
-    let tape = About { id: tape_id(window_open), session: about, redactor };
-    let sink = opened.begin();
-    let output = Output { sink, path: &config.output, sync: config.sync, buffer: config.buffer };
-    let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
-    if !begun(config, &pipeline) {
-        // says why
-        let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
-        return failed.map(|_| FAILED).with_context(|| config.output.display().to_string());
-    }
+    let Some((pipeline, snaps)) = prepared.begin(config, opened)? else { return Ok(FAILED) };
     let start = start::read(snaps, child.as_ref().map(Child::pid));
     if let Some(words) = start::words(&start.unread) {
         say(words);
@@ -161,35 +120,124 @@ pub fn record(config: &Config) -> Result<u8> {
     if let Some(child) = &mut child {
         child.go();
     }
+    Running { config, signals, started, child, own }.until_the_end(pipeline)
+}
 
-    let mut line = Line::new(child.is_some());
-    let reason = wait(config, &pipeline, &signals, child.as_mut(), started, &mut line);
-    line.clear();
-    let command_exit = child.as_mut().and_then(Child::ended);
-    let control = Arc::clone(&pipeline.control);
-    let finished = finish(config, pipeline, &signals, move |encoded| end(encoded, reason, command_exit));
-    match &finished {
-        Ok((encoded, bytes)) => {
-            last_line(config, encoded, *bytes, started.elapsed());
-            if let Some(checked) = &encoded.checked {
-                checked_lines(&config.forced, checked);
-            }
-            if let Some(own) = own {
-                own.print(recorded(config, encoded, *bytes), &control.fills);
-            }
-        }
-        // the command is not to blame: it goes on, and its end is waited for as after --for
-        Err(e) if child.is_some() => {
-            let waiting = if command_exit.is_some() { "" } else { "; waiting for the command" };
-            say(format_args!("{}: {e:#}{waiting}", config.output.display()));
-        }
-        Err(_) => {}
+/// Makes the command's process, which waits, a target.
+fn hold(config: &Config, command: &Command, files: Option<libc::rlimit>, programs: &Programs) -> Result<Child> {
+    let child = Child::spawn(command, files, output::is_stdout(&config.output))?;
+    if !config.all {
+        // with a delay the command runs before the recording begins
+        let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
+        programs.add_target(child.pid(), target_bits::PID | armed)?;
     }
-    let status = child.map_or(0, |child| finish_command(config, child, &signals));
-    match finished {
-        Ok(_) => Ok(status),
-        Err(_) if !config.command.is_empty() => Ok(FAILED),
-        Err(e) => Err(e.context(config.output.display().to_string())),
+    Ok(child)
+}
+
+/// A recording whose window is open.
+struct Prepared {
+    programs: Programs,
+    raised: Raised,
+    about: Session,
+    stacks: Option<stacks::Workers>,
+    window_open: u64,
+    /// What every task did then.
+    snaps: Vec<Snap>,
+}
+
+impl Prepared {
+    /// Collects what the tape says of itself, gives up rights, and opens the window.
+    fn new(config: &Config, mut programs: Programs) -> Result<Self> {
+        let mut about = session::collect(config);
+        about.left_out = std::mem::take(&mut programs.left_out);
+        about.preemptible = programs.preemptible;
+        about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
+        let keep = config.keep_stack_bytes.then_some(config.output.as_path());
+        let stacks = stacks::open(&config.stacks, keep, &mut about.notes)?;
+        for note in &about.notes {
+            say(String::from_utf8_lossy(note));
+        }
+        // no thread was made yet, and nothing of other processes was read
+        let raised = Raised::new();
+        let walker = programs.walker()?;
+        rights::give_up(config, || walker.walk().is_ok())?;
+        let scan = |opened: stacks::Opened| opened.scan(config.marked_processes().as_deref(), config.symbols);
+        let stacks = stacks.map(|opened| raised.without(|| scan(opened))).transpose()?;
+        about.ring_bytes = programs.ring_bytes();
+        about.registers_unknown = !programs.knows_registers();
+        let (window_open, snaps) = programs.start()?;
+        about.window_open = window_open;
+        Ok(Self { programs, raised, about, stacks, window_open, snaps })
+    }
+
+    /// Starts all stages on the tape; None = it cannot be written, and the end says why.
+    fn begin(self, config: &Config, opened: output::Opened) -> Result<Option<(Pipeline, Vec<Snap>)>> {
+        let Self { programs, raised, about, stacks, window_open, snaps } = self;
+        let settings = Settings {
+            selection: config.selection.clone(),
+            stores: config.filter.clone(),
+            window_open,
+            flush: config.flush,
+            stacks: config.stacks.clone(),
+            targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
+            own_pid: programs.own_pid(),
+            nested: programs.is_nested(),
+        };
+        let redactor = config.redact.map(|level| Redactor::new(level, class));
+        let tape = About { id: tape_id(window_open), session: about, redactor };
+        let output = Output { sink: opened.begin(), path: &config.output, sync: config.sync, buffer: config.buffer };
+        let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
+        if begun(config, &pipeline) {
+            return Ok(Some((pipeline, snaps)));
+        }
+        // says why
+        let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
+        failed.map(|_| None).with_context(|| config.output.display().to_string())
+    }
+}
+
+/// A recording that runs.
+struct Running<'a> {
+    config: &'a Config,
+    signals: Signals,
+    started: Instant,
+    child: Option<Child>,
+    own: Option<SelfStats>,
+}
+
+impl Running<'_> {
+    /// Waits for the end of the recording, ends the tape, and says what there is; gives the exit status.
+    fn until_the_end(mut self, pipeline: Pipeline) -> Result<u8> {
+        let config = self.config;
+        let mut line = Line::new(self.child.is_some());
+        let reason = wait(config, &pipeline, &self.signals, self.child.as_mut(), self.started, &mut line);
+        line.clear();
+        let command_exit = self.child.as_mut().and_then(Child::ended);
+        let control = Arc::clone(&pipeline.control);
+        let finished = finish(config, pipeline, &self.signals, move |encoded| end(encoded, reason, command_exit));
+        match &finished {
+            Ok((encoded, bytes)) => {
+                last_line(config, encoded, *bytes, self.started.elapsed());
+                if let Some(checked) = &encoded.checked {
+                    checked_lines(&config.forced, checked);
+                }
+                if let Some(own) = self.own {
+                    own.print(recorded(config, encoded, *bytes), &control.fills);
+                }
+            }
+            // the command is not to blame: it goes on, and its end is waited for as after --for
+            Err(e) if self.child.is_some() => {
+                let waiting = if command_exit.is_some() { "" } else { "; waiting for the command" };
+                say(format_args!("{}: {e:#}{waiting}", config.output.display()));
+            }
+            Err(_) => {}
+        }
+        let status = self.child.map_or(0, |child| finish_command(config, child, &self.signals));
+        match finished {
+            Ok(_) => Ok(status),
+            Err(_) if !config.command.is_empty() => Ok(FAILED),
+            Err(e) => Err(e.context(config.output.display().to_string())),
+        }
     }
 }
 
@@ -286,7 +334,7 @@ fn wait(
             return Reason::Size;
         }
         let ids = config.pids.iter().chain(&config.tids);
-        if child.is_none() && config.marks_tasks() && ids.clone().all(|id| !is_alive(*id)) {
+        if child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
             return Reason::TargetsGone;
         }
         line.update(&pipeline.progress, &pipeline.control);

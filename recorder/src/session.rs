@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self, Config};
 use crate::patient::Asked;
-use crate::{clock, devices, rights, snapshot};
+use crate::{clock, devices, rights, snapshot, system};
 
 /// How long files about the machine may take to read, all together: the command waits for it. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub fn collect(config: &Config) -> Session {
     // of files that may lie on a disk or server that hangs, or be held by the kernel; all at once
     let machine_id = Asked::new("machine-id", || fs::read("/etc/machine-id").map_or(0, |id| xxh3_64(id.trim_ascii())));
     let offset = Asked::new("localtime", utc_offset);
-    let users = Asked::new("users", config::users);
+    let users = Asked::new("users", system::users);
     let cgroups = Asked::new("cgroups", || config::cgroup2_mount().map(|mount| snapshot::cgroups(&mount)));
     let formats = Asked::new("formats", syscall_formats);
     let names = Asked::new("devices", devices::names);
@@ -61,7 +61,7 @@ pub fn collect(config: &Config) -> Session {
         kernel_version: uname.version,
         machine: uname.machine,
         cpus: libbpf_rs::num_possible_cpus().unwrap_or(1) as u32,
-        page_size: config::page_size() as u32,
+        page_size: system::page_size() as u32,
         tool_version: env!("CARGO_PKG_VERSION").into(),
         arguments: std::env::args_os().map(OsStringExt::into_vec).collect(),
         target: config.target_text(),

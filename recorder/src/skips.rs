@@ -12,7 +12,7 @@ use libbpf_rs::Object;
 use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use systape_format::model::Family;
 
-use crate::clock;
+use crate::{clock, programs};
 
 /// Time between two looks: a look is a system call per program.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -83,7 +83,7 @@ impl Skips {
         let loaded = object.progs().filter(is_loaded);
         let watch = |program: libbpf_rs::Program<'_>| -> Option<Watched> {
             let name = program.name().to_str()?;
-            let family = family(name).filter(|_| !stood_in_for(name))?;
+            let family = programs::find(name)?.skipped().filter(|_| !stood_in_for(name))?;
             let fd = program.as_fd().try_clone_to_owned().ok()?;
             let seen = misses(&fd);
             Some(Watched { family, fd, seen, second: name.ends_with("_again") })
@@ -132,24 +132,6 @@ fn add(skipped: &mut Vec<Skipped>, family: Family, count: u64, (first, last): (u
     }
 }
 
-/// What a program records; None: nothing that can be missing (iterators).
-pub fn family(program: &str) -> Option<Family> {
-    Some(match program {
-        "sys_exit_stack" => Family::Stack,
-        "cpu_sample" => Family::Sample,
-        "sys_enter" | "sys_exit" | "sys_enter_again" | "sys_exit_again" => Family::Syscall,
-        "sched_process_fork" | "sched_process_exec" | "sched_process_exit" | "task_rename" | "cgroup_attach_task" => {
-            Family::Process
-        }
-        name if name.starts_with("sched_") => Family::Sched,
-        name if name.starts_with("block_") || name.starts_with("writeback_") => Family::Block,
-        name if name.starts_with("signal_") || name.starts_with("mark_victim") => Family::Signal,
-        "inet_sock_set_state" => Family::Net,
-        name if name.starts_with("io_uring_") => Family::IoUring,
-        _ => return None,
-    })
-}
-
 fn misses(fd: &OwnedFd) -> u64 {
     program_info(fd.as_raw_fd()).map_or(0, |info| info.recursion_misses)
 }
@@ -180,15 +162,5 @@ mod tests {
         // at the end nothing more will show
         assert_eq!(pending.take(2, 9, true), 2);
         assert_eq!(pending.take(0, 9, true), 0);
-    }
-
-    #[test]
-    fn every_program_has_a_family() {
-        let of = |name| family(name).map(|f| f as u16);
-        assert_eq!(of("sched_switch"), Some(Family::Sched as u16));
-        assert_eq!(of("sched_process_exit"), Some(Family::Process as u16));
-        assert_eq!(of("mark_victim_pid"), Some(Family::Signal as u16));
-        assert_eq!(of("sys_exit_stack"), Some(Family::Stack as u16));
-        assert_eq!(of("walk_tasks"), None);
     }
 }

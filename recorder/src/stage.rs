@@ -1,4 +1,4 @@
-//! The encoder's thread: feeds [`Encoder`] with what the drain sends, turns drop counters into gaps, begins chunks.
+//! The encoder's thread: feeds [`Assembler`] with what the drain sends, turns drop counters into gaps, begins chunks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 
 use crate::backlog::Shed;
 use crate::clock;
-use crate::drain::{Checked, Drained};
-use crate::encode::{Encoder, Given, Piece, Settings, Start, Totals};
+use crate::drain::Drained;
+use crate::encode::{Assembler, Given, Piece, Settings, Start, Totals};
+use crate::forced::Checked;
 use crate::ledger::Window;
 use crate::load::{DropDelta, LostState, Walker};
-use crate::pipeline::Progress;
+use crate::progress::Progress;
 use crate::skips::Skipped;
 use crate::stacks::feed;
 use crate::stacks::names::Message;
@@ -52,7 +53,7 @@ pub struct Encoded {
 
 /// See the module.
 pub struct Stage {
-    encoder: Encoder,
+    assembler: Assembler,
     walker: Walker,
     out: Sender<(u64, Piece)>,
     next: u64,
@@ -66,6 +67,12 @@ pub struct Stage {
     stacks_until: u64,
     /// Counted calls that wait for the events of their time.
     windows: VecDeque<Window>,
+    /// The state at the start, until all events of the time in which it was read are here.
+    waiting: Option<Start>,
+    /// Losses of that time.
+    held: Vec<(Vec<DropDelta>, Vec<LostState>, Vec<Skipped>)>,
+    /// Every task when the window was closed.
+    open_calls: Vec<Snap>,
 }
 
 impl Stage {
@@ -78,12 +85,12 @@ impl Stage {
         names: Option<Sender<Message>>,
     ) -> Self {
         let window_open = settings.window_open;
-        let mut encoder = Encoder::new(settings);
+        let mut assembler = Assembler::new(settings);
         if let Some(names) = names {
-            encoder.tell_names(names);
+            assembler.tell_names(names);
         }
         Self {
-            encoder,
+            assembler,
             walker,
             out,
             next: 0,
@@ -95,6 +102,9 @@ impl Stage {
             events_until: 0,
             stacks_until: u64::MAX,
             windows: VecDeque::new(),
+            waiting: None,
+            held: Vec::new(),
+            open_calls: Vec::new(),
         }
     }
 
@@ -108,9 +118,7 @@ impl Stage {
         ledger: &Receiver<Window>,
     ) -> Encoded {
         let Ok(start) = start.recv() else { return self.encoded };
-        let mut waiting = Some(start);
-        let mut held = Vec::new();
-        let mut open_calls: Option<Vec<Snap>> = None;
+        self.waiting = Some(start);
         self.stacks_until = if stacks.is_some() { 0 } else { u64::MAX };
         let rest = stacks.clone();
         let mut stacks = stacks.unwrap_or_else(never);
@@ -120,15 +128,15 @@ impl Stage {
         let progress = Arc::clone(&self.progress);
         let pressed = || progress.backlog.is_pressed();
         loop {
-            let message = select! {
-                recv(drained) -> message => message,
-                recv(counted) -> window => {
-                    match window {
-                        Ok(window) => self.windows.push_back(window),
-                        Err(_) => counted = never(),
-                    }
-                    continue;
-                }
+            select! {
+                recv(drained) -> message => match message {
+                    Ok(message) => self.drained(message),
+                    Err(_) => break,
+                },
+                recv(counted) -> window => match window {
+                    Ok(window) => self.windows.push_back(window),
+                    Err(_) => counted = never(),
+                },
                 recv(if pressed() { &none } else { &stacks }) -> taken => {
                     match taken {
                         Ok(taken) => {
@@ -138,36 +146,9 @@ impl Stage {
                         // no more will come
                         Err(_) => (self.stacks_until, stacks) = (u64::MAX, never()),
                     }
-                    if waiting.is_none() {
+                    if self.waiting.is_none() {
                         self.pass();
                     }
-                    continue;
-                }
-            };
-            let Ok(message) = message else { break };
-            match message {
-                Drained::Batch(batch) => {
-                    self.progress.backlog.take_records(batch.len());
-                    self.encoder.add(batch);
-                }
-                Drained::LateStacks(taken) => self.stacks(taken),
-                Drained::Pass { watermark, drops, lost_state, skipped } => {
-                    held.push((drops, lost_state, skipped));
-                    self.events_until = watermark;
-                    if let Some(start) = waiting.take_if(|s| watermark > s.done) {
-                        self.encoder.begin(start);
-                    }
-                    if waiting.is_none() {
-                        for (drops, lost_state, skipped) in held.drain(..) {
-                            self.losses(&drops, &lost_state, &skipped);
-                        }
-                        self.pass();
-                    }
-                }
-                Drained::Closed { ts, snaps } => {
-                    self.encoder.closing(ts);
-                    self.encoded.window_close = ts;
-                    open_calls = Some(snaps);
                 }
             }
         }
@@ -175,43 +156,80 @@ impl Stage {
         while let Some(Ok(taken)) = rest.as_ref().map(|rest| rest.recv_timeout(feed::PATIENCE)) {
             self.stacks(taken);
         }
-        if let Some(start) = waiting.take() {
-            self.encoder.begin(start);
-        }
-        for (drops, lost_state, skipped) in held {
-            self.losses(&drops, &lost_state, &skipped);
-        }
         self.windows.extend(ledger);
-        self.encoder.shed(self.progress.backlog.shed());
-        self.encoder.advance(u64::MAX);
+        self.finish()
+    }
+
+    /// Takes in what the drain tells.
+    fn drained(&mut self, message: Drained) {
+        match message {
+            Drained::Batch(batch) => {
+                self.progress.backlog.take_records(batch.len());
+                self.assembler.add(batch);
+            }
+            Drained::LateStacks(taken) => self.stacks(taken),
+            Drained::Pass { watermark, drops, lost_state, skipped } => {
+                self.held.push((drops, lost_state, skipped));
+                self.events_until = watermark;
+                if let Some(start) = self.waiting.take_if(|start| watermark > start.done) {
+                    self.assembler.begin(start);
+                }
+                if self.waiting.is_none() {
+                    self.tell_losses();
+                    self.pass();
+                }
+            }
+            Drained::Closed { ts, snaps } => {
+                self.assembler.closing(ts);
+                self.encoded.window_close = ts;
+                self.open_calls = snaps;
+            }
+        }
+    }
+
+    /// Encodes what is left: everything is here.
+    fn finish(mut self) -> Encoded {
+        if let Some(start) = self.waiting.take() {
+            self.assembler.begin(start);
+        }
+        self.tell_losses();
+        self.assembler.shed(self.progress.backlog.shed());
+        self.assembler.advance(u64::MAX);
         while let Some(window) = self.windows.pop_front() {
-            self.encoder.counted(window);
+            self.assembler.counted(window);
         }
         // it is the last, whatever room there is
-        self.encoder.shed(Shed::Nothing);
-        self.encoder.in_flight(&open_calls.unwrap_or_default());
+        self.assembler.shed(Shed::Nothing);
+        self.assembler.in_flight(&std::mem::take(&mut self.open_calls));
         self.unexplained();
-        self.encoder.close_segment(clock::monotonic());
+        self.assembler.close_segment(clock::monotonic());
         self.shed();
         self.send();
-        self.encoder.end_names();
-        self.encoded.filtered = self.encoder.filtered();
-        self.encoded.totals = self.encoder.totals().clone();
+        self.assembler.end_names();
+        self.encoded.filtered = self.assembler.filtered();
+        self.encoded.totals = self.assembler.totals().clone();
         self.encoded
+    }
+
+    /// What was lost until now goes into its place in time.
+    fn tell_losses(&mut self) {
+        for (drops, lost_state, skipped) in std::mem::take(&mut self.held) {
+            self.losses(&drops, &lost_state, &skipped);
+        }
     }
 
     fn pass(&mut self) {
         let patience = self.events_until.saturating_sub(STACK_PATIENCE_NS);
-        let excess = self.encoder.excess(STACK_PATIENCE_BYTES);
+        let excess = self.assembler.excess(STACK_PATIENCE_BYTES);
         let watermark = self.events_until.min(self.stacks_until.max(patience).max(excess));
-        self.encoder.shed(self.progress.backlog.shed());
+        self.assembler.shed(self.progress.backlog.shed());
         while self.windows.front().is_some_and(|window| window.until <= watermark) {
             let Some(window) = self.windows.pop_front() else { break };
             // the processes as they were then
-            self.encoder.advance(window.until);
-            self.encoder.counted(window);
+            self.assembler.advance(window.until);
+            self.assembler.counted(window);
         }
-        self.encoder.advance(watermark);
+        self.assembler.advance(watermark);
         self.shed();
         let written = self.progress.bytes();
         let in_chunk = written.saturating_sub(self.chunk_from);
@@ -219,16 +237,16 @@ impl Stage {
         if enough || (in_chunk > 0 && watermark.saturating_sub(self.chunk_ts) >= CHUNK_NS) {
             // a walk that fails leaves the calls in flight out of one checkpoint, nothing else
             let snaps = self.walker.open_calls().unwrap_or_default();
-            self.encoder.new_chunk(watermark, &snaps);
+            self.assembler.new_chunk(watermark, &snaps);
             self.chunk_ts = watermark;
             self.chunk_from = written;
         }
         self.send();
-        self.progress.events.store(self.encoder.totals().sum(), Ordering::Relaxed);
+        self.progress.events.store(self.assembler.totals().sum(), Ordering::Relaxed);
     }
 
     fn send(&mut self) {
-        for piece in self.encoder.take_pieces() {
+        for piece in self.assembler.take_pieces() {
             if let Piece::Checkpoint(cp) = &piece {
                 // stored size is not known here; this is of its order
                 let fds: usize = cp.fd_tables.iter().map(|t| t.fds.len()).sum();
@@ -254,10 +272,10 @@ impl Stage {
             let ledger = delta.is_counted();
             self.encoded.counted += if ledger { count.count } else { 0 };
             let (cpu, count) = (delta.cpu, count.count);
-            self.encoder.gap(Gap { cause, family, cpu, count, first, last, pid: 0, ledger });
+            self.assembler.gap(Gap { cause, family, cpu, count, first, last, pid: 0, ledger });
         }
         for &LostState { pid, first, last } in lost_state {
-            self.encoder.lost_state(pid, first, last);
+            self.assembler.lost_state(pid, first, last);
         }
         for s in skipped {
             self.lost(s.family, s.count);
@@ -267,7 +285,7 @@ impl Stage {
 
     /// Counts what the encoder gave up; it tells of it itself.
     fn shed(&mut self) {
-        let Given { lost, counted } = self.encoder.take_given_up();
+        let Given { lost, counted } = self.assembler.take_given_up();
         for (family, count) in lost {
             self.progress.lost.fetch_add(count, Ordering::Relaxed);
             self.lost(family, count);
@@ -279,14 +297,14 @@ impl Stage {
 
     /// Events that are missing, wherever they were.
     fn missing(&mut self, cause: GapCause, family: Family, count: u64, (first, last): (u64, u64)) {
-        self.encoder.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
+        self.assembler.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
 
     fn stacks(&mut self, taken: Taken) {
         if taken.given_up.count > 0 {
             self.given_up(taken.given_up);
         }
-        self.encoder.add_stacks(taken);
+        self.assembler.add_stacks(taken);
     }
 
     fn given_up(&mut self, stacks: GivenUp) {
@@ -297,7 +315,7 @@ impl Stage {
     /// Stacks that are missing although nobody said so.
     fn unexplained(&mut self) {
         let said = self.encoded.lost.iter().filter(|(family, _)| *family == Family::Stack).map(|(_, n)| n).sum();
-        let count = self.encoder.missed_stacks().saturating_sub(said);
+        let count = self.assembler.missed_stacks().saturating_sub(said);
         if count > 0 {
             self.lost(Family::Stack, count);
             let now = clock::monotonic();
@@ -315,26 +333,20 @@ impl Stage {
 
 /// What a counter of the BPF side means in a tape; None for the recorder's own calls, which are only counted.
 fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
-    Some(match cause {
-        Drop::Bulk => (GapCause::RingFull, Family::Syscall),
-        Drop::State => (GapCause::RingFull, Family::State),
-        Drop::Process => (GapCause::RingFull, Family::Process),
-        Drop::NoTask => (GapCause::StateFailed, Family::Syscall),
-        Drop::NoScratch => (GapCause::ScratchExhausted, Family::Syscall),
-        Drop::StringFault => (GapCause::StringFault, Family::Syscall),
-        Drop::Sched => (GapCause::RingFull, Family::Sched),
-        Drop::Block => (GapCause::RingFull, Family::Block),
-        Drop::BlockState => (GapCause::StateFailed, Family::Block),
-        Drop::BlockUnseen => (GapCause::Hidden, Family::Block),
-        Drop::Signal => (GapCause::RingFull, Family::Signal),
-        Drop::Everyday => (GapCause::Everyday, Family::Signal),
-        Drop::Net => (GapCause::RingFull, Family::Net),
-        Drop::NetState => (GapCause::StateFailed, Family::Net),
-        Drop::Uring => (GapCause::RingFull, Family::IoUring),
-        Drop::Stack => (GapCause::RingFull, Family::Stack),
-        Drop::Sample => (GapCause::RingFull, Family::Sample),
-        Drop::Share => (GapCause::OverShare, Family::Syscall),
-        Drop::Uncounted => (GapCause::RingFull, Family::Syscall),
-        Drop::Own => return None,
-    })
+    macro_rules! in_a_tape {
+        (Own, $family:ident) => {
+            None
+        };
+        ($cause:ident, $family:ident) => {
+            Some((GapCause::$cause, Family::$family))
+        };
+    }
+    macro_rules! meanings {
+        ($(($drop:ident, $name:ident, $cause:ident, $family:ident, $doc:literal))*) => {
+            match cause {
+                $(Drop::$name => in_a_tape!($cause, $family),)*
+            }
+        };
+    }
+    systape_bpf::drops!(meanings)
 }

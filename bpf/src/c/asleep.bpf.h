@@ -74,7 +74,6 @@ static __always_inline void send_sleeper(struct bpf_iter__task *ctx, struct slee
 	bpf_seq_write(ctx->meta->seq, s, len);
 }
 
-SEC("iter/task")
 int walk_sleepers(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -148,7 +147,6 @@ static __always_inline void user_part(struct sleeper *s, struct task_struct *tas
 }
 
 /* 5.18 */
-SEC("iter.s/task")
 int copy_sleepers(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

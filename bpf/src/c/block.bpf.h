@@ -313,7 +313,6 @@ static __always_inline struct io_state *known_request(void *ctx, struct request 
 	return bpf_map_lookup_elem(&ios, &key);
 }
 
-SEC("tp_btf/block_io_start")
 int block_io_start(u64 *ctx)
 {
 	struct request *rq = (void *)ctx[0];
@@ -325,7 +324,6 @@ int block_io_start(u64 *ctx)
 }
 
 /* Two requests became one: this one is gone and never completes. */
-SEC("tp_btf/block_rq_merge")
 int block_rq_merge(u64 *ctx)
 {
 	u64 key;
@@ -338,7 +336,6 @@ int block_rq_merge(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_insert")
 int block_rq_insert(u64 *ctx)
 {
 	struct request *rq;
@@ -352,7 +349,6 @@ int block_rq_insert(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_issue")
 int block_rq_issue(u64 *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -388,7 +384,6 @@ int block_rq_issue(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_requeue")
 int block_rq_requeue(u64 *ctx)
 {
 	struct io_state *io;
@@ -434,7 +429,6 @@ static __always_inline void send_io(struct io_state *io, u8 layer, s32 error)
 	send_event(&w, sizeof(w), DROP_BLOCK);
 }
 
-SEC("tp_btf/block_rq_complete")
 int block_rq_complete(u64 *ctx)
 {
 	struct request *rq = (void *)ctx[0];
@@ -477,7 +471,6 @@ int block_rq_complete(u64 *ctx)
 }
 
 /* Devices without a request queue: dm, md, zram. Their I/O is followed by bio. */
-SEC("tp_btf/block_bio_queue")
 int block_bio_queue(u64 *ctx)
 {
 	struct io_state io = {};
@@ -510,7 +503,6 @@ int block_bio_queue(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/block_bio_complete")
 int block_bio_complete(u64 *ctx)
 {
 	struct bio *bio = (void *)ctx[1];
@@ -528,7 +520,6 @@ int block_bio_complete(u64 *ctx)
 }
 
 /* At the end: a request that was issued and is idle has ended. What is still on its way is no event. */
-SEC("iter/bpf_map_elem")
 int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct io_state *io = ctx->value;
@@ -569,14 +560,12 @@ static __always_inline int dirtied(struct address_space *mapping)
 	return 0;
 }
 
-SEC("tp_btf/writeback_dirty_folio")
 int writeback_dirty_folio(u64 *ctx)
 {
 	return dirtied((void *)ctx[1]);
 }
 
 /* before 5.18 (203a31516616) */
-SEC("tp_btf/writeback_dirty_page")
 int writeback_dirty_page(u64 *ctx)
 {
 	return dirtied((void *)ctx[1]);

@@ -100,10 +100,7 @@ u64 own_regs[sizeof(struct pt_regs) / 8] = {};
 
 s32 target_level = -1; /* of target_cgroup below the root, once a task was met in it */
 
-#define WINDOW_CLOSED 0
-#define WINDOW_OPEN 1
-#define WINDOW_DRAINING 2 /* no new calls; open ones are still recorded */
-u32 window = WINDOW_CLOSED;
+u32 window = WINDOW_CLOSED; /* enum window */
 u64 window_open_ts = 0;
 u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
 u64 new_drops = 0; /* entries of drops that something was counted in first, but for the recorder's own calls: user space looks when it grew */
@@ -216,7 +213,6 @@ struct {
  * records. What there is no room for goes into the CPU's ring. The maps are memory of
  * user space as well.
  */
-enum buffer_kind { BUFFER_CALLS, BUFFER_SWITCHES, BUFFER_WAKEUPS, BUFFER_KINDS };
 struct cpu_buffer {
 	u64 head; /* records written since the beginning */
 	u64 pad[7];
@@ -275,7 +271,6 @@ struct signal_slot {
 };
 _Static_assert(sizeof(struct signal_slot) <= sizeof(struct slot), "a signal fits a slot");
 
-#define SLOTS 256
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SLOTS);
@@ -337,7 +332,6 @@ struct ring {
 	__uint(max_entries, 4096);
 };
 
-#define MAX_RINGS 64
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, MAX_RINGS);
@@ -392,11 +386,7 @@ struct {
 	__type(value, struct busy_sum);
 } ledger_busy SEC(".maps");
 
-/* In a map rather than in .bss, so that a thread of user space can write it that has no mapping of .bss. */
-#define LEDGER_EPOCH 0	/* which table is written */
-#define LEDGER_USED 1	/* entries of table 0 and 1 in use */
-#define LEDGER_COARSE 3 /* calls in the coarse sums of table 0 and 1 */
-#define LEDGER_BUSY 5	/* keys in ledger_busy of epoch 0 and 1 */
+/* By enum ledger_word. In a map rather than in .bss, so that a thread of user space can write it that has no mapping of .bss. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 7);
@@ -575,7 +565,6 @@ struct {
 } irq_stack_tops SEC(".maps");
 
 /* CPUs of -C, one byte each. */
-#define MAX_CPUS 4096
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_CPUS);
@@ -585,27 +574,18 @@ struct {
 
 /* So that the skeleton has the types. */
 struct {
-	struct wire_syscall a;
-	struct wire_closing b;
-	struct wire_task c;
-	struct wire_fork d;
-	struct wire_exec e;
-	struct wire_exit f;
-	struct wire_snap g;
-	struct sc_desc h;
-	struct drop_count i;
-	struct wire_switch j;
-	struct wire_wakeup k;
-	struct wire_block l;
-	struct wire_signal m;
-	struct wire_net n;
-	struct wire_uring o;
-	struct wire_ancestor p;
-	struct wire_stack q;
-	struct ledger_key r;
-	struct ledger_counts s; /* a lock may not be in .data */
-	struct busy_sum t;
-	struct cpu_buffer u;
+	enum wire_kind kinds;
+	enum drop_cause drops;
+#define KIND(kind, type, record, ...) struct record kind;
+#include "events.def.h"
+	struct wire_snap snap;
+	struct wire_ancestor ancestor;
+	struct sc_desc call;
+	struct drop_count drop;
+	struct ledger_key key;
+	struct ledger_counts counts; /* a lock may not be in .data */
+	struct busy_sum busy;
+	struct cpu_buffer buffer;
 } wire_types SEC(".data.types");
 
 #endif

@@ -112,7 +112,6 @@ static __always_inline bool follow(const struct sock *sk, struct task_struct *cu
 	return ours;
 }
 
-SEC("tp_btf/inet_sock_set_state")
 int inet_sock_set_state(u64 *ctx)
 {
 	const struct sock *sk = (void *)ctx[0];
@@ -169,7 +168,6 @@ static __always_inline int submitted(u8 opcode)
 	return 0;
 }
 
-SEC("tp_btf/io_uring_submit_req")
 int io_uring_submit_req(u64 *ctx)
 {
 	struct io_kiocb *req = (void *)ctx[0];
@@ -178,7 +176,6 @@ int io_uring_submit_req(u64 *ctx)
 }
 
 /* before 6.3 */
-SEC("tp_btf/io_uring_submit_sqe")
 int io_uring_submit_sqe(u64 *ctx)
 {
 	struct io_kiocb *req;

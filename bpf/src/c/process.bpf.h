@@ -5,7 +5,6 @@
 
 #define ARGV_MAX 16383 /* a mask */
 
-SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct task_state *st, *cst;
@@ -98,7 +97,6 @@ static __always_inline void become(struct task_state *st, struct task_struct *ta
 	fill_ident(&st->rec.id, task);
 }
 
-SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	unsigned long arg_start, arg_end;
@@ -159,7 +157,6 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
 	const struct sc_desc *d;
@@ -223,7 +220,6 @@ out:
 	return 0;
 }
 
-SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct task_struct *task, bool threadgroup)
 {
 	struct task_state *st;
@@ -236,7 +232,6 @@ int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct ta
 	return 0;
 }
 
-SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 {
 	struct wire_task t = {};

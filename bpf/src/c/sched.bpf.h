@@ -57,7 +57,6 @@ static __always_inline void learn_sched_clock(struct task_struct *prev, struct t
 	a->ts = now;
 }
 
-SEC("tp_btf/sched_switch")
 int sched_switch(u64 *ctx)
 {
 	bool preempt = ctx[0];
@@ -118,13 +117,11 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
 int sched_waking(u64 *ctx)
 {
 	return wakeup(ctx, (void *)ctx[0], 0);
 }
 
-SEC("tp_btf/sched_wakeup_new")
 int sched_wakeup_new(u64 *ctx)
 {
 	return wakeup(ctx, (void *)ctx[0], WAKEUP_NEW);

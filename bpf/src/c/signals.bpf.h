@@ -197,7 +197,6 @@ static __always_inline void origin(struct wire_signal *rec, struct kernel_siginf
 	rec->si_uid = BPF_CORE_READ(info, _sifields._kill._uid);
 }
 
-SEC("tp_btf/signal_generate")
 int signal_generate(u64 *ctx)
 {
 	u32 sig = ctx[0], index, len = 0;
@@ -272,7 +271,6 @@ int signal_generate(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/signal_deliver")
 int signal_deliver(u64 *ctx)
 {
 	u32 sig = ctx[0], index;
@@ -319,7 +317,6 @@ static __always_inline void send_victim(struct signal_slot *s, u32 index, struct
 	slot_put(index);
 }
 
-SEC("tp_btf/mark_victim")
 int mark_victim(u64 *ctx)
 {
 	struct task_struct *victim = (void *)ctx[0], *current = current_task();
@@ -346,7 +343,6 @@ int mark_victim(u64 *ctx)
 }
 
 /* Before 6.1 the tracepoint has a pid only. */
-SEC("tp_btf/mark_victim")
 int mark_victim_pid(u64 *ctx)
 {
 	struct task_struct *current = current_task();

@@ -16,11 +16,6 @@
  * WALK_FILES, before the window opens: notes whose open files walk_files looks at.
  * The kernel shows the tasks of the pid namespace of whoever walks.
  */
-#define WALK_READ 0
-#define WALK_MARK 1
-#define WALK_CALLS 2
-#define WALK_SELF 3
-#define WALK_FILES 4
 u32 walk_mode = WALK_READ;
 
 /* Letters of ps(1), fs/proc/array.c */
@@ -165,7 +160,6 @@ static __always_inline void note_files(struct task_struct *task)
 		count_drop(DROP_NET_STATE);
 }
 
-SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -211,7 +205,6 @@ int walk_tasks(struct bpf_iter__task *ctx)
 }
 
 /* Calls in progress of tasks that walk_tasks cannot see. Either may be gone: then the ids do not agree. */
-SEC("iter/bpf_map_elem")
 int walk_outsiders(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct outsider *o = ctx->value;

@@ -41,7 +41,6 @@ __noinline int note_existing(u64 address)
 	return 0;
 }
 
-SEC("iter/task_file")
 int walk_files(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;

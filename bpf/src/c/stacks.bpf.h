@@ -234,7 +234,6 @@ struct sample_context {
 	u64 addr;
 };
 
-SEC("perf_event")
 int cpu_sample(struct sample_context *ctx)
 {
 	struct task_struct *current = current_task();

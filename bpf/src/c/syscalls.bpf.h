@@ -318,14 +318,12 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
 	return is_skipped() ? 0 : on_enter(ctx, regs, id, false);
 }
 
 /* After sys_enter: programs run in the order in which they stand here. */
-SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter_again, struct pt_regs *regs, long id)
 {
 	if (window != WINDOW_OPEN)
@@ -674,14 +672,12 @@ count:
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
 	return is_skipped() ? 0 : on_exit(ctx, regs, ret, false);
 }
 
 /* After sys_exit, if that was skipped. */
-SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit_again, struct pt_regs *regs, long ret)
 {
 	if (window == WINDOW_CLOSED || first_ran(current_task(), true))
@@ -694,7 +690,6 @@ int BPF_PROG(sys_exit_again, struct pt_regs *regs, long ret)
  * they stand here. A program of its own, because the verifier would go through
  * take_stack() for every state in which sys_exit may be by then.
  */
-SEC("tp_btf/sys_exit")
 int sys_exit_stack(u64 *ctx)
 {
 	struct task_state *st = current_state(current_task(), false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * All of systape's programs in one object: the families share maps and helpers.
- * A new family is a new file included here.
+ * A new family is a new file included here, and its rows in events.def.h.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -9,6 +9,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "wire.h"
+#include "programs.h"
 #include "maps.bpf.h"
 #include "emit.bpf.h"
 #include "task.bpf.h"

@@ -3,49 +3,49 @@
 use systape_bpf::wire;
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family, StackOf};
 
-use super::Encoder;
+use super::rows::Rows;
+use super::world::World;
 
 /// Bits of cmd_flags that hold the operation, and that of a flush (include/linux/blk_types.h).
 const OP_MASK: u32 = 0xff;
 const OP_FLUSH: u32 = 2;
 
-impl Encoder {
-    pub(super) fn block(&mut self, b: &wire::Block) {
-        if self.sheds(Family::Block, b.complete) {
-            return;
-        }
-        let origin = (b.has_origin != 0).then(|| self.interned_who(&b.origin));
-        let owner = (b.has_owner != 0).then(|| self.interned_who(&b.owner));
-        self.stored(Family::Block, b.complete);
-        let row = self.builder.push_block(BlockIo {
-            complete: b.complete,
-            queued: b.queued,
-            issued: b.issued,
-            dev: b.dev,
-            sector: b.sector,
-            bytes: b.bytes,
-            flags: b.op_flags,
-            errno: errno(b.error),
-            requeues: b.requeues,
-            merged: b.merged,
-            layer: if b.layer == wire::BLOCK_LAYER_BIO { BlockLayer::Bio } else { BlockLayer::Request },
-            origin,
-            cause: match b.cause {
-                1 => BlockCause::Direct,
-                2 => BlockCause::Dirtier,
-                3 => BlockCause::CgroupOwner,
-                4 => BlockCause::KernelThread,
-                5 => BlockCause::Flush,
-                _ => BlockCause::Unknown,
-            },
-            owner,
-            cgroup_id: b.cgroup_id,
-            inode: b.inode,
-        });
-        // of a flush: the block layer issued it for somebody, and no stack is taken
-        if b.has_origin != 0 && b.op_flags & OP_MASK != OP_FLUSH {
-            self.attach_who(StackOf::Block, row, &b.origin, b.queued, true);
-        }
+/// An I/O completed.
+pub(super) fn record(b: &wire::Block, world: &mut World, rows: &mut Rows) {
+    if rows.sheds(Family::Block, b.complete) {
+        return;
+    }
+    let origin = (b.has_origin != 0).then(|| rows.who(&mut world.tasks, &b.origin));
+    let owner = (b.has_owner != 0).then(|| rows.who(&mut world.tasks, &b.owner));
+    rows.stored(Family::Block, b.complete);
+    let row = rows.builder.push_block(BlockIo {
+        complete: b.complete,
+        queued: b.queued,
+        issued: b.issued,
+        dev: b.dev,
+        sector: b.sector,
+        bytes: b.bytes,
+        flags: b.op_flags,
+        errno: errno(b.error),
+        requeues: b.requeues,
+        merged: b.merged,
+        layer: if b.layer == wire::BLOCK_LAYER_BIO { BlockLayer::Bio } else { BlockLayer::Request },
+        origin,
+        cause: match b.cause {
+            1 => BlockCause::Direct,
+            2 => BlockCause::Dirtier,
+            3 => BlockCause::CgroupOwner,
+            4 => BlockCause::KernelThread,
+            5 => BlockCause::Flush,
+            _ => BlockCause::Unknown,
+        },
+        owner,
+        cgroup_id: b.cgroup_id,
+        inode: b.inode,
+    });
+    // of a flush: the block layer issued it for somebody, and no stack is taken
+    if b.has_origin != 0 && b.op_flags & OP_MASK != OP_FLUSH {
+        rows.attach_who(&mut world.tasks, (StackOf::Block, row), &b.origin, b.queued, true);
     }
 }
 

@@ -1,72 +1,120 @@
 //! Calls: a wire record becomes a row, its captured bytes, and what it did to fds.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
-use systape_abi::{Abi, Effect};
+use systape_abi::{Abi, Effect, Selection};
+use systape_bpf::values::snap_match;
 use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
 use systape_format::model::{
     ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, LedgerReason, StackOf, SyscallRow,
 };
 
-use super::Encoder;
-use super::ledger::in_ledger;
-use crate::effects::{self, CallInfo, Returned};
+use super::Settings;
+use super::ledger::{Ledger, in_ledger};
+use super::rows::Rows;
+use super::stacks::Event;
+use super::world::World;
+use crate::effects::{self, CallInfo, Returned, split_ret};
 use crate::fds::Name;
+use crate::filter::CallFilter;
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;
 
-impl Encoder {
-    pub(super) fn syscall(&mut self, s: &Syscall, data: &[u8]) {
+/// What is asked of calls, and which have ended.
+#[derive(Debug)]
+pub(super) struct Calls {
+    /// Calls the user asked for.
+    selection: Selection,
+    /// Which of them are stored.
+    stores: CallFilter,
+    window_open: u64,
+    /// Least duration of calls that have stacks, ns.
+    stacks_min_dur: u64,
+    /// When the recording ended; None = it goes on.
+    close_ts: Option<u64>,
+    /// Calls that ended after the recording did: not in flight.
+    ended: HashSet<(TaskId, u64)>,
+}
+
+impl Calls {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            selection: settings.selection.clone(),
+            stores: settings.stores.clone(),
+            window_open: settings.window_open,
+            stacks_min_dur: settings.stacks.min_dur,
+            close_ts: None,
+            ended: HashSet::new(),
+        }
+    }
+
+    /// The recording ended at `ts`: calls that end from here on were not in flight.
+    pub fn closing(&mut self, ts: u64) {
+        self.close_ts = Some(ts);
+    }
+
+    /// A call ended, or is open at the end.
+    pub fn record(&mut self, s: &Syscall, data: &[u8], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
         let Some(state) = CallState::from_raw(s.state) else { return };
-        let task = self.tasks.find_or_add(&s.id);
-        let info = self.call_info(s.abi, s.nr);
+        let task = world.tasks.find_or_add(&s.id);
+        let info = world.call_info(s.abi, s.nr);
         let (errno, ret) = split_ret(s.ret, state);
         if self.close_ts.is_some_and(|closed| s.end >= closed) {
             self.ended.insert((task, s.start));
         }
         if s.hdr.flags & wire::FILTERED != 0 {
-            let uid = self.tasks.get(task).task.uid;
-            self.count_here(s, state, uid, LedgerReason::Filtered);
+            let uid = world.tasks.get(task).task.uid;
+            ledger.count(s, state, uid, LedgerReason::Filtered);
         }
         // of a call that is counted, or was not asked for, only what it does to fds is wanted
         let wanted = s.hdr.flags & wire::UNSELECTED == 0;
         if wanted {
-            self.tasks.called(task);
+            world.tasks.called(task);
         }
-        let stored = wanted && !in_ledger(s) && !self.sheds_call(s, state, errno, task);
-        let row = stored.then(|| self.row(task, &info, s, state, (errno, ret)));
+        let stored = wanted && !in_ledger(s) && !sheds((s, state, errno), task, world, rows, ledger);
+        let row = stored.then(|| self.row((task, &info), s, (state, errno, ret), world, rows));
         if s.captures == 0 && info.effect == Effect::None {
             return;
         }
-        let mut returned = self.captured(row, task, &info, s, data);
+        let mut returned = captured(row, (task, &info), s, data, world, rows);
         if errno != 0 {
-            effects::failed(&mut self.tasks, task, &info);
+            effects::failed(&mut world.tasks, task, &info);
         } else if let Some(returned) = &mut returned
             && state.returned()
         {
-            self.touch(s.id.pid, new_fds(&info, s, returned.pair));
-            effects::returned(&mut self.tasks, task, &info, returned);
+            world.touch(s.id.pid, new_fds(&info, s, returned.pair));
+            effects::returned(&mut world.tasks, task, &info, returned);
             match info.effect {
-                Effect::Exec => self.outdate(s.id.pid),
-                Effect::Chdir | Effect::Fchdir => self.moved(task),
+                Effect::Exec => world.outdate(s.id.pid),
+                Effect::Chdir | Effect::Fchdir => world.moved(task),
                 _ => {}
             }
         }
-        effects::ended(&mut self.tasks, task, &info);
+        effects::ended(&mut world.tasks, task, &info);
     }
 
     /// Stores a call without its captured bytes; gives back its row.
-    fn row(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, state: CallState, (errno, ret): (u16, i64)) -> u32 {
-        let [fd, fd2] = info.fd_args.map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of(task, info, s, errno, arg.into())));
+    fn row(
+        &self,
+        (task, info): (TaskId, &CallInfo),
+        s: &Syscall,
+        (state, errno, ret): (CallState, u16, i64),
+        world: &mut World,
+        rows: &mut Rows,
+    ) -> u32 {
+        let [fd, fd2] = info
+            .fd_args
+            .map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of((task, info), s, errno, arg.into(), world, rows)));
         // arguments the call does not have are whatever the registers held
         let args = std::array::from_fn(|i| if i < usize::from(info.args) { s.args[i] } else { 0 });
         let row = SyscallRow {
             end: s.end,
             dur: s.end.saturating_sub(s.start),
             cpu: s.hdr.cpu,
-            task: self.interned_task(task),
-            call: self.interned_call(s.abi, s.nr, info),
+            task: rows.task(&mut world.tasks, task),
+            call: rows.call(world, s.abi, s.nr, info),
             ret,
             errno,
             state,
@@ -75,102 +123,54 @@ impl Encoder {
             fd,
             fd2,
         };
-        self.stored(Family::Syscall, s.end);
-        let long_enough = row.dur >= self.settings.stacks.min_dur;
+        rows.stored(Family::Syscall, s.end);
+        let long_enough = row.dur >= self.stacks_min_dur;
         let expected = long_enough && !matches!(state, CallState::CloneChild | CallState::InFlight);
-        let row = self.builder.push_syscall(row);
-        self.attach(StackOf::Syscall, row, (task, s.id.tid), s.start, expected);
+        let row = rows.builder.push_syscall(row);
+        let event = Event { of: StackOf::Syscall, row, task, tid: s.id.tid, time: s.start };
+        rows.attach(&world.tasks, event, expected);
         row
     }
 
-    fn fd_of(&mut self, task: TaskId, info: &CallInfo, s: &Syscall, errno: u16, arg: usize) -> u32 {
+    fn fd_of(
+        &self,
+        (task, info): (TaskId, &CallInfo),
+        s: &Syscall,
+        errno: u16,
+        arg: usize,
+        world: &World,
+        rows: &mut Rows,
+    ) -> u32 {
         let fd = s.args[arg] as i32;
         if fd < 0 {
             return FD_NONE;
         }
-        let start = if s.state == CallState::BeganBefore as u8 { self.settings.window_open } else { s.start };
+        let start = if s.state == CallState::BeganBefore as u8 { self.window_open } else { s.start };
         // mostly it has its number already
-        let segment = self.segment;
+        let segment = rows.segment;
         let known = |name: &Rc<Name>| match name.interned.get() {
             (of, index) if of == segment => Ok(index),
             _ => Err(Rc::clone(name)),
         };
-        let name = effects::resolve(&self.tasks, task, info, start, fd, known);
+        let name = effects::resolve(&world.tasks, task, info, start, fd, known);
         // EBADF: whatever the table says, this call found nothing there
         match name.filter(|_| errno != EBADF) {
             None => FD_UNKNOWN,
             Some(Ok(index)) => index,
-            Some(Err(name)) => self.interned_name(&name),
+            Some(Err(name)) => rows.name(&name),
         }
-    }
-
-    /// Stores what was captured of a call's arguments, if it has a `row`; gives back what the kernel side said of new fds.
-    fn captured<'a>(
-        &mut self,
-        row: Option<u32>,
-        task: TaskId,
-        info: &CallInfo,
-        s: &'a Syscall,
-        data: &[u8],
-    ) -> Option<Returned<'a>> {
-        let mut known = Returned {
-            end: s.end,
-            ret: s.ret,
-            args: &s.args,
-            name0: None,
-            name1: None,
-            pair: None,
-            open_how_flags: None,
-        };
-        let execed = if info.effect == Effect::Exec { self.tasks.get_mut(task).execed.take() } else { None };
-        let execed = execed.filter(|_| s.ret == 0);
-        let mut at = 0;
-        for capture in captures(s) {
-            let bytes = data.get(at..at + usize::from(capture.len))?;
-            at += usize::from(capture.len);
-            match capture.arg {
-                CAPTURE_NAME0 => known.name0 = wire::name(bytes),
-                CAPTURE_NAME1 => known.name1 = wire::name(bytes),
-                arg => {
-                    let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
-                    if let Some(row) = row {
-                        let execed = execed.as_ref().filter(|_| !status.is_whole());
-                        if !execed.is_some_and(|execed| self.captured_exec(row, arg, info, execed)) {
-                            self.builder.push_captured(row, arg, status, u64::from(capture.full), bytes);
-                        }
-                    }
-                    if info.effect == Effect::NewFdPair {
-                        known.pair = pair_of(bytes);
-                    } else if info.effect == Effect::NewFd && arg == 2 {
-                        known.open_how_flags = bytes.first_chunk::<8>().map(|b| u64::from_ne_bytes(*b));
-                    }
-                }
-            }
-        }
-        Some(known)
-    }
-
-    /// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the exec that succeeded.
-    fn captured_exec(&mut self, row: u32, arg: u8, info: &CallInfo, execed: &Execed) -> bool {
-        if Some(arg) != info.argv_arg {
-            self.builder.push_captured(row, arg, ByteStatus::Late, execed.path.len() as u64, &execed.path);
-            return true;
-        }
-        let (Some(argv), Some(status)) = (&execed.argv, ByteStatus::from_raw(execed.argv_status)) else { return false };
-        self.builder.push_captured(row, arg, status, execed.argv_full, argv);
-        true
     }
 
     /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
-    pub fn in_flight(&mut self, snaps: &[Snap]) {
+    pub fn in_flight(&mut self, snaps: &[Snap], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
         let Some(closed) = self.close_ts else { return };
         for snap in snaps {
             let Some(call) = self.open_call(snap) else { continue };
-            let task = self.tasks.find_or_add(&snap.task.id);
-            if self.ended.contains(&(task, call.start)) || self.ended.contains(&(task, self.settings.window_open)) {
+            let task = world.tasks.find_or_add(&snap.task.id);
+            if self.ended.contains(&(task, call.start)) || self.ended.contains(&(task, self.window_open)) {
                 continue;
             }
-            let start = if call.start == 0 { self.settings.window_open } else { call.start };
+            let start = if call.start == 0 { self.window_open } else { call.start };
             let s = Syscall {
                 id: snap.task.id,
                 start,
@@ -182,23 +182,23 @@ impl Encoder {
                 hdr: wire::Header { cpu: snap.task.hdr.cpu, ..wire::Header::default() },
                 ..Syscall::default()
             };
-            let stored = self.settings.stores.stores_open(Abi::from_raw(s.abi), s.nr, s.end - s.start);
-            if self.settings.stores.is_on() && !stored {
-                self.count_here(&s, CallState::InFlight, snap.task.uid, LedgerReason::Filtered);
+            let stored = self.stores.stores_open(Abi::from_raw(s.abi), s.nr, s.end - s.start);
+            if self.stores.is_on() && !stored {
+                ledger.count(&s, CallState::InFlight, snap.task.uid, LedgerReason::Filtered);
             } else {
-                self.syscall(&s, &[]);
+                self.record(&s, &[], world, rows, ledger);
             }
         }
-        self.counted_here();
+        ledger.flush(world, rows);
     }
 
     fn is_selected(&self, abi: u8, nr: u32) -> bool {
-        self.settings.selection.contains(Abi::from_raw(abi), nr)
+        self.selection.contains(Abi::from_raw(abi), nr)
     }
 
     /// The open call of a recorded task.
-    pub(super) fn open_call(&self, snap: &Snap) -> Option<InFlight> {
-        if matches!(snap.matched, 0 | wire::SNAP_IDLE)
+    pub fn open_call(&self, snap: &Snap) -> Option<InFlight> {
+        if matches!(snap.matched, snap_match::NO | wire::SNAP_IDLE)
             || snap.nr == wire::SNAP_NO_CALL
             || !self.is_selected(snap.abi, snap.nr)
         {
@@ -217,13 +217,83 @@ impl Encoder {
     }
 }
 
-/// errno and return value as the tape has them.
-pub(super) fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
-    match ret {
-        _ if !state.returned() => (0, 0),
-        -4095..=-1 => (ret.unsigned_abs() as u16, 0),
-        _ => (0, ret),
+/// Stores what was captured of a call's arguments, if it has a `row`; gives back what the kernel side said of new fds.
+fn captured<'a>(
+    row: Option<u32>,
+    (task, info): (TaskId, &CallInfo),
+    s: &'a Syscall,
+    data: &[u8],
+    world: &mut World,
+    rows: &mut Rows,
+) -> Option<Returned<'a>> {
+    let mut known =
+        Returned { end: s.end, ret: s.ret, args: &s.args, name0: None, name1: None, pair: None, open_how_flags: None };
+    let execed = if info.effect == Effect::Exec { world.tasks.get_mut(task).execed.take() } else { None };
+    let execed = execed.filter(|_| s.ret == 0);
+    let mut at = 0;
+    for capture in captures(s) {
+        let bytes = data.get(at..at + usize::from(capture.len))?;
+        at += usize::from(capture.len);
+        match capture.arg {
+            CAPTURE_NAME0 => known.name0 = wire::name(bytes),
+            CAPTURE_NAME1 => known.name1 = wire::name(bytes),
+            arg => {
+                let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
+                if let Some(row) = row {
+                    let execed = execed.as_ref().filter(|_| !status.is_whole());
+                    if !execed.is_some_and(|execed| captured_exec(rows, row, arg, info, execed)) {
+                        rows.builder.push_captured(row, arg, status, u64::from(capture.full), bytes);
+                    }
+                }
+                if info.effect == Effect::NewFdPair {
+                    known.pair = pair_of(bytes);
+                } else if info.effect == Effect::NewFd && arg == 2 {
+                    known.open_how_flags = bytes.first_chunk::<8>().map(|b| u64::from_ne_bytes(*b));
+                }
+            }
+        }
     }
+    Some(known)
+}
+
+/// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the exec that succeeded.
+fn captured_exec(rows: &mut Rows, row: u32, arg: u8, info: &CallInfo, execed: &Execed) -> bool {
+    if Some(arg) != info.argv_arg {
+        rows.builder.push_captured(row, arg, ByteStatus::Late, execed.path.len() as u64, &execed.path);
+        return true;
+    }
+    let (Some(argv), Some(status)) = (&execed.argv, ByteStatus::from_raw(execed.argv_status)) else { return false };
+    rows.builder.push_captured(row, arg, status, execed.argv_full, argv);
+    true
+}
+
+/// Whether a call is not stored for want of room; then it is in the ledger.
+fn sheds(
+    (s, state, errno): (&Syscall, CallState, u16),
+    task: TaskId,
+    world: &World,
+    rows: &mut Rows,
+    ledger: &mut Ledger,
+) -> bool {
+    let shed = rows.shedding.gives_up_call(s, state, errno);
+    // nobody called the child's side of a clone
+    if shed && state != CallState::CloneChild {
+        rows.first_row.get_or_insert(s.end);
+        let uid = world.tasks.get(task).task.uid;
+        ledger.count(s, state, uid, LedgerReason::Behind);
+    }
+    shed
+}
+
+/// A call that closes descriptors was entered.
+pub(super) fn closing(c: &wire::Closing, world: &mut World) {
+    if effects::is_injection(c.nr, &c.args) {
+        return world.forget_files(0, c.ts, c.ts);
+    }
+    let task = world.tasks.find_or_add(&c.id);
+    let effect = world.call_info(c.abi, c.nr).effect;
+    world.touch(c.id.pid, [c.args[0] as i32, c.args[1] as i32]);
+    effects::entered(&mut world.tasks, task, effect, c.ts, &c.args);
 }
 
 /// The fds a call that succeeded made or replaced; -1 = none.

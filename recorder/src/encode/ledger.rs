@@ -3,14 +3,33 @@
 use systape_bpf::wire::{self, Ident, Syscall};
 use systape_format::model::{CPU_NONE, Call, CallState, Family, Gap, GapCause, LedgerReason, LedgerRow, Task};
 
-use super::Encoder;
-use super::calls::split_ret;
-use crate::ledger::{Key, Sum, Window};
+use super::rows::Rows;
+use super::world::World;
+use crate::effects::split_ret;
+use crate::ledger::{Counts, Key, Sum, Window};
+use crate::tasks::Tasks;
 
-impl Encoder {
+/// What is counted here, and what was stored of it.
+pub(super) struct Ledger {
+    counts: Counts,
+    /// What was counted until then is stored, or was nothing.
+    until: u64,
+    filtered: u64,
+}
+
+impl Ledger {
+    pub fn new(window_open: u64) -> Self {
+        Self { counts: Counts::default(), until: window_open, filtered: 0 }
+    }
+
+    /// What was counted until then is stored, or was nothing.
+    pub fn until(&self) -> u64 {
+        self.until
+    }
+
     /// Stores what was counted until a time up to which every record is encoded.
-    pub fn counted(&mut self, window: Window) {
-        self.counted_until = self.counted_until.max(window.until);
+    pub fn store(&mut self, window: Window, world: &mut World, rows: &mut Rows) {
+        self.until = self.until.max(window.until);
         let mut filtered: Option<Gap> = None;
         for (key, sum) in window.rows {
             if key.reason == LedgerReason::Filtered {
@@ -29,26 +48,26 @@ impl Encoder {
                 (gap.first, gap.last) = (gap.first.min(sum.first), gap.last.max(sum.last));
             }
             if key.reason == LedgerReason::Behind {
-                self.shed_calls(sum.count, (sum.first.saturating_sub(sum.max), sum.last));
+                rows.shedding.add_calls(sum.count, (sum.first.saturating_sub(sum.max), sum.last));
             }
-            self.store_counted(&key, sum);
+            self.store_one(&key, sum, world, rows);
         }
         if let Some(gap) = filtered {
             self.filtered += gap.count;
-            self.gap(gap);
+            rows.gap(gap);
         }
     }
 
-    fn store_counted(&mut self, key: &Key, sum: Sum) {
+    fn store_one(&mut self, key: &Key, sum: Sum, world: &mut World, rows: &mut Rows) {
         let task = key.process.map(|(pid, start)| {
-            let task = self.process_at(pid, start, sum.first);
+            let task = process_at(&mut world.tasks, pid, start, sum.first);
             let task = if task.uid == key.uid { task } else { Task { uid: key.uid, ..task } };
-            self.builder.intern_task(&task)
+            rows.builder.intern_task(&task)
         });
         let (abi, nr) = key.call;
-        let call = self.builder.intern_call(Call { abi, nr });
-        self.first_row.get_or_insert(sum.last);
-        self.builder.push_ledger(LedgerRow {
+        let call = rows.builder.intern_call(Call { abi, nr });
+        rows.first_row.get_or_insert(sum.last);
+        rows.builder.push_ledger(LedgerRow {
             task,
             call,
             reason: key.reason,
@@ -63,22 +82,14 @@ impl Encoder {
             last: sum.last,
             sizes: sum.sizes,
         });
-        if self.builder.is_full() {
-            self.close_segment(self.latest.saturating_add(1));
-        }
-    }
-
-    /// The leader of a process as it was at `ts`.
-    fn process_at(&mut self, pid: u32, start: u64, ts: u64) -> Task {
-        let id = self.tasks.find_or_add(&Ident { tid: pid, pid, start, leader_start: start });
-        match self.tasks.before_exec((pid, start), ts) {
-            Some(task) => task.clone(),
-            None => self.tasks.on_tape(id).into_owned(),
+        if rows.builder.is_full() {
+            self.flush(world, rows);
+            rows.close(rows.latest.saturating_add(1));
         }
     }
 
     /// Counts a call here: because of what is known now, or for want of room.
-    pub(super) fn count_here(&mut self, s: &Syscall, state: CallState, uid: u32, reason: LedgerReason) {
+    pub fn count(&mut self, s: &Syscall, state: CallState, uid: u32, reason: LedgerReason) {
         let key = Key {
             process: Some((s.id.pid, s.id.leader_start)),
             execs: 0,
@@ -93,20 +104,29 @@ impl Encoder {
     }
 
     /// Stores what was counted here.
-    pub fn counted_here(&mut self) {
-        let rows = self.counts.take();
-        self.counted(Window { until: self.counted_until, rows });
+    pub fn flush(&mut self, world: &mut World, rows: &mut Rows) {
+        let counted = self.counts.take();
+        self.store(Window { until: self.until, rows: counted }, world, rows);
     }
 
     /// The same of one process, which is about to become another program.
-    pub(super) fn counted_of(&mut self, process: (u32, u64)) {
-        let rows = self.counts.take_of(process);
-        self.counted(Window { until: self.counted_until, rows });
+    pub fn flush_of(&mut self, process: (u32, u64), world: &mut World, rows: &mut Rows) {
+        let counted = self.counts.take_of(process);
+        self.store(Window { until: self.until, rows: counted }, world, rows);
     }
 
     /// Calls that were counted because record was asked to.
     pub fn filtered(&self) -> u64 {
         self.filtered
+    }
+}
+
+/// The leader of a process as it was at `ts`.
+fn process_at(tasks: &mut Tasks, pid: u32, start: u64, ts: u64) -> Task {
+    let id = tasks.find_or_add(&Ident { tid: pid, pid, start, leader_start: start });
+    match tasks.before_exec((pid, start), ts) {
+        Some(task) => task.clone(),
+        None => tasks.on_tape(id).into_owned(),
     }
 }
 

@@ -1,56 +1,62 @@
 //! Turns wire records, in time order, into segments and checkpoints.
 //!
-//! One thread does this, because it keeps the state that must be followed in order: who is who ([`Tasks`]) and what
-//! each fd stands for. Sorting inside a segment, column building and compression happen elsewhere.
+//! One thread does this, because it keeps the state that must be followed in order: who is who and what each fd stands
+//! for ([`world`]). Each family's module makes rows of its records and keeps what it alone must remember; [`Assembler`]
+//! gives each record to its family by its kind. Sorting inside a segment, column building and compression happen
+//! elsewhere.
+//!
+//! A new family: a module with a `record` function, and its arm in [`Assembler::take`].
 
-use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use crossbeam_channel::Sender;
 use systape_abi::Selection;
-use systape_bpf::wire::{self, Record, Snap, Who};
-use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause, StackSettings};
-use systape_format::segment::{SegmentBuilder, SegmentData};
+use systape_bpf::wire::{self, Record, Snap};
+use systape_format::model::{Gap, StackSettings};
 
-use crate::effects::{self, CallInfo};
-use crate::fds::Name;
+use crate::backlog::Shed;
 use crate::filter::CallFilter;
-use crate::ledger::Counts;
+use crate::ledger::Window;
 use crate::order::{Batch, Order, Pending};
 use crate::snapshot;
-use crate::stacks::taken::TakenStack;
+use crate::stacks::names::Message;
+use crate::stacks::taken::Taken;
 use crate::targets::Targets;
-use crate::tasks::{TaskId, Tasks};
-use lookups::Lookups;
+use crate::tasks::Tasks;
+use calls::Calls;
+use ledger::Ledger;
+use rows::Rows;
+use samples::Samples;
+use stacks::Stacks;
+use world::World;
 
+mod begin;
 mod block;
 mod calls;
-mod known;
+mod checkpoint;
 mod ledger;
 mod life;
 mod lookups;
 mod net;
+mod rows;
+mod samples;
 mod sched;
 mod shed;
 mod signals;
 mod stacks;
+#[cfg(test)]
+mod tests;
+mod uring;
+mod world;
 
+pub use rows::{Piece, Totals};
 pub use shed::Given;
 
 /// Of records up to this size (bytes) only each of so many makes the encoder look whether the segment is full.
 const SMALL_RECORD: usize = 256;
 const LOOK_AT: usize = 16;
 
-/// What goes on to be compressed, in this order.
-#[derive(Debug)]
-pub enum Piece {
-    /// The head of a chunk.
-    Checkpoint(Box<Checkpoint>),
-    /// A window's events.
-    Segment(Box<SegmentData>),
-}
-
-/// What the encoder needs to know of the recording.
+/// What there is to know of the recording.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Calls the user asked for.
@@ -97,114 +103,50 @@ pub struct Unread {
     pub argv: bool,
 }
 
-/// Events stored, by family.
-#[derive(Clone, Debug, Default)]
-pub struct Totals(Vec<(Family, u64)>);
-
-impl Totals {
-    fn count(&mut self, family: Family) {
-        // a handful, the busiest of them early
-        match self.0.iter_mut().find(|(of, _)| *of == family) {
-            Some((_, count)) => *count += 1,
-            None => self.0.push((family, 1)),
-        }
-    }
-
-    /// All of them.
-    pub fn sum(&self) -> u64 {
-        self.0.iter().map(|(_, count)| count).sum()
-    }
-
-    /// Each family's, in the order of the families.
-    pub fn by_family(&self) -> Vec<(Family, u64)> {
-        let mut all = self.0.clone();
-        all.sort_unstable();
-        all
-    }
-}
-
-/// A reading of /proc that was asked for, and waits until the events of its time are known.
-#[derive(Debug)]
-struct Reread {
-    pid: u32,
-    /// None = not read yet.
-    process: Option<snapshot::Process>,
-    /// Its descriptors that events touched since it was asked for.
-    touched: HashSet<i32>,
-    /// The directory it went to since; None in it = not known.
-    cwd: Option<Option<Vec<u8>>>,
-    /// Records were lost since, or the process became another program: it is to be read again.
-    stale: bool,
-}
-
 /// See the module.
-pub struct Encoder {
-    settings: Settings,
+pub struct Assembler {
+    window_open: u64,
+    /// Longest life of a segment, ns.
+    flush: u64,
     order: Order,
-    tasks: Tasks,
-    calls: FxHashMap<(u8, u32), CallInfo>,
-    builder: SegmentBuilder,
-    segment: u32,
-    window_start: u64,
-    /// Time of the latest record so far.
-    latest: u64,
-    first_row: Option<u64>,
-    rereads: Vec<Reread>,
-    lookups: Lookups,
-    /// Losses of state records that events have not reached: time of the first, process, until when there may have been more.
-    losses: BTreeSet<(u64, u32, u64)>,
-    /// Calls that ended after the recording did: not in flight.
-    ended: HashSet<(TaskId, u64)>,
-    close_ts: Option<u64>,
-    /// What was counted until then is stored, or was nothing.
-    counted_until: u64,
-    counts: Counts,
-    filtered: u64,
-    totals: Totals,
+    world: World,
+    rows: Rows,
+    calls: Calls,
+    ledger: Ledger,
     sockets: net::Sockets,
-    shedding: shed::Shedding,
-    stacks: stacks::Stacks,
-    /// Samples and sleepers that wait for the watermark.
-    samples: Vec<(TakenStack, stacks::Waiting)>,
-    pieces: Vec<Piece>,
+    samples: Samples,
 }
 
-impl Encoder {
+impl Assembler {
     /// Begins with what was there before.
     pub fn new(settings: Settings) -> Self {
-        let window_start = settings.window_open;
-        let stacks = stacks::Stacks::new(settings.stacks.clone(), settings.own_pid);
-        let tasks = Tasks::new(settings.nested, settings.targets.clone());
+        let window_open = settings.window_open;
         Self {
-            settings,
+            window_open,
+            flush: settings.flush.as_nanos() as u64,
             order: Order::default(),
-            tasks,
-            calls: FxHashMap::default(),
-            builder: SegmentBuilder::new(window_start),
-            segment: 0,
-            window_start,
-            latest: window_start,
-            first_row: None,
-            rereads: Vec::new(),
-            lookups: Lookups::default(),
-            losses: BTreeSet::new(),
-            ended: HashSet::new(),
-            close_ts: None,
-            counted_until: window_start,
-            counts: Counts::default(),
-            filtered: 0,
-            totals: Totals::default(),
+            calls: Calls::new(&settings),
+            world: World::new(Tasks::new(settings.nested, settings.targets)),
+            rows: Rows::new(window_open, Stacks::new(settings.stacks, settings.own_pid)),
+            ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
-            shedding: shed::Shedding::default(),
-            stacks,
-            samples: Vec::new(),
-            pieces: Vec::new(),
+            samples: Samples::default(),
         }
     }
 
     /// Adds records; nothing is done with them before [`Self::advance`].
     pub fn add(&mut self, batch: Batch) {
         self.order.add(batch);
+    }
+
+    /// Takes stacks in; their events come later. Samples and sleepers are rows of their own.
+    pub fn add_stacks(&mut self, taken: Taken) {
+        self.samples.add(taken, &self.world, &mut self.rows);
+    }
+
+    /// Takes in the state at the start. Every record up to `start.done` must have been added.
+    pub fn begin(&mut self, start: Start) {
+        begin::begin(start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
     }
 
     /// The watermark that leaves at most `bytes` of records waiting; 0 = there are no more.
@@ -216,31 +158,31 @@ impl Encoder {
     pub fn advance(&mut self, watermark: u64) {
         let taken = self.order.take(watermark);
         for (n, pending) in taken.iter().enumerate() {
-            self.latest = self.latest.max(pending.ts);
-            self.apply_losses(pending.ts);
+            self.rows.latest = self.rows.latest.max(pending.ts);
+            self.world.apply_losses(pending.ts);
             self.record(pending);
             // a few rows without bytes do not fill what was not full
-            let small = pending.bytes.len() <= SMALL_RECORD && !self.stacks.are_on();
-            if (!small || n % LOOK_AT == 0) && self.builder.is_full() {
+            let small = pending.bytes.len() <= SMALL_RECORD && !self.rows.stacks.are_on();
+            if (!small || n % LOOK_AT == 0) && self.rows.builder.is_full() {
                 // a later record may carry the same time: it belongs to this window's end all the same
                 self.close_segment(pending.ts.saturating_add(1));
             }
         }
         self.encode_samples(watermark);
-        let watermark = if watermark == u64::MAX { self.latest.saturating_add(1) } else { watermark };
+        let watermark = if watermark == u64::MAX { self.rows.latest.saturating_add(1) } else { watermark };
         let bad = self.order.take_bad();
         if bad > 0 {
-            self.bad_records(bad, self.window_start, watermark);
+            self.rows.bad_records(bad, self.rows.window_start, watermark);
         }
-        self.apply_losses(watermark);
-        self.take_lookups();
-        self.apply_rereads(watermark);
+        self.world.apply_losses(watermark);
+        self.world.take_lookups();
+        self.world.apply_rereads(watermark);
         // what was counted of the dead may still come
-        self.tasks.sweep(watermark.min(self.counted_until));
-        self.stacks.sweep(watermark);
-        let life = self.settings.flush.as_nanos() as u64;
+        self.world.tasks.sweep(watermark.min(self.ledger.until()));
+        self.rows.stacks.sweep(watermark);
+        let is_old = self.rows.first_row.is_some_and(|first| watermark.saturating_sub(first) >= self.flush);
         // without room for anything the segment goes on: its counts take no more for it
-        if self.first_row.is_some_and(|first| watermark.saturating_sub(first) >= life) && !self.sheds_all() {
+        if is_old && !self.rows.shedding.is_all() {
             self.close_segment(watermark);
         }
     }
@@ -248,124 +190,132 @@ impl Encoder {
     fn record(&mut self, Pending { ts, bytes }: Pending<'_>) {
         // most are: without the copy of the others' largest
         if let Ok((s, data)) = wire::syscall(bytes) {
-            return self.syscall(&s, data);
+            return self.calls.record(&s, data, &mut self.world, &mut self.rows, &mut self.ledger);
         }
         match wire::parse(bytes) {
-            Ok(Record::Syscall(s, data)) => self.syscall(&s, data),
-            Ok(Record::Closing(c)) if effects::is_injection(c.nr, &c.args) => self.forget_files(0, c.ts, c.ts),
-            Ok(Record::Closing(c)) => {
-                let task = self.tasks.find_or_add(&c.id);
-                let effect = self.call_info(c.abi, c.nr).effect;
-                self.touch(c.id.pid, [c.args[0] as i32, c.args[1] as i32]);
-                effects::entered(&mut self.tasks, task, effect, c.ts, &c.args);
+            Ok(record) => self.take(record),
+            Err(_) => self.rows.bad_records(1, ts, ts),
+        }
+    }
+
+    /// Gives a record to its family.
+    fn take(&mut self, record: Record<'_>) {
+        let (world, rows) = (&mut self.world, &mut self.rows);
+        match record {
+            Record::Syscall(s, data) => self.calls.record(&s, data, world, rows, &mut self.ledger),
+            Record::Closing(c) => calls::closing(&c, world),
+            Record::Task(t) => life::task(&t, world, rows),
+            Record::Fork(f) => life::fork(&f, world, rows),
+            Record::Exec(e, path, argv) => {
+                // what was counted of it was another program's
+                if world.tasks.find(&e.task.id).is_some() {
+                    self.ledger.flush_of((e.task.id.pid, e.task.id.leader_start), world, rows);
+                }
+                life::exec(&e, path, argv, world, rows);
             }
-            Ok(Record::Task(t)) => self.task(&t),
-            Ok(Record::Fork(f)) => self.fork(&f),
-            Ok(Record::Exec(e, path, argv)) => self.exec(&e, path, argv),
-            Ok(Record::Exit(e)) => self.exit(&e),
-            Ok(Record::Switch(s)) => self.switch(&s),
-            Ok(Record::Wakeup(w)) => self.wakeup(&w),
-            Ok(Record::Block(b)) => self.block(&b),
-            Ok(Record::Signal(s)) => self.signal(&s),
-            Ok(Record::Net(n)) => self.net(&n),
-            Ok(Record::Uring(u)) => self.uring(&u),
-            Err(_) => self.bad_records(1, ts, ts),
+            Record::Exit(e) => life::exit(&e, world, rows),
+            Record::Switch(s) => sched::switch(&s, world, rows),
+            Record::Wakeup(w) => sched::wakeup(&w, world, rows),
+            Record::Block(b) => block::record(&b, world, rows),
+            Record::Signal(s) => signals::record(&s, world, rows),
+            Record::Net(n) => self.sockets.record(&n, world, rows),
+            Record::Uring(u) => uring::record(&u, world, rows),
         }
     }
 
-    fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
-        *self.calls.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
-    }
-
-    fn interned_call(&mut self, abi: u8, nr: u32, info: &CallInfo) -> u32 {
-        if info.interned.0 == self.segment {
-            return info.interned.1;
+    /// Samples and sleepers before `watermark` become rows.
+    fn encode_samples(&mut self, watermark: u64) {
+        for (sample, stack) in self.samples.take(watermark) {
+            samples::record(&sample, &stack, &mut self.world, &mut self.rows);
+            if self.rows.builder.is_full() {
+                self.close_segment(sample.ts.saturating_add(1));
+            }
         }
-        let index = self.builder.intern_call(Call { abi, nr });
-        if let Some(info) = self.calls.get_mut(&(abi, nr)) {
-            info.interned = (self.segment, index);
-        }
-        index
     }
 
-    fn interned_task(&mut self, id: TaskId) -> u32 {
-        let (segment, index) = self.tasks.get(id).interned;
-        if segment == self.segment {
-            return index;
-        }
-        let index = self.builder.intern_task(&self.tasks.on_tape(id));
-        self.tasks.get_mut(id).interned = (self.segment, index);
-        index
+    /// Stores what was counted until a time up to which every record is encoded.
+    pub fn counted(&mut self, window: Window) {
+        self.ledger.store(window, &mut self.world, &mut self.rows);
     }
 
-    /// A task that is perhaps known by name only, as this segment's tasks have it.
-    fn interned_who(&mut self, who: &Who) -> u32 {
-        let id = self.tasks.meet(who);
-        self.interned_task(id)
-    }
-
-    /// An event of `family` at `ts` is about to be stored.
-    fn stored(&mut self, family: Family, ts: u64) {
-        self.totals.count(family);
-        self.first_row.get_or_insert(ts);
-    }
-
-    fn interned_name(&mut self, name: &Name) -> u32 {
-        let (segment, index) = name.interned.get();
-        if segment == self.segment {
-            return index;
-        }
-        let index = self.builder.intern_fd_name(&name.bytes);
-        name.interned.set((self.segment, index));
-        index
+    /// Calls that were counted because record was asked to.
+    pub fn filtered(&self) -> u64 {
+        self.ledger.filtered()
     }
 
     /// Events are missing.
     pub fn gap(&mut self, gap: Gap) {
-        self.first_row.get_or_insert(gap.last);
-        self.builder.push_gap(gap);
+        self.rows.gap(gap);
     }
 
-    /// Records that could not be read.
-    fn bad_records(&mut self, count: u64, first: u64, last: u64) {
-        let (cause, family) = (GapCause::BadRecord, Family::Unknown);
-        self.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
+    /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`. To be told before
+    /// [`Self::advance`] goes beyond `first`; it takes effect in the order of events, since the process may not be known yet.
+    pub fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
+        self.world.lost_state(pid, first, last);
+    }
+
+    /// What is given up from here on.
+    pub fn shed(&mut self, level: Shed) {
+        self.rows.shedding.set(level);
+    }
+
+    /// What was given up since the last call.
+    pub fn take_given_up(&mut self) -> Given {
+        self.rows.shedding.take_given_up()
     }
 
     /// The recording ended at `ts`: calls that end from here on were not in flight.
     pub fn closing(&mut self, ts: u64) {
-        self.close_ts = Some(ts);
+        self.calls.closing(ts);
+    }
+
+    /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
+    pub fn in_flight(&mut self, snaps: &[Snap]) {
+        self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
     }
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.
     pub fn close_segment(&mut self, window_end: u64) {
-        self.counted_here();
-        self.tell_shed();
-        self.give_up_stacks();
-        let window_end = window_end.max(self.window_start);
-        let next = SegmentBuilder::after(&self.builder, window_end);
-        let full = std::mem::replace(&mut self.builder, next);
-        self.segment += 1;
-        self.window_start = window_end;
-        self.first_row = None;
-        if !full.is_empty() {
-            self.pieces.push(Piece::Segment(Box::new(full.finish(window_end))));
-        }
+        self.ledger.flush(&mut self.world, &mut self.rows);
+        self.rows.close(window_end);
+    }
+
+    /// Begins a new chunk: everything known, at the time everything before was encoded.
+    pub fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
+        self.close_segment(ts);
+        let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
+        self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
     }
 
     /// What is ready to be compressed.
     pub fn take_pieces(&mut self) -> Vec<Piece> {
-        std::mem::take(&mut self.pieces)
+        std::mem::take(&mut self.rows.pieces)
     }
 
     /// Events so far.
     pub fn totals(&self) -> &Totals {
-        &self.totals
+        &self.rows.totals
+    }
+
+    /// Names of places in code made at run time are asked of `names`.
+    pub fn tell_names(&mut self, names: Sender<Message>) {
+        self.rows.stacks.tell_names(names);
+    }
+
+    /// No more places will be told: what is known is looked up.
+    pub fn end_names(&self) {
+        self.rows.stacks.end_names();
+    }
+
+    /// Events so far that should have a stack and have none.
+    pub fn missed_stacks(&self) -> u64 {
+        self.rows.stacks.missed()
     }
 }
 
-impl std::fmt::Debug for Encoder {
+impl std::fmt::Debug for Assembler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Encoder").field("segment", &self.segment).field("totals", &self.totals).finish_non_exhaustive()
+        let Rows { segment, totals, .. } = &self.rows;
+        f.debug_struct("Assembler").field("segment", segment).field("totals", totals).finish_non_exhaustive()
     }
 }

@@ -1,10 +1,11 @@
-//! States of connections, and io_uring operations.
+//! States of connections.
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire;
-use systape_format::model::{Family, NetState, UringOp};
+use systape_format::model::{Family, NetState};
 
-use super::Encoder;
+use super::rows::Rows;
+use super::world::World;
 
 const AF_INET6: u16 = 10;
 const TCP_CLOSE: u8 = 7;
@@ -36,17 +37,18 @@ impl Sockets {
     }
 }
 
-impl Encoder {
-    pub(super) fn net(&mut self, n: &wire::Net) {
-        let socket = self.sockets.number(n.socket, n.new_state == TCP_CLOSE);
-        if self.sheds(Family::Net, n.ts) {
+impl Sockets {
+    /// A socket changed its state.
+    pub(super) fn record(&mut self, n: &wire::Net, world: &mut World, rows: &mut Rows) {
+        let socket = self.number(n.socket, n.new_state == TCP_CLOSE);
+        if rows.sheds(Family::Net, n.ts) {
             return;
         }
-        let task = (n.hdr.flags & wire::NET_IRQ == 0).then(|| self.interned_who(&n.who));
-        let sender = (n.hdr.flags & wire::NET_SOFTIRQ != 0).then(|| self.interned_who(&n.who));
+        let task = (n.hdr.flags & wire::NET_IRQ == 0).then(|| rows.who(&mut world.tasks, &n.who));
+        let sender = (n.hdr.flags & wire::NET_SOFTIRQ != 0).then(|| rows.who(&mut world.tasks, &n.who));
         let len = if n.family == AF_INET6 { 16 } else { 4 };
-        self.stored(Family::Net, n.ts);
-        self.builder.push_net(NetState {
+        rows.stored(Family::Net, n.ts);
+        rows.builder.push_net(NetState {
             ts: n.ts,
             task,
             sender,
@@ -60,15 +62,6 @@ impl Encoder {
             saddr: n.saddr[..len].to_vec(),
             daddr: n.daddr[..len].to_vec(),
         });
-    }
-
-    pub(super) fn uring(&mut self, u: &wire::Uring) {
-        if self.sheds(Family::IoUring, u.ts) {
-            return;
-        }
-        let task = self.interned_who(&u.who);
-        self.stored(Family::IoUring, u.ts);
-        self.builder.push_uring(UringOp { ts: u.ts, task, op: u.hdr.flags as u8 });
     }
 }
 

@@ -2,11 +2,9 @@
 //! the same.
 
 use systape_bpf::wire::Syscall;
-use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause, LedgerReason};
+use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause};
 
-use super::Encoder;
 use crate::backlog::Shed;
-use crate::tasks::TaskId;
 
 /// A call that takes as long is worth more than one that does not, ns.
 const SLOW_NS: u64 = 1_000_000;
@@ -39,6 +37,55 @@ pub(super) struct Shedding {
 }
 
 impl Shedding {
+    /// From here on.
+    pub fn set(&mut self, level: Shed) {
+        self.level = level;
+    }
+
+    /// What was given up since the last call.
+    pub fn take_given_up(&mut self) -> Given {
+        std::mem::take(&mut self.given)
+    }
+
+    /// Whether there is no room for anything.
+    pub fn is_all(&self) -> bool {
+        self.level == Shed::All
+    }
+
+    /// Whether an event of `family` at `ts` is given up; then it is counted.
+    pub fn gives_up(&mut self, family: Family, ts: u64) -> bool {
+        let gives_up = self.level >= level(family);
+        if gives_up {
+            self.add(family, (ts, ts), 1);
+        }
+        gives_up
+    }
+
+    /// Whether a call is; whoever asks counts it in the ledger.
+    pub fn gives_up_call(&self, s: &Syscall, state: CallState, errno: u16) -> bool {
+        let dur = s.end.saturating_sub(s.start);
+        match self.level {
+            Shed::Nothing => false,
+            Shed::All => true,
+            _ => state == CallState::Complete && errno == 0 && dur < SLOW_NS,
+        }
+    }
+
+    /// Calls that the ledger has were given up.
+    pub fn add_calls(&mut self, count: u64, times: (u64, u64)) {
+        self.add(Family::Syscall, times, count);
+        self.given.counted += count;
+    }
+
+    /// The segment ends: what it lacks.
+    pub fn take_missing(&mut self) -> Vec<Gap> {
+        let gap = |Missing { family, count, first, last }| {
+            let ledger = family == Family::Syscall;
+            Gap { cause: GapCause::QueueFull, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger }
+        };
+        std::mem::take(&mut self.missing).into_iter().map(gap).collect()
+    }
+
     fn add(&mut self, family: Family, (first, last): (u64, u64), count: u64) {
         match self.missing.iter_mut().find(|m| m.family == family) {
             Some(m) => {
@@ -62,67 +109,11 @@ fn level(family: Family) -> Shed {
     }
 }
 
-impl Encoder {
-    /// From here on.
-    pub fn shed(&mut self, level: Shed) {
-        self.shedding.level = level;
-    }
-
-    /// What was given up since the last call.
-    pub fn take_given_up(&mut self) -> Given {
-        std::mem::take(&mut self.shedding.given)
-    }
-
-    /// Whether there is no room for anything.
-    pub(super) fn sheds_all(&self) -> bool {
-        self.shedding.level == Shed::All
-    }
-
-    /// Whether an event of `family` at `ts` is not stored; then it is counted.
-    pub(super) fn sheds(&mut self, family: Family, ts: u64) -> bool {
-        if self.shedding.level < level(family) {
-            return false;
-        }
-        self.shedding.add(family, (ts, ts), 1);
-        self.first_row.get_or_insert(ts);
-        true
-    }
-
-    /// Whether a call is not stored; then it is in the ledger.
-    pub(super) fn sheds_call(&mut self, s: &Syscall, state: CallState, errno: u16, task: TaskId) -> bool {
-        let dur = s.end.saturating_sub(s.start);
-        let shed = match self.shedding.level {
-            Shed::Nothing => false,
-            Shed::All => true,
-            _ => state == CallState::Complete && errno == 0 && dur < SLOW_NS,
-        };
-        // nobody called the child's side of a clone
-        if shed && state != CallState::CloneChild {
-            self.first_row.get_or_insert(s.end);
-            let uid = self.tasks.get(task).task.uid;
-            self.count_here(s, state, uid, LedgerReason::Behind);
-        }
-        shed
-    }
-
-    /// Calls of a family that the ledger has were given up.
-    pub(super) fn shed_calls(&mut self, count: u64, times: (u64, u64)) {
-        self.shedding.add(Family::Syscall, times, count);
-        self.shedding.given.counted += count;
-    }
-
-    /// The segment ends: what it lacks is told in it.
-    pub(super) fn tell_shed(&mut self) {
-        for Missing { family, count, first, last } in std::mem::take(&mut self.shedding.missing) {
-            let ledger = family == Family::Syscall;
-            self.gap(Gap { cause: GapCause::QueueFull, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use systape_bpf::wire::{Ident, Net, Uring, Wakeup};
+
+    use systape_bpf::wire::Record;
 
     use super::super::Piece;
     use super::super::stacks::tests::recorded;
@@ -140,11 +131,11 @@ mod tests {
         {
             let state = state as u8;
             let call = Syscall { id, start: 100, end: 100 + dur, ret, nr: 110, abi: 1, state, ..Syscall::default() };
-            encoder.syscall(&call, &[]);
+            encoder.take(Record::Syscall(call, &[]));
         }
-        encoder.wakeup(&Wakeup { ts: 7, ..Wakeup::default() });
-        encoder.uring(&Uring { ts: 8, ..Uring::default() });
-        encoder.net(&Net { ts: 9, ..Net::default() });
+        encoder.take(Record::Wakeup(Wakeup { ts: 7, ..Wakeup::default() }));
+        encoder.take(Record::Uring(Uring { ts: 8, ..Uring::default() }));
+        encoder.take(Record::Net(Net { ts: 9, ..Net::default() }));
         encoder.close_segment(u64::MAX);
         let given = encoder.take_given_up();
         let Some(Piece::Segment(segment)) = encoder.take_pieces().pop() else { panic!("a segment") };

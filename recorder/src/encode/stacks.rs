@@ -5,17 +5,13 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_bpf::wire::Who;
-use systape_format::model::{
-    Attached, CPU_NONE, Family, Frame, Gap, GapCause, Mapping, MappingKind, Node, Sample, Sleeper, StackOf,
-    StackSettings, StackStatus, Task,
-};
+use systape_format::model::{Attached, Frame, Mapping, MappingKind, Node, StackOf, StackSettings, StackStatus, Task};
+use systape_format::segment::SegmentBuilder;
 
-use super::Encoder;
 use crate::stacks::jit_maps::Owner;
 use crate::stacks::names::{Message, Origin, Seen};
-use crate::stacks::taken::{Chain, Code, Key, Taken, TakenFrame, TakenStack};
-use crate::tasks::TaskId;
+use crate::stacks::taken::{Chain, Code, Key, TakenFrame, TakenStack};
+use crate::tasks::{TaskId, Tasks};
 
 /// A stack whose event did not come within this time belongs to one that was lost.
 const PATIENCE_NS: u64 = 2_000_000_000;
@@ -36,8 +32,33 @@ pub(super) struct Waiting {
     status: StackStatus,
 }
 
+impl Waiting {
+    /// What waits of a stack that was taken; its chains go with it.
+    pub(super) fn of(stack: &mut TakenStack) -> Self {
+        Self { user: stack.user.take(), kernel: stack.kernel.take(), status: stack.status }
+    }
+}
+
 /// A chain by where it is in memory, and the process (upid) whose code it leads through; 0 = of any.
 type ChainKey = (usize, u32);
+
+/// An event whose stack is wanted: its kind, row and time, and whose stack it is; `tid` is the record's, which it is found by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    pub of: StackOf,
+    pub row: u32,
+    pub task: TaskId,
+    pub tid: u32,
+    pub time: u64,
+}
+
+/// The segment that stacks are stored in.
+pub(super) struct Segment<'a> {
+    pub builder: &'a mut SegmentBuilder,
+    /// Which segment that is: what was interned says of which.
+    pub number: u32,
+    pub tasks: &'a Tasks,
+}
 
 /// Stacks that wait for their events, and the codes that frames name.
 #[derive(Debug, Default)]
@@ -89,10 +110,6 @@ impl Stacks {
         !self.settings.on.is_empty()
     }
 
-    fn takes(&self, of: StackOf) -> bool {
-        self.settings.on.contains(&of)
-    }
-
     /// Keeps a stack for its event. Forgets the oldest when there are too many.
     fn wait(&mut self, ts: u64, key: Key, stack: Waiting) {
         let queue = usize::from(key.of == StackOf::Block);
@@ -121,98 +138,57 @@ impl Stacks {
             }
         }
     }
-}
 
-impl Encoder {
+    /// Whether stacks of such events are taken.
+    pub(super) fn takes(&self, of: StackOf) -> bool {
+        self.settings.on.contains(&of)
+    }
+
+    /// Whether a process is the recorder.
+    pub(super) fn is_own(&self, pid: u32) -> bool {
+        pid == self.own_pid
+    }
+
     /// Names of places in code made at run time are asked of `names`.
-    pub fn tell_names(&mut self, names: Sender<Message>) {
-        self.stacks.names = Some(names);
+    pub(super) fn tell_names(&mut self, names: Sender<Message>) {
+        self.names = Some(names);
     }
 
     /// No more places will be told: what is known is looked up.
-    pub fn end_names(&self) {
-        if let Some(names) = &self.stacks.names {
+    pub(super) fn end_names(&self) {
+        if let Some(names) = &self.names {
             names.send(Message::End).ok();
         }
     }
 
     /// Events so far that should have a stack and have none.
-    pub fn missed_stacks(&self) -> u64 {
-        self.stacks.missed + self.stacks.overdue.len() as u64
+    pub(super) fn missed(&self) -> u64 {
+        self.missed + self.overdue.len() as u64
     }
 
-    /// Takes stacks in; their events come later. Samples and sleepers are rows of their own.
-    pub fn add_stacks(&mut self, taken: Taken) {
-        if let Some((first, last)) = taken.mappings_lost {
-            // of how many stacks is not known
-            let (cause, family) = (GapCause::RingFull, Family::Stack);
-            self.gap(Gap { cause, family, cpu: CPU_NONE, count: 0, first, last, pid: 0, ledger: false });
-        }
-        self.stacks.codes.extend(taken.codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
-        for mut stack in taken.stacks {
-            let waiting = Waiting { user: stack.user.take(), kernel: stack.kernel.take(), status: stack.status };
-            if matches!(stack.key.of, StackOf::Sample | StackOf::Asleep) {
-                self.samples.push((stack, waiting));
-                continue;
-            }
-            if let Some((row, task)) = self.stacks.overdue.remove(&stack.key) {
-                self.push_stack(stack.key.of, row, task, &waiting);
-                continue;
-            }
-            self.stacks.wait(stack.ts, stack.key, waiting);
+    /// More places in code that frames name by number.
+    pub(super) fn add_codes(&mut self, codes: &[Code]) {
+        self.codes.extend(codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
+    }
+
+    /// Takes a stack in: its event is stored and misses it, or is still to come.
+    pub(super) fn add(&mut self, ts: u64, key: Key, stack: Waiting, into: &mut Segment<'_>) {
+        match self.overdue.remove(&key) {
+            Some((row, task)) => self.push(key.of, row, task, &stack, into),
+            None => self.wait(ts, key, stack),
         }
     }
 
-    /// Samples and sleepers before `watermark` become rows.
-    pub(super) fn encode_samples(&mut self, watermark: u64) {
-        let (now, later): (Vec<_>, Vec<_>) = self.samples.drain(..).partition(|(s, _)| s.ts < watermark);
-        self.samples = later;
-        for (sample, stack) in now {
-            match sample.key.of {
-                StackOf::Asleep => self.sleeper(&sample, &stack),
-                _ => self.sample(&sample, &stack),
-            }
-            if self.builder.is_full() {
-                self.close_segment(sample.ts.saturating_add(1));
-            }
-        }
-    }
-
-    fn sample(&mut self, sample: &TakenStack, stack: &Waiting) {
-        self.latest = self.latest.max(sample.ts);
-        let id = self.tasks.meet(&sample.who);
-        if self.sheds(Family::Sample, sample.ts) {
-            return;
-        }
-        let task = self.interned_task(id);
-        self.stored(Family::Sample, sample.ts);
-        let (ts, cpu, kernel) = (sample.ts, sample.cpu, sample.in_kernel);
-        let row = self.builder.push_sample(Sample { ts, cpu, task, kernel });
-        self.push_stack(StackOf::Sample, row, id, stack);
-    }
-
-    fn sleeper(&mut self, sleeper: &TakenStack, stack: &Waiting) {
-        let (ts, state) = (sleeper.ts, sleeper.state);
-        self.latest = self.latest.max(ts);
-        let id = self.tasks.meet(&sleeper.who);
-        let task = self.interned_task(id);
-        self.first_row.get_or_insert(ts);
-        let row = self.builder.push_sleeper(Sleeper { ts, task, state });
-        self.push_stack(StackOf::Asleep, row, id, stack);
-    }
-
-    /// The event `row` of kind `of` was pushed: its stack, if there is one, goes with it. `expected`: there should be one.
-    pub(super) fn attach(&mut self, of: StackOf, row: u32, who: (TaskId, u32), time: u64, expected: bool) {
-        if !self.stacks.takes(of) {
-            return;
-        }
-        let key = Key { of, tid: who.1, time };
-        match self.stacks.waiting.remove(&key) {
-            Some(stack) => self.push_stack(of, row, who.0, &stack),
-            None if expected && self.tasks.get(who.0).task.pid != self.stacks.own_pid => {
+    /// The event was stored: its stack, if there is one, goes with it. `expected`: there should be one.
+    pub(super) fn attach(&mut self, event: Event, expected: bool, into: &mut Segment<'_>) {
+        let Event { of, row, task, tid, time } = event;
+        let key = Key { of, tid, time };
+        match self.waiting.remove(&key) {
+            Some(stack) => self.push(of, row, task, &stack, into),
+            None if expected && !self.is_own(into.tasks.get(task).task.pid) => {
                 // of two events at one time the first has none, if there is one
-                if let Some((row, _)) = self.stacks.overdue.insert(key, (row, who.0)) {
-                    self.lacks_stack(of, row);
+                if let Some((row, _)) = self.overdue.insert(key, (row, task)) {
+                    self.lacks(of, row, into.builder);
                 }
             }
             None => {}
@@ -220,82 +196,75 @@ impl Encoder {
     }
 
     /// The segment ends: what has no stack by now has none.
-    pub(super) fn give_up_stacks(&mut self) {
-        for (key, (row, _)) in std::mem::take(&mut self.stacks.overdue) {
-            self.lacks_stack(key.of, row);
+    pub(super) fn give_up(&mut self, builder: &mut SegmentBuilder) {
+        for (key, (row, _)) in std::mem::take(&mut self.overdue) {
+            self.lacks(key.of, row, builder);
         }
         // nodes are the segment's
         self.forget_nodes();
     }
 
-    fn lacks_stack(&mut self, of: StackOf, row: u32) {
-        self.stacks.missed += 1;
-        self.builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
+    fn lacks(&mut self, of: StackOf, row: u32, builder: &mut SegmentBuilder) {
+        self.missed += 1;
+        builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
     }
 
-    /// As [`Self::attach`] for an event of somebody who may be known by name only.
-    pub(super) fn attach_who(&mut self, of: StackOf, row: u32, who: &Who, time: u64, expected: bool) {
-        if self.stacks.takes(of) {
-            let id = self.tasks.meet(who);
-            self.attach(of, row, (id, who.tid), time, expected && who.pid != self.stacks.own_pid);
-        }
-    }
-
-    fn push_stack(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting) {
-        let user = stack.user.as_ref().and_then(|chain| self.node(chain, task));
-        let kernel = stack.kernel.as_ref().and_then(|chain| self.node(chain, task));
-        self.builder.push_stack(Attached { of, row, user, kernel, status: stack.status });
+    /// Stores a stack with the row it is of.
+    pub(super) fn push(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting, into: &mut Segment<'_>) {
+        let user = stack.user.as_ref().and_then(|chain| self.node(chain, task, into));
+        let kernel = stack.kernel.as_ref().and_then(|chain| self.node(chain, task, into));
+        into.builder.push_stack(Attached { of, row, user, kernel, status: stack.status });
     }
 
     /// The node of the innermost frame of `chain`.
-    fn node(&mut self, chain: &Chain, task: TaskId) -> Option<u32> {
-        let upid = if chain.of_task() { self.tasks.get(task).task.upid } else { 0 };
+    fn node(&mut self, chain: &Chain, task: TaskId, into: &mut Segment<'_>) -> Option<u32> {
+        let upid = if chain.of_task() { into.tasks.get(task).task.upid } else { 0 };
         let key = (chain.address(), upid);
-        if let Some((_, node)) = self.stacks.nodes.get(&key) {
+        if let Some((_, node)) = self.nodes.get(&key) {
             return *node;
         }
-        if self.stacks.node_frames >= MAX_NODE_FRAMES {
+        if self.node_frames >= MAX_NODE_FRAMES {
             self.forget_nodes();
         }
-        let node = self.nodes(chain.frames(), task);
-        self.stacks.node_frames += chain.frames().len();
-        self.stacks.nodes.insert(key, (chain.clone(), node));
+        let node = self.frames(chain.frames(), task, into);
+        self.node_frames += chain.frames().len();
+        self.nodes.insert(key, (chain.clone(), node));
         node
     }
 
     fn forget_nodes(&mut self) {
-        self.stacks.nodes.clear();
-        self.stacks.node_frames = 0;
+        self.nodes.clear();
+        self.node_frames = 0;
     }
 
-    fn nodes(&mut self, frames: &[TakenFrame], task: TaskId) -> Option<u32> {
+    fn frames(&mut self, frames: &[TakenFrame], task: TaskId, into: &mut Segment<'_>) -> Option<u32> {
         let mut parent = None;
         for frame in frames.iter().rev() {
-            let mapping = self.interned_code(frame.code, task);
-            if matches!(self.stacks.codes.get(frame.code as usize), Some((Code::Jit, _))) {
-                let entry = self.tasks.get(task);
-                self.stacks.see_jit(frame, &entry.task, entry.here);
+            let mapping = self.code(frame.code, task, into);
+            if matches!(self.codes.get(frame.code as usize), Some((Code::Jit, _))) {
+                let entry = into.tasks.get(task);
+                self.see_jit(frame, &entry.task, entry.here);
             }
-            let frame = self.builder.intern_frame(Frame { mapping, offset: frame.offset, flags: frame.flags });
-            parent = Some(self.builder.intern_node(Node { parent, frame }));
+            let frame = into.builder.intern_frame(Frame { mapping, offset: frame.offset, flags: frame.flags });
+            parent = Some(into.builder.intern_node(Node { parent, frame }));
         }
         parent
     }
 
-    fn interned_code(&mut self, code: u32, task: TaskId) -> u32 {
-        let upid = self.tasks.get(task).task.upid;
+    fn code(&mut self, code: u32, task: TaskId, into: &mut Segment<'_>) -> u32 {
+        let upid = into.tasks.get(task).task.upid;
         let own = |kind| Mapping { kind, upid, ..Mapping::default() };
-        let Some((code, interned)) = self.stacks.codes.get_mut(code as usize) else {
-            return self.builder.intern_mapping(&own(MappingKind::Unknown));
+        let Some((code, interned)) = self.codes.get_mut(code as usize) else {
+            return into.builder.intern_mapping(&own(MappingKind::Unknown));
         };
         match code {
-            Code::Shared(_) if interned.0 == self.segment => interned.1,
+            Code::Shared(_) if interned.0 == into.number => interned.1,
             Code::Shared(mapping) => {
-                *interned = (self.segment, self.builder.intern_mapping(mapping));
+                *interned = (into.number, into.builder.intern_mapping(mapping));
                 interned.1
             }
-            Code::Jit => self.builder.intern_mapping(&own(MappingKind::Jit)),
-            Code::Unknown => self.builder.intern_mapping(&own(MappingKind::Unknown)),
+            Code::Jit => into.builder.intern_mapping(&own(MappingKind::Jit)),
+            Code::Unknown => into.builder.intern_mapping(&own(MappingKind::Unknown)),
         }
     }
 }
@@ -307,12 +276,13 @@ pub(super) mod tests {
 
     use crossbeam_channel::unbounded;
     use systape_abi::Selection;
-    use systape_bpf::wire::{Block, Switch, Wakeup};
-    use systape_format::model::{Family, RecordedFamilies, StackMode};
+    use systape_bpf::wire::{Block, Record, Switch, Wakeup, Who};
+    use systape_format::model::{Family, GapCause, RecordedFamilies, StackMode};
     use systape_format::segment::SegmentData;
 
-    use super::super::{Piece, Settings};
+    use super::super::{Assembler, Piece, Settings};
     use super::*;
+    use crate::stacks::taken::Taken;
     use crate::targets::Targets;
 
     const SECOND: u64 = 1_000_000_000;
@@ -320,12 +290,12 @@ pub(super) mod tests {
     const OWN: u32 = 4_000_000;
 
     /// One that stores everything.
-    pub(in crate::encode) fn encoder() -> Encoder {
+    pub(in crate::encode) fn encoder() -> Assembler {
         recorded(false)
     }
 
     /// One whose targets are all tasks, or none.
-    pub(in crate::encode) fn recorded(everyone: bool) -> Encoder {
+    pub(in crate::encode) fn recorded(everyone: bool) -> Assembler {
         let on = StackOf::ALL.to_vec();
         let stacks = StackSettings { mode: StackMode::Dwarf, on, ..StackSettings::default() };
         let (selection, flush) = (Selection::all(), Duration::from_secs(3600));
@@ -333,7 +303,7 @@ pub(super) mod tests {
         let targets = if everyone { Targets::everyone(recorded) } else { Targets::default() };
         let stores = crate::filter::CallFilter::default();
         let (own_pid, nested) = (OWN, false);
-        Encoder::new(Settings { selection, stores, window_open: 1, flush, stacks, targets, own_pid, nested })
+        Assembler::new(Settings { selection, stores, window_open: 1, flush, stacks, targets, own_pid, nested })
     }
 
     fn who(tid: u32) -> Who {
@@ -341,12 +311,12 @@ pub(super) mod tests {
         Who { start: u64::from(tid), tid, pid: u32::MAX - tid, ..Who::default() }
     }
 
-    fn wakeup(encoder: &mut Encoder, tid: u32, ts: u64) {
-        encoder.wakeup(&Wakeup { ts, waker: who(tid), wakee: who(900), ..Wakeup::default() });
+    fn wakeup(encoder: &mut Assembler, tid: u32, ts: u64) {
+        encoder.take(Record::Wakeup(Wakeup { ts, waker: who(tid), wakee: who(900), ..Wakeup::default() }));
     }
 
-    fn block(encoder: &mut Encoder, tid: u32, queued: u64, complete: u64) {
-        encoder.block(&Block { queued, complete, has_origin: 1, origin: who(tid), ..Block::default() });
+    fn block(encoder: &mut Assembler, tid: u32, queued: u64, complete: u64) {
+        encoder.take(Record::Block(Block { queued, complete, has_origin: 1, origin: who(tid), ..Block::default() }));
     }
 
     fn image(name: &str) -> Code {
@@ -378,7 +348,7 @@ pub(super) mod tests {
         taken
     }
 
-    fn segment(encoder: &mut Encoder) -> Box<SegmentData> {
+    fn segment(encoder: &mut Assembler) -> Box<SegmentData> {
         encoder.close_segment(u64::MAX);
         match encoder.take_pieces().pop() {
             Some(Piece::Segment(segment)) => segment,
@@ -494,12 +464,12 @@ pub(super) mod tests {
         block(&mut encoder, 7, 50, 110);
         // nobody's stack is taken in an interrupt, nor that of an idle CPU, nor is the recorder's own
         let irq = Wakeup { waker: who(7), ts: 120, ..Wakeup::default() };
-        encoder.wakeup(&Wakeup { hdr: wire_header(systape_bpf::wire::WAKEUP_IRQ), ..irq });
-        encoder.wakeup(&Wakeup { waker: who(0), ts: 130, ..Wakeup::default() });
+        encoder.take(Record::Wakeup(Wakeup { hdr: wire_header(systape_bpf::wire::WAKEUP_IRQ), ..irq }));
+        encoder.take(Record::Wakeup(Wakeup { waker: who(0), ts: 130, ..Wakeup::default() }));
         let own = Who { pid: OWN, ..who(9) };
-        encoder.wakeup(&Wakeup { waker: own, ts: 140, ..Wakeup::default() });
+        encoder.take(Record::Wakeup(Wakeup { waker: own, ts: 140, ..Wakeup::default() }));
         // who leaves a CPU may be a task that is not recorded
-        encoder.switch(&Switch { ts: 150, prev: who(7), next: who(8), ..Switch::default() });
+        encoder.take(Record::Switch(Switch { ts: 150, prev: who(7), next: who(8), ..Switch::default() }));
         let mut seen = stacks(&segment(&mut encoder));
         seen.sort();
         assert_eq!(seen, [(StackOf::Wakeup, 0, Lost, vec![]), (StackOf::Block, 0, Lost, vec![])]);
@@ -507,7 +477,7 @@ pub(super) mod tests {
         // with all tasks recorded, only the idle ones have none
         let mut encoder = recorded(true);
         for (ts, prev) in [(100, 7), (110, 0)] {
-            encoder.switch(&Switch { ts, prev: who(prev), next: who(8), ..Switch::default() });
+            encoder.take(Record::Switch(Switch { ts, prev: who(prev), next: who(8), ..Switch::default() }));
         }
         assert_eq!(stacks(&segment(&mut encoder)), [(StackOf::Switch, 0, Lost, vec![])]);
         assert_eq!(encoder.missed_stacks(), 1);
@@ -545,7 +515,7 @@ pub(super) mod tests {
         let taken = [(StackOf::Block, 7, 100, &[1][..]), (StackOf::Wakeup, 7, 100, &[2])];
         encoder.add_stacks(batch(vec![image("a")], 0, &taken));
         encoder.advance(30 * SECOND);
-        assert_eq!(encoder.stacks.waiting.len(), 1);
+        assert_eq!(encoder.rows.stacks.waiting.len(), 1);
         wakeup(&mut encoder, 7, 100);
         block(&mut encoder, 7, 100, 30 * SECOND);
         let expect = [(StackOf::Block, 0, Complete, frames("a", &[1])), (StackOf::Wakeup, 0, Lost, vec![])];
@@ -553,8 +523,8 @@ pub(super) mod tests {
         // for ever it does not wait
         encoder.add_stacks(batch(vec![], 0, &[(StackOf::Block, 7, 200, &[1])]));
         encoder.advance(100 * SECOND);
-        assert!(encoder.stacks.waiting.is_empty());
-        assert!(encoder.stacks.order.iter().all(VecDeque::is_empty));
+        assert!(encoder.rows.stacks.waiting.is_empty());
+        assert!(encoder.rows.stacks.order.iter().all(VecDeque::is_empty));
     }
 
     #[test]
@@ -564,10 +534,10 @@ pub(super) mod tests {
         let taken: Vec<_> = (1..=count).map(|time| (StackOf::Signal, 7, time, &[1][..])).collect();
         encoder.add_stacks(batch(vec![image("a")], 0, &taken));
         encoder.advance(2);
-        assert_eq!(encoder.stacks.waiting.len(), MAX_WAITING);
-        let waits = |time| encoder.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
+        assert_eq!(encoder.rows.stacks.waiting.len(), MAX_WAITING);
+        let waits = |time| encoder.rows.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
         assert!(!waits(10) && waits(11) && waits(count));
-        assert_eq!(encoder.stacks.order[0].len(), MAX_WAITING);
+        assert_eq!(encoder.rows.stacks.order[0].len(), MAX_WAITING);
     }
 
     #[test]
@@ -575,7 +545,7 @@ pub(super) mod tests {
         let mut encoder = encoder();
         let first = (StackOf::Wakeup, 9, 1, &[1][..]);
         encoder.add_stacks(batch(vec![image("a")], 0, &[first]));
-        let meet = |encoder: &mut Encoder, times: std::ops::RangeInclusive<u64>| {
+        let meet = |encoder: &mut Assembler, times: std::ops::RangeInclusive<u64>| {
             for time in times {
                 encoder.add_stacks(batch(vec![], 0, &[(StackOf::Wakeup, 7, time, &[1])]));
                 wakeup(encoder, 7, time);
@@ -583,11 +553,11 @@ pub(super) mod tests {
         };
         // one that waits before them keeps their order for a while, not all of it
         meet(&mut encoder, 2..=5 * MAX_WAITING as u64);
-        assert_eq!(encoder.stacks.waiting.len(), 1);
-        assert!(encoder.stacks.order[0].len() <= 2 * MAX_WAITING);
+        assert_eq!(encoder.rows.stacks.waiting.len(), 1);
+        assert!(encoder.rows.stacks.order[0].len() <= 2 * MAX_WAITING);
         wakeup(&mut encoder, 9, 1);
         encoder.advance(2);
-        assert_eq!(encoder.stacks.order[0].len(), 0);
+        assert_eq!(encoder.rows.stacks.order[0].len(), 0);
         assert_eq!(encoder.missed_stacks(), 0);
     }
 

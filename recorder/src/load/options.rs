@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::btf::Btf;
 use systape_bpf::types::rodata;
 use systape_bpf::wire::PLAIN_SYSCALL;
-use systape_bpf::{BUFFER_KINDS, COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS};
+use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS, buffer};
 use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
@@ -126,7 +126,7 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, r
     maps.coarse_a.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     maps.coarse_b.set_max_entries(lanes(rings) * COARSE_PER_LANE)?;
     maps.plain_calls.set_max_entries(forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two())?;
-    maps.cpu_buffers.set_max_entries(rooms.cpus * BUFFER_KINDS)?;
+    maps.cpu_buffers.set_max_entries(rooms.cpus * buffer::KINDS)?;
     maps.buffered_calls.set_max_entries(rooms.cpus * rooms.calls)?;
     maps.buffered_sched.set_max_entries(rooms.cpus * SCHED_BUFFERS * rooms.sched)?;
     let stacks = &config.stacks;

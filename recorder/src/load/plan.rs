@@ -1,46 +1,11 @@
 //! What is done when the kernel refuses something: what is not essential is left out, and the rest is tried again.
 
-use systape_format::model::{Family, StackOf};
-
 use super::refused::Refusal;
-use crate::skips;
+use crate::programs::{self, Part};
 
-/// What a program is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Calls and process life: without them nothing else can be told.
-    Essential,
-    /// All of a family is left out with it.
-    Family(Family),
-    /// Stacks of one kind of event, or samples.
-    Stacks(StackOf),
-    /// It alone; the words are what the recording lacks without it.
-    Alone(&'static str),
-}
-
-/// The part of a program, by its name.
+/// The part of a program, by its name; what is not listed is essential.
 pub fn part(program: &str) -> Part {
-    match program {
-        "cpu_sample" => Part::Stacks(StackOf::Sample),
-        "sys_exit_stack" => Part::Stacks(StackOf::Syscall),
-        "walk_sleepers" => Part::Stacks(StackOf::Asleep),
-        "copy_sleepers" => Part::Alone("threads asleep since before the start have kernel frames only"),
-        "sys_enter_again" | "sys_exit_again" => Part::Alone("calls are lost where a task is preempted in a program"),
-        "walk_ios" => Part::Alone("block I/Os whose end no program sees are not counted"),
-        "walk_outsiders" => {
-            Part::Alone("calls that processes outside this pid namespace are in at the end are not known")
-        }
-        "writeback_dirty_folio" | "writeback_dirty_page" => Part::Alone("who wrote what is written back is not known"),
-        "mark_victim" | "mark_victim_pid" => {
-            Part::Alone("kills for lack of memory are not told from others of the kernel")
-        }
-        // which sockets are the targets'
-        "walk_files" => Part::Family(Family::Net),
-        name => match skips::family(name) {
-            Some(family) if !matches!(family, Family::Syscall | Family::Process) => Part::Family(family),
-            _ => Part::Essential,
-        },
-    }
+    programs::find(program).map_or(Part::Essential, |program| program.part)
 }
 
 /// What to do about a refusal.
@@ -68,6 +33,8 @@ pub fn next(refusal: &Refusal, task_storage: bool) -> Next {
 
 #[cfg(test)]
 mod tests {
+    use systape_format::model::{Family, StackOf};
+
     use super::*;
 
     fn refused(program: Option<&str>, of_task_storage: bool) -> Refusal {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
-use crate::config::page_size;
+use crate::system::page_size;
 
 /// Bytes of a record's header: u32 type, u16 misc, u16 size.
 const HEADER: usize = 8;

@@ -14,8 +14,8 @@ use super::Mapped;
 use super::bytes::{u32_at, u64_at};
 use super::ring::Ring;
 use crate::clock;
-use crate::config::page_size;
 use crate::perf_event;
+use crate::system::page_size;
 
 /// Bytes that sample_id_all puts behind every record: u32 pid, tid; u64 time; u32 cpu, zero.
 const TRAILER: usize = 24;

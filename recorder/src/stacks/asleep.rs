@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Stack};
 
-use crate::load::open_iterator;
+use crate::iterate::open_iterator;
 use crate::order::Batch;
 use crate::self_stats::counted;
 

@@ -5,13 +5,14 @@
 //! [`names`] looks up what the frames are called.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use systape_format::model::StackSettings;
 use systape_symbols::Kallsyms;
 
-use crate::config::Config;
 use crate::output;
 use crate::spaces::{self, Tracker};
 use kernel::Kernel;
@@ -62,12 +63,12 @@ pub struct Opened {
     keep: Option<File>,
 }
 
-/// Opens what the asked-for stacks need; None = none were asked for. What cannot be had is noted.
+/// Opens what the asked-for stacks need; None = none were asked for. What cannot be had is noted. `keep`: the tape beside which raw
+/// stacks are kept.
 ///
 /// # Errors
 /// When the file for the raw stacks cannot be made.
-pub fn open(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
-    let settings = &config.stacks;
+pub fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
     if settings.on.is_empty() {
         return Ok(None);
     }
@@ -78,19 +79,20 @@ pub fn open(config: &Config, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>>
     });
     let (tracker, missing) = Tracker::open(&spaces::Config::default());
     notes.extend(missing.into_iter().map(String::into_bytes));
-    let keep = config.keep_stack_bytes.then(|| keep_file(config)).transpose()?;
+    let keep = keep.map(keep_file).transpose()?;
     Ok(Some(Opened { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, keep }))
 }
 
 impl Opened {
-    /// Reads the mappings of processes that are there already, and makes the workers ready.
+    /// Reads the mappings of processes that are there already, and makes the workers ready. `targets`: processes that are marked; None = all
+    /// are recorded. `symbols`: names are looked up.
     ///
     /// # Errors
     /// When this program cannot find itself.
-    pub fn scan(mut self, config: &Config) -> Result<Workers> {
-        self.tracker.scan(&already_there(config));
+    pub fn scan(mut self, targets: Option<&[u32]>, symbols: bool) -> Result<Workers> {
+        self.tracker.scan(&already_there(targets));
         let places = Places::new(self.tracker);
-        let names = config.symbols.then(|| Names::new(self.kallsyms)).transpose()?;
+        let names = symbols.then(|| Names::new(self.kallsyms)).transpose()?;
         let names = names.map(|names| {
             let (tell, told) = unbounded();
             NameWorker { names, tell, told }
@@ -102,17 +104,16 @@ impl Opened {
 
 /// Processes whose mappings are read at the start. Those of others are read when a stack of theirs is met, if they are many: a target may
 /// be sent a signal by anybody.
-fn already_there(config: &Config) -> Vec<u32> {
+fn already_there(targets: Option<&[u32]>) -> Vec<u32> {
     let pids = spaces::proc_maps::pids();
-    if !config.marks_tasks() || pids.len() <= MAX_STRANGERS {
-        return pids;
+    match targets {
+        Some(targets) if pids.len() > MAX_STRANGERS => targets.to_vec(),
+        _ => pids,
     }
-    let of_threads = config.tids.iter().filter_map(|tid| crate::load::process_of(*tid));
-    config.pids.iter().copied().chain(of_threads).collect()
 }
 
-fn keep_file(config: &Config) -> Result<File> {
-    let mut path = config.output.clone().into_os_string();
+fn keep_file(tape: &Path) -> Result<File> {
+    let mut path = tape.to_path_buf().into_os_string();
     path.push(".stacks");
     output::replace(path.as_ref()).with_context(|| format!("cannot write {}", path.display()))
 }

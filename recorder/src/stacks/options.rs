@@ -138,7 +138,7 @@ pub fn bits(events: &[StackOf]) -> u32 {
 /// How the BPF side is to take user stacks.
 pub fn user_kind(mode: StackMode) -> u8 {
     match mode {
-        StackMode::None => stack_user::NONE,
+        StackMode::None => stack_user::NO_USER,
         StackMode::FramePointers => stack_user::ADDRESSES,
         StackMode::Dwarf => stack_user::COPY,
     }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What there is, listed once for both sides. Whoever includes this defines the
+ * macros of the lists it wants, and gets a row for each entry; the others are
+ * empty. C makes enums and sections of the rows (wire.h, programs.h), Rust makes
+ * its own of them (rust.h). No guard: it is included several times.
+ *
+ * A new family: a row in FAMILY, DROP and KIND and one for each program, the
+ * record in wire.h, the programs in a file of their own (systape.bpf.c).
+ */
+#ifndef FAMILY
+#define FAMILY(family, name)
+#endif
+#ifndef KIND
+#define KIND(kind, record, type, time, shape, doc)
+#endif
+#ifndef DROP
+#define DROP(drop, name, cause, family, doc)
+#endif
+#ifndef TRACEPOINT
+#define TRACEPOINT(program, family, tracepoint, arguments, load, part)
+#endif
+#ifndef ITERATOR
+#define ITERATOR(program, family, section, context, load, part)
+#endif
+#ifndef TIMER
+#define TIMER(program, family, section, context, load, part)
+#endif
+
+/* What --families can name: Family of the tape, its name. */
+FAMILY(Syscall, "syscall")
+FAMILY(Process, "process")
+FAMILY(Sched, "sched")
+FAMILY(Block, "block")
+FAMILY(Signal, "signal")
+FAMILY(Net, "net")
+FAMILY(IoUring, "io_uring")
+
+/*
+ * Records: WIRE_ name, name in Rust, struct, the time they are ordered by, and
+ * their shape: Fixed is the struct alone, Tail has data behind it, Apart has too
+ * and comes in a ring of its own. The first is 1.
+ */
+KIND(SYSCALL, Syscall, wire_syscall, end, Tail, "A call that ended, with its captured bytes.")
+KIND(CLOSING, Closing, wire_closing, ts, Fixed, "A call that closes fds was entered.")
+KIND(TASK, Task, wire_task, ts, Fixed, "Who a task is: first seen, renamed, new uid.")
+KIND(FORK, Fork, wire_fork, child.ts, Fixed, "A task was made.")
+KIND(EXEC, Exec, wire_exec, task.ts, Tail, "A process became another program: the record, the path, the NUL-separated arguments.")
+KIND(EXIT, Exit, wire_exit, ts, Fixed, "A task ended.")
+KIND(SWITCH, Switch, wire_switch, ts, Fixed, "A CPU went from one task to another.")
+KIND(WAKEUP, Wakeup, wire_wakeup, ts, Fixed, "A task was made runnable.")
+KIND(BLOCK, Block, wire_block, complete, Fixed, "A block I/O completed.")
+KIND(SIGNAL, Signal, wire_signal, ts, Tail, "A signal was sent or taken, or the OOM killer chose a victim.")
+KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
+KIND(URING, Uring, wire_uring, ts, Fixed, "An io_uring operation was submitted.")
+KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
+
+/*
+ * Why something is missing, in the order of the drops map: DROP_ name, name in
+ * Rust, and what it is in a tape: GapCause and Family. Own is in none.
+ */
+DROP(BULK, Bulk, RingFull, Syscall, "Bulk ring full: calls.")
+DROP(STATE, State, RingFull, State, "State ring full: calls; an enter or a record that only fd tracking needs is none.")
+DROP(PROC, Process, RingFull, Process, "Process ring and bulk ring full.")
+DROP(NO_TASK, NoTask, StateFailed, Syscall, "Per-task state could not be made.")
+DROP(NO_SCRATCH, NoScratch, ScratchExhausted, Syscall, "Scratch pool empty: strings missing.")
+DROP(STRING_FAULT, StringFault, StringFault, Syscall, "User memory absent at enter and exit.")
+DROP(OWN, Own, Own, Syscall, "Calls of the recorder itself.")
+DROP(SCHED, Sched, RingFull, Sched, "Bulk ring full: scheduler events.")
+DROP(BLOCK, Block, RingFull, Block, "Bulk ring full: block I/Os.")
+DROP(BLOCK_STATE, BlockState, StateFailed, Block, "Table of I/Os in progress full.")
+DROP(SIGNAL, Signal, RingFull, Signal, "Ring full, or no buffer: signals.")
+DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by the thousand and end nobody.")
+DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
+DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: io_uring operations.")
+DROP(STACK, Stack, RingFull, Stack, "Ring of stacks full, or no buffer for one.")
+DROP(SAMPLE, Sample, RingFull, Sample, "The same, of a CPU sample.")
+DROP(SHARE, Share, OverShare, Syscall, "Bulk ring: the process had filled its share. Counted in the ledger.")
+DROP(UNCOUNTED, Uncounted, RingFull, Syscall, "A call that is not in the ledger either.")
+DROP(BLOCK_UNSEEN, BlockUnseen, Hidden, Block, "An I/O ended, and no program was run.")
+DROP(NET_STATE, NetState, StateFailed, Net, "Table of the targets' sockets full.")
+
+/*
+ * Programs: the family whose events are missing when a run of it is, where it is
+ * attached, and
+ * - arguments: how many the tracepoint must pass; 0 = any number;
+ * - load: Always with its family; IfThere = when the kernel has the tracepoint,
+ *   with as many arguments; OneOf = the same, and without any of these there is
+ *   nothing of the family; IfAsked = an option or another program's lack decides;
+ * - part: what is left out when the kernel refuses it. Essential = nothing can be
+ *   recorded then; Family; Stacks(of what); Alone(what the recording then lacks).
+ */
+TRACEPOINT(sys_enter, Syscall, sys_enter, 0, Always, Essential)
+TRACEPOINT(sys_exit, Syscall, sys_exit, 0, Always, Essential)
+TRACEPOINT(sys_enter_again, Syscall, sys_enter, 0, IfAsked, Alone("calls are lost where a task is preempted in a program"))
+TRACEPOINT(sys_exit_again, Syscall, sys_exit, 0, IfAsked, Alone("calls are lost where a task is preempted in a program"))
+TRACEPOINT(sys_exit_stack, Stack, sys_exit, 0, IfAsked, Stacks(Syscall))
+
+TRACEPOINT(sched_process_fork, Process, sched_process_fork, 0, Always, Essential)
+TRACEPOINT(sched_process_exec, Process, sched_process_exec, 0, Always, Essential)
+TRACEPOINT(sched_process_exit, Process, sched_process_exit, 0, Always, Essential)
+TRACEPOINT(cgroup_attach_task, Process, cgroup_attach_task, 0, Always, Essential)
+TRACEPOINT(task_rename, Process, task_rename, 0, Always, Essential)
+ITERATOR(walk_tasks, Process, "iter/task", struct bpf_iter__task, Always, Essential)
+ITERATOR(walk_outsiders, Process, "iter/bpf_map_elem", struct bpf_iter__bpf_map_elem, IfAsked,
+	 Alone("calls that processes outside this pid namespace are in at the end are not known"))
+
+TRACEPOINT(sched_switch, Sched, sched_switch, 0, Always, Family)
+TRACEPOINT(sched_waking, Sched, sched_waking, 0, Always, Family)
+TRACEPOINT(sched_wakeup_new, Sched, sched_wakeup_new, 0, Always, Family)
+
+TRACEPOINT(signal_generate, Signal, signal_generate, 0, Always, Family)
+TRACEPOINT(signal_deliver, Signal, signal_deliver, 0, Always, Family)
+TRACEPOINT(mark_victim, Signal, mark_victim, 2, IfThere,
+	   Alone("kills for lack of memory are not told from others of the kernel"))
+TRACEPOINT(mark_victim_pid, Signal, mark_victim, 1, IfThere,
+	   Alone("kills for lack of memory are not told from others of the kernel"))
+
+TRACEPOINT(block_io_start, Block, block_io_start, 0, IfThere, Family)
+TRACEPOINT(block_rq_merge, Block, block_rq_merge, 0, IfThere, Family)
+TRACEPOINT(block_rq_insert, Block, block_rq_insert, 0, IfThere, Family)
+TRACEPOINT(block_rq_issue, Block, block_rq_issue, 0, IfThere, Family)
+TRACEPOINT(block_rq_requeue, Block, block_rq_requeue, 0, IfThere, Family)
+TRACEPOINT(block_rq_complete, Block, block_rq_complete, 0, OneOf, Family)
+TRACEPOINT(block_bio_queue, Block, block_bio_queue, 0, IfThere, Family)
+TRACEPOINT(block_bio_complete, Block, block_bio_complete, 2, IfThere, Family)
+TRACEPOINT(writeback_dirty_folio, Block, writeback_dirty_folio, 0, IfThere,
+	   Alone("who wrote what is written back is not known"))
+TRACEPOINT(writeback_dirty_page, Block, writeback_dirty_page, 0, IfThere,
+	   Alone("who wrote what is written back is not known"))
+ITERATOR(walk_ios, Block, "iter/bpf_map_elem", struct bpf_iter__bpf_map_elem, Always,
+	 Alone("block I/Os whose end no program sees are not counted"))
+
+TRACEPOINT(inet_sock_set_state, Net, inet_sock_set_state, 0, OneOf, Family)
+ITERATOR(walk_files, Net, "iter/task_file", struct bpf_iter__task_file, IfAsked, Family) /* which sockets are the targets' */
+
+TRACEPOINT(io_uring_submit_req, IoUring, io_uring_submit_req, 0, OneOf, Family)
+TRACEPOINT(io_uring_submit_sqe, IoUring, io_uring_submit_sqe, 0, OneOf, Family)
+
+TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(Sample))
+ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))
+ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
+	 Alone("threads asleep since before the start have kernel frames only"))
+
+#undef FAMILY
+#undef KIND
+#undef DROP
+#undef TRACEPOINT
+#undef ITERATOR
+#undef TIMER

@@ -1,0 +1,153 @@
+//! The state at the start: what was read of each process, before the first event is looked at.
+
+use std::collections::HashSet;
+
+use rustc_hash::FxHashMap;
+use systape_bpf::wire::{self, Ident, Record, Snap};
+use systape_format::model::{CPU_NONE, Checkpoint, Family, Gap, GapCause, RunState};
+
+use super::calls::{Calls, new_fds, pair_of};
+use super::rows::{Piece, Rows};
+use super::world::World;
+use super::{Start, Unread, checkpoint};
+use crate::effects::CallInfo;
+use crate::order::Order;
+use crate::tasks::TaskId;
+
+/// Takes in the state at the start. Every record up to `start.done` must have been added.
+pub(super) fn begin(
+    start: Start,
+    window_open: u64,
+    order: &mut Order,
+    world: &mut World,
+    rows: &mut Rows,
+    calls: &Calls,
+) {
+    // leaders first: threads find their process's table of files through them, and ids wrap around
+    let is_thread = |snap: &&Snap| snap.task.id.tid != snap.task.id.pid;
+    let (threads, leaders): (Vec<&Snap>, Vec<&Snap>) = start.snaps.iter().partition(is_thread);
+    for snap in leaders.into_iter().chain(threads) {
+        world.tasks.learn(&snap.task);
+    }
+    let touched = touched_fds(order, start.done.saturating_add(1));
+    let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
+    for (id, entry) in world.tasks.alive() {
+        members.entry(entry.task.pid).or_default().push(id);
+    }
+    for process in start.processes {
+        let none = HashSet::new();
+        let skip = touched.get(&process.pid).unwrap_or(&none);
+        let Some(members) = members.get(&process.pid) else { continue };
+        // open before the recording, for all that is known: calls that began before it are resolved too
+        world.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
+    }
+    tell_unread(&start.unread, (window_open, start.done), rows);
+    bury(&start.snaps, window_open, order, world, start.done.saturating_add(1));
+    let mut checkpoint = checkpoint::of(world, calls, window_open, &start.snaps, "snapshot");
+    as_of_start(&mut checkpoint, order, world, start.done.saturating_add(1));
+    rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
+    rows.stacks.chunk_ends();
+}
+
+/// Says of whom something is not known because it could not be read in time: no event is missing for it.
+fn tell_unread(unread: &[Unread], (first, last): (u64, u64), rows: &mut Rows) {
+    /// Processes that are named.
+    const NAMED: usize = 64;
+    for files in [true, false] {
+        // who misses both is told of once
+        let of = |unread: &&Unread| unread.files == files;
+        let family = if files { Family::State } else { Family::Process };
+        let gap = |pid, count| Gap {
+            cause: GapCause::NotRead,
+            family,
+            cpu: CPU_NONE,
+            count,
+            first,
+            last,
+            pid,
+            ledger: false,
+        };
+        unread.iter().filter(of).take(NAMED).for_each(|process| rows.gap(gap(process.pid, 1)));
+        let more = unread.iter().filter(of).skip(NAMED).count() as u64;
+        if more > 0 {
+            rows.gap(gap(0, more));
+        }
+    }
+}
+
+/// Tasks that ended before the recording and that nobody has waited for yet: no exit will be told of them.
+fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, until: u64) {
+    if snaps.iter().all(|snap| snap.exiting == 0) {
+        return;
+    }
+    let mut told: HashSet<(u32, u64)> = HashSet::new();
+    for pending in order.before(until) {
+        if let Ok(Record::Exit(e)) = wire::parse(pending.bytes) {
+            told.insert((e.id.tid, e.id.start));
+        }
+    }
+    let ended = snaps.iter().map(|snap| (snap.exiting, &snap.task.id));
+    for (_, id) in ended.filter(|(exiting, id)| *exiting != 0 && !told.contains(&(id.tid, id.start))) {
+        if let Some(task) = world.tasks.find(id) {
+            world.tasks.exit(task, window_open);
+        }
+    }
+}
+
+/// fds that waiting records touch before `until`, by process.
+fn touched_fds(order: &mut Order, until: u64) -> FxHashMap<u32, HashSet<i32>> {
+    let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
+    let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
+    for pending in order.before(until) {
+        match wire::parse(pending.bytes) {
+            Ok(Record::Closing(c)) => {
+                let set = touched.entry(c.id.pid).or_default();
+                set.extend([c.args[0] as i32, c.args[1] as i32]);
+            }
+            Ok(Record::Syscall(s, data)) if s.ret >= 0 => {
+                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
+                // a pair is the only thing such a call captures before its names
+                let fds = new_fds(info, &s, pair_of(data));
+                touched.entry(s.id.pid).or_default().extend(fds);
+            }
+            _ => {}
+        }
+    }
+    touched
+}
+
+/// The tasks were looked at a little after the start. What a task's first event until then says of the time before
+/// it counts more: who is woken slept, who leaves a CPU was on it.
+fn as_of_start(checkpoint: &mut Checkpoint, order: &mut Order, world: &mut World, until: u64) {
+    let mut first: FxHashMap<(u32, u64), RunState> = FxHashMap::default();
+    for pending in order.before(until) {
+        match wire::parse(pending.bytes) {
+            Ok(Record::Switch(s)) => {
+                let cpu = s.hdr.cpu;
+                let ran = RunState { state: b'R', on_cpu: true, cpu, ..RunState::default() };
+                first.entry((s.prev.tid, s.prev.start)).or_insert(ran);
+                first.entry((s.next.tid, s.next.start)).or_insert(RunState { on_cpu: false, ..ran });
+            }
+            Ok(Record::Wakeup(w)) if w.hdr.flags & wire::WAKEUP_NEW == 0 => {
+                let slept = RunState { state: b'S', cpu: w.target_cpu, ..RunState::default() };
+                first.entry((w.wakee.tid, w.wakee.start)).or_insert(slept);
+            }
+            _ => {}
+        }
+    }
+    let mut by_utid: FxHashMap<u32, RunState> = FxHashMap::default();
+    for ((tid, start), state) in first {
+        if let Some(id) = world.tasks.find(&Ident { tid, start, ..Ident::default() }) {
+            by_utid.insert(world.tasks.get(id).task.utid, state);
+        }
+    }
+    for run in &mut checkpoint.run {
+        run.seen = 0;
+        let Some(then) = by_utid.get(&run.utid) else { continue };
+        let slept = matches!(run.state, b'D' | b'I' | b'T' | b't') && then.state == b'S';
+        run.state = if slept { run.state } else { then.state };
+        (run.on_cpu, run.cpu) = (then.on_cpu, then.cpu);
+        // it came on a CPU since
+        run.last_run = if run.last_run >= checkpoint.ts { 0 } else { run.last_run };
+    }
+}

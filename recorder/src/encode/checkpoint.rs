@@ -1,0 +1,52 @@
+//! Checkpoints: tasks, their descriptors and command lines, and the calls they are in.
+
+use std::collections::HashSet;
+
+use systape_bpf::wire::Snap;
+use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
+
+use super::calls::Calls;
+use super::world::World;
+use crate::clock;
+
+/// Everything that is known at `ts`, when `snaps` showed what each task does; `source`: how it is known.
+pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], source: &str) -> Checkpoint {
+    let mut cp = Checkpoint { ts, clock: clock::sample(), source: source.into(), ..Checkpoint::default() };
+    let mut seen_tables = HashSet::new();
+    for (id, entry) in world.tasks.alive() {
+        if !world.tasks.is_target(id) {
+            continue;
+        }
+        cp.tasks.push(entry.task.clone());
+        let files = world.tasks.files(id);
+        let open = files.open();
+        if (open.is_empty() && entry.cwd.is_none()) || !seen_tables.insert((entry.task.upid, entry.files)) {
+            continue;
+        }
+        let fds = open.into_iter().map(|(fd, path, cloexec)| Fd { fd, path: path.bytes.clone(), cloexec }).collect();
+        let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
+        cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
+    }
+    cp.tasks.extend(world.tasks.above_targets());
+    // a process may live on without its first thread
+    let mut told = HashSet::new();
+    for (_, entry) in world.tasks.alive().filter(|(id, _)| world.tasks.is_target(*id)) {
+        if let Some(argv) = entry.argv.as_ref().filter(|_| told.insert(entry.task.upid)) {
+            cp.commands.push(CommandLine { upid: entry.task.upid, argv: argv.bytes.clone(), full: argv.full });
+        }
+    }
+    for snap in snaps {
+        // a zombie is in the walk, but it does not live
+        let known = world.tasks.find(&snap.task.id);
+        let Some(id) = known.filter(|id| world.tasks.is_alive(*id) && world.tasks.is_target(*id)) else { continue };
+        let utid = world.tasks.get(id).task.utid;
+        let (on_cpu, last_run) = (snap.on_cpu != 0, snap.last_run.min(snap.task.ts));
+        // events up to `ts` are told before the checkpoint, those until the task was looked at after it
+        let seen = snap.task.ts;
+        cp.run.push(RunState { utid, state: snap.state, on_cpu, cpu: snap.cpu, last_run, seen });
+        if let Some(call) = calls.open_call(snap) {
+            cp.in_flight.push(InFlight { utid, ..call });
+        }
+    }
+    cp
+}

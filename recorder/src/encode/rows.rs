@@ -1,0 +1,180 @@
+//! The segment that is being filled: its rows, what they name, and what it lacks.
+
+use systape_bpf::wire::Who;
+use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause, StackOf};
+use systape_format::segment::{SegmentBuilder, SegmentData};
+
+use super::shed::Shedding;
+use super::stacks::{Event, Segment, Stacks};
+use super::world::World;
+use crate::effects::CallInfo;
+use crate::fds::Name;
+use crate::tasks::{TaskId, Tasks};
+
+/// What goes on to be compressed, in this order.
+#[derive(Debug)]
+pub enum Piece {
+    /// The head of a chunk.
+    Checkpoint(Box<Checkpoint>),
+    /// A window's events.
+    Segment(Box<SegmentData>),
+}
+
+/// Events stored, by family.
+#[derive(Clone, Debug, Default)]
+pub struct Totals(Vec<(Family, u64)>);
+
+impl Totals {
+    fn count(&mut self, family: Family) {
+        // a handful, the busiest of them early
+        match self.0.iter_mut().find(|(of, _)| *of == family) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((family, 1)),
+        }
+    }
+
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Each family's, in the order of the families.
+    pub fn by_family(&self) -> Vec<(Family, u64)> {
+        let mut all = self.0.clone();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// See the module.
+pub(super) struct Rows {
+    /// Takes the rows.
+    pub builder: SegmentBuilder,
+    /// Which segment it is: what was interned says of which.
+    pub segment: u32,
+    pub window_start: u64,
+    /// Time of the latest record so far.
+    pub latest: u64,
+    /// Time of the first row; None = there is none.
+    pub first_row: Option<u64>,
+    pub totals: Totals,
+    pub shedding: Shedding,
+    pub stacks: Stacks,
+    /// What is ready to be compressed.
+    pub pieces: Vec<Piece>,
+}
+
+impl Rows {
+    pub fn new(window_start: u64, stacks: Stacks) -> Self {
+        Self {
+            builder: SegmentBuilder::new(window_start),
+            segment: 0,
+            window_start,
+            latest: window_start,
+            first_row: None,
+            totals: Totals::default(),
+            shedding: Shedding::default(),
+            stacks,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// The number of a call in this segment.
+    pub fn call(&mut self, world: &mut World, abi: u8, nr: u32, info: &CallInfo) -> u32 {
+        if info.interned.0 == self.segment {
+            return info.interned.1;
+        }
+        let index = self.builder.intern_call(Call { abi, nr });
+        world.call_is_interned(abi, nr, (self.segment, index));
+        index
+    }
+
+    /// The number of a task.
+    pub fn task(&mut self, tasks: &mut Tasks, id: TaskId) -> u32 {
+        let (segment, index) = tasks.get(id).interned;
+        if segment == self.segment {
+            return index;
+        }
+        let index = self.builder.intern_task(&tasks.on_tape(id));
+        tasks.get_mut(id).interned = (self.segment, index);
+        index
+    }
+
+    /// The number of a task that is perhaps known by name only.
+    pub fn who(&mut self, tasks: &mut Tasks, who: &Who) -> u32 {
+        let id = tasks.meet(who);
+        self.task(tasks, id)
+    }
+
+    /// The number of what a descriptor stands for.
+    pub fn name(&mut self, name: &Name) -> u32 {
+        let (segment, index) = name.interned.get();
+        if segment == self.segment {
+            return index;
+        }
+        let index = self.builder.intern_fd_name(&name.bytes);
+        name.interned.set((self.segment, index));
+        index
+    }
+
+    /// An event of `family` at `ts` is about to be stored.
+    pub fn stored(&mut self, family: Family, ts: u64) {
+        self.totals.count(family);
+        self.first_row.get_or_insert(ts);
+    }
+
+    /// Whether an event of `family` at `ts` is not stored; then it is counted.
+    pub fn sheds(&mut self, family: Family, ts: u64) -> bool {
+        let sheds = self.shedding.gives_up(family, ts);
+        if sheds {
+            self.first_row.get_or_insert(ts);
+        }
+        sheds
+    }
+
+    /// Events are missing.
+    pub fn gap(&mut self, gap: Gap) {
+        self.first_row.get_or_insert(gap.last);
+        self.builder.push_gap(gap);
+    }
+
+    /// Records that could not be read.
+    pub fn bad_records(&mut self, count: u64, first: u64, last: u64) {
+        let (cause, family) = (GapCause::BadRecord, Family::Unknown);
+        self.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
+    }
+
+    /// The event was stored: its stack, if there is one, goes with it. `expected`: there should be one.
+    pub fn attach(&mut self, tasks: &Tasks, event: Event, expected: bool) {
+        if self.stacks.takes(event.of) {
+            let mut into = Segment { builder: &mut self.builder, number: self.segment, tasks };
+            self.stacks.attach(event, expected, &mut into);
+        }
+    }
+
+    /// The same for the event `row` at `time` of somebody who may be known by name only.
+    pub fn attach_who(&mut self, tasks: &mut Tasks, (of, row): (StackOf, u32), who: &Who, time: u64, expected: bool) {
+        if self.stacks.takes(of) {
+            let task = tasks.meet(who);
+            let expected = expected && !self.stacks.is_own(who.pid);
+            self.attach(tasks, Event { of, row, task, tid: who.tid, time }, expected);
+        }
+    }
+
+    /// Ends the segment; rows with a later end than `window_end` belong to the next. What was counted of it must be in it.
+    pub fn close(&mut self, window_end: u64) {
+        for gap in self.shedding.take_missing() {
+            self.gap(gap);
+        }
+        self.stacks.give_up(&mut self.builder);
+        let window_end = window_end.max(self.window_start);
+        let next = SegmentBuilder::after(&self.builder, window_end);
+        let full = std::mem::replace(&mut self.builder, next);
+        self.segment += 1;
+        self.window_start = window_end;
+        self.first_row = None;
+        if !full.is_empty() {
+            self.pieces.push(Piece::Segment(Box::new(full.finish(window_end))));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What every family needs to know: who is who, what a call does, what each descriptor stands for, and what /proc is
+//! asked of it again because records were lost.
+
+use std::collections::{BTreeSet, HashSet};
+
+use rustc_hash::FxHashMap;
+use systape_bpf::wire::Ident;
+
+use super::lookups::{Answer, Lookups};
+use crate::effects::CallInfo;
+use crate::fds::Name;
+use crate::snapshot;
+use crate::tasks::{TaskId, Tasks};
+
+/// Processes that may wait to be read again.
+const MAX_REREADS: usize = 4096;
+
+/// A reading of /proc that was asked for, and waits until the events of its time are known.
+#[derive(Debug)]
+pub(super) struct Reread {
+    pub pid: u32,
+    /// None = not read yet.
+    pub process: Option<snapshot::Process>,
+    /// Its descriptors that events touched since it was asked for.
+    touched: HashSet<i32>,
+    /// The directory it went to since; None in it = not known.
+    cwd: Option<Option<Vec<u8>>>,
+    /// Records were lost since, or the process became another program: it is to be read again.
+    pub stale: bool,
+}
+
+/// See the module.
+pub(super) struct World {
+    /// Who is who, with their descriptors.
+    pub tasks: Tasks,
+    calls: FxHashMap<(u8, u32), CallInfo>,
+    pub rereads: Vec<Reread>,
+    lookups: Lookups,
+    /// Losses of state records that events have not reached: time of the first, process, until when there may have been more.
+    losses: BTreeSet<(u64, u32, u64)>,
+}
+
+impl World {
+    pub fn new(tasks: Tasks) -> Self {
+        Self {
+            tasks,
+            calls: FxHashMap::default(),
+            rereads: Vec::new(),
+            lookups: Lookups::default(),
+            losses: BTreeSet::new(),
+        }
+    }
+
+    /// What is to be known of a call.
+    pub fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
+        *self.calls.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
+    }
+
+    /// A call has a number in a segment: (segment, number).
+    pub fn call_is_interned(&mut self, abi: u8, nr: u32, interned: (u32, u32)) {
+        if let Some(info) = self.calls.get_mut(&(abi, nr)) {
+            info.interned = interned;
+        }
+    }
+
+    /// Takes in what was read of a process whose live tasks are `members`; its descriptors, of which those that `keep` refuses are known
+    /// better, count from `since` on.
+    pub fn apply_process(
+        &mut self,
+        process: &snapshot::Process,
+        members: &[TaskId],
+        since: u64,
+        keep: impl Fn(i32) -> bool,
+    ) {
+        for &id in members {
+            let entry = self.tasks.get_mut(id);
+            entry.task.exe.clone_from(&process.exe);
+            if process.argv.is_some() {
+                entry.argv.clone_from(&process.argv);
+            }
+            entry.cwd = process.cwd.clone().map(Name::new);
+            entry.interned = (u32::MAX, 0);
+        }
+        let (Some(&first), Some(fds)) = (members.first(), &process.fds) else { return };
+        let files = self.tasks.files_mut(first);
+        if fds.iter().any(|(_, name, _)| name == b"anon_inode:[io_uring]") {
+            files.make_opaque(since);
+        }
+        for (fd, name, cloexec) in fds {
+            if keep(*fd) {
+                files.set(since, *fd, Name::new(name.clone()), *cloexec);
+            }
+        }
+        if process.cut {
+            // an io_uring may be among the rest
+            files.make_opaque(since);
+        } else {
+            files.set_complete();
+        }
+    }
+
+    /// Has the files of a task's process read from /proc, if it is in there; they count from the time of reading, once
+    /// the events until then are known.
+    pub fn reread(&mut self, task: TaskId) {
+        let entry = self.tasks.get(task);
+        let (pid, here) = (entry.task.pid, entry.here);
+        let asked = self.rereads.iter().any(|r| r.pid == pid);
+        if here != 0 && self.rereads.len() < MAX_REREADS && !asked && self.lookups.process(pid, here) {
+            self.rereads.push(Reread { pid, process: None, touched: HashSet::new(), cwd: None, stale: false });
+        }
+    }
+
+    /// Takes in what was read since the last time.
+    pub fn take_lookups(&mut self) {
+        while let Some(answer) = self.lookups.take() {
+            self.looked_up(answer);
+        }
+    }
+
+    /// What a task executes, if that is known in a moment; otherwise it is taken in later.
+    pub fn look_up_exe(&mut self, id: Ident, here: u32) {
+        self.lookups.exe(id, here).into_iter().for_each(|answer| self.looked_up(answer));
+    }
+
+    fn looked_up(&mut self, answer: Answer) {
+        match answer {
+            Answer::Files(process) => match self.rereads.iter_mut().find(|r| r.pid == process.pid) {
+                Some(reread) => reread.process = Some(process),
+                None => self.lookups.give_back(&process),
+            },
+            Answer::Argv(pid, argv, read) => {
+                let process = self.rereads.iter_mut().find(|r| r.pid == pid).and_then(|r| r.process.as_mut());
+                if let Some(process) = process {
+                    (process.argv, process.to) = (argv, process.to.max(read));
+                }
+            }
+            Answer::Exe(id, exe) => {
+                if let Some(task) = self.tasks.find(&id).filter(|_| !exe.is_empty()) {
+                    let entry = self.tasks.get_mut(task);
+                    if entry.task.exe.is_empty() {
+                        entry.task.exe = exe;
+                        entry.interned = (u32::MAX, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An event touched these descriptors of a process.
+    pub fn touch(&mut self, pid: u32, fds: [i32; 2]) {
+        for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
+            reread.touched.extend(fds);
+        }
+    }
+
+    /// Takes in what was read before `watermark`.
+    pub fn apply_rereads(&mut self, watermark: u64) {
+        let is_ready = |r: &Reread| r.process.as_ref().is_some_and(|process| process.to < watermark);
+        let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(is_ready);
+        self.rereads = waiting;
+        for Reread { process, touched, cwd, stale, .. } in ready {
+            let Some(mut process) = process else { continue };
+            self.lookups.give_back(&process);
+            let all = self.tasks.alive().filter(|(_, e)| e.task.pid == process.pid);
+            let members: Vec<TaskId> = all.map(|(id, _)| id).collect();
+            if stale {
+                if let Some(first) = members.first() {
+                    self.reread(*first);
+                }
+                continue;
+            }
+            process.cwd = cwd.unwrap_or(process.cwd);
+            self.apply_process(&process, &members, process.to, |fd| !touched.contains(&fd));
+        }
+    }
+
+    /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`.
+    pub fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
+        self.losses.insert((first, pid, last));
+    }
+
+    /// The events have come to `watermark`: losses until then take effect.
+    pub fn apply_losses(&mut self, watermark: u64) {
+        while let Some((first, pid, last)) = self.losses.first().copied().filter(|(first, ..)| *first <= watermark) {
+            self.losses.pop_first();
+            self.forget_files(pid, first, last);
+        }
+    }
+
+    /// What `pid` (0: anybody) did to its descriptors between `first` and `last` is not known.
+    pub fn forget_files(&mut self, pid: u32, first: u64, last: u64) {
+        let hit = self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid);
+        let hit: Vec<TaskId> = hit.map(|(id, _)| id).collect();
+        for &id in &hit {
+            self.tasks.files_mut(id).forget(first, last);
+            let entry = self.tasks.get_mut(id);
+            entry.cwd = None;
+            let pid = entry.task.pid;
+            // read again when its turn comes, not at once: records may be lost for long, and reading is dear
+            self.outdate(pid);
+        }
+        // threads share what is read
+        hit.into_iter().for_each(|id| self.reread(id));
+    }
+
+    /// What was asked for of a process, or read and waits, is not what it was any more: records were lost, or it became another program.
+    pub fn outdate(&mut self, pid: u32) {
+        for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
+            reread.stale = true;
+        }
+    }
+
+    /// The process of `task` went to another directory after what waits was asked for.
+    pub fn moved(&mut self, task: TaskId) {
+        let entry = self.tasks.get(task);
+        for reread in self.rereads.iter_mut().filter(|r| r.pid == entry.task.pid) {
+            reread.cwd = Some(entry.cwd.as_ref().map(|cwd| cwd.bytes.clone()));
+        }
+    }
+}

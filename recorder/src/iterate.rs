@@ -1,0 +1,31 @@
+//! Runs BPF iterators: reading a file runs one over all it goes through.
+
+use std::fs;
+use std::io::Read;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
+
+use anyhow::Result;
+
+/// Runs an iterator over all it goes through; what it wrote.
+///
+/// # Errors
+/// When the kernel does not make one, or its program fails.
+pub fn iterate(link: BorrowedFd<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_iterator(link)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A file whose reading runs an iterator.
+///
+/// # Errors
+/// When the kernel does not make one.
+pub fn open_iterator(link: BorrowedFd<'_>) -> Result<fs::File> {
+    // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
+    let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(-fd).into());
+    }
+    // SAFETY: bpf_iter_create returned a new descriptor that nobody else has.
+    Ok(unsafe { fs::File::from_raw_fd(fd) })
+}

@@ -1,0 +1,46 @@
+//! What libbpf says when it fails, and what the user can do about it.
+
+use libbpf_rs::PrintLevel;
+
+use crate::rights;
+
+/// What libbpf said last, for the message when loading fails.
+static MESSAGES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+/// Keeps what libbpf says from now on.
+pub(super) fn keep() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
+}
+
+/// Forgets what was said: another attempt begins.
+pub(super) fn forget() {
+    MESSAGES.lock().map(|mut m| m.clear()).ok();
+}
+
+fn keep_message(_: PrintLevel, text: String) {
+    if let Ok(mut messages) = MESSAGES.lock()
+        && messages.len() < 200
+    {
+        messages.push(text);
+    }
+}
+
+/// All of it.
+pub(super) fn said() -> String {
+    MESSAGES.lock().map(|m| m.join("")).unwrap_or_default()
+}
+
+/// Adds what the user can do about it; `said` is what libbpf said.
+pub(super) fn explain(error: anyhow::Error, said: &str) -> anyhow::Error {
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
+    }
+    if let Some(how) = rights::how_to_get() {
+        return anyhow::anyhow!(how);
+    }
+    if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {
+        return error.context("record needs some 200 open files; raise the limit: ulimit -n 1024");
+    }
+    let tail: String = said.lines().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+    error.context(format!("the kernel's last words:\n{tail}\nloading failed"))
+}

@@ -1,0 +1,81 @@
+//! The tables that the programs look things up in, filled before they are attached.
+
+use std::mem::size_of;
+use std::{ptr, slice};
+
+use anyhow::{Context, Result};
+use libbpf_rs::{MapCore, MapFlags};
+use systape_abi::Abi;
+use systape_bpf::wire::CallDesc;
+use systape_bpf::{SLOTS, SystapeSkel, target_bits};
+
+use crate::calls;
+use crate::config::Config;
+use crate::forced::POISON;
+use crate::system::process_of;
+
+/// Fills those that `config` and the machine decide.
+///
+/// # Errors
+/// When the kernel does not take an entry.
+pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
+    let maps = &skel.maps;
+    for slot in 0..SLOTS {
+        maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_slots")?;
+    }
+    for slot in 0..maps.free_stack_slots.max_entries() {
+        maps.free_stack_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_stack_slots")?;
+    }
+    if config.forced.poison {
+        poison(skel)?;
+    }
+    let table = |abi| calls::table(abi, &config.selection, &config.filter);
+    for (index, desc) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter().flatten()) {
+        maps.calls.update(&index.to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
+    }
+    for &cpu in config.cpus.iter().flatten() {
+        maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
+    }
+    add_targets(skel, config)
+}
+
+/// Fills scratch memory with what shows in a record if nobody overwrites it.
+fn poison(skel: &SystapeSkel<'_>) -> Result<()> {
+    let maps = &skel.maps;
+    for (map, count) in [(&maps.slots, SLOTS), (&maps.stack_slots, maps.free_stack_slots.max_entries())] {
+        let poison = vec![POISON; map.value_size() as usize];
+        for index in 0..count {
+            map.update(&index.to_ne_bytes(), &poison, MapFlags::ANY).context("scratch slots")?;
+        }
+    }
+    Ok(())
+}
+
+/// Tasks that were asked for by number.
+fn add_targets(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
+    for &pid in &config.pids {
+        add_target(skel, pid, target_bits::PID)?;
+    }
+    for &tid in &config.tids {
+        // a thread's table of files is its process's: what the other threads do to it matters
+        if let Some(pid) = process_of(tid).filter(|pid| *pid != tid && !config.pids.contains(pid)) {
+            let both = if config.tids.contains(&pid) { target_bits::TID } else { 0 };
+            add_target(skel, pid, target_bits::STATE | both)?;
+        }
+    }
+    for &tid in config.tids.iter().filter(|tid| !config.pids.contains(tid)) {
+        let leads = process_of(tid) == Some(tid);
+        add_target(skel, tid, target_bits::TID | if leads { target_bits::STATE } else { 0 })?;
+    }
+    Ok(())
+}
+
+/// Makes a process or thread a target of a walk that marks, by its id in this pid namespace.
+pub(super) fn add_target(skel: &SystapeSkel<'_>, id: u32, bits: u32) -> Result<()> {
+    skel.maps.targets.update(&id.to_ne_bytes(), &bits.to_ne_bytes(), MapFlags::ANY).context("targets")
+}
+
+fn desc_bytes(desc: &CallDesc) -> &[u8] {
+    // SAFETY: a repr(C) struct of bytes without padding, read as its bytes.
+    unsafe { slice::from_raw_parts(ptr::from_ref(desc).cast::<u8>(), size_of::<CallDesc>()) }
+}

@@ -1,0 +1,139 @@
+//! The BPF programs, as `bpf/src/c/events.def.h` lists them: what each records, when it is loaded, and what a recording is without it.
+
+use systape_format::model::{Family, StackOf};
+
+/// One program.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// What the object calls it.
+    pub name: &'static str,
+    /// Whose events are missing when a run of it is.
+    pub family: Family,
+    /// Where it is attached.
+    pub hook: Hook,
+    /// When it is loaded.
+    pub load: Load,
+    /// What is left out with it.
+    pub part: Part,
+}
+
+/// Where a program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// A tracepoint, by name, and how many arguments it must pass; 0 = any number.
+    Tracepoint(&'static str, usize),
+    /// It walks what the kernel has, when it is asked to: no event is missing when it is not run.
+    Iterator,
+    /// A timer of each CPU.
+    Timer,
+}
+
+/// When a program is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// With its family.
+    Always,
+    /// With its family, when the kernel has the tracepoint with as many arguments.
+    IfThere,
+    /// The same; a family has nothing when the kernel has no tracepoint of all these.
+    OneOf,
+    /// When something else than its family asks for it.
+    IfAsked,
+}
+
+/// What a program is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Calls and process life: without them nothing else can be told.
+    Essential,
+    /// All of a family is left out with it.
+    Family(Family),
+    /// Stacks of one kind of event, or samples.
+    Stacks(StackOf),
+    /// It alone; the words are what the recording lacks without it.
+    Alone(&'static str),
+}
+
+macro_rules! table {
+    ($(($name:ident, $family:ident, ($($hook:tt)+), $load:ident, ($($part:tt)+)))*) => {
+        /// All of them.
+        pub const PROGRAMS: &[Program] = &[$(Program {
+            name: stringify!($name),
+            family: Family::$family,
+            hook: Hook::$($hook)+,
+            load: Load::$load,
+            part: part!($family $($part)+),
+        }),*];
+    };
+}
+
+macro_rules! part {
+    ($family:ident Family) => {
+        Part::Family(Family::$family)
+    };
+    ($family:ident Essential) => {
+        Part::Essential
+    };
+    ($family:ident Stacks($of:ident)) => {
+        Part::Stacks(StackOf::$of)
+    };
+    ($family:ident Alone($lacks:literal)) => {
+        Part::Alone($lacks)
+    };
+}
+
+systape_bpf::programs!(table);
+
+/// The program of a name.
+pub fn find(name: &str) -> Option<&'static Program> {
+    PROGRAMS.iter().find(|program| program.name == name)
+}
+
+impl Program {
+    /// The tracepoint it is attached to, if it is one.
+    pub fn tracepoint(&self) -> Option<&'static str> {
+        match self.hook {
+            Hook::Tracepoint(name, _) => Some(name),
+            Hook::Iterator | Hook::Timer => None,
+        }
+    }
+
+    /// The family whose events are missing when the kernel skips a run of it; None: nothing is.
+    pub fn skipped(&self) -> Option<Family> {
+        (self.hook != Hook::Iterator).then_some(self.family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::mem::MaybeUninit;
+
+    use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+    use systape_bpf::SystapeSkelBuilder;
+
+    use super::*;
+
+    #[test]
+    fn the_object_has_the_programs_of_the_list_and_no_others() {
+        let mut storage = MaybeUninit::uninit();
+        let open = SystapeSkelBuilder::default().open(&mut storage).unwrap();
+        let name = |program: libbpf_rs::OpenProgram<'_>| program.name().to_str().unwrap().to_owned();
+        let there: BTreeSet<String> = open.open_object().progs().map(name).collect();
+        let listed: BTreeSet<String> = PROGRAMS.iter().map(|program| program.name.to_owned()).collect();
+        assert_eq!(there, listed);
+        assert_eq!(listed.len(), PROGRAMS.len(), "one row each");
+    }
+
+    #[test]
+    fn skipped_runs_are_of_a_family() {
+        let of = |name| find(name).unwrap().skipped();
+        assert_eq!(of("sched_switch"), Some(Family::Sched));
+        assert_eq!(of("sched_process_exit"), Some(Family::Process));
+        assert_eq!(of("mark_victim_pid"), Some(Family::Signal));
+        assert_eq!(of("sys_exit_stack"), Some(Family::Stack));
+        assert_eq!(of("cpu_sample"), Some(Family::Sample));
+        assert_eq!(of("walk_tasks"), None);
+        assert_eq!(of("walk_files"), None);
+    }
+}
