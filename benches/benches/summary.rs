@@ -8,9 +8,9 @@ mod tape;
 mod windows;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use systape_analyzer::summary::mode::SummaryMode;
 use systape_analyzer::reports::Context;
 use systape_analyzer::summary::collect;
+use systape_analyzer::summary::mode::SummaryMode;
 
 fn summary(c: &mut Criterion) {
     let config = report::config(&["--summary"]);
@@ -20,7 +20,9 @@ fn summary(c: &mut Criterion) {
         let context = Context::new(&config, &tape).expect("own tape");
         let (rows, mode) = (windows::rows(&windows), SummaryMode::Thread);
         group.throughput(Throughput::Elements(rows));
-        group.bench_function(name, |b| b.iter(|| collect::collect(&tape, &context.question.scope, &context.question.book, mode)));
+        group.bench_function(name, |b| {
+            b.iter(|| collect::collect(&tape, &context.question.scope, &context.question.book, mode))
+        });
     }
     group.finish();
 }

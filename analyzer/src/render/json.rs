@@ -40,6 +40,17 @@ pub fn raw(value: &Value) -> Option<Vec<u8>> {
     hex.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
+/// A value as JSON that changes nothing on a terminal: control characters that JSON lets stand are escaped too.
+pub fn printable(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    // they can only be inside strings
+    let escape = |c: char| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    text.chars().map(escape).collect()
+}
+
 /// Appends `text` as a JSON string, always; see [`lossless`].
 pub fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
     if text.iter().all(|b| (0x20..0x7f).contains(b) && *b != b'"' && *b != b'\\') {

@@ -90,6 +90,18 @@ impl Csv {
     }
 }
 
+/// `12.345678`: seconds since `base`, six decimals.
+pub fn seconds(ts: u64, base: u64) -> String {
+    let (sign, ns) = if ts < base { ("-", base - ts) } else { ("", ts - base) };
+    let us = ns / 1000 + u64::from(ns % 1000 >= 500);
+    format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+/// `1.250`: ms with three decimals; `-` for what is not known.
+pub fn millis_if(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""))
+}
+
 /// `ns` in ms with three decimals, with `lead` before it.
 pub fn millis(ns: u64, lead: &str) -> String {
     let mut text = Vec::new();
@@ -109,6 +121,13 @@ mod tests {
         let mut out = Vec::new();
         table.print(&mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "   ms  name    file\n≥12.5  a       /x\n    1  longer\n");
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds(3_000_001_600, 1_000_000_000), "2.000002");
+        assert_eq!(seconds(5, 1_000_000_005), "-1.000000");
+        assert_eq!((millis_if(Some(1_234_567)), millis_if(None)), ("1.235".into(), "-".into()));
     }
 
     #[test]
