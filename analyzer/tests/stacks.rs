@@ -194,7 +194,6 @@ fn questions_a_tape_cannot_answer() {
         ("callgraph --max-depth 0 stacks.tape", 2, "--max-depth 0 leaves nothing"),
         ("callgraph --min-percent 101 stacks.tape", 2, "a percentage is between 0 and 100"),
         ("--folded stacks.tape", 2, "--folded belongs to 'analyze callgraph'"),
-        ("--call-graph --format csv stacks.tape", 2, "CSV has no place for stacks"),
         ("-s --call-graph stacks.tape", 2, "-s leaves it out"),
         ("info --call-graph stacks.tape", 2, "belong to the listing"),
         ("--call-graph=caller stacks.tape", 2, "invalid value 'caller'"),

@@ -64,13 +64,10 @@ impl Options {
                 "--call-graph, --max-stack and --min-stack belong to the listing and to 'analyze states --at': 'analyze callgraph' adds up stacks"
             );
         }
-        if listed && !instant && args.format == Format::Csv {
-            bail!("--call-graph: CSV has no place for stacks; --format json has");
-        }
         if listed && (args.summary || (args.errno_summary && !args.with_summary)) {
             bail!("--call-graph is about the listing, and -s leaves it out; -S prints both");
         }
-        let of_kills = report == Report::Kills && (args.verbose || args.format == Format::Json);
+        let of_kills = report == Report::Kills && (args.verbose || args.format != Format::Text);
         if !args.debug_dirs.is_empty() && !graph && !listed && !of_kills {
             bail!(
                 "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"

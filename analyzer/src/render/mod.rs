@@ -6,7 +6,6 @@ pub mod form;
 pub mod json;
 pub mod keys;
 pub mod loghist;
-pub mod record;
 pub mod row;
 pub mod sink;
 pub mod table;

@@ -50,6 +50,11 @@ impl<'a> Row<'a> {
         self.put(name, |column| is(column, name), value.into(), Known::short_if(short))
     }
 
+    /// Sets the next column, which must be `name` of the object `group`.
+    pub fn part(&mut self, group: &str, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
+        self.put(name, |column| column.group == group && column.name == name, value.into(), Known::Exact)
+    }
+
     /// Sets all columns of the object `group`: it is null.
     pub fn absent(&mut self, group: &str) -> &mut Self {
         let columns = self.table.columns.iter().skip(self.next).take_while(|column| column.group == group).count();
@@ -89,7 +94,7 @@ impl<'a> Row<'a> {
             ("uid", user(task.uid).into()),
         ];
         for (name, value) in values {
-            self.put(name, |column| column.group == group && column.name == name, value, Known::Exact);
+            self.part(group, name, value);
         }
         self
     }

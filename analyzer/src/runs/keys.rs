@@ -16,7 +16,7 @@ use crate::render::row::{Row, user};
 
 systape_format::tables! {
     /// Keys of `--by` in the scheduler's reports, each where it was named.
-    pub BY = "by" {
+    pub BY = "sched_by" {
         comm: Str [Comm] "name of the thread; of a process that of its leader"
         pid: Int "process"
         tid: Int "thread"

@@ -9,8 +9,9 @@ use super::forest::MAX_FRAMES;
 use super::label;
 use super::limits::Limits;
 use super::names::Names;
+use crate::render::csv;
 use crate::render::form::Format;
-use crate::render::json::{bytes, known};
+use crate::render::json::{bytes, known, printable};
 
 /// perf trace's indentation of a frame.
 const INDENT: &str = "                                       ";
@@ -128,13 +129,16 @@ impl<'a> StackLines<'a> {
                     out.push(b'\n');
                 }
             }
-            Format::Json if out.ends_with(b"}\n") => {
-                out.truncate(out.len() - 2);
+            Format::Json | Format::Csv => {
                 let (stack, status) = self.json(of, row);
-                out.extend_from_slice(format!(",\"stack\":{stack},\"stack_status\":{status}}}\n").as_bytes());
+                add_columns(out, format, &stack, &status);
             }
-            Format::Json | Format::Csv => {}
         }
+    }
+
+    /// Adds to the line of an event of a kind that never has a stack that it has none.
+    pub fn add_none(out: &mut Vec<u8>, format: Format) {
+        add_columns(out, format, &Value::Null, &Value::Null);
     }
 
     /// `stack` and `stack_status` of an event.
@@ -169,5 +173,27 @@ impl<'a> StackLines<'a> {
                 "guessed": frame.flags & FRAME_GUESSED != 0,
             }));
         }
+    }
+}
+
+/// Adds the columns `stack` and `stack_status` to the row at the end of `out`.
+fn add_columns(out: &mut Vec<u8>, format: Format, stack: &Value, status: &Value) {
+    match format {
+        Format::Text => {}
+        Format::Json if out.ends_with(b"}\n") => {
+            out.truncate(out.len() - 2);
+            out.extend_from_slice(format!(",\"stack\":{stack},\"stack_status\":{status}}}\n").as_bytes());
+        }
+        Format::Csv if out.ends_with(b"\n") => {
+            out.pop();
+            out.push(b',');
+            if !stack.is_null() {
+                csv::field(out, printable(stack).as_bytes());
+            }
+            out.push(b',');
+            out.extend_from_slice(status.as_str().unwrap_or_default().as_bytes());
+            out.push(b'\n');
+        }
+        Format::Json | Format::Csv => {}
     }
 }

@@ -18,7 +18,7 @@ systape_format::tables! {
         parent: Int "number of its parent's row; null: a root"
         depth: Int "functions up to its root, itself included"
         comm: Str [Comm] "name of the threads"
-        sym: Str [Path] "name; `[0x1a2b]` without one, `[no stack: reason]` and `[stack ends: reason]` for what is missing"
+        sym: Str "name; `[0x1a2b]` without one, `[no stack: reason]` and `[stack ends: reason]` for what is missing"
         module: Str [Path] "file it is in, as in `stack` of the listing; null: `sym` is a reason"
         kernel: Flag "it is the kernel's"
         inlined: Flag "it was inlined into its caller"
