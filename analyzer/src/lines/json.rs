@@ -12,7 +12,7 @@ use super::row::{self, Duration, Outcome};
 use super::tables::LOSSES;
 use super::value::{self, Scratch};
 use super::{LineFormat, SegmentLines};
-use crate::calls::CallInfo;
+use crate::calls::{ArgInfo, CallInfo};
 use crate::clock::{self, Clock};
 use crate::load::{FdPath, Loaded};
 use crate::loss::{self, Hole};
@@ -53,7 +53,7 @@ impl LineFormat for Json<'_> {
             part.extend_from_slice(b",\"syscall\":");
             string(&mut part, info.name.as_bytes());
             part.extend_from_slice(b",\"args\":");
-            part
+            CallPart { part, keys: argument_keys(info) }
         };
         let tasks = segment.dict.tasks.iter().map(|task| task_part(task, self.session)).collect();
         let calls = segment.calls.iter().map(call).collect();
@@ -110,11 +110,30 @@ fn task_part(task: &Task, session: &Session) -> Vec<u8> {
     part
 }
 
+/// What is the same for all rows of a call.
+struct CallPart {
+    /// `,"abi":…,"args":`.
+    part: Vec<u8>,
+    /// `{"fd":`, `,"count":` of each argument; empty: it is half of the one before.
+    keys: Vec<Vec<u8>>,
+}
+
+fn argument_keys(call: &CallInfo) -> Vec<Vec<u8>> {
+    let mut before = '{';
+    let key = |arg: &ArgInfo| {
+        if matches!(arg.kind, ArgKind::HighHalf) {
+            return Vec::new();
+        }
+        format!("{}\"{}\":", std::mem::replace(&mut before, ','), arg.name).into_bytes()
+    };
+    call.args.iter().map(key).collect()
+}
+
 struct JsonLines<'a> {
     form: &'a Json<'a>,
     segment: &'a Loaded,
     tasks: Vec<Vec<u8>>,
-    calls: Vec<Vec<u8>>,
+    calls: Vec<CallPart>,
     scratch: Scratch,
     text: Vec<u8>,
 }
@@ -125,10 +144,9 @@ impl SegmentLines for JsonLines<'_> {
         let start = segment.time.start[row];
         out.extend_from_slice(b"{\"ts_ns\":");
         num::signed(out, start.wrapping_sub(self.form.session.window_open) as i64);
-        out.extend_from_slice(b",\"time\":");
         match self.form.clock.real(start) {
             Some(real) => {
-                out.push(b'"');
+                out.extend_from_slice(b",\"time\":\"");
                 clock::write_real(out, real);
                 match real.uncertain() {
                     Some(ns) => {
@@ -139,7 +157,7 @@ impl SegmentLines for JsonLines<'_> {
                     None => out.extend_from_slice(b"\",\"time_uncertain_ns\":null,\"dur_ns\":"),
                 }
             }
-            None => out.extend_from_slice(b"null,\"time_uncertain_ns\":null,\"dur_ns\":"),
+            None => out.extend_from_slice(b",\"time\":null,\"time_uncertain_ns\":null,\"dur_ns\":"),
         }
         match row::duration(segment, row) {
             Duration::Exact(ns) => {
@@ -157,7 +175,7 @@ impl SegmentLines for JsonLines<'_> {
             None => out.extend_from_slice(b"null"),
         }
         out.extend_from_slice(&self.tasks[segment.core.task[row] as usize]);
-        out.extend_from_slice(&self.calls[segment.core.call[row] as usize]);
+        out.extend_from_slice(&self.calls[segment.core.call[row] as usize].part);
         self.arguments(out, row);
         self.result(out, row);
         out.extend_from_slice(b"}\n");
@@ -172,22 +190,21 @@ impl JsonLines<'_> {
             return out.extend_from_slice(b"null");
         };
         let captured = segment.captured(row);
-        out.push(b'{');
-        let mut first = true;
-        for (at, arg) in call.args.iter().enumerate() {
-            if matches!(arg.kind, ArgKind::HighHalf) {
+        let begin = out.len();
+        let code = segment.core.call[row] as usize;
+        for at in 0..call.args.len() {
+            let key = &self.calls[code].keys[at];
+            if key.is_empty() {
                 continue;
             }
-            if !std::mem::take(&mut first) {
-                out.push(b',');
-            }
-            out.push(b'"');
-            out.extend_from_slice(arg.name.as_bytes());
-            out.extend_from_slice(b"\":");
+            out.extend_from_slice(key);
             match captured.iter().find(|c| usize::from(c.arg) == at) {
                 Some(value) => self.captured(out, call, at, value, args[at]),
                 None => self.scalar(out, call, at, args, row),
             }
+        }
+        if out.len() == begin {
+            out.push(b'{');
         }
         out.push(b'}');
     }
@@ -311,6 +328,10 @@ impl JsonLines<'_> {
             Outcome::Errno(_) => out.extend_from_slice(b"-1"),
             _ => out.extend_from_slice(b"null"),
         }
+        let incomplete = row::incomplete(self.segment.core.state[row]);
+        if matches!((&outcome, incomplete), (Outcome::Ret(_), None)) {
+            return out.extend_from_slice(b",\"errno\":null,\"errno_code\":null,\"incomplete\":null");
+        }
         out.extend_from_slice(b",\"errno\":");
         if let Outcome::Errno(errno) | Outcome::Restart(errno) = outcome {
             optional(out, systape_abi::errno_name(errno).map(str::as_bytes));
@@ -320,7 +341,7 @@ impl JsonLines<'_> {
             out.extend_from_slice(b"null,\"errno_code\":null");
         }
         out.extend_from_slice(b",\"incomplete\":");
-        optional(out, row::incomplete(self.segment.core.state[row]).map(str::as_bytes));
+        optional(out, incomplete.map(str::as_bytes));
     }
 }
 
