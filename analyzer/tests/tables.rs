@@ -336,17 +336,48 @@ fn check_csv(rows: &Rows, csv: &str, json: &str, told: &str) {
     }
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
     assert!(chosen(rows, &names, sink::names).is_some(), "{told}: {header:?}");
-    let mut count = 0;
-    for cells in lines {
-        assert_eq!(cells.len(), header.len(), "{told}: {cells:?}");
-        count += 1;
-    }
+    let lines: Vec<Vec<String>> = lines.collect();
+    lines.iter().for_each(|cells| assert_eq!(cells.len(), header.len(), "{told}: {cells:?}"));
     // in the listing's, events are rows of calls
     if rows.report.is_empty() {
         return;
     }
-    let is = |line: &&str| matches!(Tree::parse(line), Tree::Object(parts) if is_row(rows, &parts).is_some());
-    assert_eq!(count, json.lines().filter(is).count(), "{told}: rows of CSV and JSON");
+    let row = |line: &str| match Tree::parse(line) {
+        Tree::Object(parts) => is_row(rows, &parts).map(|_| parts),
+        Tree::Other(_) => None,
+    };
+    let same: Vec<_> = json.lines().filter_map(row).collect();
+    assert_eq!(lines.len(), same.len(), "{told}: rows of CSV and JSON");
+    for (cells, parts) in lines.iter().zip(&same) {
+        let mut values = BTreeMap::new();
+        flatten("", parts, &mut values);
+        for (name, cell) in header.iter().zip(cells) {
+            match values.get(name).unwrap_or(&Value::Null) {
+                Value::Null => assert!(cell.is_empty(), "{told}: {name} is {cell}"),
+                // serde_json reads these to the last digit but one
+                Value::Number(number) if number.is_f64() => {
+                    let (json, csv) = (number.as_f64().unwrap(), cell.parse::<f64>().unwrap());
+                    assert!((json - csv).abs() <= 1e-12 * json.abs(), "{told}: {name}: {json} {csv}");
+                }
+                Value::Bool(_) | Value::Number(_) => assert_eq!(*cell, values[name].to_string(), "{told}: {name}"),
+                Value::Array(_) | Value::Object(_) => {}
+                // escaped where that is needed
+                Value::String(text) => {
+                    assert!(cell == text || !text.is_ascii() || cell.contains('\\'), "{told}: {name}: {cell}")
+                }
+            }
+        }
+    }
+}
+
+/// Fields by their full names: of an object that is a column's value, itself.
+fn flatten(group: &str, parts: &[(String, Tree)], into: &mut BTreeMap<String, Value>) {
+    for (name, tree) in parts {
+        into.insert(format!("{group}{name}"), tree.value());
+        if let Tree::Object(parts) = tree {
+            flatten(&format!("{name}_"), parts, into);
+        }
+    }
 }
 
 #[test]

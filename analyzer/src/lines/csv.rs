@@ -4,7 +4,7 @@ use systape_abi::FlagStyle;
 use systape_format::model::{Gap, Session, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
-use super::tables::{CALLS, STACK};
+use super::tables::CALLS;
 use super::text::{self as line, Look};
 use super::value::Scratch;
 use super::{LineFormat, SegmentLines};
@@ -14,6 +14,7 @@ use crate::loss::Hole;
 use crate::num;
 use crate::render::csv::field;
 use crate::render::sink;
+use crate::stacks::lines::STACK;
 
 /// Arguments as CSV shows them: all of them, with full names.
 const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };

@@ -41,11 +41,6 @@ systape_format::tables! {
         host: Str [Host] "name of the recorded machine"
         args: Nested [String] "fields of the tracepoint by name, threads as tids; `via` `net-softirq` in wake-ups and changes of sockets: the kernel delivered a packet that the task had just sent on this machine"
     }
-    /// With `--call-graph` also:
-    pub STACK = "listing_stack" {
-        stack: Nested [Path] "an array of functions, the innermost first, see below; null: events of this kind have none"
-        stack_status: Word "how it ends, see below; null: likewise"
-    }
     /// One row a loss, where it happened, in JSON.
     pub LOSSES = "losses" {
         lost: Count "events that are missing; of `unreadable` the most it can be; null: not known"

@@ -157,6 +157,21 @@ pub fn print<'r>(
     out.write_all(&buffer)
 }
 
+/// Adds the columns of `row` to the row of another table that `out` ends with.
+pub fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
+    let mut more = Vec::new();
+    Sink::new(form, row.table()).row(&mut more, row);
+    let (begin, end): (usize, &[u8]) = match form {
+        Form::Json => (1, b"}\n"),
+        Form::Csv => (0, b"\n"),
+    };
+    if out.ends_with(end) {
+        out.truncate(out.len() - end.len());
+        out.push(b',');
+        out.extend_from_slice(&more[begin..]);
+    }
+}
+
 /// Prints one row of many columns; CSV has a line `name,value` for each, and `null` for what is not known.
 pub fn print_one(form: Form, row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut buffer = Vec::new();
@@ -234,6 +249,18 @@ mod tests {
             "owner_pid,owner_comm,file,opens,opens_at_least,size_least,size_least_at_most,other_pid\n\
              7,\"a,\\xff\",,3,true,9,false,\n,,/x,,,1,false,8\n"
         );
+    }
+
+    #[test]
+    fn columns_are_added_to_a_row() {
+        for (form, row, expected) in
+            [(Form::Json, "{\"a\":1}\n", "{\"a\":1,\"owner\":{\"pid\":7"), (Form::Csv, "1\n", "1,7,\"a,")]
+        {
+            let mut out = row.as_bytes().to_vec();
+            append(form, &rows()[0], &mut out);
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.starts_with(expected) && text.ends_with('\n') && text.lines().count() == 1, "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{block, callgraph, check, diff, exec, info, kills, net, offcpu, repai
 use crate::block::by as block_by;
 use crate::lines::tables as lines;
 use crate::runs::keys;
+use crate::stacks::lines::STACK;
 
 /// Columns of a row.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +53,8 @@ pub fn tables() -> Vec<Rows> {
     use Part::{All, Keys, Maybe};
     let losses = &[All(&lines::LOSSES)];
     vec![
-        Rows::of("", &[All(&lines::CALLS), Maybe(&lines::STACK)]),
-        Rows::json("", &[All(&lines::EVENTS), Maybe(&lines::STACK)]),
+        Rows::of("", &[All(&lines::CALLS), Maybe(&STACK)]),
+        Rows::json("", &[All(&lines::EVENTS), Maybe(&STACK)]),
         Rows::json("", losses),
         Rows::of(
             "--summary",

@@ -9,9 +9,18 @@ use super::forest::MAX_FRAMES;
 use super::label;
 use super::limits::Limits;
 use super::names::Names;
-use crate::render::csv;
 use crate::render::form::Format;
-use crate::render::json::{bytes, known, printable};
+use crate::render::json::{bytes, known};
+use crate::render::row::Row;
+use crate::render::sink;
+
+systape_format::tables! {
+    /// With `--call-graph` also:
+    pub STACK = "listing_stack" {
+        stack: Nested [Path] "an array of functions, the innermost first, see below; null: events of this kind have none"
+        stack_status: Word "how it ends, see below; null: likewise"
+    }
+}
 
 /// perf trace's indentation of a frame.
 const INDENT: &str = "                                       ";
@@ -131,14 +140,14 @@ impl<'a> StackLines<'a> {
             }
             Format::Json | Format::Csv => {
                 let (stack, status) = self.json(of, row);
-                add_columns(out, format, &stack, &status);
+                add_columns(out, format, stack, &status);
             }
         }
     }
 
     /// Adds to the line of an event of a kind that never has a stack that it has none.
     pub fn add_none(out: &mut Vec<u8>, format: Format) {
-        add_columns(out, format, &Value::Null, &Value::Null);
+        add_columns(out, format, Value::Null, &Value::Null);
     }
 
     /// `stack` and `stack_status` of an event.
@@ -176,24 +185,9 @@ impl<'a> StackLines<'a> {
     }
 }
 
-/// Adds the columns `stack` and `stack_status` to the row at the end of `out`.
-fn add_columns(out: &mut Vec<u8>, format: Format, stack: &Value, status: &Value) {
-    match format {
-        Format::Text => {}
-        Format::Json if out.ends_with(b"}\n") => {
-            out.truncate(out.len() - 2);
-            out.extend_from_slice(format!(",\"stack\":{stack},\"stack_status\":{status}}}\n").as_bytes());
-        }
-        Format::Csv if out.ends_with(b"\n") => {
-            out.pop();
-            out.push(b',');
-            if !stack.is_null() {
-                csv::field(out, printable(stack).as_bytes());
-            }
-            out.push(b',');
-            out.extend_from_slice(status.as_str().unwrap_or_default().as_bytes());
-            out.push(b'\n');
-        }
-        Format::Json | Format::Csv => {}
-    }
+fn add_columns(out: &mut Vec<u8>, format: Format, stack: Value, status: &Value) {
+    let Some(form) = format.rows() else { return };
+    let mut row = Row::new(&STACK);
+    row.set("stack", stack).set("stack_status", status.as_str());
+    sink::append(form, &row, out);
 }
