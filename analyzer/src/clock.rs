@@ -6,7 +6,6 @@
 //! the old setting holds, from then on the new one, so a time in between is one of two. No timezone file is read: output is UTC on every
 //! machine.
 
-use serde_json::{Map, Value};
 use systape_format::model::ClockSample;
 
 /// By how much a running clock may move against CLOCK_MONOTONIC: adjtimex(2) lets NTP slew by 500 ppm.
@@ -188,15 +187,6 @@ pub fn rfc3339(real: Real) -> String {
     let mut out = Vec::with_capacity(30);
     write_real(&mut out, real);
     String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The fields of a line of JSON, with `time_uncertain_ns` if its time of day is not known.
-pub fn with_uncertainty(fields: Value, time: Option<Real>) -> Map<String, Value> {
-    let Value::Object(mut map) = fields else { return Map::new() };
-    if let Some(ns) = time.and_then(Real::uncertain) {
-        map.insert("time_uncertain_ns".to_owned(), ns.into());
-    }
-    map
 }
 
 /// ns since 1970 of an RFC 3339 time with `Z` or an offset; a time without either is UTC. None when it is not one.

@@ -117,7 +117,7 @@ fn losses_are_said_and_bound_nothing() {
         assert!(got.out.starts_with("At least") && got.out.contains(gap), "{}", got.out);
         let json = place.analyze(&format!("{words} --format json lossy.tape"));
         assert!(json.err.contains(gap), "{}", json.err);
-        assert!(json.json().iter().all(|row| row["complete"] == false));
+        assert!(json.json().iter().all(|row| row["ios_at_least"] == true));
     }
     assert!(place.analyze("block --format csv lossy.tape").err.contains(gap));
     assert!(place.analyze("block --format json lossy.tape").json().iter().any(|row| row["lost"] == 12));

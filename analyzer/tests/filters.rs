@@ -117,6 +117,7 @@ fn json_has_the_documented_fields_and_types() {
         "comm",
         "cpu",
         "dur_ns",
+        "dur_ns_at_least",
         "errno",
         "errno_code",
         "host",
@@ -126,6 +127,7 @@ fn json_has_the_documented_fields_and_types() {
         "syscall",
         "tid",
         "time",
+        "time_uncertain_ns",
         "ts_ns",
         "uid",
         "upid",
@@ -212,7 +214,10 @@ fn a_time_of_day_while_the_clock_may_have_been_set_is_one_of_two() {
     tape.segment(1_000_000, &[call.clone(), Row { start: 500_000, ..call }], &[]);
     tape.finish();
     let [first, second] = &place.analyze("--format json t.tape").json()[..] else { panic!("two calls") };
-    assert_eq!((&first["time"], first.get("time_uncertain_ns")), (&"2026-11-21T05:47:39.000000000Z".into(), None));
+    assert_eq!(
+        (&first["time"], first.get("time_uncertain_ns")),
+        (&"2026-11-21T05:47:39.000000000Z".into(), Some(&serde_json::Value::Null))
+    );
     let both = "2026-11-21T05:47:39.500000000Z/2026-11-21T05:48:19.500000000Z";
     assert_eq!((&second["time"], &second["time_uncertain_ns"]), (&both.into(), &40_000_000_000_u64.into()));
     assert!(place.analyze("--format csv t.tape").out.contains(both));

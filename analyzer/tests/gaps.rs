@@ -40,10 +40,11 @@ fn a_wait_across_a_gap_is_none() {
     let off = |tape: &str| {
         let rows = place.analyze(&format!("offcpu --by task,state --format json -t 101 {tape}")).json();
         let blocked = rows.into_iter().find(|row| row["state"] == "D").unwrap();
-        (blocked["total_ns"].as_u64().unwrap(), blocked["at_least"].as_bool().unwrap())
+        (blocked["total_ns"].as_u64().unwrap(), blocked["total_ns_at_least"].as_bool().unwrap())
     };
     assert_eq!(off("whole.tape"), (790_000, false));
-    assert_eq!(off("gap.tape"), (790_000, false), "it had been woken before");
+    // it had been woken before, but whatever is lost may have been time of this kind
+    assert_eq!(off("gap.tape"), (790_000, true));
     tape_with(&place.path("gap.tape"), &[sched(1, 900, 950)]);
     assert_eq!(off("gap.tape"), (240_000, true));
     let woken = place.analyze("offcpu --wakers 100 --format json --fail-on-loss gap.tape");
@@ -152,7 +153,7 @@ fn a_program_that_may_have_become_another_has_no_known_end() {
     life::write(&place.path("life.tape"), &[]);
     let ends = |place: &Place| {
         let got = place.analyze("exec --format json life.tape").json();
-        got.iter().filter(|row| row["dur_is"] == "exact").count()
+        got.iter().filter(|row| row["dur_ns_at_least"] == false).count()
     };
     let whole = ends(&place);
     assert!(whole >= 3, "{whole}");
@@ -183,7 +184,7 @@ fn lost_stacks_touch_graphs_alone() {
         assert_eq!(got.status, status, "{words}: {}", got.err);
     }
     let rows = place.analyze("callgraph --of syscall --format json stacks.tape").json();
-    assert!(!rows.is_empty() && rows.iter().all(|row| row["complete"] == false));
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["count_at_least"] == true));
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn a_graph_of_calls_says_that_some_were_only_counted() {
     let note = "# record stored only some calls (--failure): the others have no stack and are not in it\n";
     assert!(got.out.contains(note) && got.out.contains("# Total (100%): at least "), "{}", got.out);
     let rows = place.analyze("callgraph --of syscall --format json stacks.tape");
-    assert!(rows.json().iter().all(|row| row["complete"] == false) && rows.err.contains("stored only some"));
+    assert!(rows.json().iter().all(|row| row["count_at_least"] == true) && rows.err.contains("stored only some"));
     let cpu = place.analyze("callgraph --of cpu stacks.tape");
     assert!(!cpu.out.contains("only some"), "samples are all there: {}", cpu.out);
 }

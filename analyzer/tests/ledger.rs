@@ -133,7 +133,7 @@ fn a_summary_is_that_of_every_call() {
                     for field in EXACT {
                         assert_eq!(row[field], all[key][field], "{field} of {key}: {name} {words}");
                     }
-                    assert_eq!(row["complete"], true);
+                    assert_eq!(row["calls_at_least"], false);
                     assert!(number(row, "ledger_calls") <= number(row, "calls"));
                 }
             }
@@ -204,11 +204,11 @@ fn a_table_of_threads_has_what_is_known_of_processes_apart() {
         match row["tid"].as_u64() {
             Some(tid) => {
                 assert_eq!(number(row, "calls"), stored(tid as u32, row["syscall"].as_str().unwrap()), "{row}");
-                assert_eq!((number(row, "ledger_calls"), &row["complete"]), (0, &false.into()), "{row}");
+                assert_eq!((number(row, "ledger_calls"), &row["calls_at_least"]), (0, &true.into()), "{row}");
             }
             None => {
                 assert_eq!(number(row, "ledger_calls"), number(row, "calls"));
-                assert_eq!((&row["utid"], &row["complete"]), (&Value::Null, &true.into()), "{row}");
+                assert_eq!((&row["utid"], &row["calls_at_least"]), (&Value::Null, &false.into()), "{row}");
                 apart += number(row, "calls");
             }
         }
@@ -247,7 +247,7 @@ fn what_may_pass_is_at_least() {
         };
         let known = sum(&got.json());
         assert!(known < all && all <= known + missing, "{filter}: {known} of {all}, {missing} may pass");
-        assert!(got.json().iter().any(|row| row["complete"] == false), "{filter}");
+        assert!(got.json().iter().any(|row| row["calls_at_least"] == true), "{filter}");
         let text = place.analyze(&format!("-s {filter} part.tape"));
         assert!(text.out.contains("(every count and time is at least)") && text.out.contains(part), "{}", text.out);
         // what record was asked to leave out is at least all the same, and no loss
@@ -260,7 +260,7 @@ fn what_may_pass_is_at_least() {
     // all that were left out took 9 us at most, which a limit of 9 us rules out
     let long = rows(&place, "-s --summary-mode process --format json --duration 9us short.tape");
     assert_eq!(sum(&long), sum(&rows(&place, "-s --summary-mode process --format json --duration 9us all.tape")));
-    assert!(long.iter().all(|row| row["complete"] == true));
+    assert!(long.iter().all(|row| row["calls_at_least"] == false));
 }
 
 fn one(words: &str) -> (Place, common::Output) {
@@ -281,9 +281,9 @@ fn calls_of_nobody_known_have_a_row_of_their_own() {
     assert_eq!((number(futex, "calls"), number(futex, "errors"), number(futex, "total_ns")), (2, 1, 140_000));
     assert_eq!(futex["errnos"], serde_json::json!({"unknown": 1}));
     // a futex of any process may be among them, a read cannot
-    assert!(all.iter().filter(|row| row["syscall"] == "read").all(|row| row["complete"] == true));
+    assert!(all.iter().filter(|row| row["syscall"] == "read").all(|row| row["calls_at_least"] == false));
     let total = rows(&place, "-s --summary-mode total --format json ledger.tape");
-    assert!(total.iter().all(|row| row["complete"] == true));
+    assert!(total.iter().all(|row| row["calls_at_least"] == false));
     let text = place.analyze("-s --summary-mode process ledger.tape").out;
     assert!(text.contains(" (process not known), 4 events"), "{text}");
     assert!(text.contains(" app (100), at least "), "{text}");
@@ -318,7 +318,7 @@ fn sums_hold_each_call_once() {
     let diff = place.analyze("diff --fail-on-loss --format json ledger.tape ledger.tape");
     assert_eq!((diff.status, diff.err.as_str()), (0, ""));
     let read = diff.json().into_iter().find(|row| row["syscall"] == "read").unwrap();
-    assert_eq!((&read["calls_before"], &read["complete"]), (&44.into(), &true.into()));
+    assert_eq!((&read["calls_before"], &read["calls_before_at_least"]), (&44.into(), &false.into()));
 }
 
 #[test]

@@ -200,8 +200,8 @@ fn losses_reach_every_answer_they_touch() {
         (&json[1]["lost"], &json[1]["cause"], &json[1]["cpu"], &json[1]["ts_ns"]),
         (&47.into(), &"ring-full".into(), &1.into(), &2_000_000.into())
     );
-    assert!(place.analyze("-s --format json").json().iter().all(|row| row["complete"] == false));
-    assert!(place.analyze("-s --format json --time 4ms,").json().iter().all(|row| row["complete"] == true));
+    assert!(place.analyze("-s --format json").json().iter().all(|row| row["calls_at_least"] == true));
+    assert!(place.analyze("-s --format json --time 4ms,").json().iter().all(|row| row["calls_at_least"] == false));
     assert!(place.analyze("--format csv").err.contains("LOST 47"));
     let info = place.analyze("info --format json").json();
     assert_eq!((&info[0]["complete"], &info[0]["lost"]["syscall"]), (&false.into(), &47.into()));

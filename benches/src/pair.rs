@@ -29,7 +29,7 @@ pub struct Plan {
 }
 
 /// A question, and whether only its first line is waited for.
-const QUESTIONS: [(&str, &[&str], bool); 8] = [
+const QUESTIONS: [(&str, &[&str], bool); 11] = [
     ("--summary", &["--summary"], false),
     ("listing", &[], false),
     ("first line", &[], true),
@@ -38,6 +38,9 @@ const QUESTIONS: [(&str, &[&str], bool); 8] = [
     ("states", &["states"], false),
     ("callgraph", &["callgraph"], false),
     ("listing, JSON", &["--format", "json"], false),
+    ("listing, CSV", &["--format", "csv"], false),
+    ("block, JSON", &["block", "--format", "json"], false),
+    ("timehist, JSON", &["sched", "timehist", "--format", "json"], false),
 ];
 
 /// Runs of one build.

@@ -78,7 +78,7 @@ fn connections_are_those_the_programs_made() {
         };
         assert_eq!((row["direction"].as_str(), num(&row["owner"], "pid")), (Some(direction), pid), "{row}");
         assert_eq!((&row["laddr"], &row["raddr"]), (&"127.0.0.1".into(), &"127.0.0.1".into()), "{row}");
-        assert_eq!((&row["protocol"], &row["dur_exact"]), (&"TCP".into(), &true.into()), "{row}");
+        assert_eq!((&row["protocol"], &row["dur_ns_at_least"]), (&"TCP".into(), &false.into()), "{row}");
         let (outcome, end): (_, &[&str]) = match (logged.what.as_str(), first) {
             ("refused", _) => ("failed", &[]),
             (_, true) => ("closed", &["ESTABLISHED", "FIN_WAIT1", "FIN_WAIT2", "CLOSE"]),

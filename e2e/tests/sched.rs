@@ -266,7 +266,7 @@ fn blocked_before_and_after_the_recording() {
 
     let now = rows(&lab, &["states", "t.tape", "--at", "80%", "-p", &pid]);
     let [now] = &now[..] else { panic!("{now:?}") };
-    let known = (&now["state"], &now["syscall"], &now["off_cpu_at_least"], &now["call_at_least"]);
+    let known = (&now["state"], &now["syscall"], &now["off_cpu_ns_at_least"], &now["call_ns_at_least"]);
     assert_eq!(known, (&"S".into(), &"read".into(), &true.into(), &true.into()), "{now}");
     for key in ["off_cpu_ns", "call_ns"] {
         assert!(num(now, key) >= span * 79 / 100 && num(now, key) <= longest, "{key}: {now}");
@@ -334,7 +334,7 @@ fn off_cpu_is_what_programs_slept() {
         off.iter().find(is).unwrap_or_else(|| panic!("{comm} {call}: {off:?}"))
     };
     let slept = row("sleep", "clock_nanosleep");
-    assert_eq!((num(slept, "count"), &slept["at_least"]), (1, &false.into()), "{slept}");
+    assert_eq!((num(slept, "count"), &slept["total_ns_at_least"]), (1, &false.into()), "{slept}");
     assert!((700 * MS..1000 * MS).contains(&num(slept, "total_ns")), "{slept}");
     let read = row("cat", "read");
     assert!((400 * MS..1300 * MS).contains(&num(read, "max_ns")), "{read}");

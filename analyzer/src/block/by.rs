@@ -1,14 +1,34 @@
 //! What I/Os are added up by.
 
 use anyhow::{Result, bail};
-use serde_json::Value;
 use systape_format::model::{Session, UID_UNKNOWN};
+use systape_format::table::ColumnDef;
 
 use super::flags::Op;
 use super::io::{Io, cause_name};
 use crate::devices::{Dev, Devices, numbers};
-use crate::render::record::Record;
+use crate::render::keys::columns;
+use crate::render::row::{Row, some};
 use crate::words::escaped;
+
+systape_format::tables! {
+    /// Keys of `--by` of block I/Os, each where it was named.
+    pub BY = "block_by" {
+        pid: Int "process they are blamed on; null: nobody known"
+        upid: Int "the same, unique in the tape"
+        tid: Int "thread they are blamed on; null: nobody known"
+        utid: Int "the same, unique in the tape"
+        comm: Str [Comm] "name of the thread they are blamed on; null: nobody known"
+        uid: Int "its real user; null: not known"
+        cgroup: Str [Path] "path of the cgroup they are charged to; null: not known"
+        cgroup_id: Wide "its number; null: not known"
+        disk: Word "the whole disk"
+        major: Int "the disk's number, first part"
+        minor: Int "second part"
+        cause: Word "how it is known whom to blame: `direct dirtier cgroup kthread flush unknown`"
+        op: Word "operation"
+    }
+}
 
 /// One of the things I/Os can be added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,35 +148,69 @@ fn user(session: &Session, uid: u32) -> String {
     session.users.iter().find(|(known, _)| *known == uid).map_or_else(|| uid.to_string(), |(_, name)| escaped(name))
 }
 
-/// Adds a value's fields to `record`.
-pub fn fields(record: &mut Record, key: Key, part: &Part, comm: &[u8], session: &Session, devices: &Devices) {
-    match part {
-        Part::Task(task) => {
-            record.set(if key == Key::Pid { "pid" } else { "tid" }, task.map(|(_, id)| id));
-            let unique = task.map(|(unique, _)| unique).filter(|unique| *unique != 0);
-            record.set(if key == Key::Pid { "upid" } else { "utid" }, unique);
-            record.text("comm", task.map(|_| comm));
+/// The columns of [`BY`] of `keys`, in their order; a name that two keys have stands once.
+pub fn key_columns(keys: &[Key]) -> Vec<ColumnDef> {
+    let mut names: Vec<&str> = Vec::new();
+    for key in keys {
+        let of_key: &[&str] = match key {
+            Key::Pid => &["pid", "upid", "comm"],
+            Key::Tid => &["tid", "utid", "comm"],
+            Key::Comm => &["comm"],
+            Key::Uid => &["uid"],
+            Key::Cgroup => &["cgroup", "cgroup_id"],
+            Key::Disk => &["disk", "major", "minor"],
+            Key::Cause => &["cause"],
+            Key::Op => &["op"],
+        };
+        names.extend(of_key.iter().filter(|name| **name != "comm"));
+        if of_key.contains(&"comm") && !names.contains(&"comm") {
+            names.push("comm");
         }
-        Part::Comm(comm) => {
-            record.text("comm", comm.as_deref());
-        }
-        Part::Uid(uid) => {
-            record.set("uid", *uid);
-        }
-        Part::Cgroup(id) => {
-            record
-                .text("cgroup", session.cgroup_path(*id))
-                .set("cgroup_id", if *id == 0 { Value::Null } else { id.to_string().into() });
-        }
-        Part::Disk(dev) => {
-            let (major, minor) = numbers(*dev);
-            record.set("disk", devices.name(*dev)).set("major", major).set("minor", minor);
-        }
-        Part::Cause(cause) => {
-            record.set("cause", *cause);
-        }
-        Part::Op(op) => {
-            record.set("op", op.name());
+    }
+    columns(&BY, names)
+}
+
+/// Sets the columns of [`key_columns`]; `comm` is the name of a task.
+pub fn fill<'a>(
+    row: &mut Row<'a>,
+    keys: &[Key],
+    parts: &'a [Part],
+    comm: &'a [u8],
+    session: &'a Session,
+    devices: &Devices,
+) {
+    let mut named = false;
+    for (key, part) in keys.iter().zip(parts) {
+        match part {
+            Part::Task(task) => {
+                let unique = task.and_then(|(unique, _)| some(unique));
+                let (id, unique_id) = if *key == Key::Pid { ("pid", "upid") } else { ("tid", "utid") };
+                row.set(id, task.map(|(_, id)| id)).set(unique_id, unique);
+                if !std::mem::replace(&mut named, true) {
+                    row.set("comm", task.map(|_| comm));
+                }
+            }
+            Part::Comm(comm) => {
+                if !std::mem::replace(&mut named, true) {
+                    row.set("comm", comm.as_deref());
+                }
+            }
+            Part::Uid(uid) => {
+                row.set("uid", *uid);
+            }
+            Part::Cgroup(id) => {
+                row.set("cgroup", session.cgroup_path(*id)).set("cgroup_id", Some(*id).filter(|id| *id != 0));
+            }
+            Part::Disk(dev) => {
+                let (major, minor) = numbers(*dev);
+                row.set("disk", devices.name(*dev)).set("major", major).set("minor", minor);
+            }
+            Part::Cause(cause) => {
+                row.set("cause", *cause);
+            }
+            Part::Op(op) => {
+                row.set("op", op.name());
+            }
         }
     }
 }
@@ -170,6 +224,8 @@ mod tests {
         let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(keys(&[], &[Key::Disk]).unwrap(), [Key::Disk]);
         assert_eq!(keys(&words("disk,op,disk,task,pid"), &[]).unwrap(), [Key::Disk, Key::Op, Key::Pid]);
+        let names: Vec<_> = key_columns(&[Key::Comm, Key::Tid, Key::Pid]).into_iter().map(|c| c.name).collect();
+        assert_eq!(names, ["comm", "tid", "utid", "pid", "upid"]);
         assert!(keys(&words("state"), &[]).unwrap_err().to_string().contains("cgroup"));
     }
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use serde_json::Map;
-use systape_format::model::UID_UNKNOWN;
 
 use super::describe::{Event, Value};
+use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
 use crate::num;
-use crate::render::csv;
+use crate::render::cell::Cell;
 use crate::render::json;
-use crate::render::record::{Record, Times};
+use crate::render::row::{Row, Times};
 use crate::words::escaped;
 
 /// `     0.006 (         ): trace/3319 sched:sched_waking(comm: "ls", pid: 3320 (ls), target_cpu: 1)`.
@@ -60,51 +60,30 @@ fn value(value: &Value<'_>) -> serde_json::Value {
     }
 }
 
-/// `{"event": "sched:sched_waking", …, "args": {…}}`, fields named as in lines of calls.
-pub fn json(out: &mut Vec<u8>, event: &Event<'_>, times: &Times<'_>) {
+/// What JSON has of it, fields named as in lines of calls.
+pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
-    let cgroup = event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id));
-    let mut record = Record::default();
-    record
-        .set("event", event.kind.name())
-        .set("ts_ns", times.since(event.ts))
-        .time("time", Some(event.ts), times)
-        .set("cpu", event.cpu)
-        .task_fields(event.task)
-        .text("cgroup", cgroup)
-        .text("host", Some(&times.session.hostname))
-        .set("args", serde_json::Value::Object(args))
-        .json(out);
+    let mut row = Row::new(&EVENTS);
+    row.set("event", event.kind.name()).set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times);
+    row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times));
+    row.set("host", &times.session.hostname).set("args", serde_json::Value::Object(args));
+    row
 }
 
-/// The columns of the listing's CSV: the event's name is in `syscall`, what calls alone have stays empty.
-pub fn comma(out: &mut Vec<u8>, event: &Event<'_>, times: &Times<'_>) {
-    let task = |f: &dyn Fn(&systape_format::model::Task) -> String| event.task.map(f).unwrap_or_default();
-    let cgroup = event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id));
-    let columns = [
-        (event.ts.wrapping_sub(times.session.window_open) as i64).to_string(),
-        times.real(event.ts).as_str().unwrap_or_default().to_owned(),
-        String::new(),
-        event.cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
-        task(&|task| task.pid.to_string()),
-        task(&|task| task.tid.to_string()),
-        task(&|task| task.upid.to_string()),
-        task(&|task| task.utid.to_string()),
-        task(&|task| escaped(&task.comm)),
-        task(&|task| if task.uid == UID_UNKNOWN { String::new() } else { task.uid.to_string() }),
-        cgroup.map(escaped).unwrap_or_default(),
-        String::new(),
-        escaped(&times.session.hostname),
-        event.kind.name().to_owned(),
-        arguments(event),
-    ];
-    for (at, column) in columns.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        csv::field(out, column.as_bytes());
+/// What CSV has of it: the columns of a call. The event's name is in `syscall`, what calls alone have is empty.
+pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
+    let mut row = Row::new(&CALLS);
+    row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
+    row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);
+    row.set("host", &times.session.hostname).set("syscall", event.kind.name());
+    row.set("args", Cell::Spelled(serde_json::Value::Null, arguments(event)));
+    for name in ["ret", "errno", "errno_code", "incomplete"] {
+        row.set(name, Cell::Null);
     }
-    // ret, errno, errno_code, incomplete
-    out.extend_from_slice(b",,,,\n");
+    row
+}
+
+fn cgroup<'a>(event: &Event<'a>, times: &Times<'a>) -> Option<&'a [u8]> {
+    event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id))
 }

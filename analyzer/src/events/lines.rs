@@ -9,9 +9,11 @@ use super::kind::{Kind, Wanted};
 use crate::clock::Clock;
 use crate::devices::Devices;
 use crate::filter::Scope;
+use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
-use crate::render::form::Format;
-use crate::render::record::Times;
+use crate::render::form::{Form, Format};
+use crate::render::row::Times;
+use crate::render::sink::Sink;
 use crate::stacks::limits::Limits;
 use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
@@ -25,6 +27,8 @@ pub struct EventLines<'a> {
     look: Look,
     times: Times<'a>,
     devices: Devices,
+    json: Sink<'static>,
+    csv: Sink<'static>,
     /// Names for stacks and how much of these is shown; None: stacks are not printed.
     pub stacks: Option<(&'a Names, Limits)>,
 }
@@ -32,7 +36,9 @@ pub struct EventLines<'a> {
 impl<'a> EventLines<'a> {
     /// Lines of the kinds `wanted` of the tape of `session`; `clock` may be empty for text.
     pub fn new(wanted: Wanted, format: Format, look: Look, session: &'a Session, clock: Clock) -> Self {
-        Self { wanted, format, look, times: Times { session, clock }, devices: Devices::new(session), stacks: None }
+        let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
+        let (times, devices) = (Times { session, clock }, Devices::new(session));
+        Self { wanted, format, look, times, devices, json, csv, stacks: None }
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is told in `findings`.
@@ -120,11 +126,13 @@ impl Lines<'_, '_> {
         let begin = out.len();
         match self.all.format {
             Format::Text => form::text(out, event, self.all.look, self.all.times.session.window_open),
-            Format::Json => form::json(out, event, &self.all.times),
-            Format::Csv => form::comma(out, event, &self.all.times),
+            Format::Json => self.all.json.row(out, &form::row(event, &self.all.times)),
+            Format::Csv => self.all.csv.row(out, &form::call_row(event, &self.all.times)),
         }
-        if let (Some(stacks), Some((of, row))) = (&mut self.stacks, stack) {
-            stacks.add(out, self.all.format, of, row);
+        match (&mut self.stacks, stack) {
+            (Some(stacks), Some((of, row))) => stacks.add(out, self.all.format, of, row),
+            (Some(_), None) => StackLines::add_none(out, self.all.format),
+            (None, _) => {}
         }
         self.unsorted.push((event.ts, begin, out.len()));
     }

@@ -4,6 +4,7 @@ use systape_abi::FlagStyle;
 use systape_format::model::{Gap, Session, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
+use super::tables::CALLS;
 use super::text::{self as line, Look};
 use super::value::Scratch;
 use super::{LineFormat, SegmentLines};
@@ -12,10 +13,8 @@ use crate::load::Loaded;
 use crate::loss::Hole;
 use crate::num;
 use crate::render::csv::field;
-
-/// Names of the columns.
-const HEADER: &str =
-    "ts_ns,time,dur_ns,cpu,pid,tid,upid,utid,comm,uid,cgroup,abi,host,syscall,args,ret,errno,errno_code,incomplete\n";
+use crate::render::sink;
+use crate::stacks::lines::STACK;
 
 /// Arguments as CSV shows them: all of them, with full names.
 const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
@@ -25,18 +24,23 @@ const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, sty
 pub struct Csv<'a> {
     session: &'a Session,
     clock: Clock,
+    stacks: bool,
 }
 
 impl<'a> Csv<'a> {
-    /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, clock: Clock) -> Self {
-        Self { session, clock }
+    /// Lines of the tape of `session`; `stacks`: each will have its stack added.
+    pub fn new(session: &'a Session, clock: Clock, stacks: bool) -> Self {
+        Self { session, clock, stacks }
     }
 }
 
 impl LineFormat for Csv<'_> {
     fn header(&self) -> Vec<u8> {
-        HEADER.as_bytes().to_vec()
+        let mut names = sink::names(&CALLS);
+        if self.stacks {
+            names.extend(sink::names(&STACK));
+        }
+        format!("{}\n", names.join(",")).into_bytes()
     }
 
     fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
@@ -65,14 +69,26 @@ impl SegmentLines for CsvLines<'_> {
         let (start, task, call) = (segment.time.start[row], segment.task(row), segment.call(row));
         num::signed(out, start.wrapping_sub(session.window_open) as i64);
         out.push(b',');
-        if let Some(real) = self.form.clock.real(start) {
+        let real = self.form.clock.real(start);
+        if let Some(real) = real {
             clock::write_real(out, real);
         }
         out.push(b',');
-        if let Duration::Exact(ns) | Duration::AtLeast(ns) = row::duration(segment, row) {
+        if let Some(ns) = real.and_then(clock::Real::uncertain) {
             num::unsigned(out, ns);
         }
         out.push(b',');
+        match row::duration(segment, row) {
+            Duration::Exact(ns) => {
+                num::unsigned(out, ns);
+                out.extend_from_slice(b",false,");
+            }
+            Duration::AtLeast(ns) => {
+                num::unsigned(out, ns);
+                out.extend_from_slice(b",true,");
+            }
+            Duration::Unknown => out.extend_from_slice(b",,"),
+        }
         if let Some(cpu) = segment.time.cpu.get(row) {
             num::unsigned(out, u64::from(*cpu));
         }

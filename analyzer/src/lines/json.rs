@@ -1,23 +1,27 @@
-//! The listing as JSON, one object a line; docs/json.md describes the fields.
+//! The listing as JSON, one object a line; [`super::tables`] has its fields.
 //!
 //! What is the same for all rows of a thread or a call is written once per segment and copied. Values that may not fit
 //! the 53 bits of a JSON number (addresses, offsets, lengths) are strings, always, so a field has one type.
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use systape_abi::{ArgKind, FlagStyle};
 use systape_format::model::{ByteStatus, CPU_NONE, Captured, Gap, GapCause, Session, Task, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
+use super::tables::LOSSES;
 use super::value::{self, Scratch};
 use super::{LineFormat, SegmentLines};
-use crate::calls::CallInfo;
+use crate::calls::{ArgInfo, CallInfo};
 use crate::clock::{self, Clock};
 use crate::load::{FdPath, Loaded};
 use crate::loss::{self, Hole};
 use crate::num;
+use crate::render::cell::Cell;
+use crate::render::form::Form;
 use crate::render::json::{lossy_string, string};
+use crate::render::row::{Row, some};
+use crate::render::sink::Sink;
 
 /// JSON listing.
 #[derive(Debug)]
@@ -49,7 +53,7 @@ impl LineFormat for Json<'_> {
             part.extend_from_slice(b",\"syscall\":");
             string(&mut part, info.name.as_bytes());
             part.extend_from_slice(b",\"args\":");
-            part
+            CallPart { part, keys: argument_keys(info) }
         };
         let tasks = segment.dict.tasks.iter().map(|task| task_part(task, self.session)).collect();
         let calls = segment.calls.iter().map(call).collect();
@@ -57,33 +61,36 @@ impl LineFormat for Json<'_> {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        let since = |ts: u64| {
-            if gap.last == 0 { Value::Null } else { (ts.wrapping_sub(self.session.window_open) as i64).into() }
-        };
-        let cpu = if gap.cpu == CPU_NONE { Value::Null } else { gap.cpu.into() };
-        let pid = if gap.pid == 0 { Value::Null } else { gap.pid.into() };
+        let since = |ts: u64| (gap.last != 0).then_some(ts.wrapping_sub(self.session.window_open) as i64);
         let count = match gap.count {
             // the calls are there
-            _ if gap.cause == GapCause::DetailDamaged => 0.into(),
-            0 => Value::Null,
-            count => count.into(),
+            _ if gap.cause == GapCause::DetailDamaged => Some(0),
+            0 => None,
+            count => Some(count),
         };
-        let line = serde_json::json!({
-            "lost": count, "family": loss::family_name(gap.family), "cause": loss::cause_name(gap.cause), "cpu": cpu, "pid": pid,
-            "ts_ns": since(gap.first), "until_ns": since(gap.last), "ledger": gap.ledger,
-        });
-        format!("{line}\n").into_bytes()
+        let mut row = Row::new(&LOSSES);
+        row.set("lost", count).set("family", loss::family_name(gap.family)).set("cause", loss::cause_name(gap.cause));
+        row.set("cpu", Some(gap.cpu).filter(|cpu| *cpu != CPU_NONE)).set("pid", some(gap.pid));
+        row.set("segment", Cell::Null).set("why", Cell::Null);
+        row.set("ts_ns", since(gap.first)).set("until_ns", since(gap.last)).set("ledger", gap.ledger);
+        line(&row)
     }
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
         let since = |ts: u64| ts.wrapping_sub(self.session.window_open) as i64;
-        let lost = if hole.rows == u32::MAX { Value::Null } else { hole.rows.into() };
-        let line = serde_json::json!({
-            "lost": lost, "family": "syscall", "cause": "unreadable", "segment": hole.segment, "why": hole.why,
-            "ts_ns": since(hole.first), "until_ns": since(hole.last),
-        });
-        format!("{line}\n").into_bytes()
+        let mut row = Row::new(&LOSSES);
+        row.set("lost", Some(hole.rows).filter(|rows| *rows != u32::MAX)).set("family", "syscall");
+        row.set("cause", "unreadable").set("cpu", Cell::Null).set("pid", Cell::Null);
+        row.set("segment", hole.segment).set("why", &*hole.why);
+        row.set("ts_ns", since(hole.first)).set("until_ns", since(hole.last)).set("ledger", false);
+        line(&row)
     }
+}
+
+fn line(row: &Row<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    Sink::new(Form::Json, row.table()).row(&mut out, row);
+    out
 }
 
 /// `,"pid":…,…,"cgroup":…` of a thread.
@@ -103,11 +110,30 @@ fn task_part(task: &Task, session: &Session) -> Vec<u8> {
     part
 }
 
+/// What is the same for all rows of a call.
+struct CallPart {
+    /// `,"abi":…,"args":`.
+    part: Vec<u8>,
+    /// `{"fd":`, `,"count":` of each argument; empty: it is half of the one before.
+    keys: Vec<Vec<u8>>,
+}
+
+fn argument_keys(call: &CallInfo) -> Vec<Vec<u8>> {
+    let mut before = '{';
+    let key = |arg: &ArgInfo| {
+        if matches!(arg.kind, ArgKind::HighHalf) {
+            return Vec::new();
+        }
+        format!("{}\"{}\":", std::mem::replace(&mut before, ','), arg.name).into_bytes()
+    };
+    call.args.iter().map(key).collect()
+}
+
 struct JsonLines<'a> {
     form: &'a Json<'a>,
     segment: &'a Loaded,
     tasks: Vec<Vec<u8>>,
-    calls: Vec<Vec<u8>>,
+    calls: Vec<CallPart>,
     scratch: Scratch,
     text: Vec<u8>,
 }
@@ -118,31 +144,38 @@ impl SegmentLines for JsonLines<'_> {
         let start = segment.time.start[row];
         out.extend_from_slice(b"{\"ts_ns\":");
         num::signed(out, start.wrapping_sub(self.form.session.window_open) as i64);
-        out.extend_from_slice(b",\"time\":");
         match self.form.clock.real(start) {
             Some(real) => {
-                out.push(b'"');
+                out.extend_from_slice(b",\"time\":\"");
                 clock::write_real(out, real);
-                out.push(b'"');
-                if let Some(ns) = real.uncertain() {
-                    out.extend_from_slice(b",\"time_uncertain_ns\":");
-                    num::unsigned(out, ns);
+                match real.uncertain() {
+                    Some(ns) => {
+                        out.extend_from_slice(b"\",\"time_uncertain_ns\":");
+                        num::unsigned(out, ns);
+                        out.extend_from_slice(b",\"dur_ns\":");
+                    }
+                    None => out.extend_from_slice(b"\",\"time_uncertain_ns\":null,\"dur_ns\":"),
                 }
             }
-            None => out.extend_from_slice(b"null"),
+            None => out.extend_from_slice(b",\"time\":null,\"time_uncertain_ns\":null,\"dur_ns\":"),
         }
-        out.extend_from_slice(b",\"dur_ns\":");
         match row::duration(segment, row) {
-            Duration::Exact(ns) | Duration::AtLeast(ns) => num::unsigned(out, ns),
-            Duration::Unknown => out.extend_from_slice(b"null"),
+            Duration::Exact(ns) => {
+                num::unsigned(out, ns);
+                out.extend_from_slice(b",\"dur_ns_at_least\":false,\"cpu\":");
+            }
+            Duration::AtLeast(ns) => {
+                num::unsigned(out, ns);
+                out.extend_from_slice(b",\"dur_ns_at_least\":true,\"cpu\":");
+            }
+            Duration::Unknown => out.extend_from_slice(b"null,\"dur_ns_at_least\":null,\"cpu\":"),
         }
-        out.extend_from_slice(b",\"cpu\":");
         match segment.time.cpu.get(row) {
             Some(cpu) => num::unsigned(out, u64::from(*cpu)),
             None => out.extend_from_slice(b"null"),
         }
         out.extend_from_slice(&self.tasks[segment.core.task[row] as usize]);
-        out.extend_from_slice(&self.calls[segment.core.call[row] as usize]);
+        out.extend_from_slice(&self.calls[segment.core.call[row] as usize].part);
         self.arguments(out, row);
         self.result(out, row);
         out.extend_from_slice(b"}\n");
@@ -157,22 +190,21 @@ impl JsonLines<'_> {
             return out.extend_from_slice(b"null");
         };
         let captured = segment.captured(row);
-        out.push(b'{');
-        let mut first = true;
-        for (at, arg) in call.args.iter().enumerate() {
-            if matches!(arg.kind, ArgKind::HighHalf) {
+        let begin = out.len();
+        let code = segment.core.call[row] as usize;
+        for at in 0..call.args.len() {
+            let key = &self.calls[code].keys[at];
+            if key.is_empty() {
                 continue;
             }
-            if !std::mem::take(&mut first) {
-                out.push(b',');
-            }
-            out.push(b'"');
-            out.extend_from_slice(arg.name.as_bytes());
-            out.extend_from_slice(b"\":");
+            out.extend_from_slice(key);
             match captured.iter().find(|c| usize::from(c.arg) == at) {
                 Some(value) => self.captured(out, call, at, value, args[at]),
                 None => self.scalar(out, call, at, args, row),
             }
+        }
+        if out.len() == begin {
+            out.push(b'{');
         }
         out.push(b'}');
     }
@@ -296,6 +328,10 @@ impl JsonLines<'_> {
             Outcome::Errno(_) => out.extend_from_slice(b"-1"),
             _ => out.extend_from_slice(b"null"),
         }
+        let incomplete = row::incomplete(self.segment.core.state[row]);
+        if matches!((&outcome, incomplete), (Outcome::Ret(_), None)) {
+            return out.extend_from_slice(b",\"errno\":null,\"errno_code\":null,\"incomplete\":null");
+        }
         out.extend_from_slice(b",\"errno\":");
         if let Outcome::Errno(errno) | Outcome::Restart(errno) = outcome {
             optional(out, systape_abi::errno_name(errno).map(str::as_bytes));
@@ -305,7 +341,7 @@ impl JsonLines<'_> {
             out.extend_from_slice(b"null,\"errno_code\":null");
         }
         out.extend_from_slice(b",\"incomplete\":");
-        optional(out, row::incomplete(self.segment.core.state[row]).map(str::as_bytes));
+        optional(out, incomplete.map(str::as_bytes));
     }
 }
 

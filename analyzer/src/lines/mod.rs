@@ -6,6 +6,7 @@
 pub mod csv;
 pub mod json;
 pub mod row;
+pub mod tables;
 pub mod text;
 pub mod value;
 

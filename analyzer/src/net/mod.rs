@@ -2,6 +2,5 @@
 
 pub mod accepts;
 pub mod connection;
-pub mod line;
 pub mod tracker;
 pub mod words;

@@ -49,10 +49,7 @@ impl Options {
         if listed && report == Report::States && !instant {
             bail!("--call-graph shows the stacks of one instant: it needs --at TIME");
         }
-        if listed && !instant && args.format == Format::Csv {
-            bail!("--call-graph: CSV has no place for stacks; --format json has");
-        }
-        let of_kills = report == Report::Kills && (args.verbose || args.format == Format::Json);
+        let of_kills = report == Report::Kills && (args.verbose || args.format != Format::Text);
         if !args.debug_dirs.is_empty() && !graph && !listed && !of_kills {
             bail!(
                 "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"

@@ -1,10 +1,5 @@
 //! Cells of CSV (RFC 4180).
 
-use serde_json::Value;
-
-use super::json;
-use crate::words::escaped;
-
 /// Whether a spreadsheet could take `field` for a formula. A negative number is none.
 fn looks_like_a_formula(field: &[u8]) -> bool {
     match field {
@@ -27,32 +22,6 @@ pub fn field(out: &mut Vec<u8>, field: &[u8]) {
         out.push(*byte);
     }
     out.push(b'"');
-}
-
-/// The text of a value in a cell, escaped for a terminal: of bytes that are no UTF-8 as the listing prints them. Null is empty.
-pub fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => escaped(text.as_bytes()),
-        other => json::raw(other).map_or_else(|| other.to_string(), |bytes| escaped(&bytes)),
-    }
-}
-
-/// One line of CSV; null is empty. Captured text in it must be escaped already.
-pub fn row(cells: &[Value]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (at, cell) in cells.iter().enumerate() {
-        if at > 0 {
-            text.push(b',');
-        }
-        match cell {
-            Value::Null => {}
-            Value::String(value) => field(&mut text, value.as_bytes()),
-            other => text.extend_from_slice(other.to_string().as_bytes()),
-        }
-    }
-    text.push(b'\n');
-    text
 }
 
 #[cfg(test)]

@@ -13,3 +13,23 @@ pub enum Format {
     /// One record a line, after a header line.
     Csv,
 }
+
+/// How rows of a table are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One object a line.
+    Json,
+    /// One row a line, after a line of names.
+    Csv,
+}
+
+impl Format {
+    /// How rows are written; None: as text, which each report does in its way.
+    pub fn rows(self) -> Option<Form> {
+        match self {
+            Self::Text => None,
+            Self::Json => Some(Form::Json),
+            Self::Csv => Some(Form::Csv),
+        }
+    }
+}

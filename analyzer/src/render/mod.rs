@@ -1,8 +1,11 @@
 //! From values to text, JSON and CSV: what is the same for all reports.
 
+pub mod cell;
 pub mod csv;
 pub mod form;
 pub mod json;
+pub mod keys;
 pub mod loghist;
-pub mod record;
+pub mod row;
+pub mod sink;
 pub mod table;

@@ -1,10 +1,6 @@
-//! Rows of a report that is no listing: columns as wide as their widest value, or objects with their fields in order.
+//! Tables for people: columns as wide as their widest value.
 
 use std::io::{self, Write};
-
-use serde_json::Value;
-
-use super::csv;
 
 /// A table for people.
 #[derive(Debug, Default)]
@@ -54,40 +50,16 @@ impl Table {
     }
 }
 
-/// Fields of a row, in order.
-pub type Fields = Vec<(&'static str, Value)>;
-
-/// Prints a row as one JSON object.
-pub fn object(out: &mut impl Write, fields: &Fields) -> io::Result<()> {
-    for (at, (name, value)) in fields.iter().enumerate() {
-        write!(out, "{}\"{name}\":{value}", if at == 0 { '{' } else { ',' })?;
-    }
-    out.write_all(b"}\n")
+/// `12.345678`: seconds since `base`, six decimals.
+pub fn seconds(ts: u64, base: u64) -> String {
+    let (sign, ns) = if ts < base { ("-", base - ts) } else { ("", ts - base) };
+    let us = ns / 1000 + u64::from(ns % 1000 >= 500);
+    format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-/// Prints rows as CSV: names, then values.
-#[derive(Debug, Default)]
-pub struct Csv {
-    header: bool,
-}
-
-impl Csv {
-    /// Prints a row.
-    pub fn row(&mut self, out: &mut impl Write, fields: &Fields) -> io::Result<()> {
-        if !std::mem::replace(&mut self.header, true) {
-            let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-            writeln!(out, "{}", names.join(","))?;
-        }
-        let mut line = Vec::new();
-        for (at, (_, value)) in fields.iter().enumerate() {
-            if at > 0 {
-                line.push(b',');
-            }
-            csv::field(&mut line, csv::text(value).as_bytes());
-        }
-        line.push(b'\n');
-        out.write_all(&line)
-    }
+/// `1.250`: ms with three decimals; `-` for what is not known.
+pub fn millis_if(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""))
 }
 
 /// `ns` in ms with three decimals, with `lead` before it.
@@ -112,12 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_keep_their_order() {
-        let fields: Fields = vec![("z", 1.into()), ("a", "x,y".into()), ("m", Value::Null)];
-        let (mut json, mut csv) = (Vec::new(), Vec::new());
-        object(&mut json, &fields).unwrap();
-        Csv::default().row(&mut csv, &fields).unwrap();
-        assert_eq!(String::from_utf8(json).unwrap(), "{\"z\":1,\"a\":\"x,y\",\"m\":null}\n");
-        assert_eq!(String::from_utf8(csv).unwrap(), "z,a,m\n1,\"x,y\",\n");
+    fn times() {
+        assert_eq!(seconds(3_000_001_600, 1_000_000_000), "2.000002");
+        assert_eq!(seconds(5, 1_000_000_005), "-1.000000");
+        assert_eq!((millis_if(Some(1_234_567)), millis_if(None)), ("1.235".into(), "-".into()));
     }
 }

@@ -1,5 +1,8 @@
 //! `analyze block`: I/Os in order of completion, histograms of their latencies, or sums by who caused them.
 
+pub(super) mod line;
+pub(super) mod table;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -12,12 +15,12 @@ use super::{Context, losses};
 use crate::block::by::{self, Key};
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
-use crate::block::{line, table};
 use crate::config::Config;
 use crate::devices::Devices;
 use crate::question::clock;
 use crate::render::form::Format;
-use crate::render::record::Times;
+use crate::render::row::Times;
+use crate::render::sink::Sink;
 use crate::say::Verdict;
 use crate::scan;
 use crate::stream::{Merger, Part};
@@ -30,7 +33,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let devices = Devices::new(tape.session());
     let mut out = output::stdout()?;
     let listed = if config.hist || config.top {
-        table(&mut context, &devices, &mut out)?;
+        sums(&mut context, &devices, &mut out)?;
         false
     } else {
         list(&mut context, &devices, &mut out)?;
@@ -64,21 +67,22 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     let (config, session) = (context.config, context.question.tape.session());
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
     let times = Times { session, clock };
+    let sink = config.format.rows().map(|form| Sink::new(form, &line::BLOCK));
     let base = if config.look.absolute { 0 } else { session.window_open };
-    match config.format {
-        Format::Text => out.write_all(&line::header())?,
-        Format::Json => {}
-        Format::Csv => out.write_all(&line::csv_header(&times, devices))?,
+    let mut head = Vec::new();
+    match &sink {
+        None => head = line::header(),
+        Some(sink) => sink.head(&mut head),
     }
+    out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
     walk(context, |ios| {
         let mut part = Part::default();
         for io in ios {
-            match config.format {
-                Format::Text => line::text(&mut part.bytes, &io, session, devices, base),
-                Format::Json => line::record(&io, &times, devices).json(&mut part.bytes),
-                Format::Csv => line::record(&io, &times, devices).csv(&mut part.bytes),
+            match &sink {
+                None => line::text(&mut part.bytes, &io, session, devices, base),
+                Some(sink) => sink.row(&mut part.bytes, &line::row(&io, &times, devices)),
             }
             part.end_line(io.io.complete);
         }
@@ -89,7 +93,7 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     Ok(())
 }
 
-fn table(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
+fn sums(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
     let config = context.config;
     let keys = by::keys(&config.by, if config.hist { &[Key::Disk, Key::Op] } else { &[Key::Pid] })?;
     let mut sums = Sums::new(keys.clone());
@@ -105,14 +109,12 @@ fn table(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>
         devices,
         complete: context.question.loss.complete(),
     };
-    match (config.format, config.hist) {
-        (Format::Text, hist) => {
+    match config.format.rows() {
+        None => {
             losses::head(context, "At least, because something is missing:", out)?;
-            if hist { view.histograms(out)? } else { view.top(out)? }
+            if config.hist { view.histograms(out)? } else { view.top(out)? }
         }
-        (Format::Json, _) => view.records(config.hist, out, false)?,
-        (Format::Csv, false) => view.records(false, out, true)?,
-        (Format::Csv, true) => view.buckets(out)?,
+        Some(form) => view.rows(form, config.hist, out)?,
     }
     Ok(())
 }

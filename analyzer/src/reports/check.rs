@@ -15,10 +15,28 @@ use systape_format::repair::{Hole, Holes, Lost, holes};
 use crate::config::Config;
 use crate::loss::{family_name, finding_text, seconds};
 use crate::output::{self, line};
-use crate::render::csv;
-use crate::render::form::Format;
+use crate::render::cell::Cell;
+use crate::render::form::Form;
+use crate::render::row::Row;
+use crate::render::sink;
 use crate::say::Verdict;
 use crate::words::escaped;
+
+systape_format::tables! {
+    /// One row: what was found.
+    pub CHECK = "check" {
+        file: Str [Path] "the file"
+        grade: Word "`good`, `usable`, or `not a tape`: then nothing but `findings` is known"
+        clean_end: Flag "the recording was ended, not cut off"
+        complete_until_ns: Time "until when everything is there"
+        end_reason: Word "why the recording ended; null: there is no end mark"
+        segments: Count "segments that can be found"
+        bytes: Wide "size of the file"
+        findings: Nested "`[{offset, text}]`: every byte that is against the rules"
+        holes: Nested "`[{what, from_ns, to_ns, segments, at_least}]`: what is lost in words; from when to when (null: not known, or without end); the numbers of the first and the last segment (null: of none); the families whose totals are at least (`[\"unknown\"]`: all). At most 1,000"
+        more_holes: Count "how many more there are"
+    }
+}
 
 /// Checks the tape and prints what it found.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
@@ -30,27 +48,18 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     bar.finish_and_clear();
     let name = config.file.display().to_string();
     let mut out = output::stdout()?;
-    match config.format {
-        Format::Text => text(&mut out, &name, tape, &found, &holes, good)?,
-        Format::Json => {
+    match config.format.rows() {
+        None => text(&mut out, &name, tape, &found, &holes, good)?,
+        Some(form) => {
             let found: Vec<_> = found.iter().map(|f| json!({"offset": f.offset.to_string(), "text": f.text})).collect();
-            let end = tape.complete_until().wrapping_sub(tape.session().window_open) as i64;
-            let object = json!({
-                "file": name, "grade": grade(good), "clean_end": tape.end().is_some(), "complete_until_ns": end,
-                "end_reason": tape.end_mark().map(|end| end.reason.clone()),
-                "segments": tape.segments().len(), "bytes": tape.len_bytes().to_string(), "findings": found,
-                "holes": holes_json(tape, &holes), "more_holes": holes.more,
-            });
-            line(&mut out, &object.to_string())?;
-        }
-        Format::Csv => {
-            line(&mut out, "offset,text")?;
-            for finding in &found {
-                let mut fields = format!("{},", finding.offset).into_bytes();
-                csv::field(&mut fields, finding.text.as_bytes());
-                fields.push(b'\n');
-                out.write_all(&fields)?;
-            }
+            let mut row = Row::new(&CHECK);
+            row.set("file", name).set("grade", grade(good)).set("clean_end", tape.end().is_some());
+            row.set("complete_until_ns", tape.complete_until().wrapping_sub(tape.session().window_open) as i64);
+            row.set("end_reason", tape.end_mark().map(|end| end.reason.clone()));
+            row.set("segments", tape.segments().len()).set("bytes", tape.len_bytes());
+            row.set("findings", Value::from(found)).set("holes", holes_json(tape, &holes));
+            row.set("more_holes", holes.more);
+            sink::print(form, &CHECK, [row], &mut out)?;
         }
     }
     out.flush()?;
@@ -60,13 +69,15 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 /// Says that a file is no tape at all, and why: as the error it is, or as a record.
 pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     let name = config.file.display().to_string();
-    if config.format != Format::Json {
+    if config.format.rows() != Some(Form::Json) {
         bail!("{name}: not a tape: {why}");
     }
-    let findings = json!([{"offset": "0", "text": why}]);
-    let object = json!({"file": name, "grade": "not a tape", "findings": findings, "holes": []});
+    let mut row = Row::new(&CHECK);
+    row.set("file", name).set("grade", "not a tape").set("clean_end", Cell::Null).set("complete_until_ns", Cell::Null);
+    row.set("end_reason", Cell::Null).set("segments", Cell::Null).set("bytes", Cell::Null);
+    row.set("findings", json!([{"offset": "0", "text": why}])).set("holes", json!([])).set("more_holes", Cell::Null);
     let mut out = output::stdout()?;
-    line(&mut out, &object.to_string())?;
+    sink::print(Form::Json, &CHECK, [row], &mut out)?;
     out.flush()?;
     Ok(Verdict { lost: true, bad: true })
 }
@@ -158,23 +169,6 @@ pub fn holes_json(tape: &Tape, holes: &Holes) -> Value {
         })
     };
     holes.list.iter().map(hole).collect()
-}
-
-/// Holes as CSV.
-pub fn holes_csv(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
-    line(out, "what,from_ns,to_ns,first_segment,last_segment")?;
-    let ns = |ts: u64| (ts.wrapping_sub(tape.session().window_open) as i64).to_string();
-    for hole in &holes.list {
-        let mut fields = Vec::new();
-        csv::field(&mut fields, what(hole).as_bytes());
-        let (from, to) = hole
-            .span
-            .map_or_else(Default::default, |(from, to)| (ns(from), if to < u64::MAX { ns(to) } else { String::new() }));
-        let (first, last) = hole.segments.map_or_else(Default::default, |(a, b)| (a.to_string(), b.to_string()));
-        writeln!(fields, ",{from},{to},{first},{last}")?;
-        out.write_all(&fields)?;
-    }
-    Ok(())
 }
 
 /// What a hole is, in words.

@@ -6,25 +6,42 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use super::Context;
 use super::losses::LOSS_LINES;
-use super::{Context, scheduling};
 use crate::config::Config;
 use crate::families;
 use crate::loss::seconds;
 use crate::num;
 use crate::open::open;
 use crate::output::{self, line};
-use crate::render::form::Format;
-use crate::render::table::{Fields, Table, millis};
+use crate::render::cell::Cell;
+use crate::render::sink;
+use crate::render::table::{Table, millis};
 use crate::runs::feed;
 use crate::say::{Verdict, complain};
 use crate::summary::collect;
 use crate::summary::mode::SummaryMode;
 use crate::words::escaped;
+
+systape_format::tables! {
+    /// One row a syscall of either tape, what differs most first.
+    pub DIFF = "diff" {
+        abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`"
+        syscall: Word "its name"
+        calls_before ? AtLeast: Count "calls in the first tape"
+        calls_after ? AtLeast: Count "calls in the second tape"
+        calls_diff ? OfKnown: Int "how many more the second has; negative: fewer"
+        errors_before ? AtLeast: Count "calls of the first tape that returned an error"
+        errors_after ? AtLeast: Count "the same of the second"
+        errors_diff ? OfKnown: Int "how many more the second has"
+        total_ns_before ? AtLeast: Duration "time in the calls of the first tape"
+        total_ns_after ? AtLeast: Duration "time in those of the second"
+        total_ns_diff ? OfKnown: Duration "how much more the second has; null: no number of JSON holds it"
+    }
+}
 
 /// Prints the difference between `tape` and the second of `config`.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
@@ -36,11 +53,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let mut out = output::stdout()?;
     let complete = before.complete && after.complete;
-    match config.format {
-        Format::Text => text(&[&before, &after], &rows[..rows.len().min(limit)], &mut out)?,
-        Format::Json | Format::Csv => {
-            let fields = rows.iter().take(limit).map(|row| row.fields(complete));
-            scheduling::rows(config.format, &mut out, fields)?;
+    match config.format.rows() {
+        None => text(&[&before, &after], &rows[..rows.len().min(limit)], &mut out)?,
+        Some(form) => {
+            sink::print(form, &DIFF, rows.iter().take(limit).map(|row| row.record(!complete)), &mut out)?;
             [&before, &after].into_iter().for_each(Side::tell);
         }
     }
@@ -172,29 +188,21 @@ impl Row {
         ]
     }
 
-    fn fields(&self, complete: bool) -> Fields {
+    fn record(&self, short: bool) -> crate::render::row::Row<'_> {
         let (a, b) = (&self.before, &self.after);
         // null: no number of JSON's holds what the sums of an invalid tape differ by
-        let difference = |a: u64, b: u64| -> Value {
-            let number = serde_json::Number::from_i128(i128::from(b) - i128::from(a));
-            number.map_or(Value::Null, Value::Number)
+        let difference = |a: u64, b: u64| {
+            let value = i128::from(b) - i128::from(a);
+            if u64::try_from(value).is_ok() || i64::try_from(value).is_ok() { Cell::Int(value) } else { Cell::Null }
         };
-        vec![
-            ("abi", self.abi.as_str().into()),
-            ("syscall", self.name.as_str().into()),
-            ("calls_before", a.calls.into()),
-            ("calls_after", b.calls.into()),
-            ("calls_diff", difference(a.calls, b.calls)),
-            ("errors_before", a.errors.into()),
-            ("errors_after", b.errors.into()),
-            ("errors_diff", difference(a.errors, b.errors)),
-            ("total_ns_before", a.total.into()),
-            ("total_ns_after", b.total.into()),
-            ("total_ns_diff", difference(a.total, b.total)),
-            ("at_least_before", a.open.into()),
-            ("at_least_after", b.open.into()),
-            ("complete", complete.into()),
-        ]
+        let mut row = crate::render::row::Row::short_if(short, &DIFF);
+        row.set("abi", &*self.abi).set("syscall", &*self.name);
+        row.set("calls_before", a.calls).set("calls_after", b.calls).set("calls_diff", difference(a.calls, b.calls));
+        row.set("errors_before", a.errors).set("errors_after", b.errors);
+        row.set("errors_diff", difference(a.errors, b.errors));
+        row.bound("total_ns_before", a.total, a.open).bound("total_ns_after", b.total, b.open);
+        row.bound("total_ns_diff", difference(a.total, b.total), a.open || b.open);
+        row
     }
 }
 
@@ -231,11 +239,12 @@ mod tests {
         let of = |before, after| {
             let sum = |total| Sum { total, ..Sum::default() };
             let row = Row { abi: String::new(), name: String::new(), before: sum(before), after: sum(after) };
-            let (_, value) = row.fields(true).into_iter().find(|(name, _)| *name == "total_ns_diff").expect("a field");
-            value
+            let record = row.record(false);
+            let (_, cell, _) = record.cells().find(|(column, ..)| column.name == "total_ns_diff").expect("a column");
+            format!("{cell:?}")
         };
-        assert_eq!(of(7, 5), -2);
-        assert_eq!(of(0, u64::MAX), u64::MAX);
-        assert!(of(u64::MAX, 0).is_null());
+        assert_eq!(of(7, 5), "Int(-2)");
+        assert_eq!(of(0, u64::MAX), format!("Int({})", u64::MAX));
+        assert_eq!(of(u64::MAX, 0), "Null");
     }
 }

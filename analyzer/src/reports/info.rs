@@ -19,10 +19,76 @@ use crate::config::Config;
 use crate::families;
 use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::output::{self, line};
-use crate::render::form::Format;
-use crate::render::{csv, json};
+use crate::render::cell::Cell;
+use crate::render::json;
+use crate::render::row::Row;
+use crate::render::sink;
 use crate::say::Verdict;
 use crate::stacks::recorded::Inventory;
+
+systape_format::tables! {
+    /// One row; CSV has a line `name,value` for each column, `null` for what is not known.
+    pub INFO = "info" {
+        complete: Flag "nothing is missing but what the ledger counts: its calls are in sums, not in listings"
+        clean_end: Flag "the recording was ended, not cut off"
+        end_reason: Word "why the recording ended; null: there is no end mark"
+        events: Nested "stored events by kind"
+        families: Nested "kinds of event that were captured; null: not known"
+        lost: Nested "events by kind that are neither stored nor counted; 0: an unknown number"
+        counted_only: Count "calls for which there was no room and that are counted instead: the sum of the `gaps` with `ledger` that are not of cause `filtered`"
+        ledger.rows: Count "rows of calls that were counted instead of stored"
+        ledger.calls: Count "the calls in them: the sum of the next four"
+        ledger.lost_calls: Count "those for which a ring had no room"
+        ledger.filtered_calls: Count "those that `record` was asked to count (`call_filters`)"
+        ledger.over_share_calls: Count "those of processes that had filled their share of a ring"
+        ledger.behind_calls: Count "those that came while `record` was behind and its memory full"
+        ledger.unattributed_calls: Count "of all these, those of processes that are not known"
+        gaps: Nested "`[{cause, family, count, ledger, remedy}]`: every cause, also those that lose no calls; `ledger`: sums hold them; `remedy`: what to do about it"
+        findings: Nested "what is damaged, an array of sentences"
+        duration_ns: Duration "from the start to the end of what is known; null: the start is not known"
+        start_time: Word "when it was, RFC 3339, UTC; null: not known"
+        end_time: Word "likewise"
+        clock_step_ns: Duration "by how much the clock was set at most; negative: back"
+        clock_samples: Count "samples of real time"
+        command: Nested [Command] "command line of `record`, an array of strings; null: not known"
+        target: Word [Command] "what was recorded, in words; null: not known"
+        selection: Nested [Command] "its `-e`, an array of strings; null: not known"
+        call_filters: Nested [Command] "options by which only some calls were stored, the others counted; null: not known"
+        redacted: Nested "classes of data that were taken out; null: not known"
+        left_out: Nested "`[{family, program, reason}]`: kinds of event that were asked for and that the kernel did not let be captured; `program`: the BPF program it refused (null: something else was missing); null: not known"
+        hostname: Str [Host] "name of the machine; null: not known"
+        boot_id: Word [Host] "id of its boot; null: not known"
+        kernel: Word "release of its kernel; null: not known"
+        kernel_version: Word "version of its kernel; null: not known"
+        machine: Word "its architecture; null: not known"
+        cpus: Count "its CPUs; null: not known"
+        recorder: Word "version of `record`; null: not known"
+        format: Word "version of the tape's format"
+        tape_id: Word "id of the tape, hex"
+        segments: Count "segments"
+        chunks: Count "chunks: each can be read by itself"
+        bytes: Nested "stored bytes by kind of block"
+        file_bytes: Bytes "size of the file"
+        ring_bytes: Bytes "size of the rings; null: not known"
+        string_limit: Bytes "bytes that were captured of a string at most; null: not known"
+        classes: Nested "classes of data in the tape that `redact` can take out"
+        notes: Nested [Command] "what the recording could not do and why; null: not known"
+        stacks.mode: Word "`none`, `fp` (frame pointers), `dwarf` (unwind information); `stacks` null: none were asked for"
+        stacks.copy_limit: Bytes "bytes of a user stack that were copied at most"
+        stacks.on: Nested "kinds of event that have them"
+        stacks.kernel: Nested "kinds of event that have the kernel's part"
+        stacks.frequency: Count "samples a second; 0: none"
+        stacks.min_dur_ns: Duration "shorter calls have no stack"
+        stacks.events: Nested "`{stacks, complete, status}` by kind, the last by `stack_status`"
+        symbols.places: Count "places in code on any stack; `symbols` null: no stacks were asked for"
+        symbols.named: Count "part of them that have a name"
+        symbols.unnamed: Nested [Path] "`[{module, build_id, places, why}]`: files without names"
+        command_exit: Int "status that `record` passed on (128 + N when signal N ended the command); null: none"
+        own_calls: Count "calls of `record`, which are not recorded; null: not known"
+        recorder_cpu_ns: Duration "its CPU time; null: not known"
+        recorder_peak_rss: Bytes "its memory at most; null: not known"
+    }
+}
 
 /// A family that was asked for and could not be recorded.
 fn left_out(left: &LeftOut) -> Value {
@@ -59,28 +125,13 @@ struct Facts<'a> {
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let facts = Facts::gather(tape);
     let mut out = output::stdout()?;
-    match config.format {
-        Format::Text => {
+    match config.format.rows() {
+        None => {
             for text in facts.lines(config) {
                 line(&mut out, &text)?;
             }
         }
-        Format::Json => line(&mut out, &Value::Object(facts.json()).to_string())?,
-        Format::Csv => {
-            line(&mut out, "key,value")?;
-            for (key, value) in facts.json() {
-                let text = match value {
-                    Value::Array(_) => printable(value.to_string().as_bytes()),
-                    Value::Object(_) if json::raw(&value).is_none() => printable(value.to_string().as_bytes()),
-                    Value::Null => "null".to_owned(),
-                    value => csv::text(&value),
-                };
-                let mut fields = format!("{key},").into_bytes();
-                csv::field(&mut fields, text.as_bytes());
-                fields.push(b'\n');
-                out.write_all(&fields)?;
-            }
-        }
+        Some(form) => sink::print_one(form, &facts.row(), &mut out)?,
     }
     out.flush()?;
     Ok(Verdict { lost: !facts.complete(), bad: false })
@@ -176,77 +227,57 @@ impl<'a> Facts<'a> {
         self.until.saturating_sub(self.tape.session().window_open)
     }
 
-    fn json(&self) -> Map<String, Value> {
+    fn row(&self) -> Row<'_> {
         let session = self.tape.session();
-        let time = |ts: u64| self.clock.real(ts).map_or(Value::Null, |real| clock::rfc3339(real).into());
-        let text = json::bytes;
-        let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| text(word)).collect::<Vec<_>>());
-        let bytes: Map<String, Value> =
-            self.bytes.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
+        let time = |ts: u64| self.clock.real(ts).map(clock::rfc3339);
+        let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| json::bytes(word)).collect::<Vec<_>>());
+        let counts = |map: &BTreeMap<&'static str, u64>| -> Value {
+            map.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect::<Map<_, _>>().into()
+        };
         let gap = |((cause, family, ledger), count): (&(GapCause, Family, bool), &u64)| {
             json!({
                 "cause": cause_name(*cause), "family": family_name(*family), "count": count, "ledger": ledger,
                 "remedy": remedy(*cause, session),
             })
         };
+        // what the session block says, if it is there
+        let whole = self.tape.session_is_whole();
+        fn said<'a>(whole: bool, cell: impl Into<Cell<'a>>) -> Cell<'a> {
+            if whole { cell.into() } else { Cell::Null }
+        }
         let end = self.tape.end();
         let (major, minor) = self.tape.version();
-        let value = json!({
-            "complete": self.complete(),
-            "clean_end": end.is_some(),
-            "end_reason": self.tape.end_mark().map(|end| end.reason.clone()),
-            "events": self.events,
-            "families": families::names(self.tape),
-            "lost": self.lost,
-            "counted_only": self.ledger.lost(),
-            "ledger": self.ledger.json(),
-            "gaps": self.gaps.iter().map(gap).collect::<Vec<_>>(),
-            "findings": self.tape.findings().iter().map(finding_text).chain(self.unreadable.iter().cloned()).collect::<Vec<_>>(),
-            "duration_ns": self.duration(),
-            "start_time": time(session.window_open),
-            "end_time": time(self.until),
-            "clock_step_ns": self.clock.largest_step(),
-            "clock_samples": self.clock.samples(),
-            "command": words(&session.arguments),
-            "target": session.target,
-            "selection": words(&session.selection),
-            "hostname": text(&session.hostname),
-            "boot_id": session.boot_id,
-            "kernel": session.kernel_release,
-            "kernel_version": session.kernel_version,
-            "machine": session.machine,
-            "cpus": session.cpus,
-            "recorder": session.tool_version,
-            "format": format!("{major}.{minor}"),
-            "tape_id": hex(&self.tape.tape_id()),
-            "segments": self.tape.segments().len(),
-            "chunks": self.tape.checkpoints(),
-            "bytes": bytes,
-            "file_bytes": self.tape.len_bytes(),
-            "ring_bytes": session.ring_bytes,
-            "string_limit": session.string_limit,
-            "classes": self.classes(),
-            "notes": words(&session.notes),
-            "stacks": self.stacks.as_ref().map(|inventory| stacks::stacks_json(session, inventory)),
-            "symbols": self.stacks.as_ref().map(stacks::symbols_json),
-            "command_exit": end.and_then(|end| shell_status(end.command_exit)),
-            "own_calls": end.map(|end| end.own_calls),
-            "recorder_cpu_ns": end.map(|end| end.self_cpu_ns),
-            "recorder_peak_rss": end.map(|end| end.self_peak_rss),
-        });
-        let mut object = match value {
-            Value::Object(object) => object,
-            _ => Map::new(),
-        };
-        object.insert("call_filters".to_owned(), words(&session.call_filters));
-        object.insert("redacted".to_owned(), taken_out(session).into());
-        object.insert("left_out".to_owned(), session.left_out.iter().map(left_out).collect());
-        if !self.tape.session_is_whole() {
-            for key in OF_SESSION {
-                object.insert(key.to_owned(), Value::Null);
-            }
-        }
-        object
+        let findings = self.tape.findings().iter().map(finding_text).chain(self.unreadable.iter().cloned());
+        let mut row = Row::new(&INFO);
+        row.set("complete", self.complete()).set("clean_end", end.is_some());
+        row.set("end_reason", self.tape.end_mark().map(|end| end.reason.clone())).set("events", counts(&self.events));
+        row.set("families", said(whole, json!(families::names(self.tape)))).set("lost", counts(&self.lost));
+        row.set("counted_only", self.ledger.lost());
+        self.ledger.fill(&mut row);
+        row.set("gaps", Value::from(self.gaps.iter().map(gap).collect::<Vec<_>>()));
+        row.set("findings", Value::from(findings.collect::<Vec<_>>()));
+        row.set("duration_ns", said(whole, self.duration())).set("start_time", said(whole, time(session.window_open)));
+        row.set("end_time", time(self.until)).set("clock_step_ns", self.clock.largest_step());
+        row.set("clock_samples", self.clock.samples()).set("command", said(whole, words(&session.arguments)));
+        row.set("target", said(whole, &*session.target)).set("selection", said(whole, words(&session.selection)));
+        row.set("call_filters", said(whole, words(&session.call_filters)));
+        row.set("redacted", said(whole, Value::from(taken_out(session))));
+        row.set("left_out", said(whole, session.left_out.iter().map(left_out).collect::<Value>()));
+        row.set("hostname", said(whole, &session.hostname)).set("boot_id", said(whole, &*session.boot_id));
+        row.set("kernel", said(whole, &*session.kernel_release));
+        row.set("kernel_version", said(whole, &*session.kernel_version));
+        row.set("machine", said(whole, &*session.machine)).set("cpus", said(whole, session.cpus));
+        row.set("recorder", said(whole, &*session.tool_version)).set("format", format!("{major}.{minor}"));
+        row.set("tape_id", hex(&self.tape.tape_id())).set("segments", self.tape.segments().len());
+        row.set("chunks", self.tape.checkpoints()).set("bytes", counts(&self.bytes));
+        row.set("file_bytes", self.tape.len_bytes()).set("ring_bytes", said(whole, session.ring_bytes));
+        row.set("string_limit", said(whole, session.string_limit)).set("classes", Value::from(self.classes()));
+        row.set("notes", said(whole, words(&session.notes)));
+        stacks::fill(&mut row, session, self.stacks.as_ref());
+        row.set("command_exit", end.and_then(|end| shell_status(end.command_exit)));
+        row.set("own_calls", end.map(|end| end.own_calls)).set("recorder_cpu_ns", end.map(|end| end.self_cpu_ns));
+        row.set("recorder_peak_rss", end.map(|end| end.self_peak_rss));
+        row
     }
 
     /// What a reader of the tape learns about the machine and its users: the classes redaction works by.
@@ -436,29 +467,6 @@ fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
 fn taken_out(session: &Session) -> Vec<&'static str> {
     session.redacted.iter().map(|class| class.name()).collect()
 }
-
-/// What is null when the session block is lost.
-const OF_SESSION: [&str; 19] = [
-    "redacted",
-    "duration_ns",
-    "start_time",
-    "command",
-    "target",
-    "selection",
-    "call_filters",
-    "hostname",
-    "boot_id",
-    "kernel",
-    "kernel_version",
-    "machine",
-    "cpus",
-    "recorder",
-    "ring_bytes",
-    "string_limit",
-    "families",
-    "left_out",
-    "notes",
-];
 
 /// `key        value` lines, folded at 100 columns.
 #[derive(Debug, Default)]

@@ -43,7 +43,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look)),
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
-        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape))),
+        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), context.config.stacks.listed)),
     };
     let sort = order(context);
     out.write_all(&form.header())?;

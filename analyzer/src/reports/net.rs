@@ -1,5 +1,7 @@
 //! `analyze net`: connections in order of their ends, those that stayed open last; or each change of a socket's state.
 
+pub(super) mod line;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -14,11 +16,11 @@ use crate::config::Config;
 use crate::loss::{Loss, is_loss};
 use crate::net::accepts::{self, Accepted};
 use crate::net::connection::{Connection, Lasted, Outcome, Window};
-use crate::net::line;
 use crate::net::tracker::Tracker;
 use crate::question::clock;
 use crate::render::form::Format;
-use crate::render::record::{Record, Times};
+use crate::render::row::{Row, Times};
+use crate::render::sink::Sink;
 use crate::say::Verdict;
 use crate::scan;
 use crate::stream::{Merger, Part};
@@ -78,12 +80,16 @@ fn times<'a>(context: &Context<'a>) -> Times<'a> {
     }
 }
 
-/// Appends a line of the form asked for.
-fn write(out: &mut Vec<u8>, form: Format, text: impl FnOnce(&mut Vec<u8>), record: impl FnOnce() -> Record) {
-    match form {
-        Format::Text => text(out),
-        Format::Json => record().json(out),
-        Format::Csv => record().csv(out),
+/// Appends a line: text without a sink.
+fn write<'a>(
+    out: &mut Vec<u8>,
+    sink: Option<&Sink<'_>>,
+    text: impl FnOnce(&mut Vec<u8>),
+    row: impl FnOnce() -> Row<'a>,
+) {
+    match sink {
+        None => text(out),
+        Some(sink) => sink.row(out, &row()),
     }
 }
 
@@ -91,10 +97,10 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     let (config, scope, times) = (context.config, &context.question.scope, times(context));
     let base = if config.look.absolute { 0 } else { times.session.window_open };
     let mut head = Vec::new();
-    match config.format {
-        Format::Text => head = line::changes_header(),
-        Format::Json => {}
-        Format::Csv => line::change_record(&NetState::default(), None, &times).csv_header(&mut head),
+    let sink = config.format.rows().map(|form| Sink::new(form, &line::CHANGES));
+    match &sink {
+        None => head = line::changes_header(),
+        Some(sink) => sink.head(&mut head),
     }
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
@@ -112,7 +118,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
                 let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, base);
-                    write(&mut part.bytes, config.format, text, || line::change_record(event, task, &times));
+                    write(&mut part.bytes, sink.as_ref(), text, || line::change_row(event, task, &times));
                     part.end_line(event.ts);
                 }
             }
@@ -133,18 +139,20 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
         close: tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close),
         complete: nothing_missing(tape),
     };
+    let sink = config.format.rows().map(|form| Sink::new(form, &line::NET));
     let add = |part: &mut Part, connection: &Connection| {
         if passes(context, connection, window) {
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, base);
-            write(&mut part.bytes, config.format, text, || line::record(connection, window, &times));
+            write(&mut part.bytes, sink.as_ref(), text, || line::row(connection, window, &times));
             part.end_line(connection.end.unwrap_or(u64::MAX));
         }
     };
-    out.write_all(&match config.format {
-        Format::Text => line::header(),
-        Format::Json => Vec::new(),
-        Format::Csv => line::csv_header(&times),
-    })?;
+    let mut head = Vec::new();
+    match &sink {
+        None => head = line::header(),
+        Some(sink) => sink.head(&mut head),
+    }
+    out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
     let mut tracker = Tracker::default();

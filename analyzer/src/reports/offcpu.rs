@@ -1,24 +1,36 @@
 //! Where threads spent the time they were on no CPU, and who woke them.
 
-mod wakers;
+pub(super) mod wakers;
 
 use std::io::Write;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use serde_json::json;
 use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
 use crate::config::Config;
 use crate::output;
-use crate::render::form::Format;
-use crate::render::table::{Fields, Table, millis};
+use crate::render::keys::with_keys;
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::render::table::{Table, millis};
 use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
 use crate::say::Verdict;
+
+systape_format::tables! {
+    /// One row for each value of the keys of `--by`, which stand before these columns.
+    pub OFFCPU = "offcpu" {
+        total_ns ? AtLeast: Duration "time off the CPU"
+        count ? AtLeast: Count "times a CPU was left, or was not had at the start"
+        avg_ns ? OfKnown: Duration "mean of `total_ns` by `count`"
+        max_ns ? AtLeast: Duration "the longest time"
+        share ? OfKnown: Real "part of the time of all rows, 0 to 1"
+    }
+}
 
 /// What is added up by if nothing is said.
 const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
@@ -44,16 +56,20 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-    let text = config.format == Format::Text;
+    let form = config.format.rows();
+    let declared = with_keys(keys.columns(), &OFFCPU);
     let mut table =
         Table::default().number("total ms").number("count").number("avg ms").number("max ms").number("share");
     table = by.iter().fold(table, |table, by| table.word(by.name()));
     let mut rows = Vec::new();
     for (key, sum) in sums.into_iter().take(limit) {
-        if text {
+        if form.is_none() {
             table.row(sum.cells(total).into_iter().chain(keys.texts(key, &words)).collect());
         } else {
-            rows.push((keys.fields(key, &words), sum.fields(total)));
+            let mut row = Row::new(&declared);
+            keys.fill(&mut row, key, &words);
+            sum.fill(&mut row, total);
+            rows.push(row);
         }
     }
     let mut out = output::stdout()?;
@@ -62,21 +78,16 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     context.question.loss.holes.extend(holes);
     context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
-    if text {
+    if let Some(form) = form {
+        let short = !context.question.loss.complete();
+        sink::print(form, &declared, rows.into_iter().map(|row| row.touched(short)), &mut out)?;
+    } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
-    } else {
-        let complete = context.question.loss.complete();
-        let whole = |(mut fields, sum): (Fields, Fields)| {
-            fields.extend(sum);
-            fields.push(("complete", complete.into()));
-            fields
-        };
-        scheduling::rows(config.format, &mut out, rows.into_iter().map(whole))?;
     }
     out.flush()?;
-    Ok(scheduling::verdict(&context, text))
+    Ok(scheduling::verdict(&context, form.is_none()))
 }
 
 /// Time off the CPU of one key.
@@ -119,16 +130,9 @@ impl Sum {
         ]
     }
 
-    fn fields(&self, all: u64) -> Fields {
-        vec![
-            ("total_ns", self.total.into()),
-            ("count", self.count.into()),
-            ("avg_ns", self.avg().into()),
-            ("max_ns", self.max.into()),
-            ("share", json!(self.total as f64 / all.max(1) as f64)),
-            ("at_least", self.open.into()),
-            ("max_at_least", self.max_open.into()),
-        ]
+    fn fill(&self, row: &mut Row<'_>, all: u64) {
+        row.bound("total_ns", self.total, self.open).set("count", self.count).bound("avg_ns", self.avg(), self.open);
+        row.bound("max_ns", self.max, self.max_open).set("share", self.total as f64 / all.max(1) as f64);
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::json;
+use serde_json::Value;
 use systape_abi::Abi;
 use systape_format::model::{Call, Class};
 use systape_format::reader::Tape;
@@ -18,9 +18,35 @@ use systape_format::repair::{Repaired, redact, repair};
 use super::check;
 use crate::config::Config;
 use crate::output::{self, NewFile, line};
-use crate::render::form::Format;
+use crate::render::row::Row;
+use crate::render::sink;
 use crate::report::Report;
 use crate::say::Verdict;
+
+systape_format::tables! {
+    /// One row: the copy, and what it lacks.
+    pub REPAIR = "repair" {
+        file: Str [Path] "the damaged tape"
+        repaired: Str [Path] "its copy; the columns below are of it"
+        redacted_classes: Nested "classes of data that were taken out of the tape, then or before"
+        grade: Word "`good` or `usable`"
+        segments: Count "segments"
+        bytes: Wide "size"
+        holes: Nested "what the damaged tape lacks, as `check` lists it"
+        more_holes: Count "how many more there are"
+    }
+    /// One row: the copy, and what was taken out of it.
+    pub REDACT = "redact" {
+        file: Str [Path] "the tape"
+        redacted: Str [Path] "its copy; the columns below are of it"
+        redacted_classes: Nested "classes of data that were taken out"
+        grade: Word "`good` or `usable`"
+        segments: Count "segments"
+        bytes: Wide "size"
+        holes: Nested "what the tape lacks, as `check` lists it"
+        more_holes: Count "how many more there are"
+    }
+}
 
 /// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
 pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
@@ -36,18 +62,17 @@ pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<V
     bar.finish_and_clear();
     let good = found.is_empty() && copy.end_mark().is_some();
     let mut out = output::stdout()?;
-    match config.format {
-        Format::Text => text(&mut out, config, to, tape, &copy, &repaired, good)?,
-        Format::Json => {
-            let object = json!({
-                "file": config.file.display().to_string(), done(config): to.display().to_string(),
-                "redacted_classes": classes(&copy),
-                "grade": check::grade(good), "segments": repaired.segments, "bytes": copy.len_bytes().to_string(),
-                "holes": check::holes_json(tape, &repaired.holes), "more_holes": repaired.holes.more,
-            });
-            line(&mut out, &object.to_string())?;
+    match config.format.rows() {
+        None => text(&mut out, config, to, tape, &copy, &repaired, good)?,
+        Some(form) => {
+            let table = if config.report == Report::Redact { &REDACT } else { &REPAIR };
+            let mut row = Row::new(table);
+            row.set("file", config.file.display().to_string()).set(done(config), to.display().to_string());
+            row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
+            row.set("segments", repaired.segments).set("bytes", copy.len_bytes());
+            row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
+            sink::print(form, table, [row], &mut out)?;
         }
-        Format::Csv => check::holes_csv(&mut out, tape, &repaired.holes)?,
     }
     out.flush()?;
     Ok(Verdict { lost: repaired.holes.count() > 0, bad: !good })

@@ -10,13 +10,24 @@ use super::{Context, scheduling};
 use crate::config::Config;
 use crate::output::{self, line};
 use crate::render::form::Format;
+use crate::render::keys::with_keys;
 use crate::render::loghist::LogHist;
-use crate::render::table::Fields;
+use crate::render::row::Row;
+use crate::render::sink;
 use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::say::Verdict;
+
+systape_format::tables! {
+    /// One row a power of two of µs, for each value of the keys of `--by`, which stand before these columns.
+    pub RUNQLAT = "runqlat" {
+        low_ns: Duration "the shortest wait that is counted here"
+        high_ns: Duration "the longest one"
+        count ? AtLeast: Count "waits for a CPU that ended; those of unknown length are in none"
+    }
+}
 
 /// Stars in the longest bar.
 const STARS: u64 = 40;
@@ -39,16 +50,22 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let mut out = output::stdout()?;
     let mut printed = Vec::new();
+    let declared = with_keys(keys.columns(), &RUNQLAT);
     let mut rows = Vec::new();
     for (key, hist) in &hists {
         let title = keys.by().iter().zip(keys.texts(key, &words)).map(|(by, text)| format!("{} = {text}", by.name()));
         printed.push((title.collect::<Vec<_>>().join(", "), hist));
-        rows.extend(fields(&keys.fields(key, &words), hist));
+        for bucket in hist.buckets() {
+            let mut row = Row::new(&declared);
+            keys.fill(&mut row, key, &words);
+            fill(&mut row, bucket);
+            rows.push(row);
+        }
     }
     context.question.loss.findings.extend(fed.findings);
     scheduling::touched(&mut context, unsure);
-    match config.format {
-        Format::Text => {
+    match config.format.rows() {
+        None => {
             scheduling::head(&context, &mut out)?;
             for (title, hist) in printed {
                 if !title.is_empty() {
@@ -64,7 +81,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             }
             scheduling::foot(&context, &mut out)?;
         }
-        format => scheduling::rows(format, &mut out, rows.into_iter())?,
+        Some(form) => {
+            let short = !context.question.loss.complete();
+            sink::print(form, &declared, rows.into_iter().map(|row| row.touched(short)), &mut out)?;
+        }
     }
     out.flush()?;
     Ok(scheduling::verdict(&context, config.format == Format::Text))
@@ -118,17 +138,8 @@ fn text(out: &mut impl Write, hist: &LogHist) -> io::Result<()> {
     Ok(())
 }
 
-fn fields(keys: &Fields, hist: &LogHist) -> Vec<Fields> {
-    let row = |(low, high, count): (u64, u64, u64)| {
-        let mut fields = keys.clone();
-        fields.extend([
-            ("low_ns", (low * 1000).into()),
-            ("high_ns", (high * 1000 + 999).into()),
-            ("count", count.into()),
-        ]);
-        fields
-    };
-    hist.buckets().into_iter().map(row).collect()
+fn fill(row: &mut Row<'_>, (low, high, count): (u64, u64, u64)) {
+    row.set("low_ns", low * 1000).set("high_ns", high * 1000 + 999).set("count", count);
 }
 
 #[cfg(test)]
@@ -150,7 +161,11 @@ mod tests {
          8 -> 15         : 2        |********************                    |
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
-        let rows = fields(&vec![], &hist);
-        assert_eq!(rows[3], [("low_ns", 8000.into()), ("high_ns", 15_999.into()), ("count", 2.into())]);
+        let mut row = Row::new(&RUNQLAT);
+        fill(&mut row, hist.buckets()[3]);
+        assert_eq!(
+            row.cells().map(|(_, cell, _)| cell.clone()).collect::<Vec<_>>(),
+            [8000.into(), 15_999.into(), 2.into()]
+        );
     }
 }

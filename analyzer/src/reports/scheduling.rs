@@ -1,4 +1,4 @@
-//! What the scheduler reports share: whether the tape has what they need, what is missing, how rows are printed.
+//! What the scheduler reports share: whether the tape has what they need, what is missing, what they say of it.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,6 @@ use super::{Context, losses};
 use crate::config::Config;
 use crate::families::{in_session, recorded, why_left_out};
 use crate::output::line;
-use crate::render::form::Format;
-use crate::render::table::{Csv, Fields, object};
 use crate::say::{Verdict, complain};
 use crate::summary::ledger::options;
 
@@ -84,16 +82,4 @@ pub fn verdict(context: &Context<'_>, told: bool) -> Verdict {
         losses::tell(context, false);
     }
     Verdict { lost, bad: false }
-}
-
-/// Prints rows as JSON or CSV.
-pub fn rows(format: Format, out: &mut impl Write, rows: impl Iterator<Item = Fields>) -> io::Result<()> {
-    let mut csv = Csv::default();
-    for fields in rows {
-        match format {
-            Format::Csv => csv.row(out, &fields)?,
-            Format::Json | Format::Text => object(out, &fields)?,
-        }
-    }
-    Ok(())
 }

@@ -1,28 +1,38 @@
 //! What every thread was doing: time by state, call and file; or the picture of one instant.
 
 mod at;
-mod now;
-mod stacks;
+pub(super) mod now;
+pub(super) mod stacks;
 
 use std::io::Write;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use serde_json::json;
 use systape_format::reader::Tape;
 
 use super::offcpu::{selected, share};
 use super::scheduling;
 use crate::config::Config;
 use crate::output;
-use crate::render::form::Format;
-use crate::render::table::{Fields, Table, millis};
+use crate::render::keys::with_keys;
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::render::table::{Table, millis};
 use crate::reports::Context;
 use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Interval, Sink, Slot, Thread, feed};
 use crate::say::Verdict;
+
+systape_format::tables! {
+    /// One row for each value of the keys of `--by`, which stand before these columns.
+    pub STATES = "states" {
+        time_ns ? AtLeast: Duration "time of all threads in it"
+        share ? OfKnown: Real "part of the time of all rows, 0 to 1"
+        avg_threads ? OfKnown: Real "how many threads were in it on average"
+    }
+}
 
 /// What is added up by if nothing is said.
 const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
@@ -50,23 +60,21 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let span = context.question.scope.to.min(feed::end(tape)).saturating_sub(from);
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-    let text = config.format == Format::Text;
+    let form = config.format.rows();
+    let declared = with_keys(keys.columns(), &STATES);
     let mut table = Table::default().number("time ms").number("share").number("threads");
     table = by.iter().fold(table, |table, by| table.word(by.name()));
     let mut rows = Vec::new();
     for (key, ns) in sums.into_iter().take(limit) {
         let threads = ns as f64 / span.max(1) as f64;
-        if text {
+        if form.is_none() {
             let cells = [millis(ns, ""), share(ns, total), format!("{threads:.2}")];
             table.row(cells.into_iter().chain(keys.texts(key, &words)).collect());
         } else {
-            let mut fields = keys.fields(key, &words);
-            fields.extend([
-                ("time_ns", ns.into()),
-                ("share", json!(ns as f64 / total.max(1) as f64)),
-                ("avg_threads", json!(threads)),
-            ]);
-            rows.push(fields);
+            let mut row = Row::new(&declared);
+            keys.fill(&mut row, key, &words);
+            row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads);
+            rows.push(row);
         }
     }
     let mut out = output::stdout()?;
@@ -75,20 +83,16 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     context.question.loss.holes.extend(holes);
     context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
-    if text {
+    if let Some(form) = form {
+        let short = !context.question.loss.complete();
+        sink::print(form, &declared, rows.into_iter().map(|row| row.touched(short)), &mut out)?;
+    } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
-    } else {
-        let complete = context.question.loss.complete();
-        let whole = |mut fields: Fields| {
-            fields.push(("complete", complete.into()));
-            fields
-        };
-        scheduling::rows(config.format, &mut out, rows.into_iter().map(whole))?;
     }
     out.flush()?;
-    Ok(scheduling::verdict(&context, text))
+    Ok(scheduling::verdict(&context, form.is_none()))
 }
 
 struct States<'a> {

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
-use systape_format::model::{ERRNO_ANY, Family, Session, UID_UNKNOWN};
+use serde_json::{Map, Value};
+use systape_format::model::{ERRNO_ANY, Family, Session};
+use systape_format::table::TableDef;
 
 use super::Context;
 use crate::calls::CallInfo;
@@ -14,9 +15,11 @@ use crate::families;
 use crate::loss::Loss;
 use crate::num;
 use crate::output::line;
-use crate::render::csv;
-use crate::render::form::Format;
-use crate::render::json::bytes;
+use crate::render::cell::Cell;
+use crate::render::form::{Form, Format};
+use crate::render::keys::{columns as named, with_keys, with_parts};
+use crate::render::row::{self as record, user};
+use crate::render::sink;
 use crate::reports::losses::LOSS_LINES;
 use crate::say::complain;
 use crate::summary::collect;
@@ -26,8 +29,60 @@ use crate::summary::ledger::{Kind, Knowledge};
 use crate::summary::mode::SummaryMode;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group, Row};
-use crate::summary::uring::Rings;
+use crate::summary::uring::{Ring, Rings};
 use crate::words::escaped;
+use systape_abi::iouring_op_name;
+
+systape_format::tables! {
+    /// Keys of the summary, before its columns: all but `cgroup` by thread, `pid upid comm uid` by process, `cgroup` by cgroup, none in total.
+    /// Where calls are known per process only, `tid` and `utid` are null; where not even the process or the cgroup is known, all keys are.
+    pub BY = "summary_by" {
+        pid: Int "process"
+        tid: Int "thread"
+        upid: Int "the process, unique in the tape"
+        utid: Int "the thread, unique in the tape"
+        comm: Str [Comm] "name of the thread; of a process that of its leader"
+        uid: Int "real user; null: not known"
+        cgroup: Str [Path] "path of the cgroup; null: not known"
+    }
+    /// One row for each group and syscall.
+    pub SUMMARY = "summary" {
+        abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`"
+        syscall: Word "its name"
+        calls ? AtLeast: Count "calls, those that were counted instead of stored too"
+        errors ? AtLeast: Count "calls that returned an error"
+        total_ns ? AtLeast: Duration "time in all of them, as far as it is known of `incomplete_calls`"
+        min_ns ? AtMost: Duration "shortest call whose whole duration is known; null: there is none"
+        avg_ns ? OfKnown: Duration "mean of these; null: there are none"
+        max_ns ? AtLeast: Duration "longest of these; null: there is none"
+        stddev_percent ? OfKnown: Real "their relative standard deviation as perf has it; null: too few, or some were counted instead of stored"
+        p50_ns ? OfKnown: Duration "their median; null: none, or it could be off by more than a factor of two"
+        p99_ns ? OfKnown: Duration "their 99th percentile; null: likewise"
+        incomplete_calls ? AtLeast: Count "calls of which only a lower bound is known"
+        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
+        quantile_error: Real "largest relative error of `p50_ns` and `p99_ns`; null: both are null"
+    }
+    /// With `--cpu` also; all null: scheduler events were not recorded.
+    pub CPU = "summary_cpu" {
+        cpu_ns ? AtLeast: Duration "time on a CPU of `cpu_calls`; null: there are none"
+        off_cpu_ns ? AtLeast: Duration "their time off the CPU; null: there are none"
+        cpu_calls ? AtLeast: Count "calls whose whole history is known"
+        cpu_unknown_calls ? AtLeast: Count "the others"
+    }
+    /// With `--errno-summary` also:
+    pub ERRNOS = "summary_errnos" {
+        errnos ? AtLeast: Nested "`{\"ENOENT\": 22}`; `unknown`: failed, nobody knows how; CSV: `ENOENT=22 …`"
+    }
+    /// One row for each io_uring operation of a process, behind the others, in JSON.
+    pub URING = "summary_io_uring" {
+        kind: Word "`io_uring`"
+        pid: Int "process"
+        upid: Int "the same, unique in the tape"
+        comm: Str [Comm] "its name"
+        op: Word "the operation: `READ`"
+        count ? AtLeast: Count "how often"
+    }
+}
 
 /// What a summary found out beside its numbers.
 #[derive(Debug)]
@@ -80,20 +135,19 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
             },
         });
     }
-    match context.config.format {
-        Format::Text => {
+    match context.config.format.rows() {
+        None => {
             view.text(out)?;
             for ring in &rings {
                 line(out, &ring.text(whole))?;
             }
         }
-        Format::Json => {
-            view.json(out)?;
-            for ring in &rings {
-                out.write_all(&ring.json(whole))?;
+        Some(form) => {
+            view.rows(form, out)?;
+            if form == Form::Json {
+                sink::print(form, &URING, rings.iter().flat_map(|ring| ring_rows(ring, whole)), out)?;
             }
         }
-        Format::Csv => view.comma(out)?,
     }
     Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost(), loss })
 }
@@ -123,17 +177,14 @@ impl Cpu {
         Some(time)
     }
 
-    /// Fields of a row; null where nothing is known.
-    fn fields(&self, group: &Group, row: &Row) -> Vec<(&'static str, Value)> {
-        let Some(time) = self.of(group, row) else { return Vec::new() };
-        let known = |ns: u64| if time.calls == 0 { Value::Null } else { ns.into() };
-        let count = |calls: u64| if matches!(self.0, Some(Some(_))) { calls.into() } else { Value::Null };
-        vec![
-            ("cpu_ns", known(time.on)),
-            ("off_cpu_ns", known(time.off)),
-            ("cpu_calls", count(time.calls)),
-            ("cpu_unknown_calls", count(time.unknown)),
-        ]
+    /// Sets the columns of [`CPU`] if they are asked for; null where nothing is known.
+    fn fill(&self, line: &mut record::Row<'_>, group: &Group, row: &Row) {
+        let Some(time) = self.of(group, row) else { return };
+        let known = |ns: u64| (time.calls > 0).then_some(ns);
+        let count = |calls: u64| matches!(self.0, Some(Some(_))).then_some(calls);
+        let short = time.unknown > 0;
+        line.bound("cpu_ns", known(time.on), short).bound("off_cpu_ns", known(time.off), short);
+        line.set("cpu_calls", count(time.calls)).set("cpu_unknown_calls", count(time.unknown));
     }
 
     /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
@@ -223,57 +274,77 @@ impl View<'_> {
         out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
     }
 
-    fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        for group in self.groups {
-            for row in &group.rows {
-                let mut object: Map<String, Value> =
-                    self.fields(group, row).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-                if self.context.config.errnos {
-                    let errnos: Map<String, Value> =
-                        row.stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
-                    object.insert("errnos".to_owned(), Value::Object(errnos));
-                }
-                line(out, &Value::Object(object).to_string())?;
+    /// Prints the rows of all groups.
+    fn rows(&self, form: Form, out: &mut impl Write) -> io::Result<()> {
+        let mut parts: Vec<&TableDef> = Vec::new();
+        parts.extend(self.cpu.0.as_ref().map(|_| &CPU));
+        parts.extend(Some(&ERRNOS).filter(|_| self.context.config.errnos));
+        let table = with_keys(named(&BY, keys(self.context.config.mode).iter().copied()), &with_parts(&SUMMARY, parts));
+        let all = self.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
+        let rows = all.map(|(group, row)| {
+            let mut line = record::Row::short_if(!self.loss.complete() || row.short, &table);
+            self.keys(&mut line, group);
+            measures(&mut line, &row.call, &row.stats);
+            self.cpu.fill(&mut line, group, row);
+            if self.context.config.errnos {
+                line.set("errnos", errnos(&row.stats));
             }
-        }
-        Ok(())
+            line
+        });
+        sink::print(form, &table, rows, out)
     }
 
-    fn comma(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut buffer = Vec::new();
-        let mut header = false;
-        for group in self.groups {
-            for row in &group.rows {
-                let mut fields = self.fields(group, row);
-                if self.context.config.errnos {
-                    let errnos = row.stats.errnos.iter();
-                    let errnos: Vec<String> =
-                        errnos.map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
-                    fields.push(("errnos", errnos.join(" ").into()));
-                }
-                if !std::mem::replace(&mut header, true) {
-                    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-                    buffer.extend_from_slice(names.join(",").as_bytes());
-                    buffer.push(b'\n');
-                }
-                for (at, (_, value)) in fields.iter().enumerate() {
-                    if at > 0 {
-                        buffer.push(b',');
-                    }
-                    csv::field(&mut buffer, csv::text(value).as_bytes());
-                }
-                buffer.push(b'\n');
-            }
+    /// Sets what identifies a group, by the names of the listing.
+    fn keys<'a>(&'a self, line: &mut record::Row<'a>, group: &'a Group) {
+        let (task, session) = (&group.task, self.context.question.tape.session());
+        let known = group.kind == Kind::Whole || group.kind == Kind::PerProcess;
+        for name in keys(self.context.config.mode) {
+            line.set(
+                name,
+                match *name {
+                    _ if !known => Cell::Null,
+                    "pid" => task.pid.into(),
+                    "upid" => task.upid.into(),
+                    "comm" => (&task.comm).into(),
+                    "uid" => user(task.uid).into(),
+                    "cgroup" => session.cgroup_path(task.cgroup_id).into(),
+                    // which thread it was
+                    _ if group.kind == Kind::PerProcess => Cell::Null,
+                    "tid" => task.tid.into(),
+                    _ => task.utid.into(),
+                },
+            );
         }
-        out.write_all(&buffer)
     }
+}
 
-    /// Everything known of a row, by name.
-    fn fields(&self, group: &Group, row: &Row) -> Vec<(&'static str, Value)> {
-        let complete = self.loss.complete() && !row.short;
-        let fields = keys(self.context, group).into_iter().chain(measures(&row.call, &row.stats, complete));
-        fields.chain(self.cpu.fields(group, row)).collect()
+/// The columns of [`BY`] that identify a group.
+fn keys(mode: SummaryMode) -> &'static [&'static str] {
+    match mode {
+        SummaryMode::Thread => &["pid", "tid", "upid", "utid", "comm", "uid"],
+        SummaryMode::Process => &["pid", "upid", "comm", "uid"],
+        SummaryMode::Cgroup => &["cgroup"],
+        SummaryMode::Total => &[],
     }
+}
+
+/// How often each error was returned.
+fn errnos(stats: &Stats) -> Cell<'static> {
+    let text: Vec<String> =
+        stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
+    let object: Map<String, Value> =
+        stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
+    Cell::Spelled(Value::Object(object), text.join(" "))
+}
+
+/// A row for each operation of a process.
+fn ring_rows(ring: &Ring, whole: bool) -> impl Iterator<Item = record::Row<'_>> {
+    ring.ops.iter().map(move |(op, count)| {
+        let mut row = record::Row::short_if(!whole, &URING);
+        row.set("kind", "io_uring").set("pid", ring.task.pid).set("upid", ring.task.upid);
+        row.set("comm", &ring.task.comm).set("op", iouring_op_name(*op)).set("count", *count);
+        row
+    })
 }
 
 fn errno_name(errno: u16) -> String {
@@ -353,64 +424,18 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, width: usize, lead: &str) {
     }
 }
 
-/// What identifies a group, by the names of the listing.
-fn keys(context: &Context<'_>, group: &Group) -> Vec<(&'static str, Value)> {
-    let task = &group.task;
-    if group.kind != Kind::Whole && group.kind != Kind::PerProcess {
-        let names: &[&str] = match context.config.mode {
-            SummaryMode::Thread => &["pid", "tid", "upid", "utid", "comm", "uid"],
-            SummaryMode::Process => &["pid", "upid", "comm", "uid"],
-            SummaryMode::Cgroup => &["cgroup"],
-            SummaryMode::Total => &[],
-        };
-        return names.iter().map(|name| (*name, Value::Null)).collect();
-    }
-    // which thread it was
-    let thread = |id: u32| if group.kind == Kind::PerProcess { Value::Null } else { id.into() };
-    let comm = || bytes(&task.comm);
-    let uid = || if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() };
-    match context.config.mode {
-        SummaryMode::Total => Vec::new(),
-        SummaryMode::Cgroup => {
-            let path = context.question.tape.session().cgroup_path(task.cgroup_id);
-            vec![("cgroup", path.map_or(Value::Null, bytes))]
-        }
-        SummaryMode::Process => {
-            vec![("pid", task.pid.into()), ("upid", task.upid.into()), ("comm", comm()), ("uid", uid())]
-        }
-        SummaryMode::Thread => vec![
-            ("pid", task.pid.into()),
-            ("tid", thread(task.tid)),
-            ("upid", task.upid.into()),
-            ("utid", thread(task.utid)),
-            ("comm", comm()),
-            ("uid", uid()),
-        ],
-    }
-}
-
-/// What is known of a call, by the names of design: times are those of finished calls, `total_ns` has the others' lower bounds in it.
-fn measures(call: &CallInfo, stats: &Stats, complete: bool) -> Vec<(&'static str, Value)> {
-    let timed = |value: u64| if stats.timed > 0 { Value::from(value) } else { Value::Null };
-    let optional = |value: Option<u64>| value.map_or(Value::Null, Value::from);
+/// Sets what is known of a call: times are those of finished calls, `total_ns` has the others' lower bounds in it.
+fn measures(line: &mut record::Row<'_>, call: &CallInfo, stats: &Stats) {
+    let timed = |value: u64| (stats.timed > 0).then_some(value);
+    let open = stats.open > 0;
     let quantiles = [stats.quantile(500), stats.quantile(990)];
     let [p50, p99] = quantiles.map(|quantile| quantile.map(|quantile| quantile.value));
     let error = quantiles.into_iter().flatten().map(|quantile| quantile.error).reduce(f64::max);
-    vec![
-        ("abi", call.abi.as_str().into()),
-        ("syscall", call.name.as_str().into()),
-        ("calls", stats.calls.into()),
-        ("errors", stats.errors.into()),
-        ("total_ns", u64::try_from(stats.total()).unwrap_or(u64::MAX).into()),
-        ("min_ns", timed(stats.min)),
-        ("avg_ns", optional(stats.avg())),
-        ("max_ns", timed(stats.max)),
-        ("stddev_percent", json!(stats.stddev_percent())),
-        ("p50_ns", optional(p50)),
-        ("p99_ns", optional(p99)),
-        ("incomplete_calls", stats.open.into()),
-        ("ledger_calls", stats.ledger_calls().into()),
-        ("complete", complete.into()),
-        ("quantile_error", error.map_or(Value::Null, Value::from)),
-    ]
+    line.set("abi", call.abi.as_str()).set("syscall", call.name.clone());
+    line.set("calls", stats.calls).set("errors", stats.errors);
+    line.bound("total_ns", u64::try_from(stats.total()).unwrap_or(u64::MAX), open);
+    // an open call may become longer than every finished one
+    line.set("min_ns", timed(stats.min)).set("avg_ns", stats.avg()).bound("max_ns", timed(stats.max), open);
+    line.set("stddev_percent", stats.stddev_percent()).set("p50_ns", p50).set("p99_ns", p99);
+    line.set("incomplete_calls", stats.open).set("ledger_calls", stats.ledger_calls()).set("quantile_error", error);
 }

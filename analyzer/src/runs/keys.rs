@@ -3,15 +3,33 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 use systape_format::model::{CPU_NONE, Call, Session, Task, UID_UNKNOWN};
+use systape_format::table::ColumnDef;
 
 use super::by::By;
 use super::names::{NO_FILE, Names};
 use super::{Doing, Interval, Slot, State, Thread};
 use crate::calls::CallBook;
 use crate::filter::Scope;
-use crate::render::json::bytes as text;
+use crate::render::keys::columns;
+use crate::render::row::{Row, user};
+
+systape_format::tables! {
+    /// Keys of `--by` in the scheduler's reports, each where it was named.
+    pub BY = "sched_by" {
+        comm: Str [Comm] "name of the thread; of a process that of its leader"
+        pid: Int "process"
+        tid: Int "thread"
+        upid: Int "the process, unique in the tape: the kernel gives pids out again"
+        utid: Int "the thread, unique in the tape"
+        state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
+        syscall: Word "the call it is in, `[user]` (in none), `[kernel]` (a kernel thread) or `?`"
+        file: Str [Path] "what that call is on; null: nothing, or not known"
+        cgroup: Str [Path] "path of its cgroup; null: not known"
+        uid: Int "real user; null: not known"
+        cpu: Int "CPU; null: not known"
+    }
+}
 
 /// Where a thread is, as a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,49 +224,80 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The parts of `key` as fields.
-    pub fn fields(&self, key: &Key, words: &Words<'_>) -> Vec<(&'static str, Value)> {
-        let mut fields = Vec::new();
-        let bytes = |bytes: Option<&[u8]>| bytes.map_or(Value::Null, text);
+    /// The columns of [`BY`] that are asked for, in their order.
+    pub fn columns(&self) -> Vec<ColumnDef> {
+        let mut names: Vec<&str> = Vec::new();
         for by in &self.by {
             match by {
-                By::Comm => fields.push(("comm", bytes(Some(self.comm(key.comm))))),
-                By::Task => fields.extend(task_fields(self.tasks.get(&key.task), !self.has(By::Comm))),
+                By::Comm => names.push("comm"),
+                By::Task => {
+                    names.extend(["pid", "tid", "upid", "utid"]);
+                    names.extend(Some("comm").filter(|_| !self.has(By::Comm)));
+                }
+                // a thread has that of its process
+                By::Process if self.has(By::Task) => {}
                 By::Process => {
-                    let task = self.processes.get(&key.process);
-                    let id = |value: Option<u32>| value.map_or(Value::Null, Value::from);
-                    if !self.has(By::Task) {
-                        fields.push(("pid", id(task.map(|t| t.pid))));
-                        fields.push(("upid", id(task.map(|t| t.upid))));
-                        if !self.has(By::Comm) {
-                            fields.push(("comm", bytes(task.map(|t| t.comm.as_slice()))));
-                        }
-                    }
+                    names.extend(["pid", "upid"]);
+                    names.extend(Some("comm").filter(|_| !self.has(By::Comm)));
                 }
-                By::State => fields.push(("state", key.state.into())),
-                By::Syscall => fields.push(("syscall", words.place(key.place).into())),
-                By::File => fields.push(("file", bytes(words.names.name(key.file)))),
-                By::Cgroup => fields.push(("cgroup", bytes(words.session.cgroup_path(key.cgroup)))),
-                By::User => {
-                    let uid = if key.uid == UID_UNKNOWN { Value::Null } else { key.uid.into() };
-                    fields.push(("uid", uid));
-                }
-                By::Cpu => fields.push(("cpu", if key.cpu == CPU_NONE { Value::Null } else { key.cpu.into() })),
+                By::User => names.push("uid"),
+                by => names.push(by.name()),
             }
         }
-        fields
+        columns(&BY, names)
+    }
+
+    /// Sets the columns of [`Self::columns`].
+    pub fn fill(&self, row: &mut Row<'_>, key: &Key, words: &Words<'_>) {
+        let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+        for by in &self.by {
+            match by {
+                By::Comm => {
+                    row.set("comm", self.comm(key.comm).to_vec());
+                }
+                By::Task => {
+                    let task = self.tasks.get(&key.task);
+                    row.set("pid", task.map(|t| t.pid)).set("tid", task.map(|t| t.tid));
+                    row.set("upid", task.map(|t| t.upid)).set("utid", task.map(|t| t.utid));
+                    if !self.has(By::Comm) {
+                        row.set("comm", task.map(|t| t.comm.clone()));
+                    }
+                }
+                By::Process if self.has(By::Task) => {}
+                By::Process => {
+                    let task = self.processes.get(&key.process);
+                    row.set("pid", task.map(|t| t.pid)).set("upid", task.map(|t| t.upid));
+                    if !self.has(By::Comm) {
+                        row.set("comm", task.map(|t| t.comm.clone()));
+                    }
+                }
+                By::State => {
+                    row.set("state", key.state);
+                }
+                By::Syscall => {
+                    row.set("syscall", words.place(key.place));
+                }
+                By::File => {
+                    row.set("file", owned(words.names.name(key.file)));
+                }
+                By::Cgroup => {
+                    row.set("cgroup", owned(words.session.cgroup_path(key.cgroup)));
+                }
+                By::User => {
+                    row.set("uid", user(key.uid));
+                }
+                By::Cpu => {
+                    row.set("cpu", Some(key.cpu).filter(|cpu| *cpu != CPU_NONE));
+                }
+            }
+        }
     }
 }
 
-/// pid, tid, upid, utid and, if asked for, comm of a thread.
-pub fn task_fields(task: Option<&Arc<Task>>, comm: bool) -> Vec<(&'static str, Value)> {
-    let id = |get: fn(&Task) -> u32| task.map_or(Value::Null, |task| get(task).into());
-    let mut fields =
-        vec![("pid", id(|t| t.pid)), ("tid", id(|t| t.tid)), ("upid", id(|t| t.upid)), ("utid", id(|t| t.utid))];
-    if comm {
-        fields.push(("comm", task.map_or(Value::Null, |task| text(&task.comm))));
-    }
-    fields
+/// Sets `pid tid upid utid comm` of a thread.
+pub fn set_thread<'a>(row: &mut Row<'a>, task: &'a Task) {
+    row.set("pid", task.pid).set("tid", task.tid).set("upid", task.upid).set("utid", task.utid);
+    row.set("comm", &task.comm);
 }
 
 /// `app[101/100]`, `app[100]`: as perf sched writes thread and process.

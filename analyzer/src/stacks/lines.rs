@@ -11,6 +11,16 @@ use super::limits::Limits;
 use super::names::Names;
 use crate::render::form::Format;
 use crate::render::json::{bytes, known};
+use crate::render::row::Row;
+use crate::render::sink;
+
+systape_format::tables! {
+    /// With `--call-graph` also:
+    pub STACK = "listing_stack" {
+        stack: Nested [Path] "an array of functions, the innermost first, see below; null: events of this kind have none"
+        stack_status: Word "how it ends, see below; null: likewise"
+    }
+}
 
 /// perf trace's indentation of a frame.
 const INDENT: &str = "                                       ";
@@ -128,13 +138,16 @@ impl<'a> StackLines<'a> {
                     out.push(b'\n');
                 }
             }
-            Format::Json if out.ends_with(b"}\n") => {
-                out.truncate(out.len() - 2);
+            Format::Json | Format::Csv => {
                 let (stack, status) = self.json(of, row);
-                out.extend_from_slice(format!(",\"stack\":{stack},\"stack_status\":{status}}}\n").as_bytes());
+                add_columns(out, format, stack, &status);
             }
-            Format::Json | Format::Csv => {}
         }
+    }
+
+    /// Adds to the line of an event of a kind that never has a stack that it has none.
+    pub fn add_none(out: &mut Vec<u8>, format: Format) {
+        add_columns(out, format, Value::Null, &Value::Null);
     }
 
     /// `stack` and `stack_status` of an event.
@@ -170,4 +183,11 @@ impl<'a> StackLines<'a> {
             }));
         }
     }
+}
+
+fn add_columns(out: &mut Vec<u8>, format: Format, stack: Value, status: &Value) {
+    let Some(form) = format.rows() else { return };
+    let mut row = Row::new(&STACK);
+    row.set("stack", stack).set("stack_status", status.as_str());
+    sink::append(form, &row, out);
 }

@@ -11,7 +11,6 @@ use systape_format::model::Task;
 
 use crate::loss::Loss;
 use crate::question::Question;
-use crate::render::record::Record;
 use crate::scan;
 use crate::words::escaped;
 
@@ -91,18 +90,6 @@ impl Ring {
             self.task.pid,
             ops.join(", ")
         )
-    }
-
-    /// An object for each operation.
-    pub fn json(&self, complete: bool) -> Vec<u8> {
-        let mut out = Vec::new();
-        for (op, count) in &self.ops {
-            let task = &self.task;
-            let mut record = Record::default();
-            record.set("kind", "io_uring").set("pid", task.pid).set("upid", task.upid).text("comm", Some(&task.comm));
-            record.set("op", iouring_op_name(*op)).set("count", *count).set("complete", complete).json(&mut out);
-        }
-        out
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod collect;
 mod offcpu;
-mod rows;
+pub(super) mod rows;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -51,12 +51,12 @@ pub fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Ve
     if config.stacks.folded {
         print_folded(config, &found, before, &mut out)?;
     } else if config.stacks.svg.is_none() {
-        match config.format {
-            Format::Text => {
+        match config.format.rows() {
+            None => {
                 text(config, tape, &found, &mut out)?;
                 told = true;
             }
-            Format::Json | Format::Csv => rows::print(config, &found, &mut out)?,
+            Some(form) => rows::print(config, form, &found, &mut out)?,
         }
     }
     out.flush()?;

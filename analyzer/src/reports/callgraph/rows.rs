@@ -3,23 +3,47 @@
 use std::io::Write;
 
 use anyhow::Result;
-use serde_json::{Value, json};
 
 use super::Found;
 use crate::config::Config;
-use crate::render::json::bytes as text;
-use crate::render::table::Fields;
-use crate::reports::scheduling;
+use crate::render::form::Form;
+use crate::render::row::Row;
+use crate::render::sink;
 use crate::stacks::weight::{Metric, Weight, percent};
 
-/// Prints them as JSON or CSV; below `--min-percent` nothing is printed.
-pub fn print(config: &Config, found: &Found<'_>, out: &mut impl Write) -> Result<()> {
+systape_format::tables! {
+    /// One row a function on its path, parents before their children, the heaviest first; all of them unless `--min-percent` is given.
+    pub CALLGRAPH = "callgraph" {
+        id: Int "number of the row"
+        parent: Int "number of its parent's row; null: a root"
+        depth: Int "functions up to its root, itself included"
+        comm: Str [Comm] "name of the threads"
+        sym: Str "name; `[0x1a2b]` without one, `[no stack: reason]` and `[stack ends: reason]` for what is missing"
+        module: Str [Path] "file it is in, as in `stack` of the listing; null: `sym` is a reason"
+        kernel: Flag "it is the kernel's"
+        inlined: Flag "it was inlined into its caller"
+        named: Flag "it has a name"
+        count ? AtLeast: Count "events with it on their stack"
+        self_count ? AtLeast: Count "part of `count` that it is the end of"
+        time_ns ? AtLeast: Duration "time of the events; null: such events have none"
+        self_time_ns ? AtLeast: Duration "the same of `self_count`"
+        bytes ? AtLeast: Wide "bytes of the events; null: such events have none"
+        self_bytes ? AtLeast: Wide "the same of `self_count`"
+        percent ? OfKnown: Real "part of the total by `metric`"
+        self_percent ? OfKnown: Real "the same of `self_count`"
+        of: Word "what the stacks are of"
+        metric: Word "what the percentages are of: `count`, `time` or `bytes`"
+    }
+}
+
+/// Prints them; below `--min-percent` nothing is printed.
+pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut impl Write) -> Result<()> {
     let graph = &found.graph;
     let metric = found.metric;
     let heavy =
         |at: &u32| percent(graph.nodes[*at as usize].total.of(metric), graph.total()) >= config.stacks.min_percent;
     let (timed, sized) = (found.of.has(Metric::Time), found.of.has(Metric::Bytes));
-    let mut rows: Vec<Fields> = Vec::new();
+    let mut rows: Vec<Row<'_>> = Vec::new();
     // (node, number of its parent's row, depth)
     let mut waiting: Vec<(u32, Option<usize>, usize)> = Vec::new();
     let roots = graph.roots().into_iter().filter(|(_, root)| heavy(root));
@@ -30,38 +54,28 @@ pub fn print(config: &Config, found: &Found<'_>, out: &mut impl Write) -> Result
             let node = &graph.nodes[at as usize];
             let label = graph.label(at);
             let number = rows.len();
-            let module = if label.is_mark() { Value::Null } else { text(&label.module) };
-            let time = |weight: &Weight| if timed { weight.time.into() } else { Value::Null };
-            let bytes = |weight: &Weight| if sized { weight.bytes.to_string().into() } else { Value::Null };
-            rows.push(vec![
-                ("id", number.into()),
-                ("parent", parent.map_or(Value::Null, Value::from)),
-                ("depth", depth.into()),
-                ("comm", text(&graph.comms[comm as usize])),
-                ("sym", text(&label.name)),
-                ("module", module),
-                ("kernel", label.kernel.into()),
-                ("inlined", label.inlined.into()),
-                ("named", label.named.into()),
-                ("count", node.total.count.into()),
-                ("self_count", node.own.count.into()),
-                ("time_ns", time(&node.total)),
-                ("self_time_ns", time(&node.own)),
-                ("bytes", bytes(&node.total)),
-                ("self_bytes", bytes(&node.own)),
-                ("percent", json!(percent(node.total.of(metric), graph.total()))),
-                ("self_percent", json!(percent(node.own.of(metric), graph.total()))),
-                ("of", found.of.name().into()),
-                ("metric", metric.name().into()),
-                ("at_least", (node.total.open + node.total.untimed > 0).into()),
-                ("complete", (!found.lost && !found.partial).into()),
-            ]);
+            let module = (!label.is_mark()).then(|| label.module.to_vec());
+            let time = |weight: &Weight| timed.then_some(weight.time);
+            let bytes = |weight: &Weight| sized.then_some(weight.bytes);
+            // some lasted longer than is known, or nobody knows how long
+            let open = node.total.open + node.total.untimed > 0;
+            let mut row = Row::short_if(found.lost || found.partial, &CALLGRAPH);
+            row.set("id", number).set("parent", parent).set("depth", depth);
+            row.set("comm", graph.comms[comm as usize].to_vec()).set("sym", label.name.to_vec()).set("module", module);
+            row.set("kernel", label.kernel).set("inlined", label.inlined).set("named", label.named);
+            row.set("count", node.total.count).set("self_count", node.own.count);
+            row.bound("time_ns", time(&node.total), open).bound("self_time_ns", time(&node.own), open);
+            row.set("bytes", bytes(&node.total)).set("self_bytes", bytes(&node.own));
+            row.set("percent", percent(node.total.of(metric), graph.total()));
+            row.set("self_percent", percent(node.own.of(metric), graph.total()));
+            row.set("of", found.of.name()).set("metric", metric.name());
+            rows.push(row);
             if depth < found.depth(config) {
                 let below = node.children.iter().rev().filter(|child| heavy(child));
                 waiting.extend(below.map(|child| (*child, Some(number), depth + 1)));
             }
         }
     }
-    scheduling::rows(config.format, out, rows.into_iter())?;
+    sink::print(form, &CALLGRAPH, rows, out)?;
     Ok(())
 }

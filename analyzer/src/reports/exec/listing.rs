@@ -2,24 +2,52 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
-use crate::clock;
 use crate::output::line;
-use crate::render::csv;
-use crate::render::form::Format;
-use crate::render::json::{bytes, known};
+use crate::render::cell::Cell;
+use crate::render::json::bytes;
+use crate::render::row::{self, some, user};
+use crate::render::sink;
 use crate::words::{command, escaped, span};
 
+systape_format::tables! {
+    /// One row for each attempt to start a program, those that failed too.
+    pub EXEC = "exec" {
+        ts_ns: Time "when it had succeeded, or began to fail"
+        time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
+        time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
+        pid: Int "process"
+        tid: Int "thread"
+        ns_pid: Int "the process in its own pid namespace; null: not known"
+        ppid: Int "its parent; null: not known"
+        upid: Int "the process, unique in the tape; null: not known"
+        comm: Str [Comm] "name of the thread: after a success that of the new program"
+        uid: Int "real user; null: not known"
+        cgroup: Str [Path] "path of its cgroup; null: not known"
+        ret: Int "0, or -1: it failed"
+        errno: Word "name of the error; null: none"
+        errno_code: Int "its number; null: none"
+        path: Str [Path] "path of the program; null: not known"
+        args: Nested [Command] "its arguments, an array of strings; null: not known; CSV: as text"
+        args_whole: Flag "these are all of them; null: none are known"
+        ended: Word "`exit`, `exec` (the same process started another program), `no`; null: it failed, or not known"
+        exit_code: Int "exit status; null: none"
+        exit_signal: Int "signal that ended it; null: none"
+        core_dumped: Flag "it left a core dump; null: no end is known"
+        dur_ns ? AtLeast: Duration "from the start to that end; null: it failed, or not known"
+    }
+}
+
 /// Prints `rows`.
-pub fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     let shown = rows.iter().take(limit);
-    match story.context.config.format {
-        Format::Text => {
+    match story.context.config.format.rows() {
+        None => {
             let head = columns(["TIME(s)", "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS");
             line(out, &head)?;
             shown.into_iter().try_for_each(|row| line(out, &text(story, row)))?;
@@ -31,14 +59,7 @@ pub fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Resul
             let started = rows.len() - failed;
             line(out, &format!("{at_least}{started} started, {at_least}{failed} failed to start"))
         }
-        Format::Json => shown.into_iter().try_for_each(|row| line(out, &Value::Object(object(story, row)).to_string())),
-        Format::Csv => {
-            line(out, &FIELDS.join(","))?;
-            for row in shown {
-                out.write_all(&cells(story, row))?;
-            }
-            Ok(())
-        }
+        Some(form) => sink::print(form, &EXEC, shown.map(|row| record(story, row)), out),
     }
 }
 
@@ -100,89 +121,32 @@ fn words(row: &Row) -> Option<String> {
     (!row.path.is_empty()).then(|| escaped(&row.path))
 }
 
-const FIELDS: [&str; 22] = [
-    "ts_ns",
-    "time",
-    "pid",
-    "tid",
-    "ns_pid",
-    "ppid",
-    "upid",
-    "comm",
-    "uid",
-    "cgroup",
-    "ret",
-    "errno",
-    "errno_code",
-    "path",
-    "args",
-    "args_whole",
-    "ended",
-    "exit_code",
-    "exit_signal",
-    "core_dumped",
-    "dur_ns",
-    "dur_is",
-];
-
-fn object(story: &Story<'_>, row: &Row) -> Map<String, Value> {
+fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
     let session = story.context.question.tape.session();
     let task = &row.task;
-    let some = |number: u32| if number == 0 { Value::Null } else { number.into() };
-    let end = match row.after {
-        After::End(end) => Some(end),
-        _ => None,
-    };
-    let dur = match row.after {
-        _ if row.errno != 0 => None,
-        After::End(end) => Some(end.ts),
-        After::Exec(ts) => Some(ts),
-        After::Open => Some(story.until),
-        After::Lost => None,
-    };
-    let ended = match row.after {
-        _ if row.errno != 0 => None,
-        After::End(_) => Some("exit"),
-        After::Exec(_) => Some("exec"),
-        After::Open => story.ends.then_some("no"),
-        After::Lost => None,
+    let failed = row.errno != 0;
+    let (end, until, ended) = match row.after {
+        _ if failed => (None, None, None),
+        After::End(end) => (Some(end), Some(end.ts), Some("exit")),
+        After::Exec(ts) => (None, Some(ts), Some("exec")),
+        After::Open => (None, Some(story.until), story.ends.then_some("no")),
+        After::Lost => (None, None, None),
     };
     let argv = &row.command.argv;
     let words: Vec<Value> = argv.split(|b| *b == 0).map(bytes).collect();
-    let fields = json!({
-        "ts_ns": row.ts.wrapping_sub(session.window_open) as i64,
-        "time": story.clock.real(row.ts).map(clock::rfc3339),
-        "pid": task.pid,
-        "tid": task.tid,
-        "ns_pid": some(task.ns_pid),
-        "ppid": some(row.ppid),
-        "upid": some(task.upid),
-        "comm": bytes(&task.comm),
-        "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-        "cgroup": session.cgroup_path(task.cgroup_id).map_or(Value::Null, known),
-        "ret": if row.errno == 0 { 0 } else { -1 },
-        "errno": if row.errno == 0 { None } else { systape_abi::errno_name(row.errno) },
-        "errno_code": some(row.errno.into()),
-        "path": known(&row.path),
-        "args": if argv.is_empty() { Value::Null } else { words.into() },
-        "args_whole": if argv.is_empty() { None } else { Some(row.command.whole) },
-        "ended": ended,
-        "exit_code": end.and_then(|end| end.status()),
-        "exit_signal": end.and_then(|end| end.signal()),
-        "core_dumped": end.map(|end| end.core_dumped()),
-        "dur_ns": dur.map(|until| until.saturating_sub(row.ts)),
-        "dur_is": dur.map(|_| if row.after == After::Open { "at-least" } else { "exact" }),
-    });
-    clock::with_uncertainty(fields, story.clock.real(row.ts))
-}
-
-fn cells(story: &Story<'_>, row: &Row) -> Vec<u8> {
-    let object = object(story, row);
-    let cell = |name: &&str| match (*name, object.get(*name)) {
-        ("args", _) if row.command.argv.is_empty() => Value::Null,
-        ("args", _) => command(&row.command.argv, row.command.whole).into(),
-        (_, Some(value @ (Value::String(_) | Value::Object(_)))) => csv::text(value).into(),
-        (_, value) => value.cloned().unwrap_or_default(),
-    };
-    csv::row(&FIELDS.iter().map(cell).collect::<Vec<_>>())
+    let args = (!argv.is_empty()).then(|| Cell::Spelled(words.into(), command(argv, row.command.whole)));
+    let mut line = row::Row::new(&EXEC);
+    line.set("ts_ns", story.times.since(row.ts)).time("time", Some(row.ts), &story.times);
+    line.set("pid", task.pid).set("tid", task.tid).set("ns_pid", some(task.ns_pid)).set("ppid", some(row.ppid));
+    line.set("upid", some(task.upid)).set("comm", &task.comm).set("uid", user(task.uid));
+    line.set("cgroup", session.cgroup_path(task.cgroup_id).filter(|path| !path.is_empty()));
+    line.set("ret", if failed { -1 } else { 0 });
+    line.set("errno", systape_abi::errno_name(row.errno).filter(|_| failed))
+        .set("errno_code", failed.then_some(row.errno));
+    line.set("path", Some(&row.path).filter(|path| !path.is_empty()));
+    line.set("args", args).set("args_whole", (!argv.is_empty()).then_some(row.command.whole)).set("ended", ended);
+    line.set("exit_code", end.and_then(|end| end.status())).set("exit_signal", end.and_then(|end| end.signal()));
+    line.set("core_dumped", end.map(|end| end.core_dumped()));
+    line.bound("dur_ns", until.map(|until| until.saturating_sub(row.ts)), row.after == After::Open);
+    line
 }

@@ -1,8 +1,8 @@
 //! Programs that were started, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
 
-mod listing;
+pub(super) mod listing;
 mod rows;
-mod tree;
+pub(super) mod tree;
 
 use std::io::Write as _;
 
@@ -17,6 +17,7 @@ use crate::output;
 use crate::processes::{self, Ending, Processes};
 use crate::question::clock;
 use crate::render::form::Format;
+use crate::render::row::Times;
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::say::{Verdict, complain};
 use crate::signals::via;
@@ -26,7 +27,7 @@ use crate::summary::ledger::options;
 struct Story<'a> {
     context: &'a Context<'a>,
     processes: &'a Processes,
-    clock: Clock,
+    times: Times<'a>,
     /// Until when it is known who was alive.
     until: u64,
     /// Nothing that touches the answer is missing.
@@ -53,8 +54,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
     let whole = context.question.loss.complete();
     let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
+    let times = Times { session: tape.session(), clock };
     let ends = whole && !processes::read::lost(tape);
-    let story = Story { context: &context, processes: &processes, clock, until, whole, ends };
+    let story = Story { context: &context, processes: &processes, times, until, whole, ends };
     let mut out = output::stdout()?;
     let mut notes = Vec::new();
     if !tree && !has(Family::Syscall) {

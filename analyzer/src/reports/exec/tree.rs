@@ -2,17 +2,42 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
-use systape_format::model::UID_UNKNOWN;
+use serde_json::{Value, json};
 
 use super::Story;
-use crate::clock;
 use crate::output::line;
 use crate::processes::{Image, Process};
-use crate::render::csv;
-use crate::render::form::Format;
+use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
+use crate::render::row::{Row, some, user};
+use crate::render::sink;
 use crate::words::{command, escaped, named, span};
+
+systape_format::tables! {
+    /// With `--tree` one row a process, parents before their children.
+    pub TREE = "exec_tree" {
+        ts_ns: Time "when it started, negative: before the recording; null: not known"
+        time: Word "the same as RFC 3339, UTC; null also: the tape has no clock sample"
+        time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
+        depth: Int "how far below the first it stands"
+        pid: Int "process"
+        ns_pid: Int "the same in its own pid namespace; null: not known"
+        ppid: Int "its parent; null: not known"
+        upid: Int "the process, unique in the tape; null: not known"
+        parent_upid: Int "its parent, unique in the tape; null: not known"
+        comm: Str [Comm] "its name"
+        uid: Int "real user; null: not known"
+        cgroup: Str [Path] "path of its cgroup; null: not known"
+        started_before: Flag "it was there before the recording"
+        end_ns: Time "when it ended; null: no end is known"
+        dur_ns ? AtLeast: Duration "how long it lived; null: not known"
+        ended: Flag "it ended in the recording; null: not known"
+        exit_code: Int "exit status; null: none"
+        exit_signal: Int "signal that ended it; null: none"
+        core_dumped: Flag "it left a core dump; null: no end is known"
+        programs: Nested [Command] "`[{ts_ns, exec, path, args, args_whole}]` in order; `exec` false: what it was from its fork, or when first seen; CSV: as text: `a => b`"
+    }
+}
 
 /// The kernel's own threads are children of this one.
 const KTHREADD: (u32, &[u8]) = (2, b"kthreadd");
@@ -26,12 +51,12 @@ struct Node<'a> {
 }
 
 /// Prints the tree.
-pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     let nodes = order(story, &shown(story));
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     let listed = nodes.iter().take(limit);
-    match story.context.config.format {
-        Format::Text => {
+    match story.context.config.format.rows() {
+        None => {
             line(out, &columns(["START(s)", "LIVED", "EXIT", "PID"], "COMMAND"))?;
             listed.into_iter().try_for_each(|node| line(out, &text(story, node)))?;
             if limit < nodes.len() {
@@ -45,16 +70,7 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
                 &format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len()),
             )
         }
-        Format::Json => {
-            listed.into_iter().try_for_each(|node| line(out, &Value::Object(object(story, node)).to_string()))
-        }
-        Format::Csv => {
-            line(out, &FIELDS.join(","))?;
-            for node in listed {
-                out.write_all(&cells(story, node))?;
-            }
-            Ok(())
-        }
+        Some(form) => sink::print(form, &TREE, listed.map(|node| row(story, node)), out),
     }
 }
 
@@ -191,41 +207,17 @@ fn is_its_parents(story: &Story<'_>, process: &Process, image: &Image) -> bool {
     !image.exec && process.parent.is_some_and(|at| story.processes.all[at].images.iter().any(same))
 }
 
-const FIELDS: [&str; 20] = [
-    "ts_ns",
-    "time",
-    "depth",
-    "pid",
-    "ns_pid",
-    "ppid",
-    "upid",
-    "parent_upid",
-    "comm",
-    "uid",
-    "cgroup",
-    "started_before",
-    "end_ns",
-    "dur_ns",
-    "dur_is",
-    "ended",
-    "exit_code",
-    "exit_signal",
-    "core_dumped",
-    "programs",
-];
-
-fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
+fn row<'a>(story: &Story<'a>, node: &Node<'a>) -> Row<'a> {
     let session = story.context.question.tape.session();
     let process = node.process;
     let task = &process.task;
-    let some = |number: u32| if number == 0 { Value::Null } else { number.into() };
-    let since = |ts: u64| ts.wrapping_sub(session.window_open) as i64;
+    let since = |ts: u64| story.times.since(ts);
     let start = Some(process.start).filter(|start| *start != 0);
     let end = process.end();
     let program = |image: &Image| {
         let words = image.command.argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>();
         json!({
-            "ts_ns": if image.since == 0 { Value::Null } else { since(image.since).into() },
+            "ts_ns": story.times.since_known(image.since),
             "exec": image.exec,
             "path": known(&image.path),
             "args": if image.command.argv.is_empty() { Value::Null } else { words.into() },
@@ -233,39 +225,18 @@ fn object(story: &Story<'_>, node: &Node<'_>) -> Map<String, Value> {
         })
     };
     let lived = process.lived(story.until).filter(|_| end.is_some() || certain(story, process));
-    let parent = process.parent.map(|at| story.processes.all[at].task.upid);
-    let cgroup = session.cgroup_path(task.cgroup_id);
-    let fields = json!({
-        "ts_ns": start.map(since),
-        "time": start.and_then(|ts| story.clock.real(ts)).map(clock::rfc3339),
-        "depth": node.depth,
-        "pid": task.pid,
-        "ns_pid": some(task.ns_pid),
-        "ppid": some(process.ppid),
-        "upid": some(task.upid),
-        "parent_upid": some(parent.unwrap_or(0)),
-        "comm": bytes(&task.comm),
-        "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-        "cgroup": cgroup.map_or(Value::Null, bytes),
-        "started_before": process.before,
-        "end_ns": end.map(|end| since(end.ts)),
-        "dur_ns": lived,
-        "dur_is": lived.map(|_| if end.is_some() { "exact" } else { "at-least" }),
-        "ended": if end.is_some() { Some(true) } else { (story.ends && certain(story, process)).then_some(false) },
-        "exit_code": end.and_then(|end| end.status()),
-        "exit_signal": end.and_then(|end| end.signal()),
-        "core_dumped": end.map(|end| end.core_dumped()),
-        "programs": process.images.iter().map(program).collect::<Vec<_>>(),
-    });
-    clock::with_uncertainty(fields, start.and_then(|ts| story.clock.real(ts)))
-}
-
-fn cells(story: &Story<'_>, node: &Node<'_>) -> Vec<u8> {
-    let object = object(story, node);
-    let cell = |name: &&str| match (*name, object.get(*name)) {
-        ("programs", _) => programs(story, node.process).into(),
-        (_, Some(value @ (Value::String(_) | Value::Object(_)))) => csv::text(value).into(),
-        (_, value) => value.cloned().unwrap_or_default(),
-    };
-    csv::row(&FIELDS.iter().map(cell).collect::<Vec<_>>())
+    let parent = process.parent.map_or(0, |at| story.processes.all[at].task.upid);
+    let mut row = Row::new(&TREE);
+    row.set("ts_ns", start.map(since)).time("time", start, &story.times).set("depth", node.depth);
+    row.set("pid", task.pid).set("ns_pid", some(task.ns_pid)).set("ppid", some(process.ppid));
+    row.set("upid", some(task.upid)).set("parent_upid", some(parent)).set("comm", &task.comm);
+    row.set("uid", user(task.uid)).set("cgroup", session.cgroup_path(task.cgroup_id));
+    row.set("started_before", process.before).set("end_ns", end.map(|end| since(end.ts)));
+    row.bound("dur_ns", lived, end.is_none());
+    row.set("ended", if end.is_some() { Some(true) } else { (story.ends && certain(story, process)).then_some(false) });
+    row.set("exit_code", end.and_then(|end| end.status())).set("exit_signal", end.and_then(|end| end.signal()));
+    row.set("core_dumped", end.map(|end| end.core_dumped()));
+    let all = Value::from(process.images.iter().map(program).collect::<Vec<_>>());
+    row.set("programs", Cell::Spelled(all, programs(story, process)));
+    row
 }

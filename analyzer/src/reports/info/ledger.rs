@@ -1,9 +1,10 @@
 //! What `info` says of the ledger: how many calls were counted instead of stored, and why.
 
-use serde_json::{Value, json};
 use systape_format::header::BlockKind;
 use systape_format::model::{CallState, LedgerReason};
 use systape_format::reader::Tape;
+
+use crate::render::row::Row;
 
 /// Calls by why they were not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,12 +65,11 @@ impl Ledger {
         self.lost().saturating_add(self.filtered)
     }
 
-    /// As an object of JSON.
-    pub fn json(&self) -> Value {
-        json!({
-            "rows": self.rows, "calls": self.calls(), "lost_calls": self.lost, "filtered_calls": self.filtered,
-            "over_share_calls": self.over_share, "behind_calls": self.behind, "unattributed_calls": self.unattributed,
-        })
+    /// Sets the columns of the object `ledger`.
+    pub fn fill(&self, row: &mut Row<'_>) {
+        row.set("ledger_rows", self.rows).set("ledger_calls", self.calls()).set("ledger_lost_calls", self.lost);
+        row.set("ledger_filtered_calls", self.filtered).set("ledger_over_share_calls", self.over_share);
+        row.set("ledger_behind_calls", self.behind).set("ledger_unattributed_calls", self.unattributed);
     }
 
     /// `60 calls in 4 rows: 47 lost, 13 as record was asked`; empty without a ledger.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
 
 use crate::render::json::bytes;
+use crate::render::row::Row;
 use crate::stacks::ending::Ending;
 use crate::stacks::label;
 use crate::stacks::recorded::{Inventory, Unnamed};
@@ -75,14 +76,38 @@ pub fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static str, Str
     lines
 }
 
-/// `stacks`.
-pub fn stacks_json(session: &Session, inventory: &Inventory) -> Value {
-    let settings = &session.stacks;
-    let mode = match settings.mode {
-        StackMode::None => "none",
-        StackMode::FramePointers => "fp",
-        StackMode::Dwarf => "dwarf",
+/// Sets the columns of the objects `stacks` and `symbols`.
+pub fn fill(row: &mut Row<'_>, session: &Session, inventory: Option<&Inventory>) {
+    let Some(inventory) = inventory else {
+        row.absent("stacks").absent("symbols");
+        return;
     };
+    let settings = &session.stacks;
+    row.set(
+        "stacks_mode",
+        match settings.mode {
+            StackMode::None => "none",
+            StackMode::FramePointers => "fp",
+            StackMode::Dwarf => "dwarf",
+        },
+    );
+    row.set("stacks_copy_limit", settings.copy_limit).set("stacks_on", Value::from(names(&settings.on)));
+    row.set("stacks_kernel", Value::from(names(&settings.kernel))).set("stacks_frequency", settings.frequency);
+    row.set("stacks_min_dur_ns", settings.min_dur).set("stacks_events", events(inventory));
+    let unnamed = |unnamed: &Unnamed| {
+        json!({
+            "module": bytes(label::module(&unnamed.mapping)),
+            "build_id": super::hex(&unnamed.mapping.build_id),
+            "places": unnamed.places,
+            "why": unnamed.why,
+        })
+    };
+    row.set("symbols_places", inventory.places).set("symbols_named", inventory.named);
+    row.set("symbols_unnamed", Value::from(inventory.unnamed.iter().map(unnamed).collect::<Vec<_>>()));
+}
+
+/// How stacks end, by kind of event.
+fn events(inventory: &Inventory) -> Value {
     let mut events = Map::new();
     for (of, statuses) in &inventory.stacks {
         let complete: u64 = statuses.iter().filter(|(status, _)| status.is_complete()).map(|(_, count)| count).sum();
@@ -93,30 +118,5 @@ pub fn stacks_json(session: &Session, inventory: &Inventory) -> Value {
         let count: u64 = statuses.values().sum();
         events.insert(name(*of).to_owned(), json!({"stacks": count, "complete": complete, "status": reasons}));
     }
-    json!({
-        "mode": mode,
-        "copy_limit": settings.copy_limit,
-        "on": names(&settings.on),
-        "kernel": names(&settings.kernel),
-        "frequency": settings.frequency,
-        "min_dur_ns": settings.min_dur,
-        "events": events,
-    })
-}
-
-/// `symbols`.
-pub fn symbols_json(inventory: &Inventory) -> Value {
-    let unnamed = |unnamed: &Unnamed| {
-        json!({
-            "module": bytes(label::module(&unnamed.mapping)),
-            "build_id": super::hex(&unnamed.mapping.build_id),
-            "places": unnamed.places,
-            "why": unnamed.why,
-        })
-    };
-    json!({
-        "places": inventory.places,
-        "named": inventory.named,
-        "unnamed": inventory.unnamed.iter().map(unnamed).collect::<Vec<_>>(),
-    })
+    events.into()
 }

@@ -3,8 +3,8 @@
 //! Two passes over the tape: first who was there and how each process ended, then the signals, of which only those that are
 //! printed are kept.
 
-mod fields;
 mod party;
+pub(super) mod rows;
 mod sentence;
 mod stacks;
 mod text;
@@ -82,10 +82,9 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let story =
         Story { context: &context, processes: &processes, records: &records, signals, life, whole, ends, stacks };
     let mut out = output::stdout()?;
-    match config.format {
-        Format::Text => text::print(&story, &mut out)?,
-        Format::Json => fields::json(&story, clock(tape), &mut out)?,
-        Format::Csv => fields::csv(&story, clock(tape), &mut out)?,
+    match config.format.rows() {
+        None => text::print(&story, &mut out)?,
+        Some(form) => rows::print(&story, form, clock(tape), &mut out)?,
     }
     out.flush()?;
     if config.format != Format::Text {

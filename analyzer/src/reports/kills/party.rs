@@ -1,11 +1,12 @@
-//! One side of a signal: who it was, in words and in fields.
+//! One side of a signal: who it was, in words and in columns.
 
 use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Session, Task, UID_UNKNOWN};
 
 use crate::processes::Processes;
-use crate::render::csv;
-use crate::render::json::{bytes, known as some};
+use crate::render::cell::Cell;
+use crate::render::json::{bytes, known};
+use crate::render::row::{Row, some, user};
 use crate::signals::Record;
 use crate::words::{command, named};
 
@@ -72,47 +73,35 @@ impl<'a> Party<'a> {
         Some(names.join(" > "))
     }
 
-    /// As an object.
-    pub fn json(&self, session: &Session) -> Value {
+    /// Sets the columns of the object `group`.
+    pub fn fill(&self, row: &mut Row<'a>, group: &str, session: &'a Session) {
         let task = self.task;
-        let known = |number: u32| if number == 0 { Value::Null } else { number.into() };
-        let cgroup = session.cgroup_path(task.cgroup_id);
-        let words = |argv: &[u8]| argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>();
+        let text = |text: &'a Vec<u8>| Some(text).filter(|text| !text.is_empty());
+        let words = |argv: &[u8]| Value::from(argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>());
         let ancestor =
-            |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": name(comm), "upid": upid});
-        json!({
-            "pid": task.pid,
-            "tid": task.tid,
-            "ns_pid": known(task.ns_pid),
-            "ns_tid": known(task.ns_tid),
-            "upid": known(task.upid),
-            "utid": known(task.utid),
-            "comm": name(&task.comm),
-            "uid": if task.uid == UID_UNKNOWN { Value::Null } else { task.uid.into() },
-            "exe": some(&task.exe),
-            "cgroup": cgroup.map_or(Value::Null, bytes),
-            "cmdline": self.argv.map_or(Value::Null, |(argv, _)| words(argv).into()),
-            "cmdline_whole": self.argv.map(|(_, whole)| whole),
-            "ancestors": self.ancestors.iter().map(ancestor).collect::<Vec<_>>(),
-        })
-    }
-
-    /// Values of the columns [`COLUMNS`].
-    pub fn cells(&self, session: &Session) -> Vec<Value> {
-        let object = self.json(session);
-        let cell = |name: &&str| match object.get(*name) {
-            Some(value @ (Value::String(_) | Value::Object(_))) => csv::text(value).into(),
-            other => other.cloned().unwrap_or_default(),
-        };
-        let mut cells: Vec<Value> = COLUMNS[..COLUMNS.len() - 2].iter().map(cell).collect();
-        cells.push(self.command().into());
-        cells.push(self.chain().into());
-        cells
+            |(pid, comm, upid): &(u32, Vec<u8>, Option<u32>)| json!({"pid": pid, "comm": known(comm), "upid": upid});
+        let ancestors: Vec<Value> = self.ancestors.iter().map(ancestor).collect();
+        let cmdline = self.argv.zip(self.command()).map(|((argv, _), text)| Cell::Spelled(words(argv), text));
+        let values: [(&str, Cell<'a>); 13] = [
+            ("pid", task.pid.into()),
+            ("tid", task.tid.into()),
+            ("ns_pid", some(task.ns_pid).into()),
+            ("ns_tid", some(task.ns_tid).into()),
+            ("upid", some(task.upid).into()),
+            ("utid", some(task.utid).into()),
+            ("comm", text(&task.comm).into()),
+            ("uid", user(task.uid).into()),
+            ("exe", text(&task.exe).into()),
+            ("cgroup", session.cgroup_path(task.cgroup_id).into()),
+            ("cmdline", cmdline.unwrap_or_default()),
+            ("cmdline_whole", self.argv.map(|(_, whole)| whole).into()),
+            ("ancestors", Cell::Spelled(ancestors.into(), self.chain().unwrap_or_default())),
+        ];
+        for (name, value) in values {
+            row.part(group, name, value);
+        }
     }
 }
-
-/// Columns of a side in CSV, after `sender_` or `target_`.
-pub const COLUMNS: [&str; 10] = ["pid", "tid", "ns_pid", "upid", "utid", "comm", "uid", "exe", "cmdline", "ancestors"];
 
 /// `nginx (4711, uid 33)`; with the pid a process of a namespace has inside: `nginx (4711, 7 inside, uid 33)`.
 pub fn short(task: &Task) -> String {
@@ -124,9 +113,4 @@ pub fn short(task: &Task) -> String {
 /// Whether its pid is another one in its own namespace.
 pub fn inside(task: &Task) -> bool {
     task.ns_pid != 0 && task.ns_pid != task.pid
-}
-
-/// A comm in JSON; null = not known.
-fn name(comm: &[u8]) -> Value {
-    some(comm)
 }

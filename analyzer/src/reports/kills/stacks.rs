@@ -17,11 +17,7 @@ use crate::stacks::recorded;
 
 /// The names for senders' stacks; None when they are not recorded or not printed.
 pub fn names(config: &Config, tape: &Tape) -> Result<Option<Names>> {
-    let printed = match config.format {
-        Format::Text => config.life.verbose,
-        Format::Json => true,
-        Format::Csv => false,
-    };
+    let printed = config.format != Format::Text || config.life.verbose;
     if !printed || !recorded::kinds(tape).contains(&StackOf::Signal) {
         return Ok(None);
     }

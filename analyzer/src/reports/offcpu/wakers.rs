@@ -9,13 +9,35 @@ use systape_format::model::Task;
 
 use super::super::{Context, scheduling};
 use crate::output::{self, line};
-use crate::render::form::Format;
-use crate::render::table::{Fields, Table, millis};
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::render::table::{Table, millis};
 use crate::runs::decode::Needs;
-use crate::runs::keys::{task_fields, task_text};
+use crate::runs::keys::{set_thread, task_text};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, feed};
 use crate::say::Verdict;
 use crate::words::VIA_SOFTIRQ;
+
+systape_format::tables! {
+    /// One row for each pair of threads of which one woke the other.
+    pub WAKERS = "offcpu_wakers" {
+        waker_pid: Int "process of the thread that woke the other; null with its other columns: an interrupt did"
+        waker_tid: Int "that thread"
+        waker_upid: Int "its process, unique in the tape"
+        waker_utid: Int "it, unique in the tape"
+        waker_comm: Str [Comm] "its name"
+        interrupt: Flag "an interrupt woke it, not a thread"
+        net_softirq: Flag "the packet that the waker had just sent on this machine woke it"
+        pid: Int "process of the thread that was woken"
+        tid: Int "that thread"
+        upid: Int "its process, unique in the tape"
+        utid: Int "it, unique in the tape"
+        comm: Str [Comm] "its name"
+        count ? AtLeast: Count "wake-ups"
+        slept_ns ? AtLeast: Duration "how long it had slept before them, in all"
+        max_ns ? AtLeast: Duration "the longest of these sleeps"
+    }
+}
 
 /// Prints the report.
 pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
@@ -26,11 +48,14 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
-    let format = context.config.format;
+    let form = context.config.format.rows();
     context.question.loss.findings.extend(fed.findings);
     scheduling::touched(&mut context, unsure);
     let mut out = output::stdout()?;
-    if format == Format::Text {
+    if let Some(form) = form {
+        let short = !context.question.loss.complete();
+        sink::print(form, &WAKERS, sums.iter().map(|(_, sum)| sum.row(short)), &mut out)?;
+    } else {
         scheduling::head(&context, &mut out)?;
         let mut table = Table::default()
             .number("slept ms")
@@ -48,12 +73,9 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
         } else {
             table.print(&mut out)?;
         }
-    } else {
-        let complete = context.question.loss.complete();
-        scheduling::rows(format, &mut out, sums.iter().map(|(_, sum)| sum.fields(complete)))?;
     }
     out.flush()?;
-    Ok(scheduling::verdict(&context, format == Format::Text))
+    Ok(scheduling::verdict(&context, form.is_none()))
 }
 
 /// Wake-ups of one thread by one other.
@@ -86,22 +108,16 @@ impl Sum {
         ]
     }
 
-    fn fields(&self, complete: bool) -> Fields {
-        let mut fields: Fields = Vec::new();
-        let names = ["waker_pid", "waker_tid", "waker_upid", "waker_utid", "waker_comm"];
-        let waker = task_fields(self.waker.as_ref(), true);
-        fields.extend(names.into_iter().zip(waker).map(|(name, (_, value))| (name, value)));
-        fields.push(("interrupt", self.waker.is_none().into()));
-        fields.push(("net_softirq", self.softirq.into()));
-        fields.extend(task_fields(Some(&self.wakee), true));
-        fields.extend([
-            ("count", self.count.into()),
-            ("slept_ns", self.slept.into()),
-            ("max_ns", self.max.into()),
-            ("at_least", self.open.into()),
-            ("complete", complete.into()),
-        ]);
-        fields
+    fn row(&self, short: bool) -> Row<'_> {
+        let mut row = Row::short_if(short, &WAKERS);
+        let waker = self.waker.as_deref();
+        row.set("waker_pid", waker.map(|t| t.pid)).set("waker_tid", waker.map(|t| t.tid));
+        row.set("waker_upid", waker.map(|t| t.upid)).set("waker_utid", waker.map(|t| t.utid));
+        row.set("waker_comm", waker.map(|t| &t.comm));
+        row.set("interrupt", waker.is_none()).set("net_softirq", self.softirq);
+        set_thread(&mut row, &self.wakee);
+        row.set("count", self.count).bound("slept_ns", self.slept, self.open).bound("max_ns", self.max, self.open);
+        row
     }
 }
 

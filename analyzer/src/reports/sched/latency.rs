@@ -9,12 +9,27 @@ use super::super::{Context, scheduling};
 use super::seconds;
 use crate::output::{self, line};
 use crate::render::form::Format;
-use crate::render::table::Fields;
+use crate::render::keys::with_keys;
+use crate::render::{row as record, sink};
 use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::say::Verdict;
+
+systape_format::tables! {
+    /// One row for each value of the keys of `--by`, which stand before these columns.
+    pub LATENCY = "sched_latency" {
+        threads ? AtLeast: Count "threads that ran or came on a CPU"
+        run_ns ? AtLeast: Duration "time on a CPU"
+        switches ? AtLeast: Count "how often they came on a CPU"
+        delays ? AtLeast: Count "part of `switches` before which the whole wait for the CPU is known; the columns below are of these"
+        avg_delay_ns ? OfKnown: Duration "mean wait; null: `delays` is 0"
+        max_delay_ns ? AtLeast: Duration "longest wait; null: `delays` is 0"
+        max_delay_start_ns ? OfKnown: Time "when the longest wait began; null: `delays` is 0"
+        max_delay_end_ns ? OfKnown: Time "when it ended; null: `delays` is 0"
+    }
+}
 
 /// Prints the report.
 pub fn run(mut context: Context<'_>) -> Result<Verdict> {
@@ -37,23 +52,26 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let format = context.config.format;
     let base = if context.config.look.absolute { 0 } else { open };
     let printed = rows.iter().take(limit);
-    let fields: Vec<Fields> = printed.clone().map(|(key, row)| fields(&keys, key, row, &words, open)).collect();
+    let declared = with_keys(keys.columns(), &LATENCY);
+    let line = |(key, row): &(Key, Row)| {
+        let mut line = record::Row::new(&declared);
+        keys.fill(&mut line, key, &words);
+        fill(&mut line, row, open);
+        line
+    };
+    let records: Vec<record::Row<'_>> = printed.clone().map(line).collect();
     let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
     context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
-    match format {
-        Format::Text => {
+    match format.rows() {
+        None => {
             scheduling::head(&context, &mut out)?;
             table(&mut out, &lines, total)?;
             scheduling::foot(&context, &mut out)?;
         }
-        _ => {
-            let complete = context.question.loss.complete();
-            let whole = |mut fields: Fields| {
-                fields.push(("complete", complete.into()));
-                fields
-            };
-            scheduling::rows(format, &mut out, fields.into_iter().map(whole))?;
+        Some(form) => {
+            let short = !context.question.loss.complete();
+            sink::print(form, &declared, records.into_iter().map(|row| row.touched(short)), &mut out)?;
         }
     }
     out.flush()?;
@@ -166,24 +184,12 @@ fn text(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, base: u64) -> 
     )
 }
 
-fn fields(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, open: u64) -> Fields {
-    let mut fields = keys.fields(key, words);
-    let at = |ts: u64| match row.delays {
-        0 => serde_json::Value::Null,
-        _ => (ts.wrapping_sub(open) as i64).into(),
-    };
-    let known = |ns: u64| if row.delays == 0 { serde_json::Value::Null } else { ns.into() };
-    fields.extend([
-        ("threads", row.threads.len().into()),
-        ("run_ns", row.run.into()),
-        ("switches", row.switches.into()),
-        ("delays", row.delays.into()),
-        ("avg_delay_ns", known(row.avg())),
-        ("max_delay_ns", known(row.max)),
-        ("max_delay_start_ns", at(row.max_at.0)),
-        ("max_delay_end_ns", at(row.max_at.1)),
-    ]);
-    fields
+fn fill(line: &mut record::Row<'_>, row: &Row, open: u64) {
+    let at = |ts: u64| (row.delays > 0).then_some(ts.wrapping_sub(open) as i64);
+    let known = |ns: u64| (row.delays > 0).then_some(ns);
+    line.set("threads", row.threads.len()).set("run_ns", row.run).set("switches", row.switches);
+    line.set("delays", row.delays).set("avg_delay_ns", known(row.avg())).set("max_delay_ns", known(row.max));
+    line.set("max_delay_start_ns", at(row.max_at.0)).set("max_delay_end_ns", at(row.max_at.1));
 }
 
 fn table(out: &mut impl Write, lines: &[String], total: (u64, u64)) -> std::io::Result<()> {

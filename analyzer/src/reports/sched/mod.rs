@@ -1,7 +1,7 @@
 //! The scheduler as perf sched shows it: timehist and latency.
 
-mod latency;
-mod timehist;
+pub(super) mod latency;
+pub(super) mod timehist;
 
 use anyhow::Result;
 use systape_format::reader::Tape;

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::Result;
-use serde_json::Value;
 use systape_format::model::{CPU_NONE, Gap};
 
 use super::super::{Context, scheduling};
@@ -17,12 +16,30 @@ use crate::lines::json::Json;
 use crate::loss;
 use crate::output;
 use crate::render::form::Format;
-use crate::render::table::{Csv, Fields, object};
+use crate::render::row::Row;
+use crate::render::sink;
 use crate::reports::losses::LOSS_LINES;
 use crate::runs::decode::Needs;
-use crate::runs::keys::{Keys, task_fields, task_text};
+use crate::runs::keys::{Keys, set_thread, task_text};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::say::Verdict;
+
+systape_format::tables! {
+    /// One row for each time a thread left a CPU.
+    pub TIMEHIST = "sched_timehist" {
+        ts_ns: Time "when it left"
+        cpu: Int "which CPU"
+        pid: Int "process"
+        tid: Int "thread"
+        upid: Int "the process, unique in the tape"
+        utid: Int "the thread, unique in the tape"
+        comm: Str [Comm] "name of the thread"
+        wait_ns ? AtLeast: Duration "how long it had been on no CPU before; null: not known"
+        delay_ns ? AtLeast: Duration "part of `wait_ns` in which it could run and had no CPU; null: not known"
+        run_ns ? AtLeast: Duration "how long it ran; null: not known"
+        state: Word "what it is in from then on: a letter of ps(1), `R` preempted, `X` it ended"
+    }
+}
 
 const HEADER: &str = "           time    cpu  task name                       wait time  sch delay   run time\n\
     \x20                       [tid/pid]                          (msec)     (msec)     (msec)\n\
@@ -32,14 +49,19 @@ const HEADER: &str = "           time    cpu  task name                       wa
 pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let session = context.question.tape.session();
     let mut out = output::stdout()?;
-    if context.config.format == Format::Text {
-        out.write_all(HEADER.as_bytes())?;
+    let mut head = HEADER.as_bytes().to_vec();
+    let rows = context.config.format.rows().map(|form| sink::Sink::new(form, &TIMEHIST));
+    if let Some(rows) = &rows {
+        head.clear();
+        rows.head(&mut head);
     }
+    out.write_all(&head)?;
     let sink = Timehist {
         keys: Keys::new(&[], &context.question.scope, false),
         context: &context,
         json: Json::new(session, crate::question::clock(context.question.tape)),
-        csv: Csv::default(),
+        rows,
+        line: Vec::new(),
         gaps: context.question.loss.gaps.clone(),
         accs: Vec::new(),
         left: context.config.max_events,
@@ -100,12 +122,8 @@ impl Known {
         crate::render::table::millis(self.ns, if self.at_least { "≥" } else { "" })
     }
 
-    fn value(self) -> Value {
-        if self.unknown { Value::Null } else { self.ns.into() }
-    }
-
-    fn is_at_least(self) -> bool {
-        self.at_least && !self.unknown
+    fn value(self) -> Option<u64> {
+        (!self.unknown).then_some(self.ns)
     }
 }
 
@@ -122,7 +140,9 @@ struct Timehist<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     json: Json<'a>,
-    csv: Csv,
+    /// None: text.
+    rows: Option<sink::Sink<'static>>,
+    line: Vec<u8>,
     /// Not told yet, in order.
     gaps: Vec<Gap>,
     accs: Vec<Acc>,
@@ -203,7 +223,7 @@ impl Timehist<'_> {
                 _ => writeln!(self.out, "{}", loss::gap_text(&gap, self.context.question.tape.session()))?,
             }
         }
-        if format == Format::Text {
+        let Some(sink) = &self.rows else {
             let time = seconds(interval.to.wrapping_sub(self.base) as i64);
             let cpu = if interval.cpu == CPU_NONE { "????".into() } else { format!("{:04}", interval.cpu) };
             let name = task_text(&thread.task);
@@ -214,19 +234,18 @@ impl Timehist<'_> {
                 acc.delay.text(),
                 acc.run.text()
             );
-        }
+        };
         let since = interval.to.wrapping_sub(self.context.question.tape.session().window_open) as i64;
-        let mut fields: Fields = vec![("ts_ns", since.into()), ("cpu", interval.cpu.into())];
-        fields.extend(task_fields(Some(&thread.task), true));
-        fields.extend([
-            ("wait_ns", acc.wait.value()),
-            ("delay_ns", acc.delay.value()),
-            ("run_ns", acc.run.value()),
-            ("wait_at_least", acc.wait.is_at_least().into()),
-            ("delay_at_least", acc.delay.is_at_least().into()),
-            ("run_at_least", acc.run.is_at_least().into()),
-            ("state", Value::from(char::from(letter).to_string())),
-        ]);
-        if format == Format::Csv { self.csv.row(&mut self.out, &fields) } else { object(&mut self.out, &fields) }
+        let mut row = Row::new(&TIMEHIST);
+        row.set("ts_ns", since).set("cpu", interval.cpu);
+        set_thread(&mut row, &thread.task);
+        for (name, known) in [("wait_ns", acc.wait), ("delay_ns", acc.delay), ("run_ns", acc.run)] {
+            row.bound(name, known.value(), known.at_least);
+        }
+        let letter = [letter];
+        row.set("state", &letter[..]);
+        self.line.clear();
+        sink.row(&mut self.line, &row);
+        self.out.write_all(&self.line)
     }
 }

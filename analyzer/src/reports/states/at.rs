@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use systape_format::model::GapCause;
 
 use super::super::{Context, scheduling};
-use super::now::Now;
-use super::stacks::{self, Left};
+use super::now::{NOW, Now};
+use super::stacks::{self, Left, STACKS};
 use crate::clock::Clock;
 use crate::filter;
 use crate::lines::text::{self, Look};
@@ -16,7 +16,7 @@ use crate::lines::value::Scratch;
 use crate::load::{Base, Loaded, OpenCalls};
 use crate::output;
 use crate::question::clock;
-use crate::render::form::Format;
+use crate::render::sink;
 use crate::render::table::Table;
 use crate::runs::decode::Needs;
 use crate::runs::feed;
@@ -62,7 +62,11 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let arguments = arguments(&context, &now);
     let mut out = output::stdout()?;
-    if context.config.format == Format::Text {
+    let form = context.config.format.rows();
+    if let Some(form) = form {
+        let rows = now.iter().zip(&arguments).map(|(now, arguments)| now.row(&context, ts, arguments.as_deref()));
+        sink::print(form, &NOW, rows, &mut out)?;
+    } else {
         let mut table = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
         table = table.number("CPU").word("COMMAND").number("call ms").word("CALL");
         for (now, arguments) in now.iter().zip(&arguments) {
@@ -70,29 +74,27 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
         }
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
-    } else {
-        let rows = now.iter().zip(&arguments).map(|(now, arguments)| now.fields(&context, ts, arguments.as_deref()));
-        scheduling::rows(context.config.format, &mut out, rows)?;
     }
     out.flush()?;
-    Ok(scheduling::verdict(&context, context.config.format == Format::Text))
+    Ok(scheduling::verdict(&context, form.is_none()))
 }
 
 /// Prints threads by their stacks.
 fn with_stacks(context: &Context<'_>, left: &Left, now: &[Now<'_>], ts: i64) -> Result<Verdict> {
     let groups = stacks::groups(context, left, now)?;
-    let (format, max) = (context.config.format, context.config.stacks.limits.max);
+    let (form, max) = (context.config.format.rows(), context.config.stacks.limits.max);
     let mut out = output::stdout()?;
-    if format == Format::Text {
+    if let Some(form) = form {
+        let short = !context.question.loss.complete();
+        sink::print(form, &STACKS, groups.iter().map(|group| group.row(short, ts, max)), &mut out)?;
+    } else {
         scheduling::head(context, &mut out)?;
         for group in &groups {
             group.print(max, &mut out)?;
         }
-    } else {
-        scheduling::rows(format, &mut out, groups.iter().map(|group| group.fields(ts, format, max)))?;
     }
     out.flush()?;
-    Ok(scheduling::verdict(context, format == Format::Text))
+    Ok(scheduling::verdict(context, form.is_none()))
 }
 
 /// The arguments of each thread's call, short; None when they are not on the tape.

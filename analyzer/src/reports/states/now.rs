@@ -1,12 +1,31 @@
 //! What a thread was doing at one instant, and its line.
 
-use serde_json::Value;
 use systape_format::model::CPU_NONE;
 
 use super::super::Context;
-use crate::render::table::{Fields, millis};
-use crate::runs::keys::{self, Place, is_kernel, task_fields};
+use crate::render::row::Row;
+use crate::render::table::millis;
+use crate::runs::keys::{self, Place, is_kernel, set_thread};
 use crate::runs::{Doing, InCall, Slot, State, Thread};
+
+systape_format::tables! {
+    /// One row a thread at the instant of `--at`, who has been off the CPU for longest first.
+    pub NOW = "states_at" {
+        ts_ns: Time "the instant"
+        pid: Int "process"
+        tid: Int "thread"
+        upid: Int "the process, unique in the tape"
+        utid: Int "the thread, unique in the tape"
+        comm: Str [Comm] "name of the thread"
+        state: Word "letter of ps(1), `RUN` (on a CPU), `RQ` (waiting for one) or `?`"
+        cpu: Int "where it runs or ran last; null: not known"
+        off_cpu_ns ? AtLeast: Duration "for how long it has been on no CPU; null: it is on one, or that is not known"
+        came_on_cpu_ns: Duration "how long ago it last came on a CPU; null: not known"
+        syscall: Word "the call it is in, `[user]` (in none), `[kernel]` (a kernel thread) or `?`"
+        args_text: Word [String] "arguments of the call as the listing prints them, cut to 60 characters; null: in no call, or not recorded"
+        call_ns ? AtLeast: Duration "for how long it has been in the call; null: in none"
+    }
+}
 
 /// A thread at that instant.
 #[derive(Debug)]
@@ -77,24 +96,18 @@ impl<'a> Now<'a> {
         ]
     }
 
-    pub(super) fn fields(&self, context: &Context<'_>, ts: i64, arguments: Option<&str>) -> Fields {
-        let optional = |ns: Option<u64>| ns.map_or(Value::Null, Value::from);
-        let mut fields: Fields = vec![("ts_ns", ts.into())];
-        fields.extend(task_fields(Some(&self.thread.task), true));
+    pub(super) fn row<'r>(&'r self, context: &Context<'_>, ts: i64, arguments: Option<&'r str>) -> Row<'r> {
         let name = self.call.map(|call| context.question.book.get(call.call).long_name.clone());
-        let in_call = |value: Value| if self.call.is_some() { value } else { Value::Null };
-        fields.extend([
-            ("state", self.thread.state.name().into()),
-            ("cpu", if self.thread.cpu == CPU_NONE { Value::Null } else { self.thread.cpu.into() }),
-            ("off_cpu_ns", optional(self.off)),
-            ("off_cpu_at_least", (self.off.is_some() && self.off_before).into()),
-            ("came_on_cpu_ns", optional(self.came)),
-            ("syscall", Value::from(name.unwrap_or_else(|| place_name(self.place).to_owned()))),
-            ("args_text", arguments.map_or(Value::Null, |text| text.into())),
-            ("call_ns", in_call(self.call_ns.into())),
-            ("call_at_least", in_call(self.call.is_some_and(|call| call.began_before).into())),
-        ]);
-        fields
+        let mut row = Row::new(&NOW);
+        row.set("ts_ns", ts);
+        set_thread(&mut row, &self.thread.task);
+        row.set("state", self.thread.state.name());
+        row.set("cpu", Some(self.thread.cpu).filter(|cpu| *cpu != CPU_NONE));
+        row.bound("off_cpu_ns", self.off, self.off_before).set("came_on_cpu_ns", self.came);
+        row.set("syscall", name.unwrap_or_else(|| place_name(self.place).to_owned())).set("args_text", arguments);
+        let began_before = self.call.is_some_and(|call| call.began_before);
+        row.bound("call_ns", self.call.map(|_| self.call_ns), began_before);
+        row
     }
 }
 

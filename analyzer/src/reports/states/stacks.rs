@@ -10,9 +10,10 @@ use systape_format::model::StackOf;
 
 use super::super::Context;
 use super::now::Now;
-use crate::render::form::Format;
+use crate::render::cell::Cell;
 use crate::render::json::bytes;
-use crate::render::table::{Fields, millis};
+use crate::render::row::Row;
+use crate::render::table::millis;
 use crate::runs::decode::Part;
 use crate::runs::{Interval, Sink, Slot, State, Thread, Why};
 use crate::say::complain;
@@ -25,12 +26,28 @@ use crate::stacks::names::Names;
 use crate::stacks::recorded;
 use crate::words::escaped;
 
+systape_format::tables! {
+    /// One row a stack with which threads were off the CPU, or none, at the instant of `--at`.
+    pub STACKS = "states_at_stacks" {
+        ts_ns: Time "the instant"
+        threads ? AtLeast: Count "threads with this stack"
+        states: Nested "how many of them are in each state, by its name"
+        off_cpu_ns ? AtLeast: Duration "for how long the one that left its CPU first has been on none; null: none has"
+        came_on_cpu_ns: Duration "how long ago the first of them last came on a CPU; null: not known"
+        comms: Nested [Comm] "their names, each once"
+        pids: Nested "their processes, each once"
+        tids: Nested "the threads"
+        stack: Nested [Path] "functions, the innermost first, as in the listing without `signal` and `guessed`; CSV: as text, the outermost first, between semicolons"
+        stack_status: Word "as in the listing; also `running` (on a CPU), `began-before` (asleep since before the recording, and no stack was fetched), `new`, `unseen`"
+    }
+}
+
 /// Threads that are listed by number in text.
 const LISTED: usize = 8;
 
 /// Remembers where the stack stands with which each thread left its CPU last.
 #[derive(Debug, Default)]
-pub struct Left(FxHashMap<Slot, Place>);
+pub(super) struct Left(FxHashMap<Slot, Place>);
 
 impl Sink for Left {
     fn interval(&mut self, _: &[Thread], _: Slot, _: &Interval) {}
@@ -42,7 +59,7 @@ impl Sink for Left {
 
 /// Threads with one stack.
 #[derive(Debug)]
-pub struct Group<'n, 'a> {
+pub(super) struct Group<'n, 'a> {
     /// Longest off the CPU first.
     threads: Vec<&'n Now<'a>>,
     /// `main (/bin/app)`, the innermost first, and what stands for missing ones.
@@ -53,7 +70,7 @@ pub struct Group<'n, 'a> {
 }
 
 /// The groups of `now`, which is sorted by how long threads have been off the CPU; so are they. `slots`: position of each in the tracker.
-pub fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'a>]) -> Result<Vec<Group<'n, 'a>>> {
+pub(super) fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'a>]) -> Result<Vec<Group<'n, 'a>>> {
     recorded::require(context.question.tape)?;
     let mut findings = Vec::new();
     let before = asleep::since_before(&context.question, &mut findings);
@@ -191,28 +208,22 @@ impl Group<'_, '_> {
         writeln!(out)
     }
 
-    /// It as a row.
-    pub fn fields(&self, ts: i64, format: Format, max: usize) -> Fields {
+    /// It as a row; `short`: something is missing.
+    pub fn row(&self, short: bool, ts: i64, max: usize) -> Row<'_> {
         let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
         let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();
         let longest = self.longest();
-        let stack = match format {
-            // folded, as flamegraph.pl has it
-            Format::Csv => self.lines.iter().take(max).rev().map(String::as_str).collect::<Vec<_>>().join(";").into(),
-            _ => Value::from(self.objects.iter().take(max).cloned().collect::<Vec<_>>()),
-        };
-        vec![
-            ("ts_ns", ts.into()),
-            ("threads", self.threads.len().into()),
-            ("states", json!(self.states())),
-            ("off_cpu_ns", longest.map_or(Value::Null, |(off, _)| off.into())),
-            ("off_cpu_at_least", longest.is_some_and(|(_, least)| least).into()),
-            ("came_on_cpu_ns", self.came().map_or(Value::Null, Value::from)),
-            ("comms", comms.into_iter().map(bytes).collect::<Vec<_>>().into()),
-            ("pids", distinct(self.threads.iter().map(|now| now.thread.task.pid).collect())),
-            ("tids", distinct(self.threads.iter().map(|now| now.thread.task.tid).collect())),
-            ("stack", stack),
-            ("stack_status", self.ending.name().into()),
-        ]
+        // folded, as flamegraph.pl has it
+        let folded = self.lines.iter().take(max).rev().map(String::as_str).collect::<Vec<_>>().join(";");
+        let mut row = Row::new(&STACKS);
+        row.set("ts_ns", ts).bound("threads", self.threads.len(), short).set("states", json!(self.states()));
+        row.bound("off_cpu_ns", longest.map(|(off, _)| off), longest.is_some_and(|(_, least)| least));
+        row.set("came_on_cpu_ns", self.came());
+        row.set("comms", Value::from(comms.into_iter().map(bytes).collect::<Vec<_>>()));
+        row.set("pids", distinct(self.threads.iter().map(|now| now.thread.task.pid).collect()));
+        row.set("tids", distinct(self.threads.iter().map(|now| now.thread.task.tid).collect()));
+        let objects = Value::from(self.objects.iter().take(max).cloned().collect::<Vec<_>>());
+        row.set("stack", Cell::Spelled(objects, folded)).set("stack_status", self.ending.name());
+        row
     }
 }

@@ -1,14 +1,40 @@
-//! Sums as tables, histograms and records.
+//! Sums as tables, histograms and rows.
 
 use std::io::{self, Write};
 
 use systape_format::model::Session;
 
-use super::by::{self, Key, Part};
-use super::sums::{Folded, Sum};
+use crate::block::by::{self, Key, Part};
+use crate::block::sums::{Folded, Sum};
 use crate::devices::Devices;
 use crate::output::line;
-use crate::render::record::{Record, millis};
+use crate::render::form::Form;
+use crate::render::keys::{with_keys, with_parts};
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::render::table::millis_if;
+
+systape_format::tables! {
+    /// With `--top` or `--hist` one row for each value of the keys of `--by`, which stand before these columns.
+    pub SUMS = "block_sums" {
+        ios ? AtLeast: Count "I/Os"
+        read_bytes ? AtLeast: Wide "bytes that were read"
+        written_bytes ? AtLeast: Wide "bytes that were written"
+        errors ? AtLeast: Count "I/Os that failed"
+        requeues ? AtLeast: Count "how often they went back to the queue"
+        timed_ios ? AtLeast: Count "I/Os of which it is known how long the device took; the times below are of them"
+        total_ns ? AtLeast: Duration "how long the device took for all of them"
+        avg_ns ? OfKnown: Duration "mean; null: `timed_ios` is 0"
+        max_ns ? AtLeast: Duration "longest; null: `timed_ios` is 0"
+        share ? OfKnown: Real "part of the time of all rows with `in_total`, 0 to 1; null: it is not in the total"
+        in_total: Flag "false: a stacked device, whose I/Os are counted on the disks below it too"
+    }
+    /// With `--hist` also:
+    pub HISTOGRAM = "block_histogram" {
+        unit: Word "unit of the bounds: `us`"
+        histogram ? AtLeast: Nested "`[{\"from\": 64, \"to\": 127, \"count\": 5}]`: how many I/Os took so long, `to` inclusive, without empty buckets"
+    }
+}
 
 /// What there is to print.
 #[derive(Clone, Copy, Debug)]
@@ -95,61 +121,26 @@ impl View<'_> {
         (self.folded.all.total > 0).then(|| sum.total as f64 / self.folded.all.total as f64)
     }
 
-    /// A record of each row; with its histogram in it when `hist`.
-    pub fn records(&self, hist: bool, out: &mut impl Write, csv: bool) -> io::Result<()> {
-        let mut buffer = Vec::new();
-        for (at, (parts, sum, counted)) in self.folded.rows.iter().enumerate() {
-            let mut record = self.keyed(parts, sum);
-            record
-                .set("ios", sum.ios)
-                .wide("read_bytes", sum.read)
-                .wide("written_bytes", sum.written)
-                .set("errors", sum.errors)
-                .set("requeues", sum.requeues)
-                .set("timed_ios", sum.timed)
-                .set("total_ns", sum.total_ns())
-                .set("avg_ns", sum.avg())
-                .set("max_ns", (sum.timed > 0).then_some(sum.max))
-                .set("share", self.share(sum).filter(|_| *counted))
-                .set("in_total", *counted)
-                .set("complete", self.complete);
+    /// Prints a row for each key; with its histogram in it when `hist`.
+    pub fn rows(&self, form: Form, hist: bool, out: &mut impl Write) -> io::Result<()> {
+        let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
+        let table = with_keys(by::key_columns(self.keys), &with_parts(&SUMS, parts));
+        let rows = self.folded.rows.iter().map(|(parts, sum, counted)| {
+            let mut row = Row::short_if(!self.complete, &table);
+            by::fill(&mut row, self.keys, parts, &sum.comm, self.session, self.devices);
+            // what is not known of some takes time all the same
+            let untimed = sum.timed < sum.ios;
+            row.set("ios", sum.ios).set("read_bytes", sum.read).set("written_bytes", sum.written);
+            row.set("errors", sum.errors).set("requeues", sum.requeues).set("timed_ios", sum.timed);
+            row.bound("total_ns", sum.total_ns(), untimed).bound("avg_ns", sum.avg(), untimed);
+            row.bound("max_ns", (sum.timed > 0).then_some(sum.max), untimed);
+            row.bound("share", self.share(sum).filter(|_| *counted), untimed).set("in_total", *counted);
             if hist {
-                record.set("unit", "us").set("histogram", sum.hist.json());
+                row.set("unit", "us").bound("histogram", sum.hist.json(), untimed);
             }
-            if csv {
-                if at == 0 {
-                    record.csv_header(&mut buffer);
-                }
-                record.csv(&mut buffer);
-            } else {
-                record.json(&mut buffer);
-            }
-        }
-        out.write_all(&buffer)
-    }
-
-    /// Histograms as CSV: a line for each bucket that is not empty.
-    pub fn buckets(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut buffer = Vec::new();
-        for (parts, sum, _) in &self.folded.rows {
-            for (low, high, count) in sum.hist.buckets().into_iter().filter(|(_, _, count)| *count > 0) {
-                let mut record = self.keyed(parts, sum);
-                record.set("from_us", low).set("to_us", high).set("count", count).set("complete", self.complete);
-                if buffer.is_empty() {
-                    record.csv_header(&mut buffer);
-                }
-                record.csv(&mut buffer);
-            }
-        }
-        out.write_all(&buffer)
-    }
-
-    fn keyed(&self, parts: &[Part], sum: &Sum) -> Record {
-        let mut record = Record::default();
-        for (key, part) in self.keys.iter().zip(parts) {
-            by::fields(&mut record, *key, part, &sum.comm, self.session, self.devices);
-        }
-        record
+            row
+        });
+        sink::print(form, &table, rows, out)
     }
 }
 
@@ -164,8 +155,8 @@ fn numbers(sum: &Sum) -> String {
     let lead = if sum.timed < sum.ios { "≥" } else { "" };
     let known = |ns: u64| (sum.timed > 0).then_some(ns);
     let bound = |ns: Option<u64>| match ns {
-        Some(_) => format!("{lead}{}", millis(ns)),
-        None => millis(None),
+        Some(_) => format!("{lead}{}", millis_if(ns)),
+        None => millis_if(None),
     };
     format!(
         "{:>8} {:>10} {:>10} {:>5} {:>5} {:>11} {:>9} {:>9}",
@@ -175,7 +166,7 @@ fn numbers(sum: &Sum) -> String {
         sum.errors,
         sum.requeues,
         bound(known(sum.total_ns())),
-        millis(sum.avg()),
+        millis_if(sum.avg()),
         bound(known(sum.max)),
     )
 }

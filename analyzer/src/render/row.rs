@@ -1,0 +1,228 @@
+//! One row of a table, filled column by column in the order of its declaration.
+
+use systape_format::model::{Session, Task, UID_UNKNOWN};
+use systape_format::table::{ColumnDef, TableDef};
+
+use super::cell::{Cell, Known};
+use crate::clock::{self, Clock};
+use crate::say::complain;
+
+/// Values of one row. Each has its place in the table from the beginning: one that is never set is null, never another column's.
+///
+/// A name that is not the next column's is a fault of the program: it panics in debug builds and complains in others.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    table: &'a TableDef,
+    cells: Vec<(Cell<'a>, Known)>,
+    next: usize,
+    short: bool,
+}
+
+impl<'a> Row<'a> {
+    /// An empty row of `table`.
+    pub fn new(table: &'a TableDef) -> Self {
+        Self { table, cells: vec![(Cell::Null, Known::Exact); table.columns.len()], next: 0, short: false }
+    }
+
+    /// The same; `short`: something that touches the row is missing, so each of its values that can be off may be.
+    pub fn short_if(short: bool, table: &'a TableDef) -> Self {
+        Self { short, ..Self::new(table) }
+    }
+
+    /// Something that touches the row is missing, if `short`.
+    pub fn touched(mut self, short: bool) -> Self {
+        self.short |= short;
+        self
+    }
+
+    /// Its table.
+    pub fn table(&self) -> &'a TableDef {
+        self.table
+    }
+
+    /// Sets the next column, which must be `name` (`owner_pid` in an object).
+    pub fn set(&mut self, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
+        self.put(name, |column| is(column, name), value.into(), Known::Exact)
+    }
+
+    /// The same of a value that is off in its column's way if `short`.
+    pub fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
+        self.put(name, |column| is(column, name), value.into(), Known::short_if(short))
+    }
+
+    /// Sets the next column, which must be `name` of the object `group`.
+    pub fn part(&mut self, group: &str, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
+        self.put(name, |column| column.group == group && column.name == name, value.into(), Known::Exact)
+    }
+
+    /// Sets all columns of the object `group`: it is null.
+    pub fn absent(&mut self, group: &str) -> &mut Self {
+        let columns = self.table.columns.iter().skip(self.next).take_while(|column| column.group == group).count();
+        if columns == 0 {
+            self.fault(group);
+        }
+        for (cell, _) in self.cells.iter_mut().skip(self.next).take(columns) {
+            *cell = Cell::Absent;
+        }
+        self.next += columns;
+        self
+    }
+
+    /// Sets `name`, the time of day at `ts`, and `time_uncertain_ns`; null without one.
+    pub fn time(&mut self, name: &str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
+        let real = ts.and_then(|ts| times.clock.real(ts));
+        self.set(name, real.map(clock::rfc3339));
+        self.set("time_uncertain_ns", real.and_then(clock::Real::uncertain))
+    }
+
+    /// Sets who a task is: `pid tid upid utid comm uid`, in the object `group` if that is not empty; null without one.
+    pub fn task(&mut self, group: &str, task: Option<&'a Task>) -> &mut Self {
+        let Some(task) = task else {
+            if !group.is_empty() {
+                return self.absent(group);
+            }
+            return ["pid", "tid", "upid", "utid", "comm", "uid"]
+                .into_iter()
+                .fold(self, |row, name| row.set(name, Cell::Null));
+        };
+        let values: [(&str, Cell<'a>); 6] = [
+            ("pid", task.pid.into()),
+            ("tid", task.tid.into()),
+            ("upid", some(task.upid).into()),
+            ("utid", some(task.utid).into()),
+            ("comm", (&task.comm).into()),
+            ("uid", user(task.uid).into()),
+        ];
+        for (name, value) in values {
+            self.part(group, name, value);
+        }
+        self
+    }
+
+    /// The values in the order of the columns with what is known of each.
+    pub fn cells(&self) -> impl Iterator<Item = (&ColumnDef, &Cell<'a>, Known)> {
+        self.table.columns.iter().zip(&self.cells).map(|(column, (cell, known))| {
+            let known = if cell.is_null() { Known::Unknown } else { (*known).max(Known::short_if(self.short)) };
+            (column, cell, known)
+        })
+    }
+
+    /// Whether every column was set; says so if not.
+    pub fn is_whole(&self) -> bool {
+        if let Some(column) = self.table.columns.get(self.next) {
+            self.fault(&format!("{} (it was not set)", column.full_name()));
+        }
+        self.next == self.table.columns.len()
+    }
+
+    fn put(&mut self, name: &str, is: impl Fn(&ColumnDef) -> bool, value: Cell<'a>, known: Known) -> &mut Self {
+        let at = match self.table.columns.get(self.next).is_some_and(&is) {
+            true => Some(self.next),
+            false => {
+                self.fault(name);
+                self.table.columns.iter().position(is)
+            }
+        };
+        if let Some(at) = at {
+            if !value.fits(self.table.columns[at].ty) {
+                self.fault(name);
+            }
+            self.cells[at] = (value, known);
+            self.next = at + 1;
+        }
+        self
+    }
+
+    #[cold]
+    fn fault(&self, name: &str) {
+        let text = format!("internal error: column {name} of table {} is out of place", self.table.name);
+        debug_assert!(false, "{text}");
+        complain(&text);
+    }
+}
+
+/// Whether `name` is the full name of `column`.
+fn is(column: &ColumnDef, name: &str) -> bool {
+    match &*column.group {
+        "" => column.name == name,
+        group => name.strip_prefix(group).and_then(|rest| rest.strip_prefix('_')) == Some(&*column.name),
+    }
+}
+
+/// An id; 0 stands for not known.
+pub fn some(id: u32) -> Option<u32> {
+    Some(id).filter(|id| *id != 0)
+}
+
+/// A user; None = not known.
+pub fn user(uid: u32) -> Option<u32> {
+    Some(uid).filter(|uid| *uid != UID_UNKNOWN)
+}
+
+/// Times of a tape as values.
+#[derive(Clone, Debug)]
+pub struct Times<'a> {
+    /// The tape.
+    pub session: &'a Session,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+impl Times<'_> {
+    /// ns since the tape's start.
+    pub fn since(&self, ts: u64) -> i64 {
+        ts.wrapping_sub(self.session.window_open) as i64
+    }
+
+    /// As [`Self::since`]; None for 0, which stands for not known.
+    pub fn since_known(&self, ts: u64) -> Option<i64> {
+        (ts != 0).then(|| self.since(ts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    systape_format::tables! {
+        /// One row a file.
+        FILES = "files" {
+            file: Str "its path"
+            owner.pid: Int "who"
+            owner.tid: Int "which thread"
+            opens ? AtLeast: Count "how often"
+        }
+    }
+
+    #[test]
+    fn values_are_where_their_columns_are() {
+        let mut row = Row::short_if(true, &FILES);
+        row.set("file", "/x").set("owner_pid", 7).set("owner_tid", 8).set("opens", 3);
+        let cells: Vec<_> =
+            row.cells().map(|(column, cell, known)| (column.full_name(), cell.clone(), known)).collect();
+        assert_eq!(cells[1], ("owner_pid".into(), 7.into(), Known::Short));
+        assert_eq!(cells[3], ("opens".into(), 3.into(), Known::Short));
+        assert!(row.is_whole());
+        let mut row = Row::new(&FILES);
+        row.set("file", Cell::Null).absent("owner").bound("opens", None::<u64>, true);
+        assert!(row.is_whole());
+        assert!(row.cells().all(|(_, _, known)| known == Known::Unknown), "null is neither exact nor short");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "column opens of table files is out of place")]
+    fn a_column_that_is_left_out_is_a_fault() {
+        Row::new(&FILES).set("file", "/x").set("opens", 3);
+    }
+
+    #[test]
+    #[cfg(not(debug_assertions))]
+    fn no_fault_puts_a_value_into_another_column() {
+        let mut row = Row::new(&FILES);
+        row.set("opens", 3).set("nothing", 4).set("file", "/x");
+        let cells: Vec<_> = row.cells().map(|(_, cell, _)| cell.clone()).collect();
+        assert_eq!(cells, ["/x".into(), Cell::Null, Cell::Null, 3.into()]);
+        assert!(!row.is_whole());
+    }
+}

@@ -1,0 +1,135 @@
+//! One I/O as a line: biosnoop's columns, or a row.
+
+use systape_format::model::{BlockIo, BlockLayer, Session};
+
+use crate::block::flags::{self, Op};
+use crate::block::io::{Io, cause_name, layer_name};
+use crate::devices::{Devices, numbers};
+use crate::render::row::{Row, Times};
+use crate::render::table::{millis_if, seconds};
+use crate::words::escaped;
+
+systape_format::tables! {
+    /// One row an I/O, in order of completion.
+    pub BLOCK = "block" {
+        ts_ns: Time "when it completed"
+        time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
+        time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
+        queued_ns: Time "when it entered the block layer; null: not known"
+        issued_ns: Time "when it last went to the device; null: not known"
+        dur_ns: Duration "how long the device took; null: not known"
+        queue_ns: Duration "how long it waited before; null: not known"
+        disk: Word "the whole disk"
+        partition: Word "the last partition that begins at or before `sector`; null: none"
+        major: Int "the disk's number, first part"
+        minor: Int "second part"
+        op: Word "`read write flush discard secure_erase write_zeroes drv_in drv_out`, or `op17` for what has no stable number"
+        flags.value: Int "flags of the kernel"
+        flags.text: Word "the same in words: `WRITE|SYNC`; bits without a stable name are a number"
+        sector: Wide "first sector of 512 bytes on the disk; null: none (a flush of the cache)"
+        bytes: Bytes "size; 0 for a flush"
+        errno: Word "name of the error; null: none"
+        errno_code: Int "its number; null: none"
+        requeues: Count "how often it went back to the queue"
+        merged: Count "further bios that were merged into it"
+        layer: Word "`request`, or `bio`: the device has no requests"
+        cause: Word "how it is known whom to blame: `direct dirtier cgroup kthread flush unknown`"
+        owner.pid: Int "whom it is blamed on: process; `owner` null: nobody known"
+        owner.tid: Int "thread"
+        owner.upid: Int "the process, unique in the tape"
+        owner.utid: Int "the thread, unique in the tape"
+        owner.comm: Str [Comm] "name of the thread"
+        owner.uid: Int "real user; null: not known"
+        origin.pid: Int "who ran when it entered the block layer: process; `origin` null: not known, or an interrupt"
+        origin.tid: Int "thread"
+        origin.upid: Int "the process, unique in the tape"
+        origin.utid: Int "the thread, unique in the tape"
+        origin.comm: Str [Comm] "name of the thread"
+        origin.uid: Int "real user; null: not known"
+        cgroup: Str [Path] "path of the cgroup it is charged to; null: not known"
+        inode: Wide "number of the file whose pages it holds; null: not known"
+    }
+}
+
+/// Names of the columns of the text form.
+pub fn header() -> Vec<u8> {
+    let columns = columns(["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE"]);
+    format!("{columns}\n").into_bytes()
+}
+
+fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause]: [&str; 10]) -> String {
+    format!("{time:<11} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
+}
+
+/// Where on the disk; None: nowhere (the kernel's -1: a flush of the device's cache).
+fn sector(io: &BlockIo) -> Option<u64> {
+    (io.sector != u64::MAX).then_some(io.sector)
+}
+
+/// Appends the line of `io`; times count from `base`.
+pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices, base: u64) {
+    let e = io.io;
+    let (comm, pid) = match io.owner {
+        Some(task) => (escaped(&task.comm), task.pid.to_string()),
+        None => ("?".to_owned(), "?".to_owned()),
+    };
+    let line = columns([
+        &seconds(e.complete, base),
+        &comm,
+        &pid,
+        &devices.name(e.dev),
+        &flags::letters(e.flags),
+        &sector(e).map_or_else(|| "-".into(), |sector| sector.to_string()),
+        &e.bytes.to_string(),
+        &millis_if(io.queue()),
+        &millis_if(io.latency()),
+        &io.cause(session),
+    ]);
+    out.extend_from_slice(line.as_bytes());
+    for mark in marks(io) {
+        out.push(b' ');
+        out.extend_from_slice(mark.as_bytes());
+    }
+    out.push(b'\n');
+}
+
+/// What is said only when it is so: merged bios, requeues, an error, a device without requests.
+fn marks(io: &Io<'_>) -> Vec<String> {
+    let e = io.io;
+    let mut marks = Vec::new();
+    if e.merged > 0 {
+        marks.push(format!("+{} merged", e.merged));
+    }
+    if e.requeues > 0 {
+        marks.push(format!("{} requeue{}", e.requeues, if e.requeues == 1 { "" } else { "s" }));
+    }
+    if e.errno != 0 {
+        marks.push(systape_abi::errno_name(e.errno).map_or_else(|| format!("errno {}", e.errno), str::to_owned));
+    }
+    if e.layer == BlockLayer::Bio {
+        marks.push("(bio)".to_owned());
+    }
+    marks
+}
+
+/// Everything about `io` by name.
+pub fn row<'a>(io: &Io<'a>, times: &Times<'a>, devices: &Devices) -> Row<'a> {
+    let e = io.io;
+    let (major, minor) = numbers(e.dev);
+    let mut row = Row::new(&BLOCK);
+    row.set("ts_ns", times.since(e.complete)).time("time", Some(e.complete), times);
+    row.set("queued_ns", times.since_known(e.queued)).set("issued_ns", times.since_known(e.issued));
+    row.set("dur_ns", io.latency()).set("queue_ns", io.queue());
+    row.set("disk", devices.name(e.dev));
+    row.set("partition", sector(e).and_then(|sector| devices.partition(e.dev, sector)));
+    row.set("major", major).set("minor", minor);
+    row.set("op", Op::of_io(e).name()).set("flags_value", e.flags).set("flags_text", flags::text(e.flags));
+    row.set("sector", sector(e)).set("bytes", e.bytes);
+    row.set("errno", systape_abi::errno_name(e.errno).filter(|_| e.errno != 0));
+    row.set("errno_code", (e.errno != 0).then_some(e.errno));
+    row.set("requeues", e.requeues).set("merged", e.merged);
+    row.set("layer", layer_name(e.layer)).set("cause", cause_name(e.cause));
+    row.task("owner", io.owner).task("origin", io.origin);
+    row.set("cgroup", times.session.cgroup_path(e.cgroup_id)).set("inode", (e.inode != 0).then_some(e.inode));
+    row
+}

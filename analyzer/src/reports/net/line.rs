@@ -1,0 +1,162 @@
+//! A connection, or a change of a socket's state, as a line.
+
+use systape_format::model::{NetState, Task};
+
+use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
+use crate::net::words::{address, endpoint, protocol_name, state_name};
+use crate::render::row::{Row, Times};
+use crate::render::table::{millis_if, seconds};
+use crate::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
+
+systape_format::tables! {
+    /// One row a connection, in order of their ends, those that stayed open last.
+    pub NET = "net" {
+        ts_ns: Time "when it was closed; null: it was open at the end"
+        time: Word "the same as RFC 3339, UTC; null also: the tape has no clock sample"
+        time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
+        start_ns: Time "its first change; null: not seen"
+        established_ns: Time "when it became ESTABLISHED; null: never, or not seen"
+        dur_ns ? AtLeast: Duration "how long it lasted; null: not known"
+        protocol: Word "`TCP DCCP SCTP`, or a number"
+        direction: Word "`connect accept listen`; null: its beginning was not seen"
+        outcome: Word "`open closed closed-by-peer reset failed ended`"
+        state: Word "of an open one: `ESTABLISHED`, …; null: it is closed"
+        laddr: Word [Address] "address of this end; null: not known"
+        lport: Int [Address] "its port; null: not known"
+        raddr: Word [Address] "address of the other end; null: none (listening), or not known"
+        rport: Int [Address] "its port; null: likewise"
+        socket: Wide "number of the socket in the tape"
+        owner.pid: Int "who connected, began to listen or accepted it: process; `owner` null: not known"
+        owner.tid: Int "thread"
+        owner.upid: Int "the process, unique in the tape"
+        owner.utid: Int "the thread, unique in the tape"
+        owner.comm: Str [Comm] "name of the thread"
+        owner.uid: Int "real user; null: not known"
+    }
+    /// With `--events` one row for each change of a socket's state.
+    pub CHANGES = "net_changes" {
+        ts_ns: Time "when it changed"
+        time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
+        time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
+        socket: Wide "number of the socket in the tape"
+        protocol: Word "`TCP DCCP SCTP`, or a number"
+        old_state: Word "state before"
+        new_state: Word "state after"
+        laddr: Word [Address] "address of this end; null: not known"
+        lport: Int [Address] "its port; null: none yet, or not known"
+        raddr: Word [Address] "address of the other end; null: not known"
+        rport: Int [Address] "its port; null: none yet, or not known"
+        via: Word "`net-softirq`: `task` sent on this machine what the change came from; else null"
+        task.pid: Int "who ran: process; `task` null: an interrupt"
+        task.tid: Int "thread"
+        task.upid: Int "the process, unique in the tape"
+        task.utid: Int "the thread, unique in the tape"
+        task.comm: Str [Comm] "name of the thread"
+        task.uid: Int "real user; null: not known"
+    }
+}
+
+/// Names of the columns of connections.
+pub fn header() -> Vec<u8> {
+    columns(["TIME(s)", "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"])
+}
+
+/// Names of the columns of changes.
+pub fn changes_header() -> Vec<u8> {
+    changes_columns(["TIME(s)", "COMM", "PID", "SOCKET", "PROTO", "LADDR:LPORT", "RADDR:RPORT", "OLDSTATE -> NEWSTATE"])
+}
+
+fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9]) -> Vec<u8> {
+    format!(
+        "{time:<11} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state:<14} {ms:>9}\n"
+    )
+    .into_bytes()
+}
+
+fn changes_columns([time, comm, pid, socket, protocol, local, remote, states]: [&str; 8]) -> Vec<u8> {
+    format!("{time:<11} {comm:<15} {pid:<7} {socket:<6} {protocol:<5} {local:<21} {remote:<21} {states}\n").into_bytes()
+}
+
+fn who(task: Option<&Task>) -> (String, String) {
+    task.map_or_else(|| ("?".to_owned(), "?".to_owned()), |task| (escaped(&task.comm), task.pid.to_string()))
+}
+
+/// Appends the line of a connection; times count from `base`.
+pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
+    let (comm, pid) = who(c.task.as_ref());
+    let state = match c.outcome {
+        Outcome::Open(state) => state_name(state),
+        outcome => outcome.name().to_owned(),
+    };
+    let lasted = match c.lasted(window) {
+        Lasted::Exact(ns) => millis_if(Some(ns)),
+        Lasted::AtLeast(ns) => format!("≥{}", millis_if(Some(ns))),
+        Lasted::Unknown => "-".to_owned(),
+    };
+    out.extend(columns([
+        &c.end.map_or_else(|| "-".to_owned(), |end| seconds(end, base)),
+        &comm,
+        &pid,
+        &protocol_name(c.protocol),
+        c.direction.name(),
+        &endpoint(&c.laddr, c.lport),
+        &if c.direction == Direction::Listen { "-".to_owned() } else { endpoint(&c.raddr, c.rport) },
+        &state,
+        &lasted,
+    ]));
+}
+
+/// Everything about a connection by name.
+pub fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> {
+    let (ns, short) = match c.lasted(window) {
+        Lasted::Exact(ns) => (Some(ns), false),
+        Lasted::AtLeast(ns) => (Some(ns), true),
+        Lasted::Unknown => (None, false),
+    };
+    let listens = c.direction == Direction::Listen;
+    let since = |ts: u64| times.since(ts);
+    let mut row = Row::new(&NET);
+    row.set("ts_ns", c.end.map(since)).time("time", c.end, times);
+    row.set("start_ns", c.start.map(since)).set("established_ns", c.established.map(since));
+    row.bound("dur_ns", ns, short).set("protocol", protocol_name(c.protocol));
+    row.set("direction", Some(c.direction.name()).filter(|_| c.direction != Direction::Unknown));
+    row.set("outcome", c.outcome.name());
+    row.set("state", if let Outcome::Open(state) = c.outcome { Some(state_name(state)) } else { None });
+    row.set("laddr", address(&c.laddr)).set("lport", known(c.lport));
+    row.set("raddr", address(&c.raddr).filter(|_| !listens)).set("rport", known(c.rport).filter(|_| !listens));
+    row.set("socket", c.socket).task("owner", c.task.as_ref());
+    row
+}
+
+/// A port; 0 is none: not known, taken out, or not chosen yet.
+fn known(port: u16) -> Option<u16> {
+    Some(port).filter(|port| *port != 0)
+}
+
+/// Appends the line of a change; `task`: who ran, or sent what brought it.
+pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
+    let (comm, pid) = who(task);
+    let via = if e.sender.is_some() { VIA_SOFTIRQ } else { "" };
+    out.extend(changes_columns([
+        &seconds(e.ts, base),
+        &comm,
+        &pid,
+        &e.socket.to_string(),
+        &protocol_name(e.protocol),
+        &endpoint(&e.saddr, e.sport),
+        &endpoint(&e.daddr, e.dport),
+        &format!("{} -> {}{via}", state_name(e.old_state), state_name(e.new_state)),
+    ]));
+}
+
+/// Everything about a change by name.
+pub fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &Times<'_>) -> Row<'a> {
+    let mut row = Row::new(&CHANGES);
+    row.set("ts_ns", times.since(e.ts)).time("time", Some(e.ts), times).set("socket", e.socket);
+    row.set("protocol", protocol_name(e.protocol));
+    row.set("old_state", state_name(e.old_state)).set("new_state", state_name(e.new_state));
+    row.set("laddr", address(&e.saddr)).set("lport", known(e.sport));
+    row.set("raddr", address(&e.daddr)).set("rport", known(e.dport));
+    row.set("via", e.sender.map(|_| NET_SOFTIRQ)).task("task", task);
+    row
+}

@@ -1,0 +1,459 @@
+//! What reports declare and what they print is the same: every line of JSON has the columns of one of the report's tables, in order;
+//! CSV has exactly the columns of the first, and as many cells in every row; docs/json.md has all of them.
+//! `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test tables` writes the tables of docs/json.md anew.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::Place;
+use serde_json::Value;
+use systape_analyzer::render::sink;
+use systape_analyzer::reports::tables::{Part, Rows, tables};
+use systape_format::model::{Family, Gap};
+use systape_format::table::{ColumnDef, Short, TableDef, Type};
+
+/// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
+const COMMANDS: [(&str, &[&str]); 22] = [
+    (
+        "",
+        &[
+            "TAPE",
+            "--sort end --clone-child TAPE",
+            "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* TAPE",
+            "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* --call-graph TAPE",
+        ],
+    ),
+    (
+        "--summary",
+        &[
+            "-s TAPE",
+            "-s --cpu --errno-summary --summary-mode process TAPE",
+            "-s --errno-summary --summary-mode cgroup TAPE",
+            "-s --cpu --summary-mode total TAPE",
+        ],
+    ),
+    ("block", &["block TAPE"]),
+    ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
+    ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),
+    ("net", &["net TAPE"]),
+    ("net --events", &["net --events TAPE"]),
+    ("kills", &["kills --all TAPE"]),
+    ("exec", &["exec TAPE"]),
+    ("exec --tree", &["exec --tree --all TAPE"]),
+    ("sched timehist", &["sched timehist TAPE"]),
+    ("sched latency", &["sched latency TAPE", "sched latency --by process TAPE"]),
+    ("runqlat", &["runqlat TAPE", "runqlat --by task TAPE", "runqlat --by cpu TAPE"]),
+    ("offcpu", &["offcpu TAPE", "offcpu --by file,task,comm,process,syscall,state TAPE"]),
+    ("offcpu --wakers", &["offcpu --wakers 100 TAPE"]),
+    ("states", &["states TAPE", "states --by cgroup,user,process TAPE"]),
+    ("states --at", &["states --at 0.0012 TAPE", "states --at 100% TAPE"]),
+    ("states --at --call-graph", &["states --at 90% --call-graph TAPE"]),
+    (
+        "callgraph",
+        &["callgraph TAPE", "callgraph --of syscall --metric bytes TAPE", "callgraph --of offcpu --callee TAPE"],
+    ),
+    ("diff", &["diff SOUND TAPE"]),
+    ("info", &["info TAPE"]),
+    ("files", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
+];
+
+/// The words that begin the name of a report that is about a file.
+const OF_FILES: [&str; 3] = ["check", "repair", "redact"];
+
+/// A value of JSON that knows the order of its keys.
+#[derive(Debug)]
+enum Tree {
+    Object(Vec<(String, Self)>),
+    Other(Value),
+}
+
+impl Tree {
+    fn parse(line: &str) -> Self {
+        let value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        Self::ordered(line, value)
+    }
+
+    /// `text` is the JSON of `value`.
+    fn ordered(text: &str, value: Value) -> Self {
+        let Value::Object(map) = value else { return Self::Other(value) };
+        let parts = parts(text.trim());
+        assert_eq!(parts.len(), map.len(), "a key stands twice: {text}");
+        let part = |(name, text): (String, &str)| {
+            let value = map[&name].clone();
+            (name, Self::ordered(text, value))
+        };
+        Self::Object(parts.into_iter().map(part).collect())
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::Object(parts) => parts.iter().map(|(name, tree)| (name.clone(), tree.value())).collect(),
+            Self::Other(value) => value.clone(),
+        }
+    }
+}
+
+/// Keys of the object that `text` is, in order, with the text of their values.
+fn parts(text: &str) -> Vec<(String, &str)> {
+    let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).expect("an object");
+    let (mut parts, mut begin, mut colon) = (Vec::new(), 0, None);
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let mut add = |begin: usize, colon: Option<usize>, end: usize| {
+        if let Some(colon) = colon {
+            let name: String = serde_json::from_str(inside[begin..colon].trim()).expect("a key");
+            parts.push((name, inside[colon + 1..end].trim()));
+        }
+    };
+    for (at, c) in inside.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            ':' if depth == 0 => colon = colon.or(Some(at)),
+            ',' if depth == 0 => {
+                add(begin, colon, at);
+                (begin, colon) = (at + 1, None);
+            }
+            _ => {}
+        }
+    }
+    add(begin, colon, inside.len());
+    parts
+}
+
+/// Cells of a line of CSV.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => cell.extend(chars.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(std::mem::take(&mut cell)),
+            c => cell.push(c),
+        }
+    }
+    assert!(!quoted, "{line}");
+    cells.push(cell);
+    cells
+}
+
+/// The names that a row of `table` has at its top in JSON: an object is one.
+fn names_in_json(table: &TableDef) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for column in table.columns.iter() {
+        if column.group.is_empty() {
+            names.push(column.name.to_string());
+            names.extend(column.short.suffix().map(|suffix| format!("{}{suffix}", column.name)));
+        } else if names.last().is_none_or(|last| *last != column.group) {
+            names.push(column.group.to_string());
+        }
+    }
+    names
+}
+
+/// The columns of `rows` that `names` tell of, if they are these in that order; and which parts that may be missing are there.
+fn chosen(rows: &Rows, names: &[&str], of: fn(&TableDef) -> Vec<String>) -> Option<(Vec<ColumnDef>, Vec<bool>)> {
+    let (mut columns, mut there): (Vec<ColumnDef>, _) = (Vec::new(), Vec::new());
+    let mut left = names;
+    for part in &rows.parts {
+        if let Part::Keys(table) = part {
+            while let Some(column) = left.first().and_then(|first| table.columns.iter().find(|c| c.name == *first)) {
+                columns.push(column.clone());
+                left = &left[1..];
+            }
+            continue;
+        }
+        let expected = of(part.table());
+        let is = left.len() >= expected.len() && left.iter().zip(&expected).all(|(name, expected)| name == expected);
+        if is {
+            columns.extend(part.table().columns.iter().cloned());
+            left = &left[expected.len()..];
+        }
+        match part {
+            Part::Maybe(_) => there.push(is),
+            _ if is => {}
+            _ => return None,
+        }
+    }
+    left.is_empty().then_some((columns, there))
+}
+
+/// Whether `value` is one of `column`'s.
+fn fits(column: &ColumnDef, value: &Value) -> bool {
+    let bytes = || value.as_object().is_some_and(|o| o.len() == 2 && o.contains_key("hex") && o.contains_key("text"));
+    match column.ty {
+        _ if value.is_null() => true,
+        // addresses and offsets: its sentence says so
+        Type::Int if column.name == "ret" => value.is_number() || value.is_string(),
+        Type::Time | Type::Duration | Type::Count | Type::Bytes | Type::Int => value.is_i64() || value.is_u64(),
+        Type::Real => value.is_number(),
+        Type::Wide => value.as_str().is_some_and(|text| text.parse::<i128>().is_ok()),
+        Type::Hex => value.as_str().is_some_and(|text| text.starts_with("0x")),
+        Type::Flag => value.is_boolean(),
+        Type::Str => value.is_string() || bytes(),
+        Type::Word => value.is_string(),
+        Type::Task => value.is_object(),
+        Type::Nested => value.is_array() || value.is_object(),
+    }
+}
+
+/// Whether the line is a row of `rows`; which parts that may be missing it has.
+fn is_row(rows: &Rows, line: &[(String, Tree)]) -> Option<Vec<bool>> {
+    let names: Vec<&str> = line.iter().map(|(name, _)| name.as_str()).collect();
+    let (columns, there) = chosen(rows, &names, names_in_json)?;
+    let of = |name: &str| line.iter().find(|(n, _)| n == name).map(|(_, tree)| tree).expect("it is there");
+    for column in &columns {
+        let (value, short) = match &*column.group {
+            "" => {
+                let short = column.short.suffix().map(|suffix| of(&format!("{}{suffix}", column.name)).value());
+                (of(&column.name).value(), short)
+            }
+            group => match of(group) {
+                Tree::Object(parts) => {
+                    let declared = columns.iter().filter(|c| c.group == group).map(|c| c.name.to_string());
+                    assert!(parts.iter().map(|(name, _)| name.clone()).eq(declared), "{group}: {parts:?}");
+                    (parts.iter().find(|(name, _)| *name == column.name).expect("it is there").1.value(), None)
+                }
+                tree => {
+                    assert!(tree.value().is_null(), "{group}: {tree:?}");
+                    (Value::Null, None)
+                }
+            },
+        };
+        assert!(fits(column, &value), "{}: {value}", column.full_name());
+        if let Some(short) = short {
+            assert_eq!(short.is_null(), value.is_null(), "{}: {value}, {short}", column.full_name());
+            assert!(short.is_null() || short.is_boolean(), "{}: {short}", column.full_name());
+        }
+    }
+    Some(there)
+}
+
+/// Tapes of testdata and of the other tests.
+fn tapes(place: &Place) -> Vec<PathBuf> {
+    common::events::write(&place.path("events.tape"), false);
+    common::life::write(&place.path("life.tape"), &[]);
+    common::stacks::write(&place.path("stacks.tape"), 1);
+    common::ledger::write(&place.path("ledger.tape"), &[common::gap()]);
+    common::events::write(&place.path("lossy.tape"), true);
+    let lost = [Family::Signal, Family::Net].map(|family| Gap { family, ..common::gap() });
+    common::life::write(&place.path("lost.tape"), &lost);
+    let mut tapes: Vec<PathBuf> =
+        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost"]
+            .into_iter()
+            .map(|name| place.path(&format!("{name}.tape")))
+            .collect();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    for dir in [data.join("tapes"), data.join("fuzz/tapes")] {
+        let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+        tapes.extend(files.filter(|path| path.extension().is_some_and(|e| e == "tape")));
+    }
+    assert!(tapes.len() > 10, "{tapes:?}");
+    // a damaged one: the middle is unreadable
+    let mut damaged = fs::read(place.path("sample.tape")).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 40].fill(0xaa);
+    fs::write(place.path("damaged.tape"), damaged).unwrap();
+    tapes.push(place.path("damaged.tape"));
+    tapes
+}
+
+/// Runs `command` on `tape`; None: it has no answer for it.
+fn ask(place: &Place, command: &str, format: &str, tape: &Path) -> Option<common::Output> {
+    let out = place.path("out.tape");
+    let _ = fs::remove_file(&out);
+    let words = command
+        .replace("SOUND", &place.path("sample.tape").display().to_string())
+        .replace("TAPE", &tape.display().to_string())
+        .replace("OUT", &out.display().to_string());
+    let got = place.analyze(&format!("{words} --format {format}"));
+    assert!(got.status < 100 && !got.err.contains("internal error"), "{words}: {}", got.err);
+    assert_ne!(got.status, 2, "{words}: {}", got.err);
+    (got.status == 0 || !got.out.is_empty()).then_some(got)
+}
+
+fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
+    let word = command.split(' ').next().unwrap_or_default();
+    let report = if OF_FILES.contains(&word) { word } else { report };
+    let rows: Vec<Rows> = all.iter().filter(|rows| rows.report == report).cloned().collect();
+    assert!(!rows.is_empty(), "{report} is not in the registry");
+    rows
+}
+
+#[test]
+fn every_line_has_the_columns_of_a_declared_table() {
+    let place = Place::with_sample();
+    let (tapes, all) = (tapes(&place), tables());
+    let asked = COMMANDS.iter().flat_map(|(report, commands)| commands.iter().map(move |command| (*report, *command)));
+    // by report and first table: the forms of its rows that were seen
+    let mut seen: BTreeMap<(String, String), BTreeSet<Vec<bool>>> = BTreeMap::new();
+    for (report, command) in asked {
+        let rows = rows_of(&all, report, command);
+        for tape in &tapes {
+            let told = || format!("{command}: {}", tape.display());
+            let Some(json) = ask(&place, command, "json", tape) else { continue };
+            for line in json.out.lines() {
+                let Tree::Object(parts) = Tree::parse(line) else { panic!("{}: {line}", told()) };
+                let found = rows.iter().find_map(|rows| Some((rows, is_row(rows, &parts)?)));
+                let (rows, form) = found.unwrap_or_else(|| panic!("{}: a row of no table: {line}", told()));
+                let names: Vec<_> = rows.parts.iter().map(|part| part.table().name.clone()).collect();
+                seen.entry((rows.report.to_owned(), names.join("+"))).or_default().insert(form);
+            }
+            let csv = ask(&place, command, "csv", tape);
+            if let Some(csv) = csv {
+                check_csv(&rows[0], &csv.out, &json.out, &told());
+            }
+        }
+    }
+    for rows in &all {
+        let names: Vec<_> = rows.parts.iter().map(|part| part.table().name.clone()).collect();
+        let key = (rows.report.to_owned(), names.join("+"));
+        let forms = seen.remove(&key).unwrap_or_else(|| panic!("{key:?} was never printed"));
+        let maybe = rows.parts.iter().filter(|part| matches!(part, Part::Maybe(_))).count();
+        for at in 0..maybe {
+            let both: BTreeSet<bool> = forms.iter().map(|form| form[at]).collect();
+            assert_eq!(both.len(), 2, "{key:?}: with and without");
+        }
+    }
+    assert_eq!(seen, BTreeMap::new());
+}
+
+/// CSV has the columns of `rows`, and as many rows as JSON has of it.
+fn check_csv(rows: &Rows, csv: &str, json: &str, told: &str) {
+    let mut lines = csv.lines().map(cells);
+    let header = lines.next().unwrap_or_else(|| panic!("{told}: no header"));
+    if rows.report == "info" {
+        assert_eq!(header, ["name", "value"], "{told}");
+        let names: Vec<String> =
+            lines.inspect(|cells| assert_eq!(cells.len(), 2)).map(|mut cells| cells.remove(0)).collect();
+        return assert_eq!(names, sink::names(rows.parts[0].table()), "{told}");
+    }
+    let names: Vec<&str> = header.iter().map(String::as_str).collect();
+    assert!(chosen(rows, &names, sink::names).is_some(), "{told}: {header:?}");
+    let lines: Vec<Vec<String>> = lines.collect();
+    lines.iter().for_each(|cells| assert_eq!(cells.len(), header.len(), "{told}: {cells:?}"));
+    // in the listing's, events are rows of calls
+    if rows.report.is_empty() {
+        return;
+    }
+    let row = |line: &str| match Tree::parse(line) {
+        Tree::Object(parts) => is_row(rows, &parts).map(|_| parts),
+        Tree::Other(_) => None,
+    };
+    let same: Vec<_> = json.lines().filter_map(row).collect();
+    assert_eq!(lines.len(), same.len(), "{told}: rows of CSV and JSON");
+    for (cells, parts) in lines.iter().zip(&same) {
+        let mut values = BTreeMap::new();
+        flatten("", parts, &mut values);
+        for (name, cell) in header.iter().zip(cells) {
+            match values.get(name).unwrap_or(&Value::Null) {
+                Value::Null => assert!(cell.is_empty(), "{told}: {name} is {cell}"),
+                // serde_json reads these to the last digit but one
+                Value::Number(number) if number.is_f64() => {
+                    let (json, csv) = (number.as_f64().unwrap(), cell.parse::<f64>().unwrap());
+                    assert!((json - csv).abs() <= 1e-12 * json.abs(), "{told}: {name}: {json} {csv}");
+                }
+                Value::Bool(_) | Value::Number(_) => assert_eq!(*cell, values[name].to_string(), "{told}: {name}"),
+                Value::Array(_) | Value::Object(_) => {}
+                // escaped where that is needed
+                Value::String(text) => {
+                    assert!(cell == text || !text.is_ascii() || cell.contains('\\'), "{told}: {name}: {cell}")
+                }
+            }
+        }
+    }
+}
+
+/// Fields by their full names: of an object that is a column's value, itself.
+fn flatten(group: &str, parts: &[(String, Tree)], into: &mut BTreeMap<String, Value>) {
+    for (name, tree) in parts {
+        into.insert(format!("{group}{name}"), tree.value());
+        if let Tree::Object(parts) = tree {
+            flatten(&format!("{name}_"), parts, into);
+        }
+    }
+}
+
+#[test]
+fn declarations_are_sound() {
+    let all = tables();
+    let reports: BTreeSet<&str> = all.iter().map(|rows| rows.report).collect();
+    let asked: BTreeSet<&str> =
+        COMMANDS.iter().map(|(report, _)| *report).filter(|r| *r != "files").chain(OF_FILES).collect();
+    assert_eq!(reports, asked, "every report of the registry is asked for");
+    let mut by_name: BTreeMap<&str, *const TableDef> = BTreeMap::new();
+    for rows in &all {
+        let mut names = BTreeSet::new();
+        for part in &rows.parts {
+            let table = part.table();
+            assert!(std::ptr::eq(*by_name.entry(&table.name).or_insert(table), table), "{}: two tables", table.name);
+            assert!(table.doc.trim().ends_with(['.', ':']), "{}: {}", table.name, table.doc);
+            for name in sink::names(table) {
+                assert!(names.insert(name.clone()), "{} of {:?} stands twice", name, rows.report);
+            }
+            for column in table.columns.iter() {
+                let name = format!("{}.{}", table.name, column.full_name());
+                assert!(!column.doc.is_empty() && !column.doc.ends_with('.'), "{name}: {}", column.doc);
+                // names of functions tell of the program, not of who runs it: the tape keeps them at every level of redaction
+                let free = ["sym"].contains(&&*column.name);
+                assert!(column.ty != Type::Str || column.class.is_some() || free, "{name} has no class");
+                let texts = matches!(column.ty, Type::Str | Type::Word | Type::Nested | Type::Int);
+                assert!(column.class.is_none() || texts, "{name}: a class on what is no text");
+                let number = !matches!(column.ty, Type::Str | Type::Word | Type::Flag);
+                assert!(column.short == Short::Never || number, "{name}: words are not more or less");
+            }
+        }
+    }
+}
+
+/// The table of a declaration as Markdown.
+fn markdown(table: &TableDef) -> String {
+    let mut text = format!("{}\n\n| field | type | |\n|---|---|---|\n", table.doc.trim());
+    for column in table.columns.iter() {
+        let name =
+            if column.group.is_empty() { column.name.to_string() } else { format!("{}.{}", column.group, column.name) };
+        let short = column.short.suffix().map(|suffix| format!(" `{name}{suffix}`")).unwrap_or_default();
+        let (json, unit) = (column.ty.json(), column.ty.unit());
+        let unit = if unit.is_empty() || json != "number" { String::new() } else { format!(", {unit}") };
+        text.push_str(&format!("| `{name}`{short} | {json}{unit} | {} |\n", column.doc.replace('|', "\\|")));
+    }
+    text
+}
+
+#[test]
+fn the_document_has_every_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let all: BTreeMap<String, &TableDef> = tables()
+        .iter()
+        .flat_map(|rows| rows.parts.clone())
+        .map(|part| (part.table().name.to_string(), part.table()))
+        .collect();
+    let mut missing: BTreeSet<&str> = all.keys().map(String::as_str).collect();
+    let mut made = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once("<!-- table ") {
+        let (name, after) = after.split_once(" -->\n").expect("the end of the mark");
+        let (_, after) = after.split_once("<!-- end -->").expect("the end of the table");
+        assert!(missing.remove(name), "{name} stands twice, or no report has it");
+        made.push_str(&format!("{before}<!-- table {name} -->\n{}<!-- end -->", markdown(all[name])));
+        rest = after;
+    }
+    made.push_str(rest);
+    assert_eq!(missing, BTreeSet::new(), "tables that docs/json.md does not have");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &made).unwrap();
+    } else {
+        assert!(
+            made == text,
+            "docs/json.md is not what is declared: UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test tables"
+        );
+    }
+}
