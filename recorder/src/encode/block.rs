@@ -1,5 +1,6 @@
 //! Block I/Os.
 
+use systape_bpf::values::block_cause;
 use systape_bpf::wire;
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family, StackOf};
 
@@ -32,11 +33,11 @@ pub(super) fn record(b: &wire::Block, world: &mut World, rows: &mut Rows) {
         layer: if b.layer == wire::BLOCK_LAYER_BIO { BlockLayer::Bio } else { BlockLayer::Request },
         origin,
         cause: match b.cause {
-            1 => BlockCause::Direct,
-            2 => BlockCause::Dirtier,
-            3 => BlockCause::CgroupOwner,
-            4 => BlockCause::KernelThread,
-            5 => BlockCause::Flush,
+            block_cause::DIRECT => BlockCause::Direct,
+            block_cause::DIRTIER => BlockCause::Dirtier,
+            block_cause::CGROUP => BlockCause::CgroupOwner,
+            block_cause::KTHREAD => BlockCause::KernelThread,
+            block_cause::FLUSH => BlockCause::Flush,
             _ => BlockCause::Unknown,
         },
         owner,

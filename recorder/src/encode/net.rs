@@ -7,7 +7,7 @@ use systape_format::model::{Family, NetState};
 use super::rows::Rows;
 use super::world::World;
 
-const AF_INET6: u16 = 10;
+const AF_INET6: u16 = libc::AF_INET6 as u16;
 const TCP_CLOSE: u8 = 7;
 
 /// Numbers for sockets: the tape has no kernel addresses, which would help an attacker.

@@ -1,5 +1,6 @@
 //! Signals: who sent what to whom, and what the sender was doing.
 
+use systape_bpf::values::signal_info;
 use systape_bpf::wire::{self, SignalParts};
 use systape_format::model::{
     Ancestor, ByteStatus, Family, OomMemory, SIGNAL_INTERRUPT, SignalEvent, SignalInfo, SignalKind, StackOf,
@@ -32,13 +33,7 @@ pub(super) fn record(parts: &SignalParts<'_>, world: &mut World, rows: &mut Rows
     if rows.sheds(Family::Signal, s.ts) {
         return;
     }
-    let call = (s.nr != wire::SNAP_NO_CALL && flags & SIGNAL_INTERRUPT == 0).then(|| world.call_info(s.abi, s.nr));
-    let call_path = match (&call, sender, wire::name(parts.path)) {
-        (Some(_), _, Some(path)) => path,
-        (Some(info), Some(sender), None) => call_path(&world.tasks, sender, *info, s),
-        _ => Vec::new(),
-    };
-    let call = call.map(|info| rows.call(world, s.abi, s.nr, &info));
+    let (call, call_path) = call_of(parts, sender, world, rows);
     let caller = sender;
     let (target, sender) = (rows.task(&mut world.tasks, target), sender.map(|id| rows.task(&mut world.tasks, id)));
     let argv = parts.argv.strip_suffix(&[0]).unwrap_or(parts.argv).to_vec();
@@ -49,12 +44,7 @@ pub(super) fn record(parts: &SignalParts<'_>, world: &mut World, rows: &mut Rows
         sig: s.sig,
         code: s.code,
         errno: s.err,
-        info: match s.info {
-            1 => SignalInfo::Siginfo,
-            2 => SignalInfo::NoInfo,
-            3 => SignalInfo::Priv,
-            _ => SignalInfo::Unknown,
-        },
+        info: info(s.info),
         result: s.result,
         flags,
         target,
@@ -79,6 +69,35 @@ pub(super) fn record(parts: &SignalParts<'_>, world: &mut World, rows: &mut Rows
         let event = Event { of: StackOf::Signal, row, task: caller, tid: s.sender.id.tid, time: s.ts };
         rows.attach(&world.tasks, event, expected);
     }
+}
+
+fn info(wire: u8) -> SignalInfo {
+    match wire {
+        signal_info::SIGINFO => SignalInfo::Siginfo,
+        signal_info::NOINFO => SignalInfo::NoInfo,
+        signal_info::PRIV => SignalInfo::Priv,
+        _ => SignalInfo::Unknown,
+    }
+}
+
+/// The call in which the sender sent it, as the segment has it, and what its fd argument stands for; None and empty: in none, or not known.
+fn call_of(
+    parts: &SignalParts<'_>,
+    sender: Option<TaskId>,
+    world: &mut World,
+    rows: &mut Rows,
+) -> (Option<u32>, Vec<u8>) {
+    let s = &parts.signal;
+    if s.nr == wire::SNAP_NO_CALL || u32::from(s.hdr.flags) & SIGNAL_INTERRUPT != 0 {
+        return (None, Vec::new());
+    }
+    let info = world.call_info(s.abi, s.nr);
+    let path = match (wire::name(parts.path), sender) {
+        (Some(path), _) => path,
+        (None, Some(sender)) => call_path(&world.tasks, sender, info, s),
+        (None, None) => Vec::new(),
+    };
+    (Some(rows.call(world, s.abi, s.nr, &info)), path)
 }
 
 /// Kernels before 6.1 name an OOM victim by its pid only.
