@@ -413,9 +413,24 @@ fn declarations_are_sound() {
     }
 }
 
+/// `text` in lines of at most 118 characters.
+fn folded(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is one");
+        if last.is_empty() || last.len() + 1 + word.len() <= 118 {
+            last.push_str(if last.is_empty() { "" } else { " " });
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
 /// The table of a declaration as Markdown.
 fn markdown(table: &TableDef) -> String {
-    let mut text = format!("{}\n\n| field | type | |\n|---|---|---|\n", table.doc.trim());
+    let mut text = format!("{}\n\n| field | type | |\n|---|---|---|\n", folded(&table.doc));
     for column in table.columns.iter() {
         let name =
             if column.group.is_empty() { column.name.to_string() } else { format!("{}.{}", column.group, column.name) };
