@@ -258,6 +258,9 @@ def differences(old, new, report, options, tape, out):
     for number, (line, now) in enumerate(zip(before, after), 1):
         wanted = rename(report, options, json.loads(line), status == 3)
         got = json.loads(now)
+        if report in ("repair", "redact"):
+            # of the copy, which each build writes in its own version of the format
+            wanted["bytes"] = got["bytes"]
         if wanted == got:
             continue
         for name in sorted(wanted.keys() | got.keys()):
