@@ -132,8 +132,8 @@ fn sent_to_many_at_once() {
     story.facts.check(&story.records);
 }
 
-/// Timers send in interrupts, on top of whatever task runs. For some a kernel runs no programs (ARCHITECTURE.md): then
-/// the report says that it does not know, and it is done again.
+/// Timers send in interrupts, on top of whatever task runs. For some a kernel runs no programs
+/// (docs/internals/loss.md): then the report says that it does not know, and it is done again.
 #[test]
 fn timers_and_limits() {
     for last in [false, false, true] {
