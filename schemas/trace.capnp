@@ -386,13 +386,13 @@ struct TableDefs {
 }
 
 struct TableDef {
-  name @0 :Text $class("none");      # family:event, e.g. "exceptions:page_fault_user"; 1 to 64 bytes
+  name @0 :Text $class("none");      # family:event, e.g. "exceptions:page_fault_user"; 1 to 64 graphic characters of ASCII
   doc @1 :Text $class("none");       # what a row is; at most 256 bytes
   columns @2 :List(TableColumn);     # 1 to 128; the first is of type time, no other is "ts"
 }
 
 struct TableColumn {
-  name @0 :Text $class("none");      # 1 to 64 bytes, unlike the others'
+  name @0 :Text $class("none");      # as a table's, unlike the other columns'
   doc @1 :Text $class("none");       # at most 256 bytes
   type @2 :ColumnType;
   class @3 :Text $class("none");     # of a str column; "" = not known: it is taken out at every level of redaction

@@ -124,7 +124,7 @@ impl Config {
         }
         check_block(report, args)?;
         let filters = filters(args)?;
-        let events = Wanted::parse(filters.selection.other_events())?;
+        let events = Wanted::new(filters.selection.other_events());
         let calls = filters.selection.selects_calls();
         if report == Report::Diff && !calls {
             bail!("'analyze diff' compares sums of calls, and -e names none");

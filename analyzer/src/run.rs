@@ -15,7 +15,7 @@ use crate::open::{look, open};
 use crate::output::NewFile;
 use crate::report::Report;
 use crate::sandbox::Needs;
-use crate::say::{Verdict, complain};
+use crate::say::{BadUsage, Verdict, complain};
 use crate::{generate, output, reports, sandbox, views};
 
 /// The question could not be answered.
@@ -72,6 +72,10 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
         Ok(verdict) if verdict.lost && fail_on_loss => ExitCode::from(LOSS),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<BadUsage>() => {
+            complain(&format!("{error:#} (see 'analyze --help')"));
+            ExitCode::from(USAGE)
+        }
         Err(error) => {
             complain(&format!("{error:#}"));
             ExitCode::from(FAILED)
@@ -112,6 +116,8 @@ fn report(config: &Config, copy: Option<&mut NewFile>, svg: Option<&mut NewFile>
             None => return Err(error),
         },
     };
+    let tables: Vec<&str> = tape.table_defs().values().map(|def| &*def.name).collect();
+    config.events.check(&tables)?;
     let result = match config.report {
         // these are about what cannot be read, and say all of it
         Report::Check => return reports::check::run(config, &tape),

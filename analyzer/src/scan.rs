@@ -52,9 +52,7 @@ pub fn candidates(question: &Question<'_>) -> Vec<usize> {
     let scope = &question.scope;
     let pids = &scope.filters().pids;
     let wanted = |info: &SegmentInfo| {
-        info.end_max >= scope.from
-            && info.start_min < scope.to
-            && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
+        info.touches(scope.from, scope.to) && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
     };
     let segments = question.tape.segments().iter().enumerate();
     segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect()

@@ -67,6 +67,8 @@ fn bad_usage_is_2() {
     let place = Place::with_sample();
     fails(&place, "-e opennat sample.tape", 2, &["opennat", "openat"]);
     fails(&place, "-e sched:no_such sample.tape", 2, &["sched:no_such", "sched:sched_switch"]);
+    common::tables::write(&place.path("tables.tape"));
+    fails(&place, "-e writeback:no_such tables.tape", 2, &["writeback:no_such", "writeback:writeback_written"]);
     fails(&place, "-s -e sched:* sample.tape", 2, &["-s"]);
     fails(&place, "--top sample.tape", 2, &["analyze block"]);
     fails(&place, "block --top --hist sample.tape", 2, &["--hist and --top"]);

@@ -63,6 +63,10 @@ pub(crate) fn fault(def: &TableDef) -> Option<String> {
         };
         match (name.len(), doc.len()) {
             (0, _) => Some(format!("a {what} without a name")),
+            // they are printed as they are
+            _ if !name.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Some(format!("the name of a {what} has a character that is not a graphic one of ASCII"))
+            }
             (len, _) if len > MAX_TABLE_NAME => Some(long("name", len, MAX_TABLE_NAME)),
             (_, len) if len > MAX_TABLE_DOC => Some(long("sentence", len, MAX_TABLE_DOC)),
             _ => None,
@@ -119,6 +123,7 @@ mod tests {
             (vec![], "0 columns"),
             (vec![column("a", Type::Int)], "no time"),
             (vec![ts(), column("", Type::Int)], "without a name"),
+            (vec![ts(), column("a\x1b[1m", Type::Int)], "not a graphic one"),
             (vec![ts(), column(&"n".repeat(65), Type::Int)], "65 bytes"),
             (vec![ts(), column("a", Type::Int), column("a", Type::Int)], "two columns 'a'"),
             (vec![ts(), column("a", Type::Nested)], "do not have"),

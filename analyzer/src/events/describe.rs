@@ -11,6 +11,8 @@ use crate::devices::Devices;
 use crate::net::words::{address, protocol_name, state_name};
 use crate::words::NET_SOFTIRQ;
 use systape_abi::iouring_op_name;
+use systape_format::table::{ColumnDef, TableDef, Type};
+use systape_format::tables::TableRows;
 
 /// A value of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +33,30 @@ pub enum Value<'a> {
     Unknown,
 }
 
+/// What an event is.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// Of a kind that this program knows.
+    Kind(Kind),
+    /// A row of a table that the tape defines.
+    Table(&'a TableDef),
+}
+
+impl<'a> Which<'a> {
+    /// `family:event`.
+    pub fn name(self) -> &'a str {
+        match self {
+            Self::Kind(kind) => kind.name(),
+            Self::Table(def) => &def.name,
+        }
+    }
+}
+
 /// An event.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
     /// What it is.
-    pub kind: Kind,
+    pub which: Which<'a>,
     /// When, ns of CLOCK_MONOTONIC.
     pub ts: u64,
     /// Where; None = not recorded.
@@ -45,7 +66,7 @@ pub struct Event<'a> {
     /// Another task it is about.
     pub other: Option<&'a Task>,
     /// What it says.
-    pub fields: Vec<(&'static str, Value<'a>)>,
+    pub fields: Vec<(&'a str, Value<'a>)>,
 }
 
 /// Makes events of one segment into [`Event`]s.
@@ -88,7 +109,7 @@ impl<'a> Describer<'a> {
             ("next_comm", comm(next)),
             ("next_pid", thread(next)),
         ];
-        Event { kind: Kind::Switch, ts: e.ts, cpu: Some(e.cpu), task: prev, other: next, fields }
+        Event { which: Which::Kind(Kind::Switch), ts: e.ts, cpu: Some(e.cpu), task: prev, other: next, fields }
     }
 
     /// A wake-up: the line of the waker, nobody's when that was an interrupt.
@@ -100,7 +121,7 @@ impl<'a> Describer<'a> {
             fields.push(("via", Value::Word(NET_SOFTIRQ.into())));
         }
         let waker = e.waker.and_then(|waker| self.task(waker));
-        Event { kind, ts: e.ts, cpu: Some(e.cpu), task: waker, other: wakee, fields }
+        Event { which: Which::Kind(kind), ts: e.ts, cpu: Some(e.cpu), task: waker, other: wakee, fields }
     }
 
     /// An event of process life; a fork is the line of the parent.
@@ -145,7 +166,7 @@ impl<'a> Describer<'a> {
                 fields.extend([("comm", comm(task)), ("pid", thread(task)), ("target", number(u32::from(target)))]);
             }
         }
-        Event { kind: Kind::of_process(e.kind), ts: e.ts, cpu: None, task: whose, other: task, fields }
+        Event { which: Which::Kind(Kind::of_process(e.kind)), ts: e.ts, cpu: None, task: whose, other: task, fields }
     }
 
     /// A signal: sent, the line of who ran; taken, of who took it.
@@ -179,7 +200,7 @@ impl<'a> Describer<'a> {
             ]),
         }
         let task = if e.kind == SignalKind::Deliver { target } else { sender };
-        Event { kind: Kind::of_signal(e.kind), ts: e.ts, cpu: None, task, other: target, fields }
+        Event { which: Which::Kind(Kind::of_signal(e.kind)), ts: e.ts, cpu: None, task, other: target, fields }
     }
 
     /// A block I/O: the line of whom it is blamed on.
@@ -194,7 +215,7 @@ impl<'a> Describer<'a> {
             ("error", errno.map_or_else(|| number(e.errno), |name| Value::Word(name.to_owned()))),
         ];
         let (kind, ts) = (Kind::of_block(e), e.complete);
-        Event { kind, ts, cpu: None, task: task(e.owner), other: task(e.origin), fields }
+        Event { which: Which::Kind(kind), ts, cpu: None, task: task(e.owner), other: task(e.origin), fields }
     }
 
     /// A socket's change of state.
@@ -216,13 +237,43 @@ impl<'a> Describer<'a> {
             fields.push(("via", Value::Word(NET_SOFTIRQ.into())));
         }
         let task = e.task.or(e.sender).and_then(|task| self.task(task));
-        Event { kind: Kind::SockState, ts: e.ts, cpu: None, task, other: None, fields }
+        Event { which: Which::Kind(Kind::SockState), ts: e.ts, cpu: None, task, other: None, fields }
+    }
+
+    /// A row of a table that the tape defines: the line of the task in its first column of tasks.
+    pub fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
+        let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
+        let of = |code: u64| u32::try_from(code).ok()?.checked_sub(1).and_then(|index| self.task(index));
+        let value = |(column, values): (&'a ColumnDef, &'a Vec<u64>)| {
+            let raw = values.get(at).copied().unwrap_or(0);
+            let value = match column.ty {
+                Type::Str => table.string(raw).map_or(Value::Unknown, Value::Bytes),
+                Type::Task => thread(of(raw)),
+                Type::Int => Value::Number(raw.cast_signed()),
+                Type::Hex => Value::Hex(raw),
+                Type::Flag => Value::Number(i64::from(raw != 0)),
+                _ => Value::Wide(raw),
+            };
+            (&*column.name, value)
+        };
+        let mut tasks = columns().filter(|(column, _)| column.ty == Type::Task);
+        let first = tasks.next().map(|(column, values)| (&column.name, of(values.get(at).copied().unwrap_or(0))));
+        let whose = first.as_ref().map(|(name, _)| *name);
+        let other = tasks.next().and_then(|(_, values)| of(values.get(at).copied().unwrap_or(0)));
+        Event {
+            which: Which::Table(&table.def),
+            ts: table.ts.get(at).copied().unwrap_or(0),
+            cpu: None,
+            task: first.and_then(|(_, task)| task),
+            other,
+            fields: columns().filter(|(column, _)| Some(&column.name) != whose).map(value).collect(),
+        }
     }
 
     /// An io_uring operation.
     pub fn uring(&self, e: &UringOp) -> Event<'a> {
         let fields = vec![("opcode", Value::Word(iouring_op_name(e.op)))];
-        Event { kind: Kind::Uring, ts: e.ts, cpu: None, task: self.task(e.task), other: None, fields }
+        Event { which: Which::Kind(Kind::Uring), ts: e.ts, cpu: None, task: self.task(e.task), other: None, fields }
     }
 }
 

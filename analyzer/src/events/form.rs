@@ -26,7 +26,7 @@ pub fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, window_open: u64) 
         Some(task) => out.extend_from_slice(format!("{}/{}", escaped(&task.comm), task.tid).as_bytes()),
         None => out.push(b'?'),
     }
-    out.extend_from_slice(format!(" {}({})\n", event.kind.name(), arguments(event)).as_bytes());
+    out.extend_from_slice(format!(" {}({})\n", event.which.name(), arguments(event)).as_bytes());
 }
 
 /// `comm: "ls", pid: 3320 (ls)`.
@@ -65,7 +65,7 @@ pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
     let mut row = Row::new(&EVENTS);
-    row.set("event", event.kind.name()).set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times);
+    row.set("event", event.which.name()).set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times));
     row.set("host", &times.session.hostname).set("args", serde_json::Value::Object(args));
     row
@@ -76,7 +76,7 @@ pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);
-    row.set("host", &times.session.hostname).set("syscall", event.kind.name());
+    row.set("host", &times.session.hostname).set("syscall", event.which.name());
     row.set("args", Cell::Spelled(serde_json::Value::Null, arguments(event)));
     for name in ["ret", "errno", "errno_code", "incomplete"] {
         row.set(name, Cell::Null);

@@ -5,6 +5,7 @@ use systape_abi::EventTerm;
 use systape_format::model::{BlockIo, BlockLayer, Family, ProcessKind, SignalKind};
 
 use crate::glob;
+use crate::say::BadUsage;
 
 /// A kind of event. Names are those of the kernel's tracepoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,49 +104,92 @@ impl Kind {
     }
 }
 
-/// The kinds asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted(u32);
+/// One `family:event` of `-e`; either part may be a glob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    pattern: String,
+    negated: bool,
+    /// It names a kind that this program knows.
+    built_in: bool,
+}
+
+impl Term {
+    fn names(&self, name: &str) -> bool {
+        glob::matches(self.pattern.as_bytes(), name.as_bytes())
+    }
+}
+
+/// The kinds asked for, and the tables that a tape may define.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// A bit for each kind: the union of the positive terms without what negated ones name.
+    kinds: u32,
+    terms: Vec<Term>,
+}
 
 impl Wanted {
-    /// The union of the positive terms without what negated ones name; either part of a term may be a glob.
-    pub fn parse(terms: &[EventTerm]) -> Result<Self> {
+    /// What these terms ask for. Whether those that name no kind name a table of the tape, [`Self::check`] says.
+    pub fn new(terms: &[EventTerm]) -> Self {
         let (mut positive, mut negative) = (0, 0);
+        let mut all = Vec::new();
         for term in terms {
-            let pattern = format!("{}:{}", term.family, term.event);
+            let mut term =
+                Term { pattern: format!("{}:{}", term.family, term.event), negated: term.negated, built_in: false };
             let mut found = 0;
             for (kind, name, aliases, _) in Kind::ALL {
-                let named = |name: &str| glob::matches(pattern.as_bytes(), name.as_bytes());
-                if named(name) || aliases.iter().copied().any(named) {
+                if term.names(name) || aliases.iter().any(|name| term.names(name)) {
                     found |= 1 << kind as u32;
                 }
             }
-            if found == 0 {
-                let known: Vec<_> = Kind::ALL.iter().map(|(_, name, ..)| *name).collect();
-                bail!("-e '{pattern}': no such event; there are {}", known.join(", "));
-            }
+            term.built_in = found != 0;
             *(if term.negated { &mut negative } else { &mut positive }) |= found;
+            all.push(term);
         }
-        Ok(Self(positive & !negative))
+        Self { kinds: positive & !negative, terms: all }
     }
 
-    /// Whether none is.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
+    /// Refuses a term that names neither a kind nor one of `tables`, the names of the tables that the tape defines.
+    ///
+    /// # Errors
+    /// There is such a term: bad usage.
+    pub fn check(&self, tables: &[&str]) -> Result<()> {
+        let nothing = |term: &&Term| !term.built_in && !tables.iter().any(|table| term.names(table));
+        if let Some(term) = self.terms.iter().find(nothing) {
+            let known = Kind::ALL.iter().map(|(_, name, ..)| *name).chain(tables.iter().copied());
+            let known: Vec<_> = known.collect();
+            bail!(BadUsage(format!("-e '{}': no such event; there are {}", term.pattern, known.join(", "))));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.kinds == 0 && !self.tables()
+    }
+
+    /// Whether something is that only a table of the tape can be.
+    pub fn tables(&self) -> bool {
+        self.terms.iter().any(|term| !term.negated && !term.built_in)
     }
 
     /// Whether `kind` is.
-    pub fn has(self, kind: Kind) -> bool {
-        self.0 & 1 << kind as u32 != 0
+    pub fn has(&self, kind: Kind) -> bool {
+        self.kinds & 1 << kind as u32 != 0
+    }
+
+    /// Whether the table called `name` is.
+    pub fn has_table(&self, name: &str) -> bool {
+        let named = |negated| self.terms.iter().any(|term| term.negated == negated && term.names(name));
+        named(false) && !named(true)
     }
 
     /// Whether one of `family` is.
-    pub fn of_family(self, family: Family) -> bool {
+    pub fn of_family(&self, family: Family) -> bool {
         Kind::ALL.iter().any(|(kind, _, _, of)| *of == family && self.has(*kind))
     }
 
     /// The families of the tape that hold those asked for, each once.
-    pub fn families(self) -> Vec<Family> {
+    pub fn families(&self) -> Vec<Family> {
         let mut families: Vec<_> =
             Kind::ALL.iter().filter(|(kind, ..)| self.has(*kind)).map(|(_, _, _, family)| *family).collect();
         families.dedup();
@@ -158,9 +202,13 @@ mod tests {
     use super::*;
     use systape_abi::Selection;
 
-    fn wanted(text: &str) -> Result<Vec<&'static str>> {
-        let wanted = Wanted::parse(Selection::parse(&[text]).unwrap().other_events())?;
-        Ok(Kind::ALL.iter().filter(|(kind, ..)| wanted.has(*kind)).map(|(kind, ..)| kind.name()).collect())
+    fn asked(text: &str) -> Wanted {
+        Wanted::new(Selection::parse(&[text]).unwrap().other_events())
+    }
+
+    fn wanted(text: &str) -> Vec<&'static str> {
+        let wanted = asked(text);
+        Kind::ALL.iter().filter(|(kind, ..)| wanted.has(*kind)).map(|(kind, ..)| kind.name()).collect()
     }
 
     #[test]
@@ -172,21 +220,28 @@ mod tests {
 
     #[test]
     fn terms_add_up() {
-        assert_eq!(wanted("sched:sched_switch,read").unwrap(), ["sched:sched_switch"]);
+        assert_eq!(wanted("sched:sched_switch,read"), ["sched:sched_switch"]);
+        let error = asked("sched:*,!sched:sched_[x],!sched:sched_process*").check(&["writeback:written"]).unwrap_err();
+        assert!(error.to_string().contains("sched:sched_[x]") && error.to_string().ends_with("writeback:written"));
+        assert_eq!(error.to_string().lines().count(), 1);
         assert_eq!(
-            wanted("sched:*,!sched:sched_[x],!sched:sched_process*").unwrap_err().to_string().lines().count(),
-            1
-        );
-        assert_eq!(
-            wanted("sched:*,!sched:sched_process*").unwrap(),
+            wanted("sched:*,!sched:sched_process*"),
             ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new"]
         );
-        assert_eq!(wanted("process:*").unwrap().len(), 7);
-        assert_eq!(wanted("*:signal_d*").unwrap(), ["signal:signal_deliver"]);
-        assert_eq!(wanted("!signal:*").unwrap(), [""; 0]);
-        assert_eq!(
-            Wanted::parse(Selection::parse(&["sched:*,io_uring:*"]).unwrap().other_events()).unwrap().families(),
-            [Family::Sched, Family::Process, Family::IoUring]
-        );
+        assert_eq!(wanted("process:*").len(), 7);
+        assert_eq!(wanted("*:signal_d*"), ["signal:signal_deliver"]);
+        assert_eq!(wanted("!signal:*"), [""; 0]);
+        assert_eq!(asked("sched:*,io_uring:*").families(), [Family::Sched, Family::Process, Family::IoUring]);
+    }
+
+    #[test]
+    fn tables_of_a_tape_have_names_too() {
+        let wanted = asked("writeback:*,!*:start");
+        assert!(wanted.check(&["writeback:written", "writeback:start"]).is_ok());
+        assert!(wanted.check(&["writeback:written"]).is_err(), "what is left out must be there");
+        assert!(wanted.has_table("writeback:written") && !wanted.has_table("writeback:start"));
+        assert!(!wanted.has_table("x:y") && wanted.tables() && !wanted.is_empty());
+        assert!(asked("sched:*").has_table("sched:mine") && !asked("sched:*").tables());
+        assert!(asked("!signal:*").is_empty() && asked("read").is_empty());
     }
 }

@@ -1,9 +1,10 @@
 //! The lines of a segment's events, in order of time.
 
+use systape_format::BlockKind;
 use systape_format::model::{Dict, Family, Session, StackOf};
 use systape_format::reader::Segment;
 
-use super::describe::{Describer, Event};
+use super::describe::{Describer, Event, Which};
 use super::form;
 use super::kind::{Kind, Wanted};
 use crate::clock::Clock;
@@ -61,6 +62,11 @@ impl<'a> EventLines<'a> {
                 told(crate::loss::family_name(family), error);
             }
         }
+        if segment.has(BlockKind::Tables)
+            && let Err(error) = lines.tables(segment, &dict)
+        {
+            told("tables", error);
+        }
         (lines.sorted(), dict.window_start)
     }
 }
@@ -78,7 +84,7 @@ struct Lines<'a, 'b> {
 impl Lines<'_, '_> {
     fn family(&mut self, family: Family, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
         let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
-        let wanted = self.all.wanted;
+        let wanted = &self.all.wanted;
         match family {
             Family::Sched => {
                 if wanted.has(Kind::Switch) {
@@ -106,13 +112,26 @@ impl Lines<'_, '_> {
         Ok(())
     }
 
+    /// Rows of the tables asked for.
+    fn tables(&mut self, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
+        let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
+        for table in segment.tables(dict)?.iter().filter(|table| self.all.wanted.has_table(&table.def.name)) {
+            (0..table.ts.len()).for_each(|at| self.line(&describer.row(table, at), None));
+        }
+        Ok(())
+    }
+
     /// Lines of events that may have stacks, in the order the segment has them.
     fn lines<'e>(&mut self, of: StackOf, events: impl Iterator<Item = Event<'e>>) {
         events.enumerate().for_each(|(row, event)| self.line(&event, Some((of, row as u32))));
     }
 
     fn line(&mut self, event: &Event<'_>, stack: Option<(StackOf, u32)>) {
-        if !self.all.wanted.has(event.kind) || !self.passes(event) {
+        let wanted = match event.which {
+            Which::Kind(kind) => self.all.wanted.has(kind),
+            Which::Table(def) => self.all.wanted.has_table(&def.name),
+        };
+        if !wanted || !self.passes(event) {
             return;
         }
         let long = |stacks: &mut StackLines<'_>| match stack {

@@ -4,6 +4,7 @@
 mod ledger;
 mod stacks;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
@@ -102,7 +103,7 @@ struct Facts<'a> {
     tape: &'a Tape,
     clock: Clock,
     /// Events by kind.
-    events: BTreeMap<&'static str, u64>,
+    events: BTreeMap<Cow<'static, str>, u64>,
     /// Lost events by kind, those the ledger counts excepted; a kind whose number is not known has 0.
     lost: BTreeMap<&'static str, u64>,
     /// Stored bytes by kind of block, headers included.
@@ -182,7 +183,7 @@ impl<'a> Facts<'a> {
         let mut events = BTreeMap::new();
         match tape.end() {
             Some(end) => {
-                events.extend(end.events.iter().map(|(family, count)| (family_name(*family), *count)));
+                events.extend(end.events.iter().map(|(family, count)| (family_name(*family).into(), *count)));
                 for (family, count) in &end.lost {
                     let known = lost.entry(family_name(*family)).or_default();
                     *known = (*known).max(count.saturating_sub(counted.get(family).copied().unwrap_or(0)));
@@ -190,6 +191,7 @@ impl<'a> Facts<'a> {
             }
             None => events = stored_events(tape),
         }
+        events.extend(rows_of_tables(tape, &mut unreadable));
         lost.retain(|family, count| {
             *count > 0
                 || gaps.iter().any(|((cause, f, ledger), _)| is_loss(*cause) && !ledger && family_name(*f) == *family)
@@ -231,9 +233,12 @@ impl<'a> Facts<'a> {
         let session = self.tape.session();
         let time = |ts: u64| self.clock.real(ts).map(clock::rfc3339);
         let words = |list: &[Vec<u8>]| Value::from(list.iter().map(|word| json::bytes(word)).collect::<Vec<_>>());
-        let counts = |map: &BTreeMap<&'static str, u64>| -> Value {
-            map.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect::<Map<_, _>>().into()
-        };
+        fn counts<K: AsRef<str>>(map: &BTreeMap<K, u64>) -> Value {
+            map.iter()
+                .map(|(kind, count)| (kind.as_ref().to_owned(), Value::from(*count)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
         let gap = |((cause, family, ledger), count): (&(GapCause, Family, bool), &u64)| {
             json!({
                 "cause": cause_name(*cause), "family": family_name(*family), "count": count, "ledger": ledger,
@@ -454,13 +459,30 @@ fn without_header(tape: &Tape, blocks: &[BlockInfo]) -> Vec<String> {
 }
 
 /// Events by kind as the headers of blocks count them: what there is without an end mark.
-fn stored_events(tape: &Tape) -> BTreeMap<&'static str, u64> {
-    let mut events = BTreeMap::from([(family_name(Family::Syscall), 0)]);
+fn stored_events(tape: &Tape) -> BTreeMap<Cow<'static, str>, u64> {
+    let mut events = BTreeMap::from([(family_name(Family::Syscall).into(), 0)]);
     for block in tape.blocks() {
         let Some(family) = block.kind.family() else { continue };
-        *events.entry(family_name(family)).or_default() += u64::from(block.rows);
+        *events.entry(family_name(family).into()).or_default() += u64::from(block.rows);
     }
     events
+}
+
+/// Rows of the tables that the tape defines, by their names.
+fn rows_of_tables(tape: &Tape, unreadable: &mut Vec<String>) -> BTreeMap<Cow<'static, str>, u64> {
+    let mut rows = BTreeMap::new();
+    let segments = (0..tape.segments().len()).map(|at| tape.segment(at));
+    for segment in segments.filter(|segment| segment.has(BlockKind::Tables)) {
+        match segment.dict().and_then(|dict| segment.tables(&dict)) {
+            Ok(tables) => {
+                for table in tables {
+                    *rows.entry(table.def.name.clone()).or_default() += table.ts.len() as u64;
+                }
+            }
+            Err(error) => unreadable.push(format!("segment {}: {error}", segment.info().segment)),
+        }
+    }
+    rows
 }
 
 /// The classes that were redacted.
@@ -497,7 +519,7 @@ impl Lines {
     }
 }
 
-fn counts(map: &BTreeMap<&'static str, u64>) -> String {
+fn counts<K: std::fmt::Display>(map: &BTreeMap<K, u64>) -> String {
     map.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
 }
 

@@ -50,7 +50,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
     let names = names(context)?;
-    let mut events = EventLines::new(config.events, config.format, config.look, session, times);
+    let mut events = EventLines::new(config.events.clone(), config.format, config.look, session, times);
     events.stacks = names.as_ref().map(|names| (names, config.stacks.limits));
     let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);
     let listing =

@@ -8,6 +8,7 @@ pub mod ledger;
 pub mod life;
 pub mod sched;
 pub mod stacks;
+pub mod tables;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

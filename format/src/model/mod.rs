@@ -765,6 +765,12 @@ pub struct SegmentInfo {
 }
 
 impl SegmentInfo {
+    /// Whether it may hold something that happened at `from` or later and before `to`, rows of tables too.
+    pub fn touches(&self, from: u64, to: u64) -> bool {
+        let of_tables = self.table_end_max != 0 && self.table_end_max >= from && self.table_start_min < to;
+        of_tables || (self.end_max >= from && self.start_min < to)
+    }
+
     /// Whether the segment may hold anything of process `pid`. False is certain; true is not. Gaps that name no process
     /// concern every one and are not counted here.
     pub fn may_contain_pid(&self, pid: u32) -> bool {

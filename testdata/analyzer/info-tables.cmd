@@ -1,0 +1,1 @@
+info tables.tape
