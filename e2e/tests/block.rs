@@ -317,9 +317,10 @@ fn an_end_that_nobody_saw_is_told() {
     let stored = lines.iter().filter(|io| io["disk"].is_string()).count() as u64;
     let (missing, here) = (unseen(&lab, "t.tape"), lines.iter().filter(|io| io["disk"] == disk.name).count() as u64);
     assert!(missing >= done.reads - here && done.reads - here >= done.reads / 20, "{missing}, {here}, {done:?}");
-    // every tenth, be it of this disk or another, and what the kernel itself hid
+    // every tenth, be it of this disk or another, and what the kernel itself hid; the program counts them without a lock, so of two
+    // that end on two CPUs at once one may not count
     let left_out = (stored + missing).div_ceil(10);
-    assert!((left_out..left_out + 8).contains(&missing), "{stored} {missing}");
+    assert!((left_out - 2..left_out + 8).contains(&missing), "{stored} {missing}");
     let run = lab.analyze(&["block", "t.tape"]).expect(0);
     assert!((run.text() + &run.stderr).contains("ended while the kernel ran no BPF program"), "{}", run.stderr);
     lab.analyze(&["block", "t.tape", "--fail-on-loss"]).expect(3);
