@@ -1701,6 +1701,9 @@ int main(int argc, char **argv)
 	}
 	need(argc > 1 && realpath("/proc/self/exe", path), "usage: kills CASE...");
 	self_path = path;
+	// a job that a script started in the background ignores them, and so would all that it starts
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
 	if (!strcmp(argv[1], "send") && argc == 6)
 		return send_main(argv);
 	if (!strcmp(argv[1], "later") && argc > 2)
