@@ -34,6 +34,6 @@ pub use flags::{FlagSet, FlagStyle, How, clock_flags, protocol_flags, sockopt_fl
 pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
 pub use private::captured_class;
-pub use select::{EventTerm, SelectError, Selection};
+pub use select::{EventTerm, SelectError, Selection, distance};
 pub use signal::{signal_name, signal_number};
 pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};

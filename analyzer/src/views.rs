@@ -310,22 +310,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The report whose name `path` resembles, for a message: a word without `/` or `.` at most two edits away.
 pub fn nearest(path: &Path) -> Option<&'static str> {
     let word = path.to_str().filter(|word| word.len() < 20 && !word.contains(['/', '.']))?;
-    let near = names().map(|name| (distance(word, name), name)).min()?;
+    let near = names().map(|name| (systape_abi::distance(word.as_bytes(), name.as_bytes()), name)).min()?;
     (near.0 <= 2).then_some(near.1)
-}
-
-/// Edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

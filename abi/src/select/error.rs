@@ -93,8 +93,8 @@ fn nearest(name: &str) -> Vec<&'static str> {
     near.into_iter().take(3).map(|(_, known)| known).collect()
 }
 
-/// Edit distance: insertions, deletions and replacements of one byte.
-fn distance(a: &[u8], b: &[u8]) -> usize {
+/// Edit distance: insertions, deletions and replacements of one byte. Time grows with the product of the lengths.
+pub fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);

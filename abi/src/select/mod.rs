@@ -24,7 +24,7 @@ mod nrset;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-pub use error::SelectError;
+pub use error::{SelectError, distance};
 use nrset::NrSet;
 
 use crate::{Abi, names};
