@@ -127,6 +127,11 @@ pub struct ColumnDef {
 }
 
 impl ColumnDef {
+    /// A column of a table that a tape defines: part of no object, and as exact as the event it belongs to.
+    pub fn stored(name: impl Into<Name>, ty: Type, class: Option<Class>, doc: impl Into<Name>) -> Self {
+        Self { group: "".into(), name: name.into(), ty, short: Short::Never, class, doc: doc.into() }
+    }
+
     /// `owner_pid`: unique in its table.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.name.clone().into_owned() } else { format!("{}_{}", self.group, self.name) }

@@ -98,17 +98,10 @@ pub(crate) fn fault(def: &TableDef) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{ColumnDef, Short};
+    use crate::table::ColumnDef;
 
     fn column(name: &str, ty: Type) -> ColumnDef {
-        ColumnDef {
-            group: "".into(),
-            name: name.to_owned().into(),
-            ty,
-            short: Short::Never,
-            class: None,
-            doc: "x".into(),
-        }
+        ColumnDef::stored(name.to_owned(), ty, None, "x")
     }
 
     fn table(columns: Vec<ColumnDef>) -> TableDef {

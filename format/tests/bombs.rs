@@ -10,7 +10,7 @@ use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::exercise;
 use systape_format::exercise::forge::{seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};
-use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{Field, MAX_CELLS};
 use systape_format::{BlockKind, Encoder, SegmentBuilder, Tape, Writer};
 
@@ -105,14 +105,8 @@ fn a_bomb_costs_its_block_only(whole: &[u8]) {
 
 /// Constant columns take no bytes in a tape: only the limit of cells bounds what they become.
 fn constant_columns_are_bounded() {
-    let column = |at: usize| ColumnDef {
-        group: "".into(),
-        name: format!("c{at}").into(),
-        ty: if at == 0 { Type::Time } else { Type::Wide },
-        short: Short::Never,
-        class: None,
-        doc: "".into(),
-    };
+    let column =
+        |at: usize| ColumnDef::stored(format!("c{at}"), if at == 0 { Type::Time } else { Type::Wide }, None, "");
     let def = |columns: usize| {
         let columns: Vec<ColumnDef> = (0..columns).map(column).collect();
         Arc::new(TableDef { name: format!("x:{}", columns.len()).into(), doc: "".into(), columns: columns.into() })

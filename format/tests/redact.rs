@@ -15,7 +15,7 @@ use systape_format::model::{
 };
 use systape_format::redact::{Level, PLACEHOLDER, Redactor};
 use systape_format::repair::redact;
-use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::Field;
 use systape_format::{
     BlockKind, ByteStatus, Call, Checkpoint, Encoder, Fd, FdTable, ProcessEvent, ProcessKind, SegmentBuilder, Session,
@@ -161,14 +161,7 @@ fn marked() -> Vec<u8> {
     for (value, class) in
         [("TableString.value", Some(Class::String)), ("no class", None), ("table path", Some(Class::Path))]
     {
-        let column = |name: &'static str, ty, class| ColumnDef {
-            group: "".into(),
-            name: name.into(),
-            ty,
-            short: Short::Never,
-            class,
-            doc: "".into(),
-        };
+        let column = |name: &'static str, ty, class| ColumnDef::stored(name, ty, class, "");
         let name = format!("test:{}", value.replace(' ', "_"));
         let columns =
             vec![column("ts", Type::Time, None), column("value", Type::Str, class), column("n", Type::Wide, None)];

@@ -4,21 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use systape_format::model::Class;
-use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::Field;
 
 use super::{Row, Tape, US, task};
 
 /// `exceptions:page_fault_user` and `writeback:writeback_written`.
 fn definitions() -> [Arc<TableDef>; 2] {
-    let column = |name: &'static str, ty, class| ColumnDef {
-        group: "".into(),
-        name: name.into(),
-        ty,
-        short: Short::Never,
-        class,
-        doc: "of a test".into(),
-    };
+    let column = |name: &'static str, ty, class| ColumnDef::stored(name, ty, class, "of a test");
     let table = |name: &'static str, columns: Vec<ColumnDef>| {
         Arc::new(TableDef { name: name.into(), doc: "of a test".into(), columns: columns.into() })
     };

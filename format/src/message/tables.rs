@@ -10,7 +10,7 @@ use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
 use crate::model::Class;
 use crate::payload::{Message, list_len, new_message, plain_len};
-use crate::table::{ColumnDef, Short, TableDef, Type};
+use crate::table::{ColumnDef, TableDef, Type};
 use crate::tables::{MAX_CELLS, MAX_COLUMNS, MAX_TABLES, TableRows, fault};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -104,8 +104,7 @@ pub(crate) fn read_table_defs(header: &Header, message: &Message<'_>) -> Result<
             let ty = TYPES.iter().find(|(_, known)| *known == raw).map(|(ty, _)| *ty);
             let ty = ty.ok_or_else(|| Error::invalid(DEFS, "a column of type 0"))?;
             let class = Class::named(&text(r.get_class())?);
-            let (name, doc) = (text(r.get_name())?.into(), text(r.get_doc())?.into());
-            columns.push(ColumnDef { group: "".into(), name, ty, short: Short::Never, class, doc });
+            columns.push(ColumnDef::stored(text(r.get_name())?, ty, class, text(r.get_doc())?));
         }
         let def =
             TableDef { name: text(r.get_name())?.into(), doc: text(r.get_doc())?.into(), columns: columns.into() };

@@ -12,7 +12,7 @@ use systape_format::model::{
     Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks,
     Switch, Symbol, Symbols, UringOp, Wakeup,
 };
-use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{Field, TableRows};
 use systape_format::{
     ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Encoder, End, Family, Fd, FdTable, Gap, GapCause,
@@ -211,14 +211,7 @@ impl TableRow {
 
 /// Two tables that tapes of tests define.
 pub fn table_defs() -> [Arc<TableDef>; 2] {
-    let column = |name: &'static str, ty, class| ColumnDef {
-        group: "".into(),
-        name: name.into(),
-        ty,
-        short: Short::Never,
-        class,
-        doc: "of a test".into(),
-    };
+    let column = |name: &'static str, ty, class| ColumnDef::stored(name, ty, class, "of a test");
     let table = |name: &'static str, columns: Vec<ColumnDef>| {
         Arc::new(TableDef { name: name.into(), doc: "of a test".into(), columns: columns.into() })
     };
