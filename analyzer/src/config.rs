@@ -114,8 +114,8 @@ impl Config {
     pub fn resolve(args: &Args) -> Result<Self> {
         let (view, file, second) = view_and_files(args)?;
         let report = view.report;
-        let summary = report == Report::Calls && !matches!(view.name, "");
-        let listing = report == Report::Calls && !matches!(view.name, "summary");
+        let summary = report == Report::Calls && !view.name.is_empty();
+        let listing = report == Report::Calls && view.name != "summary";
         if args.summary && args.with_summary {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }

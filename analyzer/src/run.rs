@@ -116,8 +116,7 @@ fn report(config: &Config, copy: Option<&mut NewFile>, svg: Option<&mut NewFile>
             None => return Err(error),
         },
     };
-    let tables: Vec<&str> = tape.table_defs().values().map(|def| &*def.name).collect();
-    config.events.check(&tables)?;
+    config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
     let result = match config.report {
         // these are about what cannot be read, and say all of it
         Report::Check => return reports::check::run(config, &tape),
