@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use object::elf::{
-    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_X86_64, NT_GNU_BUILD_ID, PF_X,
-    PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE,
+    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_X86_64, PF_X, PT_GNU_EH_FRAME, PT_LOAD,
+    SHF_COMPRESSED, SHT_NOBITS,
 };
 use object::read::{CompressedData, CompressionFormat};
 
@@ -24,10 +24,6 @@ const MAX_SEGMENTS: u64 = 1024;
 const MAX_SECTIONS: u64 = 0xffff;
 /// Bytes of section names looked at.
 const MAX_NAMES: u64 = 1 << 20;
-/// Bytes looked at of one note section or segment.
-const MAX_NOTES: u64 = 64 << 10;
-/// Longest build id: 20 bytes by default, `--build-id=0x…` may say any.
-const MAX_BUILD_ID: usize = 64;
 
 /// Where bytes come from.
 pub(crate) trait Source {
@@ -100,7 +96,6 @@ pub(crate) struct Segment {
 /// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Elf {
-    pub(crate) build_id: Vec<u8>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) eh_frame: Option<Loaded>,
     pub(crate) eh_frame_hdr: Option<Loaded>,
@@ -177,8 +172,7 @@ pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleE
     room -= eh_frame.as_ref().map_or(0, |s| s.bytes.len() as u64);
 
     let debug_frame = named(b".debug_frame").and_then(|s| read_debug_frame(source, s, room));
-    let build_id = build_id(source, &programs, &sections);
-    Ok(Elf { build_id, segments, eh_frame, eh_frame_hdr, debug_frame })
+    Ok(Elf { segments, eh_frame, eh_frame_hdr, debug_frame })
 }
 
 fn check_ident(header: &[u8]) -> Result<(), ModuleError> {
@@ -290,29 +284,4 @@ fn read_debug_frame(source: &impl Source, section: &SectionHeader, room: u64) ->
     }
     let data = CompressedData { format: CompressionFormat::Zlib, data: bytes.get(24..)?, uncompressed_size: size };
     data.decompress().ok().map(std::borrow::Cow::into_owned)
-}
-
-fn build_id(source: &impl Source, programs: &[ProgramHeader], sections: &[SectionHeader]) -> Vec<u8> {
-    let segments = programs.iter().filter(|p| p.kind == PT_NOTE).map(|p| (p.offset, p.file_size));
-    let sections = sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (s.offset, s.size));
-    // Eight of each: a file with more is not worth the reading.
-    segments
-        .take(8)
-        .chain(sections.take(8))
-        .filter_map(|(offset, size)| source.read(offset, size.min(MAX_NOTES)))
-        .find_map(|notes| build_id_note(&notes))
-        .unwrap_or_default()
-}
-
-fn build_id_note(mut notes: &[u8]) -> Option<Vec<u8>> {
-    loop {
-        let (name_size, size, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
-        let name = at(notes, 12, name_size as usize)?;
-        let start = 12 + (name_size as usize).next_multiple_of(4);
-        let content = at(notes, start as u64, size as usize)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && (1..=MAX_BUILD_ID).contains(&content.len()) {
-            return Some(content.to_vec());
-        }
-        notes = notes.get(start + (size as usize).next_multiple_of(4)..)?;
-    }
 }

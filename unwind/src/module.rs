@@ -13,7 +13,6 @@ use crate::limits::{Limits, ModuleError};
 /// all the same: it has a build id and addresses.
 #[derive(Debug)]
 pub struct Module {
-    build_id: Vec<u8>,
     segments: Vec<Segment>,
     /// `.eh_frame`, then `.debug_frame`.
     cfi: Vec<Cfi>,
@@ -37,15 +36,10 @@ impl Module {
     }
 
     fn read(source: &impl Source, limits: Limits) -> Result<Self, ModuleError> {
-        let Elf { build_id, segments, eh_frame, eh_frame_hdr, debug_frame } = elf::parse(source, limits)?;
+        let Elf { segments, eh_frame, eh_frame_hdr, debug_frame } = elf::parse(source, limits)?;
         let eh_frame = eh_frame.map(|section| Cfi::eh_frame(section, eh_frame_hdr));
         let cfi = eh_frame.into_iter().chain(debug_frame.map(Cfi::debug_frame)).collect();
-        Ok(Self { build_id, segments, cfi })
-    }
-
-    /// The build id note; empty = it has none.
-    pub fn build_id(&self) -> &[u8] {
-        &self.build_id
+        Ok(Self { segments, cfi })
     }
 
     /// The address that the file itself gives to what stands at file offset `offset` (by its PT_LOAD headers).
@@ -72,7 +66,6 @@ impl Module {
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
-            + self.build_id.capacity()
             + self.segments.capacity() * size_of::<Segment>()
             + self.cfi.capacity() * size_of::<Cfi>()
             + self.cfi.iter().map(Cfi::memory).sum::<usize>()

@@ -268,20 +268,12 @@ fn a_signal_frame_without_rules() {
 }
 
 #[test]
-fn build_id_and_addresses() {
+fn addresses() {
     let dir = tempfile::tempdir().unwrap();
-    let id = "0102030405060708090a0b0c0d0e0f1011121314";
-    let build_id = format!("-Wl,--build-id=0x{id}");
-    for flags in [
-        &["-O2", &build_id][..],
-        &["-O2", &build_id, "-fuse-ld=gold"],
-        &["-no-pie", &build_id, "-Wl,-z,noseparate-code"],
-    ] {
+    for flags in [&["-O2"][..], &["-O2", "-fuse-ld=gold"], &["-no-pie", "-Wl,-z,noseparate-code"]] {
         let program = compile("cc", "depth.c", flags, dir.path()).unwrap();
         let bytes = std::fs::read(&program).unwrap();
         let module = systape_unwind::Module::open(&std::fs::File::open(&program).unwrap(), traced::LIMITS).unwrap();
-        let hex: String = module.build_id().iter().map(|b| format!("{b:02x}")).collect();
-        assert_eq!(hex, id);
         assert!(module.memory() >= 100 && module.memory() < bytes.len());
         use object::{Object, ObjectSection};
         let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
