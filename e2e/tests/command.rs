@@ -60,7 +60,7 @@ mod lab {
     use systape_e2e::lab::{binary, run};
     use systape_e2e::{Lab, Run};
 
-    pub fn in_shell(lab: &Lab, script: &str) -> Run {
+    pub(super) fn in_shell(lab: &Lab, script: &str) -> Run {
         let record = binary("record");
         run(lab.command("sh").args(["-c", &script.replace("RECORD", record.to_str().expect("UTF-8"))]))
     }

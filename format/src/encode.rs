@@ -40,11 +40,6 @@ pub struct EncodedSegment {
 }
 
 impl EncodedSegment {
-    /// Syscall rows.
-    pub fn rows(&self) -> u32 {
-        self.info.rows
-    }
-
     /// Bytes the blocks will take in the tape, headers included.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(&self.blocks)

@@ -13,7 +13,7 @@
 mod column;
 pub mod encode;
 pub mod error;
-#[doc(hidden)]
+#[cfg(feature = "exercise")]
 pub mod exercise;
 pub mod footer;
 pub mod header;

@@ -25,9 +25,9 @@ use crate::tables::{Field, MAX_CELLS, MAX_TABLES, TableRows, fault};
 /// Rows of any kind at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
 /// Estimated bytes of one block at which a segment is full: half of what a block may have.
-pub const FULL_BYTES: usize = 4 << 20;
+pub(crate) const FULL_BYTES: usize = 4 << 20;
 /// Ancestors kept of a signal's sender and target: more than any sane process tree is deep.
-pub const MAX_ANCESTORS: usize = 256;
+pub(crate) const MAX_ANCESTORS: usize = 256;
 /// Bytes kept of an ancestor's comm; the kernel's are shorter.
 const MAX_COMM: usize = 64;
 /// Estimated bytes of stacks at which a segment is full. Less than [`FULL_BYTES`]: one stack of 1,000 frames, each in a
@@ -100,11 +100,6 @@ impl SegmentData {
     /// CPU samples.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
-    }
-
-    /// Threads asleep since before the recording.
-    pub fn sleepers(&self) -> &[Sleeper] {
-        &self.sleepers
     }
 
     /// Losses.
@@ -477,13 +472,8 @@ impl SegmentBuilder {
         self.data.gaps.push(gap);
     }
 
-    /// Syscall rows so far.
-    pub fn rows(&self) -> usize {
-        self.data.rows()
-    }
-
     /// Estimate, from above, of the largest block's bytes before compression.
-    pub fn raw_bytes(&self) -> usize {
+    pub(crate) fn raw_bytes(&self) -> usize {
         let d = &self.data;
         let args = d.end.len() * 56;
         let fds = d.end.len() * 8 + self.fd_bytes;

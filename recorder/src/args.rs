@@ -182,18 +182,18 @@ pub struct Args {
 }
 
 /// A level of redaction.
-pub fn parse_level(text: &str) -> Result<Level, String> {
+pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
     let names = || Level::ALL.map(Level::name).join(", ");
     Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| format!("there are {}", names()))
 }
 
 /// A length of time with a unit: `30s`, `1.5m`, `200ms`; a bare number is seconds.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     time_with_default(text, "s")
 }
 
 /// As [`parse_time`], a bare number is milliseconds, as perf's -D has it.
-pub fn parse_delay(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
     time_with_default(text, "ms")
 }
 
@@ -215,7 +215,7 @@ fn time_with_default(text: &str, bare: &str) -> Result<Duration, String> {
 }
 
 /// When to sync: `end`, `no`, or a time as in [`parse_time`].
-pub fn parse_sync(text: &str) -> Result<Policy, String> {
+pub(crate) fn parse_sync(text: &str) -> Result<Policy, String> {
     match text {
         "end" => Ok(Policy::End),
         "no" => Ok(Policy::No),
@@ -226,7 +226,7 @@ pub fn parse_sync(text: &str) -> Result<Policy, String> {
 }
 
 /// A size with a suffix: `64k`, `8M`, `1GiB`; a bare number is bytes.
-pub fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 = number.parse().map_err(|_| format!("'{text}' is not a size; write 64k, 8M or 1G"))?;

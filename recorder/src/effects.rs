@@ -15,7 +15,7 @@ use crate::tasks::{Closing, TaskId, Tasks};
 
 /// What the encoder must know of a call, looked up once.
 #[derive(Clone, Copy, Debug)]
-pub struct CallInfo {
+pub(crate) struct CallInfo {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
     /// What it does to fds.
@@ -45,7 +45,7 @@ enum Cloexec {
 
 impl CallInfo {
     /// Of call `nr` of an ABI as the wire has it.
-    pub fn new(abi: u8, nr: u32) -> Self {
+    pub(crate) fn new(abi: u8, nr: u32) -> Self {
         let abi = Abi::from_raw(abi);
         let desc = describe(abi, nr);
         let args = desc.map_or(&[][..], |d| d.args);
@@ -87,7 +87,7 @@ fn cloexec_of(name: &str) -> Cloexec {
 
 /// A call that returned.
 #[derive(Debug)]
-pub struct Returned<'a> {
+pub(crate) struct Returned<'a> {
     /// Time of the return.
     pub end: u64,
     /// Return value, not negative.
@@ -105,7 +105,7 @@ pub struct Returned<'a> {
 }
 
 /// errno and return value as the tape has them.
-pub fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
+pub(crate) fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
     match ret {
         _ if !state.returned() => (0, 0),
         -4095..=-1 => (ret.unsigned_abs() as u16, 0),
@@ -115,13 +115,13 @@ pub fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
 
 /// Whether a call that was entered puts a file into some other process (SECCOMP_IOCTL_NOTIF_ADDFD): the only such record
 /// of an ioctl.
-pub fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
+pub(crate) fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
     const IOCTL: u32 = 16;
     nr == IOCTL && args[1] as u32 == SECCOMP_IOCTL_NOTIF_ADDFD
 }
 
 /// A call that closes fds was entered at `ts`.
-pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
+pub(crate) fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
     let fd = |i: usize| args[i] as i32;
     // what the call before left belongs to that one
     tasks.get_mut(task).closing = None;
@@ -149,7 +149,7 @@ pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &
 }
 
 /// A call failed. dup2 and dup3 close their target last, so it is open as before; close has closed it all the same.
-pub fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get_mut(task).closing.take()
     {
@@ -158,7 +158,7 @@ pub fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
 }
 
 /// A call succeeded.
-pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
+pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
     match info.effect {
         Effect::MaybeFd if !info.desc.is_some_and(|d| d.returns_fd(r.args)) => {}
         Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 | Effect::SocketCall => {
@@ -223,7 +223,7 @@ fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
 }
 
 /// What an fd argument of a call stood for when the call was entered, handed to `found`; None = not known.
-pub fn resolve<R>(
+pub(crate) fn resolve<R>(
     tasks: &Tasks,
     task: TaskId,
     info: &CallInfo,
@@ -243,7 +243,7 @@ pub fn resolve<R>(
 }
 
 /// A call has been stored: what it closed when it was entered says nothing about the calls after it.
-pub fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+pub(crate) fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
     if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3) {
         tasks.get_mut(task).closing = None;
     }

@@ -22,7 +22,7 @@ macro_rules! names {
 systape_bpf::families!(names);
 
 /// What the command line, and messages, call a family.
-pub fn name(family: Family) -> &'static str {
+pub(crate) fn name(family: Family) -> &'static str {
     match family {
         Family::Sample => "sample",
         _ => NAMES.iter().find(|(_, known)| *known == family).map_or("?", |(name, _)| name),
@@ -44,7 +44,7 @@ impl Families {
     ///
     /// # Errors
     /// A name that is none.
-    pub fn parse(names: &[String]) -> Result<Self> {
+    pub(crate) fn parse(names: &[String]) -> Result<Self> {
         let mut wanted = vec![Family::Process];
         for name in names {
             // perf and bpftrace say it with an s
@@ -67,24 +67,24 @@ impl Families {
     }
 
     /// Whether `family` is among them.
-    pub fn has(&self, family: Family) -> bool {
+    pub(crate) fn has(&self, family: Family) -> bool {
         self.0.contains(&family)
     }
 
     /// Takes one away.
-    pub fn leave_out(&mut self, family: Family) {
+    pub(crate) fn leave_out(&mut self, family: Family) {
         self.0.retain(|had| *had != family);
     }
 
     /// All of them.
-    pub fn list(&self) -> &[Family] {
+    pub(crate) fn list(&self) -> &[Family] {
         &self.0
     }
 }
 
 /// What the running kernel's tracepoints look like, and which helpers it has.
 #[derive(Debug)]
-pub struct Tracepoints {
+pub(crate) struct Tracepoints {
     btf: Btf<'static>,
 }
 
@@ -93,22 +93,22 @@ impl Tracepoints {
     ///
     /// # Errors
     /// When it has none.
-    pub fn read() -> Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
     }
 
     /// All of it.
-    pub fn btf(&self) -> &Btf<'static> {
+    pub(crate) fn btf(&self) -> &Btf<'static> {
         &self.btf
     }
 
     /// Whether programs may copy the memory of a task that is not theirs (5.18).
-    pub fn copies_from_tasks(&self) -> bool {
+    pub(crate) fn copies_from_tasks(&self) -> bool {
         self.btf.type_by_name::<Func<'_>>("bpf_copy_from_user_task").is_some()
     }
 
     /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
-    pub fn arguments(&self, name: &str) -> Option<usize> {
+    pub(crate) fn arguments(&self, name: &str) -> Option<usize> {
         let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;
         let pointer = Ptr::try_from(typedef.next_type()?).ok()?;
         let function = FuncProto::try_from(pointer.next_type()?).ok()?;
@@ -118,7 +118,7 @@ impl Tracepoints {
 }
 
 /// Wanted families that the kernel has no tracepoint for, and why they cannot be recorded.
-pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
+pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
     let lacks = |family: &Family| {
         let needed = |program: &&Program| program.family == *family && program.load == Load::OneOf;
         let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(Program::tracepoint).collect();
@@ -133,7 +133,7 @@ pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Fa
 ///
 /// # Errors
 /// When the object cannot be changed.
-pub fn choose(
+pub(crate) fn choose(
     open: &mut OpenSystapeSkel<'static>,
     families: &Families,
     stacks: &[StackOf],
@@ -196,7 +196,7 @@ fn is_there(program: &Program, kernel: &Tracepoints) -> bool {
 ///
 /// # Errors
 /// When the object cannot be changed.
-pub fn run_twice(open: &mut OpenSystapeSkel<'static>, on: bool) -> Result<()> {
+pub(crate) fn run_twice(open: &mut OpenSystapeSkel<'static>, on: bool) -> Result<()> {
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
     options.preemptible = on;
     open.progs.sys_enter_again.set_autoload(on);

@@ -53,7 +53,7 @@ pub(crate) struct Elf {
 
 impl Elf {
     /// Reads the headers of `file`.
-    pub fn read(file: &File) -> Result<Self, String> {
+    pub(crate) fn read(file: &File) -> Result<Self, String> {
         let cache = ReadCache::new(At { file, pos: 0 });
         let data = Limited { cache: &cache, left: &Cell::new(MOST) };
         match FileKind::parse(data) {
@@ -132,7 +132,7 @@ impl Elf {
     }
 
     /// The address of the byte at a file offset; None = no segment has it.
-    pub fn address(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         let within = |load: &&Load| offset.checked_sub(load.offset).is_some_and(|at| at < load.file_size);
         // Neighbouring segments may share bytes of the file; code is in the executable one.
         let mut loads = self.loads.iter().filter(within);
@@ -141,7 +141,7 @@ impl Elf {
     }
 
     /// The section of instructions that an address is in; None when there is none, or no section headers.
-    pub fn code_at(&self, address: u64) -> Option<&Range<u64>> {
+    pub(crate) fn code_at(&self, address: u64) -> Option<&Range<u64>> {
         let after = self.code.partition_point(|range| range.start <= address);
         self.code[..after].last().filter(|range| address < range.end)
     }

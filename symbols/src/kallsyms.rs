@@ -123,13 +123,9 @@ impl Kallsyms {
     }
 
     /// Functions known.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.functions.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.functions.is_empty()
     }
 
     /// The function at an address: its name, how far into it that is, and its module (`bpf` for BPF programs); None as module = the kernel.

@@ -19,6 +19,7 @@ mod eh_frame;
 mod elf;
 mod epilogue;
 mod evaluate;
+#[cfg(feature = "exercise")]
 mod exercise;
 mod limits;
 mod module;
@@ -28,7 +29,7 @@ mod stack;
 mod unwinder;
 
 pub use epilogue::CODE_BYTES;
-#[doc(hidden)]
+#[cfg(feature = "exercise")]
 pub use exercise::exercise;
 pub use limits::{Limits, ModuleError};
 pub use module::Module;

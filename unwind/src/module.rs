@@ -72,7 +72,7 @@ impl Module {
     }
 
     /// Whether there is any unwind information.
-    pub fn has_rules(&self) -> bool {
+    pub(crate) fn has_rules(&self) -> bool {
         !self.cfi.is_empty()
     }
 

@@ -91,7 +91,8 @@ impl Selection {
     }
 
     /// Whether any positive term was given. Event terms count: `-e 'sched:*'` alone selects no syscalls, as in perf trace.
-    pub fn has_positive(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn has_positive(&self) -> bool {
         self.has_positive
     }
 

@@ -27,7 +27,7 @@ pub enum MappingKind {
 
 impl MappingKind {
     /// The kind a tape's number stands for; None for one this version does not know.
-    pub fn from_raw(raw: u8) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u8) -> Option<Self> {
         Some(match raw {
             0 => Self::Unknown,
             1 => Self::Elf,
@@ -162,7 +162,7 @@ pub enum StackStatus {
 
 impl StackStatus {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Absent,
         Self::Complete,
         Self::FramePointers,

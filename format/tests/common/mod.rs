@@ -1,5 +1,5 @@
 //! Tapes made by code, and what reading them must give.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::sync::Arc;
 

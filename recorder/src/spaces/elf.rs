@@ -16,7 +16,7 @@ const NOTES_MAX: u64 = 64 << 10;
 const SEGMENTS_MAX: usize = 16;
 
 /// Where bytes of an ELF image come from.
-pub trait Image {
+pub(crate) trait Image {
     /// Fills `buf` from `offset`.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Image for [u8] {
 
 /// Whether an image is ELF, and its build id (empty = none found).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ident {
+pub(crate) struct Ident {
     /// Begins with ELF's magic number.
     pub elf: bool,
     /// Empty = none.
@@ -48,7 +48,7 @@ pub struct Ident {
 }
 
 /// Reads an image's [`Ident`]. Little-endian files only: others do not run here.
-pub fn ident(image: &(impl Image + ?Sized)) -> Ident {
+pub(crate) fn ident(image: &(impl Image + ?Sized)) -> Ident {
     let mut magic = [0; 4];
     if image.read_at(&mut magic, 0).is_err() || magic != *b"\x7fELF" {
         return Ident::default();

@@ -100,7 +100,7 @@ pub struct Files {
 
 impl Files {
     /// Keeps at most `open_max` files open.
-    pub fn new(open_max: usize) -> Self {
+    pub(crate) fn new(open_max: usize) -> Self {
         Self {
             entries: Vec::new(),
             keys: FxHashMap::default(),
@@ -114,13 +114,13 @@ impl Files {
     }
 
     /// Half of the files this process may open, at most 4096.
-    pub fn default_open_max() -> usize {
+    pub(crate) fn default_open_max() -> usize {
         let files = limits::limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur);
         (files / 2).clamp(16, 4096) as usize
     }
 
     /// What a mapping of a process is. A file is opened if it is not open yet: call this as soon as the mapping is known.
-    pub fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
+    pub(crate) fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
         let class = match classify(mapped) {
             Class::Backing(backing) => return backing,
             class => class,
@@ -287,7 +287,7 @@ impl Files {
     }
 
     /// Closes a file that is no longer needed, so that its file system can be unmounted; [`Self::get`] opens it again if it is still there.
-    pub fn close(&mut self, id: FileId) {
+    pub(crate) fn close(&mut self, id: FileId) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize)
             && matches!(entry.state, State::Open(_))
         {
@@ -347,17 +347,14 @@ impl Files {
     }
 
     /// Number of files known; ids are below it.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// No file is known.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Why a file is not open; None = it is, or can be.
-    pub fn failure(&self, id: FileId) -> Option<&str> {
+    #[cfg(test)]
+    pub(crate) fn failure(&self, id: FileId) -> Option<&str> {
         match &self.entries.get(id.0 as usize)?.state {
             State::Failed(reason) => Some(reason),
             State::Open(_) | State::Closed => None,

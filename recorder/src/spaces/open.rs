@@ -20,7 +20,7 @@ use crate::patient::{PATIENCE, Patient, Unanswered};
 
 /// What tells an opened file from another, and from itself after it was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stat {
+pub(crate) struct Stat {
     dev: u64,
     inode: u64,
     size: u64,
@@ -39,7 +39,7 @@ impl Stat {
     ///
     /// # Errors
     /// Those of statx(2).
-    pub fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
         attributes(file).map(|attributes| attributes.stat)
     }
 }
@@ -67,7 +67,7 @@ fn attributes(file: &File) -> io::Result<Attributes> {
 
 /// A file that was opened and is the one that was mapped.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// For reading.
     pub file: File,
     /// As it was when opened.
@@ -80,7 +80,7 @@ pub struct Opened {
 
 /// Why a file was not opened.
 #[derive(Debug)]
-pub struct Refused {
+pub(crate) struct Refused {
     /// In words.
     pub reason: String,
     /// Not to be tried again: it would wait again.
@@ -89,7 +89,7 @@ pub struct Refused {
 
 /// Opens files in a thread of its own.
 #[derive(Debug)]
-pub struct Opener(Patient<(u32, Mapped), Result<Opened, Refused>>);
+pub(crate) struct Opener(Patient<(u32, Mapped), Result<Opened, Refused>>);
 
 impl Default for Opener {
     fn default() -> Self {
@@ -102,7 +102,7 @@ impl Opener {
     ///
     /// # Errors
     /// See [`Refused`].
-    pub fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+    pub(crate) fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
         self.0.run(PATIENCE, (pid, mapped.clone())).unwrap_or_else(|unanswered| {
             let (reason, hangs) = match unanswered {
                 Unanswered::TooMany => ("not tried: too many other files take too long to open", false),
@@ -114,7 +114,7 @@ impl Opener {
 }
 
 /// A path without the kernel's " (deleted)", and whether it had that.
-pub fn without_deleted(path: &[u8]) -> (&[u8], bool) {
+pub(crate) fn without_deleted(path: &[u8]) -> (&[u8], bool) {
     match path.strip_suffix(b" (deleted)") {
         Some(path) => (path, true),
         None => (path, false),
@@ -221,13 +221,13 @@ fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
 }
 
 /// A file opened by others, if it is the one that was mapped.
-pub fn accept(file: File, mapped: &Mapped) -> Option<Opened> {
+pub(crate) fn accept(file: File, mapped: &Mapped) -> Option<Opened> {
     check(file, mapped).ok()
 }
 
 /// Whether a file may be what is mapped. overlayfs and btrfs show stat(2) another device than the kernel's own, one without a block device
 /// (major 0).
-pub fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
+pub(crate) fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
     let differs = mapped.dev != stat.dev && libc::major(mapped.dev) != 0 && libc::major(stat.dev) != 0;
     mapped.inode == stat.inode && !differs
 }

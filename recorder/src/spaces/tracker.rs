@@ -351,7 +351,7 @@ impl Tracker {
     }
 
     /// The vDSO.
-    pub fn vdso(&self) -> &Vdso {
+    pub(crate) fn vdso(&self) -> &Vdso {
         &self.vdso
     }
 

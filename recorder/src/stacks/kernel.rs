@@ -22,7 +22,7 @@ const MAX_KNOWN: usize = 1 << 16;
 
 /// Where an address lies.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     /// The image.
     pub mapping: Arc<Mapping>,
     /// Where in it.
@@ -33,7 +33,7 @@ pub struct Place {
 
 /// Finds places.
 #[derive(Debug)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     symbols: Option<Arc<Kallsyms>>,
     image: Arc<Mapping>,
     text: u64,
@@ -45,7 +45,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Works with what /proc/kallsyms shows; None = nothing.
-    pub fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
+    pub(crate) fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
         let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
         let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
         Self::with_modules(symbols, modules)
@@ -67,7 +67,7 @@ impl Kernel {
     }
 
     /// The place of `address`.
-    pub fn place(&mut self, address: u64) -> Place {
+    pub(crate) fn place(&mut self, address: u64) -> Place {
         if let Some(place) = self.known.get(&address) {
             return place.clone();
         }

@@ -31,7 +31,7 @@ const MAX_FREQUENCY: u32 = 100_000;
 ///
 /// # Errors
 /// What cannot be had together.
-pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
+pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     let frequency = args.frequency.unwrap_or(0);
     if frequency > MAX_FREQUENCY {
         bail!("-F {frequency}: at most {MAX_FREQUENCY} samples a second");
@@ -85,12 +85,12 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
 }
 
 /// What the command line calls events of a kind.
-pub fn name(of: StackOf) -> &'static str {
+pub(crate) fn name(of: StackOf) -> &'static str {
     NAMES.iter().find(|(_, known)| *known == of).map_or("?", |(name, _)| name)
 }
 
 /// Takes those away that `which` names.
-pub fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) {
+pub(crate) fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) {
     settings.on.retain(|of| !which(*of));
     settings.kernel.retain(|of| !which(*of));
     if !settings.on.contains(&StackOf::Sample) {
@@ -102,7 +102,7 @@ pub fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) 
 }
 
 /// The family an event with a stack belongs to; None for samples, which are asked for by -F alone, and for sleepers, which need no event.
-pub fn family(of: StackOf) -> Option<Family> {
+pub(crate) fn family(of: StackOf) -> Option<Family> {
     match of {
         StackOf::Syscall => Some(Family::Syscall),
         StackOf::Switch | StackOf::Wakeup => Some(Family::Sched),
@@ -131,12 +131,12 @@ fn mode(text: &str) -> Result<(StackMode, u32)> {
 }
 
 /// A set of events as the BPF side has it: bit i for number i.
-pub fn bits(events: &[StackOf]) -> u32 {
+pub(crate) fn bits(events: &[StackOf]) -> u32 {
     events.iter().fold(0, |bits, of| bits | 1 << (*of as u32))
 }
 
 /// How the BPF side is to take user stacks.
-pub fn user_kind(mode: StackMode) -> u8 {
+pub(crate) fn user_kind(mode: StackMode) -> u8 {
     match mode {
         StackMode::None => stack_user::NO_USER,
         StackMode::FramePointers => stack_user::ADDRESSES,

@@ -55,7 +55,7 @@ enum Unwindable {
 }
 
 /// See the module.
-pub struct Unwinding {
+pub(crate) struct Unwinding {
     places: Places,
     kernel: Kernel,
     unwinder: Unwinder,
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Unwinding {
 
 impl Unwinding {
     /// A stage that knows of the address spaces what `places` does. `names` is told of every new place; `keep` gets the raw records.
-    pub fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
+    pub(crate) fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
         Self {
             places,
             kernel,
@@ -118,7 +118,7 @@ impl Unwinding {
     }
 
     /// Works until the drain is done.
-    pub fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
+    pub(crate) fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
         for raw in input {
             match raw {
                 Raw::Stacks(stacks) => self.add(stacks),

@@ -47,7 +47,7 @@ impl Place {
 }
 
 impl Reader {
-    pub fn open(file: File, build_id: &[u8], path: &[u8], debug_dirs: &[PathBuf]) -> Result<Self, String> {
+    pub(crate) fn open(file: File, build_id: &[u8], path: &[u8], debug_dirs: &[PathBuf]) -> Result<Self, String> {
         let elf = Elf::read(&file)?;
         if !build_id.is_empty() && elf.build_id != build_id {
             return Err(format!("it is another file: its build id is {}, not {}", hex(&elf.build_id), hex(build_id)));
@@ -80,7 +80,7 @@ impl Reader {
     }
 
     /// The functions at each offset.
-    pub fn names(&self, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+    pub(crate) fn names(&self, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
         let mut names = vec![Vec::new(); offsets.len()];
         let mut open: Vec<(usize, u64)> = Vec::with_capacity(offsets.len());
         for (i, offset) in offsets.iter().enumerate() {

@@ -1,7 +1,6 @@
 //! Programs to look names up in, and what binutils say about them.
 
-// Each test program uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,6 +1,6 @@
 //! A program under ptrace: its registers, its stack and its mappings as the recorder would have them.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::cell::RefCell;
 use std::collections::HashMap;
