@@ -94,7 +94,7 @@ impl Side {
         let name = path.display().to_string();
         families::require(tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
         let mut context = Context::new(config, tape).with_context(|| name.clone())?;
-        let (found, knowledge) =
+        let (found, knowledge, coverage) =
             collect::collect(tape, &context.question.scope, &context.question.book, SummaryMode::Total);
         let mut sums: FxHashMap<(String, String), Sum> = FxHashMap::default();
         for ((_, call), stats) in &found.stats {
@@ -105,7 +105,7 @@ impl Side {
             sum.total = sum.total.saturating_add(u64::try_from(stats.total()).unwrap_or(u64::MAX));
             sum.open |= stats.open > 0;
         }
-        context.question.loss.holes.extend(found.holes);
+        coverage.tell(&mut context.question.loss);
         let session = tape.session();
         let of_sums = context.question.loss.of_sums();
         let mut loss = of_sums.lines(session, LOSS_LINES);

@@ -104,20 +104,18 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {
         // those in flight when the recording began or ended are no summary
         Some(false) => Default::default(),
-        _ => collect::collect(context.question.tape, &context.question.scope, &context.question.book, mode),
-    };
-    for hole in &sums.holes {
-        if !context.question.loss.holes.contains(hole) {
-            context.question.loss.holes.push(hole.clone());
+        _ => {
+            let question = &context.question;
+            let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, mode);
+            coverage.tell(&mut context.question.loss);
+            (sums, knowledge)
         }
-    }
+    };
     let mut rings = Rings::default();
     if context.config.format != Format::Csv && families::recorded(context.question.tape, Family::IoUring) != Some(false)
     {
-        let mut loss = std::mem::take(&mut context.question.loss);
-        let result = rings.collect(&context.question, &mut loss);
-        context.question.loss = loss;
-        result?;
+        let coverage = rings.collect(&context.question)?;
+        coverage.tell(&mut context.question.loss);
     }
     let rings = rings.processes();
     let whole =

@@ -2,7 +2,6 @@
 //! end and whenever a thread has many. Memory grows with the number of (group, call) pairs, neither with events nor with that number for
 //! each CPU.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use systape_format::header::BlockKind;
@@ -13,7 +12,8 @@ use super::group::{GroupKey, Sums, group_key};
 use super::ledger::{self, Counted, Judge, Knowledge};
 use crate::calls::CallBook;
 use crate::filter::{Scope, SegmentFilter};
-use crate::load::{self, OpenCalls};
+use crate::load::OpenCalls;
+use crate::scan::{Coverage, Scan};
 use crate::summary::mode::SummaryMode;
 
 /// Where the sum of a (task, call) of a segment is, as far as it was looked up.
@@ -36,69 +36,71 @@ pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
 }
 
 /// Adds up the calls that `scope` lets through, those of the ledger too.
-pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode) -> (Sums, Knowledge) {
-    let segments = candidates(tape, scope);
+pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, mode);
     let judge = Judge { scope, book, mode, threads: threads.as_ref() };
-    let next = AtomicUsize::new(0);
     let shared = Mutex::new(Sums::default());
     let own = (OWN / rayon::current_num_threads().max(1)).max(OWN_LEAST);
     let share = |sums: Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
-    let work = || {
-        let (mut sums, mut counted) = (Sums::default(), Counted::default());
-        // each segment is decoded into the memory of the one before
-        let mut core = Core::default();
-        while let Some(at) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-            sums.segment(&tape.segment(*at), judge, &mut counted, &mut core);
-            if sums.stats.len() > own {
-                share(std::mem::take(&mut sums));
-            }
+    let (parts, coverage) = Scan::of(tape, candidates(tape, scope)).fold(Part::default, |part, segment, coverage| {
+        part.segment(segment, judge, coverage);
+        if part.sums.stats.len() > own {
+            share(std::mem::take(&mut part.sums));
         }
-        share(sums);
-        counted
-    };
-    // a pool costs more than a few segments are worth
-    let parts = if segments.len() <= 2 { vec![work()] } else { rayon::broadcast(|_| work()) };
+    });
     let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut counted = Counted::default();
     if let Some(open) = OpenCalls::read(tape) {
         all.add(u32::MAX, &open.dict, &open.core, Some(&open.time), judge);
     }
     for part in parts {
-        counted.merge(part);
+        all.merge(part.sums);
+        counted.merge(part.counted);
     }
     let (sums, knowledge) = counted.knowledge();
     all.merge(sums);
-    (all, knowledge)
+    (all, knowledge, coverage)
 }
 
-impl Sums {
-    /// Adds what a segment holds and, to `counted`, what its ledger does. `core` is room for its columns.
-    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, counted: &mut Counted, core: &mut Core) {
+/// What one thread adds up.
+#[derive(Debug, Default)]
+struct Part {
+    sums: Sums,
+    counted: Counted,
+    /// Each segment is decoded into the memory of the one before.
+    core: Core,
+}
+
+impl Part {
+    /// Adds what a segment and its ledger hold.
+    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, coverage: &mut Coverage) {
         let (scope, info) = (judge.scope, segment.info());
         let has_ledger = segment.has(BlockKind::Ledger);
         // rows of a ledger are sums: nobody knows of how many calls
-        let missing = |rows, error| load::hole(segment, if has_ledger { u32::MAX } else { rows }, &error);
+        let missing = |rows| if has_ledger { u32::MAX } else { rows };
         let dict = match segment.dict() {
             Ok(dict) => dict,
-            Err(error) => return self.holes.push(missing(info.rows, error)),
+            Err(error) => return coverage.hole(segment, missing(info.rows), &error),
         };
-        if has_ledger && let Err(error) = counted.segment(segment, &dict, judge) {
-            self.holes.push(missing(0, error));
+        if has_ledger && let Err(error) = self.counted.segment(segment, &dict, judge) {
+            coverage.hole(segment, missing(0), &error);
         }
         if !scope.may_match(info) {
             return;
         }
+        let core = &mut self.core;
         let mut read = || -> Result<_, systape_format::Error> {
             segment.core_into(&dict, core)?;
             Ok(if needs_time(scope, info) { Some(segment.time(&dict, core)?) } else { None })
         };
         match read() {
-            Ok(time) => self.add(info.segment, &dict, core, time.as_ref(), judge),
-            Err(error) => self.holes.push(load::hole(segment, info.rows, &error)),
+            Ok(time) => self.sums.add(info.segment, &dict, core, time.as_ref(), judge),
+            Err(error) => coverage.hole(segment, info.rows, &error),
         }
     }
+}
 
+impl Sums {
     /// Adds the rows of one segment.
     fn add(&mut self, number: u32, dict: &Dict, core: &Core, time: Option<&Time>, judge: Judge<'_>) {
         let Judge { scope, book, mode, .. } = judge;

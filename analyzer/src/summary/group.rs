@@ -5,7 +5,6 @@ use systape_format::model::{Call, LedgerRow, Task};
 
 use super::mode::SummaryMode;
 use super::stats::Stats;
-use crate::loss::Hole;
 
 /// Identifies a group: a thread, a process, a cgroup, or everything (0).
 pub type GroupKey = u64;
@@ -31,8 +30,6 @@ pub struct Sums {
     pub stats: Vec<((GroupKey, Call), Stats)>,
     /// A task of each group.
     pub labels: FxHashMap<GroupKey, Label>,
-    /// What could not be read.
-    pub holes: Vec<Hole>,
 }
 
 /// The group of `task`.
@@ -88,7 +85,6 @@ impl Sums {
                 *mine = label;
             }
         }
-        self.holes.extend(other.holes);
     }
 }
 
