@@ -11,6 +11,7 @@
 
 pub mod args;
 pub mod block;
+pub mod call_files;
 pub mod calls;
 pub mod cli;
 pub mod clock;

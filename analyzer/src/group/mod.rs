@@ -93,14 +93,14 @@ mod tests {
 
     /// Sums of 1 each for these keys.
     fn groups(keys: std::ops::Range<u64>) -> Groups<Count> {
-        let mut groups = Groups::default();
+        let mut groups: Groups<Count> = Groups::default();
         keys.for_each(|key| groups.of(&[Value::Number(key)]).0 += 1);
         groups
     }
 
     #[test]
     fn groups_shared_early_are_those_shared_late() {
-        let mut all = Groups::default();
+        let mut all: Groups<Count> = Groups::default();
         [groups(0..5), groups(3..9), groups(0..1)].into_iter().for_each(|part| all.merge(part));
         let mut sums: Vec<_> = all.into_sums().into_iter().map(|(key, count)| (key, count.0)).collect();
         sums.sort();

@@ -7,8 +7,9 @@ use systape_format::model::{CPU_NONE, Call, Session, Task, UID_UNKNOWN};
 use systape_format::table::ColumnDef;
 
 use super::by::By;
-use super::names::{NO_FILE, Names};
+use super::names::Names;
 use super::{Doing, Interval, Slot, State, Thread};
+use crate::call_files::NO_FILE;
 use crate::calls::CallBook;
 use crate::filter::Scope;
 use crate::render::keys::columns;
