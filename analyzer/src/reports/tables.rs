@@ -5,6 +5,7 @@ use systape_format::table::TableDef;
 use super::{block, callgraph, check, diff, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary};
 use crate::block::by as block_by;
 use crate::lines::tables as lines;
+use crate::render::by;
 use crate::runs::keys;
 use crate::stacks::lines::STACK;
 
@@ -56,10 +57,7 @@ pub fn tables() -> Vec<Rows> {
         Rows::of("", &[All(&lines::CALLS), Maybe(&STACK)]),
         Rows::json("", &[All(&lines::EVENTS), Maybe(&STACK)]),
         Rows::json("", losses),
-        Rows::of(
-            "--summary",
-            &[Keys(&summary::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)],
-        ),
+        Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
         Rows::of("block", &[All(&block::line::BLOCK)]),
         Rows::json("block", losses),

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use systape_format::model::{
-    CPU_NONE, Call, CallState, Core, Dict, ProcessKind, Stacks, Switch, TARGET_RUNNING, Task, Time,
-    Wakeup,
+    CPU_NONE, Call, CallState, Core, Dict, ProcessKind, Stacks, Switch, TARGET_RUNNING, Task, Time, Wakeup,
 };
 use systape_format::reader::{Segment, Tape};
 
@@ -228,7 +227,8 @@ impl Decoder<'_> {
         }
         let time = segment.time(dict, &core)?;
         let infos: Vec<Arc<CallInfo>> = dict.calls.iter().map(|call| self.book.get(*call)).collect();
-        let files = if self.needs.files { call_files::of_rows(segment, &core, &infos, &mut part.files) } else { Vec::new() };
+        let files =
+            if self.needs.files { call_files::of_rows(segment, &core, &infos, &mut part.files) } else { Vec::new() };
         let filter = self.needs.counted.then(|| self.scope.segment(dict));
         let open = self.tape.session().window_open;
         let first = part.events.len();

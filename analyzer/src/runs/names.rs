@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::call_files::{NO_FILE, UNKNOWN_FILE};
-
 /// The least number of a known one.
 const FIRST: usize = 2;
 
