@@ -12,17 +12,18 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::block::by::{self, Key};
+use crate::block::by;
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
 use crate::config::Config;
 use crate::devices::Devices;
+use crate::group::by::By;
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::row::Times;
 use crate::render::sink::Sink;
 use crate::say::Verdict;
-use crate::scan;
+use crate::scan::Scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -49,18 +50,14 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
 /// Calls `each` with the I/Os of every segment that pass.
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
-    let mut loss = std::mem::take(&mut context.question.loss);
     let scope = &context.question.scope;
-    let result = scan::walk(
-        &context.question,
-        &mut loss,
+    let coverage = Scan::candidates(&context.question).walk(
         "block I/Os",
-        &scan::candidates(&context.question),
         |segment, dict| segment.blocks(dict),
-        |dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
-    );
-    context.question.loss = loss;
-    result
+        |_, dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
+    )?;
+    coverage.tell(&mut context.question.loss);
+    Ok(())
 }
 
 fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
@@ -95,7 +92,10 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
 
 fn sums(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
     let config = context.config;
-    let keys = by::keys(&config.by, if config.hist { &[Key::Disk, Key::Op] } else { &[Key::Pid] })?;
+    let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
+    if keys.is_empty() {
+        keys = if config.hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+    }
     let mut sums = Sums::new(keys.clone());
     walk(context, |ios| {
         ios.iter().for_each(|io| sums.add(io));
