@@ -45,7 +45,7 @@ struct Span {
 
 /// One table of open files (files_struct): shared by the threads of a process, sometimes by more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FdTable {
+pub(crate) struct FdHistory {
     dense: Vec<Vec<Span>>,
     sparse: FxHashMap<i32, Vec<Span>>,
     /// Every fd that is open is here.
@@ -56,7 +56,7 @@ pub(crate) struct FdTable {
     blind_until: u64,
 }
 
-impl FdTable {
+impl FdHistory {
     /// A table of which every open fd will be said.
     #[cfg(test)]
     pub(crate) fn complete() -> Self {
@@ -250,13 +250,13 @@ mod tests {
         Name::new(text.into())
     }
 
-    fn at(table: &FdTable, ts: u64, fd: i32) -> Option<String> {
+    fn at(table: &FdHistory, ts: u64, fd: i32) -> Option<String> {
         table.at(ts, fd).map(|n| String::from_utf8_lossy(&n.bytes).into_owned())
     }
 
     #[test]
     fn a_name_holds_from_open_to_the_enter_of_close() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(10, 3, name("/a"), false);
         t.close(20, 3);
         t.set(30, 3, name("/b"), false);
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_lingering_close_does_not_take_the_next_file_with_it() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 4, name("socket:[1]"), false);
         // close(4) entered at 5, returns at 1000; another thread's open gets 4 at 200
         t.close(5, 4);
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn dup2_over_an_open_fd_is_unknown_while_it_runs() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 3, name("/a"), false);
         t.set(1, 4, name("/b"), false);
         t.close(10, 4);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn ranges_exec_and_forks() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         for fd in 0..6 {
             t.set(1, fd, name("/x"), fd % 2 == 1);
         }
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn loss_and_io_uring_make_it_unknown() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 3, name("/a"), false);
         t.forget(10, 10);
         assert_eq!(at(&t, 9, 3).unwrap(), "/a");
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_between_losses_is_not_believed() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 3, name("/a"), false);
         t.close(8, 3);
         t.forget(10, 20);
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn only_the_last_few_names_are_kept() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         for i in 0..10u64 {
             t.set(i * 10, 3, name(&format!("/{i}")), false);
         }
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn absurd_numbers_are_harmless() {
-        let mut t = FdTable::default();
+        let mut t = FdHistory::default();
         t.set(1, -1, name("/a"), false);
         t.close(2, i32::MIN);
         t.set(1, i32::MAX, name("/b"), false);

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # Errors
 /// When something other than a plain file is there or in the way of the old one, the directory cannot be written, or
 /// standard output is a terminal or closed.
-pub(crate) fn open(path: &Path) -> Result<Opened> {
+pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
     if is_stdout(path) {
         if signals::stdout_was_closed() {
             bail!("-o -: standard output is closed");
@@ -36,7 +36,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
         }
         // not through io::Stdout, which would keep the end of a tape in a buffer
         let file = stdout.as_fd().try_clone_to_owned().context("-o -")?;
-        return Ok(Opened { sink: Sink::new(File::from(file)).context("-o -")?, made: None });
+        return Ok(OpenedTape { sink: Sink::new(File::from(file)).context("-o -")?, made: None });
     }
     let replaced = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => bail!("-o {}: is a directory", path.display()),
@@ -50,7 +50,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
     };
     let file = create(path).with_context(|| format!("-o {}: cannot create the tape", path.display()))?;
     let made = Some(Made { path: path.to_path_buf(), replaced });
-    Ok(Opened { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
+    Ok(OpenedTape { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
 }
 
 /// The same, in a thread of its own: a file system that does not answer keeps nobody from ending the program, as far as the kernel
@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
 ///
 /// # Errors
 /// As [`open`], and when it is interrupted.
-pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) -> bool) -> Result<Opened> {
+pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) -> bool) -> Result<OpenedTape> {
     let (done, opened) = crossbeam_channel::bounded(1);
     let own = path.to_path_buf();
     let work = move || drop(done.send(open(&own)));
@@ -81,12 +81,12 @@ pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) 
 
 /// A tape that nothing was written to. Dropped, it is taken away again, and what was called so before has its name back.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedTape {
     sink: Sink,
     made: Option<Made>,
 }
 
-impl Opened {
+impl OpenedTape {
     /// It is written from now on.
     pub(crate) fn begin(self) -> Sink {
         let Self { sink, made } = self;

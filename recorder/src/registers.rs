@@ -10,7 +10,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 
 /// Registers as the kernel keeps them (struct pt_regs of x86-64), in its order.
-pub(crate) type Registers = [u64; 21];
+pub(crate) type PtRegs = [u64; 21];
 
 /// TOP_OF_KERNEL_STACK_PADDING of kernels that can run FRED.
 const FRED_PADDING: u32 = 16;
@@ -35,13 +35,13 @@ pub(crate) fn runs_fred(cpuinfo: &str) -> bool {
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "fred"))
 }
 
-/// What a call is made with: places in [`Registers`], and what the kernel must have found there.
+/// What a call is made with: places in [`PtRegs`], and what the kernel must have found there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known([(usize, u64); 14]);
 
 impl Known {
     /// Whether `read` are the registers of that call.
-    pub(crate) fn agrees(&self, read: &Registers) -> bool {
+    pub(crate) fn agrees(&self, read: &PtRegs) -> bool {
         self.0.iter().all(|&(at, value)| match at {
             CS => read[at] & 0xffff == value,
             _ => read[at] == value,
@@ -127,7 +127,7 @@ mod tests {
         }
         // with FRED the word has more in it than the selector
         stack[3 + CS] |= 1 << 57;
-        let read = |from: usize| -> Registers { stack[from..from + 21].try_into().unwrap() };
+        let read = |from: usize| -> PtRegs { stack[from..from + 21].try_into().unwrap() };
         assert!(known.agrees(&read(3)));
         // two words are the padding of FRED
         for beside in [0, 1, 2, 4, 5, 6] {

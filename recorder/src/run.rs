@@ -171,7 +171,7 @@ impl Prepared {
     }
 
     /// Starts all stages on the tape; None = it cannot be written, and the end says why.
-    fn begin(self, config: &Config, opened: output::Opened) -> Result<Option<(Pipeline, Vec<Snap>)>> {
+    fn begin(self, config: &Config, opened: output::OpenedTape) -> Result<Option<(Pipeline, Vec<Snap>)>> {
         let Self { programs, raised, about, stacks, window_open, snaps } = self;
         let settings = Settings {
             selection: config.selection.clone(),

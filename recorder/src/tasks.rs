@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{Ident, TASK_IS_MARKED, Task as WireTask, Who, comm as comm_of};
 use systape_format::model::{Task, UID_UNKNOWN};
 
-use crate::fds::{FdTable, Name};
+use crate::fds::{FdHistory, Name};
 use crate::targets::Targets;
 
 /// How long a dead task is remembered.
@@ -103,7 +103,7 @@ pub(crate) struct Tasks {
     free: Vec<u32>,
     by_ident: FxHashMap<(u32, u64), TaskId>,
     processes: FxHashMap<(u32, u64), u32>,
-    tables: Vec<Option<(FdTable, u32)>>,
+    tables: Vec<Option<(FdHistory, u32)>>,
     free_tables: Vec<u32>,
     dead: VecDeque<(u64, TaskId)>,
     last: Option<((u32, u64), TaskId)>,
@@ -448,12 +448,12 @@ impl Tasks {
     }
 
     /// The files of a task.
-    pub(crate) fn files(&self, id: TaskId) -> &FdTable {
+    pub(crate) fn files(&self, id: TaskId) -> &FdHistory {
         self.table(self.get(id).files)
     }
 
     /// See [`Self::files`].
-    pub(crate) fn files_mut(&mut self, id: TaskId) -> &mut FdTable {
+    pub(crate) fn files_mut(&mut self, id: TaskId) -> &mut FdHistory {
         let table = self.get(id).files;
         &mut self.tables[table as usize].as_mut().expect("a live task holds its table").0
     }
@@ -479,7 +479,7 @@ impl Tasks {
         all.filter_map(|(i, e)| e.as_ref().filter(|e| e.alive).map(|e| (i as TaskId, e)))
     }
 
-    fn table(&self, table: u32) -> &FdTable {
+    fn table(&self, table: u32) -> &FdHistory {
         &self.tables[table as usize].as_ref().expect("a live task holds its table").0
     }
 
@@ -506,7 +506,7 @@ impl Tasks {
                 self.share_table(table);
                 table
             }
-            None => self.new_table(FdTable::default()),
+            None => self.new_table(FdHistory::default()),
         };
         let cwd = leader.and_then(|l| self.get(l).cwd.clone());
         let exe = leader.map(|l| self.get(l).task.exe.clone()).unwrap_or_default();
@@ -566,7 +566,7 @@ impl Tasks {
         })
     }
 
-    fn new_table(&mut self, table: FdTable) -> u32 {
+    fn new_table(&mut self, table: FdHistory) -> u32 {
         match self.free_tables.pop() {
             Some(i) => {
                 self.tables[i as usize] = Some((table, 1));

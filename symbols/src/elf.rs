@@ -35,7 +35,7 @@ struct Load {
 
 /// What the headers say.
 #[derive(Debug, Default)]
-pub(crate) struct Elf {
+pub(crate) struct ElfHeaders {
     loads: Vec<Load>,
     /// Empty: none.
     pub build_id: Vec<u8>,
@@ -51,7 +51,7 @@ pub(crate) struct Elf {
     pub is_debug_file: bool,
 }
 
-impl Elf {
+impl ElfHeaders {
     /// Reads the headers of `file`.
     pub(crate) fn read(file: &File) -> Result<Self, String> {
         let cache = ReadCache::new(At { file, pos: 0 });

@@ -1,5 +1,5 @@
 //! Finds, in an ELF file, what unwinding needs. Every offset, count and length comes from the file and is checked against the file's
-//! length and against [`Limits`] before anything is allocated.
+//! length and against [`ModuleLimits`] before anything is allocated.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use object::read::{CompressedData, CompressionFormat};
 
 use crate::bytes::{at, u16_at, u32_at, u64_at};
 use crate::eh_frame::{Loaded, eh_frame_address, end_of_entries};
-use crate::limits::{Limits, ModuleError};
+use crate::limits::{ModuleError, ModuleLimits};
 
 /// Where in the header the class and the byte order stand.
 const EI_CLASS: usize = 4;
@@ -86,7 +86,7 @@ impl Source for &[u8] {
 
 /// A PT_LOAD header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct LoadSegment {
     pub(crate) offset: u64,
     pub(crate) address: u64,
     pub(crate) file_size: u64,
@@ -95,8 +95,8 @@ pub(crate) struct Segment {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Elf {
-    pub(crate) segments: Vec<Segment>,
+pub(crate) struct UnwindSections {
+    pub(crate) segments: Vec<LoadSegment>,
     pub(crate) eh_frame: Option<Loaded>,
     pub(crate) eh_frame_hdr: Option<Loaded>,
     pub(crate) debug_frame: Option<Vec<u8>>,
@@ -120,7 +120,7 @@ struct SectionHeader {
 }
 
 /// Reads it.
-pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleError> {
+pub(crate) fn parse(source: &impl Source, limits: ModuleLimits) -> Result<UnwindSections, ModuleError> {
     let refuse = |why: &str| ModuleError(why.into());
     let header = source.read(0, 64).ok_or_else(|| refuse("not an ELF file: shorter than its header"))?;
     check_ident(&header)?;
@@ -134,10 +134,10 @@ pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleE
         sections.iter().find(|s| s.kind != SHT_NOBITS && s.size > 0 && section_name(&names, s) == Some(name))
     };
 
-    let segments: Vec<Segment> = programs
+    let segments: Vec<LoadSegment> = programs
         .iter()
         .filter(|p| p.kind == PT_LOAD)
-        .map(|p| Segment {
+        .map(|p| LoadSegment {
             offset: p.offset,
             address: p.address,
             file_size: p.file_size,
@@ -172,7 +172,7 @@ pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleE
     room -= eh_frame.as_ref().map_or(0, |s| s.bytes.len() as u64);
 
     let debug_frame = named(b".debug_frame").and_then(|s| read_debug_frame(source, s, room));
-    Ok(Elf { segments, eh_frame, eh_frame_hdr, debug_frame })
+    Ok(UnwindSections { segments, eh_frame, eh_frame_hdr, debug_frame })
 }
 
 fn check_ident(header: &[u8]) -> Result<(), ModuleError> {
@@ -256,7 +256,7 @@ fn section_name<'a>(names: &'a [u8], section: &SectionHeader) -> Option<&'a [u8]
 
 /// Without section headers (sstrip) the search table says where .eh_frame begins; it ends before the end of its segment, at an entry of
 /// length 0.
-fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[Segment], room: u64) -> Option<Loaded> {
+fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[LoadSegment], room: u64) -> Option<Loaded> {
     let address = eh_frame_address(hdr)?;
     let segment =
         segments.iter().find(|s| address.checked_sub(s.address).is_some_and(|within| within < s.file_size))?;

@@ -31,8 +31,8 @@ mod unwinder;
 pub use epilogue::CODE_BYTES;
 #[cfg(feature = "exercise")]
 pub use exercise::exercise;
-pub use limits::{Limits, ModuleError};
+pub use limits::{ModuleError, ModuleLimits};
 pub use module::Module;
 pub use registers::Registers;
-pub use stack::{End, StackCopy};
-pub use unwinder::{AddressSpace, Code, Found, Unwinder};
+pub use stack::{StackCopy, UnwindEnd};
+pub use unwinder::{AddressSpace, Found, MappedCode, Unwinder};

@@ -67,7 +67,7 @@ fn attributes(file: &File) -> io::Result<Attributes> {
 
 /// A file that was opened and is the one that was mapped.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     /// For reading.
     pub file: File,
     /// As it was when opened.
@@ -89,7 +89,7 @@ pub(crate) struct Refused {
 
 /// Opens files in a thread of its own.
 #[derive(Debug)]
-pub(crate) struct Opener(Patient<(u32, Mapped), Result<Opened, Refused>>);
+pub(crate) struct Opener(Patient<(u32, Mapped), Result<OpenedFile, Refused>>);
 
 impl Default for Opener {
     fn default() -> Self {
@@ -102,7 +102,7 @@ impl Opener {
     ///
     /// # Errors
     /// See [`Refused`].
-    pub(crate) fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+    pub(crate) fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
         self.0.run(PATIENCE, (pid, mapped.clone())).unwrap_or_else(|unanswered| {
             let (reason, hangs) = match unanswered {
                 Unanswered::TooMany => ("not tried: too many other files take too long to open", false),
@@ -122,7 +122,7 @@ pub(crate) fn without_deleted(path: &[u8]) -> (&[u8], bool) {
 }
 
 /// Opens the file behind a mapping.
-fn open_mapped(pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
     let mut failure = Failure::default();
     let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end));
     if let Some(opened) = failure.note(open_checked(&exact, mapped), false) {
@@ -172,7 +172,7 @@ impl From<io::Error> for Refusal {
 
 impl Failure {
     /// Takes a note of a failed try; `ours` = by a path as we see it, whose error says most.
-    fn note(&mut self, result: Result<Opened, Refusal>, ours: bool) -> Option<Opened> {
+    fn note(&mut self, result: Result<OpenedFile, Refusal>, ours: bool) -> Option<OpenedFile> {
         match result {
             Ok(opened) => return Some(opened),
             // /proc/PID/exe and a path in our own root are guesses
@@ -205,11 +205,11 @@ impl Failure {
     }
 }
 
-fn open_checked(path: &Path, mapped: &Mapped) -> Result<Opened, Refusal> {
+fn open_checked(path: &Path, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
     check(open_regular(path)?.ok_or(Refusal::Irregular)?, mapped)
 }
 
-fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
+fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
     let Attributes { stat, regular, links } = attributes(&file)?;
     if !regular {
         return Err(Refusal::Irregular);
@@ -217,11 +217,11 @@ fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
     if !same_inode(mapped, &stat) || !same_generation(mapped, &file) {
         return Err(Refusal::Other);
     }
-    Ok(Opened { ident: elf::ident(&file), file, stat, unlinked: links == 0 })
+    Ok(OpenedFile { ident: elf::ident(&file), file, stat, unlinked: links == 0 })
 }
 
 /// A file opened by others, if it is the one that was mapped.
-pub(crate) fn accept(file: File, mapped: &Mapped) -> Option<Opened> {
+pub(crate) fn accept(file: File, mapped: &Mapped) -> Option<OpenedFile> {
     check(file, mapped).ok()
 }
 

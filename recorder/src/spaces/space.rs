@@ -99,7 +99,7 @@ pub(crate) enum ChangeKind {
 
 /// Bounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SpaceLimits {
     /// Most processes.
     pub processes: usize,
     /// Most regions of a process.
@@ -108,7 +108,7 @@ pub struct Limits {
     pub total: usize,
 }
 
-impl Default for Limits {
+impl Default for SpaceLimits {
     /// The kernel's own limit of processes, its default limit of mappings, some 100 MB in all.
     fn default() -> Self {
         let pid_max =
@@ -220,7 +220,7 @@ struct Space {
 #[derive(Debug)]
 pub(crate) struct Spaces {
     spaces: FxHashMap<u32, Space>,
-    limits: Limits,
+    limits: SpaceLimits,
     total: Arc<AtomicUsize>,
     dropped: u64,
     full: Vec<u32>,
@@ -231,7 +231,7 @@ const FULL_MAX: usize = 64;
 
 impl Spaces {
     /// Nothing is known yet.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: SpaceLimits) -> Self {
         Self { spaces: FxHashMap::default(), limits, total: Arc::default(), dropped: 0, full: Vec::new() }
     }
 
@@ -358,7 +358,7 @@ mod tests {
     }
 
     fn spaces() -> Spaces {
-        Spaces::new(Limits { processes: 4, regions: 8, total: 16 })
+        Spaces::new(SpaceLimits { processes: 4, regions: 8, total: 16 })
     }
 
     fn map(spaces: &mut Spaces, time: u64, pid: u32, region: Region) {
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn any_order_of_regions_agrees_with_a_table_of_pages() {
-        let mut spaces = Spaces::new(Limits { processes: 1, regions: 1000, total: 1000 });
+        let mut spaces = Spaces::new(SpaceLimits { processes: 1, regions: 1000, total: 1000 });
         let mut pages = vec![None; 64];
         let mut random = 12345u64;
         for time in 1..3000u64 {
