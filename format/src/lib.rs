@@ -15,6 +15,7 @@ pub mod encode;
 pub mod error;
 #[doc(hidden)]
 pub mod exercise;
+pub mod families;
 pub mod footer;
 pub mod header;
 mod info;

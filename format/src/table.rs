@@ -37,6 +37,8 @@ pub enum Type {
     Word,
     /// Whose: a task.
     Task,
+    /// The functions it happened in: a stack of the segment.
+    Stack,
     /// An array or an object, described by the column's sentence.
     Nested,
 }
@@ -57,6 +59,7 @@ impl Type {
             Self::Str => "str",
             Self::Word => "word",
             Self::Task => "task",
+            Self::Stack => "stack",
             Self::Nested => "nested",
         }
     }
@@ -79,6 +82,7 @@ impl Type {
             Self::Flag => "boolean",
             Self::Str | Self::Word => "string",
             Self::Task => "object",
+            Self::Stack => "array",
             Self::Nested => "array or object",
         }
     }
@@ -147,6 +151,13 @@ pub struct TableDef {
     pub doc: Name,
     /// Its columns in their order.
     pub columns: Cow<'static, [ColumnDef]>,
+}
+
+impl TableDef {
+    /// Index of the column that has the stacks of its rows: the first, if there are several; None = rows have no stacks.
+    pub fn stack_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.ty == Type::Stack)
+    }
 }
 
 /// Declares tables as constants.

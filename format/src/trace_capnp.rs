@@ -12943,6 +12943,7 @@ pub enum ColumnType {
     Flag = 8,
     Str = 9,
     Task = 10,
+    Stack = 11,
 }
 
 impl ::capnp::introspect::Introspect for ColumnType {
@@ -12966,6 +12967,7 @@ impl ::core::convert::TryFrom<u16> for ColumnType {
             8 => ::core::result::Result::Ok(Self::Flag),
             9 => ::core::result::Result::Ok(Self::Str),
             10 => ::core::result::Result::Ok(Self::Task),
+            11 => ::core::result::Result::Ok(Self::Stack),
             n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
         }
     }
@@ -12978,7 +12980,7 @@ impl ::capnp::traits::HasTypeId for ColumnType {
     const TYPE_ID: u64 = 0xb96c_9349_ea43_4ed8u64;
 }
 mod column_type {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 62] = [
+pub(crate) static ENCODED_NODE: [::capnp::Word; 66] = [
     ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
     ::capnp::word(216, 78, 67, 234, 73, 147, 108, 185),
     ::capnp::word(12, 0, 0, 0, 2, 0, 0, 0),
@@ -12988,46 +12990,49 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 62] = [
     ::capnp::word(21, 0, 0, 0, 186, 0, 0, 0),
     ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(25, 0, 0, 0, 15, 1, 0, 0),
+    ::capnp::word(25, 0, 0, 0, 39, 1, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
     ::capnp::word(112, 110, 112, 58, 67, 111, 108, 117),
     ::capnp::word(109, 110, 84, 121, 112, 101, 0, 0),
     ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(44, 0, 0, 0, 1, 0, 2, 0),
+    ::capnp::word(48, 0, 0, 0, 1, 0, 2, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(125, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(137, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(117, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(129, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(109, 0, 0, 0, 74, 0, 0, 0),
+    ::capnp::word(121, 0, 0, 0, 74, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(105, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(117, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(97, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(109, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(5, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(89, 0, 0, 0, 34, 0, 0, 0),
+    ::capnp::word(101, 0, 0, 0, 34, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(6, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(81, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(93, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(73, 0, 0, 0, 34, 0, 0, 0),
+    ::capnp::word(85, 0, 0, 0, 34, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(8, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(65, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(77, 0, 0, 0, 42, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(57, 0, 0, 0, 34, 0, 0, 0),
+    ::capnp::word(69, 0, 0, 0, 34, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(10, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(49, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(61, 0, 0, 0, 42, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(11, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(53, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
     ::capnp::word(116, 105, 109, 101, 0, 0, 0, 0),
@@ -13041,6 +13046,7 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 62] = [
     ::capnp::word(102, 108, 97, 103, 0, 0, 0, 0),
     ::capnp::word(115, 116, 114, 0, 0, 0, 0, 0),
     ::capnp::word(116, 97, 115, 107, 0, 0, 0, 0),
+    ::capnp::word(115, 116, 97, 99, 107, 0, 0, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)
@@ -15482,6 +15488,7 @@ pub enum StackOf {
     Signal = 5,
     Sample = 6,
     Asleep = 7,
+    Row = 8,
 }
 
 impl ::capnp::introspect::Introspect for StackOf {
@@ -15502,6 +15509,7 @@ impl ::core::convert::TryFrom<u16> for StackOf {
             5 => ::core::result::Result::Ok(Self::Signal),
             6 => ::core::result::Result::Ok(Self::Sample),
             7 => ::core::result::Result::Ok(Self::Asleep),
+            8 => ::core::result::Result::Ok(Self::Row),
             n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
         }
     }
@@ -15514,7 +15522,7 @@ impl ::capnp::traits::HasTypeId for StackOf {
     const TYPE_ID: u64 = 0x88a9_503a_64d4_0798u64;
 }
 mod stack_of {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 49] = [
+pub(crate) static ENCODED_NODE: [::capnp::Word; 53] = [
     ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
     ::capnp::word(152, 7, 212, 100, 58, 80, 169, 136),
     ::capnp::word(12, 0, 0, 0, 2, 0, 0, 0),
@@ -15524,37 +15532,40 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 49] = [
     ::capnp::word(21, 0, 0, 0, 162, 0, 0, 0),
     ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(25, 0, 0, 0, 199, 0, 0, 0),
+    ::capnp::word(25, 0, 0, 0, 223, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
     ::capnp::word(112, 110, 112, 58, 83, 116, 97, 99),
     ::capnp::word(107, 79, 102, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(32, 0, 0, 0, 1, 0, 2, 0),
+    ::capnp::word(36, 0, 0, 0, 1, 0, 2, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(89, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(101, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(81, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(93, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(73, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(85, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(65, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(77, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(57, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(69, 0, 0, 0, 50, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(5, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(49, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(61, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(6, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(41, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(53, 0, 0, 0, 58, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(33, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(45, 0, 0, 0, 58, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(8, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(37, 0, 0, 0, 34, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
     ::capnp::word(115, 121, 115, 99, 97, 108, 108, 0),
@@ -15564,6 +15575,7 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 49] = [
     ::capnp::word(115, 105, 103, 110, 97, 108, 0, 0),
     ::capnp::word(115, 97, 109, 112, 108, 101, 0, 0),
     ::capnp::word(97, 115, 108, 101, 101, 112, 0, 0),
+    ::capnp::word(114, 111, 119, 0, 0, 0, 0, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)
