@@ -59,8 +59,8 @@ pub struct Args {
     #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
     pub cpus: Option<String>,
 
-    /// Families of events: syscall process sched block signal net io_uring, or all (the default)
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// What to record, by family; see [`crate::families::HELP`].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = crate::families::HELP, long_help = crate::families::HELP)]
     pub families: Vec<String>,
 
     /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it

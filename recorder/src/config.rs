@@ -188,7 +188,9 @@ impl Config {
     /// Takes a family away, and stacks of its events; samples too are one here.
     pub fn leave_out(&mut self, family: Family) {
         self.families.leave_out(family);
+        let rows = self.families.have_row_stacks();
         stacks::options::leave_out(&mut self.stacks, |of| match family {
+            _ if of == StackOf::Row => !rows,
             Family::Sample => of == StackOf::Sample,
             family => stacks::options::family(of) == Some(family),
         });

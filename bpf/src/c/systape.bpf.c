@@ -20,6 +20,7 @@
 #include "path.bpf.h"
 #include "stacks.bpf.h"
 #include "plain.bpf.h"
+#include "rows.bpf.h"
 #include "syscalls.bpf.h"
 #include "process.bpf.h"
 #include "sched.bpf.h"

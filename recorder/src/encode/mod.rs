@@ -46,6 +46,7 @@ mod signals;
 mod stacks;
 #[cfg(test)]
 mod tests;
+mod tables;
 mod uring;
 mod world;
 
@@ -115,6 +116,7 @@ pub struct Assembler {
     ledger: Ledger,
     sockets: net::Sockets,
     samples: Samples,
+    tables: tables::Tables,
 }
 
 impl Assembler {
@@ -131,6 +133,7 @@ impl Assembler {
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
             samples: Samples::default(),
+            tables: tables::Tables::default(),
         }
     }
 
@@ -220,6 +223,7 @@ impl Assembler {
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),
+            Record::Row(r, data) => self.tables.record(&r, data, world, rows),
         }
     }
 
