@@ -200,6 +200,7 @@ fn fits(column: &ColumnDef, value: &Value) -> bool {
         Type::Str => value.is_string() || bytes(),
         Type::Word => value.is_string(),
         Type::Task => value.is_object(),
+        Type::Stack => value.is_array(),
         Type::Nested => value.is_array() || value.is_object(),
     }
 }

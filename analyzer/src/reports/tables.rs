@@ -2,7 +2,7 @@
 
 use systape_format::table::TableDef;
 
-use super::{block, callgraph, check, diff, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary};
+use super::{block, callgraph, check, diff, events, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary};
 use crate::block::by as block_by;
 use crate::lines::tables as lines;
 use crate::runs::keys;
@@ -61,6 +61,7 @@ pub fn tables() -> Vec<Rows> {
             &[Keys(&summary::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)],
         ),
         Rows::json("--summary", &[All(&summary::URING)]),
+        Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
         Rows::of("block", &[All(&block::line::BLOCK)]),
         Rows::json("block", losses),
         Rows::of("block --top", &[Keys(&block_by::BY), All(&block::table::SUMS)]),

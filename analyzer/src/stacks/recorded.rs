@@ -16,6 +16,7 @@ pub fn kinds(tape: &Tape) -> Vec<StackOf> {
     let mut kinds = tape.session().stacks.on.clone();
     if kinds.is_empty() {
         // the block that says so may be damaged
+        kinds.extend(tape.table_defs().values().any(|def| def.stack_column().is_some()).then_some(StackOf::Row));
         for at in 0..tape.segments().len() {
             kinds.extend(tape.segment(at).stacks().unwrap_or_default().attached.iter().map(|attached| attached.of));
             kinds.sort();
@@ -92,10 +93,14 @@ impl Inventory {
     fn segments(&mut self, tape: &Tape, segments: &[usize]) -> Places {
         let mut places = Places::default();
         for batch in segments.chunks(2 * rayon::current_num_threads().max(1)) {
-            let read: Vec<_> = batch.par_iter().map(|at| tape.segment(*at).stacks()).collect();
+            let read: Vec<_> =
+                batch.par_iter().map(|at| tape.segment(*at).stacks().map(|stacks| (stacks, rows(tape, *at)))).collect();
             for stacks in read {
                 match stacks {
-                    Ok(stacks) => {
+                    Ok((stacks, rows)) => {
+                        for end in rows.iter().filter_map(|code| stacks.of_code(*code)) {
+                            *self.stacks.entry(StackOf::Row).or_default().entry(end.status).or_default() += 1;
+                        }
                         places.add(&stacks.mappings, &stacks.frames);
                         for attached in &stacks.attached {
                             *self.stacks.entry(attached.of).or_default().entry(attached.status).or_default() += 1;
@@ -107,6 +112,16 @@ impl Inventory {
         }
         places
     }
+}
+
+/// What stack columns of the tables of segment `at` hold; what cannot be read is told where rows are counted.
+fn rows(tape: &Tape, at: usize) -> Vec<u64> {
+    let segment = tape.segment(at);
+    if !segment.has(BlockKind::Tables) {
+        return Vec::new();
+    }
+    let tables = segment.dict().and_then(|dict| segment.tables(&dict)).unwrap_or_default();
+    tables.iter().filter_map(|table| table.stacks()).flatten().copied().collect()
 }
 
 /// The places on all stacks of `tape`; what cannot be read is told where stacks are used.
