@@ -133,7 +133,9 @@ impl Config {
             check_events(args, &events)?;
         }
         if summary && calls && events.tables() && args.format == Format::Csv {
-            bail!("-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own");
+            bail!(
+                "-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own"
+            );
         }
         let color = args.format == Format::Text
             && std::io::stdout().is_terminal()

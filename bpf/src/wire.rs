@@ -416,7 +416,13 @@ mod tests {
     #[test]
     fn kinds_are_read_as_what_they_are() {
         let mut bytes = vec![0u8; 512];
-        for (kind, read) in [(WIRE_WAKEUP, "Wakeup"), (WIRE_URING, "Uring"), (WIRE_ROW, "Row"), (WIRE_EXIT, "Exit"), (WIRE_EXEC, "Exec")] {
+        for (kind, read) in [
+            (WIRE_WAKEUP, "Wakeup"),
+            (WIRE_URING, "Uring"),
+            (WIRE_ROW, "Row"),
+            (WIRE_EXIT, "Exit"),
+            (WIRE_EXEC, "Exec"),
+        ] {
             bytes[..2].copy_from_slice(&kind.to_ne_bytes());
             let record = format!("{:?}", parse(&bytes).unwrap());
             assert!(record.starts_with(&format!("{read}(")), "{record}");

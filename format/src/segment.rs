@@ -16,7 +16,8 @@ use crate::message::{
 };
 use crate::model::{
     Attached, BlockIo, ByteStatus, Call, Ends, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE, Mapping, NetState, Node,
-    ProcessEvent, Sample, SignalEvent, Sleeper, StackOf, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup, cut_mapping,
+    ProcessEvent, Sample, SignalEvent, Sleeper, StackOf, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
+    cut_mapping,
 };
 
 use crate::table::{TableDef, Type};
@@ -374,7 +375,9 @@ impl SegmentBuilder {
                 | (Type::Task, Field::Task(_))
                 | (Type::Str | Type::Task | Type::Stack, Field::Unknown) => true,
                 (Type::Flag, Field::Number(n)) => *n <= 1,
-                (Type::Str | Type::Task | Type::Stack, _) | (_, Field::Bytes(_) | Field::Task(_) | Field::Unknown) => false,
+                (Type::Str | Type::Task | Type::Stack, _) | (_, Field::Bytes(_) | Field::Task(_) | Field::Unknown) => {
+                    false
+                }
                 (_, Field::Number(_)) => true,
             };
             if !fits {
@@ -524,7 +527,9 @@ impl SegmentBuilder {
     /// Estimate, from above, of the bytes of the stacks' block.
     fn stack_bytes(&self) -> usize {
         let s = &self.data.stacks;
-        let columns = s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + (s.attached.len() + s.distinct.len()) * ATTACHED_BYTES;
+        let columns = s.frames.len() * FRAME_BYTES
+            + s.nodes.len() * NODE_BYTES
+            + (s.attached.len() + s.distinct.len()) * ATTACHED_BYTES;
         self.mapping_bytes + columns
     }
 

@@ -338,7 +338,8 @@ fn stacks_of_rows_are_those_of_the_segment() {
     assert!(tables.unwrap_err().contains("of 1") && stacks.is_ok() && findings > 0);
     // damaged, and left out
     let spans = block_spans(&whole);
-    let at = Tape::from_bytes(whole.clone()).unwrap().blocks().iter().position(|b| b.kind == BlockKind::Stacks).unwrap();
+    let at =
+        Tape::from_bytes(whole.clone()).unwrap().blocks().iter().position(|b| b.kind == BlockKind::Stacks).unwrap();
     let mut damaged = whole.clone();
     damaged[spans[at].1 - 9] ^= 0x55;
     let (tables, stacks, _) = rows(damaged.clone());

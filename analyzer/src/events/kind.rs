@@ -121,8 +121,7 @@ impl Term {
 
     /// Whether it names the table called `name`, or what a table that this program knows also answers to.
     fn names_table(&self, name: &str) -> bool {
-        self.names(name)
-            || RECORDED.iter().any(|table| table.def.name == name && self.names(&table.alias()))
+        self.names(name) || RECORDED.iter().any(|table| table.def.name == name && self.names(&table.alias()))
     }
 }
 

@@ -71,8 +71,7 @@ fn collect(context: &mut Context<'_>) -> Result<Vec<Sum>> {
                         utid => u64::from(utid),
                     });
                     let event = table.def.name.to_string();
-                    let sum =
-                        sums.entry((event.clone(), who)).or_insert_with(|| Sum { event, task: None, count: 0 });
+                    let sum = sums.entry((event.clone(), who)).or_insert_with(|| Sum { event, task: None, count: 0 });
                     sum.task = task.cloned();
                     sum.count = sum.count.saturating_add(count);
                 }
@@ -113,7 +112,8 @@ fn text(sums: &[Sum], lost: bool, out: &mut impl Write) -> Result<()> {
     let least = if lost { ">=" } else { "" };
     let mut table = Table::default().number("events").word("event").word("task");
     for sum in sums {
-        let task = sum.task.as_ref().map_or_else(|| "?".to_owned(), |task| format!("{}/{}", escaped(&task.comm), task.tid));
+        let task =
+            sum.task.as_ref().map_or_else(|| "?".to_owned(), |task| format!("{}/{}", escaped(&task.comm), task.tid));
         table.row(vec![format!("{least}{}", sum.count), sum.event.clone(), task]);
     }
     let total = sums.iter().fold(0_u64, |total, sum| total.saturating_add(sum.count));

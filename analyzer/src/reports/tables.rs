@@ -2,7 +2,9 @@
 
 use systape_format::table::TableDef;
 
-use super::{block, callgraph, check, diff, events, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary};
+use super::{
+    block, callgraph, check, diff, events, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary,
+};
 use crate::block::by as block_by;
 use crate::lines::tables as lines;
 use crate::runs::keys;

@@ -6,8 +6,8 @@ use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
 use crate::model::{
-    Attached, Ends, FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Frame, Mapping, MappingKind, Node, Sample, Sleeper, StackOf,
-    StackStatus, Stacks,
+    Attached, Ends, FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Frame, Mapping, MappingKind, Node, Sample, Sleeper,
+    StackOf, StackStatus, Stacks,
 };
 use crate::payload::{Message, list_len, new_message};
 use crate::trace_capnp as schema;
@@ -141,7 +141,8 @@ pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
     let Ordered { stacks: s, end_ids, .. } = ordered;
     let ends = &s.distinct;
     let mappings: usize = s.mappings.iter().map(mapping_bytes).sum();
-    let columns = s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len().max(ends.len()) * ATTACHED_BYTES;
+    let columns =
+        s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len().max(ends.len()) * ATTACHED_BYTES;
     let mut message = new_message(mappings + columns + 1024);
     let mut b = message.init_root::<schema::stacks::Builder<'_>>();
     write_mappings(b.reborrow().init_mappings(s.mappings.len() as u32), &s.mappings);

@@ -44,9 +44,9 @@ mod sched;
 mod shed;
 mod signals;
 mod stacks;
+mod tables;
 #[cfg(test)]
 mod tests;
-mod tables;
 mod uring;
 mod world;
 

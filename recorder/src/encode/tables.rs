@@ -107,8 +107,14 @@ mod tests {
         r.hdr.cpu = 3;
         let words = [2u64, 4096, 0].map(u64::to_ne_bytes).concat();
         let data = [words.as_slice(), b"abc"].concat();
-        let expected =
-            [Field::Task(7), Field::Bytes(b"ab"), Field::Number(4096), Field::Number(3), Field::Bytes(b""), Field::Unknown];
+        let expected = [
+            Field::Task(7),
+            Field::Bytes(b"ab"),
+            Field::Number(4096),
+            Field::Number(3),
+            Field::Bytes(b""),
+            Field::Unknown,
+        ];
         assert_eq!(fields(&ALL, &r, 7, &data).unwrap(), expected);
         assert_eq!(fields(&ALL, &r, 7, &data[..25]), None, "a string is cut");
         assert_eq!(fields(&ALL, &r, 7, &data[..23]), None, "a word is");

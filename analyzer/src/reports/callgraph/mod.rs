@@ -37,7 +37,8 @@ pub fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Ve
         Some(path) => {
             let tape = open(path)?;
             // the same question to both
-            let before = Found::read(config, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
+            let before =
+                Found::read(config, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
             before.tell(&tape, &path.display().to_string());
             found.lost |= before.lost;
             Some(folded::fold(&before.graph, before.depth(config)))
@@ -92,7 +93,11 @@ impl<'a> Found<'a> {
         }
         if let Some(name) = of.as_ref().filter(|of| of.known(tape).is_none()) {
             let known: Vec<_> = kinds.iter().map(Of::name).collect();
-            bail!(BadUsage(format!("--of {}: no such events; this tape has stacks of: {}", name.name(), known.join(", "))));
+            bail!(BadUsage(format!(
+                "--of {}: no such events; this tape has stacks of: {}",
+                name.name(),
+                known.join(", ")
+            )));
         }
         let of = choose(&kinds, of.and_then(|of| of.known(tape)), tape.session())?;
         check(config, &of)?;
