@@ -721,7 +721,7 @@ enum GapCause {
   notRead @18;         # 1.5: no event is missing: what /proc has of a process did not come in time; family state: its open files, process: its arguments
 }
 
-enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }
+enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; fault @11; }
 
 struct Ledger {
   # Calls that were counted instead of stored. A row is what one process's calls with one outcome on one CPU came to in

@@ -39,6 +39,7 @@ families! {
     Sample = 8, "sample";
     Stack = 9, "stack";
     IoUring = 10, "io_uring";
+    Fault = 11, "fault";
 }
 
 /// A table that a family of this version records into.
@@ -51,7 +52,19 @@ pub struct Recorded {
 }
 
 /// All of them. The recorder's side of each is a row `TABLE` in bpf/src/c/events.def.h.
-pub const RECORDED: &[Recorded] = &[];
+pub const RECORDED: &[Recorded] = &[Recorded { family: Family::Fault, def: &PAGE_FAULT_USER }];
+
+crate::tables! {
+    /// A program touched memory that had no page, or none for what it did.
+    pub PAGE_FAULT_USER = "exceptions:page_fault_user" {
+        ts: Time "when"
+        task: Task "whose"
+        cpu: Int "where"
+        address: Hex "what was touched"
+        error_code: Hex "the CPU's reason, of x86 bits: 0x1 the page was there and protected, 0x2 a write, 0x4 by user code, 0x10 an instruction fetch"
+        stack: Stack "the functions that touched it"
+    }
+}
 
 impl Family {
     /// The family of a number; None for one this version does not know.

@@ -44,11 +44,13 @@ FAMILY(Block, "block", Default)
 FAMILY(Signal, "signal", Default)
 FAMILY(Net, "net", Default)
 FAMILY(IoUring, "io_uring", Default)
+FAMILY(Fault, "fault", Named)
 
 /*
  * Tables that records of kind ROW are rows of: TABLE_ name, and the name in
  * format/src/families.rs, where the columns are. The first is 1.
  */
+TABLE(PAGE_FAULT_USER, "exceptions:page_fault_user")
 
 /*
  * Records: WIRE_ name, name in Rust, struct, the time they are ordered by, and
@@ -88,6 +90,7 @@ DROP(SIGNAL, Signal, RingFull, Signal, "Ring full, or no buffer: signals.")
 DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by the thousand and end nobody.")
 DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
 DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: io_uring operations.")
+DROP(FAULT, Fault, RingFull, Fault, "Bulk ring more than three quarters full: page faults.")
 DROP(STACK, Stack, RingFull, Stack, "Ring of stacks full, or no buffer for one.")
 DROP(SAMPLE, Sample, RingFull, Sample, "The same, of a CPU sample.")
 DROP(SHARE, Share, OverShare, Syscall, "Bulk ring: the process had filled its share. Counted in the ledger.")
@@ -151,6 +154,8 @@ ITERATOR(walk_files, Net, "iter/task_file", struct bpf_iter__task_file, IfAsked,
 
 TRACEPOINT(io_uring_submit_req, IoUring, io_uring_submit_req, 0, OneOf, Family)
 TRACEPOINT(io_uring_submit_sqe, IoUring, io_uring_submit_sqe, 0, OneOf, Family)
+
+TRACEPOINT(page_fault_user, Fault, page_fault_user, 0, OneOf, Family)
 
 TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(Sample))
 ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))

@@ -27,6 +27,7 @@
 #include "signals.bpf.h"
 #include "block.bpf.h"
 #include "net.bpf.h"
+#include "fault.bpf.h"
 #include "snapshot.bpf.h"
 #include "sockets.bpf.h"
 #include "asleep.bpf.h"
