@@ -2,7 +2,7 @@
 //!
 //! Storeys, imports only point down (tests/storeys.rs): values ([`num`], [`words`], [`clock`], [`open`] ...); the table in the middle:
 //! [`filter`] (which rows count), [`scan`] and [`load`] (reading segments), [`loss`] (what is missing), [`question`] (all of them, bound to
-//! one tape), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
+//! one tape), [`group`] (sums by keys), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
 //! [`signals`], [`runs`], [`net`], [`block`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
 //! as typed, [`views`] the list of what can be asked and its options, [`config`] settled; one file a report in [`reports`]; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
 //!
@@ -11,6 +11,7 @@
 
 pub mod args;
 pub mod block;
+pub mod call_files;
 pub mod calls;
 pub mod cli;
 pub mod clock;
@@ -21,6 +22,7 @@ pub mod families;
 pub mod filter;
 pub mod generate;
 pub mod glob;
+pub mod group;
 pub mod lines;
 pub mod load;
 pub mod loss;

@@ -69,7 +69,7 @@ pub static VIEWS: [View; 18] = [
         about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
         report: Report::Calls,
         operands: Operands::Tape,
-        options: &[TASKS, CALLS, CPUS, &["time", "summary"], SUMS],
+        options: &[TASKS, CALLS, CPUS, &["time", "summary", "by"], SUMS],
         examples: [
             ("analyze -s --cpu", "calls, errors and times per thread and syscall, and the time on a CPU"),
             ("analyze --errno-summary --summary-mode total", "how often each error was returned"),

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::Class;
+use crate::class::Class;
 
 /// A name or a sentence: a constant, or read from a tape.
 pub type Name = Cow<'static, str>;
@@ -202,7 +202,7 @@ macro_rules! tables {
     (@short) => { $crate::table::Short::Never };
     (@short $short:ident) => { $crate::table::Short::$short };
     (@class) => { None };
-    (@class $class:ident) => { Some($crate::model::Class::$class) };
+    (@class $class:ident) => { Some($crate::class::Class::$class) };
 }
 
 #[cfg(test)]

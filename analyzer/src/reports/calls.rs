@@ -56,8 +56,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 /// Says which of the events asked for the tape cannot have; refuses when it has none of what is asked.
 fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
     let asked = config.events.families();
-    let absent: Vec<Family> =
-        asked.iter().copied().filter(|family| families::recorded(tape, *family) == Some(false)).collect();
+    // a tape that has a family's table has the family, whoever wrote it
+    let defines = |family| tape.table_defs().values().any(|def| Family::of_table(&def.name) == Some(family));
+    let recorded = |family| families::recorded(tape, family) != Some(false) || defines(family);
+    let absent: Vec<Family> = asked.iter().copied().filter(|family| !recorded(*family)).collect();
     for family in &absent {
         if !config.calls && absent.len() == asked.len() {
             families::require(tape, *family, &format!("{} events", family_name(*family)))?;

@@ -15,7 +15,7 @@ use crate::output::line;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::Table;
-use crate::scan;
+use crate::scan::Scan;
 use crate::words::escaped;
 
 systape_format::tables! {
@@ -48,14 +48,10 @@ fn collect(context: &mut Context<'_>) -> Result<Vec<Sum>> {
     let mut loss = std::mem::take(&mut context.question.loss);
     let question = &context.question;
     let mut sums: FxHashMap<(String, u64), Sum> = FxHashMap::default();
-    let segments = scan::candidates(question);
-    let walked = scan::walk(
-        question,
-        &mut loss,
+    let walked = Scan::candidates(question).walk(
         "tables",
-        &segments,
         |segment, dict| segment.tables(dict),
-        |dict, tables| {
+        |_, dict, tables| {
             for table in tables.iter().filter(|table| config.events.has_table(&table.def.name)) {
                 let picked = Picked::new(table, &question.scope, dict);
                 // of each task of the segment; the first is nobody's
@@ -79,6 +75,7 @@ fn collect(context: &mut Context<'_>) -> Result<Vec<Sum>> {
             Ok(ControlFlow::Continue(()))
         },
     );
+    let walked = walked.map(|coverage| coverage.tell(&mut loss));
     context.question.loss = loss;
     walked?;
     let mut sums: Vec<Sum> = sums.into_values().collect();

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::block::by as block_by;
 use crate::lines::tables as lines;
+use crate::render::by;
 use crate::runs::keys;
 use crate::stacks::lines::STACK;
 
@@ -58,10 +59,7 @@ pub fn tables() -> Vec<Rows> {
         Rows::of("", &[All(&lines::CALLS), Maybe(&STACK)]),
         Rows::json("", &[All(&lines::EVENTS), Maybe(&STACK)]),
         Rows::json("", losses),
-        Rows::of(
-            "--summary",
-            &[Keys(&summary::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)],
-        ),
+        Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
         Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
         Rows::of("block", &[All(&block::line::BLOCK)]),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use rayon::prelude::*;
 use systape_format::header::BlockKind;
-use systape_format::model::{Mapping, StackOf, StackStatus};
-use systape_format::reader::Tape;
+use systape_format::model::{Mapping, StackOf, StackStatus, Stacks};
+use systape_format::reader::{Segment, Tape};
 
 use super::names::Names;
 use super::places::Places;
+use crate::scan::Scan;
 
 /// The events of which `tape` may have stacks.
 pub fn kinds(tape: &Tape) -> Vec<StackOf> {
@@ -73,7 +73,7 @@ impl Inventory {
             return None;
         }
         let mut all = Self::default();
-        let places = all.segments(tape, &segments);
+        let places = all.segments(&Scan::of(tape, segments));
         let names = Names::read(tape, &mut all.unreadable);
         for (mapping, offsets) in places.iter() {
             let id = names.mapping(mapping);
@@ -90,33 +90,45 @@ impl Inventory {
         Some(all)
     }
 
-    fn segments(&mut self, tape: &Tape, segments: &[usize]) -> Places {
+    fn segments(&mut self, scan: &Scan<'_>) -> Places {
+        let (parts, coverage) = scan.fold(Found::default, |found, segment, coverage| match segment.stacks() {
+            Ok(stacks) => found.add(&stacks, &rows(segment)),
+            Err(error) => coverage.finding(segment, "stacks", &error),
+        });
+        self.unreadable.extend(coverage.sentences());
         let mut places = Places::default();
-        for batch in segments.chunks(2 * rayon::current_num_threads().max(1)) {
-            let read: Vec<_> =
-                batch.par_iter().map(|at| tape.segment(*at).stacks().map(|stacks| (stacks, rows(tape, *at)))).collect();
-            for stacks in read {
-                match stacks {
-                    Ok((stacks, rows)) => {
-                        for end in rows.iter().filter_map(|code| stacks.of_code(*code)) {
-                            *self.stacks.entry(StackOf::Row).or_default().entry(end.status).or_default() += 1;
-                        }
-                        places.add(&stacks.mappings, &stacks.frames);
-                        for attached in &stacks.attached {
-                            *self.stacks.entry(attached.of).or_default().entry(attached.status).or_default() += 1;
-                        }
-                    }
-                    Err(error) => self.unreadable.push(error.to_string()),
-                }
+        for found in parts {
+            places.merge(&found.places);
+            for ((of, status), count) in found.stacks {
+                *self.stacks.entry(of).or_default().entry(status).or_default() += count;
             }
         }
         places
     }
 }
 
-/// What stack columns of the tables of segment `at` hold; what cannot be read is told where rows are counted.
-fn rows(tape: &Tape, at: usize) -> Vec<u64> {
-    let segment = tape.segment(at);
+/// What one thread found.
+#[derive(Debug, Default)]
+struct Found {
+    stacks: BTreeMap<(StackOf, StackStatus), u64>,
+    places: Places,
+}
+
+impl Found {
+    /// Those of a segment, and those of rows of tables by what their stack columns hold.
+    fn add(&mut self, stacks: &Stacks, rows: &[u64]) {
+        for end in rows.iter().filter_map(|code| stacks.of_code(*code)) {
+            *self.stacks.entry((StackOf::Row, end.status)).or_default() += 1;
+        }
+        self.places.add(&stacks.mappings, &stacks.frames);
+        for attached in &stacks.attached {
+            *self.stacks.entry((attached.of, attached.status)).or_default() += 1;
+        }
+    }
+}
+
+/// What stack columns of a segment's tables hold; what cannot be read is told where rows are counted.
+fn rows(segment: &Segment<'_>) -> Vec<u64> {
     if !segment.has(BlockKind::Tables) {
         return Vec::new();
     }
@@ -126,6 +138,5 @@ fn rows(tape: &Tape, at: usize) -> Vec<u64> {
 
 /// The places on all stacks of `tape`; what cannot be read is told where stacks are used.
 pub fn places(tape: &Tape) -> Places {
-    let segments: Vec<usize> = (0..tape.segments().len()).collect();
-    Inventory::default().segments(tape, &segments)
+    Inventory::default().segments(&Scan::all(tape))
 }

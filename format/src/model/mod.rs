@@ -4,14 +4,13 @@
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
 mod bloom;
-mod class;
 mod cut;
 mod events;
 mod ledger;
 mod stacks;
 
+pub use crate::class::Class;
 pub use crate::families::Family;
-pub use class::Class;
 pub use cut::{MAX_PATH, MAX_VALUE};
 pub use events::*;
 pub use ledger::*;
