@@ -11,6 +11,7 @@ use crate::args::{Args, RedactLevel, Sort};
 use crate::block;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
+use crate::group::by::By;
 use crate::lines::text::Look;
 use crate::open::DEFAULT_TAPE;
 use crate::options::sched::Options;
@@ -206,7 +207,7 @@ fn check_block(report: Report, args: &Args) -> Result<()> {
     if !args.by.is_empty() && !args.hist && !args.top {
         bail!("--by needs --top or --hist");
     }
-    block::by::keys(&args.by, &[]).map(drop)
+    By::parse(&args.by, &block::by::KNOWN, "'analyze block'").map(drop)
 }
 
 /// What is taken out.

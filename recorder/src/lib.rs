@@ -21,6 +21,7 @@ pub mod families;
 pub mod fds;
 pub mod filter;
 pub mod forced;
+pub mod habits;
 pub mod iterate;
 pub mod ledger;
 pub mod limits;

@@ -3,8 +3,8 @@
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
+use crate::group::by::By;
 use crate::report::Report;
-use crate::runs::by::By;
 use crate::timespec::{self, Edge};
 use crate::views::View;
 
@@ -27,23 +27,7 @@ impl Options {
         let (report, name) = (view.report, view.name);
         let latency = name == "sched latency";
         let Some(keys) = keys(report) else { return Ok(Self::default()) };
-        let key = |word: &String| -> Result<By> {
-            let known = keys.iter().find(|by| by.name() == word.as_str() || by.alias() == Some(word.as_str()));
-            match known {
-                Some(by) => Ok(*by),
-                None => {
-                    let names: Vec<_> = keys.iter().map(|by| by.name()).collect();
-                    bail!("--by {word}: 'analyze {name}' has {}", names.join(", "))
-                }
-            }
-        };
-        let mut by = Vec::new();
-        for word in &args.by {
-            let key = key(word)?;
-            if !by.contains(&key) {
-                by.push(key);
-            }
-        }
+        let by = By::parse(&args.by, keys, &format!("'analyze {name}'"))?;
         let one = report == Report::Runqlat || report == Report::Sched;
         if one && by.len() > 1 {
             bail!("--by: 'analyze {name}' takes one key");
@@ -58,11 +42,11 @@ impl Options {
 
 /// What a report can add up by.
 fn keys(report: Report) -> Option<&'static [By]> {
-    use By::{Cgroup, Comm, Cpu, File, Process, State, Syscall, Task, User};
+    use By::{Cgroup, Comm, Cpu, File, Pid, State, Syscall, Tid, Uid};
     match report {
-        Report::Sched => Some(&[Comm, Process, Task]),
-        Report::Runqlat => Some(&[Task, Process, Cgroup, Cpu, Comm]),
-        Report::Offcpu | Report::States => Some(&[Comm, Task, Process, State, Syscall, File, Cgroup, User]),
+        Report::Sched => Some(&[Comm, Pid, Tid]),
+        Report::Runqlat => Some(&[Tid, Pid, Cgroup, Cpu, Comm]),
+        Report::Offcpu | Report::States => Some(&[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid]),
         _ => None,
     }
 }

@@ -12,11 +12,12 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::block::by::{self, Key};
+use crate::block::by;
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
 use crate::config::Config;
 use crate::devices::Devices;
+use crate::group::by::By;
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::row::Times;
@@ -91,7 +92,10 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
 
 fn sums(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
     let config = context.config;
-    let keys = by::keys(&config.by, if config.hist { &[Key::Disk, Key::Op] } else { &[Key::Pid] })?;
+    let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
+    if keys.is_empty() {
+        keys = if config.hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+    }
     let mut sums = Sums::new(keys.clone());
     walk(context, |ios| {
         ios.iter().for_each(|io| sums.add(io));

@@ -10,12 +10,12 @@ use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
 use crate::config::Config;
+use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
@@ -60,7 +60,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let declared = with_keys(keys.columns(), &OFFCPU);
     let mut table =
         Table::default().number("total ms").number("count").number("avg ms").number("max ms").number("share");
-    table = by.iter().fold(table, |table, by| table.word(by.name()));
+    table = by.iter().fold(table, |table, by| table.word(by.heading()));
     let mut rows = Vec::new();
     for (key, sum) in sums.into_iter().take(limit) {
         if form.is_none() {

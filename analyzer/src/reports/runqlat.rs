@@ -8,13 +8,13 @@ use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
 use crate::config::Config;
+use crate::group::by::By;
 use crate::output::{self, line};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::loghist::LogHist;
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
@@ -53,7 +53,8 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let declared = with_keys(keys.columns(), &RUNQLAT);
     let mut rows = Vec::new();
     for (key, hist) in &hists {
-        let title = keys.by().iter().zip(keys.texts(key, &words)).map(|(by, text)| format!("{} = {text}", by.name()));
+        let title =
+            keys.by().iter().zip(keys.texts(key, &words)).map(|(by, text)| format!("{} = {text}", by.heading()));
         printed.push((title.collect::<Vec<_>>().join(", "), hist));
         for bucket in hist.buckets() {
             let mut row = Row::new(&declared);

@@ -5,10 +5,8 @@ use systape_format::table::TableDef;
 use super::{
     block, callgraph, check, diff, events, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary,
 };
-use crate::block::by as block_by;
 use crate::lines::tables as lines;
 use crate::render::by;
-use crate::runs::keys;
 use crate::stacks::lines::STACK;
 
 /// Columns of a row.
@@ -64,8 +62,8 @@ pub fn tables() -> Vec<Rows> {
         Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
         Rows::of("block", &[All(&block::line::BLOCK)]),
         Rows::json("block", losses),
-        Rows::of("block --top", &[Keys(&block_by::BY), All(&block::table::SUMS)]),
-        Rows::of("block --hist", &[Keys(&block_by::BY), All(&block::table::SUMS), All(&block::table::HISTOGRAM)]),
+        Rows::of("block --top", &[Keys(&by::BY), All(&block::table::SUMS)]),
+        Rows::of("block --hist", &[Keys(&by::BY), All(&block::table::SUMS), All(&block::table::HISTOGRAM)]),
         Rows::of("net", &[All(&net::line::NET)]),
         Rows::json("net", losses),
         Rows::of("net --events", &[All(&net::line::CHANGES)]),
@@ -76,11 +74,11 @@ pub fn tables() -> Vec<Rows> {
         Rows::of("exec --tree", &[All(&exec::tree::TREE)]),
         Rows::of("sched timehist", &[All(&sched::timehist::TIMEHIST)]),
         Rows::json("sched timehist", losses),
-        Rows::of("sched latency", &[Keys(&keys::BY), All(&sched::latency::LATENCY)]),
-        Rows::of("runqlat", &[Keys(&keys::BY), All(&runqlat::RUNQLAT)]),
-        Rows::of("offcpu", &[Keys(&keys::BY), All(&offcpu::OFFCPU)]),
+        Rows::of("sched latency", &[Keys(&by::BY), All(&sched::latency::LATENCY)]),
+        Rows::of("runqlat", &[Keys(&by::BY), All(&runqlat::RUNQLAT)]),
+        Rows::of("offcpu", &[Keys(&by::BY), All(&offcpu::OFFCPU)]),
         Rows::of("offcpu --wakers", &[All(&offcpu::wakers::WAKERS)]),
-        Rows::of("states", &[Keys(&keys::BY), All(&states::STATES)]),
+        Rows::of("states", &[Keys(&by::BY), All(&states::STATES)]),
         Rows::of("states --at", &[All(&states::now::NOW)]),
         Rows::of("states --at --call-graph", &[All(&states::stacks::STACKS)]),
         Rows::of("callgraph", &[All(&callgraph::rows::CALLGRAPH)]),
