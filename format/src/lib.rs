@@ -10,11 +10,13 @@
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
 //! group at a time. `docs/tape-format.md` says what every byte means.
 
+pub mod class;
 mod column;
 pub mod encode;
 pub mod error;
 #[cfg(feature = "exercise")]
 pub mod exercise;
+pub mod families;
 pub mod footer;
 pub mod header;
 mod info;

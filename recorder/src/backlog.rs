@@ -21,7 +21,7 @@ pub(crate) enum Shed {
     Nothing,
     /// Calls that succeeded and did not take long.
     FastCalls,
-    /// Switches, wake-ups, samples and io_uring operations as well.
+    /// Switches, wake-ups, samples, io_uring operations and rows of tables as well.
     Switches,
     /// Everything: there is no room.
     All,

@@ -52,6 +52,8 @@ pub(crate) struct CommandError {
 pub struct Config {
     /// Tape.
     pub output: PathBuf,
+    /// Nothing is said at the end if nothing is wrong.
+    pub quiet: bool,
     /// The whole system; a command only says for how long.
     pub all: bool,
     /// Processes to record.
@@ -114,10 +116,31 @@ pub struct Config {
     pub command: Vec<OsString>,
 }
 
+/// Why `-e family:event` records nothing: families are recorded as a whole.
+fn no_event(family: &str, event: &str) -> String {
+    let what = format!("-e {family}:{event}");
+    // perf's names of the tracepoints, and the words of `analyze -e`
+    let known = match family {
+        "exceptions" => "fault",
+        "sock" | "tcp" => "net",
+        "task" | "cgroup" => "process",
+        family => family,
+    };
+    match Families::parse(&[known.to_owned()]) {
+        Ok(_) => format!(
+            "{what}: -e chooses syscalls; other events are recorded by families, here with --families {known}, and chosen in 'analyze -e'"
+        ),
+        Err(error) => format!("{what}: there is no such event; -e chooses syscalls; {error:#}"),
+    }
+}
+
 impl Config {
     /// Resolves `args`.
     pub fn new(args: Args) -> Result<Self> {
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
+        if let Some(event) = selection.other_events().first() {
+            bail!("{}", no_event(&event.family, &event.event));
+        }
         if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
             bail!(
                 "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a"
@@ -182,13 +205,16 @@ impl Config {
             flush: args.flush.max(Duration::from_millis(10)),
             command: args.command,
             output: args.output,
+            quiet: args.quiet > 0,
         })
     }
 
     /// Takes a family away, and stacks of its events; samples too are one here.
     pub(crate) fn leave_out(&mut self, family: Family) {
         self.families.leave_out(family);
+        let rows = self.families.have_row_stacks();
         stacks::options::leave_out(&mut self.stacks, |of| match family {
+            _ if of == StackOf::Row => !rows,
             Family::Sample => of == StackOf::Sample,
             family => stacks::options::family(of) == Some(family),
         });

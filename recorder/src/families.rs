@@ -9,24 +9,42 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::OpenSkel;
 use systape_bpf::{OpenSystapeSkel, stack_user};
+use systape_format::families::RECORDED;
 use systape_format::model::{Family, StackOf};
 
 use crate::programs::{self, Hook, Load, PROGRAMS, Program};
 
 macro_rules! names {
-    ($(($family:ident, $name:literal))*) => {
-        /// Names of families on the command line. Process life is always recorded: nothing can be told without it.
-        const NAMES: &[(&str, Family)] = &[$(($name, Family::$family)),*];
+    ($(($family:ident, $name:literal, $when:ident))*) => {
+        /// Names of families on the command line, and whether one is recorded without being named. Process life is always recorded: nothing
+        /// can be told without it.
+        const NAMES: &[(&str, Family, When)] = &[$(($name, Family::$family, When::$when)),*];
+        /// Help on `--families`.
+        pub(crate) const HELP: &str = concat!(
+            "Families of events:", $(names!(@default $when $name),)* " or all of these (the default)"
+            $(, names!(@named $when $name))*
+        );
     };
+    (@default Default $name:literal) => { concat!(" ", $name) };
+    (@default Named $name:literal) => { "" };
+    (@named Default $name:literal) => { "" };
+    (@named Named $name:literal) => { concat!("; only by name: ", $name) };
 }
 systape_bpf::families!(names);
 
+/// When a family is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "every family may be one of the default")]
+enum When {
+    /// When none is named, or all are.
+    Default,
+    /// Only when it is named.
+    Named,
+}
+
 /// What the command line, and messages, call a family.
 pub(crate) fn name(family: Family) -> &'static str {
-    match family {
-        Family::Sample => "sample",
-        _ => NAMES.iter().find(|(_, known)| *known == family).map_or("?", |(name, _)| name),
-    }
+    family.name()
 }
 
 /// The families to record.
@@ -35,7 +53,7 @@ pub struct Families(Vec<Family>);
 
 impl Default for Families {
     fn default() -> Self {
-        Self(NAMES.iter().map(|(_, family)| *family).collect())
+        Self(NAMES.iter().filter(|(.., when)| *when == When::Default).map(|(_, family, _)| *family).collect())
     }
 }
 
@@ -49,11 +67,11 @@ impl Families {
         for name in names {
             // perf and bpftrace say it with an s
             let singular = name.strip_suffix('s').unwrap_or(name);
-            match NAMES.iter().find(|(known, _)| known == name || *known == singular) {
-                Some((_, family)) => wanted.push(*family),
-                None if name == "all" => return Ok(Self::default()),
+            match NAMES.iter().find(|(known, ..)| known == name || *known == singular) {
+                Some((_, family, _)) => wanted.push(*family),
+                None if name == "all" => wanted.extend(Self::default().0),
                 None => {
-                    let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+                    let known: Vec<_> = NAMES.iter().map(|(name, ..)| *name).collect();
                     bail!("--families: there is no family '{name}'; there are {} and all", known.join(", "))
                 }
             }
@@ -74,6 +92,11 @@ impl Families {
     /// Takes one away.
     pub(crate) fn leave_out(&mut self, family: Family) {
         self.0.retain(|had| *had != family);
+    }
+
+    /// Whether rows of tables are recorded that have stacks.
+    pub fn have_row_stacks(&self) -> bool {
+        RECORDED.iter().any(|table| table.def.stack_column().is_some() && self.has(table.family))
     }
 
     /// All of them.

@@ -4,13 +4,13 @@
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
 mod bloom;
-mod class;
 mod cut;
 mod events;
 mod ledger;
 mod stacks;
 
-pub use class::Class;
+pub use crate::class::Class;
+pub use crate::families::Family;
 pub use cut::{MAX_PATH, MAX_VALUE};
 pub use events::*;
 pub use ledger::*;
@@ -499,24 +499,6 @@ pub enum GapCause {
     /// No event is missing: what /proc has of a process that was there at the start did not come in time. Family
     /// [`Family::State`]: its executable, directory and open files, [`Family::Process`]: its arguments.
     NotRead = 18,
-}
-
-/// Kinds of event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Family {
-    Unknown = 0,
-    Syscall = 1,
-    Process = 2,
-    State = 3,
-    Sched = 4,
-    Block = 5,
-    Signal = 6,
-    Net = 7,
-    Sample = 8,
-    Stack = 9,
-    IoUring = 10,
 }
 
 /// Events that are missing, or were left out: how many, of what, when and why.

@@ -44,6 +44,7 @@ mod sched;
 mod shed;
 mod signals;
 mod stacks;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod uring;
@@ -115,6 +116,7 @@ pub struct Assembler {
     ledger: Ledger,
     sockets: net::Sockets,
     samples: Samples,
+    tables: tables::Tables,
 }
 
 impl Assembler {
@@ -131,6 +133,7 @@ impl Assembler {
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
             samples: Samples::default(),
+            tables: tables::Tables::default(),
         }
     }
 
@@ -220,6 +223,7 @@ impl Assembler {
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),
+            Record::Row(r, data) => self.tables.record(&r, data, world, rows),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{SendTimeoutError, Sender, TrySendError};
+use systape_bpf::values::stack_of;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
@@ -178,11 +179,16 @@ impl Feed {
     }
 }
 
+/// What a stack's record is of; None = nothing that this program knows.
+fn kind(raw: u8) -> Option<StackOf> {
+    if raw == stack_of::ROW { Some(StackOf::Row) } else { StackOf::from_raw(raw) }
+}
+
 /// A stack of which nothing but its event is known.
 pub(crate) fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     let s = &parts.stack;
     Some(TakenStack {
-        key: Key { of: StackOf::from_raw(s.of)?, tid: s.who.tid, time: s.key },
+        key: Key { of: kind(s.of)?, tid: s.who.tid, time: s.key },
         ts: s.ts,
         cpu: s.hdr.cpu,
         who: s.who,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use systape_bpf::{STACK_COPY_MAX, stack_user};
+use systape_format::families::{RECORDED, Recorded};
 use systape_format::model::{Family, StackMode, StackOf, StackSettings};
 
 use crate::args::{Args, parse_size};
@@ -50,18 +51,23 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     };
     let mut on = Vec::new();
     for name in &args.stacks_on {
+        if of_rows(name) {
+            on.push(StackOf::Row);
+            continue;
+        }
         let known = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, known)| known);
         match NAMES.iter().find(|(n, _)| *n == known || Some(*n) == known.strip_suffix('s')) {
             Some((_, of)) => on.push(*of),
-            None if name == "all" => on.extend(StackOf::ALL),
+            None if name == "all" => on.extend(StackOf::ALL.into_iter().chain([StackOf::Row])),
             None => {
-                let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+                let rows = RECORDED.iter().map(|table| table.family.name()).filter(|name| of_rows(name));
+                let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).chain(rows).collect();
                 bail!("--stacks-on: there is no '{name}'; there are {} and all", names.join(", "));
             }
         }
     }
     if on.is_empty() && (wants_user || args.kernel_stacks) {
-        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal, StackOf::Asleep];
+        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal, StackOf::Asleep, StackOf::Row];
     }
     // time off the CPU that began before the recording is asked for too
     if on.contains(&StackOf::Switch) {
@@ -75,6 +81,7 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
         bail!("--stacks-on sample needs -F HZ: how often to look");
     }
     on.retain(|of| family(*of).is_none_or(|family| families.has(family)));
+    on.retain(|of| *of != StackOf::Row || families.have_row_stacks());
     on.sort_unstable();
     on.dedup();
     // of samples the kernel's part says what the time in the kernel went into, of a sleeper what it waits for: at no cost to the program
@@ -82,6 +89,13 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     let kernel = on.iter().copied().filter(|of| args.kernel_stacks || always.contains(of)).collect();
     let min_dur = args.stacks_min.unwrap_or(Duration::ZERO).as_nanos();
     Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
+}
+
+/// Whether events of the family of that name are rows that have stacks.
+fn of_rows(name: &str) -> bool {
+    let has_stacks = |table: &&Recorded| table.def.stack_column().is_some();
+    let named = |table: &Recorded| table.family.name() == name || Some(table.family.name()) == name.strip_suffix('s');
+    RECORDED.iter().filter(has_stacks).any(named)
 }
 
 /// What the command line calls events of a kind.
@@ -108,7 +122,8 @@ pub(crate) fn family(of: StackOf) -> Option<Family> {
         StackOf::Switch | StackOf::Wakeup => Some(Family::Sched),
         StackOf::Block => Some(Family::Block),
         StackOf::Signal => Some(Family::Signal),
-        StackOf::Sample | StackOf::Asleep => None,
+        // of several families
+        StackOf::Sample | StackOf::Asleep | StackOf::Row => None,
     }
 }
 
