@@ -128,24 +128,43 @@ impl<'t> Scan<'t> {
         read: impl Fn(&Segment<'_>, &Dict) -> Result<T, Error> + Sync,
         mut each: impl FnMut(usize, &Dict, T) -> Result<ControlFlow<()>>,
     ) -> Result<Coverage> {
+        let one = |at: usize, segment: &Segment<'t>, coverage: &mut Coverage| match segment
+            .dict()
+            .and_then(|dict| read(segment, &dict).map(|read| (dict, read)))
+        {
+            Ok((dict, read)) => Some((at, dict, read)),
+            Err(error) => {
+                coverage.finding(segment, what, &error);
+                coverage.unread.push(at);
+                None
+            }
+        };
+        self.parts(one, |found| match found {
+            Some((at, dict, read)) => each(at, &dict, read),
+            None => Ok(ControlFlow::Continue(())),
+        })
+    }
+
+    /// The same for those who read a segment in several steps, each of which may fail: `read` says so itself.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn parts<T: Send>(
+        &self,
+        read: impl Fn(usize, &Segment<'t>, &mut Coverage) -> T + Sync,
+        mut each: impl FnMut(T) -> Result<ControlFlow<()>>,
+    ) -> Result<Coverage> {
         let mut coverage = Coverage::new();
         for batch in self.segments.chunks(rayon::current_num_threads().clamp(1, BATCH)) {
             let one = |at: &usize| {
-                let segment = self.tape.segment(*at);
-                segment.dict().and_then(|dict| read(&segment, &dict).map(|read| (dict, read)))
+                let mut part = Coverage::new();
+                (read(*at, &self.tape.segment(*at), &mut part), part)
             };
             let found: Vec<_> = batch.par_iter().map(one).collect();
-            for (at, result) in batch.iter().zip(found) {
-                match result {
-                    Ok((dict, read)) => {
-                        if each(*at, &dict, read)?.is_break() {
-                            return Ok(coverage);
-                        }
-                    }
-                    Err(error) => {
-                        coverage.finding(&self.tape.segment(*at), what, &error);
-                        coverage.unread.push(*at);
-                    }
+            for (found, part) in found {
+                coverage.merge(part);
+                if each(found)?.is_break() {
+                    return Ok(coverage);
                 }
             }
         }

@@ -1,20 +1,21 @@
 //! Events with their stacks, segment by segment. Each segment is added up by the nodes of its own tree first: names and the trees of
 //! other segments come in once a distinct stack, not once an event.
 
-use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_abi::Abi;
 use systape_format::Error;
-use systape_format::model::{CallState, Dict, SegmentInfo, SignalKind, StackOf, StackStatus, Stacks, Task};
+use systape_format::model::{CallState, Dict, SignalKind, StackOf, StackStatus, Stacks, Task};
 use systape_format::reader::Segment;
 
 use super::super::Context;
 use crate::block::io::Io;
 use crate::calls::CallInfo;
 use crate::events::picked::Picked;
-use crate::load::{OpenCalls, hole};
-use crate::loss::Hole;
-use crate::scan::Scan;
+use crate::load::OpenCalls;
+use crate::scan::{Coverage, Scan};
 use crate::stacks::ending::Ending;
 use crate::stacks::forest::{Graft, NONE};
 use crate::stacks::graph::{Key, Stacked};
@@ -22,26 +23,21 @@ use crate::stacks::interner::Interner;
 use crate::stacks::of::Of;
 use crate::stacks::weight::Weight;
 
-/// Segments decoded at a time by each thread.
-const BATCH: usize = 2;
-
 /// Adds up the events of all segments that pass, `bytes`: and what calls moved; what is missing is added to the context's losses.
-pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Stacked {
+pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacked> {
     let mut all = Stacked::default();
-    let mut loss = std::mem::take(&mut context.question.loss);
     let scan = match of {
         Of::Syscall => Scan::calls(&context.question),
         _ => Scan::candidates(&context.question),
     };
     let reader = Reader { context, of, bytes, min_dur: context.question.tape.session().stacks.min_dur };
-    for batch in scan.segments().chunks(BATCH * rayon::current_num_threads().max(1)) {
-        let parts: Vec<Part> = batch.par_iter().map(|at| reader.segment(*at)).collect();
-        for part in parts {
+    let coverage = scan.parts(
+        |_, segment, coverage| reader.segment(segment, coverage),
+        |part| {
             part.merge(&mut all);
-            loss.holes.extend(part.holes);
-            loss.findings.extend(part.findings);
-        }
-    }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
     if *of == Of::Syscall
         && let Some(open) = OpenCalls::read(context.question.tape)
     {
@@ -49,8 +45,8 @@ pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Stacked {
         reader.rows(&mut part, &open.dict, &open.core, &open.time, &[]);
         part.merge(&mut all);
     }
-    context.question.loss = loss;
-    all
+    coverage.tell(&mut context.question.loss);
+    Ok(all)
 }
 
 /// A stack in a segment: node of the innermost user and kernel frame, how it ends, whose.
@@ -63,8 +59,6 @@ struct Part {
     unreadable: bool,
     comms: Interner<Vec<u8>>,
     sums: FxHashMap<Local, Weight>,
-    holes: Vec<Hole>,
-    findings: Vec<String>,
 }
 
 impl Part {
@@ -122,22 +116,19 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn segment(&self, at: usize) -> Part {
-        let segment = self.context.question.tape.segment(at);
-        let number = segment.info().segment;
+    fn segment(&self, segment: &Segment<'_>, coverage: &mut Coverage) -> Part {
         let mut part = Part::default();
         match segment.stacks() {
             Ok(stacks) => part.stacks = stacks,
             Err(error) => {
                 part.unreadable = true;
-                part.findings.push(format!("segment {number}: its stacks cannot be read: {error}"));
+                coverage.finding(segment, "stacks", &error);
             }
         }
-        if let Err(error) = self.events(&segment, &mut part) {
-            let info: &SegmentInfo = segment.info();
+        if let Err(error) = self.events(segment, &mut part) {
             match self.of {
-                Of::Syscall => part.holes.push(hole(&segment, info.rows, &error)),
-                of => part.findings.push(format!("segment {number}: its {} cannot be read: {error}", of.words())),
+                Of::Syscall => coverage.hole(segment, segment.info().rows, &error),
+                of => coverage.finding(segment, of.words(), &error),
             }
         }
         part

@@ -110,7 +110,7 @@ impl<'a> Found<'a> {
             Of::OffCpu => offcpu::collect(&mut context)?,
             _ => {
                 let all = matches!(config.format, Format::Json | Format::Csv);
-                collect::collect(&mut context, &of, all || metric == Metric::Bytes)
+                collect::collect(&mut context, &of, all || metric == Metric::Bytes)?
             }
         };
         let mut findings = Vec::new();
