@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use common::Place;
 use serde_json::Value;
+use systape_analyzer::config::view::{Part, Rows};
 use systape_analyzer::render::sink;
-use systape_analyzer::reports::tables::{Part, Rows, tables};
+use systape_analyzer::views;
 use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 
@@ -162,7 +163,7 @@ fn names_in_json(table: &TableDef) -> Vec<String> {
 fn chosen(rows: &Rows, names: &[&str], of: fn(&TableDef) -> Vec<String>) -> Option<(Vec<ColumnDef>, Vec<bool>)> {
     let (mut columns, mut there): (Vec<ColumnDef>, _) = (Vec::new(), Vec::new());
     let mut left = names;
-    for part in &rows.parts {
+    for part in rows.parts {
         if let Part::Keys(table) = part {
             while let Some(column) = left.first().and_then(|first| table.columns.iter().find(|c| c.name == *first)) {
                 columns.push(column.clone());
@@ -279,6 +280,10 @@ fn ask(place: &Place, command: &str, format: &str, tape: &Path) -> Option<common
     (got.status == 0 || !got.out.is_empty()).then_some(got)
 }
 
+fn tables() -> Vec<Rows> {
+    views::tables().copied().collect()
+}
+
 fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
     let word = command.split(' ').next().unwrap_or_default();
     let report = if OF_FILES.contains(&word) { word } else { report };
@@ -391,7 +396,7 @@ fn declarations_are_sound() {
     let mut by_name: BTreeMap<&str, *const TableDef> = BTreeMap::new();
     for rows in &all {
         let mut names = BTreeSet::new();
-        for part in &rows.parts {
+        for part in rows.parts {
             let table = part.table();
             assert!(std::ptr::eq(*by_name.entry(&table.name).or_insert(table), table), "{}: two tables", table.name);
             assert!(table.doc.trim().ends_with(['.', ':']), "{}: {}", table.name, table.doc);
@@ -446,11 +451,8 @@ fn markdown(table: &TableDef) -> String {
 fn the_document_has_every_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md");
     let text = fs::read_to_string(&path).unwrap();
-    let all: BTreeMap<String, &TableDef> = tables()
-        .iter()
-        .flat_map(|rows| rows.parts.clone())
-        .map(|part| (part.table().name.to_string(), part.table()))
-        .collect();
+    let all: BTreeMap<String, &TableDef> =
+        views::tables().flat_map(|rows| rows.parts).map(|part| (part.table().name.to_string(), part.table())).collect();
     let mut missing: BTreeSet<&str> = all.keys().map(String::as_str).collect();
     let mut made = String::new();
     let mut rest = text.as_str();

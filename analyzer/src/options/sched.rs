@@ -3,10 +3,8 @@
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::report::Report;
 use crate::runs::by::By;
 use crate::timespec::{self, Edge};
-use crate::views::View;
 
 /// Settled values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,11 +20,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// Settles what was typed for `view`.
-    pub fn resolve(args: &Args, view: &View) -> Result<Self> {
-        let (report, name) = (view.report, view.name);
+    /// Settles what was typed for the view called `name`.
+    pub fn resolve(args: &Args, name: &str) -> Result<Self> {
         let latency = name == "sched latency";
-        let Some(keys) = keys(report) else { return Ok(Self::default()) };
+        let Some(keys) = keys(name) else { return Ok(Self::default()) };
         let key = |word: &String| -> Result<By> {
             let known = keys.iter().find(|by| by.name() == word.as_str() || by.alias() == Some(word.as_str()));
             match known {
@@ -44,7 +41,7 @@ impl Options {
                 by.push(key);
             }
         }
-        let one = report == Report::Runqlat || report == Report::Sched;
+        let one = ["runqlat", "sched latency"].contains(&name);
         if one && by.len() > 1 {
             bail!("--by: 'analyze {name}' takes one key");
         }
@@ -57,12 +54,12 @@ impl Options {
 }
 
 /// What a report can add up by.
-fn keys(report: Report) -> Option<&'static [By]> {
+fn keys(name: &str) -> Option<&'static [By]> {
     use By::{Cgroup, Comm, Cpu, File, Process, State, Syscall, Task, User};
-    match report {
-        Report::Sched => Some(&[Comm, Process, Task]),
-        Report::Runqlat => Some(&[Task, Process, Cgroup, Cpu, Comm]),
-        Report::Offcpu | Report::States => Some(&[Comm, Task, Process, State, Syscall, File, Cgroup, User]),
+    match name {
+        "sched timehist" | "sched latency" => Some(&[Comm, Process, Task]),
+        "runqlat" => Some(&[Task, Process, Cgroup, Cpu, Comm]),
+        "offcpu" | "states" => Some(&[Comm, Task, Process, State, Syscall, File, Cgroup, User]),
         _ => None,
     }
 }
