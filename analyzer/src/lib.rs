@@ -2,7 +2,7 @@
 //!
 //! Storeys, imports only point down (tests/storeys.rs): values ([`num`], [`words`], [`clock`], [`open`] ...); the table in the middle:
 //! [`filter`] (which rows count), [`scan`] and [`load`] (reading segments), [`loss`] (what is missing), [`question`] (all of them, bound to
-//! one tape), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
+//! one tape), [`group`] (sums by keys), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
 //! [`signals`], [`runs`], [`net`], [`block`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
 //! as typed, [`config`] settled, [`config::view`] what a view is; one file a report in [`reports`], with its [`config::view::View`]; [`views`]
 //! lists them; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
@@ -12,6 +12,7 @@
 
 pub mod args;
 pub mod block;
+pub mod call_files;
 pub mod calls;
 pub mod cli;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod families;
 pub mod filter;
 pub mod generate;
 pub mod glob;
+pub mod group;
 pub mod lines;
 pub mod load;
 pub mod loss;

@@ -65,15 +65,13 @@ pub struct Base<'a> {
 }
 
 impl<'a> Base<'a> {
-    /// Reads that part of segment `at`; None when it cannot be read, which is a hole of all its calls, or when no row passes `wanted`
+    /// Reads that part of `segment`; None when it cannot be read, which is a hole of all its calls, or when no row passes `wanted`
     /// judging by tasks, calls, durations and errors: then nothing more is read.
     pub fn read(
-        tape: &'a Tape,
-        at: usize,
+        segment: Segment<'a>,
         holes: &mut Vec<Hole>,
         wanted: impl FnOnce(&Dict, &Core) -> bool,
     ) -> Option<Self> {
-        let segment = tape.segment(at);
         let read = || -> Result<Option<(Dict, Core, Time)>, systape_format::Error> {
             let dict = segment.dict()?;
             let core = segment.core(&dict)?;

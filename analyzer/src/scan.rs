@@ -1,59 +1,178 @@
-//! Reading the events of a tape segment by segment.
+//! Reading the events of a tape segment by segment: in order ([`Scan::walk`]) or in any order on all CPUs ([`Scan::fold`]).
+//!
+//! What a scan could not read is in its [`Coverage`]. Only a scan makes one, and a report adds it to the [`Loss`] that its numbers are
+//! judged by. Calls in order of their start, with what began segments earlier, are [`crate::stream`]'s.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 use rayon::prelude::*;
+use systape_format::Error;
 use systape_format::model::{Dict, SegmentInfo};
-use systape_format::reader::Segment;
+use systape_format::reader::{Segment, Tape};
 
-use crate::loss::Loss;
+use crate::load::hole;
+use crate::loss::{Hole, Loss};
 use crate::question::Question;
 
-/// Reads what `read` gets of each of `segments`, several at a time, and hands it to `each` in their order until that says to stop. What cannot be read is a finding in `loss`; `what` names it there.
-pub fn walk<T: Send>(
-    question: &Question<'_>,
-    loss: &mut Loss,
-    what: &str,
-    segments: &[usize],
-    read: impl Fn(&Segment<'_>, &Dict) -> Result<Vec<T>, systape_format::Error> + Sync,
-    mut each: impl FnMut(&Dict, Vec<T>) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    for batch in segments.chunks(rayon::current_num_threads().clamp(1, 8)) {
-        let one = |at: &usize| {
-            let segment = question.tape.segment(*at);
-            segment.dict().and_then(|dict| read(&segment, &dict).map(|events| (dict, events)))
+/// Most segments decoded at a time by [`Scan::walk`], which keeps what it read of them.
+const BATCH: usize = 8;
+/// Fewer segments than a pool of threads is worth.
+const FEW: usize = 2;
+
+/// What a scan met that could not be read.
+#[derive(Debug)]
+#[must_use = "without it numbers look exact that are not"]
+pub struct Coverage {
+    holes: Vec<Hole>,
+    findings: Vec<String>,
+    unread: Vec<usize>,
+}
+
+impl Coverage {
+    fn new() -> Self {
+        Self { holes: Vec::new(), findings: Vec::new(), unread: Vec::new() }
+    }
+
+    /// `rows` calls of `segment` are missing; 0: only details of calls are.
+    pub fn hole(&mut self, segment: &Segment<'_>, rows: u32, error: &Error) {
+        self.holes.push(hole(segment, rows, error));
+    }
+
+    /// Holes that a part of a segment left.
+    pub fn holes(&mut self, holes: Vec<Hole>) {
+        self.holes.extend(holes);
+    }
+
+    /// `what` of `segment` is missing.
+    pub fn finding(&mut self, segment: &Segment<'_>, what: &str, error: &Error) {
+        self.findings.push(format!("segment {}: its {what} cannot be read: {error}", segment.info().segment));
+    }
+
+    /// Positions of the segments of which [`Scan::walk`] read nothing.
+    pub fn unread(&self) -> &[usize] {
+        &self.unread
+    }
+
+    /// Adds it to what is missing from the answer.
+    pub fn tell(self, loss: &mut Loss) {
+        for hole in self.holes {
+            if !loss.holes.contains(&hole) {
+                loss.holes.push(hole);
+            }
+        }
+        loss.findings.extend(self.findings);
+    }
+
+    /// The same as sentences, for answers that are not about calls.
+    pub fn sentences(self) -> Vec<String> {
+        let holes = self.holes.into_iter().map(|hole| format!("segment {}: {}", hole.segment, hole.why));
+        self.findings.into_iter().chain(holes).collect()
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.holes.extend(other.holes);
+        self.findings.extend(other.findings);
+        self.unread.extend(other.unread);
+    }
+}
+
+/// Segments of a tape that are to be read.
+#[derive(Clone, Debug)]
+pub struct Scan<'t> {
+    tape: &'t Tape,
+    segments: Vec<usize>,
+}
+
+impl<'t> Scan<'t> {
+    /// Every segment.
+    pub fn all(tape: &'t Tape) -> Self {
+        Self::of(tape, (0..tape.segments().len()).collect())
+    }
+
+    /// The segments at these positions.
+    pub fn of(tape: &'t Tape, segments: Vec<usize>) -> Self {
+        Self { tape, segments }
+    }
+
+    /// The segments that may hold something of the processes and times asked for.
+    pub fn candidates(question: &Question<'t>) -> Self {
+        let scope = &question.scope;
+        let pids = &scope.filters().pids;
+        let wanted = |info: &SegmentInfo| {
+            info.touches(scope.from, scope.to) && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
         };
-        let found: Vec<_> = batch.par_iter().map(one).collect();
-        for (at, result) in batch.iter().zip(found) {
-            match result {
-                Ok((dict, events)) => {
-                    if each(&dict, events)?.is_break() {
-                        return Ok(());
+        let segments = question.tape.segments().iter().enumerate();
+        Self::of(question.tape, segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect())
+    }
+
+    /// The positions of these segments, in order.
+    pub fn segments(&self) -> &[usize] {
+        &self.segments
+    }
+
+    /// The segments that may hold a call that passes.
+    pub fn calls(question: &Question<'t>) -> Self {
+        Self::of(question.tape, question.candidates())
+    }
+
+    /// Reads what `read` gets of each segment, several at a time, and hands it to `each` in their order, with the segment's position,
+    /// until that says to stop. `what` names it where it cannot be read.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn walk<T: Send>(
+        &self,
+        what: &str,
+        read: impl Fn(&Segment<'_>, &Dict) -> Result<T, Error> + Sync,
+        mut each: impl FnMut(usize, &Dict, T) -> Result<ControlFlow<()>>,
+    ) -> Result<Coverage> {
+        let mut coverage = Coverage::new();
+        for batch in self.segments.chunks(rayon::current_num_threads().clamp(1, BATCH)) {
+            let one = |at: &usize| {
+                let segment = self.tape.segment(*at);
+                segment.dict().and_then(|dict| read(&segment, &dict).map(|read| (dict, read)))
+            };
+            let found: Vec<_> = batch.par_iter().map(one).collect();
+            for (at, result) in batch.iter().zip(found) {
+                match result {
+                    Ok((dict, read)) => {
+                        if each(*at, &dict, read)?.is_break() {
+                            return Ok(coverage);
+                        }
                     }
-                }
-                Err(error) => {
-                    let number = question.tape.segments()[*at].segment;
-                    loss.findings.push(format!("segment {number}: its {what} cannot be read: {error}"));
+                    Err(error) => {
+                        coverage.finding(&self.tape.segment(*at), what, &error);
+                        coverage.unread.push(*at);
+                    }
                 }
             }
         }
+        Ok(coverage)
     }
-    Ok(())
-}
 
-/// Every segment.
-pub fn all(question: &Question<'_>) -> Vec<usize> {
-    (0..question.tape.segments().len()).collect()
-}
-
-/// The segments that may hold something of the processes and times asked for.
-pub fn candidates(question: &Question<'_>) -> Vec<usize> {
-    let scope = &question.scope;
-    let pids = &scope.filters().pids;
-    let wanted = |info: &SegmentInfo| {
-        info.touches(scope.from, scope.to) && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
-    };
-    let segments = question.tape.segments().iter().enumerate();
-    segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect()
+    /// Hands every segment to `each` on all CPUs, in any order; each thread adds to a state of its own, which are all given back.
+    pub fn fold<S: Send>(
+        &self,
+        new: impl Fn() -> S + Sync,
+        each: impl Fn(&mut S, &Segment<'t>, &mut Coverage) + Sync,
+    ) -> (Vec<S>, Coverage) {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let (mut state, mut coverage) = (new(), Coverage::new());
+            while let Some(at) = self.segments.get(next.fetch_add(1, Ordering::Relaxed)) {
+                each(&mut state, &self.tape.segment(*at), &mut coverage);
+            }
+            (state, coverage)
+        };
+        // a pool costs more than a few segments are worth
+        let parts = if self.segments.len() <= FEW { vec![work()] } else { rayon::broadcast(|_| work()) };
+        let mut coverage = Coverage::new();
+        let states = parts.into_iter().map(|(state, part)| {
+            coverage.merge(part);
+            state
+        });
+        (states.collect(), coverage)
+    }
 }

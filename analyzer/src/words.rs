@@ -1,5 +1,6 @@
 //! Small pieces of text that reports share: escaped bytes, command lines, spans of time, amounts of memory.
 
+use systape_format::model::{Session, UID_UNKNOWN};
 use systape_format::redact::PLACEHOLDER;
 
 /// What brought a wake-up or a change of a socket, where it was a network softirq at the end of a task's own send.
@@ -10,6 +11,15 @@ pub const VIA_SOFTIRQ: &str = " via net softirq";
 /// A comm, escaped; `?` = not known.
 pub fn named(comm: &[u8]) -> String {
     if comm.is_empty() { "?".into() } else { escaped(comm) }
+}
+
+/// Name of a user, else its number; `?`: not known.
+pub fn user(session: &Session, uid: u32) -> String {
+    match session.users.iter().find(|(known, _)| *known == uid) {
+        _ if uid == UID_UNKNOWN => "?".into(),
+        Some((_, name)) => escaped(name),
+        None => uid.to_string(),
+    }
 }
 
 /// `bytes` escaped for a terminal.

@@ -133,7 +133,7 @@ fn a_summary_is_that_of_every_call() {
                     for field in EXACT {
                         assert_eq!(row[field], all[key][field], "{field} of {key}: {name} {words}");
                     }
-                    assert_eq!(row["calls_at_least"], false);
+                    assert_eq!(row["calls_at_least"], false, "{key}: {name} {words}");
                     assert!(number(row, "ledger_calls") <= number(row, "calls"));
                 }
             }
@@ -461,4 +461,44 @@ fn a_process_that_moved_is_of_no_cgroup_for_sure() {
     assert!(asked.out.contains("AT LEAST: 10 more calls were counted, in which cgroup is not known"), "{}", asked.out);
     let before = place.analyze("-s --summary-mode total -G /user.slice before.tape");
     assert!(!before.out.contains("in which cgroup"), "{}", before.out);
+}
+
+/// Rows of a summary by `by`, by the text of their keys: (calls, errors, whether there may be more).
+fn by_key(place: &Place, by: &str, tape: &str) -> std::collections::BTreeMap<String, (u64, u64, bool)> {
+    let all = rows(place, &format!("-s --by {by} --format json {tape}"));
+    let keyed = all.iter().map(|row| {
+        let names = ["pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno"];
+        let key: Vec<String> = names.iter().filter_map(|name| Some(format!("{name}={}", row.get(*name)?))).collect();
+        let least = row["calls_at_least"].as_bool().expect("a flag");
+        (key.join(" "), (number(row, "calls"), number(row, "errors"), least))
+    });
+    keyed.collect()
+}
+
+#[test]
+fn sums_by_any_key_are_exact_or_at_least() {
+    let place = place();
+    let keys = ["pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno"];
+    let more = ["comm,file", "pid,cpu,errno", "syscall,tid", "errno,syscall,cpu,uid"];
+    for by in keys.into_iter().chain(more) {
+        let all = by_key(&place, by, "all.tape");
+        let calls = |rows: &std::collections::BTreeMap<String, (u64, u64, bool)>| {
+            rows.values().fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1))
+        };
+        assert!(all.len() > 1 || by == "file", "{by}: {all:?}");
+        assert!(all.values().all(|(.., least)| !least), "{by}: {all:?}");
+        for name in ["part.tape", "short.tape"] {
+            let got = by_key(&place, by, name);
+            assert_eq!(calls(&got), calls(&all), "all rows together are all calls: {by} {name}");
+            for (key, (calls, errors, least)) in &got {
+                let (all_calls, all_errors) = all.get(key).map_or((0, 0), |row| (row.0, row.1));
+                match least {
+                    // a row for what is not known has what stands nowhere else
+                    _ if key.contains("null") && all_calls == 0 => {}
+                    true => assert!(*calls <= all_calls && *errors <= all_errors, "{key}: {by} {name}"),
+                    false => assert_eq!((*calls, *errors), (all_calls, all_errors), "{key}: {by} {name}"),
+                }
+            }
+        }
+    }
 }

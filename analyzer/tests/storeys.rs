@@ -15,7 +15,7 @@ const CRATES: [&str; 9] = ["abi", "analyzer", "benches", "bpf", "e2e", "format",
 /// The analyzer's top-level modules, the lowest storey first.
 const STOREYS: [(&str, &[&str]); 8] = [
     ("values", &["clock", "devices", "glob", "num", "open", "output", "say", "timespec", "words"]),
-    ("table", &["calls", "families", "filter", "load", "loss", "question", "scan", "stream"]),
+    ("table", &["call_files", "calls", "families", "filter", "group", "load", "loss", "question", "scan", "stream"]),
     ("render", &["render"]),
     ("derive", &["block", "net", "processes", "runs", "signals", "stacks", "summary"]),
     ("lines", &["events", "lines"]),

@@ -1,5 +1,6 @@
 //! From values to text, JSON and CSV: what is the same for all reports.
 
+pub mod by;
 pub mod cell;
 pub mod csv;
 pub mod form;

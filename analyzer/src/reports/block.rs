@@ -25,7 +25,7 @@ use crate::render::form::Format;
 use crate::render::row::Times;
 use crate::render::sink::Sink;
 use crate::say::Verdict;
-use crate::scan;
+use crate::scan::Scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -97,18 +97,14 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
 /// Calls `each` with the I/Os of every segment that pass.
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
-    let mut loss = std::mem::take(&mut context.question.loss);
     let scope = &context.question.scope;
-    let result = scan::walk(
-        &context.question,
-        &mut loss,
+    let coverage = Scan::candidates(&context.question).walk(
         "block I/Os",
-        &scan::candidates(&context.question),
         |segment, dict| segment.blocks(dict),
-        |dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
-    );
-    context.question.loss = loss;
-    result
+        |_, dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
+    )?;
+    coverage.tell(&mut context.question.loss);
+    Ok(())
 }
 
 fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {

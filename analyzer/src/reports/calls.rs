@@ -13,6 +13,7 @@ use crate::config::view::Part::{All, Keys, Maybe};
 use crate::config::view::{CALLS, CPUS, LOOK, Rows, Run, STACKS, SUMS, TASKS, View};
 use crate::lines::tables as lines;
 use crate::loss::family_name;
+use crate::render::by;
 use crate::render::form::Format;
 use crate::say::{Verdict, complain};
 use crate::stacks::lines::STACK;
@@ -40,7 +41,7 @@ pub static LISTING: View = View {
 pub static SUMMARY: View = View {
     name: "summary",
     about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
-    options: &[TASKS, CALLS, CPUS, &["time", "summary"], SUMS],
+    options: &[TASKS, CALLS, CPUS, &["time", "summary", "by"], SUMS],
     examples: [
         ("analyze -s --cpu", "calls, errors and times per thread and syscall, and the time on a CPU"),
         ("analyze --errno-summary --summary-mode total", "how often each error was returned"),
@@ -48,7 +49,7 @@ pub static SUMMARY: View = View {
     tables: &[
         Rows::of(
             "--summary",
-            &[Keys(&summary::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)],
+            &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)],
         ),
         Rows::json("--summary", &[All(&summary::URING)]),
     ],

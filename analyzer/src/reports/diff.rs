@@ -26,6 +26,8 @@ use crate::runs::feed;
 use crate::say::{Verdict, complain};
 use crate::summary::collect;
 use crate::summary::mode::SummaryMode;
+use crate::summary::plan::Plan;
+use crate::summary::table;
 use crate::words::escaped;
 
 systape_format::tables! {
@@ -120,18 +122,19 @@ impl Side {
         let name = path.display().to_string();
         families::require(tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
         let mut context = Context::new(config, tape).with_context(|| name.clone())?;
-        let (found, knowledge) =
-            collect::collect(tape, &context.question.scope, &context.question.book, SummaryMode::Total);
+        let plan = Plan::mode(SummaryMode::Total);
+        let question = &context.question;
+        let (found, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
         let mut sums: FxHashMap<(String, String), Sum> = FxHashMap::default();
-        for ((_, call), stats) in &found.stats {
-            let info = context.question.book.get(*call);
+        for row in table::rows(found, &knowledge, &question.book, &plan) {
+            let (Some(info), stats) = (row.call, row.stats) else { continue };
             let sum = sums.entry((info.long_name.clone(), info.abi.to_string())).or_default();
             sum.calls = sum.calls.saturating_add(stats.calls);
             sum.errors = sum.errors.saturating_add(stats.errors);
             sum.total = sum.total.saturating_add(u64::try_from(stats.total()).unwrap_or(u64::MAX));
             sum.open |= stats.open > 0;
         }
-        context.question.loss.holes.extend(found.holes);
+        coverage.tell(&mut context.question.loss);
         let session = tape.session();
         let of_sums = context.question.loss.of_sums();
         let mut loss = of_sums.lines(session, LOSS_LINES);

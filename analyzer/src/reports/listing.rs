@@ -25,7 +25,7 @@ use crate::loss::Hole;
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::say::complain;
-use crate::scan;
+use crate::scan::Scan;
 use crate::stacks::debug_files;
 use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
@@ -217,7 +217,9 @@ impl Listing<'_, '_> {
     /// The segments that may hold a line.
     fn segments(&self) -> Vec<usize> {
         let events = !self.context.config.events.is_empty();
-        if events { scan::candidates(&self.context.question) } else { self.context.question.candidates() }
+        let question = &self.context.question;
+        let scan = if events { Scan::candidates(question) } else { Scan::calls(question) };
+        scan.segments().to_vec()
     }
 
     /// Lines that tell of gaps wait for their places from the beginning: gaps are few.
@@ -349,7 +351,7 @@ impl Listing<'_, '_> {
             picked = self.rows(core, job).filter(|row| filter.core(core, *row)).collect();
             !picked.is_empty()
         };
-        let Some(base) = Base::read(context.question.tape, job.at, &mut rendered.holes, wanted) else {
+        let Some(base) = Base::read(context.question.tape.segment(job.at), &mut rendered.holes, wanted) else {
             return rendered;
         };
         let filter = context.question.scope.segment(&base.dict);

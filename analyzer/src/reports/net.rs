@@ -25,7 +25,7 @@ use crate::render::form::Format;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
 use crate::say::Verdict;
-use crate::scan;
+use crate::scan::Scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -127,14 +127,10 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
-    let segments = scan::all(&context.question);
-    scan::walk(
-        &context.question,
-        loss,
+    let coverage = Scan::all(context.question.tape).walk(
         CHANGES,
-        &segments,
         |segment, dict| segment.nets(dict),
-        |dict, events| {
+        |_, dict, events| {
             let mut part = Part::default();
             for event in &events {
                 let task = cause(dict, event);
@@ -148,6 +144,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
             Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
+    coverage.tell(loss);
     merger.finish()?;
     Ok(())
 }
@@ -179,9 +176,8 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     losses::push(context, &mut merger);
     let mut tracker = Tracker::default();
     // what a socket did is not only done by the processes asked for
-    let segments = scan::all(&context.question);
     let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.question.book);
-    scan::walk(&context.question, loss, CHANGES, &segments, read, |dict, steps| {
+    let coverage = Scan::all(tape).walk(CHANGES, read, |_, dict, steps| {
         let mut part = Part::default();
         for step in &steps {
             match step {
@@ -196,6 +192,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
         merger.part(&part)?;
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
+    coverage.tell(loss);
     let mut part = Part::default();
     tracker.finish().iter().for_each(|connection| add(&mut part, connection));
     merger.part(&part)?;

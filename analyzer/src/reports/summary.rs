@@ -4,51 +4,45 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use anyhow::Result;
-use serde_json::{Map, Value};
+use anyhow::{Result, bail};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value as Json};
 use systape_format::model::{ERRNO_ANY, Family, Session};
 use systape_format::table::TableDef;
 
 use super::Context;
-use crate::calls::CallInfo;
+use crate::config::Config;
 use crate::families;
+use crate::group::by::By;
+use crate::group::value::{Key, Value};
 use crate::loss::Loss;
 use crate::num;
 use crate::output::line;
+use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
 use crate::render::keys::{columns as named, with_keys, with_parts};
 use crate::render::row::{self as record, user};
 use crate::render::sink;
+use crate::render::table::{Table, millis};
 use crate::reports::losses::LOSS_LINES;
-use crate::say::complain;
+use crate::runs::keys::task_text;
+use crate::say::{BadUsage, complain};
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
-use crate::summary::ledger::{Kind, Knowledge};
+use crate::summary::ledger::Knowledge;
 use crate::summary::mode::SummaryMode;
+use crate::summary::plan::Plan;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group, Row};
 use crate::summary::uring::{Ring, Rings};
-use crate::words::escaped;
+use crate::words::{self, escaped};
 use systape_abi::iouring_op_name;
 
 systape_format::tables! {
-    /// Keys of the summary, before its columns: all but `cgroup` by thread, `pid upid comm uid` by process, `cgroup` by cgroup, none in total.
-    /// Where calls are known per process only, `tid` and `utid` are null; where not even the process or the cgroup is known, all keys are.
-    pub BY = "summary_by" {
-        pid: Int "process"
-        tid: Int "thread"
-        upid: Int "the process, unique in the tape"
-        utid: Int "the thread, unique in the tape"
-        comm: Str [Comm] "name of the thread; of a process that of its leader"
-        uid: Int "real user; null: not known"
-        cgroup: Str [Path] "path of the cgroup; null: not known"
-    }
-    /// One row for each group and syscall.
+    /// One row for each value of the keys.
     pub SUMMARY = "summary" {
-        abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`"
-        syscall: Word "its name"
         calls ? AtLeast: Count "calls, those that were counted instead of stored too"
         errors ? AtLeast: Count "calls that returned an error"
         total_ns ? AtLeast: Duration "time in all of them, as far as it is known of `incomplete_calls`"
@@ -100,32 +94,30 @@ const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
-    let mode = context.config.mode;
+    let (by, plan) = keys(context.config)?;
     let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {
         // those in flight when the recording began or ended are no summary
         Some(false) => Default::default(),
-        _ => collect::collect(context.question.tape, &context.question.scope, &context.question.book, mode),
-    };
-    for hole in &sums.holes {
-        if !context.question.loss.holes.contains(hole) {
-            context.question.loss.holes.push(hole.clone());
+        _ => {
+            let question = &context.question;
+            let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, &plan);
+            coverage.tell(&mut context.question.loss);
+            (sums, knowledge)
         }
-    }
+    };
     let mut rings = Rings::default();
     if context.config.format != Format::Csv && families::recorded(context.question.tape, Family::IoUring) != Some(false)
     {
-        let mut loss = std::mem::take(&mut context.question.loss);
-        let result = rings.collect(&context.question, &mut loss);
-        context.question.loss = loss;
-        result?;
+        let coverage = rings.collect(&context.question)?;
+        coverage.tell(&mut context.question.loss);
     }
     let rings = rings.processes();
     let whole =
         rings.is_empty() || Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
-    let (groups, events) = table::groups(sums, &knowledge, &context.question.book, mode);
-    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(&mut context.question, mode)));
+    let rows = table::rows(sums, &knowledge, &context.question.book, &plan);
+    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(&mut context.question, &plan).map(Times::new)));
     let loss = context.question.loss.of_sums();
-    let view = View { context, loss: &loss, knowledge: &knowledge, groups: &groups, events, cpu: &cpu };
+    let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, cpu: &cpu };
     if matches!(cpu, Cpu(Some(None))) {
         complain(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
@@ -137,13 +129,17 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     }
     match context.config.format.rows() {
         None => {
-            view.text(out)?;
+            if by.is_empty() {
+                view.text(rows, out)?
+            } else {
+                view.flat(&rows, out)?
+            }
             for ring in &rings {
                 line(out, &ring.text(whole))?;
             }
         }
         Some(form) => {
-            view.rows(form, out)?;
+            view.rows(form, rows, out)?;
             if form == Form::Json {
                 sink::print(form, &URING, rings.iter().flat_map(|ring| ring_rows(ring, whole)), out)?;
             }
@@ -152,25 +148,50 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost(), loss })
 }
 
+/// What is added up by: the keys of `--by`, none without, and the plan.
+fn keys(config: &Config) -> Result<(Vec<By>, Plan)> {
+    let by = By::parse(&config.by, &Plan::KNOWN, "the summary").map_err(|error| BadUsage(error.to_string()))?;
+    if by.is_empty() {
+        return Ok((by, Plan::mode(config.mode)));
+    }
+    if config.mode != SummaryMode::default() {
+        bail!(BadUsage("--summary-mode is a short way to say --by: give one of them".to_owned()));
+    }
+    let plan = Plan::by(&by);
+    if config.cpu_time && plan.by_row() {
+        bail!(BadUsage("--cpu goes with keys of tasks and syscalls, not with file, errno or cpu".to_owned()));
+    }
+    Ok((by, plan))
+}
+
 /// What every form prints from.
 struct View<'a> {
     context: &'a Context<'a>,
     loss: &'a Loss,
     knowledge: &'a Knowledge,
-    groups: &'a [Group],
-    /// Of all groups.
-    events: u64,
+    plan: &'a Plan,
+    /// Keys of `--by`; empty: in perf's shape, by the plan's.
+    by: &'a [By],
     cpu: &'a Cpu,
 }
 
+/// Time on and off a CPU by key.
+struct Times(FxHashMap<Key, CpuTime>);
+
+impl Times {
+    fn new(times: CpuTimes) -> Self {
+        Self(times.into_sums().into_iter().collect())
+    }
+}
+
 /// Time on and off a CPU, if asked for and recorded.
-struct Cpu(Option<Option<CpuTimes>>);
+struct Cpu(Option<Option<Times>>);
 
 impl Cpu {
     /// Of a row; None: not asked for.
-    fn of(&self, group: &Group, row: &Row) -> Option<CpuTime> {
+    fn of(&self, row: &Row) -> Option<CpuTime> {
         let times = self.0.as_ref()?;
-        let time = times.as_ref().and_then(|times| times.get(&(group.key, row.call.call)));
+        let time = times.as_ref().and_then(|times| times.0.get(&row.key));
         let mut time = time.copied().unwrap_or_default();
         // nobody knows when these ran
         time.unknown = time.unknown.saturating_add(row.stats.ledger_calls());
@@ -178,8 +199,8 @@ impl Cpu {
     }
 
     /// Sets the columns of [`CPU`] if they are asked for; null where nothing is known.
-    fn fill(&self, line: &mut record::Row<'_>, group: &Group, row: &Row) {
-        let Some(time) = self.of(group, row) else { return };
+    fn fill(&self, line: &mut record::Row<'_>, row: &Row) {
+        let Some(time) = self.of(row) else { return };
         let known = |ns: u64| (time.calls > 0).then_some(ns);
         let count = |calls: u64| matches!(self.0, Some(Some(_))).then_some(calls);
         let short = time.unknown > 0;
@@ -188,12 +209,10 @@ impl Cpu {
     }
 
     /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
-    fn columns(&self, out: &mut Vec<u8>, group: &Group, row: &Row, whole: bool) {
-        let Some(time) = self.of(group, row) else { return };
-        for ns in [time.on, time.off] {
-            out.push(b' ');
-            optional(out, (time.calls > 0).then_some(ns), 10, if time.unknown > 0 || !whole { "≥" } else { "" });
-        }
+    fn columns(&self, row: &Row, whole: bool) -> Option<[(Option<u64>, &'static str); 2]> {
+        let time = self.of(row)?;
+        let lead = if time.unknown > 0 || !whole { "≥" } else { "" };
+        Some([time.on, time.off].map(|ns| ((time.calls > 0).then_some(ns), lead)))
     }
 }
 
@@ -205,49 +224,59 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(groups: &[Group]) -> Self {
+    fn of(rows: &[Row]) -> Self {
         let width = |permille| {
             let width = |row: &Row| {
                 let mut text = Vec::new();
                 quantile(&mut text, &row.stats, permille, 1);
                 String::from_utf8_lossy(&text).chars().count()
             };
-            groups.iter().flat_map(|group| &group.rows).map(width).max().unwrap_or(0)
+            rows.iter().map(width).max().unwrap_or(0)
         };
         Self { p50: width(500).max(6), p99: width(990).max(7) }
     }
 }
 
 impl View<'_> {
-    fn text(&self, out: &mut impl Write) -> io::Result<()> {
-        let context = self.context;
-        let session = context.question.tape.session();
-        let complete = self.loss.complete() && !self.knowledge.missing();
+    /// Whether no call is missing.
+    fn complete(&self) -> bool {
+        self.loss.complete() && !self.knowledge.missing()
+    }
+
+    /// What stands above the sums: what is missing, what was counted.
+    fn head(&self, out: &mut impl Write) -> io::Result<()> {
+        let session = self.context.question.tape.session();
+        let heading = match self.complete() {
+            true => " Summary of events:",
+            false => " Summary of events (every count and time is at least):",
+        };
         line(out, "")?;
-        line(
-            out,
-            if complete { " Summary of events:" } else { " Summary of events (every count and time is at least):" },
-        )?;
+        line(out, heading)?;
         let lost = self.loss.lines(session, LOSS_LINES).into_iter();
         for text in lost.chain(self.knowledge.doubts()).chain(self.knowledge.counted(session)) {
             line(out, &format!("   {text}"))?;
         }
-        line(out, "")?;
-        let widths = Widths::of(self.groups);
+        line(out, "")
+    }
+
+    /// A table for each group, in perf's shape.
+    fn text(&self, rows: Vec<Row>, out: &mut impl Write) -> io::Result<()> {
+        self.head(out)?;
+        let widths = Widths::of(&rows);
+        let (groups, events) = table::groups(rows, self.knowledge, self.plan);
         let mut buffer = Vec::new();
-        for group in self.groups {
+        for group in &groups {
             buffer.clear();
-            self.heading(&mut buffer, group, if complete && !group.short { "" } else { "at least " });
+            self.heading(&mut buffer, group, events);
             columns(&mut buffer, widths, self.cpu.0.is_some());
             for row in &group.rows {
-                cells(&mut buffer, &row.call, &row.stats, widths);
-                self.cpu.columns(&mut buffer, group, row, self.loss.complete());
-                buffer.push(b'\n');
-                if context.config.errnos {
-                    for (errno, count) in &row.stats.errnos {
-                        buffer.extend_from_slice(format!("\t\t\t\t{}: {count}\n", errno_name(*errno)).as_bytes());
-                    }
+                cells(&mut buffer, row, widths);
+                for (ns, lead) in self.cpu.columns(row, self.loss.complete()).into_iter().flatten() {
+                    buffer.push(b' ');
+                    optional(&mut buffer, ns, 10, lead);
                 }
+                buffer.push(b'\n');
+                self.errnos(&mut buffer, row, "\t\t\t\t");
             }
             buffer.extend_from_slice(b"\n\n");
             out.write_all(&buffer)?;
@@ -255,86 +284,201 @@ impl View<'_> {
         Ok(())
     }
 
+    /// One table of all keys.
+    fn flat(&self, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+        self.head(out)?;
+        let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
+        let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.0.is_some());
+        let table = names.into_iter().chain(cpu).fold(Table::default(), Table::number);
+        let errnos = ["errnos"].into_iter().filter(|_| self.context.config.errnos);
+        let words = self.by.iter().map(|by| by.heading()).chain(errnos);
+        let mut table = words.fold(table, Table::word);
+        for row in rows {
+            let mut cells = measured(row, !self.complete() || row.short);
+            let cpu = self.cpu.columns(row, self.loss.complete()).into_iter().flatten();
+            cells.extend(cpu.map(|(ns, lead)| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead))));
+            cells.extend(self.by.iter().map(|by| self.value(*by, row)));
+            if self.context.config.errnos {
+                cells.push(errnos_text(&row.stats));
+            }
+            table.row(cells);
+        }
+        table.print(out)
+    }
+
+    fn errnos(&self, out: &mut Vec<u8>, row: &Row, indent: &str) {
+        for (errno, count) in row.stats.errnos.iter().filter(|_| self.context.config.errnos) {
+            out.extend_from_slice(format!("{indent}{}: {count}\n", errno_name(*errno)).as_bytes());
+        }
+    }
+
     /// ` ls (7103), 388 events, 100.0%`.
-    fn heading(&self, out: &mut Vec<u8>, group: &Group, at_least: &str) {
-        let (mode, events) = (self.context.config.mode, self.events);
+    fn heading(&self, out: &mut Vec<u8>, group: &Group, events: u64) {
         let percent = if events == 0 { 0.0 } else { 100.0 * group.events as f64 / events as f64 };
+        let at_least = if self.complete() && !group.short { "" } else { "at least " };
         let process = || format!("{} ({})", escaped(&group.task.comm), group.task.pid);
-        let name = match (group.kind, mode) {
-            (Kind::PerProcess, _) => format!("{} calls counted per process", process()),
-            (Kind::Nobody, _) => "(process not known)".to_owned(),
-            (Kind::SeveralCgroups, _) => "(moved to another cgroup meanwhile)".to_owned(),
-            (Kind::AnyCgroup, _) => "(cgroup not known: events that tell of moves are missing)".to_owned(),
-            (Kind::Whole, SummaryMode::Total) => "total".to_owned(),
-            (Kind::Whole, SummaryMode::Cgroup) => cgroup_name(self.context.question.tape.session(), group),
-            (Kind::Whole, SummaryMode::Thread) => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
-            (Kind::Whole, SummaryMode::Process) => process(),
+        let name = match &*group.key {
+            [] => "total".to_owned(),
+            [Value::Number(cgroup)] => cgroup_name(self.context.question.tape.session(), *cgroup),
+            [Value::Several] => "(moved to another cgroup meanwhile)".to_owned(),
+            [Value::None] => "cgroup not known".to_owned(),
+            [Value::Unknown] if self.plan.has(By::Cgroup) => {
+                "(cgroup not known: events that tell of moves are missing)".to_owned()
+            }
+            [Value::Unknown, ..] => "(process not known)".to_owned(),
+            [_] => process(),
+            [_, Value::Unknown, ..] => format!("{} calls counted per process", process()),
+            _ => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
         };
-        let share = if mode == SummaryMode::Total { String::new() } else { format!(", {percent:.1}%") };
+        let share = if group.key.is_empty() { String::new() } else { format!(", {percent:.1}%") };
         out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
     }
 
-    /// Prints the rows of all groups.
-    fn rows(&self, form: Form, out: &mut impl Write) -> io::Result<()> {
+    /// Prints the rows, without `--by` in the order of the text.
+    fn rows(&self, form: Form, rows: Vec<Row>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.0.as_ref().map(|_| &CPU));
         parts.extend(Some(&ERRNOS).filter(|_| self.context.config.errnos));
-        let table = with_keys(named(&BY, keys(self.context.config.mode).iter().copied()), &with_parts(&SUMMARY, parts));
-        let all = self.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
-        let rows = all.map(|(group, row)| {
+        let session = self.context.question.tape.session();
+        let modal = mode_columns(self.context.config.mode);
+        let (columns, rows) = if self.by.is_empty() {
+            let (groups, _) = table::groups(rows, self.knowledge, self.plan);
+            let rows = groups.into_iter().flat_map(|group| group.rows).collect();
+            (named(&by::BY, modal.iter().map(|(_, name)| *name)), rows)
+        } else {
+            (by::columns(self.by), rows)
+        };
+        let table = with_keys(columns, &with_parts(&SUMMARY, parts));
+        let rows: Vec<Row> = rows;
+        let lines = rows.iter().map(|row| {
             let mut line = record::Row::short_if(!self.loss.complete() || row.short, &table);
-            self.keys(&mut line, group);
-            measures(&mut line, &row.call, &row.stats);
-            self.cpu.fill(&mut line, group, row);
+            let cell = |by, name| self.cell(row, by, name, session);
+            if self.by.is_empty() {
+                for (by, name) in &modal {
+                    line.set(name, cell(*by, name));
+                }
+            } else {
+                by::fill(&mut line, self.by, cell);
+            }
+            measures(&mut line, &row.stats);
+            self.cpu.fill(&mut line, row);
             if self.context.config.errnos {
                 line.set("errnos", errnos(&row.stats));
             }
             line
         });
-        sink::print(form, &table, rows, out)
+        sink::print(form, &table, lines, out)
     }
 
-    /// Sets what identifies a group, by the names of the listing.
-    fn keys<'a>(&'a self, line: &mut record::Row<'a>, group: &'a Group) {
-        let (task, session) = (&group.task, self.context.question.tape.session());
-        let known = group.kind == Kind::Whole || group.kind == Kind::PerProcess;
-        for name in keys(self.context.config.mode) {
-            line.set(
-                name,
-                match *name {
-                    _ if !known => Cell::Null,
-                    "pid" => task.pid.into(),
-                    "upid" => task.upid.into(),
-                    "comm" => (&task.comm).into(),
-                    "uid" => user(task.uid).into(),
-                    "cgroup" => session.cgroup_path(task.cgroup_id).into(),
-                    // which thread it was
-                    _ if group.kind == Kind::PerProcess => Cell::Null,
-                    "tid" => task.tid.into(),
-                    _ => task.utid.into(),
-                },
-            );
+    fn known<'r>(&self, by: By, row: &'r Row) -> &'r Value {
+        self.plan.place(by).map_or(&Value::Unknown, |at| &row.key[at])
+    }
+
+    /// A column of a key.
+    fn cell<'r>(&self, row: &'r Row, by: By, name: &str, session: &'r Session) -> Cell<'r> {
+        let (task, value) = (&row.task, self.known(by, row));
+        // of a thread nobody knows its process may be known
+        let process = self.plan.place(By::Pid).is_some_and(|at| row.key[at].is_known());
+        match (by, name) {
+            (By::Pid | By::Tid, "tid" | "utid") if !value.is_known() => Cell::Null,
+            (By::Pid | By::Tid, _) if !process => Cell::Null,
+            (By::Pid | By::Tid, "pid") => task.pid.into(),
+            (By::Pid | By::Tid, "tid") => task.tid.into(),
+            (By::Pid | By::Tid, "upid") => task.upid.into(),
+            (By::Pid | By::Tid, "utid") => task.utid.into(),
+            (By::Pid | By::Tid, "uid") => user(task.uid).into(),
+            (By::Pid | By::Tid, _) => (&task.comm).into(),
+            (By::Syscall, "abi") => row.call.as_ref().map(|call| call.abi.as_str()).into(),
+            (By::Syscall, _) => row.call.as_ref().map(|call| call.name.clone()).into(),
+            (By::Errno, _) => match value {
+                Value::None => "0".into(),
+                Value::Number(errno) => errno_name(*errno as u16).into(),
+                _ => Cell::Null,
+            },
+            (By::Cgroup, "cgroup") => match value {
+                Value::Number(id) => session.cgroup_path(*id).into(),
+                _ => Cell::Null,
+            },
+            _ => match value {
+                Value::Number(number) => (*number).into(),
+                Value::Text(text) => (&**text).into(),
+                // no path is empty
+                Value::None if by == By::File => "".into(),
+                _ => Cell::Null,
+            },
+        }
+    }
+
+    /// A key as text.
+    fn value(&self, by: By, row: &Row) -> String {
+        let session = self.context.question.tape.session();
+        match (by, self.known(by, row)) {
+            (_, Value::Several) => "(several)".to_owned(),
+            (By::Pid, value) if value.is_known() => format!("{}[{}]", escaped(&row.task.comm), row.task.pid),
+            (By::Tid, value) if value.is_known() => task_text(&row.task),
+            (By::Tid, _) if self.known(By::Pid, row).is_known() => {
+                format!("{}[?/{}]", escaped(&row.task.comm), row.task.pid)
+            }
+            (By::Syscall, _) => row.call.as_ref().map_or_else(|| "?".to_owned(), |call| call.long_name.clone()),
+            (By::Errno, Value::Number(errno)) => errno_name(*errno as u16),
+            (By::Uid, Value::Number(uid)) => words::user(session, *uid as u32),
+            (By::Cgroup, Value::Number(id)) => cgroup_name(session, *id),
+            (_, Value::Number(number)) => number.to_string(),
+            (_, Value::Text(text)) => escaped(text),
+            (_, Value::None) => "-".to_owned(),
+            _ => "?".to_owned(),
         }
     }
 }
 
-/// The columns of [`BY`] that identify a group.
-fn keys(mode: SummaryMode) -> &'static [&'static str] {
-    match mode {
-        SummaryMode::Thread => &["pid", "tid", "upid", "utid", "comm", "uid"],
-        SummaryMode::Process => &["pid", "upid", "comm", "uid"],
-        SummaryMode::Cgroup => &["cgroup"],
-        SummaryMode::Total => &[],
-    }
+/// The columns of [`by::BY`] that identify a row of a summary without `--by`.
+fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
+    let of = |by: By, names: &'static [&'static str]| names.iter().map(move |name| (by, *name));
+    let whose = match mode {
+        SummaryMode::Thread => of(By::Tid, &["pid", "tid", "upid", "utid", "comm", "uid"]),
+        SummaryMode::Process => of(By::Pid, &["pid", "upid", "comm", "uid"]),
+        SummaryMode::Cgroup => of(By::Cgroup, &["cgroup"]),
+        SummaryMode::Total => of(By::Syscall, &[]),
+    };
+    whose.chain(of(By::Syscall, &["abi", "syscall"])).collect()
+}
+
+/// What a row says, as text; `short`: there may be more.
+fn measured(row: &Row, short: bool) -> Vec<String> {
+    let stats = &row.stats;
+    let count = |count: u64| format!("{}{count}", if short { "≥" } else { "" });
+    let lead = |least: bool| if least { "≥" } else { "" };
+    let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
+    let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
+    let quantile = |permille| match stats.quantile(permille) {
+        Some(quantile) => millis(quantile.value, if short || quantile.error > ROUGH { "~" } else { "" }),
+        None => "-".to_owned(),
+    };
+    let about = |lead: &'static str| if short { lead } else { "" };
+    vec![
+        count(stats.calls),
+        count(stats.errors),
+        millis(total, lead(short || stats.open > 0)),
+        (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, about("≤"))),
+        stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, about("~"))),
+        longest.map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
+        stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", about("~"))),
+        quantile(500),
+        quantile(990),
+    ]
 }
 
 /// How often each error was returned.
 fn errnos(stats: &Stats) -> Cell<'static> {
-    let text: Vec<String> =
-        stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno))).collect();
-    let object: Map<String, Value> =
+    let object: Map<String, Json> =
         stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
-    Cell::Spelled(Value::Object(object), text.join(" "))
+    Cell::Spelled(Json::Object(object), errnos_text(stats))
+}
+
+/// `ENOENT=22 EAGAIN=1`.
+fn errnos_text(stats: &Stats) -> String {
+    let text = stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno)));
+    text.collect::<Vec<_>>().join(" ")
 }
 
 /// A row for each operation of a process.
@@ -354,11 +498,9 @@ fn errno_name(errno: u16) -> String {
     systape_abi::errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
 }
 
-fn cgroup_name(session: &Session, group: &Group) -> String {
-    let id = group.task.cgroup_id;
+fn cgroup_name(session: &Session, id: u64) -> String {
     match session.cgroup_path(id) {
         Some(path) => escaped(path),
-        None if id == 0 => "cgroup not known".to_owned(),
         None => format!("cgroup {id}"),
     }
 }
@@ -385,9 +527,10 @@ fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
 }
 
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
-fn cells(out: &mut Vec<u8>, call: &CallInfo, stats: &Stats, widths: Widths) {
+fn cells(out: &mut Vec<u8>, row: &Row, widths: Widths) {
+    let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), &row.stats);
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
-    out.extend_from_slice(format!("   {:<15} {:8} {:6} ", call.long_name, stats.calls, stats.errors).as_bytes());
+    out.extend_from_slice(format!("   {:<15} {:8} {:6} ", name, stats.calls, stats.errors).as_bytes());
     num::millis(out, total, 9, if stats.open > 0 { "≥" } else { "" });
     for value in [(stats.timed > 0).then_some(stats.min), stats.avg()] {
         out.push(b' ');
@@ -425,13 +568,12 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, width: usize, lead: &str) {
 }
 
 /// Sets what is known of a call: times are those of finished calls, `total_ns` has the others' lower bounds in it.
-fn measures(line: &mut record::Row<'_>, call: &CallInfo, stats: &Stats) {
+fn measures(line: &mut record::Row<'_>, stats: &Stats) {
     let timed = |value: u64| (stats.timed > 0).then_some(value);
     let open = stats.open > 0;
     let quantiles = [stats.quantile(500), stats.quantile(990)];
     let [p50, p99] = quantiles.map(|quantile| quantile.map(|quantile| quantile.value));
     let error = quantiles.into_iter().flatten().map(|quantile| quantile.error).reduce(f64::max);
-    line.set("abi", call.abi.as_str()).set("syscall", call.name.clone());
     line.set("calls", stats.calls).set("errors", stats.errors);
     line.bound("total_ns", u64::try_from(stats.total()).unwrap_or(u64::MAX), open);
     // an open call may become longer than every finished one

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-use systape_abi::ArgKind;
 use systape_format::model::{
-    CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, FD_NONE, ProcessKind, Stacks, Switch, TARGET_RUNNING, Task, Time,
-    Wakeup,
+    CPU_NONE, Call, CallState, Core, Dict, ProcessKind, Stacks, Switch, TARGET_RUNNING, Task, Time, Wakeup,
 };
 use systape_format::reader::{Segment, Tape};
 
-use super::names::{NO_FILE, UNKNOWN_FILE};
+use crate::call_files::{self, NO_FILE};
 use crate::calls::{CallBook, CallInfo};
 use crate::filter::Scope;
 use crate::load::hole;
@@ -230,7 +227,8 @@ impl Decoder<'_> {
         }
         let time = segment.time(dict, &core)?;
         let infos: Vec<Arc<CallInfo>> = dict.calls.iter().map(|call| self.book.get(*call)).collect();
-        let files = if self.needs.files { files(segment, &core, &infos, &mut part.files) } else { Vec::new() };
+        let files =
+            if self.needs.files { call_files::of_rows(segment, &core, &infos, &mut part.files) } else { Vec::new() };
         let filter = self.needs.counted.then(|| self.scope.segment(dict));
         let open = self.tape.session().window_open;
         let first = part.events.len();
@@ -303,44 +301,4 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
         what: What::Switch { prev: s.prev, next: s.next, cpu: s.cpu, letter: s.prev_letter(), row: row as u32 },
     }));
     Ok(())
-}
-
-/// What each row's call is on: its path argument, else what its first descriptor stands for.
-fn files(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], names: &mut Vec<Vec<u8>>) -> Vec<u32> {
-    let fds = segment.fds(core).unwrap_or_default();
-    let captured = segment.captured(core).unwrap_or_default();
-    let mut of_row: Vec<u32> = (0..core.call.len())
-        .map(|row| {
-            let info = &infos[core.call[row] as usize];
-            match fds.fd.get(row) {
-                _ if unseen(info) == NO_FILE || path_argument(info).is_some() => unseen(info),
-                Some(fd) if *fd == FD_NONE => NO_FILE,
-                Some(fd) if *fd >= FD_FIRST => *fd,
-                _ => UNKNOWN_FILE,
-            }
-        })
-        .collect();
-    *names = fds.names;
-    let mut numbers: FxHashMap<Vec<u8>, u32> = FxHashMap::default();
-    for value in captured {
-        let row = value.row as usize;
-        let Some(info) = core.call.get(row).map(|call| &infos[*call as usize]) else { continue };
-        if path_argument(info) != Some(usize::from(value.arg)) || !value.status.has_bytes() {
-            continue;
-        }
-        of_row[row] = *numbers.entry(value.bytes).or_insert_with_key(|bytes| {
-            names.push(bytes.clone());
-            (names.len() - 1) as u32 + FD_FIRST
-        });
-    }
-    of_row
-}
-
-/// What a call is on when its arguments cannot be looked at.
-pub fn unseen(info: &CallInfo) -> u32 {
-    if path_argument(info).is_some() || info.fd_args[0].is_some() { UNKNOWN_FILE } else { NO_FILE }
-}
-
-fn path_argument(info: &CallInfo) -> Option<usize> {
-    info.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path))
 }

@@ -14,12 +14,13 @@ use systape_abi::Abi;
 use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, RunState, Session, Task};
 use systape_format::reader::Tape;
 
-use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What, unseen};
+use super::decode::{Decoder, NOBODY, Needs, Part, Rows, What};
 use super::gaps::{self, Lost};
-use super::names::{NO_FILE, Names};
+use super::names::Names;
 use super::targets::Followed;
 use super::tracker::{Change, Coverage, Tracker};
 use super::{InCall, Sink, Slot, Waker, targets};
+use crate::call_files::{NO_FILE, unseen};
 use crate::calls::{self, CallBook};
 use crate::families::in_session;
 use crate::load::OpenCalls;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{CPU_NONE, Call, Session, Task, UID_UNKNOWN};
+use systape_format::model::{CPU_NONE, Call, Session, Task};
 use systape_format::table::ColumnDef;
 
 use super::by::By;
-use super::names::{NO_FILE, Names};
+use super::names::Names;
 use super::{Doing, Interval, Slot, State, Thread};
+use crate::call_files::NO_FILE;
 use crate::calls::CallBook;
 use crate::filter::Scope;
 use crate::render::keys::columns;
@@ -218,7 +219,7 @@ impl<'a> Keys<'a> {
                 None if key.cgroup == 0 => "?".into(),
                 None => format!("cgroup {}", key.cgroup),
             },
-            By::User => words.user(key.uid),
+            By::User => crate::words::user(words.session, key.uid),
             By::Cpu if key.cpu == CPU_NONE => "?".into(),
             By::Cpu => key.cpu.to_string(),
         }
@@ -345,15 +346,6 @@ impl Words<'_> {
             Place::User => "[user]".into(),
             Place::Kernel => "[kernel]".into(),
             Place::Call(call) => self.book.get(call).long_name.clone(),
-        }
-    }
-
-    /// Name of a user, else its number.
-    pub fn user(&self, uid: u32) -> String {
-        match self.session.users.iter().find(|(known, _)| *known == uid) {
-            _ if uid == UID_UNKNOWN => "?".into(),
-            Some((_, name)) => self.escaped(name),
-            None => uid.to_string(),
         }
     }
 }

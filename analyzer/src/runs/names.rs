@@ -4,10 +4,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// The number of a call without a file.
-pub const NO_FILE: u32 = 0;
-/// The number of a file whose path is not known.
-pub const UNKNOWN_FILE: u32 = 1;
 /// The least number of a known one.
 const FIRST: usize = 2;
 

@@ -2,11 +2,12 @@
 //! side only what happens beside a recorded one is seen, so nothing can be said of them. The tape says who is recorded, from when
 //! to when ([`Task::recorded`]).
 
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use systape_format::model::{Extent, Family, Session, Task};
-use systape_format::reader::Tape;
+use systape_format::reader::{Segment, Tape};
 use systape_format::redact::PLACEHOLDER;
+
+use crate::scan::Scan;
 
 /// Of which threads everything the scheduler does is on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +66,11 @@ fn derived(tape: &Tape, target: &str) -> Followed {
         return Followed::All;
     }
     let named = Named::parse(target);
-    let mut all: FxHashSet<u32> = (0..tape.segments().len())
-        .into_par_iter()
-        .map(|at| of_segment(tape, at, &named))
-        .reduce(FxHashSet::default, |mut a, b| {
-            a.extend(b);
-            a
-        });
+    // what cannot be read the report meets again, and tells
+    let (parts, _) = Scan::all(tape).fold(FxHashSet::default, |found: &mut FxHashSet<u32>, segment, _| {
+        found.extend(of_segment(segment, &named));
+    });
+    let mut all: FxHashSet<u32> = parts.into_iter().flatten().collect();
     for at in 0..tape.checkpoints() {
         let Ok(checkpoint) = tape.checkpoint(at) else { continue };
         all.extend(checkpoint.tasks.iter().filter(|task| named.has(task)).map(|task| task.utid));
@@ -82,8 +81,7 @@ fn derived(tape: &Tape, target: &str) -> Followed {
     Followed::These(all)
 }
 
-fn of_segment(tape: &Tape, at: usize, named: &Named) -> FxHashSet<u32> {
-    let segment = tape.segment(at);
+fn of_segment(segment: &Segment<'_>, named: &Named) -> FxHashSet<u32> {
     let mut found = FxHashSet::default();
     let Ok(dict) = segment.dict() else { return found };
     let mut seen = vec![false; dict.tasks.len()];

@@ -24,6 +24,15 @@ impl Places {
         }
     }
 
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (mapping, offsets) in other.iter() {
+            let id = self.mappings.id(mapping);
+            self.offsets.resize_with(self.mappings.values().len(), FxHashSet::default);
+            self.offsets[id as usize].extend(offsets);
+        }
+    }
+
     /// Each mapping with its places, which are offsets as [`Frame::lookup`] gives them.
     pub fn iter(&self) -> impl Iterator<Item = (&Mapping, &FxHashSet<u64>)> {
         self.mappings.values().iter().zip(&self.offsets)

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use rayon::prelude::*;
 use systape_format::header::BlockKind;
-use systape_format::model::{Mapping, StackOf, StackStatus};
+use systape_format::model::{Mapping, StackOf, StackStatus, Stacks};
 use systape_format::reader::Tape;
 
 use super::names::Names;
 use super::places::Places;
+use crate::scan::Scan;
 
 /// The events of which `tape` may have stacks.
 pub fn kinds(tape: &Tape) -> Vec<StackOf> {
@@ -72,7 +72,7 @@ impl Inventory {
             return None;
         }
         let mut all = Self::default();
-        let places = all.segments(tape, &segments);
+        let places = all.segments(&Scan::of(tape, segments));
         let names = Names::read(tape, &mut all.unreadable);
         for (mapping, offsets) in places.iter() {
             let id = names.mapping(mapping);
@@ -89,28 +89,40 @@ impl Inventory {
         Some(all)
     }
 
-    fn segments(&mut self, tape: &Tape, segments: &[usize]) -> Places {
+    fn segments(&mut self, scan: &Scan<'_>) -> Places {
+        let (parts, coverage) = scan.fold(Found::default, |found, segment, coverage| match segment.stacks() {
+            Ok(stacks) => found.add(&stacks),
+            Err(error) => coverage.finding(segment, "stacks", &error),
+        });
+        self.unreadable.extend(coverage.sentences());
         let mut places = Places::default();
-        for batch in segments.chunks(2 * rayon::current_num_threads().max(1)) {
-            let read: Vec<_> = batch.par_iter().map(|at| tape.segment(*at).stacks()).collect();
-            for stacks in read {
-                match stacks {
-                    Ok(stacks) => {
-                        places.add(&stacks.mappings, &stacks.frames);
-                        for attached in &stacks.attached {
-                            *self.stacks.entry(attached.of).or_default().entry(attached.status).or_default() += 1;
-                        }
-                    }
-                    Err(error) => self.unreadable.push(error.to_string()),
-                }
+        for found in parts {
+            places.merge(&found.places);
+            for ((of, status), count) in found.stacks {
+                *self.stacks.entry(of).or_default().entry(status).or_default() += count;
             }
         }
         places
     }
 }
 
+/// What one thread found.
+#[derive(Debug, Default)]
+struct Found {
+    stacks: BTreeMap<(StackOf, StackStatus), u64>,
+    places: Places,
+}
+
+impl Found {
+    fn add(&mut self, stacks: &Stacks) {
+        self.places.add(&stacks.mappings, &stacks.frames);
+        for attached in &stacks.attached {
+            *self.stacks.entry((attached.of, attached.status)).or_default() += 1;
+        }
+    }
+}
+
 /// The places on all stacks of `tape`; what cannot be read is told where stacks are used.
 pub fn places(tape: &Tape) -> Places {
-    let segments: Vec<usize> = (0..tape.segments().len()).collect();
-    Inventory::default().segments(tape, &segments)
+    Inventory::default().segments(&Scan::all(tape))
 }

@@ -1,20 +1,25 @@
-//! From segments to [`Stats`] per group and call. Each thread adds up the segments it takes; the sums are merged, in any order, at the
-//! end and whenever a thread has many. Memory grows with the number of (group, call) pairs, neither with events nor with that number for
+//! From segments to [`Stats`] by the keys of a [`Plan`]. Each thread adds up the segments it takes; the sums are merged, in any order, at the
+//! end and whenever a thread has many. Memory grows with the number of keys, neither with events nor with that number for
 //! each CPU.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CallState, Core, Dict, SegmentInfo, Time};
+use systape_format::model::{CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
 use systape_format::reader::{Segment, Tape};
 
-use super::group::{GroupKey, Sums, group_key};
+use super::group::Sums;
 use super::ledger::{self, Counted, Judge, Knowledge};
-use crate::calls::CallBook;
+use super::plan::{Plan, RowPart};
+use super::stats::Stats;
+use crate::call_files::{self, NO_FILE, UNKNOWN_FILE, unseen};
+use crate::calls::{CallBook, CallInfo};
 use crate::filter::{Scope, SegmentFilter};
-use crate::load::{self, OpenCalls};
-use crate::summary::mode::SummaryMode;
+use crate::group::by::By;
+use crate::group::value::{Key, Value};
+use crate::load::OpenCalls;
+use crate::scan::{Coverage, Scan};
 
 /// Where the sum of a (task, call) of a segment is, as far as it was looked up.
 const NOT_YET: u32 = u32::MAX;
@@ -36,153 +41,238 @@ pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
 }
 
 /// Adds up the calls that `scope` lets through, those of the ledger too.
-pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, mode: SummaryMode) -> (Sums, Knowledge) {
-    let segments = candidates(tape, scope);
-    let threads = ledger::threads(tape, scope, mode);
-    let judge = Judge { scope, book, mode, threads: threads.as_ref() };
-    let next = AtomicUsize::new(0);
+pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan) -> (Sums, Knowledge, Coverage) {
+    let threads = ledger::threads(tape, scope, plan);
+    let judge = Judge { scope, book, plan, threads: threads.as_ref() };
     let shared = Mutex::new(Sums::default());
     let own = (OWN / rayon::current_num_threads().max(1)).max(OWN_LEAST);
     let share = |sums: Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
-    let work = || {
-        let (mut sums, mut counted) = (Sums::default(), Counted::default());
-        // each segment is decoded into the memory of the one before
-        let mut core = Core::default();
-        while let Some(at) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-            sums.segment(&tape.segment(*at), judge, &mut counted, &mut core);
-            if sums.stats.len() > own {
-                share(std::mem::take(&mut sums));
-            }
+    let (parts, coverage) = Scan::of(tape, candidates(tape, scope)).fold(Part::default, |part, segment, coverage| {
+        part.segment(segment, judge, coverage);
+        if part.sums.groups.len() > own {
+            share(std::mem::take(&mut part.sums));
         }
-        share(sums);
-        counted
-    };
-    // a pool costs more than a few segments are worth
-    let parts = if segments.len() <= 2 { vec![work()] } else { rayon::broadcast(|_| work()) };
+    });
     let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut counted = Counted::default();
     if let Some(open) = OpenCalls::read(tape) {
-        all.add(u32::MAX, &open.dict, &open.core, Some(&open.time), judge);
+        let (filter, valued) = (scope.segment(&open.dict), scope.valued());
+        let (dict, core, time) = (&open.dict, &open.core, Some(&open.time));
+        all.add(u32::MAX, &Rows { segment: None, dict, core, time, filter: &filter, valued }, judge);
     }
     for part in parts {
-        counted.merge(part);
+        all.merge(part.sums);
+        counted.merge(part.counted);
     }
-    let (sums, knowledge) = counted.knowledge();
+    let (sums, knowledge) = counted.knowledge(plan);
     all.merge(sums);
-    (all, knowledge)
+    (all, knowledge, coverage)
 }
 
-impl Sums {
-    /// Adds what a segment holds and, to `counted`, what its ledger does. `core` is room for its columns.
-    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, counted: &mut Counted, core: &mut Core) {
+/// What one thread adds up.
+#[derive(Debug, Default)]
+struct Part {
+    sums: Sums,
+    counted: Counted,
+    /// Each segment is decoded into the memory of the one before.
+    core: Core,
+}
+
+impl Part {
+    /// Adds what a segment and its ledger hold.
+    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, coverage: &mut Coverage) {
         let (scope, info) = (judge.scope, segment.info());
         let has_ledger = segment.has(BlockKind::Ledger);
         // rows of a ledger are sums: nobody knows of how many calls
-        let missing = |rows, error| load::hole(segment, if has_ledger { u32::MAX } else { rows }, &error);
+        let missing = |rows| if has_ledger { u32::MAX } else { rows };
         let dict = match segment.dict() {
             Ok(dict) => dict,
-            Err(error) => return self.holes.push(missing(info.rows, error)),
+            Err(error) => return coverage.hole(segment, missing(info.rows), &error),
         };
-        if has_ledger && let Err(error) = counted.segment(segment, &dict, judge) {
-            self.holes.push(missing(0, error));
+        if has_ledger && let Err(error) = self.counted.segment(segment, &dict, judge) {
+            coverage.hole(segment, missing(0), &error);
         }
         if !scope.may_match(info) {
             return;
         }
+        let core = &mut self.core;
         let mut read = || -> Result<_, systape_format::Error> {
             segment.core_into(&dict, core)?;
-            Ok(if needs_time(scope, info) { Some(segment.time(&dict, core)?) } else { None })
+            Ok(if needs_time(judge, info) { Some(segment.time(&dict, core)?) } else { None })
         };
         match read() {
-            Ok(time) => self.add(info.segment, &dict, core, time.as_ref(), judge),
-            Err(error) => self.holes.push(load::hole(segment, info.rows, &error)),
+            Ok(time) => {
+                let (filter, valued) = (scope.segment(&dict), scope.valued());
+                let (segment, time) = (Some(segment), time.as_ref());
+                let rows = Rows { segment, dict: &dict, core, time, filter: &filter, valued };
+                self.sums.add(info.segment, &rows, judge);
+            }
+            Err(error) => coverage.hole(segment, info.rows, &error),
+        }
+    }
+}
+
+impl Sums {
+    /// Adds the rows of one segment; `files`: what each is on, if that is a key.
+    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>) {
+        let seen = if judge.plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge) };
+        for (entry, call) in seen.into_iter().enumerate().filter_map(|(entry, call)| Some((entry, call?))) {
+            let task = &rows.dict.tasks[entry];
+            self.label(&judge.plan.key(task, call), task, judge.plan, (number, entry as u32));
         }
     }
 
-    /// Adds the rows of one segment.
-    fn add(&mut self, number: u32, dict: &Dict, core: &Core, time: Option<&Time>, judge: Judge<'_>) {
-        let Judge { scope, book, mode, .. } = judge;
-        let filter = scope.segment(dict);
-        let groups: Vec<GroupKey> = dict.tasks.iter().map(|task| group_key(task, mode)).collect();
-        let rows = Rows { dict, core, time, filter: &filter, groups: &groups, valued: scope.valued() };
-        let mut seen = vec![false; dict.tasks.len()];
-        self.rows(&rows, book, &mut seen);
-        for (entry, task) in dict.tasks.iter().enumerate().filter(|(entry, _)| seen[*entry]) {
-            self.label(groups[entry], task, mode, (number, entry as u32));
+    /// Adds rows whose key is that of their task and call. Gives a call of each task that has one.
+    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<Option<Call>> {
+        let mut places = Places::new(rows, judge);
+        let exits = rows.exits(judge);
+        rows.each(|row, t, c| {
+            let Some(place) = places.of(t, c, |key| self.groups.place(key)) else { return };
+            if rows.counts(row) {
+                add(self.groups.at(place), rows.core, row, exits[c]);
+            }
+        });
+        places.seen
+    }
+
+    /// Adds rows one by one by their key.
+    fn by_row(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<Option<Call>> {
+        let plan = judge.plan;
+        let infos: Vec<Arc<CallInfo>> = rows.dict.calls.iter().map(|call| judge.book.get(*call)).collect();
+        let mut names = Vec::new();
+        let files = match rows.segment.filter(|_| plan.has(By::File)) {
+            Some(segment) => call_files::of_rows(segment, rows.core, &infos, &mut names),
+            // of calls that a checkpoint has open it is not known
+            None => rows.core.call.iter().map(|call| unseen(&infos[*call as usize])).collect(),
+        };
+        let file = |number: u32| match number {
+            NO_FILE => Value::None,
+            UNKNOWN_FILE => Value::Unknown,
+            number => {
+                names.get((number - FD_FIRST) as usize).map_or(Value::Unknown, |name| Value::Text((**name).into()))
+            }
+        };
+        let (mut bases, mut parts) = (Vec::<Key>::new(), FxHashMap::<(u32, RowPart), u32>::default());
+        let mut places = Places::new(rows, judge);
+        rows.each(|row, t, c| {
+            let base = places.of(t, c, |key| {
+                bases.push(key.into());
+                bases.len() as u32 - 1
+            });
+            let Some(base) = base.filter(|_| rows.counts(row)) else { return };
+            let cpu = rows.time.and_then(|time| time.cpu.get(row)).copied().unwrap_or(CPU_NONE);
+            let part = plan.part((rows.core.state[row], rows.core.errno[row]), files[row], cpu);
+            let place = *parts.entry((base, part)).or_insert_with(|| {
+                let mut key = bases[base as usize].clone();
+                plan.row(&mut key, part, file);
+                self.groups.place(&key)
+            });
+            add(self.groups.at(place), rows.core, row, infos[c].is_exit);
+        });
+        places.seen
+    }
+}
+
+/// Adds the call at `row`.
+#[inline]
+fn add(stats: &mut Stats, core: &Core, row: usize, is_exit: bool) {
+    let (dur, errno, state) = (core.dur[row], core.errno[row], core.state[row]);
+    if state == CallState::Complete && errno == 0 {
+        stats.add_ok(dur);
+    } else if state != CallState::CloneChild {
+        stats.add(state, dur, errno, is_exit);
+    }
+}
+
+/// Places of the (task, call) of a segment, each looked up once.
+struct Places<'a> {
+    rows: &'a Rows<'a>,
+    plan: &'a Plan,
+    table: Vec<u32>,
+    /// A call of each task that has one that passes.
+    seen: Vec<Option<Call>>,
+}
+
+impl<'a> Places<'a> {
+    fn new(rows: &'a Rows<'a>, judge: Judge<'a>) -> Self {
+        let size = rows.dict.tasks.len().saturating_mul(rows.dict.calls.len());
+        Self {
+            rows,
+            plan: judge.plan,
+            table: vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }],
+            seen: vec![None; rows.dict.tasks.len()],
         }
     }
 
-    fn rows(&mut self, rows: &Rows<'_>, book: &CallBook<'_>, seen: &mut [bool]) {
-        let calls = rows.dict.calls.len();
-        let size = rows.dict.tasks.len().saturating_mul(calls);
-        let mut table = vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }];
-        let exits: Vec<bool> = rows.dict.calls.iter().map(|call| book.get(*call).is_exit).collect();
-        let Core { call, task, dur, errno, state, unselected, .. } = rows.core;
-        let (kept, checked) = (!unselected.is_empty(), rows.checked());
-        let columns = task.iter().zip(call).zip(dur).zip(errno).zip(state);
-        for (row, ((((&t, &c), &dur), &errno), &state)) in columns.enumerate() {
-            let (t, c) = (t as usize, c as usize);
-            let slot = match table.get(t * calls + c) {
-                Some(slot) if *slot != NOT_YET => *slot,
-                known => {
-                    let place = known.is_some();
-                    let slot = self.slot(rows, t, c, seen);
-                    if place {
-                        table[t * calls + c] = slot;
-                    }
-                    slot
+    /// The place of task `t` and call `c`, which `find` looks up; None: their calls do not pass.
+    #[inline]
+    fn of(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> Option<u32> {
+        let at = t * self.rows.dict.calls.len() + c;
+        let known = self.table.get(at).copied();
+        let place = match known {
+            Some(place) if place != NOT_YET => place,
+            _ => {
+                let place = self.find(t, c, find);
+                if known.is_some() {
+                    self.table[at] = place;
                 }
-            };
-            if slot == LEFT_OUT || (kept && rows.drops(row)) || (checked && !rows.passes(row)) {
-                continue;
+                place
             }
-            let stats = &mut self.stats[slot as usize].1;
-            if state == CallState::Complete && errno == 0 {
-                stats.add_ok(dur);
-            } else if state != CallState::CloneChild {
-                stats.add(state, dur, errno, exits[c]);
-            }
-        }
+        };
+        (place != LEFT_OUT).then_some(place)
     }
 
-    /// The place of the sum of task `t` and call `c` of a segment.
-    fn slot(&mut self, rows: &Rows<'_>, t: usize, c: usize, seen: &mut [bool]) -> u32 {
-        if !rows.filter.tasks[t] || !rows.filter.calls[c] {
+    fn find(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> u32 {
+        if !self.rows.filter.tasks[t] || !self.rows.filter.calls[c] {
             return LEFT_OUT;
         }
-        seen[t] = true;
-        self.place((rows.groups[t], rows.dict.calls[c]))
+        let call = self.rows.dict.calls[c];
+        self.seen[t] = Some(call);
+        find(&self.plan.key(&self.rows.dict.tasks[t], call))
     }
 }
 
 /// Whether some rows of the segment may lie outside `--time`, or CPUs matter: only then are times read.
-fn needs_time(scope: &Scope<'_>, info: &SegmentInfo) -> bool {
+fn needs_time(judge: Judge<'_>, info: &SegmentInfo) -> bool {
+    let scope = judge.scope;
     let inside = scope.from <= info.start_min && info.end_max < scope.to;
-    scope.filters().cpus.is_some() || (scope.timed() && !inside)
+    scope.filters().cpus.is_some() || judge.plan.has(By::Cpu) || (scope.timed() && !inside)
 }
 
 /// A segment's columns and what is asked of them.
 struct Rows<'a> {
+    /// None: not a segment, but calls that a checkpoint has open.
+    segment: Option<&'a Segment<'a>>,
     dict: &'a Dict,
     core: &'a Core,
     time: Option<&'a Time>,
     filter: &'a SegmentFilter<'a>,
-    groups: &'a [GroupKey],
     /// `--duration` or `--failure` look at each row.
     valued: bool,
 }
 
 impl Rows<'_> {
-    fn checked(&self) -> bool {
-        self.valued || self.time.is_some()
+    /// Calls `each` with every row, its task and its call.
+    #[inline]
+    fn each(&self, mut each: impl FnMut(usize, usize, usize)) {
+        for (row, (t, c)) in self.core.task.iter().zip(&self.core.call).enumerate() {
+            each(row, *t as usize, *c as usize);
+        }
+    }
+
+    fn exits(&self, judge: Judge<'_>) -> Vec<bool> {
+        self.dict.calls.iter().map(|call| judge.book.get(*call).is_exit).collect()
+    }
+
+    /// Whether a row whose task and call pass counts.
+    #[inline]
+    fn counts(&self, row: usize) -> bool {
+        // rows that were kept for fd tracking only do not
+        let kept = !self.core.unselected.is_empty() && self.core.unselected.get(row).copied().unwrap_or(false);
+        !kept && ((!self.valued && self.time.is_none()) || self.passes(row))
     }
 
     fn passes(&self, row: usize) -> bool {
         self.filter.value(self.core, row) && self.time.is_none_or(|time| self.filter.time(time, row))
-    }
-
-    /// Rows that were kept for fd tracking only do not count.
-    fn drops(&self, row: usize) -> bool {
-        self.core.unselected.get(row).copied().unwrap_or(false)
     }
 }

@@ -1,16 +1,17 @@
 //! How much of the time in calls was spent on a CPU, and how much off it.
 
-use rustc_hash::FxHashMap;
-use systape_format::model::{Call, Family};
+use std::sync::Arc;
 
-use super::group::{GroupKey, group_key};
+use systape_format::model::{Call, Family, Task};
+
+use super::plan::Plan;
 use crate::families;
+use crate::group::{Add, Groups};
 use crate::question::Question;
 use crate::runs::decode::Needs;
 use crate::runs::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, feed};
-use crate::summary::mode::SummaryMode;
 
-/// Of one group and call.
+/// Of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     /// Calls of which the whole history is known; the others are in no sum.
@@ -23,15 +24,24 @@ pub struct CpuTime {
     pub unknown: u64,
 }
 
-/// Sums by group and call.
-pub type CpuTimes = FxHashMap<(GroupKey, Call), CpuTime>;
+/// Sums by key.
+pub type CpuTimes = Groups<CpuTime>;
+
+impl Add for CpuTime {
+    fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.on = self.on.saturating_add(other.on);
+        self.off = self.off.saturating_add(other.off);
+        self.unknown = self.unknown.saturating_add(other.unknown);
+    }
+}
 
 /// Adds up the calls that pass the filters. None: scheduler events were not recorded, or the tape does not say whose.
-pub fn collect(question: &mut Question<'_>, mode: SummaryMode) -> Option<CpuTimes> {
+pub fn collect(question: &mut Question<'_>, plan: &Plan) -> Option<CpuTimes> {
     if families::recorded(question.tape, Family::Sched) != Some(true) {
         return None;
     }
-    let sink = CpuSink { mode, accs: Vec::new(), sums: CpuTimes::default() };
+    let sink = CpuSink { plan, accs: Vec::new(), sums: CpuTimes::default() };
     // calls are chosen by their start, and end later
     let fed = feed::feed(question, Needs { calls: true, counted: true, ..Needs::default() }, u64::MAX, sink);
     for hole in fed.holes {
@@ -44,41 +54,59 @@ pub fn collect(question: &mut Question<'_>, mode: SummaryMode) -> Option<CpuTime
 }
 
 /// The call a thread is in.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Acc {
     call: Option<InCall>,
-    group: GroupKey,
     on: u64,
     off: u64,
     unknown: bool,
+    /// Whose calls these are.
+    task: Arc<Task>,
+    /// Places of the sums of this task's calls.
+    places: Vec<(Call, u32)>,
 }
 
-struct CpuSink {
-    mode: SummaryMode,
+impl Acc {
+    /// Where the sum of `call` is.
+    fn place(&mut self, call: Call, plan: &Plan, sums: &mut CpuTimes) -> u32 {
+        if let Some((_, place)) = self.places.iter().find(|(known, _)| *known == call) {
+            return *place;
+        }
+        let place = sums.place(&plan.key(&self.task, call));
+        self.places.push((call, place));
+        place
+    }
+}
+
+struct CpuSink<'a> {
+    plan: &'a Plan,
     accs: Vec<Acc>,
     sums: CpuTimes,
 }
 
-impl CpuSink {
+impl CpuSink<'_> {
     fn finish(&mut self, slot: Slot, whole: bool) {
-        let acc = std::mem::take(&mut self.accs[slot]);
-        let Some(call) = acc.call.filter(|call| call.counted) else { return };
-        let sum = self.sums.entry((acc.group, call.call)).or_default();
-        if !whole || acc.unknown || call.began_before {
+        let acc = &mut self.accs[slot];
+        let (on, off, unknown) =
+            (std::mem::take(&mut acc.on), std::mem::take(&mut acc.off), std::mem::take(&mut acc.unknown));
+        let Some(call) = acc.call.take().filter(|call| call.counted) else { return };
+        let place = acc.place(call.call, self.plan, &mut self.sums);
+        let sum = self.sums.at(place);
+        if !whole || unknown || call.began_before {
             sum.unknown += 1;
             return;
         }
         sum.calls += 1;
         // times of a tape may be anything
-        sum.on = sum.on.saturating_add(acc.on);
-        sum.off = sum.off.saturating_add(acc.off);
+        sum.on = sum.on.saturating_add(on);
+        sum.off = sum.off.saturating_add(off);
     }
 }
 
-impl Sink for CpuSink {
+impl Sink for CpuSink<'_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         if slot >= self.accs.len() {
-            self.accs.resize(slot + 1, Acc::default());
+            self.accs.resize_with(slot + 1, Acc::default);
         }
         let call = match interval.doing {
             Doing::Call(call) => Some(call),
@@ -86,8 +114,12 @@ impl Sink for CpuSink {
         };
         if self.accs[slot].call != call {
             self.finish(slot, true);
-            let group = group_key(&threads[slot].task, self.mode);
-            self.accs[slot] = Acc { call, group, ..Acc::default() };
+            let acc = &mut self.accs[slot];
+            acc.call = call;
+            if !Arc::ptr_eq(&acc.task, &threads[slot].task) {
+                acc.task = Arc::clone(&threads[slot].task);
+                acc.places.clear();
+            }
         }
         let acc = &mut self.accs[slot];
         match interval.state {
@@ -113,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_call_is_on_and_off_the_cpu() {
-        let sink = CpuSink { mode: SummaryMode::Total, accs: Vec::new(), sums: CpuTimes::default() };
+        let plan = Plan::mode(crate::summary::mode::SummaryMode::Total);
+        let sink = CpuSink { plan: &plan, accs: Vec::new(), sums: CpuTimes::default() };
         let all = Coverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
         let mut tracker = Tracker::new(all, sink);
         let task = Arc::new(Task { tid: 1, utid: 1, ..Task::default() });
@@ -129,7 +162,7 @@ mod tests {
         tracker.leave(84, a, 0);
         tracker.enter(a, read(90, 2));
         tracker.finish(100);
-        let sums: Vec<_> = tracker.sink.sums.values().copied().collect();
+        let sums: Vec<_> = tracker.sink.sums.into_sums().into_iter().map(|(_, sum)| sum).collect();
         assert_eq!(sums, [CpuTime { calls: 2, on: 5 + 5 + 4, off: 55, unknown: 1 }]);
     }
 }

@@ -6,52 +6,19 @@
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
+use systape_format::model::{CPU_NONE, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
 use systape_format::reader::{Segment, Tape};
 
-use super::group::{GroupKey, Sums, group_key};
-use super::threads::{Threads, process};
+use super::group::Sums;
+use super::plan::{self, Plan};
+use super::threads::Threads;
 use crate::calls::CallBook;
 use crate::filter::Scope;
 use crate::filter::failed;
+use crate::group::by::By;
+use crate::group::open::{self, Open};
+use crate::group::value::Value;
 use crate::loss::{cause_text, span};
-use crate::summary::mode::SummaryMode;
-
-/// Set in the key of a group that holds what is known of a process in a table of threads.
-const PER_PROCESS: GroupKey = 1 << 62;
-/// The key of calls of which not even the process is known.
-const NOBODY: GroupKey = 1 << 61;
-/// The key of calls of processes that were in several cgroups meanwhile.
-const SEVERAL: GroupKey = NOBODY | 1;
-/// The key of calls of processes that may have been in several cgroups meanwhile: what would tell of it is missing.
-const ANY_CGROUP: GroupKey = NOBODY | 2;
-
-/// What a group of a summary is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// What the mode adds up by.
-    Whole,
-    /// Calls of a process, of threads nobody knows.
-    PerProcess,
-    /// Calls of processes nobody knows.
-    Nobody,
-    /// Calls of processes that changed their cgroup meanwhile.
-    SeveralCgroups,
-    /// Calls of processes of which it is not known whether they moved to another cgroup.
-    AnyCgroup,
-}
-
-/// What the group of that key is.
-pub fn kind(key: GroupKey, mode: SummaryMode) -> Kind {
-    match (mode, key) {
-        (SummaryMode::Total, _) => Kind::Whole,
-        (_, NOBODY) => Kind::Nobody,
-        (SummaryMode::Cgroup, SEVERAL) => Kind::SeveralCgroups,
-        (SummaryMode::Cgroup, ANY_CGROUP) => Kind::AnyCgroup,
-        (SummaryMode::Thread, key) if key & PER_PROCESS != 0 => Kind::PerProcess,
-        _ => Kind::Whole,
-    }
-}
 
 /// Why it is not known whether calls pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,27 +81,8 @@ pub struct Counted {
     told: FxHashMap<LedgerReason, Told>,
     /// Calls that may pass: (why it is not known, they were lost) → how many.
     doubts: FxHashMap<(Doubt, bool), u64>,
-    /// Whose rows (None: anybody's) of which call do not hold all there is.
-    short: FxHashMap<(Option<GroupKey>, Call), Short>,
-}
-
-/// How a row falls short.
-#[derive(Clone, Copy, Debug, Default)]
-struct Short {
-    /// Calls are missing altogether.
-    missing: bool,
-    /// They are in a group of their own.
-    apart: bool,
-}
-
-impl Short {
-    fn merge(&mut self, other: Self) {
-        (self.missing, self.apart) = (self.missing | other.missing, self.apart | other.apart);
-    }
-
-    fn any(self) -> bool {
-        self.missing || self.apart
-    }
+    /// Calls that may belong to other groups, or to none.
+    open: Open,
 }
 
 /// What rows are judged by.
@@ -145,8 +93,8 @@ pub struct Judge<'a> {
     /// Calls.
     pub book: &'a CallBook<'a>,
     /// What is added up by.
-    pub mode: SummaryMode,
-    /// None: neither filters nor mode ask for it.
+    pub plan: &'a Plan,
+    /// None: neither filters nor keys ask for it.
     pub threads: Option<&'a Threads>,
 }
 
@@ -159,8 +107,8 @@ enum Passes {
 }
 
 /// What is known of threads, if a question needs it and the tape has a ledger.
-pub fn threads(tape: &Tape, scope: &Scope<'_>, mode: SummaryMode) -> Option<Threads> {
-    let asked = scope.by_thread() || scope.by_cgroup() || mode == SummaryMode::Cgroup;
+pub fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
+    let asked = scope.by_thread() || scope.by_cgroup() || plan.has(By::Cgroup);
     let any = || (0..tape.segments().len()).any(|at| tape.segment(at).has(BlockKind::Ledger));
     (asked && any()).then(|| Threads::read(tape, scope))
 }
@@ -186,53 +134,33 @@ impl Counted {
             if !*pick {
                 continue;
             }
-            match judge.passes(&row, task, dict.window_end) {
-                Passes::No => {}
+            let info = judge.book.get(*call);
+            let key = judge.plan.counted(&row, task, &info, judge.cgroup(&row, task, dict.window_end));
+            let passes = judge.passes(&row, task, dict.window_end);
+            match passes {
+                Passes::No => continue,
                 Passes::Yes => {
-                    let rank = (segment.info().segment, row.task.unwrap_or(0));
-                    self.add(&row, task, *call, judge, (rank, dict.window_end));
+                    self.told(&row);
+                    self.sums.add_counted(&key, &row, info.is_exit);
+                    if let Some(task) = task {
+                        let place = (segment.info().segment, row.task.unwrap_or(0));
+                        self.sums.label(&key, task, judge.plan, place);
+                    }
                 }
                 Passes::Maybe(doubt) => {
-                    let lost = row.reason.is_loss();
-                    let calls = self.doubts.entry((doubt, lost)).or_default();
+                    let calls = self.doubts.entry((doubt, row.reason.is_loss())).or_default();
                     *calls = calls.saturating_add(row.count);
-                    self.short.entry((task.map(process), *call)).or_default().missing = true;
                 }
             }
+            self.open.add(&key, passes != Passes::Yes);
         }
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        row: &LedgerRow,
-        task: Option<&Task>,
-        call: Call,
-        judge: Judge<'_>,
-        (rank, window_end): ((u32, u32), u64),
-    ) {
+    fn told(&mut self, row: &LedgerRow) {
         let cpu = Some(row.cpu).filter(|cpu| *cpu != CPU_NONE);
         let told = Told { calls: row.count, first: row.first, last: row.last, cpu };
         self.told.entry(row.reason).or_default().merge(told);
-        let moved = |task| judge.threads.is_none_or(|threads| threads.moved(task, row.first, window_end));
-        let (group, apart) = match (judge.mode, task) {
-            (SummaryMode::Total, _) => (0, None),
-            (_, None) => (NOBODY, Some(None)),
-            (SummaryMode::Process, Some(task)) => (process(task), None),
-            (SummaryMode::Thread, Some(task)) => (PER_PROCESS | process(task), Some(Some(process(task)))),
-            (SummaryMode::Cgroup, Some(_)) if !judge.threads.is_some_and(Threads::know_moves) => {
-                (ANY_CGROUP, Some(None))
-            }
-            (SummaryMode::Cgroup, Some(task)) if moved(task) => (SEVERAL, Some(None)),
-            (SummaryMode::Cgroup, Some(task)) => (group_key(task, judge.mode), None),
-        };
-        if let Some(whose) = apart {
-            self.short.entry((whose, call)).or_default().apart = true;
-        }
-        self.sums.add_counted((group, call), row, judge.book.get(call).is_exit);
-        if let Some(task) = task {
-            self.sums.label(group, task, judge.mode, rank);
-        }
     }
 
     /// Adds all of `other`.
@@ -245,28 +173,32 @@ impl Counted {
             let mine = self.doubts.entry(doubt).or_default();
             *mine = mine.saturating_add(calls);
         }
-        for (key, short) in other.short {
-            self.short.entry(key).or_default().merge(short);
-        }
+        self.open.merge(other.open);
     }
 
     /// The sums, and what else was found out.
-    pub fn knowledge(self) -> (Sums, Knowledge) {
+    pub fn knowledge(self, plan: &Plan) -> (Sums, Knowledge) {
         let mut told: Vec<_> = self.told.into_iter().collect();
         told.sort_unstable_by_key(|(reason, _)| *reason);
         let mut doubts: Vec<_> = self.doubts.into_iter().collect();
         doubts.sort_unstable();
-        let mut knowledge = Knowledge { told, doubts, ..Knowledge::default() };
-        for ((whose, call), short) in self.short {
-            knowledge.by_call.entry(call).or_default().merge(short);
-            knowledge.by_process.entry(whose).or_default().merge(short);
-            knowledge.short.insert((whose, call), short);
-        }
-        (self.sums, knowledge)
+        let (rows, groups) = (self.open.judge(None), self.open.judge(plan.place(By::Syscall)));
+        (self.sums, Knowledge { told, doubts, rows, groups })
     }
 }
 
 impl Judge<'_> {
+    /// The cgroup that all calls of `row` were made in, if it is asked for.
+    fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
+        let (Some(threads), Some(task)) = (self.threads.filter(|_| self.plan.has(By::Cgroup)), task) else {
+            return Value::Unknown;
+        };
+        if !threads.know_moves() {
+            return Value::Unknown;
+        }
+        if threads.moved(task, row.first, window_end) { Value::Several } else { plan::cgroup(task) }
+    }
+
     fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
         let filters = self.scope.filters();
         if filters.failure && !failed(row.state, row.errno) {
@@ -337,9 +269,10 @@ impl Judge<'_> {
 pub struct Knowledge {
     told: Vec<(LedgerReason, Told)>,
     doubts: Vec<((Doubt, bool), u64)>,
-    short: FxHashMap<(Option<GroupKey>, Call), Short>,
-    by_call: FxHashMap<Call, Short>,
-    by_process: FxHashMap<Option<GroupKey>, Short>,
+    /// Which rows may have more.
+    rows: open::Judge,
+    /// Which groups may, whatever the call.
+    groups: open::Judge,
 }
 
 impl Knowledge {
@@ -353,30 +286,14 @@ impl Knowledge {
         !self.doubts.is_empty()
     }
 
-    /// Whether there may be more calls of the group of that key and task than its row of `call` (None: all its rows) says.
-    pub fn short(&self, (key, task): (GroupKey, &Task), mode: SummaryMode, call: Option<Call>) -> bool {
-        let find = |whose: Option<GroupKey>| match call {
-            Some(call) => self.short.get(&(whose, call)),
-            None => self.by_process.get(&whose),
-        };
-        let of = |whose| find(whose).copied().unwrap_or_default();
-        let (anybody, own) = (of(None), of(Some(process(task))));
-        match (mode, kind(key, mode)) {
-            (SummaryMode::Thread | SummaryMode::Process, Kind::Whole) => anybody.any() || own.any(),
-            // what stands apart of this process is here
-            (_, Kind::PerProcess) => anybody.any() || own.missing,
-            (SummaryMode::Thread | SummaryMode::Process, _) => anybody.missing,
-            (_, kind) => {
-                let all = match call {
-                    Some(call) => self.by_call.get(&call).copied().unwrap_or_default(),
-                    None => self.by_call.values().fold(Short::default(), |mut all, short| {
-                        all.merge(*short);
-                        all
-                    }),
-                };
-                all.missing || (all.apart && kind == Kind::Whole)
-            }
-        }
+    /// Whether there may be more calls with this key than their row says.
+    pub fn short(&self, key: &[Value]) -> bool {
+        self.rows.short(key)
+    }
+
+    /// The same whatever the call: of a group of rows.
+    pub fn group_short(&self, key: &[Value]) -> bool {
+        self.groups.short(key)
     }
 
     /// What is counted although it was not stored, a line a reason.
@@ -427,6 +344,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::filter::Filters;
+    use crate::summary::mode::SummaryMode;
 
     /// 4 calls of 10 to 40 ns that ended in [1000, 2000] on CPU 3.
     const ROW: LedgerRow = LedgerRow {
@@ -452,7 +370,8 @@ mod tests {
         let mut scope = Scope::new(&filters, &session, 0, Clock::default).unwrap();
         (scope.from, scope.to) = time;
         let book = CallBook::new(&session);
-        Judge { scope: &scope, book: &book, mode: SummaryMode::Total, threads: None }.passes(row, None, 0)
+        let plan = Plan::mode(SummaryMode::Total);
+        Judge { scope: &scope, book: &book, plan: &plan, threads: None }.passes(row, None, 0)
     }
 
     const ALWAYS: (u64, u64) = (0, u64::MAX);

@@ -7,6 +7,7 @@ pub mod group;
 pub mod hist;
 pub mod ledger;
 pub mod mode;
+pub mod plan;
 pub mod stats;
 pub mod table;
 pub mod threads;

@@ -5,70 +5,87 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::group::{GroupKey, Sums};
-use super::ledger::{Kind, Knowledge, kind};
+use super::group::{Label, Sums};
+use super::ledger::Knowledge;
+use super::plan::Plan;
 use super::stats::Stats;
 use crate::calls::{CallBook, CallInfo};
-use crate::summary::mode::SummaryMode;
+use crate::group::by::By;
+use crate::group::value::{Key, Value};
 use systape_format::model::Task;
 
 /// The calls of one group.
 #[derive(Debug)]
 pub struct Group {
-    /// Its key.
-    pub key: GroupKey,
+    /// What all its rows have in common: the keys but for the syscall.
+    pub key: Key,
     /// A task of it; of several the newest, of a process its leader if that made calls.
     pub task: Task,
     /// Enters plus exits.
     pub events: u64,
-    /// What it is a group of.
-    pub kind: Kind,
     /// It may have made more calls than its rows say.
     pub short: bool,
     /// Its calls, most time first.
     pub rows: Vec<Row>,
 }
 
-/// The calls of one group with one number.
+/// The calls of one key.
 #[derive(Debug)]
 pub struct Row {
-    /// Which call.
-    pub call: Arc<CallInfo>,
+    /// All keys.
+    pub key: Key,
+    /// Which call; None: it is no key.
+    pub call: Option<Arc<CallInfo>>,
+    /// A task of it, if one is a key.
+    pub task: Task,
     /// Their sums.
     pub stats: Stats,
     /// There may be more of them.
     pub short: bool,
 }
 
-/// Groups in ascending order of events (the busiest last, as perf prints them), and the events of all.
-pub fn groups(sums: Sums, knowledge: &Knowledge, book: &CallBook<'_>, mode: SummaryMode) -> (Vec<Group>, u64) {
-    let mut by_key: FxHashMap<GroupKey, Group> = FxHashMap::default();
-    let mut labels = sums.labels;
-    for ((key, call), stats) in sums.stats {
-        // a place is made before filters on durations decide
-        if stats.calls == 0 {
-            continue;
-        }
-        let group = by_key.entry(key).or_insert_with(|| {
-            let task = labels.remove(&key).map(|label| label.task).unwrap_or_default();
-            let short = knowledge.short((key, &task), mode, None);
-            Group { key, task, events: 0, kind: kind(key, mode), short, rows: Vec::new() }
+/// What every key added up to, most time first.
+pub fn rows(sums: Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan: &Plan) -> Vec<Row> {
+    let task = |key: &[Value]| {
+        let label: Option<&Label> = plan.whose(key).and_then(|whose| sums.labels.get(&whose));
+        label.map(|label| label.task.clone()).unwrap_or_default()
+    };
+    let call = |key: &[Value]| match plan.place(By::Syscall).map(|at| &key[at]) {
+        Some(Value::Call(call)) => Some(book.get(*call)),
+        _ => None,
+    };
+    let row = |(key, stats): (Key, Stats)| Row {
+        task: task(&key),
+        call: call(&key),
+        short: knowledge.short(&key),
+        stats,
+        key,
+    };
+    let groups = sums.groups.into_sums().into_iter();
+    // a place is made before filters on durations decide
+    let mut rows: Vec<Row> = groups.filter(|(_, stats)| stats.calls > 0).map(row).collect();
+    let name = |row: &Row| row.call.as_ref().map(|call| call.long_name.clone());
+    rows.sort_by_cached_key(|row| (Reverse(row.stats.total()), Reverse(row.stats.calls), name(row), row.key.clone()));
+    rows
+}
+
+/// `rows` in groups of what is the same but for the syscall, in ascending order of events (the busiest last, as perf prints them), and
+/// the events of all.
+pub fn groups(rows: Vec<Row>, knowledge: &Knowledge, plan: &Plan) -> (Vec<Group>, u64) {
+    let syscall = plan.place(By::Syscall);
+    let mut by_key: FxHashMap<Key, Group> = FxHashMap::default();
+    for row in rows {
+        let parts = row.key.iter().enumerate().filter(|(at, _)| Some(*at) != syscall);
+        let key: Key = parts.map(|(_, value)| value.clone()).collect();
+        let group = by_key.entry(key).or_insert_with_key(|key| {
+            let (short, task) = (knowledge.group_short(&row.key), row.task.clone());
+            Group { key: key.clone(), task, events: 0, short, rows: Vec::new() }
         });
-        group.events = group.events.saturating_add(stats.events());
-        let short = knowledge.short((key, &group.task), mode, Some(call));
-        group.rows.push(Row { call: book.get(call), stats, short });
+        group.events = group.events.saturating_add(row.stats.events());
+        group.rows.push(row);
     }
     let mut groups: Vec<Group> = by_key.into_values().collect();
-    for group in &mut groups {
-        group.rows.sort_by(|a, b| {
-            (Reverse(a.stats.total()), Reverse(a.stats.calls), &a.call.long_name).cmp(&(
-                Reverse(b.stats.total()),
-                Reverse(b.stats.calls),
-                &b.call.long_name,
-            ))
-        });
-    }
-    groups.sort_by_key(|group| (group.events, group.key));
+    groups.sort_by(|a, b| (a.events, &a.key).cmp(&(b.events, &b.key)));
     let events = groups.iter().fold(0_u64, |events, group| events.saturating_add(group.events));
     (groups, events)
 }

@@ -5,20 +5,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{CGROUP_ALL_THREADS, Family, ProcessKind, Task};
 use systape_format::reader::{Segment, Tape};
 
-use super::group::{GroupKey, group_key};
 use crate::filter::Scope;
+use crate::group::value::Value;
 use crate::loss::loses;
-use crate::summary::mode::SummaryMode;
 
 /// What is known of the threads of all processes.
 #[derive(Debug, Default)]
 pub struct Threads {
     /// Processes with a thread that `-t` and `--comm` ask for; None = any may have one, because something was lost.
-    asked: Option<FxHashSet<GroupKey>>,
+    asked: Option<FxHashSet<Value>>,
     /// When each process moved to another cgroup. None: any may have at any time.
-    moves: Option<FxHashMap<GroupKey, Vec<u64>>>,
+    moves: Option<FxHashMap<Value, Vec<u64>>>,
     /// Processes whose threads were in several cgroups.
-    split: FxHashSet<GroupKey>,
+    split: FxHashSet<Value>,
 }
 
 impl Threads {
@@ -36,7 +35,7 @@ impl Threads {
                 whole = false;
                 continue;
             };
-            let mut cgroups: FxHashMap<GroupKey, u64> = FxHashMap::default();
+            let mut cgroups: FxHashMap<Value, u64> = FxHashMap::default();
             for task in &checkpoint.tasks {
                 see(task);
                 if *cgroups.entry(process(task)).or_insert(task.cgroup_id) != task.cgroup_id {
@@ -72,17 +71,16 @@ impl Threads {
     }
 }
 
-/// The key of a task's process.
-pub fn process(task: &Task) -> GroupKey {
-    group_key(task, SummaryMode::Process)
+fn process(task: &Task) -> Value {
+    Value::process(task)
 }
 
 /// Reads one segment; an error when something of it that matters here is missing.
 fn segment(
     segment: &Segment<'_>,
     see: &mut impl FnMut(&Task),
-    moves: &mut FxHashMap<GroupKey, Vec<u64>>,
-    split: &mut FxHashSet<GroupKey>,
+    moves: &mut FxHashMap<Value, Vec<u64>>,
+    split: &mut FxHashSet<Value>,
 ) -> Result<(), ()> {
     let lost = |_| ();
     if segment.gaps().map_err(lost)?.iter().any(|gap| loses(gap, &[Family::Process])) {

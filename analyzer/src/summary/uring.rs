@@ -9,9 +9,8 @@ use rustc_hash::FxHashMap;
 use systape_abi::iouring_op_name;
 use systape_format::model::Task;
 
-use crate::loss::Loss;
 use crate::question::Question;
-use crate::scan;
+use crate::scan::{Coverage, Scan};
 use crate::words::escaped;
 
 /// Operations so far.
@@ -32,20 +31,15 @@ pub struct Ring {
 
 impl Rings {
     /// Counts the operations of a tape that pass the filters on tasks and times, if the others do not ask for calls of their own.
-    pub fn collect(&mut self, question: &Question<'_>, loss: &mut Loss) -> Result<()> {
+    pub fn collect(&mut self, question: &Question<'_>) -> Result<Coverage> {
         let (scope, f) = (&question.scope, question.scope.filters());
         // they have no duration, result or CPU, and -e names calls
-        if f.selects || f.failure || f.longer_than.is_some() || f.cpus.is_some() {
-            return Ok(());
-        }
-        let segments = scan::candidates(question);
-        scan::walk(
-            question,
-            loss,
+        let none = f.selects || f.failure || f.longer_than.is_some() || f.cpus.is_some();
+        let scan = if none { Scan::of(question.tape, Vec::new()) } else { Scan::candidates(question) };
+        scan.walk(
             "io_uring operations",
-            &segments,
             |s, dict| s.urings(dict),
-            |dict, ops| {
+            |_, dict, ops| {
                 for op in ops.iter().filter(|op| scope.at(op.ts)) {
                     if let Some(task) = dict.tasks.get(op.task as usize).filter(|task| scope.task(task)) {
                         self.add(task, op.op);

@@ -13,7 +13,7 @@ use crate::block::io::Io;
 use crate::calls::CallInfo;
 use crate::load::{OpenCalls, hole};
 use crate::loss::Hole;
-use crate::scan;
+use crate::scan::Scan;
 use crate::stacks::ending::Ending;
 use crate::stacks::forest::{Graft, NONE};
 use crate::stacks::graph::{Key, Stacked};
@@ -28,12 +28,12 @@ const BATCH: usize = 2;
 pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
     let mut all = Stacked::default();
     let mut loss = std::mem::take(&mut context.question.loss);
-    let segments = match of {
-        Of::Syscall => context.question.candidates(),
-        _ => scan::candidates(&context.question),
+    let scan = match of {
+        Of::Syscall => Scan::calls(&context.question),
+        _ => Scan::candidates(&context.question),
     };
     let reader = Reader { context, of, bytes, min_dur: context.question.tape.session().stacks.min_dur };
-    for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
+    for batch in scan.segments().chunks(BATCH * rayon::current_num_threads().max(1)) {
         let parts: Vec<Part> = batch.par_iter().map(|at| reader.segment(*at)).collect();
         for part in parts {
             part.merge(&mut all);

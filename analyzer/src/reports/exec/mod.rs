@@ -64,7 +64,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let about: &[Family] = if tree { &[Family::Process] } else { &[Family::Process, Family::Syscall] };
     let mut context = Context::about(config, tape, about)?;
     let mut findings = Vec::new();
-    let processes = processes::read::read(tape, &mut findings);
+    let processes = processes::read::read(tape, &mut findings)?;
     let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes) };
     context.question.loss.findings.append(&mut findings);
     let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);

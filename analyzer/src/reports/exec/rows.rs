@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use systape_abi::Abi;
 use systape_format::model::{Captured, Gap, Task};
+use systape_format::reader::Segment;
 
 use super::Context;
 use crate::filter::failed;
 use crate::load::{Base, Loaded};
-use crate::loss::Hole;
 use crate::processes::{Command, Ending, Processes, read};
+use crate::scan::{Coverage, Scan};
 
 /// What came after a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +50,12 @@ pub fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
     if !context.config.filters.failure {
         rows = successes(context, processes);
     }
-    let parts: Vec<(Vec<Row>, Vec<Hole>)> =
-        context.question.candidates().par_iter().map(|at| failures(context, processes, *at)).collect();
-    for (mut failed, holes) in parts {
-        rows.append(&mut failed);
-        context.question.loss.holes.extend(holes);
-    }
-    rows.sort_by_key(|row| row.ts);
+    let (failed, coverage) = Scan::calls(&context.question).fold(Vec::new, |rows, segment, coverage| {
+        failures(context, processes, segment, rows, coverage);
+    });
+    rows.extend(failed.into_iter().flatten());
+    coverage.tell(&mut context.question.loss);
+    rows.sort_by_key(|row| (row.ts, row.task.pid, row.task.tid));
     rows
 }
 
@@ -110,16 +109,22 @@ fn arguments(name: &str) -> Option<(u8, u8)> {
     }
 }
 
-fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row>, Vec<Hole>) {
+fn failures(
+    context: &Context<'_>,
+    processes: &Processes,
+    from: &Segment<'_>,
+    rows: &mut Vec<Row>,
+    coverage: &mut Coverage,
+) {
     let mut holes = Vec::new();
     let mut picked = Vec::new();
     let execs = |abi, nr| arguments(systape_abi::name(Abi::from_raw(abi), nr).unwrap_or("")).is_some();
     // the index tells of most segments that they have none
-    let info = &context.question.tape.segments()[at];
+    let info = from.info();
     if info.failures == 0 || info.calls.as_ref().is_some_and(|calls| !calls.iter().any(|c| execs(c.abi, c.nr))) {
-        return (Vec::new(), holes);
+        return;
     }
-    let base = Base::read(context.question.tape, at, &mut holes, |dict, core| {
+    let base = Base::read(*from, &mut holes, |dict, core| {
         let calls: Vec<bool> = dict.calls.iter().map(|call| execs(call.abi, call.nr)).collect();
         let tasks: Vec<bool> = dict.tasks.iter().map(|task| context.question.scope.task(task)).collect();
         let wanted = |row: &usize| {
@@ -130,12 +135,12 @@ fn failures(context: &Context<'_>, processes: &Processes, at: usize) -> (Vec<Row
         picked = (0..core.call.len()).filter(wanted).collect();
         !picked.is_empty()
     });
-    let Some(base) = base else { return (Vec::new(), holes) };
-    let segment = base.load(&context.question.book, &mut holes);
-    let inside =
-        |row: &usize| (context.question.scope.from..context.question.scope.to).contains(&segment.time.start[*row]);
-    let rows = picked.into_iter().filter(inside).map(|row| failure(&segment, processes, row)).collect();
-    (rows, holes)
+    if let Some(segment) = base.map(|base| base.load(&context.question.book, &mut holes)) {
+        let scope = &context.question.scope;
+        let inside = |row: &usize| (scope.from..scope.to).contains(&segment.time.start[*row]);
+        rows.extend(picked.into_iter().filter(inside).map(|row| failure(&segment, processes, row)));
+    }
+    coverage.holes(holes);
 }
 
 fn failure(segment: &Loaded, processes: &Processes, row: usize) -> Row {

@@ -11,11 +11,11 @@ mod text;
 
 use std::cell::RefCell;
 use std::io::Write as _;
+use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
-use rayon::prelude::*;
-use systape_format::model::{Dict, Family, GapCause, Session, SignalEvent, Task};
-use systape_format::reader::{Segment, Tape};
+use systape_format::model::{Family, GapCause, Session, Task};
+use systape_format::reader::Tape;
 
 use self::stacks::SenderStacks;
 use super::Context;
@@ -28,11 +28,9 @@ use crate::question::clock;
 use crate::render::form::Format;
 use crate::reports::losses::LOSS_LINES;
 use crate::say::{Verdict, complain};
+use crate::scan::Scan;
 use crate::signals::{Cause, Missing, Record, Tracker};
 use crate::{families, output};
-
-/// Segments decoded at a time by each thread.
-const BATCH: usize = 2;
 
 /// Everything a form of the report prints from.
 struct Story<'a> {
@@ -89,8 +87,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         context.question.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
     }
     let mut findings = Vec::new();
-    let processes = processes::read::read(tape, &mut findings);
-    let records = collect(&context, &processes, &mut findings);
+    let processes = processes::read::read(tape, &mut findings)?;
+    let records = collect(&context, &processes, &mut findings)?;
     context.question.loss.findings.append(&mut findings);
     let whole = context.question.loss.complete();
     let names = stacks::names(config, tape)?;
@@ -134,7 +132,7 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
 }
 
 /// The records that pass, in order of time.
-fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Vec<Record> {
+fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Result<Vec<Record>> {
     let scope = &context.question.scope;
     let passes = |sender: Option<&Task>, target: &Task, ts: u64| {
         let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
@@ -142,29 +140,18 @@ fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<Stri
     };
     let tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
     let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
-    let segments: Vec<usize> = (0..context.question.tape.segments().len()).collect();
-    let mut damaged = Vec::new();
-    for batch in segments.chunks(BATCH * rayon::current_num_threads().max(1)) {
-        let parts: Vec<_> = batch.par_iter().map(|at| signals(&context.question.tape.segment(*at))).collect();
-        for (at, part) in batch.iter().zip(parts) {
-            match part {
-                Ok((dict, events)) if !events.is_empty() => {
-                    let calls: Vec<_> = dict.calls.iter().map(|call| context.question.book.get(*call)).collect();
-                    tracker.segment(*at, events, &dict.tasks, &calls);
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    findings.push(format!("segment {at}: its signals cannot be read: {error}"));
-                    damaged.push(*at);
-                }
+    let coverage = Scan::all(context.question.tape).walk(
+        "signals",
+        |segment, dict| segment.signals(dict),
+        |at, dict, events| {
+            if !events.is_empty() {
+                let calls: Vec<_> = dict.calls.iter().map(|call| context.question.book.get(*call)).collect();
+                tracker.segment(at, events, &dict.tasks, &calls);
             }
-        }
-    }
-    tracker.finish(&Missing::of_tape(context.question.tape, &damaged))
-}
-
-fn signals(segment: &Segment<'_>) -> Result<(Dict, Vec<SignalEvent>), systape_format::Error> {
-    let dict = segment.dict()?;
-    let events = segment.signals(&dict)?;
-    Ok((dict, events))
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    let records = tracker.finish(&Missing::of_tape(context.question.tape, coverage.unread()));
+    findings.extend(coverage.sentences());
+    Ok(records)
 }

@@ -111,7 +111,7 @@ fn arguments(context: &Context<'_>, now: &[Now<'_>]) -> Vec<Option<String>> {
     }
     for (segment, rows) in by_segment {
         let mut holes = Vec::new();
-        let base = Base::read(context.question.tape, segment as usize, &mut holes, |_, _| true);
+        let base = Base::read(context.question.tape.segment(segment as usize), &mut holes, |_, _| true);
         let Some(loaded) = base.map(|base| base.load(&context.question.book, &mut holes)) else { continue };
         for (at, row) in rows {
             texts[at] = Some(short(&loaded, row as usize));

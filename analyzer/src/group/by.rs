@@ -1,0 +1,111 @@
+//! What reports add up by: one list of names for every `--by`.
+
+use anyhow::{Result, bail};
+
+/// One thing to add up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum By {
+    /// The process.
+    Pid,
+    /// The thread.
+    Tid,
+    /// Name of the thread.
+    Comm,
+    /// Its user.
+    Uid,
+    /// Its cgroup.
+    Cgroup,
+    /// The CPU.
+    Cpu,
+    /// The call.
+    Syscall,
+    /// What the call is on.
+    File,
+    /// The error it returned.
+    Errno,
+    /// What the thread is in.
+    State,
+    /// The disk.
+    Disk,
+    /// How it is known whom to blame.
+    Cause,
+    /// The operation.
+    Op,
+}
+
+impl By {
+    /// As typed, other words for it, and what stands above it in a table.
+    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 13] = [
+        (Self::Pid, "pid", &["process"], "process"),
+        (Self::Tid, "tid", &["task", "thread"], "task"),
+        (Self::Comm, "comm", &[], "comm"),
+        (Self::Uid, "uid", &["user"], "user"),
+        (Self::Cgroup, "cgroup", &[], "cgroup"),
+        (Self::Cpu, "cpu", &[], "cpu"),
+        (Self::Syscall, "syscall", &["call"], "syscall"),
+        (Self::File, "file", &["path"], "file"),
+        (Self::Errno, "errno", &["error"], "errno"),
+        (Self::State, "state", &[], "state"),
+        (Self::Disk, "disk", &["dev"], "disk"),
+        (Self::Cause, "cause", &[], "cause"),
+        (Self::Op, "op", &[], "op"),
+    ];
+
+    fn words(self) -> (&'static str, &'static [&'static str], &'static str) {
+        let found = Self::WORDS.iter().find(|(by, ..)| *by == self);
+        found.map_or(("", &[], ""), |(_, name, aliases, heading)| (name, aliases, heading))
+    }
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// What stands above it in a table.
+    pub fn heading(self) -> &'static str {
+        self.words().2
+    }
+
+    /// The keys that `words` name, each once, of those that `view` has.
+    ///
+    /// # Errors
+    /// A word names none of `known`.
+    pub fn parse(words: &[String], known: &[Self], view: &str) -> Result<Vec<Self>> {
+        let mut keys = Vec::new();
+        for word in words {
+            let is = |by: &Self| {
+                let (name, aliases, _) = by.words();
+                name == word || aliases.contains(&word.as_str())
+            };
+            let Some(by) = known.iter().copied().find(is) else {
+                let names: Vec<_> = known.iter().map(|by| by.name()).collect();
+                bail!("--by {word}: {view} has {}", names.join(", "))
+            };
+            if !keys.contains(&by) {
+                keys.push(by);
+            }
+        }
+        Ok(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_named_in_one_way_everywhere() {
+        let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let known = [By::Pid, By::Tid, By::Disk, By::Op];
+        assert_eq!(By::parse(&words("disk,op,disk,process,pid"), &known, "x").unwrap(), [By::Disk, By::Op, By::Pid]);
+        assert_eq!(By::parse(&words("task,thread"), &known, "x").unwrap(), [By::Tid]);
+        let error = By::parse(&words("state"), &known, "'analyze block'").unwrap_err().to_string();
+        assert_eq!(error, "--by state: 'analyze block' has pid, tid, disk, op");
+        let mut names: Vec<_> =
+            By::WORDS.iter().flat_map(|(_, name, aliases, _)| aliases.iter().chain([name])).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "a word has one meaning");
+    }
+}

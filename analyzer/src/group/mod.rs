@@ -1,0 +1,109 @@
+//! Adding up by keys, in any order: one way for every report that has `--by`.
+
+pub mod by;
+pub mod open;
+pub mod value;
+
+use rustc_hash::FxHashMap;
+
+use self::value::{Key, Value};
+
+/// What can be added up.
+pub trait Add: Default {
+    /// Adds all of `other`.
+    fn add(&mut self, other: &Self);
+}
+
+/// Sums by key. Memory grows with the number of keys.
+#[derive(Debug)]
+pub struct Groups<A> {
+    index: FxHashMap<Key, u32>,
+    sums: Vec<(Key, A)>,
+}
+
+impl<A> Default for Groups<A> {
+    fn default() -> Self {
+        Self { index: FxHashMap::default(), sums: Vec::new() }
+    }
+}
+
+impl<A: Add> Groups<A> {
+    /// Where the sum of `key` is, for [`Self::at`]; a new one is empty.
+    pub fn place(&mut self, key: &[Value]) -> u32 {
+        if let Some(at) = self.index.get(key) {
+            return *at;
+        }
+        let at = self.sums.len() as u32;
+        self.index.insert(key.into(), at);
+        self.sums.push((key.into(), A::default()));
+        at
+    }
+
+    /// The sum at a place.
+    #[inline]
+    pub fn at(&mut self, place: u32) -> &mut A {
+        &mut self.sums[place as usize].1
+    }
+
+    /// The sum of `key`.
+    pub fn of(&mut self, key: &[Value]) -> &mut A {
+        let place = self.place(key);
+        self.at(place)
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: Self) {
+        if self.sums.is_empty() {
+            *self = other;
+            return;
+        }
+        for (key, sum) in other.sums {
+            self.of(&key).add(&sum);
+        }
+    }
+
+    /// Keys and sums, in no order.
+    pub fn into_sums(self) -> Vec<(Key, A)> {
+        self.sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(u64);
+
+    impl Add for Count {
+        fn add(&mut self, other: &Self) {
+            self.0 += other.0;
+        }
+    }
+
+    /// Sums of 1 each for these keys.
+    fn groups(keys: std::ops::Range<u64>) -> Groups<Count> {
+        let mut groups: Groups<Count> = Groups::default();
+        keys.for_each(|key| groups.of(&[Value::Number(key)]).0 += 1);
+        groups
+    }
+
+    #[test]
+    fn groups_shared_early_are_those_shared_late() {
+        let mut all: Groups<Count> = Groups::default();
+        [groups(0..5), groups(3..9), groups(0..1)].into_iter().for_each(|part| all.merge(part));
+        let mut sums: Vec<_> = all.into_sums().into_iter().map(|(key, count)| (key, count.0)).collect();
+        sums.sort();
+        assert_eq!(sums.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [2, 1, 1, 2, 2, 1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Which groups may have more than their sums say.
+//!
+//! What is known of calls that were counted and not stored may leave a key open. They are in the group that has
+//! [`Value::Unknown`](super::value::Value::Unknown) for it, but belong to one of those that agree with the keys they have: each of these
+//! is "at least". So is their own group where it is not known whether they pass the filters: then they are in none.
+
+use rustc_hash::FxHashMap;
+
+use super::value::{Key, Value};
+
+/// What is known of such calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct How {
+    /// They are in no group.
+    missing: bool,
+    /// They are in a group of their own.
+    apart: bool,
+}
+
+/// Keys of calls that leave some open, or may not pass.
+#[derive(Clone, Debug, Default)]
+pub struct Open {
+    keys: FxHashMap<Key, How>,
+}
+
+impl Open {
+    /// Calls with `key` were counted; `missing`: they are in no group.
+    pub fn add(&mut self, key: &[Value], missing: bool) {
+        let apart = key.iter().any(|value| !value.is_known());
+        if missing || apart {
+            let how = self.keys.entry(key.into()).or_default();
+            (how.missing, how.apart) = (how.missing | missing, how.apart | (apart && !missing));
+        }
+    }
+
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: Self) {
+        for (key, how) in other.keys {
+            let mine = self.keys.entry(key).or_default();
+            (mine.missing, mine.apart) = (mine.missing | how.missing, mine.apart | how.apart);
+        }
+    }
+
+    /// To be asked for single groups; `without`: the key at that place is not looked at.
+    pub fn judge(&self, without: Option<usize>) -> Judge {
+        let mut judge = Judge::default();
+        for (key, how) in &self.keys {
+            let known = |at: &usize| key[*at].is_known() && Some(*at) != without;
+            let places: Vec<usize> = (0..key.len()).filter(known).collect();
+            let open = (0..key.len()).filter(|at| !key[*at].is_known() && Some(*at) != without).collect();
+            let part: Key = places.iter().map(|at| key[*at].clone()).collect();
+            let keys = judge.by_places.entry((places, open)).or_default().entry(part).or_default();
+            (keys.missing, keys.apart) = (keys.missing | how.missing, keys.apart | how.apart);
+        }
+        judge
+    }
+}
+
+/// Places of known keys, and of open ones.
+type Places = (Vec<usize>, Vec<usize>);
+
+/// Says of single groups whether they may have more.
+#[derive(Clone, Debug, Default)]
+pub struct Judge {
+    by_places: FxHashMap<Places, FxHashMap<Key, How>>,
+}
+
+impl Judge {
+    /// Whether the group of `key` may have more than its sum says.
+    pub fn short(&self, key: &[Value]) -> bool {
+        self.by_places.iter().any(|((places, open), keys)| {
+            let part: Key = places.iter().map(|at| key[*at].clone()).collect();
+            // the group where they stand has all of them
+            let own = open.iter().all(|at| !key[*at].is_known());
+            keys.get(&part).is_some_and(|how| how.missing || (how.apart && !own))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(parts: [u64; 2]) -> Key {
+        parts.into_iter().map(|part| if part == 0 { Value::Unknown } else { Value::Number(part) }).collect()
+    }
+
+    fn short(open: &[([u64; 2], bool)], group: [u64; 2]) -> bool {
+        let mut all = Open::default();
+        open.iter().for_each(|(parts, missing)| all.add(&key(*parts), *missing));
+        all.judge(None).short(&key(group))
+    }
+
+    #[test]
+    fn calls_that_leave_a_key_open_touch_all_that_agree() {
+        assert!(short(&[([7, 0], false)], [7, 1]), "of the same first key");
+        assert!(!short(&[([7, 0], false)], [8, 1]), "of another");
+        assert!(!short(&[([7, 0], false)], [7, 0]), "their own group has them");
+        assert!(!short(&[([7, 0], false)], [0, 0]), "they are not of nobody");
+        assert!(short(&[([0, 0], false)], [7, 0]), "nobody's may be of a process whose thread is not known");
+        assert!(!short(&[([7, 1], false)], [7, 1]), "all is known");
+    }
+
+    #[test]
+    fn calls_that_may_not_pass_touch_their_own_group_too() {
+        assert!(short(&[([7, 1], true)], [7, 1]));
+        assert!(!short(&[([7, 1], true)], [7, 2]));
+        assert!(short(&[([7, 0], true)], [7, 0]));
+        assert!(short(&[([7, 0], true), ([7, 0], false)], [7, 0]));
+    }
+
+    #[test]
+    fn a_key_may_be_left_out() {
+        let mut open = Open::default();
+        open.add(&key([7, 1]), true);
+        assert!(open.judge(Some(1)).short(&key([7, 2])) && !open.judge(None).short(&key([7, 2])));
+    }
+}

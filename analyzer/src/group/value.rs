@@ -1,0 +1,44 @@
+//! Values of keys: what a row of a table of sums is about.
+
+use std::sync::Arc;
+
+use systape_format::model::{Call, Task};
+
+/// The value of one key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Value {
+    /// There is none: no file, no error.
+    None,
+    /// A number.
+    Number(u64),
+    /// A process or a thread: its number that is unique in the tape, or 0 and its pid or tid.
+    Task(u32, u32),
+    /// A syscall.
+    Call(Call),
+    /// A name.
+    Text(Arc<[u8]>),
+    /// It had several meanwhile, and which of them is not known.
+    Several,
+    /// Not known.
+    Unknown,
+}
+
+/// The values of all keys, in their order.
+pub type Key = Box<[Value]>;
+
+impl Value {
+    /// Whether it is known.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::Several | Self::Unknown)
+    }
+
+    /// The process of `task`.
+    pub fn process(task: &Task) -> Self {
+        if task.upid == 0 { Self::Task(0, task.pid) } else { Self::Task(task.upid, 0) }
+    }
+
+    /// The thread `task`.
+    pub fn thread(task: &Task) -> Self {
+        if task.utid == 0 { Self::Task(0, task.tid) } else { Self::Task(task.utid, 0) }
+    }
+}

@@ -1,0 +1,95 @@
+//! Columns of keys: what stands before what was added up.
+
+use systape_format::table::ColumnDef;
+
+use super::cell::Cell;
+use super::keys::columns as named;
+use super::row::Row;
+use crate::group::by::By;
+
+systape_format::tables! {
+    /// Keys of `--by`, each where it was named. A summary without `--by` has, before `abi` and `syscall`, all but `cgroup` by thread,
+    /// `pid upid comm uid` by process, `cgroup` by cgroup, none in total. Where calls are known per process only, `tid` and `utid` are null;
+    /// where not even the process or the cgroup is known, all keys are.
+    pub BY = "by" {
+        pid: Int "process; of a block I/O the one it is blamed on; null: not known"
+        tid: Int "thread, likewise"
+        upid: Int "the process, unique in the tape: the kernel gives pids out again"
+        utid: Int "the thread, unique in the tape"
+        comm: Str [Comm] "name of the thread; of a process that of its leader; null: not known"
+        uid: Int "real user; null: not known"
+        cgroup: Str [Path] "path of its cgroup, of a block I/O of the one it is charged to; null: not known"
+        cgroup_id: Wide "its number; null: not known"
+        cpu: Int "CPU, of a call the one it ended on; null: not known"
+        abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`; null: in no call"
+        syscall: Word "name of the call; of a thread in none `[user]`, `[kernel]` (a kernel thread) or `?`"
+        file: Str [Path] "what the call is on, as the program named it; empty: on none; null: not known"
+        errno: Word "the error it returned, `0`: none; null: not known"
+        state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
+        disk: Word "the whole disk"
+        major: Int "the disk's number, first part"
+        minor: Int "second part"
+        cause: Word "how it is known whom to blame: `direct dirtier cgroup kthread flush unknown`"
+        op: Word "operation"
+    }
+}
+
+/// The columns of a key; `comm` stands with a task unless it is a key of its own.
+fn names(by: By) -> &'static [&'static str] {
+    match by {
+        By::Pid => &["pid", "upid", "comm"],
+        By::Tid => &["pid", "tid", "upid", "utid", "comm"],
+        By::Comm => &["comm"],
+        By::Uid => &["uid"],
+        By::Cgroup => &["cgroup", "cgroup_id"],
+        By::Cpu => &["cpu"],
+        By::Syscall => &["abi", "syscall"],
+        By::File => &["file"],
+        By::Errno => &["errno"],
+        By::State => &["state"],
+        By::Disk => &["disk", "major", "minor"],
+        By::Cause => &["cause"],
+        By::Op => &["op"],
+    }
+}
+
+/// The keys of columns of `keys`, in their order; a name that two keys have stands once.
+fn parts(keys: &[By]) -> impl Iterator<Item = (By, &'static str)> {
+    // a thread has that of its process
+    let wanted = keys.iter().filter(|by| **by != By::Pid || !keys.contains(&By::Tid));
+    let own_comm = keys.contains(&By::Comm);
+    let part = move |by: &By| {
+        let by = *by;
+        let names = names(by).iter().filter(move |name| **name != "comm" || by == By::Comm || !own_comm);
+        names.map(move |name| (by, *name))
+    };
+    wanted.copied().collect::<Vec<_>>().into_iter().flat_map(move |by| part(&by))
+}
+
+/// The columns of [`BY`] of `keys`.
+pub fn columns(keys: &[By]) -> Vec<ColumnDef> {
+    named(&BY, parts(keys).map(|(_, name)| name))
+}
+
+/// Sets them: `cell` knows each by its key and its name.
+pub fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, &'static str) -> Cell<'a>) {
+    for (by, name) in parts(keys) {
+        row.set(name, cell(by, name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns_of(keys: &[By]) -> String {
+        columns(keys).iter().map(|column| &*column.name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn names_stand_once_and_in_order() {
+        assert_eq!(columns_of(&[By::Tid, By::Syscall]), "pid tid upid utid comm abi syscall");
+        assert_eq!(columns_of(&[By::Comm, By::Tid, By::Pid]), "comm pid tid upid utid");
+        assert_eq!(columns_of(&[By::Disk, By::Pid]), "disk major minor pid upid comm");
+    }
+}
