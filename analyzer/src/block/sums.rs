@@ -4,11 +4,13 @@
 //! known only at the end, so sums are kept by disk and folded then.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::Task;
 
-use super::by::{Key, Part, part};
+use super::by::{Part, part};
 use super::flags::Op;
 use super::io::Io;
 use crate::devices::{Dev, Devices};
+use crate::group::by::By;
 use crate::render::loghist::LogHist;
 
 /// I/Os of one key.
@@ -32,8 +34,8 @@ pub struct Sum {
     pub max: u64,
     /// Latencies in µs.
     pub hist: LogHist,
-    /// Newest name of the task they are blamed on; empty without one.
-    pub comm: Vec<u8>,
+    /// The task they are blamed on, by its newest name.
+    pub owner: Option<Task>,
 }
 
 impl Sum {
@@ -53,9 +55,9 @@ impl Sum {
             self.hist.add(ns / 1000);
         }
         if let Some(owner) = io.owner
-            && self.comm != owner.comm
+            && self.owner.as_ref().is_none_or(|known| known.comm != owner.comm)
         {
-            self.comm.clone_from(&owner.comm);
+            self.owner = Some(owner.clone());
         }
     }
 
@@ -69,9 +71,14 @@ impl Sum {
         self.total += other.total;
         self.max = self.max.max(other.max);
         self.hist.merge(&other.hist);
-        if self.comm.is_empty() {
-            self.comm.clone_from(&other.comm);
+        if self.owner.is_none() {
+            self.owner.clone_from(&other.owner);
         }
+    }
+
+    /// Name of the task they are blamed on; empty without one.
+    pub fn comm(&self) -> &[u8] {
+        self.owner.as_ref().map_or(&[], |task| &task.comm)
     }
 
     /// Average latency, ns; None without a known one.
@@ -88,7 +95,7 @@ impl Sum {
 /// Sums so far.
 #[derive(Clone, Debug)]
 pub struct Sums {
-    keys: Vec<Key>,
+    keys: Vec<By>,
     sums: FxHashMap<(Dev, Vec<Part>), Sum>,
 }
 
@@ -105,7 +112,7 @@ pub struct Folded {
 
 impl Sums {
     /// Will add up by `keys`.
-    pub fn new(keys: Vec<Key>) -> Self {
+    pub fn new(keys: Vec<By>) -> Self {
         Self { keys, sums: FxHashMap::default() }
     }
 
@@ -119,7 +126,7 @@ impl Sums {
     pub fn fold(self, devices: &Devices) -> Folded {
         let present: FxHashSet<Dev> = self.sums.keys().map(|(dev, _)| *dev).collect();
         let below: FxHashMap<Dev, Vec<Dev>> = present.iter().map(|dev| (*dev, devices.below(*dev, &present))).collect();
-        let by_disk = self.keys.contains(&Key::Disk);
+        let by_disk = self.keys.contains(&By::Disk);
         let mut rows: FxHashMap<Vec<Part>, (Sum, bool)> = FxHashMap::default();
         let mut folded = Folded::default();
         let mut stacked: FxHashMap<Dev, u64> = FxHashMap::default();
@@ -139,7 +146,7 @@ impl Sums {
                 row.1 = counted;
             }
         }
-        folded.all.comm.clear();
+        folded.all.owner = None;
         folded.rows = rows.into_iter().map(|(parts, (sum, counted))| (parts, sum, counted)).collect();
         folded
             .rows
@@ -156,7 +163,7 @@ mod tests {
     use crate::devices::dev;
     use systape_format::model::{BlockIo, DeviceLink, Dict, Session, Task};
 
-    fn fold(keys: &[Key]) -> Folded {
+    fn fold(keys: &[By]) -> Folded {
         let (sda, dm) = (dev((8, 0)), dev((253, 0)));
         let link = DeviceLink { dev: (253, 0), lower: vec![(8, 0)], ..DeviceLink::default() };
         let devices = Devices::new(&Session { device_links: vec![link], ..Session::default() });
@@ -187,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_stacked_device_is_not_summed() {
-        let folded = fold(&[Key::Disk]);
+        let folded = fold(&[By::Disk]);
         let rows: Vec<_> = folded.rows.iter().map(|(_, sum, counted)| (sum.ios, sum.total, *counted)).collect();
         assert_eq!(rows, [(1, 9_000, false), (3, 7_000, true)]);
         let all = &folded.all;
@@ -198,9 +205,9 @@ mod tests {
 
     #[test]
     fn by_task_each_io_is_counted_once() {
-        let folded = fold(&[Key::Pid]);
+        let folded = fold(&[By::Pid]);
         let rows: Vec<_> = folded.rows.iter().map(|(parts, sum, _)| (parts[0].clone(), sum.ios)).collect();
         assert_eq!(rows, [(Part::Task(None), 1), (Part::Task(Some((0, 5))), 2)]);
-        assert_eq!(folded.rows[1].1.comm, b"dd");
+        assert_eq!(folded.rows[1].1.comm(), b"dd");
     }
 }

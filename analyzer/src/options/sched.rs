@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::runs::by::By;
+use crate::group::by::By;
 use crate::timespec::{self, Edge};
 
 /// Settled values.
@@ -24,23 +24,7 @@ impl Options {
     pub fn resolve(args: &Args, name: &str) -> Result<Self> {
         let latency = name == "sched latency";
         let Some(keys) = keys(name) else { return Ok(Self::default()) };
-        let key = |word: &String| -> Result<By> {
-            let known = keys.iter().find(|by| by.name() == word.as_str() || by.alias() == Some(word.as_str()));
-            match known {
-                Some(by) => Ok(*by),
-                None => {
-                    let names: Vec<_> = keys.iter().map(|by| by.name()).collect();
-                    bail!("--by {word}: 'analyze {name}' has {}", names.join(", "))
-                }
-            }
-        };
-        let mut by = Vec::new();
-        for word in &args.by {
-            let key = key(word)?;
-            if !by.contains(&key) {
-                by.push(key);
-            }
-        }
+        let by = By::parse(&args.by, keys, &format!("'analyze {name}'"))?;
         let one = ["runqlat", "sched latency"].contains(&name);
         if one && by.len() > 1 {
             bail!("--by: 'analyze {name}' takes one key");
@@ -55,11 +39,11 @@ impl Options {
 
 /// What a report can add up by.
 fn keys(name: &str) -> Option<&'static [By]> {
-    use By::{Cgroup, Comm, Cpu, File, Process, State, Syscall, Task, User};
+    use By::{Cgroup, Comm, Cpu, File, Pid, State, Syscall, Tid, Uid};
     match name {
-        "sched timehist" | "sched latency" => Some(&[Comm, Process, Task]),
-        "runqlat" => Some(&[Task, Process, Cgroup, Cpu, Comm]),
-        "offcpu" | "states" => Some(&[Comm, Task, Process, State, Syscall, File, Cgroup, User]),
+        "sched timehist" | "sched latency" => Some(&[Comm, Pid, Tid]),
+        "runqlat" => Some(&[Tid, Pid, Cgroup, Cpu, Comm]),
+        "offcpu" | "states" => Some(&[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid]),
         _ => None,
     }
 }

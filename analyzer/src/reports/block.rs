@@ -12,13 +12,14 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::block::by::{self, Key};
+use crate::block::by;
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
 use crate::config::Config;
 use crate::config::view::Part::{All, Keys};
 use crate::config::view::{Own, Rows, Run, TASKS, View};
 use crate::devices::Devices;
+use crate::group::by::By;
 use crate::lines::tables as lines;
 use crate::question::clock;
 use crate::render::form::Format;
@@ -27,7 +28,7 @@ use crate::render::sink::Sink;
 use crate::say::Verdict;
 use crate::scan::Scan;
 use crate::stream::{Merger, Part};
-use crate::{families, output};
+use crate::{families, output, render};
 
 /// What is asked.
 pub static VIEW: View = View {
@@ -42,8 +43,8 @@ pub static VIEW: View = View {
     tables: &[
         Rows::of("block", &[All(&line::BLOCK)]),
         Rows::json("block", &[All(&lines::LOSSES)]),
-        Rows::of("block --top", &[Keys(&by::BY), All(&table::SUMS)]),
-        Rows::of("block --hist", &[Keys(&by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
+        Rows::of("block --top", &[Keys(&render::by::BY), All(&table::SUMS)]),
+        Rows::of("block --hist", &[Keys(&render::by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
     ],
     check,
     run: Run::Prints(run),
@@ -70,7 +71,7 @@ fn check(config: &Config) -> Result<()> {
     if !config.by.is_empty() && !hist && !top {
         bail!("--by needs --top or --hist");
     }
-    by::keys(&config.by, &[]).map(drop)
+    By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
 }
 
 /// Prints what `config` asks for.
@@ -139,7 +140,10 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
 
 fn sums(context: &mut Context<'_>, devices: &Devices, hist: bool, out: &mut BufWriter<File>) -> Result<()> {
     let config = context.config;
-    let keys = by::keys(&config.by, if hist { &[Key::Disk, Key::Op] } else { &[Key::Pid] })?;
+    let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
+    if keys.is_empty() {
+        keys = if hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+    }
     let mut sums = Sums::new(keys.clone());
     walk(context, |ios| {
         ios.iter().for_each(|io| sums.add(io));

@@ -47,10 +47,7 @@ pub static SUMMARY: View = View {
         ("analyze --errno-summary --summary-mode total", "how often each error was returned"),
     ],
     tables: &[
-        Rows::of(
-            "--summary",
-            &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)],
-        ),
+        Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
     ],
     run: Run::Prints(run),

@@ -11,12 +11,12 @@ use systape_format::reader::Tape;
 use super::{Context, scheduling};
 use crate::config::Config;
 use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
+use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
@@ -46,7 +46,7 @@ pub static VIEW: View = View {
         ("analyze offcpu --wakers 2214", "who woke its threads"),
     ],
     tables: &[
-        Rows::of("offcpu", &[Part::Keys(&keys::BY), Part::All(&OFFCPU)]),
+        Rows::of("offcpu", &[Part::Keys(&crate::render::by::BY), Part::All(&OFFCPU)]),
         Rows::of("offcpu --wakers", &[Part::All(&wakers::WAKERS)]),
     ],
     run: Run::Prints(run),
@@ -78,7 +78,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let declared = with_keys(keys.columns(), &OFFCPU);
     let mut table =
         Table::default().number("total ms").number("count").number("avg ms").number("max ms").number("share");
-    table = by.iter().fold(table, |table, by| table.word(by.name()));
+    table = by.iter().fold(table, |table, by| table.word(by.heading()));
     let mut rows = Vec::new();
     for (key, sum) in sums.into_iter().take(limit) {
         if form.is_none() {

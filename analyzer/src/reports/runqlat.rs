@@ -9,15 +9,15 @@ use systape_format::reader::Tape;
 use super::{Context, scheduling};
 use crate::config::Config;
 use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
+use crate::group::by::By;
 use crate::output::{self, line};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::loghist::LogHist;
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::runs::by::By;
 use crate::runs::decode::Needs;
-use crate::runs::keys::{self, Key, Keys, Words};
+use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::say::Verdict;
 
@@ -39,7 +39,7 @@ pub static VIEW: View = View {
     about: "Histograms of how long runnable threads waited for a CPU",
     options: &[TASKS, CPUS, &["time", "by"]],
     examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
-    tables: &[Rows::of("runqlat", &[Part::Keys(&keys::BY), Part::All(&RUNQLAT)])],
+    tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -65,7 +65,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let declared = with_keys(keys.columns(), &RUNQLAT);
     let mut rows = Vec::new();
     for (key, hist) in &hists {
-        let title = keys.by().iter().zip(keys.texts(key, &words)).map(|(by, text)| format!("{} = {text}", by.name()));
+        let title =
+            keys.by().iter().zip(keys.texts(key, &words)).map(|(by, text)| format!("{} = {text}", by.heading()));
         printed.push((title.collect::<Vec<_>>().join(", "), hist));
         for bucket in hist.buckets() {
             let mut row = Row::new(&declared);

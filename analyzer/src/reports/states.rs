@@ -14,13 +14,13 @@ use super::offcpu::{selected, share};
 use super::scheduling;
 use crate::config::Config;
 use crate::config::view::{CPUS, Part, Rows, Run, STACKS, TASKS, View};
+use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::Context;
-use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Interval, Sink, Slot, Thread, feed};
@@ -48,7 +48,7 @@ pub static VIEW: View = View {
         ("analyze states --at 1.5", "at one instant, longest stuck first"),
     ],
     tables: &[
-        Rows::of("states", &[Part::Keys(&keys::BY), Part::All(&STATES)]),
+        Rows::of("states", &[Part::Keys(&crate::render::by::BY), Part::All(&STATES)]),
         Rows::of("states --at", &[Part::All(&now::NOW)]),
         Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
     ],
@@ -82,7 +82,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let form = config.format.rows();
     let declared = with_keys(keys.columns(), &STATES);
     let mut table = Table::default().number("time ms").number("share").number("threads");
-    table = by.iter().fold(table, |table, by| table.word(by.name()));
+    table = by.iter().fold(table, |table, by| table.word(by.heading()));
     let mut rows = Vec::new();
     for (key, ns) in sums.into_iter().take(limit) {
         let threads = ns as f64 / span.max(1) as f64;

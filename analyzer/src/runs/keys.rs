@@ -6,31 +6,15 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, Call, Session, Task};
 use systape_format::table::ColumnDef;
 
-use super::by::By;
 use super::names::Names;
 use super::{Doing, Interval, Slot, State, Thread};
 use crate::call_files::NO_FILE;
 use crate::calls::CallBook;
 use crate::filter::Scope;
-use crate::render::keys::columns;
+use crate::group::by::By;
+use crate::render::by;
+use crate::render::cell::Cell;
 use crate::render::row::{Row, user};
-
-systape_format::tables! {
-    /// Keys of `--by` in the scheduler's reports, each where it was named.
-    pub BY = "sched_by" {
-        comm: Str [Comm] "name of the thread; of a process that of its leader"
-        pid: Int "process"
-        tid: Int "thread"
-        upid: Int "the process, unique in the tape: the kernel gives pids out again"
-        utid: Int "the thread, unique in the tape"
-        state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
-        syscall: Word "the call it is in, `[user]` (in none), `[kernel]` (a kernel thread) or `?`"
-        file: Str [Path] "what that call is on; null: nothing, or not known"
-        cgroup: Str [Path] "path of its cgroup; null: not known"
-        uid: Int "real user; null: not known"
-        cpu: Int "CPU; null: not known"
-    }
-}
 
 /// Where a thread is, as a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -139,11 +123,11 @@ impl<'a> Keys<'a> {
         for by in self.by.iter().filter(|_| passes) {
             match by {
                 By::Comm => key.comm = self.comms.number(&task.comm),
-                By::Task => {
+                By::Tid => {
                     key.task = if task.utid == 0 { task.tid } else { task.utid };
                     self.tasks.insert(key.task, Arc::clone(task));
                 }
-                By::Process => {
+                By::Pid => {
                     key.process = if task.upid == 0 { task.pid } else { task.upid };
                     // a process is called what its leader is
                     if task.tid == task.pid || !self.processes.contains_key(&key.process) {
@@ -151,8 +135,8 @@ impl<'a> Keys<'a> {
                     }
                 }
                 By::Cgroup => key.cgroup = task.cgroup_id,
-                By::User => key.uid = task.uid,
-                By::State | By::Syscall | By::File | By::Cpu => {}
+                By::Uid => key.uid = task.uid,
+                _ => {}
             }
         }
         Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
@@ -202,11 +186,11 @@ impl<'a> Keys<'a> {
     fn text(&self, by: By, key: &Key, words: &Words<'_>) -> String {
         match by {
             By::Comm => words.escaped(self.comm(key.comm)),
-            By::Task => match self.tasks.get(&key.task) {
+            By::Tid => match self.tasks.get(&key.task) {
                 Some(task) => task_text(task),
                 None => "?".into(),
             },
-            By::Process => match self.processes.get(&key.process) {
+            By::Pid => match self.processes.get(&key.process) {
                 Some(task) => format!("{}[{}]", words.escaped(&task.comm), task.pid),
                 None => "?".into(),
             },
@@ -219,78 +203,50 @@ impl<'a> Keys<'a> {
                 None if key.cgroup == 0 => "?".into(),
                 None => format!("cgroup {}", key.cgroup),
             },
-            By::User => crate::words::user(words.session, key.uid),
-            By::Cpu if key.cpu == CPU_NONE => "?".into(),
-            By::Cpu => key.cpu.to_string(),
+            By::Uid => crate::words::user(words.session, key.uid),
+            By::Cpu if key.cpu != CPU_NONE => key.cpu.to_string(),
+            By::Cpu | By::Errno | By::Disk | By::Cause | By::Op => "?".into(),
         }
     }
 
-    /// The columns of [`BY`] that are asked for, in their order.
+    /// The columns of the keys, in their order.
     pub fn columns(&self) -> Vec<ColumnDef> {
-        let mut names: Vec<&str> = Vec::new();
-        for by in &self.by {
-            match by {
-                By::Comm => names.push("comm"),
-                By::Task => {
-                    names.extend(["pid", "tid", "upid", "utid"]);
-                    names.extend(Some("comm").filter(|_| !self.has(By::Comm)));
-                }
-                // a thread has that of its process
-                By::Process if self.has(By::Task) => {}
-                By::Process => {
-                    names.extend(["pid", "upid"]);
-                    names.extend(Some("comm").filter(|_| !self.has(By::Comm)));
-                }
-                By::User => names.push("uid"),
-                by => names.push(by.name()),
-            }
-        }
-        columns(&BY, names)
+        by::columns(&self.by)
     }
 
     /// Sets the columns of [`Self::columns`].
     pub fn fill(&self, row: &mut Row<'_>, key: &Key, words: &Words<'_>) {
-        let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-        for by in &self.by {
-            match by {
-                By::Comm => {
-                    row.set("comm", self.comm(key.comm).to_vec());
-                }
-                By::Task => {
-                    let task = self.tasks.get(&key.task);
-                    row.set("pid", task.map(|t| t.pid)).set("tid", task.map(|t| t.tid));
-                    row.set("upid", task.map(|t| t.upid)).set("utid", task.map(|t| t.utid));
-                    if !self.has(By::Comm) {
-                        row.set("comm", task.map(|t| t.comm.clone()));
-                    }
-                }
-                By::Process if self.has(By::Task) => {}
-                By::Process => {
-                    let task = self.processes.get(&key.process);
-                    row.set("pid", task.map(|t| t.pid)).set("upid", task.map(|t| t.upid));
-                    if !self.has(By::Comm) {
-                        row.set("comm", task.map(|t| t.comm.clone()));
-                    }
-                }
-                By::State => {
-                    row.set("state", key.state);
-                }
-                By::Syscall => {
-                    row.set("syscall", words.place(key.place));
-                }
-                By::File => {
-                    row.set("file", owned(words.names.name(key.file)));
-                }
-                By::Cgroup => {
-                    row.set("cgroup", owned(words.session.cgroup_path(key.cgroup)));
-                }
-                By::User => {
-                    row.set("uid", user(key.uid));
-                }
-                By::Cpu => {
-                    row.set("cpu", Some(key.cpu).filter(|cpu| *cpu != CPU_NONE));
-                }
-            }
+        by::fill(row, &self.by, |by, name| self.cell(by, name, key, words));
+    }
+
+    fn cell(&self, by: By, name: &str, key: &Key, words: &Words<'_>) -> Cell<'static> {
+        let owned = |bytes: Option<&[u8]>| Cell::from(bytes.map(<[u8]>::to_vec));
+        let task = match by {
+            By::Tid => self.tasks.get(&key.task),
+            By::Pid => self.processes.get(&key.process),
+            _ => None,
+        };
+        match (by, name) {
+            (By::Tid | By::Pid, "pid") => task.map(|t| t.pid).into(),
+            (By::Tid | By::Pid, "tid") => task.map(|t| t.tid).into(),
+            (By::Tid | By::Pid, "upid") => task.map(|t| t.upid).into(),
+            (By::Tid | By::Pid, "utid") => task.map(|t| t.utid).into(),
+            (By::Tid | By::Pid, _) => task.map(|t| t.comm.clone()).into(),
+            (By::Comm, _) => self.comm(key.comm).to_vec().into(),
+            (By::State, _) => key.state.into(),
+            (By::Syscall, "abi") => match key.place {
+                Place::Call(call) => words.book.get(call).abi.as_str().into(),
+                _ => Cell::Null,
+            },
+            (By::Syscall, _) => words.place(key.place).into(),
+            // no path is empty
+            (By::File, _) if key.file == NO_FILE => "".into(),
+            (By::File, _) => owned(words.names.name(key.file)),
+            (By::Cgroup, "cgroup") => owned(words.session.cgroup_path(key.cgroup)),
+            (By::Cgroup, _) => Some(key.cgroup).filter(|id| *id != 0).into(),
+            (By::Uid, _) => user(key.uid).into(),
+            (By::Cpu, _) => Some(key.cpu).filter(|cpu| *cpu != CPU_NONE).into(),
+            (By::Errno | By::Disk | By::Cause | By::Op, _) => Cell::Null,
         }
     }
 }

@@ -3,7 +3,6 @@
 //! [`tracker`] makes intervals from plain values: the states at the start, switches, wake-ups, process life, calls. It
 //! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] says where losses are. Reports are [`Sink`]s.
 
-pub mod by;
 pub mod decode;
 pub mod feed;
 pub mod gaps;

@@ -4,10 +4,13 @@ use std::io::{self, Write};
 
 use systape_format::model::Session;
 
-use crate::block::by::{self, Key, Part};
+use crate::block::by::{self as parts_of, Part};
 use crate::block::sums::{Folded, Sum};
 use crate::devices::Devices;
+use crate::group::by::By;
 use crate::output::line;
+use crate::render::by;
+use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::row::Row;
@@ -40,7 +43,7 @@ systape_format::tables! {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// What was added up by.
-    pub keys: &'a [Key],
+    pub keys: &'a [By],
     /// The sums.
     pub folded: &'a Folded,
     /// The tape.
@@ -56,7 +59,7 @@ impl View<'_> {
     pub fn top(&self, out: &mut impl Write) -> io::Result<()> {
         let mut head = String::new();
         for key in self.keys {
-            let (name, width) = by::column(*key);
+            let (name, width) = parts_of::column(*key);
             head.push_str(&format!("{name:<width$} "));
         }
         let keys = head.len();
@@ -68,8 +71,8 @@ impl View<'_> {
         for (parts, sum, counted) in &self.folded.rows {
             let mut names = String::new();
             for (key, part) in self.keys.iter().zip(parts) {
-                let width = by::column(*key).1;
-                names.push_str(&format!("{:<width$} ", by::text(part, &sum.comm, self.session, self.devices)));
+                let width = parts_of::column(*key).1;
+                names.push_str(&format!("{:<width$} ", parts_of::text(part, sum.comm(), self.session, self.devices)));
             }
             let share = self.share(sum).filter(|_| *counted);
             let share = share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
@@ -86,8 +89,8 @@ impl View<'_> {
     /// A histogram of latencies for each key, and what they leave out.
     pub fn histograms(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
-            let value = |(key, part): (&Key, &Part)| {
-                let text = by::text(part, &sum.comm, self.session, self.devices);
+            let value = |(key, part): (&By, &Part)| {
+                let text = parts_of::text(part, sum.comm(), self.session, self.devices);
                 let words: Vec<_> = text.split_whitespace().collect();
                 format!("{} = {}", name(*key), words.join(" "))
             };
@@ -105,7 +108,7 @@ impl View<'_> {
 
     /// Lines on devices that the total leaves out.
     fn stacked(&self, out: &mut impl Write) -> io::Result<()> {
-        let shown = self.keys.contains(&Key::Disk);
+        let shown = self.keys.contains(&By::Disk);
         for (dev, ios, below) in &self.folded.stacked {
             let below: Vec<_> = below.iter().map(|dev| self.devices.name(*dev)).collect();
             let place = if shown { "not in the total" } else { "left out" };
@@ -124,10 +127,15 @@ impl View<'_> {
     /// Prints a row for each key; with its histogram in it when `hist`.
     pub fn rows(&self, form: Form, hist: bool, out: &mut impl Write) -> io::Result<()> {
         let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
-        let table = with_keys(by::key_columns(self.keys), &with_parts(&SUMS, parts));
+        let table = with_keys(by::columns(self.keys), &with_parts(&SUMS, parts));
         let rows = self.folded.rows.iter().map(|(parts, sum, counted)| {
             let mut row = Row::short_if(!self.complete, &table);
-            by::fill(&mut row, self.keys, parts, &sum.comm, self.session, self.devices);
+            by::fill(&mut row, self.keys, |by, name| {
+                let place = self.keys.iter().position(|key| *key == by);
+                let part = place.and_then(|at| parts.get(at));
+                let owner = sum.owner.as_ref();
+                part.map_or(Cell::Null, |part| parts_of::cell((by, name), part, owner, self.session, self.devices))
+            });
             // what is not known of some takes time all the same
             let untimed = sum.timed < sum.ios;
             row.set("ios", sum.ios).set("read_bytes", sum.read).set("written_bytes", sum.written);
@@ -145,8 +153,8 @@ impl View<'_> {
 }
 
 /// The name of `key` in the heading of a histogram.
-fn name(key: Key) -> String {
-    let column = by::column(key).0;
+fn name(key: By) -> String {
+    let column = parts_of::column(key).0;
     column.split_whitespace().next_back().unwrap_or(column).to_ascii_lowercase()
 }
 

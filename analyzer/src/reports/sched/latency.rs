@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::{Context, scheduling};
 use super::seconds;
+use crate::group::by::By;
 use crate::output::{self, line};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::{row as record, sink};
-use crate::runs::by::By;
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Key, Keys, Words};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
@@ -159,7 +159,7 @@ fn name(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>) -> String {
     };
     match row.threads.len() {
         0 | 1 => format!("{comm}:{}", row.tid),
-        _ if keys.has(By::Process) => format!("{comm}:{}", keys.task(key).map_or(row.tid, |task| task.pid)),
+        _ if keys.has(By::Pid) => format!("{comm}:{}", keys.task(key).map_or(row.tid, |task| task.pid)),
         many => format!("{comm}:({many})"),
     }
 }

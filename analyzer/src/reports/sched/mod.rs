@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::config::view::Part::{All, Keys};
 use crate::config::view::{CPUS, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
-use crate::runs::keys;
+use crate::render::by;
 use crate::say::Verdict;
 
 /// Each run of a thread.
@@ -40,7 +40,7 @@ pub static LATENCY: View = View {
         ("analyze sched latency", "by name of the thread, longest wait first"),
         ("analyze sched latency --by process", "by process"),
     ],
-    tables: &[Rows::of("sched latency", &[Keys(&keys::BY), All(&latency::LATENCY)])],
+    tables: &[Rows::of("sched latency", &[Keys(&by::BY), All(&latency::LATENCY)])],
     run: Run::Prints(run),
     ..View::PLAIN
 };
