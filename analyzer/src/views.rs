@@ -7,30 +7,28 @@ use std::path::Path;
 
 use crate::args::Args;
 use crate::config::view::{Rows, View};
-use crate::reports::{
-    block, callgraph, calls, check, diff, exec, info, kills, net, offcpu, repair, runqlat, sched, states,
-};
+use crate::reports::{self, calls};
 
 /// Every view, those that are asked most first.
-pub static VIEWS: [&View; 18] = [
+pub static VIEWS: &[&View] = &[
     &calls::LISTING,
     &calls::SUMMARY,
     &calls::WITH_SUMMARY,
-    &kills::VIEW,
-    &exec::VIEW,
-    &block::VIEW,
-    &net::VIEW,
-    &sched::TIMEHIST,
-    &sched::LATENCY,
-    &runqlat::VIEW,
-    &offcpu::VIEW,
-    &states::VIEW,
-    &callgraph::VIEW,
-    &diff::VIEW,
-    &info::VIEW,
-    &check::VIEW,
-    &repair::VIEW,
-    &repair::REDACT_VIEW,
+    &reports::kills::VIEW,
+    &reports::exec::VIEW,
+    &reports::block::VIEW,
+    &reports::net::VIEW,
+    &reports::sched::TIMEHIST,
+    &reports::sched::LATENCY,
+    &reports::runqlat::VIEW,
+    &reports::offcpu::VIEW,
+    &reports::states::VIEW,
+    &reports::callgraph::VIEW,
+    &reports::diff::VIEW,
+    &reports::info::VIEW,
+    &reports::check::VIEW,
+    &reports::repair::VIEW,
+    &reports::repair::REDACT_VIEW,
 ];
 
 /// Every kind of row of every view.
