@@ -3,7 +3,7 @@
 //! Storeys, imports only point down (tests/storeys.rs): values ([`num`], [`words`], [`clock`], [`open`] ...); the table in the middle:
 //! [`filter`] (which rows count), [`scan`] and [`load`] (reading segments), [`loss`] (what is missing), [`question`] (all of them, bound to
 //! one tape), [`group`] (sums by keys), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
-//! [`signals`], [`runs`], [`net`], [`block`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
+//! [`signals`], [`runs`], [`net`], [`block`], [`paths`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
 //! as typed, [`config`] settled, [`config::view`] what a view is; one file a report in [`reports`], with its [`config::view::View`]; [`views`]
 //! lists them; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
 //!
@@ -33,6 +33,7 @@ pub mod open;
 pub mod operands;
 pub mod options;
 pub mod output;
+pub mod paths;
 pub mod processes;
 pub mod question;
 pub mod render;

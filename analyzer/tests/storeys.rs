@@ -17,7 +17,7 @@ const STOREYS: [(&str, &[&str]); 8] = [
     ("values", &["clock", "devices", "glob", "num", "open", "output", "say", "timespec", "words"]),
     ("table", &["call_files", "calls", "families", "filter", "group", "load", "loss", "question", "scan", "stream"]),
     ("render", &["render"]),
-    ("derive", &["block", "net", "processes", "runs", "signals", "stacks", "summary"]),
+    ("derive", &["block", "net", "paths", "processes", "runs", "signals", "stacks", "summary"]),
     ("lines", &["events", "lines"]),
     ("asked", &["args", "config", "options"]),
     ("views", &["reports"]),
