@@ -217,6 +217,7 @@ pub fn command(view: &View) -> Command {
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
     };
+    let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
     let prefix = format!("{}: ", view.name);
     let own = |arg: &Arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -227,7 +228,8 @@ pub fn command(view: &View) -> Command {
         // --cpu=CPUS is another word for -C where there is no column of CPU time
         let alias = arg.get_id() == "cpu" && !view.takes("summary_mode") && !view.name.is_empty();
         let mut arg = arg.clone().hide(arg.get_id() == "words" || alias || arg.is_hide_set());
-        if !view.name.is_empty() && !["Filters", "Stacks"].contains(&arg.get_help_heading().unwrap_or("Filters")) {
+        let shared = ["Filters", "Stacks"].contains(&arg.get_help_heading().unwrap_or("Filters"));
+        if !view.name.is_empty() && (!shared || owned.contains(arg.get_id())) {
             arg = arg.help_heading("This report");
         }
         match help {
