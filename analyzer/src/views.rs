@@ -17,6 +17,7 @@ pub static VIEWS: &[&View] = &[
     &reports::kills::VIEW,
     &reports::exec::VIEW,
     &reports::block::VIEW,
+    &reports::files::VIEW,
     &reports::net::VIEW,
     &reports::sched::TIMEHIST,
     &reports::sched::LATENCY,

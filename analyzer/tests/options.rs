@@ -67,6 +67,13 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("folded", "", "--folded"),
     ("svg", "", "--svg out.svg"),
     ("diff", "--folded", "--diff more.tape"),
+    ("opens", "", "--opens"),
+    ("slower", "", "--slower 0.0001"),
+    ("sockets", "--top 0", "--sockets"),
+    ("top", "", "--top 1"),
+    ("absolute", "--opens", "-T"),
+    ("max_events", "--opens", "--max-events 1"),
+    ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
 ];
 

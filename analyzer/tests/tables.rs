@@ -17,7 +17,7 @@ use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 
 /// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
-const COMMANDS: [(&str, &[&str]); 22] = [
+const COMMANDS: [(&str, &[&str]); 24] = [
     (
         "",
         &[
@@ -39,6 +39,15 @@ const COMMANDS: [(&str, &[&str]); 22] = [
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),
+    (
+        "files",
+        &[
+            "files TAPE",
+            "files --sockets --top 0 --by errno,file,tid,comm,uid,cgroup,syscall,cpu TAPE",
+            "files --by pid TAPE",
+        ],
+    ),
+    ("files --opens", &["files --opens TAPE", "files --slower 0ns --sockets TAPE"]),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("kills", &["kills --all TAPE"]),
@@ -58,7 +67,7 @@ const COMMANDS: [(&str, &[&str]); 22] = [
     ),
     ("diff", &["diff SOUND TAPE"]),
     ("info", &["info TAPE"]),
-    ("files", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
+    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
 ];
 
 /// The words that begin the name of a report that is about a file.
@@ -391,7 +400,7 @@ fn declarations_are_sound() {
     let all = tables();
     let reports: BTreeSet<&str> = all.iter().map(|rows| rows.report).collect();
     let asked: BTreeSet<&str> =
-        COMMANDS.iter().map(|(report, _)| *report).filter(|r| *r != "files").chain(OF_FILES).collect();
+        COMMANDS.iter().map(|(report, _)| *report).filter(|r| *r != "a file").chain(OF_FILES).collect();
     assert_eq!(reports, asked, "every report of the registry is asked for");
     let mut by_name: BTreeMap<&str, *const TableDef> = BTreeMap::new();
     for rows in &all {

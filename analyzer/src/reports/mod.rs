@@ -6,6 +6,7 @@ pub mod calls;
 pub mod check;
 pub mod diff;
 pub mod exec;
+pub mod files;
 pub mod info;
 pub mod kills;
 pub mod listing;
