@@ -17,7 +17,7 @@ use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 
 /// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
-const COMMANDS: [(&str, &[&str]); 24] = [
+const COMMANDS: [(&str, &[&str]); 25] = [
     (
         "",
         &[
@@ -36,6 +36,7 @@ const COMMANDS: [(&str, &[&str]); 24] = [
             "-s --cpu --summary-mode total TAPE",
         ],
     ),
+    ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),
@@ -210,6 +211,7 @@ fn fits(column: &ColumnDef, value: &Value) -> bool {
         Type::Str => value.is_string() || bytes(),
         Type::Word => value.is_string(),
         Type::Task => value.is_object(),
+        Type::Stack => value.is_array(),
         Type::Nested => value.is_array() || value.is_object(),
     }
 }
@@ -253,10 +255,11 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::stacks::write(&place.path("stacks.tape"), 1);
     common::ledger::write(&place.path("ledger.tape"), &[common::gap()]);
     common::events::write(&place.path("lossy.tape"), true);
+    common::tables::write(&place.path("tables.tape"));
     let lost = [Family::Signal, Family::Net].map(|family| Gap { family, ..common::gap() });
     common::life::write(&place.path("lost.tape"), &lost);
     let mut tapes: Vec<PathBuf> =
-        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost"]
+        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost", "tables"]
             .into_iter()
             .map(|name| place.path(&format!("{name}.tape")))
             .collect();

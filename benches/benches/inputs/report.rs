@@ -4,7 +4,7 @@ use systape_analyzer::cli;
 use systape_analyzer::config::Config;
 
 /// What these words ask for. The tape they would name is never opened.
-pub fn config(words: &[&str]) -> Config {
+pub(crate) fn config(words: &[&str]) -> Config {
     let asked = cli::parse(["analyze"].iter().chain(words).map(Into::into)).expect("a command line");
     asked.config().expect("a command line that makes sense")
 }
