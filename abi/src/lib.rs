@@ -31,9 +31,9 @@ pub mod uapi;
 mod value;
 
 pub use abi::Abi;
-pub use desc::{AT_FDCWD, ArgDesc, ArgKind, Effect, RetKind, SyscallDesc, describe, describe_name};
+pub use desc::{AT_FDCWD, ArgDesc, ArgKind, Effect, Io, RetKind, SyscallDesc, describe, describe_name};
 pub use errno::{errno_name, errno_text, is_restart};
-pub use flags::{FlagSet, FlagStyle, How, clock_flags, protocol_flags, sockopt_flags};
+pub use flags::{FlagSet, FlagStyle, How, clock_flags, open_flags, protocol_flags, sockopt_flags};
 pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
 pub use private::captured_class;

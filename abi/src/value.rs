@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::flags::{FAMILY, OPEN, OPEN_ARM64};
+use crate::flags::{FAMILY, open_flags};
 use crate::uapi::{AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_UNIX, AF_VSOCK};
 use crate::{Abi, FlagStyle};
 
@@ -192,8 +192,7 @@ pub fn open_how_text(abi: Abi, bytes: &[u8], style: FlagStyle) -> String {
         return "{?}".to_owned();
     };
     let mut out = String::from("{flags: ");
-    let set = if abi == Abi::Aarch64 { &OPEN_ARM64 } else { &OPEN };
-    set.write_text(flags, style, &mut out);
+    open_flags(abi).write_text(flags, style, &mut out);
     if mode != 0 {
         let _ = write!(out, ", mode: 0{mode:o}");
     }

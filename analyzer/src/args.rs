@@ -174,14 +174,6 @@ pub struct Args {
     #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
     pub debug_dirs: Vec<PathBuf>,
 
-    /// block: histograms of latencies
-    #[arg(long, help_heading = "Reports")]
-    pub hist: bool,
-
-    /// block: sums by the task an I/O is blamed on, or by --by
-    #[arg(long, help_heading = "Reports")]
-    pub top: bool,
-
     /// net: each change of a socket's state
     #[arg(long = "events", help_heading = "Reports")]
     pub changes: bool,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, ArgKind, Effect, RetKind, Selection, SyscallDesc};
+use systape_abi::{Abi, ArgKind, Effect, Io, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
 
 /// The calls that `record -e` selected, all of them without it; None = its words are not understood.
@@ -44,6 +44,10 @@ pub struct CallInfo {
     pub ret: RetKind,
     /// The arguments the tape's `fd` and `fd2` columns speak of.
     pub fd_args: [Option<usize>; 2],
+    /// What it does with the contents of files.
+    pub io: Io,
+    /// What it changes of the state that names are resolved by.
+    pub effect: Effect,
     /// exit and exit_group: they never return, so their duration means nothing.
     pub is_exit: bool,
     /// fork, clone, wait: a pid it returns is worth a name.
@@ -91,6 +95,8 @@ impl<'a> CallBook<'a> {
             long_name,
             ret: desc.map_or(RetKind::Int, |d| d.ret),
             fd_args: desc.map_or([None; 2], |d| d.fd_args()),
+            io: desc.map_or(Io::None, SyscallDesc::io),
+            effect,
             is_exit: effect == Effect::Exit,
             returns_pid: desc.is_some_and(|d| d.ret == RetKind::Pid),
             makes_task: effect == Effect::Clone,

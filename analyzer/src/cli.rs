@@ -3,11 +3,15 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use anyhow::Result as Settled;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::args::Args;
-use crate::views::{self, Operands, VIEWS, View};
+use crate::config::Config;
+use crate::config::view::{Operands, View};
+use crate::operands;
+use crate::views::{self, VIEWS};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,38 +42,107 @@ pub enum Stop {
     Usage(String),
 }
 
+/// A command line that was read.
+#[derive(Debug)]
+pub struct Asked {
+    /// The view it chooses.
+    pub view: &'static View,
+    /// How many of its words name that.
+    pub words: usize,
+    /// What was typed.
+    pub args: Args,
+    /// The same, with the options that are the view's own.
+    matches: ArgMatches,
+}
+
+impl Asked {
+    /// Settles it.
+    ///
+    /// # Errors
+    /// It makes no sense.
+    pub fn config(&self) -> Settled<Config> {
+        let files = operands::files(&self.args, self.view, self.words)?;
+        Config::resolve(self.view, &self.args, self.matches.clone(), files)
+    }
+}
+
 /// Reads a command line; the first word is the program's name.
 ///
 /// # Errors
 /// It is wrong, or asks for help.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
-    let mut union = Args::command();
-    let matches = union.try_get_matches_from_mut(words).map_err(|error| told(&error))?;
-    let args = Args::from_arg_matches(&matches).map_err(|error| told(&error))?;
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let (mut union, asked) = choose(&words)?;
+    let Asked { view, args, matches, .. } = &asked;
     let typed: Vec<&str> = args.words.iter().filter_map(|word| word.to_str()).collect();
     if let ["help", of @ ..] = &*typed {
         return help_of(of);
     }
-    let view = views::chosen(&args);
     if args.help {
         // without a report's name it is the whole program's
         return help_of(if view.name.is_empty() { &[] } else { &typed });
     }
-    check(&union, &matches, view)?;
+    check(&mut union, matches, view)?;
     if args.comm.iter().any(String::is_empty) && !view.takes("no_comm") {
         return Err(Stop::Usage("--comm=NAME: name the threads".to_owned()));
     }
-    Ok(args)
+    Ok(asked)
+}
+
+/// Finds the view and reads the words as it does. The word that names it may stand behind others, and one that looks like it may be the
+/// value of an option, so each that is among the words is tried.
+fn choose(words: &[OsString]) -> Result<(Command, Asked), Stop> {
+    let typed: Vec<&str> = words.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
+    let named = (0..typed.len()).filter_map(|at| views::named(typed[at..].iter().copied()));
+    let mut refused = None;
+    for (view, _) in named {
+        match read(view, words) {
+            Ok((union, asked)) if std::ptr::eq(asked.view, view) => return Ok((union, asked)),
+            Ok(_) => {}
+            Err(stop) => refused = refused.or(Some(stop)),
+        }
+    }
+    match (read(VIEWS[0], words), refused) {
+        // a view's name was there, and what else was typed is none of its options
+        (Err(_), Some(stop)) => Err(stop),
+        (Ok((_, Asked { words: 1.., .. })), Some(stop)) => Err(stop),
+        (other, _) => other,
+    }
+}
+
+/// Reads the words with the options of `view` and, to say whose they are, of all others.
+fn read(view: &View, words: &[OsString]) -> Result<(Command, Asked), Stop> {
+    let mut union = union(view);
+    let matches = union.try_get_matches_from_mut(words).map_err(|error| told(&error))?;
+    let args = Args::from_arg_matches(&matches).map_err(|error| told(&error))?;
+    let (view, words) = views::chosen(&args);
+    Ok((union, Asked { view, words, args, matches }))
+}
+
+/// All options there are. Of two views' own options of one name it has that of `view`.
+pub fn union(view: &View) -> Command {
+    let mut command = view.own.add_to(Args::command());
+    for arg in VIEWS.iter().flat_map(|other| other.own.args()) {
+        let same = |there: &Arg| {
+            there.get_id() == arg.get_id()
+                || (there.get_long().is_some() && there.get_long() == arg.get_long())
+                || (there.get_short().is_some() && there.get_short() == arg.get_short())
+        };
+        if !command.get_arguments().any(same) {
+            command = command.arg(arg);
+        }
+    }
+    command
 }
 
 /// Refuses options that `view` does not take, and says which views do.
-fn check(union: &Command, matches: &ArgMatches, view: &View) -> Result<(), Stop> {
+fn check(union: &mut Command, matches: &ArgMatches, view: &View) -> Result<(), Stop> {
     for arg in union.get_arguments() {
         let id = arg.get_id().as_str();
         if view.takes(id) || matches.value_source(id) != Some(ValueSource::CommandLine) {
             continue;
         }
-        let takers: Vec<String> = VIEWS.iter().filter(|other| other.takes(id)).map(View::title).collect();
+        let takers: Vec<String> = VIEWS.iter().filter(|other| other.takes(id)).map(|other| other.title()).collect();
         let (option, whose) = (flag(arg), view.title());
         return Err(Stop::Usage(match id {
             "summary" | "with_summary" | "errno_summary" => {
@@ -122,10 +195,10 @@ fn hint(line: &str) -> Option<String> {
 }
 
 /// Help about the view that `words` name; without any about the program.
-fn help_of(words: &[&str]) -> Result<Args, Stop> {
+fn help_of<T>(words: &[&str]) -> Result<T, Stop> {
     let view = match (words, views::named(words.iter().copied())) {
         (_, Some((view, _))) => view,
-        ([], None) => &VIEWS[0],
+        ([], None) => VIEWS[0],
         ([word, ..], None) => {
             let near = views::nearest(word.as_ref());
             let near = near.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
@@ -144,6 +217,7 @@ pub fn command(view: &View) -> Command {
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
     };
+    let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
     let prefix = format!("{}: ", view.name);
     let own = |arg: &Arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -154,7 +228,8 @@ pub fn command(view: &View) -> Command {
         // --cpu=CPUS is another word for -C where there is no column of CPU time
         let alias = arg.get_id() == "cpu" && !view.takes("summary_mode") && !view.name.is_empty();
         let mut arg = arg.clone().hide(arg.get_id() == "words" || alias || arg.is_hide_set());
-        if !view.name.is_empty() && !["Filters", "Stacks"].contains(&arg.get_help_heading().unwrap_or("Filters")) {
+        let shared = ["Filters", "Stacks"].contains(&arg.get_help_heading().unwrap_or("Filters"));
+        if !view.name.is_empty() && (!shared || owned.contains(arg.get_id())) {
             arg = arg.help_heading("This report");
         }
         match help {
@@ -162,7 +237,7 @@ pub fn command(view: &View) -> Command {
             None => arg,
         }
     };
-    let args = Args::command();
+    let args = view.own.add_to(Args::command());
     let shown = |id: &str| view.takes(id) || (view.name.is_empty() && SWITCHES.contains(&id));
     let args = args.get_arguments().filter(|arg| shown(arg.get_id().as_str())).map(own);
     let command = Command::new("analyze")
@@ -207,12 +282,12 @@ fn reports() -> String {
 /// The program with a subcommand for each view: what completions are made from.
 pub fn whole() -> Command {
     let views = VIEWS.iter().filter(|view| !view.name.is_empty() && !view.name.contains(' '));
-    let named = |view: &View| command(view).name(view.name).disable_help_subcommand(true);
+    let named = |view: &&View| command(view).name(view.name).disable_help_subcommand(true);
     let sched = VIEWS.iter().filter_map(|view| Some((view, view.name.split_once(' ')?.1)));
     let sched = Command::new("sched")
         .about("Runs of threads and their waits for a CPU")
         .subcommands(sched.map(|(view, word)| command(view).name(word)));
-    command(&VIEWS[0]).subcommands(views.map(named)).subcommand(sched)
+    command(VIEWS[0]).subcommands(views.map(named)).subcommand(sched)
 }
 
 #[cfg(test)]
@@ -228,9 +303,9 @@ mod tests {
 
     #[test]
     fn every_option_of_a_view_exists() {
-        let union = Args::command();
+        let union = union(VIEWS[0]);
         let known: Vec<&str> = union.get_arguments().map(|arg| arg.get_id().as_str()).collect();
-        for view in &VIEWS {
+        for view in VIEWS {
             for id in view.options.iter().copied().flatten() {
                 assert!(known.contains(id), "{}: {id}", view.name);
             }
@@ -243,7 +318,7 @@ mod tests {
     fn an_option_that_is_not_taken_names_who_takes_it() {
         assert_eq!(
             usage("analyze kills --by comm"),
-            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze sched latency', 'analyze runqlat', 'analyze offcpu' and 'analyze states'"
+            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze files', 'analyze sched latency', 'analyze runqlat', 'analyze offcpu' and 'analyze states'"
         );
         assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));
         assert!(usage("analyze check -p 9").starts_with("-p is not for 'analyze check'"));
@@ -253,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_words_choose_the_view() {
-        let name = |words: &str| views::chosen(&parse(words.split(' ').map(OsString::from)).expect(words)).name;
+        let name = |words: &str| parse(words.split(' ').map(OsString::from)).expect(words).view.name;
         assert_eq!(name("analyze t.tape --duration 10"), "");
         assert_eq!(name("analyze -s t.tape"), "summary");
         assert_eq!(name("analyze summary t.tape"), "summary");
@@ -261,6 +336,9 @@ mod tests {
         assert_eq!(name("analyze sched latency"), "sched latency");
         assert_eq!(name("analyze sched t.tape"), "sched timehist");
         assert_eq!(name("analyze --max-events 3 kills t.tape"), "kills");
+        // a name behind an option is the option's
+        assert_eq!(name("analyze -i block t.tape --comm=net"), "");
+        assert_eq!(name("analyze --hist block t.tape"), "block");
     }
 
     #[test]

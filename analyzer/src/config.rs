@@ -1,33 +1,34 @@
 //! The command line resolved: which report, which tape, which calls, which form. Anything wrong here is bad usage (exit 2).
 
+pub mod view;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::ArgMatches;
 use systape_abi::{FlagStyle, Selection};
 use systape_format::redact::Level;
 
+use self::view::View;
 use crate::args::{Args, RedactLevel, Sort};
-use crate::block;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
-use crate::group::by::By;
 use crate::lines::text::Look;
-use crate::open::DEFAULT_TAPE;
 use crate::options::sched::Options;
 use crate::options::stacks;
 use crate::render::form::Format;
-use crate::report::Report;
 use crate::signals::Choice;
 use crate::summary::mode::SummaryMode;
 use crate::timespec;
-use crate::views::{self, View};
 
 /// Settled values.
 #[derive(Debug)]
 pub struct Config {
     /// What is asked.
-    pub report: Report,
+    pub view: &'static View,
+    /// What was typed, for the view's own options.
+    matches: ArgMatches,
     /// The tape.
     pub file: PathBuf,
     /// What redact takes out.
@@ -56,10 +57,6 @@ pub struct Config {
     pub look: Look,
     /// Whether the child's side of clone is listed.
     pub clone_child: bool,
-    /// block: histograms.
-    pub hist: bool,
-    /// block: sums.
-    pub top: bool,
     /// net: each change of state.
     pub changes: bool,
     /// What a report adds up by, as typed.
@@ -111,25 +108,27 @@ impl Life {
 }
 
 impl Config {
-    /// Settles what was typed.
-    pub fn resolve(args: &Args) -> Result<Self> {
-        let (view, file, second) = view_and_files(args)?;
-        let report = view.report;
-        let summary = report == Report::Calls && !view.name.is_empty();
-        let listing = report == Report::Calls && view.name != "summary";
+    /// Settles what was typed: `args`, and what else is among `matches`, of `view` and the files it was given.
+    ///
+    /// # Errors
+    /// It makes no sense.
+    pub fn resolve(
+        view: &'static View,
+        args: &Args,
+        matches: ArgMatches,
+        (file, second): (PathBuf, Option<PathBuf>),
+    ) -> Result<Self> {
+        let summary = ["summary", "with-summary"].contains(&view.name);
+        let listing = ["", "with-summary"].contains(&view.name);
         if args.summary && args.with_summary {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
         if listing && summary && args.format == Format::Csv {
             bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
         }
-        check_block(report, args)?;
         let filters = filters(args)?;
         let events = Wanted::new(filters.selection.other_events());
         let calls = filters.selection.selects_calls();
-        if report == Report::Diff && !calls {
-            bail!("'analyze diff' compares sums of calls, and -e names none");
-        }
         if summary && !calls {
             check_events(args, &events)?;
         }
@@ -141,8 +140,9 @@ impl Config {
         let color = args.format == Format::Text
             && std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Ok(Self {
-            report,
+        let config = Self {
+            view,
+            matches,
             file,
             second,
             level: level(args),
@@ -163,17 +163,25 @@ impl Config {
                 color,
             },
             clone_child: args.clone_child,
-            hist: args.hist,
-            top: args.top,
             changes: args.changes,
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
             life: Life::resolve(args)?,
-            sched: Options::resolve(args, view)?,
-            stacks: stacks::Options::resolve(args, report)?,
+            sched: Options::resolve(args, view.name)?,
+            stacks: stacks::Options::resolve(args, view.name)?,
             cpu_time: cpu_time(args, summary)?,
-        })
+        };
+        (view.check)(&config)?;
+        Ok(config)
+    }
+
+    /// The view's own options.
+    ///
+    /// # Errors
+    /// They are those of another view.
+    pub fn own<T: clap::Args>(&self) -> Result<T> {
+        view::own(&self.matches)
     }
 }
 
@@ -196,20 +204,6 @@ fn check_events(args: &Args, events: &Wanted) -> Result<()> {
     }
 }
 
-/// What cannot be asked together.
-fn check_block(report: Report, args: &Args) -> Result<()> {
-    if report != Report::Block {
-        return Ok(());
-    }
-    if args.hist && args.top {
-        bail!("--hist and --top are two answers: give one of them");
-    }
-    if !args.by.is_empty() && !args.hist && !args.top {
-        bail!("--by needs --top or --hist");
-    }
-    By::parse(&args.by, &block::by::KNOWN, "'analyze block'").map(drop)
-}
-
 /// What is taken out.
 fn level(args: &Args) -> Level {
     match args.level.unwrap_or_default() {
@@ -226,42 +220,6 @@ fn cpu_time(args: &Args, summary: bool) -> Result<bool> {
         bail!("--cpu adds columns to the summary: it needs -s (the filter is -C CPUS or --cpu=CPUS)");
     }
     Ok(bare)
-}
-
-/// The first word is a view if it is the name of one; what is left is the tape, of diff two.
-fn view_and_files(args: &Args) -> Result<(&'static View, PathBuf, Option<PathBuf>)> {
-    let named = views::named(args.words.iter().map_while(|word| word.to_str()));
-    let view = views::chosen(args);
-    let (report, files) = (view.report, &args.words[named.map_or(0, |(_, words)| words)..]);
-    if report == Report::Diff {
-        return match (&args.input, files) {
-            (None, [before, after]) => Ok((view, before.clone(), Some(after.clone()))),
-            _ => bail!("'analyze diff BEFORE AFTER' compares two tapes: name both"),
-        };
-    }
-    if report.makes_a_copy() {
-        return match (&args.input, files) {
-            (None, [from, to]) => Ok((view, from.clone(), Some(to.clone()))),
-            (Some(from), [to]) => Ok((view, from.clone(), Some(to.clone()))),
-            _ if report == Report::Redact => {
-                bail!("'analyze redact IN OUT' copies a tape without what --level takes out: name both files")
-            }
-            _ => bail!("'analyze repair IN OUT' copies what is whole of a tape: name both files"),
-        };
-    }
-    match (&args.input, files) {
-        (None, []) => Ok((view, PathBuf::from(DEFAULT_TAPE), None)),
-        (None, [file]) | (Some(file), []) => Ok((view, file.clone(), None)),
-        (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
-        (None, [first, second, ..]) => {
-            if named.is_some() || first.exists() {
-                bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
-            }
-            let known: Vec<_> = views::names().collect();
-            let near = views::nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
-            bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
-        }
-    }
 }
 
 fn filters(args: &Args) -> Result<Filters> {
@@ -291,21 +249,10 @@ fn filters(args: &Args) -> Result<Filters> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
 
     fn resolve(words: &str) -> Result<Config> {
-        Config::resolve(&Args::try_parse_from(words.split(' '))?)
-    }
-
-    #[test]
-    fn the_first_word_is_a_report_or_the_tape() {
-        let settled = |words| resolve(words).map(|c| (c.report, c.file)).unwrap();
-        assert_eq!(settled("analyze"), (Report::Calls, PathBuf::from("trace.tape")));
-        assert_eq!(settled("analyze info"), (Report::Info, PathBuf::from("trace.tape")));
-        assert_eq!(settled("analyze ./info"), (Report::Calls, PathBuf::from("./info")));
-        assert_eq!(settled("analyze check x"), (Report::Check, PathBuf::from("x")));
-        assert_eq!(settled("analyze -s -i y"), (Report::Calls, PathBuf::from("y")));
-        assert!(resolve("analyze inof x").unwrap_err().to_string().contains("'info'"));
+        let asked = crate::cli::parse(words.split(' ').map(Into::into)).map_err(|stop| anyhow::anyhow!("{stop:?}"))?;
+        asked.config()
     }
 
     #[test]
@@ -326,12 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn sched_takes_a_second_word_and_cpu_has_two_meanings() {
-        let sched = |words| resolve(words).map(|c| (c.sched.latency, c.file)).unwrap();
-        assert_eq!(sched("analyze sched"), (false, PathBuf::from("trace.tape")));
-        assert_eq!(sched("analyze sched latency x"), (true, PathBuf::from("x")));
-        assert_eq!(sched("analyze sched timehist"), (false, PathBuf::from("trace.tape")));
-        assert_eq!(sched("analyze sched ./latency"), (false, PathBuf::from("./latency")));
+    fn cpu_has_two_meanings() {
         let cpu = |words| resolve(words).map(|c| (c.cpu_time, c.filters.cpus)).unwrap();
         assert_eq!(cpu("analyze -s --cpu x"), (true, None));
         assert_eq!(cpu("analyze -s --cpu=0-1 x"), (false, Some(vec![0, 1])));

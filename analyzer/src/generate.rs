@@ -6,7 +6,8 @@ use clap_complete::Shell;
 
 use crate::args::Generate;
 use crate::cli;
-use crate::views::{VIEWS, View};
+use crate::config::view::View;
+use crate::views::VIEWS;
 
 /// Writes `what` to `out`; a man page is that of `view`.
 pub fn generate(what: Generate, view: &View, out: &mut impl Write) -> io::Result<()> {

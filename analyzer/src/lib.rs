@@ -3,8 +3,9 @@
 //! Storeys, imports only point down (tests/storeys.rs): values ([`num`], [`words`], [`clock`], [`open`] ...); the table in the middle:
 //! [`filter`] (which rows count), [`scan`] and [`load`] (reading segments), [`loss`] (what is missing), [`question`] (all of them, bound to
 //! one tape), [`group`] (sums by keys), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
-//! [`signals`], [`runs`], [`net`], [`block`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
-//! as typed, [`views`] the list of what can be asked and its options, [`config`] settled; one file a report in [`reports`]; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
+//! [`signals`], [`runs`], [`net`], [`block`], [`paths`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
+//! as typed, [`config`] settled, [`config::view`] what a view is; one file a report in [`reports`], with its [`config::view::View`]; [`views`]
+//! lists them; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
 //! bytes everywhere; [`sandbox`] gives up what is not needed for that. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
@@ -31,12 +32,13 @@ pub mod loss;
 pub mod net;
 pub mod num;
 pub mod open;
+pub mod operands;
 pub mod options;
 pub mod output;
+pub mod paths;
 pub mod processes;
 pub mod question;
 pub mod render;
-pub mod report;
 pub mod reports;
 pub mod run;
 pub mod runs;

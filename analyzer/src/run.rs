@@ -1,22 +1,22 @@
 //! One run: resolve, open, report, exit status.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use systape_format::reader::Misses;
 
-use crate::args::Args;
-use crate::cli::{self, Stop};
+use crate::cli::{self, Asked, Stop};
 use crate::config::Config;
+use crate::config::view::Run;
 use crate::loss::miss_text;
 use crate::open::{look, open};
 use crate::output::NewFile;
-use crate::report::Report;
 use crate::sandbox::Needs;
 use crate::say::{BadUsage, Verdict, complain};
-use crate::{generate, output, reports, sandbox, views};
+use crate::{generate, output, sandbox, views};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -28,32 +28,29 @@ const LOSS: u8 = 3;
 /// Does what the command line says, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those made later
 /// stay in it: it is for a process that does nothing else.
 pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match cli::parse(words) {
-        Ok(args) => resolve(&args, !args.no_sandbox),
-        Err(Stop::Printed(text)) => {
-            let print =
-                || output::stdout().and_then(|mut out| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
-            status(print().map(|()| Verdict::default()).map_err(Into::into), false)
-        }
+    resolve(words, true)
+}
+
+/// Does what the command line says, with the rights there are; messages go to stderr.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    resolve(words, false)
+}
+
+fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCode {
+    let asked = match cli::parse(words) {
+        Ok(asked) => asked,
+        Err(Stop::Printed(text)) => return print(|out| out.write_all(text.as_bytes())),
         Err(Stop::Usage(text)) => {
             complain(&format!("{text} (see 'analyze --help')"));
-            ExitCode::from(USAGE)
+            return ExitCode::from(USAGE);
         }
-    }
-}
-
-/// Does what `args` say, with the rights there are; messages go to stderr.
-pub fn run(args: &Args) -> ExitCode {
-    resolve(args, false)
-}
-
-fn resolve(args: &Args, confined: bool) -> ExitCode {
+    };
+    let Asked { view, args, .. } = &asked;
     if let Some(what) = args.generate {
-        let result = output::stdout()
-            .and_then(|mut out| generate::generate(what, views::chosen(args), &mut out).and_then(|()| out.flush()));
-        return status(result.map(|()| Verdict::default()).map_err(Into::into), false);
+        return print(|out| generate::generate(what, view, out));
     }
-    let config = match Config::resolve(args) {
+    let confined = confined && !args.no_sandbox;
+    let config = match asked.config() {
         Ok(config) => config,
         Err(error) => {
             complain(&format!("{error:#} (see 'analyze --help')"));
@@ -64,6 +61,12 @@ fn resolve(args: &Args, confined: bool) -> ExitCode {
         complain(note);
     }
     status(answer(&config, confined), config.fail_on_loss)
+}
+
+/// Prints what needs no tape.
+fn print(write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> ExitCode {
+    let printed = output::stdout().and_then(|mut out| write(&mut out).and_then(|()| out.flush()));
+    status(printed.map(|()| Verdict::default()).map_err(Into::into), false)
 }
 
 fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
@@ -89,15 +92,14 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     }
     look(&config.file)?;
     // what is to be written is made while that can be done
-    let mut copy = config.report.makes_a_copy().then(|| reports::repair::create(config)).transpose()?;
-    let mut svg = match config.stacks.svg.as_deref() {
-        Some(path) => Some(NewFile::replacing(path).with_context(|| format!("cannot write {}", path.display()))?),
-        None => None,
+    let mut file = match config.view.run {
+        Run::Writes { make, .. } => make(config)?,
+        Run::Prints(_) | Run::Judges { .. } => None,
     };
     if confined {
-        sandbox::enter(&Needs::of(config, copy.iter().chain(&svg)));
+        sandbox::enter(&Needs::of(config, file.iter()));
     }
-    report(config, copy.as_mut(), svg.as_mut())
+    report(config, file.as_mut())
 }
 
 /// Sees to it that no report forgets what it could not read: blocks it has not told of are told here, and the answer is touched.
@@ -108,33 +110,22 @@ fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
     result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
 }
 
-fn report(config: &Config, copy: Option<&mut NewFile>, svg: Option<&mut NewFile>) -> Result<Verdict> {
-    let tape = match open(&config.file) {
-        Ok(tape) => tape,
-        Err(error) => match not_a_tape(&error).filter(|_| config.report == Report::Check) {
-            Some(why) => return reports::check::not_a_tape(config, &why),
+fn report(config: &Config, file: Option<&mut NewFile>) -> Result<Verdict> {
+    let tape = match (open(&config.file), config.view.run) {
+        (Ok(tape), _) => tape,
+        (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
+            Some(why) => return judge(config, &why),
             None => return Err(error),
         },
+        (Err(error), _) => return Err(error),
     };
     config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
-    let result = match config.report {
-        // these are about what cannot be read, and say all of it
-        Report::Check => return reports::check::run(config, &tape),
-        Report::Repair | Report::Redact => return reports::repair::run(config, &tape, copy),
-        Report::Calls => reports::calls::run(config, &tape),
-        Report::Info => reports::info::run(config, &tape),
-        Report::Block => reports::block::run(config, &tape),
-        Report::Exec => reports::exec::run(config, &tape),
-        Report::Kills => reports::kills::run(config, &tape),
-        Report::Net => reports::net::run(config, &tape),
-        Report::Offcpu => reports::offcpu::run(config, &tape),
-        Report::Runqlat => reports::runqlat::run(config, &tape),
-        Report::Sched => reports::sched::run(config, &tape),
-        Report::States => reports::states::run(config, &tape),
-        Report::Diff => reports::diff::run(config, &tape),
-        Report::Callgraph => reports::callgraph::run(config, &tape, svg),
+    let (result, told) = match config.view.run {
+        Run::Prints(run) => (run(config, &tape), false),
+        Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
+        Run::Judges { run, .. } => (run(config, &tape), true),
     };
-    with_misses(result, tape.misses())
+    if told { result } else { with_misses(result, tape.misses()) }
 }
 
 /// Why a file holds no tape, if that is what is wrong: not that it cannot be read, or needs a newer program.

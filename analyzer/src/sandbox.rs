@@ -36,7 +36,7 @@ const DEBUG_FILES: &str = "/usr/lib/debug";
 impl Needs {
     /// What a run with `config` needs that made the files `new`.
     pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Self {
-        let copies = config.report.makes_a_copy();
+        let copies = config.view.makes_a_copy();
         let second = config.second.clone();
         let (before, to) = if copies { (None, second) } else { (second, None) };
         let dirs = config.stacks.debug_dirs.clone();

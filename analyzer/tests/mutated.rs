@@ -17,8 +17,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use clap::Parser as _;
-use systape_analyzer::args::Args;
 use systape_analyzer::run;
 use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::forge::{Block, seal, unseal};
@@ -151,8 +149,7 @@ fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<Strin
             "SOUND" => sound.as_os_str(),
             word => word.as_ref(),
         });
-        let args = Args::try_parse_from([std::ffi::OsStr::new("analyze")].into_iter().chain(words)).unwrap();
-        run::run(&args);
+        run::run([std::ffi::OsStr::new("analyze")].into_iter().chain(words).map(Into::into));
         let text = printed.take();
         if let Some(what) = control(report, &text) {
             return Some(format!("{report}: {what}"));

@@ -5,11 +5,10 @@ mod common;
 
 use std::fs;
 
-use clap::CommandFactory as _;
 use common::Place;
-use systape_analyzer::args::Args;
-use systape_analyzer::report::Report;
-use systape_analyzer::views::{COMMON, Operands, VIEWS, View};
+use systape_analyzer::cli;
+use systape_analyzer::config::view::{COMMON, Operands, View};
+use systape_analyzer::views::VIEWS;
 
 /// Options that need an argument, a value of another option, or a tape of their own to change anything: what stands on the command line
 /// without and with them. Of several that are listed for one option the first that changes an answer is enough.
@@ -68,6 +67,13 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("folded", "", "--folded"),
     ("svg", "", "--svg out.svg"),
     ("diff", "--folded", "--diff more.tape"),
+    ("opens", "", "--opens"),
+    ("slower", "", "--slower 0.0001"),
+    ("sockets", "--top 0", "--sockets"),
+    ("top", "", "--top 1"),
+    ("absolute", "--opens", "-T"),
+    ("max_events", "--opens", "--max-events 1"),
+    ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
 ];
 
@@ -116,7 +122,7 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Option<String>
         Operands::TapeAndCopy => format!("{tape} copy.tape"),
     };
     let got = place.analyze(&format!("{} {words} {operands}", view.name));
-    let written = if view.report == Report::Redact {
+    let written = if view.takes("level") {
         let shown = place.analyze("copy.tape");
         shown.out
     } else {
@@ -148,9 +154,10 @@ fn changes(place: &Place, view: &View, option: &str) -> bool {
 fn every_option_of_every_view_has_an_effect() {
     let place = place();
     let mut idle = Vec::new();
-    for view in &VIEWS {
-        let own = view.options.iter().copied().flatten();
-        for option in own.filter(|option| !ELSEWHERE.contains(option) && !CHOOSE.contains(option)) {
+    for view in VIEWS {
+        let own: Vec<String> = view.own.args().iter().map(|arg| arg.get_id().to_string()).collect();
+        let taken = view.options.iter().copied().flatten().copied().chain(own.iter().map(String::as_str));
+        for option in taken.filter(|option| !ELSEWHERE.contains(option) && !CHOOSE.contains(option)) {
             if !changes(&place, view, option) {
                 idle.push(format!("'{}': {option}", view.name));
             }
@@ -162,7 +169,7 @@ fn every_option_of_every_view_has_an_effect() {
 #[test]
 fn every_other_option_is_refused() {
     let place = place();
-    let union = Args::command();
+    let union = cli::union(VIEWS[0]);
     let ids: Vec<&str> = union.get_arguments().map(|arg| arg.get_id().as_str()).collect();
     let mut tried = 0;
     for view in VIEWS.iter().filter(|view| !["", "with-summary"].contains(&view.name)) {
@@ -187,9 +194,9 @@ fn every_other_option_is_refused() {
 
 /// What docs/analyze.md says of each view, made from the list.
 fn page() -> String {
-    let union = Args::command();
     let mut page = "| report | answers | options |\n|---|---|---|\n".to_owned();
-    for view in &VIEWS {
+    for view in VIEWS {
+        let union = cli::union(view);
         let name = if view.name.is_empty() { "(none)".to_owned() } else { format!("`{}`", view.name) };
         let own = union.get_arguments().filter(|arg| {
             let id = arg.get_id().as_str();

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 
 use common::Place;
 use serde_json::Value;
+use systape_analyzer::config::view::{Part, Rows};
 use systape_analyzer::render::sink;
-use systape_analyzer::reports::tables::{Part, Rows, tables};
+use systape_analyzer::views;
 use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 
 /// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
-const COMMANDS: [(&str, &[&str]); 23] = [
+const COMMANDS: [(&str, &[&str]); 25] = [
     (
         "",
         &[
@@ -39,6 +40,15 @@ const COMMANDS: [(&str, &[&str]); 23] = [
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),
+    (
+        "files",
+        &[
+            "files TAPE",
+            "files --sockets --top 0 --by errno,file,tid,comm,uid,cgroup,syscall,cpu TAPE",
+            "files --by pid TAPE",
+        ],
+    ),
+    ("files --opens", &["files --opens TAPE", "files --slower 0ns --sockets TAPE"]),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("kills", &["kills --all TAPE"]),
@@ -58,7 +68,7 @@ const COMMANDS: [(&str, &[&str]); 23] = [
     ),
     ("diff", &["diff SOUND TAPE"]),
     ("info", &["info TAPE"]),
-    ("files", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
+    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
 ];
 
 /// The words that begin the name of a report that is about a file.
@@ -163,7 +173,7 @@ fn names_in_json(table: &TableDef) -> Vec<String> {
 fn chosen(rows: &Rows, names: &[&str], of: fn(&TableDef) -> Vec<String>) -> Option<(Vec<ColumnDef>, Vec<bool>)> {
     let (mut columns, mut there): (Vec<ColumnDef>, _) = (Vec::new(), Vec::new());
     let mut left = names;
-    for part in &rows.parts {
+    for part in rows.parts {
         if let Part::Keys(table) = part {
             while let Some(column) = left.first().and_then(|first| table.columns.iter().find(|c| c.name == *first)) {
                 columns.push(column.clone());
@@ -282,6 +292,10 @@ fn ask(place: &Place, command: &str, format: &str, tape: &Path) -> Option<common
     (got.status == 0 || !got.out.is_empty()).then_some(got)
 }
 
+fn tables() -> Vec<Rows> {
+    views::tables().copied().collect()
+}
+
 fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
     let word = command.split(' ').next().unwrap_or_default();
     let report = if OF_FILES.contains(&word) { word } else { report };
@@ -389,12 +403,12 @@ fn declarations_are_sound() {
     let all = tables();
     let reports: BTreeSet<&str> = all.iter().map(|rows| rows.report).collect();
     let asked: BTreeSet<&str> =
-        COMMANDS.iter().map(|(report, _)| *report).filter(|r| *r != "files").chain(OF_FILES).collect();
+        COMMANDS.iter().map(|(report, _)| *report).filter(|r| *r != "a file").chain(OF_FILES).collect();
     assert_eq!(reports, asked, "every report of the registry is asked for");
     let mut by_name: BTreeMap<&str, *const TableDef> = BTreeMap::new();
     for rows in &all {
         let mut names = BTreeSet::new();
-        for part in &rows.parts {
+        for part in rows.parts {
             let table = part.table();
             assert!(std::ptr::eq(*by_name.entry(&table.name).or_insert(table), table), "{}: two tables", table.name);
             assert!(table.doc.trim().ends_with(['.', ':']), "{}: {}", table.name, table.doc);
@@ -449,11 +463,8 @@ fn markdown(table: &TableDef) -> String {
 fn the_document_has_every_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md");
     let text = fs::read_to_string(&path).unwrap();
-    let all: BTreeMap<String, &TableDef> = tables()
-        .iter()
-        .flat_map(|rows| rows.parts.clone())
-        .map(|part| (part.table().name.to_string(), part.table()))
-        .collect();
+    let all: BTreeMap<String, &TableDef> =
+        views::tables().flat_map(|rows| rows.parts).map(|part| (part.table().name.to_string(), part.table())).collect();
     let mut missing: BTreeSet<&str> = all.keys().map(String::as_str).collect();
     let mut made = String::new();
     let mut rest = text.as_str();

@@ -9,6 +9,7 @@ mod admin;
 mod events;
 mod files;
 mod i386;
+mod io;
 mod ipc;
 mod memory;
 mod mounts;
@@ -22,6 +23,7 @@ mod tracefs;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use self::io::Io;
 use crate::{Abi, FlagSet, names};
 
 /// `dfd` of a `*at` call that means the current directory (include/uapi/linux/fcntl.h).

@@ -79,6 +79,11 @@ pub fn clock_flags() -> &'static FlagSet {
     &CLOCK
 }
 
+/// The names of the flags of `open`.
+pub fn open_flags(abi: crate::Abi) -> &'static FlagSet {
+    if abi == crate::Abi::Aarch64 { &OPEN_ARM64 } else { &OPEN }
+}
+
 /// The names of the protocols of one address `family`, for an argument of kind [`ArgKind::SockProto`](crate::ArgKind::SockProto);
 /// `None` for a family whose protocols have no names here (0, the usual one, is best printed as a number then).
 pub fn protocol_flags(family: u64) -> Option<&'static FlagSet> {

@@ -4,9 +4,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::group::by::By;
-use crate::report::Report;
 use crate::timespec::{self, Edge};
-use crate::views::View;
 
 /// Settled values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,13 +20,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Settles what was typed for `view`.
-    pub fn resolve(args: &Args, view: &View) -> Result<Self> {
-        let (report, name) = (view.report, view.name);
+    /// Settles what was typed for the view called `name`.
+    pub fn resolve(args: &Args, name: &str) -> Result<Self> {
         let latency = name == "sched latency";
-        let Some(keys) = keys(report) else { return Ok(Self::default()) };
+        let Some(keys) = keys(name) else { return Ok(Self::default()) };
         let by = By::parse(&args.by, keys, &format!("'analyze {name}'"))?;
-        let one = report == Report::Runqlat || report == Report::Sched;
+        let one = ["runqlat", "sched latency"].contains(&name);
         if one && by.len() > 1 {
             bail!("--by: 'analyze {name}' takes one key");
         }
@@ -41,12 +38,12 @@ impl Options {
 }
 
 /// What a report can add up by.
-fn keys(report: Report) -> Option<&'static [By]> {
+fn keys(name: &str) -> Option<&'static [By]> {
     use By::{Cgroup, Comm, Cpu, File, Pid, State, Syscall, Tid, Uid};
-    match report {
-        Report::Sched => Some(&[Comm, Pid, Tid]),
-        Report::Runqlat => Some(&[Tid, Pid, Cgroup, Cpu, Comm]),
-        Report::Offcpu | Report::States => Some(&[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid]),
+    match name {
+        "sched timehist" | "sched latency" => Some(&[Comm, Pid, Tid]),
+        "runqlat" => Some(&[Tid, Pid, Cgroup, Cpu, Comm]),
+        "offcpu" | "states" => Some(&[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid]),
         _ => None,
     }
 }

@@ -6,7 +6,6 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::render::form::Format;
-use crate::report::Report;
 use crate::stacks::graph::Order;
 use crate::stacks::limits::Limits;
 use crate::stacks::of::Of;
@@ -40,16 +39,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// Settles what was typed for `report`.
-    pub fn resolve(args: &Args, report: Report) -> Result<Self> {
-        let graph = report == Report::Callgraph;
+    /// Settles what was typed for the view called `name`.
+    pub fn resolve(args: &Args, name: &str) -> Result<Self> {
+        let graph = name == "callgraph";
         let limited = args.max_stack.is_some() || args.min_stack.is_some();
         let listed = args.call_graph.is_some() || limited;
-        let instant = report == Report::States && args.at.is_some();
-        if listed && report == Report::States && !instant {
+        let instant = name == "states" && args.at.is_some();
+        if listed && name == "states" && !instant {
             bail!("--call-graph shows the stacks of one instant: it needs --at TIME");
         }
-        let of_kills = report == Report::Kills && (args.verbose || args.format != Format::Text);
+        let of_kills = name == "kills" && (args.verbose || args.format != Format::Text);
         if !args.debug_dirs.is_empty() && !graph && !listed && !of_kills {
             bail!(
                 "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
@@ -16,8 +16,11 @@ use crate::block::by;
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
 use crate::config::Config;
+use crate::config::view::Part::{All, Keys};
+use crate::config::view::{Own, Rows, Run, TASKS, View};
 use crate::devices::Devices;
 use crate::group::by::By;
+use crate::lines::tables as lines;
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::row::Times;
@@ -25,16 +28,61 @@ use crate::render::sink::Sink;
 use crate::say::Verdict;
 use crate::scan::Scan;
 use crate::stream::{Merger, Part};
-use crate::{families, output};
+use crate::{families, output, render};
+
+/// What is asked.
+pub static VIEW: View = View {
+    name: "block",
+    about: "Block I/Os: one a line, histograms of latencies, or sums by who caused them",
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute", "by"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze block --top --by cgroup", "who caused the I/O, by cgroup"),
+        ("analyze block --hist", "histograms of latencies by disk and operation"),
+    ],
+    tables: &[
+        Rows::of("block", &[All(&line::BLOCK)]),
+        Rows::json("block", &[All(&lines::LOSSES)]),
+        Rows::of("block --top", &[Keys(&render::by::BY), All(&table::SUMS)]),
+        Rows::of("block --hist", &[Keys(&render::by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
+    ],
+    check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Histograms of latencies
+    #[arg(long)]
+    hist: bool,
+
+    /// Sums by the task an I/O is blamed on, or by --by
+    #[arg(long)]
+    top: bool,
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let Options { hist, top } = config.own()?;
+    if hist && top {
+        bail!("--hist and --top are two answers: give one of them");
+    }
+    if !config.by.is_empty() && !hist && !top {
+        bail!("--by needs --top or --hist");
+    }
+    By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
+}
 
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Block, "block I/Os")?;
     let mut context = Context::about(config, tape, &[Family::Block])?;
     let devices = Devices::new(tape.session());
     let mut out = output::stdout()?;
-    let listed = if config.hist || config.top {
-        sums(&mut context, &devices, &mut out)?;
+    let Options { hist, top } = config.own()?;
+    let listed = if hist || top {
+        sums(&mut context, &devices, hist, &mut out)?;
         false
     } else {
         list(&mut context, &devices, &mut out)?;
@@ -90,11 +138,11 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     Ok(())
 }
 
-fn sums(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
+fn sums(context: &mut Context<'_>, devices: &Devices, hist: bool, out: &mut BufWriter<File>) -> Result<()> {
     let config = context.config;
     let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
     if keys.is_empty() {
-        keys = if config.hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+        keys = if hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
     }
     let mut sums = Sums::new(keys.clone());
     walk(context, |ios| {
@@ -112,9 +160,9 @@ fn sums(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     match config.format.rows() {
         None => {
             losses::head(context, "At least, because something is missing:", out)?;
-            if config.hist { view.histograms(out)? } else { view.top(out)? }
+            if hist { view.histograms(out)? } else { view.top(out)? }
         }
-        Some(form) => view.rows(form, config.hist, out)?,
+        Some(form) => view.rows(form, hist, out)?,
     }
     Ok(())
 }

@@ -9,13 +9,75 @@ use systape_format::reader::Tape;
 
 use super::{Context, events, listing, losses, summary};
 use crate::config::Config;
+use crate::config::view::Part::{All, Keys, Maybe};
+use crate::config::view::{CALLS, CPUS, LOOK, Rows, Run, STACKS, SUMS, TASKS, View};
+use crate::lines::tables as lines;
 use crate::loss::family_name;
+use crate::render::by;
 use crate::render::form::Format;
 use crate::say::{Verdict, complain};
+use crate::stacks::lines::STACK;
 use crate::{families, output};
 
+/// The listing.
+pub static LISTING: View = View {
+    name: "",
+    about: "Lists calls in order of their start, and other events that -e names",
+    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "sort", "clone_child"], LOOK, STACKS],
+    examples: [
+        ("analyze --duration 10 -e '!futex' t.tape", "calls longer than 10 ms, futex left out"),
+        ("analyze -e file,network --failure", "failed calls on files and sockets"),
+    ],
+    tables: &[
+        Rows::of("", &[All(&lines::CALLS), Maybe(&STACK)]),
+        Rows::json("", &[All(&lines::EVENTS), Maybe(&STACK)]),
+        Rows::json("", &[All(&lines::LOSSES)]),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+/// Sums of calls.
+pub static SUMMARY: View = View {
+    name: "summary",
+    about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
+    options: &[TASKS, CALLS, CPUS, &["time", "summary", "by"], SUMS],
+    examples: [
+        ("analyze -s --cpu", "calls, errors and times per thread and syscall, and the time on a CPU"),
+        ("analyze --errno-summary --summary-mode total", "how often each error was returned"),
+    ],
+    tables: &[
+        Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
+        Rows::json("--summary", &[All(&summary::URING)]),
+        Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+/// Both.
+pub static WITH_SUMMARY: View = View {
+    name: "with-summary",
+    about: "The listing, then the summary (analyze -S)",
+    options: &[
+        TASKS,
+        CALLS,
+        CPUS,
+        &["time", "max_events", "sort", "clone_child", "summary", "with_summary"],
+        LOOK,
+        STACKS,
+        SUMS,
+    ],
+    examples: [
+        ("analyze -S -p 2214", "the calls of a process, then their sums"),
+        ("analyze -S --time 1.5,2", "half a second"),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     tell_not_recorded(config, tape)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
     let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };

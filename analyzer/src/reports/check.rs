@@ -13,6 +13,8 @@ use systape_format::reader::{Finding, Tape};
 use systape_format::repair::{Hole, Holes, Lost, holes};
 
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{Rows, Run, View};
 use crate::loss::{family_name, finding_text, seconds};
 use crate::output::{self, line};
 use crate::render::cell::Cell;
@@ -37,6 +39,16 @@ systape_format::tables! {
         more_holes: Count "how many more there are"
     }
 }
+
+/// What is asked.
+pub static VIEW: View = View {
+    name: "check",
+    about: "Whether every byte of the tape is sound",
+    examples: [("analyze check t.tape", "good, usable or not a tape"), ("analyze check --format json", "one object")],
+    tables: &[Rows::of("check", &[All(&CHECK)])],
+    run: Run::Judges { run, not_a_tape },
+    ..View::PLAIN
+};
 
 /// Checks the tape and prints what it found.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {

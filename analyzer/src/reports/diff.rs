@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
@@ -12,6 +12,8 @@ use systape_format::reader::Tape;
 use super::Context;
 use super::losses::LOSS_LINES;
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{CALLS, CPUS, Operands, Rows, Run, TASKS, View};
 use crate::families;
 use crate::loss::seconds;
 use crate::num;
@@ -45,8 +47,32 @@ systape_format::tables! {
     }
 }
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "diff",
+    about: "Two summaries side by side, by syscall",
+    operands: Operands::TwoTapes,
+    options: &[TASKS, CALLS, CPUS, &["time", "max_events"]],
+    examples: [
+        ("analyze diff before.tape after.tape", "what changed, by time"),
+        ("analyze diff before.tape after.tape -e file", "calls on files only"),
+    ],
+    tables: &[Rows::of("diff", &[All(&DIFF)])],
+    check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+/// What cannot be asked.
+fn check(config: &Config) -> Result<()> {
+    match config.calls {
+        true => Ok(()),
+        false => bail!("'analyze diff' compares sums of calls, and -e names none"),
+    }
+}
+
 /// Prints the difference between `tape` and the second of `config`.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let path = config.second.as_deref().unwrap_or(&config.file);
     let second = open(path)?;
     let before = Side::read(config, tape, &config.file)?;

@@ -17,6 +17,8 @@ use systape_format::reader::{BlockInfo, Tape};
 use self::ledger::Ledger;
 use crate::clock::{self, Clock};
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{Rows, Run, View};
 use crate::families;
 use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::output::{self, line};
@@ -122,8 +124,18 @@ struct Facts<'a> {
     stacks: Option<Inventory>,
 }
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "info",
+    about: "What is in the tape, and what is missing",
+    examples: [("analyze info t.tape", "in words"), ("analyze info --format json t.tape", "one object")],
+    tables: &[Rows::of("info", &[All(&INFO)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what is known of the tape.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let facts = Facts::gather(tape);
     let mut out = output::stdout()?;
     match config.format.rows() {

@@ -7,6 +7,7 @@ pub mod check;
 pub mod diff;
 pub mod events;
 pub mod exec;
+pub mod files;
 pub mod info;
 pub mod kills;
 pub mod listing;
@@ -19,7 +20,6 @@ pub mod sched;
 pub mod scheduling;
 pub mod states;
 pub mod summary;
-pub mod tables;
 
 use anyhow::Result;
 use systape_format::model::Family;

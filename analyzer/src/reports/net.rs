@@ -13,6 +13,9 @@ use systape_format::reader::{Segment, Tape};
 use super::{Context, losses};
 use crate::calls::CallBook;
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{Rows, Run, TASKS, View};
+use crate::lines::tables as lines;
 use crate::loss::{Loss, is_loss};
 use crate::net::accepts::{self, Accepted};
 use crate::net::connection::{Connection, Lasted, Outcome, Window};
@@ -26,8 +29,27 @@ use crate::scan::Scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "net",
+    about: "Connections: both ends, who, how long; or each change of a socket's state",
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute", "changes"]],
+    examples: [
+        ("analyze net --failure", "connections that could not be made"),
+        ("analyze net --events", "each change of a socket's state"),
+    ],
+    tables: &[
+        Rows::of("net", &[All(&line::NET)]),
+        Rows::json("net", &[All(&lines::LOSSES)]),
+        Rows::of("net --events", &[All(&line::CHANGES)]),
+        Rows::json("net --events", &[All(&lines::LOSSES)]),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
     let mut out = output::stdout()?;

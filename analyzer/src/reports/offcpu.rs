@@ -10,6 +10,7 @@ use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
 use crate::config::Config;
+use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
 use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
@@ -35,8 +36,25 @@ systape_format::tables! {
 /// What is added up by if nothing is said.
 const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "offcpu",
+    about: "Time off CPU by task, state, call and file; or who woke whom",
+    options: &[TASKS, CPUS, &["time", "duration", "events", "max_events", "by", "wakers"]],
+    examples: [
+        ("analyze offcpu -p 2214", "what a process waited for"),
+        ("analyze offcpu --wakers 2214", "who woke its threads"),
+    ],
+    tables: &[
+        Rows::of("offcpu", &[Part::Keys(&crate::render::by::BY), Part::All(&OFFCPU)]),
+        Rows::of("offcpu --wakers", &[Part::All(&wakers::WAKERS)]),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if let Some(pid) = config.sched.wakers {
         return wakers::run(scheduling::context(config, tape, false)?, pid);
     }

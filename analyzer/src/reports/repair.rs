@@ -17,10 +17,11 @@ use systape_format::repair::{Repaired, redact, repair};
 
 use super::check;
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{Operands, Rows, Run, View};
 use crate::output::{self, NewFile, line};
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::report::Report;
 use crate::say::Verdict;
 
 systape_format::tables! {
@@ -48,8 +49,37 @@ systape_format::tables! {
     }
 }
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "repair",
+    about: "Copies what is whole of a damaged tape",
+    operands: Operands::TapeAndCopy,
+    examples: [
+        ("analyze repair torn.tape clean.tape", "a tape that reads without complaint"),
+        ("analyze repair --format json torn.tape clean.tape", "what was missing, as an object"),
+    ],
+    tables: &[Rows::of("repair", &[All(&REPAIR)])],
+    run: Run::Writes { make: create, run, tells_damage: true },
+    ..View::PLAIN
+};
+
+/// What is asked with the word `redact`.
+pub static REDACT_VIEW: View = View {
+    name: "redact",
+    about: "Copies a tape without paths, strings and names",
+    operands: Operands::TapeAndCopy,
+    options: &[&["level"]],
+    examples: [
+        ("analyze redact in.tape out.tape", "without all that tells of people and machines"),
+        ("analyze redact --level paths in.tape out.tape", "without paths"),
+    ],
+    tables: &[Rows::of("redact", &[All(&REDACT)])],
+    run: Run::Writes { make: create, run, tells_damage: true },
+    ..View::PLAIN
+};
+
 /// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
-pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
     let new = copy.context("no file to write to")?;
     let to = &new.path().to_owned();
     let written = write(config, tape, new.file());
@@ -65,7 +95,7 @@ pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<V
     match config.format.rows() {
         None => text(&mut out, config, to, tape, &copy, &repaired, good)?,
         Some(form) => {
-            let table = if config.report == Report::Redact { &REDACT } else { &REPAIR };
+            let table = if redacts(config) { &REDACT } else { &REPAIR };
             let mut row = Row::new(table);
             row.set("file", config.file.display().to_string()).set(done(config), to.display().to_string());
             row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
@@ -79,26 +109,27 @@ pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<V
 }
 
 /// Makes the second file of `config`.
-pub fn create(config: &Config) -> Result<NewFile> {
+fn create(config: &Config) -> Result<Option<NewFile>> {
     let (from, to) = (&config.file, config.second.as_deref().context("no file to write to")?);
     match NewFile::private(to) {
-        Ok(file) => Ok(file),
+        Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             if to.canonicalize().ok().is_some_and(|to| from.canonicalize().ok() == Some(to)) {
                 bail!("{}: a tape is not {} in place: name another file for the copy", to.display(), done(config));
             }
-            bail!("{} exists already: 'analyze {}' never overwrites", to.display(), name(config))
+            bail!("{} exists already: 'analyze {}' never overwrites", to.display(), config.view.name)
         }
         Err(e) => Err(e).with_context(|| format!("cannot create {}", to.display())),
     }
 }
 
-fn name(config: &Config) -> &'static str {
-    if config.report == Report::Redact { "redact" } else { "repair" }
+/// Whether it is to be taken out what tells of people.
+fn redacts(config: &Config) -> bool {
+    std::ptr::eq(config.view, &REDACT_VIEW)
 }
 
 fn done(config: &Config) -> &'static str {
-    if config.report == Report::Redact { "redacted" } else { "repaired" }
+    if redacts(config) { "redacted" } else { "repaired" }
 }
 
 /// What captured memory is of.
@@ -109,7 +140,7 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
 fn write(config: &Config, tape: &Tape, file: &File) -> Result<Repaired> {
     let mut id = [0; 16];
     File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
-    let redactor = (config.report == Report::Redact).then(|| Redactor::new(config.level, class));
+    let redactor = (redacts(config)).then(|| Redactor::new(config.level, class));
     let bar = check::progress(if redactor.is_some() { "redacting" } else { "repairing" }, tape.len_bytes());
     let progress = |done| bar.set_position(done);
     let (out, repaired) = match &redactor {
@@ -136,13 +167,13 @@ fn text(
 ) -> Result<()> {
     let size = format!("{} segments, {} bytes", repaired.segments, copy.len_bytes());
     line(out, &format!("{}: {}: {size}", to.display(), check::grade(good)))?;
-    if config.report == Report::Redact {
+    if redacts(config) {
         line(out, &format!("Taken out: {}.", classes(copy).join(", ")))?;
     }
     if !good {
         line(out, "Something in it is against the rules of the format and was so before: 'analyze check' says what.")?;
     }
-    if repaired.holes.count() == 0 && config.report == Report::Redact {
+    if repaired.holes.count() == 0 && redacts(config) {
         return Ok(());
     }
     if repaired.holes.count() == 0 {

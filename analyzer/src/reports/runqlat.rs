@@ -8,6 +8,7 @@ use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
 use crate::config::Config;
+use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
 use crate::group::by::By;
 use crate::output::{self, line};
 use crate::render::form::Format;
@@ -32,8 +33,19 @@ systape_format::tables! {
 /// Stars in the longest bar.
 const STARS: u64 = 40;
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "runqlat",
+    about: "Histograms of how long runnable threads waited for a CPU",
+    options: &[TASKS, CPUS, &["time", "by"]],
+    examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
+    tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = scheduling::context(config, tape, false)?;
     let sink = Waits {
         keys: Keys::new(&config.sched.by, &context.question.scope, false),

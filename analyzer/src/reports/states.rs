@@ -13,6 +13,7 @@ use systape_format::reader::Tape;
 use super::offcpu::{selected, share};
 use super::scheduling;
 use crate::config::Config;
+use crate::config::view::{CPUS, Part, Rows, Run, STACKS, TASKS, View};
 use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
@@ -37,8 +38,26 @@ systape_format::tables! {
 /// What is added up by if nothing is said.
 const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "states",
+    about: "What every thread was doing: time by state, call and file; or the picture of one instant",
+    options: &[TASKS, CPUS, &["time", "events", "max_events", "by", "at"], STACKS],
+    examples: [
+        ("analyze states --by state,syscall", "what all threads were doing"),
+        ("analyze states --at 1.5", "at one instant, longest stuck first"),
+    ],
+    tables: &[
+        Rows::of("states", &[Part::Keys(&crate::render::by::BY), Part::All(&STATES)]),
+        Rows::of("states --at", &[Part::All(&now::NOW)]),
+        Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if let Some(edge) = config.sched.at {
         return at::run(scheduling::context(config, tape, true)?, edge);
     }

@@ -100,9 +100,12 @@ pub struct Judge<'a> {
 
 /// Whether the calls of a row pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passes {
+pub enum Passes {
+    /// They do not.
     No,
+    /// They do.
     Yes,
+    /// It is not known.
     Maybe(Doubt),
 }
 
@@ -189,7 +192,7 @@ impl Counted {
 
 impl Judge<'_> {
     /// The cgroup that all calls of `row` were made in, if it is asked for.
-    fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
+    pub fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
         let (Some(threads), Some(task)) = (self.threads.filter(|_| self.plan.has(By::Cgroup)), task) else {
             return Value::Unknown;
         };
@@ -199,7 +202,8 @@ impl Judge<'_> {
         if threads.moved(task, row.first, window_end) { Value::Several } else { plan::cgroup(task) }
     }
 
-    fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
+    /// Whether the calls of `row`, of a segment that ends at `window_end`, pass all filters but `-e`.
+    pub fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
         let filters = self.scope.filters();
         if filters.failure && !failed(row.state, row.errno) {
             return Passes::No;

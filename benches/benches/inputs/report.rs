@@ -1,11 +1,10 @@
 //! A report's command line, resolved as `analyze` does.
 
-use clap::Parser;
-use systape_analyzer::args::Args;
+use systape_analyzer::cli;
 use systape_analyzer::config::Config;
 
 /// What these words ask for. The tape they would name is never opened.
 pub(crate) fn config(words: &[&str]) -> Config {
-    let args = Args::try_parse_from(["analyze"].iter().chain(words)).expect("a command line");
-    Config::resolve(&args).expect("a command line that makes sense")
+    let asked = cli::parse(["analyze"].iter().chain(words).map(Into::into)).expect("a command line");
+    asked.config().expect("a command line that makes sense")
 }

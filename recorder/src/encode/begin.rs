@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
+use systape_abi::Effect;
 use systape_bpf::wire::{self, Ident, Record, Snap};
 use systape_format::model::{CPU_NONE, Checkpoint, Family, Gap, GapCause, RunState};
 
@@ -29,12 +30,14 @@ pub(super) fn begin(
     for snap in leaders.into_iter().chain(threads) {
         world.tasks.learn(&snap.task);
     }
-    let touched = touched_fds(order, start.done.saturating_add(1));
+    let (touched, moved) = touched(order, start.done.saturating_add(1));
     let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
     for (id, entry) in world.tasks.alive() {
         members.entry(entry.task.pid).or_default().push(id);
     }
-    for process in start.processes {
+    for mut process in start.processes {
+        // of who moved since the start it is not known whether it was looked at before or after
+        process.cwd = process.cwd.filter(|_| !moved.contains(&process.pid));
         let none = HashSet::new();
         let skip = touched.get(&process.pid).unwrap_or(&none);
         let Some(members) = members.get(&process.pid) else { continue };
@@ -43,7 +46,7 @@ pub(super) fn begin(
     }
     tell_unread(&start.unread, (window_open, start.done), rows);
     bury(&start.snaps, window_open, order, world, start.done.saturating_add(1));
-    let mut checkpoint = checkpoint::of(world, calls, window_open, &start.snaps, "snapshot");
+    let mut checkpoint = checkpoint::of(world, calls, window_open, &start.snaps, checkpoint::SNAPSHOT);
     as_of_start(&mut checkpoint, order, world, start.done.saturating_add(1));
     rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
     rows.stacks.chunk_ends();
@@ -94,9 +97,10 @@ fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, 
     }
 }
 
-/// fds that waiting records touch before `until`, by process.
-fn touched_fds(order: &mut Order, until: u64) -> FxHashMap<u32, HashSet<i32>> {
+/// fds that waiting records touch before `until`, by process; and the processes that change their current directory.
+fn touched(order: &mut Order, until: u64) -> (FxHashMap<u32, HashSet<i32>>, HashSet<u32>) {
     let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
+    let mut moved = HashSet::new();
     let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
     for pending in order.before(until) {
         match wire::parse(pending.bytes) {
@@ -106,6 +110,9 @@ fn touched_fds(order: &mut Order, until: u64) -> FxHashMap<u32, HashSet<i32>> {
             }
             Ok(Record::Syscall(s, data)) if s.ret >= 0 => {
                 let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
+                if matches!(info.effect, Effect::Chdir | Effect::Fchdir | Effect::Chroot | Effect::PivotRoot) {
+                    moved.insert(s.id.pid);
+                }
                 // a pair is the only thing such a call captures before its names
                 let fds = new_fds(info, &s, pair_of(data));
                 touched.entry(s.id.pid).or_default().extend(fds);
@@ -113,7 +120,7 @@ fn touched_fds(order: &mut Order, until: u64) -> FxHashMap<u32, HashSet<i32>> {
             _ => {}
         }
     }
-    touched
+    (touched, moved)
 }
 
 /// The tasks were looked at a little after the start. What a task's first event until then says of the time before

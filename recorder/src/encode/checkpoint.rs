@@ -9,12 +9,22 @@ use super::calls::Calls;
 use super::world::World;
 use crate::clock;
 
+/// The `source` of the first checkpoint.
+pub(super) const SNAPSHOT: &str = "snapshot";
+
 /// Everything that is known at `ts`, when `snaps` showed what each task does; `source`: how it is known.
 pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], source: &str) -> Checkpoint {
     let mut cp = Checkpoint { ts, clock: clock::sample(), source: source.into(), ..Checkpoint::default() };
     let mut seen_tables = HashSet::new();
     for (id, entry) in world.tasks.alive() {
         if !world.tasks.is_target(id) {
+            // the command waits until all is ready, and becomes a target with its first event: where it begins is known by then
+            if let Some(cwd) = entry.cwd.as_ref().filter(|_| source == SNAPSHOT)
+                && seen_tables.insert((entry.task.upid, entry.files))
+            {
+                let (upid, cwd) = (entry.task.upid, cwd.bytes.clone());
+                cp.fd_tables.push(FdTable { upid, cwd, ..FdTable::default() });
+            }
             continue;
         }
         cp.tasks.push(entry.task.clone());

@@ -5,14 +5,12 @@ use std::ops::ControlFlow;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use systape_abi::Abi;
 use systape_format::Error;
 use systape_format::model::{CallState, Dict, SignalKind, StackOf, StackStatus, Stacks, Task};
 use systape_format::reader::Segment;
 
 use super::super::Context;
 use crate::block::io::Io;
-use crate::calls::CallInfo;
 use crate::events::picked::Picked;
 use crate::load::OpenCalls;
 use crate::scan::{Coverage, Scan};
@@ -170,7 +168,7 @@ impl Reader<'_> {
             .calls
             .iter()
             .map(|call| self.context.question.book.get(*call))
-            .map(|info| (info.is_exit, moves_bytes(&info)))
+            .map(|info| (info.is_exit, info.io.moves_bytes()))
             .collect();
         for row in 0..core.call.len() {
             let state = core.state[row];
@@ -286,39 +284,4 @@ impl Reader<'_> {
     fn on(&self, cpu: u32) -> bool {
         self.context.question.scope.filters().cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&cpu).is_ok())
     }
-}
-
-/// Whether what a call returns is how many bytes it moved.
-fn moves_bytes(info: &CallInfo) -> bool {
-    const CALLS: [&str; 28] = [
-        "read",
-        "readv",
-        "pread64",
-        "preadv",
-        "preadv2",
-        "write",
-        "writev",
-        "pwrite64",
-        "pwritev",
-        "pwritev2",
-        "recv",
-        "recvfrom",
-        "recvmsg",
-        "send",
-        "sendto",
-        "sendmsg",
-        "sendfile",
-        "sendfile64",
-        "splice",
-        "tee",
-        "vmsplice",
-        "copy_file_range",
-        "process_vm_readv",
-        "process_vm_writev",
-        "getrandom",
-        "mq_timedreceive",
-        "msgrcv",
-        "getdents64",
-    ];
-    info.abi != Abi::Unknown && CALLS.contains(&info.name.as_str())
 }

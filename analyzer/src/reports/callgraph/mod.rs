@@ -6,6 +6,7 @@ pub(super) mod rows;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use systape_format::families::RECORDED;
@@ -14,6 +15,8 @@ use systape_format::reader::Tape;
 
 use super::{Context, losses};
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{CALLS, CPUS, Rows, Run, TASKS, View};
 use crate::loss::family_name;
 use crate::num;
 use crate::open::open;
@@ -26,12 +29,38 @@ use crate::stacks::folded;
 use crate::stacks::graph::{Graph, Stacked};
 use crate::stacks::of::{self, Of};
 use crate::stacks::recorded;
-use crate::stacks::text::{Left, View};
+use crate::stacks::text::{self, Left};
 use crate::stacks::weight::{Metric, Weight, percent};
 use crate::summary::ledger::options;
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "callgraph",
+    about: "Stacks added up: who called what, by count, time or bytes; also as a flame graph",
+    options: &[
+        TASKS,
+        CALLS,
+        CPUS,
+        &["time", "max_events", "debug_dirs"],
+        &["of", "metric", "callee", "min_percent", "max_depth", "folded", "svg", "diff"],
+    ],
+    examples: [
+        ("analyze callgraph --of offcpu", "where threads left the CPU, by time"),
+        ("analyze callgraph --svg flame.svg", "a flame graph"),
+    ],
+    tables: &[Rows::of("callgraph", &[All(&rows::CALLGRAPH)])],
+    run: Run::Writes { make, run, tells_damage: false },
+    ..View::PLAIN
+};
+
+/// Makes the file of the flame graph.
+fn make(config: &Config) -> Result<Option<NewFile>> {
+    let make = |path: &PathBuf| NewFile::replacing(path).with_context(|| format!("cannot write {}", path.display()));
+    config.stacks.svg.as_ref().map(make).transpose()
+}
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
     let mut found = Found::read(config, tape, config.stacks.of.clone())?;
     let before = match &config.stacks.diff {
         Some(path) => {
@@ -239,7 +268,7 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<Fil
         line(out, &format!("# {text}"))?;
     }
     line(out, "#")?;
-    let view = View {
+    let view = text::View {
         graph: &found.graph,
         order: config.stacks.order,
         min_percent: config.stacks.min_percent,

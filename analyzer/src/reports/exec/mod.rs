@@ -13,6 +13,8 @@ use systape_format::reader::Tape;
 use super::Context;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{Rows, Run, TASKS, View};
 use crate::output;
 use crate::processes::{self, Ending, Processes};
 use crate::question::clock;
@@ -36,8 +38,22 @@ struct Story<'a> {
     ends: bool,
 }
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "exec",
+    about: "Programs that were started, with arguments, failures and ends; or the tree of processes",
+    options: &[TASKS, &["time", "max_events", "absolute", "failure", "tree", "all"]],
+    examples: [
+        ("analyze exec --failure", "programs that could not be started"),
+        ("analyze exec --tree --comm=watch", "who started what, how it ended, below watch"),
+    ],
+    tables: &[Rows::of("exec", &[All(&listing::EXEC)]), Rows::of("exec --tree", &[All(&tree::TREE)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let families = &tape.session().families;
     let has = |family| families.is_empty() || families.contains(&family);
     if !has(Family::Process) {

@@ -20,6 +20,9 @@ use systape_format::reader::Tape;
 use self::stacks::SenderStacks;
 use super::Context;
 use crate::config::Config;
+use crate::config::view::Part::All;
+use crate::config::view::{Rows, Run, TASKS, View};
+use crate::lines::tables as lines;
 use crate::processes::{self, Processes};
 use crate::question::clock;
 use crate::render::form::Format;
@@ -54,8 +57,22 @@ impl Story<'_> {
     }
 }
 
+/// What is asked.
+pub static VIEW: View = View {
+    name: "kills",
+    about: "Who sent which signal to whom, and what came of it",
+    options: &[TASKS, &["time", "max_events", "absolute", "signal", "all", "verbose", "debug_dirs"]],
+    examples: [
+        ("analyze kills -v", "both command lines, chains of parents, siginfo"),
+        ("analyze kills --signal KILL,TERM --comm=nginx", "only these signals to or from nginx"),
+    ],
+    tables: &[Rows::of("kills", &[All(&rows::KILLS)]), Rows::json("kills", &[All(&lines::LOSSES)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let families = &tape.session().families;
     let has = |family| families.contains(&family);
     // tapes of before there were families hold process life

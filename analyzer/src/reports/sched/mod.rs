@@ -8,10 +8,45 @@ use systape_format::reader::Tape;
 
 use super::scheduling;
 use crate::config::Config;
+use crate::config::view::Part::{All, Keys};
+use crate::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::lines::tables as lines;
+use crate::render::by;
 use crate::say::Verdict;
 
+/// Each run of a thread.
+pub static TIMEHIST: View = View {
+    name: "sched timehist",
+    about: "Each run of a thread: how long it waited before, how long it ran (perf sched timehist)",
+    options: &[TASKS, CPUS, &["time", "max_events", "absolute"]],
+    examples: [
+        ("analyze sched timehist -p 2214", "the runs of one process"),
+        ("analyze sched timehist -C 0 --max-events 100", "the first hundred on CPU 0"),
+    ],
+    tables: &[
+        Rows::of("sched timehist", &[All(&timehist::TIMEHIST)]),
+        Rows::json("sched timehist", &[All(&lines::LOSSES)]),
+    ],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+/// Waits for a CPU.
+pub static LATENCY: View = View {
+    name: "sched latency",
+    about: "Who waited for a CPU how long (perf sched latency)",
+    options: &[TASKS, CPUS, &["time", "max_events", "absolute", "by"]],
+    examples: [
+        ("analyze sched latency", "by name of the thread, longest wait first"),
+        ("analyze sched latency --by process", "by process"),
+    ],
+    tables: &[Rows::of("sched latency", &[Keys(&by::BY), All(&latency::LATENCY)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
 /// Prints what `config` asks for.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let context = scheduling::context(config, tape, false)?;
     if config.sched.latency { latency::run(context) } else { timehist::run(context) }
 }

@@ -1,0 +1,94 @@
+//! What calls do with the contents of files: which open, read and write, and which argument is the file.
+
+use super::SyscallDesc;
+
+/// What a call does with the contents of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Io {
+    /// Nothing, or only its name, attributes and state.
+    #[default]
+    None,
+    /// Opens the file that its path, or its handle, names.
+    Open,
+    /// Reads from the descriptor in this argument; returns how many bytes.
+    Read(u8),
+    /// Writes to the descriptor in this argument; returns how many bytes.
+    Write(u8),
+    /// Reads from the one and writes to the other; returns how many bytes.
+    Copy {
+        /// Argument that is read from.
+        from: u8,
+        /// Argument that is written to.
+        to: u8,
+    },
+    /// Returns a number of bytes that are no file's contents, or of which it is not known which way they went.
+    Other,
+}
+
+impl Io {
+    /// Whether what a successful call returns is how many bytes it moved.
+    pub fn moves_bytes(self) -> bool {
+        !matches!(self, Self::None | Self::Open)
+    }
+
+    /// The argument that is read from.
+    pub fn reads(self) -> Option<usize> {
+        match self {
+            Self::Read(from) | Self::Copy { from, .. } => Some(from.into()),
+            _ => None,
+        }
+    }
+
+    /// The argument that is written to.
+    pub fn writes(self) -> Option<usize> {
+        match self {
+            Self::Write(to) | Self::Copy { to, .. } => Some(to.into()),
+            _ => None,
+        }
+    }
+}
+
+impl SyscallDesc {
+    /// What the call does with the contents of files.
+    pub fn io(&self) -> Io {
+        match self.name {
+            "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" => Io::Open,
+            "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" => Io::Read(0),
+            "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "send" | "sendto" | "sendmsg" => Io::Write(0),
+            "sendfile" | "sendfile64" => Io::Copy { from: 1, to: 0 },
+            "splice" | "copy_file_range" => Io::Copy { from: 0, to: 2 },
+            "tee" => Io::Copy { from: 0, to: 1 },
+            "vmsplice" | "process_vm_readv" | "process_vm_writev" | "getrandom" | "mq_timedreceive" | "msgrcv"
+            | "getdents64" => Io::Other,
+            _ => Io::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ArgKind, every};
+    use super::*;
+
+    #[test]
+    fn what_is_read_and_written_is_a_descriptor() {
+        let mut found = 0;
+        for desc in every() {
+            let io = desc.io();
+            for at in [io.reads(), io.writes()].into_iter().flatten() {
+                assert!(matches!(desc.args[at].kind, ArgKind::Fd), "{}: argument {at}", desc.name);
+                // a tape names the first two
+                assert!(desc.fd_args().contains(&Some(at)), "{}: argument {at}", desc.name);
+                found += 1;
+            }
+        }
+        assert!(found > 20, "{found}");
+    }
+
+    #[test]
+    fn bytes_of_a_call_that_opens_are_a_descriptor() {
+        assert!(every().filter(|desc| desc.io() == Io::Open).all(|desc| desc.ret == super::super::RetKind::Fd));
+        assert!(!Io::Open.moves_bytes() && Io::Other.moves_bytes() && !Io::None.moves_bytes());
+    }
+}

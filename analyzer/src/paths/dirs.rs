@@ -1,0 +1,488 @@
+//! The current directories of all processes, from plain values.
+//!
+//! Events come in order of time. A `chdir` takes effect somewhere between its start and its end: until then nobody else who shares the
+//! directory knows where it is, so a call that overlaps with it has no known directory.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::join;
+
+/// Of more processes than this losses are not kept apart: any may have lost something.
+const BLIND_PIDS: usize = 1 << 16;
+
+/// Who: numbers that are unique in a tape; 0 = not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Who {
+    /// The thread.
+    pub thread: u32,
+    /// Its process.
+    pub process: u32,
+    /// The process's number of the kernel's, by which losses name it.
+    pub pid: u32,
+}
+
+/// Where a `chdir` or `fchdir` goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum To {
+    /// The path as the program named it, or what the descriptor stood for.
+    Path(Vec<u8>),
+    /// Not known.
+    Unknown,
+}
+
+/// The directory of a call that has begun.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    place: Option<usize>,
+    version: u64,
+    cwd: Option<Arc<[u8]>>,
+}
+
+/// What the threads of a process share (the kernel's fs_struct).
+#[derive(Clone, Debug, Default)]
+struct Fs {
+    cwd: Option<Arc<[u8]>>,
+    /// Changes whenever what was read of it may hold no more.
+    version: u64,
+    /// A change that has begun: where it goes.
+    changing: Option<Option<Arc<[u8]>>>,
+    /// Further changes that have begun: nobody knows which comes last.
+    others: u32,
+    /// Until then a change may have been missed.
+    blind: u64,
+    /// Processes, and threads that have one of their own.
+    users: u32,
+    /// Whose it is; 0 = of several.
+    pid: u32,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Dirs {
+    all: Vec<Fs>,
+    free: Vec<usize>,
+    of_process: FxHashMap<u32, usize>,
+    /// Of threads that do not share their process's.
+    of_thread: FxHashMap<u32, usize>,
+    /// Processes of which a thread does not.
+    split: FxHashMap<u32, u32>,
+    /// Until then a change of anybody may have been missed.
+    blind: u64,
+    /// The same of single processes, by the kernel's number.
+    blind_pids: FxHashMap<u32, u64>,
+    /// Changes of directories are not recorded.
+    opaque: bool,
+    versions: u64,
+}
+
+impl Dirs {
+    /// Nothing is known. `opaque`: nor will it be, because changes are not recorded.
+    pub fn new(opaque: bool) -> Self {
+        Self { opaque, ..Self::default() }
+    }
+
+    /// A checkpoint of `ts` says that `process` is in `cwd`.
+    pub fn seen(&mut self, ts: u64, process: u32, cwd: &[u8]) {
+        if self.opaque || cwd.is_empty() || process == 0 || self.split.contains_key(&process) || ts < self.blind {
+            return;
+        }
+        let place = self.place(Who { thread: 0, process, pid: 0 });
+        let Some(fs) = place.map(|place| &mut self.all[place]) else { return };
+        // of several processes that share it one may have moved unseen by the checkpoint
+        if fs.changing.is_none() && fs.users == 1 && ts >= fs.blind {
+            fs.cwd = Some(cwd.into());
+        }
+    }
+
+    /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one directory from now on.
+    pub fn fork(&mut self, parent: Who, child: Who, thread: bool, shares: bool) {
+        let Some(from) = self.place(parent) else { return };
+        if thread {
+            // a thread is in its process's unless it, or who made it, has one of its own
+            let own = self.of_thread.contains_key(&parent.thread);
+            match (shares, own) {
+                (true, false) => {}
+                (true, true) => self.give(child, from),
+                (false, _) => {
+                    let copy = self.copy(from);
+                    self.give(child, copy);
+                }
+            }
+            return;
+        }
+        if child.process == 0 || self.of_process.contains_key(&child.process) {
+            return;
+        }
+        let place = if shares { from } else { self.copy(from) };
+        self.all[place].users += 1;
+        self.all[place].pid = if shares { 0 } else { child.pid };
+        self.of_process.insert(child.process, place);
+    }
+
+    /// A thread ended; `last`: and its process with it.
+    pub fn exit(&mut self, who: Who, last: bool) {
+        if let Some(place) = self.of_thread.remove(&who.thread) {
+            self.leave(place);
+            if let Some(split) = self.split.get_mut(&who.process) {
+                *split -= 1;
+            }
+        }
+        if last {
+            if let Some(place) = self.of_process.remove(&who.process) {
+                self.leave(place);
+            }
+            self.split.remove(&who.process);
+        }
+    }
+
+    /// A call that changes the directory has begun.
+    pub fn moves(&mut self, who: Who, to: &To) {
+        let Some(place) = self.place(who) else { return };
+        let version = self.next();
+        let fs = &mut self.all[place];
+        fs.version = version;
+        if fs.changing.is_some() {
+            fs.others += 1;
+            return;
+        }
+        let target = match to {
+            To::Unknown => None,
+            To::Path(path) => join(fs.cwd.as_deref().unwrap_or_default(), path).map(Arc::from),
+        };
+        // the name of a directory that is gone names none
+        let target = target.filter(|path: &Arc<[u8]>| path.starts_with(b"/") && !path.ends_with(b" (deleted)"));
+        (fs.changing, fs.cwd) = (Some(target), None);
+    }
+
+    /// It ended at `ts`.
+    pub fn moved(&mut self, ts: u64, who: Who) {
+        let Some(place) = self.find(who) else { return };
+        let version = self.next();
+        let blind = self.blind;
+        let fs = &mut self.all[place];
+        fs.version = version;
+        match (fs.others, fs.changing.take()) {
+            (0, Some(target)) => fs.cwd = target.filter(|_| ts >= fs.blind.max(blind)),
+            // the last of several that overlapped
+            (1.., Some(_)) => {
+                fs.others -= 1;
+                fs.changing = Some(None);
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// From now on it is not known where `who` is.
+    pub fn forget(&mut self, who: Who) {
+        if let Some(place) = self.place(who) {
+            self.forget_place(place);
+        }
+    }
+
+    /// `who` left what it shared with other threads of its process, and is nobody knows where.
+    pub fn leaves(&mut self, who: Who) {
+        if who.thread == 0 {
+            return self.forget(who);
+        }
+        let place = match self.of_thread.get(&who.thread) {
+            Some(place) => *place,
+            None => {
+                let place = self.add(Fs { pid: who.pid, ..Fs::default() });
+                self.give(who, place);
+                place
+            }
+        };
+        self.forget_place(place);
+        // it may be its process's only thread
+        self.forget(Who { thread: 0, ..who });
+    }
+
+    /// Events between `now` and `last` were lost; of the process `pid`, 0 = of anybody.
+    pub fn lose(&mut self, last: u64, pid: u32) {
+        let until = last.saturating_add(1);
+        if pid == 0 || self.blind_pids.len() > BLIND_PIDS {
+            self.blind = self.blind.max(until);
+        } else {
+            let blind = self.blind_pids.entry(pid).or_default();
+            *blind = until.max(*blind);
+        }
+        for place in 0..self.all.len() {
+            let fs = &mut self.all[place];
+            if fs.users > 0 && (pid == 0 || fs.pid == 0 || fs.pid == pid) {
+                fs.blind = fs.blind.max(until);
+                self.forget_place(place);
+            }
+        }
+    }
+
+    /// A call of `who` begins now.
+    pub fn begin(&mut self, who: Who) -> Begun {
+        match self.place(who) {
+            Some(place) => {
+                let fs = &self.all[place];
+                Begun { place: Some(place), version: fs.version, cwd: fs.cwd.clone() }
+            }
+            None => Begun { place: None, version: 0, cwd: None },
+        }
+    }
+
+    /// The directory it was in all the time until now; None: not known.
+    pub fn end(&self, call: Begun) -> Option<Arc<[u8]>> {
+        let fs = self.all.get(call.place?)?;
+        call.cwd.filter(|_| fs.version == call.version)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn next(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions
+    }
+
+    fn forget_place(&mut self, place: usize) {
+        let version = self.next();
+        let fs = &mut self.all[place];
+        (fs.version, fs.cwd) = (version, None);
+        if let Some(target) = &mut fs.changing {
+            *target = None;
+        }
+    }
+
+    /// Where the directory of `who` is; a new one, of which nothing is known, for who was not seen before.
+    fn place(&mut self, who: Who) -> Option<usize> {
+        if self.opaque || who.process == 0 {
+            return None;
+        }
+        if let Some(place) = self.find(who) {
+            let fs = &mut self.all[place];
+            fs.pid = if fs.users > 1 { 0 } else { who.pid.max(fs.pid) };
+            return Some(place);
+        }
+        let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
+        let place = self.add(Fs { users: 1, pid: who.pid, blind, ..Fs::default() });
+        self.of_process.insert(who.process, place);
+        Some(place)
+    }
+
+    fn find(&self, who: Who) -> Option<usize> {
+        self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
+    }
+
+    fn give(&mut self, who: Who, place: usize) {
+        if who.thread == 0 || self.of_thread.insert(who.thread, place).is_some() {
+            return;
+        }
+        self.all[place].users += 1;
+        *self.split.entry(who.process).or_default() += 1;
+    }
+
+    fn copy(&mut self, from: usize) -> usize {
+        let Fs { cwd, blind, pid, .. } = self.all[from].clone();
+        self.add(Fs { cwd, blind, pid, ..Fs::default() })
+    }
+
+    fn add(&mut self, fs: Fs) -> usize {
+        let fs = Fs { version: self.next(), ..fs };
+        match self.free.pop() {
+            Some(place) => {
+                self.all[place] = fs;
+                place
+            }
+            None => {
+                self.all.push(fs);
+                self.all.len() - 1
+            }
+        }
+    }
+
+    fn leave(&mut self, place: usize) {
+        let version = self.next();
+        let fs = &mut self.all[place];
+        fs.users = fs.users.saturating_sub(1);
+        if fs.users == 0 {
+            *fs = Fs { version, ..Fs::default() };
+            self.free.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who(process: u32, thread: u32) -> Who {
+        Who { thread, process, pid: process + 1000 }
+    }
+
+    /// The directory of a call that is over at once.
+    fn cwd(dirs: &mut Dirs, who: Who) -> Option<String> {
+        let begun = dirs.begin(who);
+        dirs.end(begun).map(|path| String::from_utf8(path.to_vec()).unwrap())
+    }
+
+    fn chdir(dirs: &mut Dirs, ts: u64, who: Who, path: &str) {
+        dirs.moves(who, &To::Path(path.into()));
+        dirs.moved(ts, who);
+    }
+
+    /// Process 1 in /a.
+    fn one() -> Dirs {
+        let mut dirs = Dirs::new(false);
+        dirs.seen(1, 1, b"/a");
+        dirs
+    }
+
+    #[test]
+    fn relative_changes_add_up() {
+        let mut dirs = one();
+        assert_eq!(cwd(&mut dirs, who(2, 2)), None, "nobody said where it is");
+        chdir(&mut dirs, 2, who(1, 1), "b");
+        chdir(&mut dirs, 3, who(1, 1), "c\nd");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b/c\nd");
+        chdir(&mut dirs, 4, who(1, 1), "..");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b/c\nd/..");
+        // a checkpoint has the kernel's name
+        dirs.seen(5, 1, b"/a/b");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b");
+        chdir(&mut dirs, 6, who(2, 2), "x");
+        assert_eq!(cwd(&mut dirs, who(2, 2)), None, "relative to nobody knows what");
+        chdir(&mut dirs, 7, who(2, 2), "/y");
+        assert_eq!(cwd(&mut dirs, who(2, 2)).unwrap(), "/y");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_known() {
+        let mut dirs = one();
+        dirs.moves(who(1, 1), &To::Unknown);
+        dirs.moved(2, who(1, 1));
+        assert_eq!(cwd(&mut dirs, who(1, 1)), None);
+        dirs.seen(3, 1, b"");
+        assert_eq!(cwd(&mut dirs, who(1, 1)), None);
+        chdir(&mut dirs, 4, who(1, 1), "/b (deleted)");
+        assert_eq!(cwd(&mut dirs, who(1, 1)), None, "gone");
+        dirs.seen(5, 1, b"/b");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/b");
+        let mut opaque = Dirs::new(true);
+        opaque.seen(1, 1, b"/a");
+        assert_eq!(cwd(&mut opaque, who(1, 1)), None, "it may have moved since");
+        assert!(opaque.is_empty());
+    }
+
+    #[test]
+    fn threads_share_it_and_children_have_their_own() {
+        let mut dirs = one();
+        dirs.fork(who(1, 1), who(1, 11), true, true);
+        dirs.fork(who(1, 1), who(2, 2), false, false);
+        chdir(&mut dirs, 2, who(1, 11), "t");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/t");
+        assert_eq!(cwd(&mut dirs, who(2, 2)).unwrap(), "/a", "it was made before");
+        dirs.fork(who(1, 1), who(3, 3), false, false);
+        chdir(&mut dirs, 3, who(3, 3), "u");
+        assert_eq!(
+            (cwd(&mut dirs, who(3, 3)).unwrap(), cwd(&mut dirs, who(1, 1)).unwrap()),
+            ("/a/t/u".into(), "/a/t".into())
+        );
+        // CLONE_FS without CLONE_THREAD
+        dirs.fork(who(3, 3), who(4, 4), false, true);
+        chdir(&mut dirs, 4, who(4, 4), "/v");
+        assert_eq!(cwd(&mut dirs, who(3, 3)).unwrap(), "/v");
+        dirs.seen(5, 3, b"/old");
+        assert_eq!(cwd(&mut dirs, who(3, 3)).unwrap(), "/v", "a checkpoint may not know of the other");
+        // a thread without CLONE_FS
+        dirs.fork(who(1, 1), who(1, 12), true, false);
+        chdir(&mut dirs, 6, who(1, 12), "/w");
+        assert_eq!(
+            (cwd(&mut dirs, who(1, 12)).unwrap(), cwd(&mut dirs, who(1, 1)).unwrap()),
+            ("/w".into(), "/a/t".into())
+        );
+        dirs.fork(who(1, 12), who(1, 13), true, true);
+        assert_eq!(cwd(&mut dirs, who(1, 13)).unwrap(), "/w");
+        dirs.seen(7, 1, b"/z");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/t", "whose of the threads it is, it does not say");
+    }
+
+    #[test]
+    fn memory_is_that_of_who_lives() {
+        let mut dirs = one();
+        for process in 2..1000 {
+            dirs.fork(who(1, 1), who(process, process), false, false);
+            dirs.fork(who(process, process), who(process, process + 5000), true, false);
+            assert_eq!(cwd(&mut dirs, who(process, process)).unwrap(), "/a");
+            dirs.exit(who(process, process + 5000), false);
+            dirs.exit(who(process, process), true);
+        }
+        assert_eq!(dirs.len(), 1);
+        assert!(dirs.split.is_empty() && dirs.of_thread.is_empty());
+        // a call that was open when its process ended, and another has its place
+        let begun = dirs.begin(who(1, 1));
+        dirs.exit(who(1, 1), true);
+        dirs.seen(9, 7, b"/b");
+        assert_eq!(dirs.end(begun), None);
+    }
+
+    #[test]
+    fn a_call_that_overlaps_with_a_change_is_of_no_known_directory() {
+        let mut dirs = one();
+        let other = who(1, 11);
+        let before = dirs.begin(who(1, 1));
+        dirs.moves(other, &To::Path(b"/b".into()));
+        let inside = dirs.begin(who(1, 1));
+        assert_eq!(dirs.end(before.clone()), None);
+        dirs.moved(2, other);
+        let after = dirs.begin(who(1, 1));
+        assert_eq!((dirs.end(before), dirs.end(inside)), (None, None));
+        assert_eq!(&*dirs.end(after).unwrap(), b"/b");
+        // two at once
+        dirs.moves(other, &To::Path(b"/c".into()));
+        dirs.moves(who(1, 1), &To::Path(b"/d".into()));
+        dirs.moved(3, other);
+        assert_eq!(cwd(&mut dirs, other), None);
+        dirs.moved(4, who(1, 1));
+        assert_eq!(cwd(&mut dirs, other), None, "nobody knows which was the last");
+        chdir(&mut dirs, 5, other, "/e");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/e");
+        // a child that is made meanwhile
+        dirs.moves(other, &To::Path(b"/f".into()));
+        dirs.fork(who(1, 1), who(2, 2), false, false);
+        dirs.moved(6, other);
+        assert_eq!(cwd(&mut dirs, who(2, 2)), None);
+    }
+
+    #[test]
+    fn losses_and_new_roots_make_it_unknown() {
+        let mut dirs = one();
+        dirs.seen(1, 2, b"/a");
+        let _ = (cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2)));
+        dirs.lose(10, 1001);
+        assert_eq!((cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2)).unwrap()), (None, "/a".into()));
+        chdir(&mut dirs, 5, who(1, 1), "/b");
+        assert_eq!(cwd(&mut dirs, who(1, 1)), None, "another one that was lost may have come after it");
+        chdir(&mut dirs, 11, who(1, 1), "/b");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/b");
+        dirs.lose(20, 0);
+        assert_eq!((cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2))), (None, None));
+        chdir(&mut dirs, 15, who(3, 3), "/b");
+        assert_eq!(cwd(&mut dirs, who(3, 3)), None, "of who was not seen before, too");
+        dirs.seen(19, 2, b"/a");
+        assert_eq!(cwd(&mut dirs, who(2, 2)), None);
+        dirs.seen(21, 2, b"/a");
+        assert_eq!(cwd(&mut dirs, who(2, 2)).unwrap(), "/a");
+        dirs.forget(who(2, 2));
+        assert_eq!(cwd(&mut dirs, who(2, 2)), None);
+        chdir(&mut dirs, 22, who(2, 2), "/");
+        dirs.leaves(who(2, 2));
+        assert_eq!(cwd(&mut dirs, who(2, 2)), None);
+        chdir(&mut dirs, 23, who(2, 2), "/x");
+        assert_eq!((cwd(&mut dirs, who(2, 2)).unwrap(), cwd(&mut dirs, who(2, 22))), ("/x".into(), None));
+    }
+}
