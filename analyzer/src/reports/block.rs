@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
@@ -95,6 +95,11 @@ fn sums(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
     if keys.is_empty() {
         keys = if config.hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+    }
+    if !context.question.tape.session_is_whole() && !keys.contains(&By::Disk) {
+        bail!(
+            "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"
+        );
     }
     let mut sums = Sums::new(keys.clone());
     walk(context, |ios| {

@@ -18,7 +18,7 @@ use systape_format::repair::{Repaired, redact, repair};
 use super::check;
 use crate::config::Config;
 use crate::output::{self, NewFile, line};
-use crate::render::row::Row;
+use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::report::Report;
 use crate::say::Verdict;
@@ -71,7 +71,7 @@ pub fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<V
             row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
             row.set("segments", repaired.segments).set("bytes", copy.len_bytes());
             row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
-            sink::print(form, table, [row], &mut out)?;
+            sink::print(form, table, Judgement::Each, [row], &mut out)?;
         }
     }
     out.flush()?;

@@ -195,8 +195,9 @@ fn families_of(config: &Config, of: Of) -> &'static [Family] {
     match of {
         Of::Cpu => &[Family::Sample, Family::Stack],
         Of::Syscall => &[Family::Syscall, Family::Stack],
-        Of::OffCpu if config.filters.selects => &[Family::Sched, Family::Syscall, Family::Stack],
-        Of::OffCpu | Of::Wakeup => &[Family::Sched, Family::Stack],
+        Of::OffCpu if config.filters.selects => &[Family::Sched, Family::Process, Family::Syscall, Family::Stack],
+        Of::OffCpu => &[Family::Sched, Family::Process, Family::Stack],
+        Of::Wakeup => &[Family::Sched, Family::Stack],
         Of::Block => &[Family::Block, Family::Stack],
         Of::Signal => &[Family::Signal, Family::Stack],
     }
