@@ -253,6 +253,8 @@ impl<S: Sink> Tracker<S> {
             self.notes[child].by_loss = !self.lost.none();
             let thread = &mut self.threads[child];
             (thread.since, thread.began_before, thread.state) = (ts, false, state);
+            // it is new: of what was lost before nothing was its own
+            (thread.missed_out, thread.missed_in) = (!self.lost.none(), !self.lost.none());
         }
     }
 
