@@ -32,7 +32,7 @@ lint: ## formatting, clippy, shell syntax, generated code, licences of dependenc
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
-	$(CARGO) test -q --release --workspace --test schema
+	$(CARGO) test -q --release --workspace --test schema --test current
 	@$(MAKE) --no-print-directory deny
 
 deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is installed)

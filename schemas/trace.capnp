@@ -410,6 +410,7 @@ enum ColumnType {
   flag @8;           # 0 or 1
   str @9;            # bytes
   task @10;          # whose: an entry of the segment's tasks
+  stack @11;         # an entry of the distinct stacks in the segment's Stacks
 }
 
 struct Tables {
@@ -423,7 +424,7 @@ struct TableRows {
   first @2 :Ns;              # the first column: of the first row,
   delta @3 :Column;          # and the difference from the row before
   columns @4 :List(Column);  # the others, in the definition's order. int: zigzag; str: i + 1 = strings[i], 0 = not known;
-                             # task: TaskIdx + 1, 0 = none
+                             # task: TaskIdx + 1, 0 = none; stack: index + 1 of the distinct stacks in Stacks, 0 = none
   strings @5 :List(TableString);
 }
 
@@ -494,6 +495,7 @@ enum StackOf {
   signal @5;         # of the sender
   sample @6;
   asleep @7;         # of a thread that slept since before the recording: no event, a row of Sleepers. Since 1.5
+  row @8;            # of rows of tables, whose stacks are columns: in StackSettings only, never in Stacks. Since 1.5
 }
 
 enum StackStatus {
@@ -719,7 +721,7 @@ enum GapCause {
   notRead @18;         # 1.5: no event is missing: what /proc has of a process did not come in time; family state: its open files, process: its arguments
 }
 
-enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; }
+enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; fault @11; }
 
 struct Ledger {
   # Calls that were counted instead of stored. A row is what one process's calls with one outcome on one CPU came to in

@@ -20,7 +20,7 @@ pub enum Abi {
 
 impl Abi {
     /// Every ABI that has a syscall table, in order of discriminant.
-    pub const KNOWN: [Self; 4] = [Self::X86_64, Self::I386, Self::X32, Self::Aarch64];
+    pub(crate) const KNOWN: [Self; 4] = [Self::X86_64, Self::I386, Self::X32, Self::Aarch64];
 
     /// The ABI stored as `raw` in a tape; values of newer versions become [`Abi::Unknown`].
     pub const fn from_raw(raw: u8) -> Self {
@@ -41,14 +41,6 @@ impl Abi {
             Self::I386 => "i386",
             Self::X32 => "x32",
             Self::Aarch64 => "aarch64",
-        }
-    }
-
-    /// Bits in a pointer or `long` of the traced program: 32 for i386 and x32.
-    pub const fn pointer_bits(self) -> u32 {
-        match self {
-            Self::I386 | Self::X32 => 32,
-            _ => 64,
         }
     }
 }

@@ -23,8 +23,11 @@ mod private;
 mod select;
 pub mod si_code;
 mod signal;
-#[expect(missing_docs, reason = "the names say it")]
 pub mod signo;
+#[expect(missing_docs, reason = "the kernel's names")]
+pub mod tcp;
+#[expect(missing_docs, reason = "the kernel's names")]
+pub mod uapi;
 mod value;
 
 pub use abi::Abi;

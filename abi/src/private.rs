@@ -1,9 +1,7 @@
 //! What captured user memory tells of somebody: for redaction.
 
+use crate::uapi::AF_UNIX;
 use crate::{Abi, ArgKind, describe};
-
-/// AF_UNIX (include/linux/socket.h).
-const AF_UNIX: u16 = 1;
 
 /// The class of what was captured of argument `arg` of a call, as schemas/trace.capnp names classes: `path`, `string`, `command`,
 /// `address`, or `none` for structures that only hold numbers.

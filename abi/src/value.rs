@@ -7,15 +7,8 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::flags::{FAMILY, OPEN, OPEN_ARM64};
+use crate::uapi::{AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_UNIX, AF_VSOCK};
 use crate::{Abi, FlagStyle};
-
-// include/linux/socket.h; equal on all architectures
-const AF_UNIX: u16 = 1;
-const AF_INET: u16 = 2;
-const AF_INET6: u16 = 10;
-const AF_NETLINK: u16 = 16;
-const AF_PACKET: u16 = 17;
-const AF_VSOCK: u16 = 40;
 
 /// A socket address of any family, given as the bytes of its `struct sockaddr`: `{AF_INET, 127.0.0.1:80}`, `{AF_INET6, [::1]:80}`
 /// (with `%scope` if there is one), `{AF_UNIX, /run/x.sock}`, `{AF_UNIX, @name}` for an abstract and `{AF_UNIX}` for no name,

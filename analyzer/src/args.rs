@@ -138,8 +138,8 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Stacks")]
     pub min_stack: Option<usize>,
 
-    /// callgraph: whose stacks; the first of these the tape has
-    #[arg(long, value_enum, value_name = "EVENTS", help_heading = "Stacks")]
+    /// callgraph: whose stacks: cpu syscall offcpu block signal wakeup, or a table that has stacks [default: the first of these the tape has]
+    #[arg(long, value_parser = Of::parse, value_name = "EVENTS", help_heading = "Stacks")]
     pub of: Option<Of>,
 
     /// callgraph: what percentages are of

@@ -131,7 +131,12 @@ impl Config {
             bail!("'analyze diff' compares sums of calls, and -e names none");
         }
         if summary && !calls {
-            bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
+            check_events(args, &events)?;
+        }
+        if summary && calls && events.tables() && args.format == Format::Csv {
+            bail!(
+                "-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own"
+            );
         }
         let color = args.format == Format::Text
             && std::io::stdout().is_terminal()
@@ -169,6 +174,25 @@ impl Config {
             stacks: stacks::Options::resolve(args, report)?,
             cpu_time: cpu_time(args, summary)?,
         })
+    }
+}
+
+/// What a summary of events alone cannot be asked.
+fn check_events(args: &Args, events: &Wanted) -> Result<()> {
+    if !events.tables() {
+        bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
+    }
+    let of_calls = [
+        (args.duration.is_some(), "--duration"),
+        (args.failure, "--failure"),
+        (args.errno_summary, "--errno-summary"),
+        (!args.by.is_empty(), "--by"),
+        (args.summary_mode != SummaryMode::default(), "--summary-mode"),
+        (args.cpu.as_deref().is_some_and(str::is_empty), "--cpu"),
+    ];
+    match of_calls.iter().find(|(given, _)| *given) {
+        Some((_, option)) => bail!("{option} is about calls, and -e names none: leave it out, or add calls"),
+        None => Ok(()),
     }
 }
 

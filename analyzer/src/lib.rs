@@ -9,6 +9,8 @@
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
 //! bytes everywhere; [`sandbox`] gives up what is not needed for that. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
 
+#![allow(unreachable_pub, reason = "a program: its tests are the only other crate that names anything here")]
+
 pub mod args;
 pub mod block;
 pub mod call_files;

@@ -338,19 +338,7 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
 
 /// The name of `family` in text and JSON.
 pub fn family_name(family: Family) -> &'static str {
-    match family {
-        Family::Unknown => "unknown",
-        Family::Syscall => "syscall",
-        Family::Process => "process",
-        Family::State => "state",
-        Family::Sched => "sched",
-        Family::Block => "block",
-        Family::Signal => "signal",
-        Family::Net => "net",
-        Family::Sample => "sample",
-        Family::Stack => "stack",
-        Family::IoUring => "io_uring",
-    }
+    family.name()
 }
 
 /// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.

@@ -38,7 +38,10 @@ fn compare(place: &Place, bytes: &[u8], what: &str) {
     {
         let status = |file: &str| place.analyze(&format!("{words} --fail-on-loss {file}")).status;
         let (before, after) = (status("in"), status("out"));
-        assert!(before == after || (!both && after == 3), "{what}: '{words}': {before} before, {after} after");
+        // names of code: the copy says that there was a hole, and shows their addresses
+        let names =
+            words == "info" && before == 3 && repaired.out.contains("\n  a block of names; no total is touched\n");
+        assert!(before == after || (!both && after == 3) || names, "{what}: '{words}': {before} before, {after} after");
         assert!(after != 1 || before == 1, "{what}: {words}");
     }
     let total = |file: &str| place.analyze(&format!("-s --summary-mode total --format json {file}")).json();

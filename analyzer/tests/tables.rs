@@ -153,6 +153,7 @@ fn fits(column: &ColumnDef, value: &Value) -> bool {
         Type::Str => value.is_string() || bytes(),
         Type::Word => value.is_string(),
         Type::Task => value.is_object(),
+        Type::Stack => value.is_array(),
         Type::Nested => value.is_array() || value.is_object(),
     }
 }
@@ -196,10 +197,11 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::stacks::write(&place.path("stacks.tape"), 1);
     common::ledger::write(&place.path("ledger.tape"), &[common::gap()]);
     common::events::write(&place.path("lossy.tape"), true);
+    common::tables::write(&place.path("tables.tape"));
     let lost = [Family::Signal, Family::Net].map(|family| Gap { family, ..common::gap() });
     common::life::write(&place.path("lost.tape"), &lost);
     let mut tapes: Vec<PathBuf> =
-        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost"]
+        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost", "tables"]
             .into_iter()
             .map(|name| place.path(&format!("{name}.tape")))
             .collect();

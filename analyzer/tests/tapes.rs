@@ -1,13 +1,20 @@
 //! Recorded tapes that every later `analyze` must read the same: testdata/tapes/NAME.tape, and beside each what the
-//! listing, the summary and `info` print. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test tapes` writes the texts
+//! listing, the summary, `info` and `check` print; of stacks-*.tape the call graph of calls, too. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test tapes` writes the texts
 //! anew; the tapes themselves are never made again.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use systape_format::Tape;
+use systape_format::header::MINOR;
+
 const REPORTS: [(&str, &[&str]); 4] =
     [("listing", &[]), ("summary", &["--summary"]), ("info", &["info"]), ("check", &["check"])];
+
+/// Of tapes with stacks.
+const STACKS: (&str, &[&str]) = ("callgraph", &["callgraph", "--of", "syscall", "--metric", "count"]);
 
 fn tapes() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
@@ -26,7 +33,8 @@ fn older_tapes_read_the_same() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut wrong = Vec::new();
     for tape in tapes() {
-        for (report, words) in REPORTS {
+        let has_stacks = tape.file_stem().unwrap().to_string_lossy().starts_with("stacks-");
+        for (report, words) in REPORTS.into_iter().chain(has_stacks.then_some(STACKS)) {
             let run = Command::new(env!("CARGO_BIN_EXE_analyze"))
                 .current_dir(tape.parent().unwrap())
                 .args(words)
@@ -44,4 +52,12 @@ fn older_tapes_read_the_same() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// One tape at least of each version that was ever written.
+#[test]
+fn every_version_has_a_tape() {
+    let minor = |tape: &PathBuf| Tape::open(tape).unwrap().version().1;
+    let found: BTreeSet<u16> = tapes().iter().map(minor).collect();
+    assert_eq!(found, (0..=MINOR).collect());
 }

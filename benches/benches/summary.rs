@@ -11,6 +11,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use systape_analyzer::reports::Context;
 use systape_analyzer::summary::collect;
 use systape_analyzer::summary::mode::SummaryMode;
+use systape_analyzer::summary::plan::Plan;
 
 fn summary(c: &mut Criterion) {
     let config = report::config(&["--summary"]);
@@ -18,10 +19,10 @@ fn summary(c: &mut Criterion) {
     for (name, windows) in windows::inputs(1 << 20) {
         let tape = tape::tape(&windows);
         let context = Context::new(&config, &tape).expect("own tape");
-        let (rows, mode) = (windows::rows(&windows), SummaryMode::Thread);
+        let (rows, plan) = (windows::rows(&windows), Plan::mode(SummaryMode::Thread));
         group.throughput(Throughput::Elements(rows));
         group.bench_function(name, |b| {
-            b.iter(|| collect::collect(&tape, &context.question.scope, &context.question.book, mode))
+            b.iter(|| collect::collect(&tape, &context.question.scope, &context.question.book, &plan))
         });
     }
     group.finish();

@@ -18,7 +18,7 @@ const STACKS: &str = "stacks";
 /// What recording costs and how fast a tape is read, beside other tracers. Needs root, a quiet machine and some time.
 #[derive(Debug, Parser)]
 #[command(name = "bench", args_conflicts_with_subcommands = true)]
-pub struct Args {
+pub(crate) struct Args {
     /// What the program does inside a tracer.
     #[command(subcommand)]
     pub inside: Option<Inside>,
@@ -29,7 +29,7 @@ pub struct Args {
 
 /// The program's other roles.
 #[derive(Debug, Subcommand)]
-pub enum Inside {
+pub(crate) enum Inside {
     /// Runs one workload and writes down how fast it was (this program does that inside a tracer)
     #[command(hide = true)]
     Inner(inner::Run),
@@ -49,7 +49,7 @@ pub enum Inside {
 
 /// Which parts, how often.
 #[derive(Debug, clap::Args)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Runs of each workload under each system; median, lowest and highest are printed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
@@ -76,7 +76,7 @@ fn workload_names() -> Vec<&'static str> {
 
 impl Plan {
     /// Runs of each workload under each system.
-    pub fn rounds(&self) -> usize {
+    pub(crate) fn rounds(&self) -> usize {
         self.rounds.map_or(if self.quick { 2 } else { 5 }, usize::from)
     }
 
@@ -85,23 +85,23 @@ impl Plan {
     }
 
     /// The workloads that are asked for.
-    pub fn workloads(&self) -> impl Iterator<Item = &'static Workload> {
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &'static Workload> {
         workloads::ALL.iter().filter(|w| self.wants(w.name))
     }
 
     /// Whether the part about stacks is asked for.
-    pub fn stacks(&self) -> bool {
+    pub(crate) fn stacks(&self) -> bool {
         self.wants(STACKS)
     }
 
     /// The systems that are asked for and make sense with the workload, in the order of the table.
-    pub fn systems(&self, workload: &Workload) -> Vec<&'static System> {
+    pub(crate) fn systems(&self, workload: &Workload) -> Vec<&'static System> {
         let asked = |s: &&System| s.always() || self.systems.is_empty() || self.systems.iter().any(|k| k == s.key);
         systems::ALL.iter().filter(asked).filter(|s| s.only.is_none_or(|name| name == workload.name)).collect()
     }
 
     /// How much work a run of the workload under the system is.
-    pub fn size(&self, workload: &Workload, system: &System) -> u64 {
+    pub(crate) fn size(&self, workload: &Workload, system: &System) -> u64 {
         match () {
             () if system.slow => workload.short,
             () if self.quick => workload.quick,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::ObjectBuilder;
 
 /// Runs the command while the programs are attached, and ends as it ended.
-pub fn hold(command: &[OsString]) -> Result<()> {
+pub(crate) fn hold(command: &[OsString]) -> Result<()> {
     let [name, args @ ..] = command else { bail!("floor: no command") };
     let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/floor.bpf.o"));
     let object = ObjectBuilder::default().open_memory(bytes).context("floor.bpf.o")?;

@@ -10,7 +10,7 @@ use crate::workloads;
 
 /// `bench inner NAME SIZE DIR RESULT [--cpu N]`. No word of it may hold a space: bpftrace -c splits there.
 #[derive(Debug, clap::Args)]
-pub struct Run {
+pub(crate) struct Run {
     /// Which workload.
     pub name: String,
     /// How much of it.
@@ -26,7 +26,7 @@ pub struct Run {
 
 /// What one run found out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub(crate) struct Found {
     /// Units of the workload per second.
     pub rate: f64,
     /// Who started it: the system, unless that has helpers.
@@ -37,7 +37,7 @@ pub struct Found {
 }
 
 /// Runs it.
-pub fn run(run: &Run) -> Result<()> {
+pub(crate) fn run(run: &Run) -> Result<()> {
     let workload = workloads::named(&run.name).with_context(|| format!("no workload {}", run.name))?;
     if let Some(cpu) = run.cpu {
         stay_on(cpu)?;
@@ -49,7 +49,7 @@ pub fn run(run: &Run) -> Result<()> {
 }
 
 /// What [`run`] wrote.
-pub fn found(file: &Path) -> Result<Found> {
+pub(crate) fn found(file: &Path) -> Result<Found> {
     let text = fs::read_to_string(file).context("the workload did not run")?;
     fs::remove_file(file)?;
     parse(&text).with_context(|| format!("what the workload found: {text:?}"))

@@ -6,7 +6,7 @@ use crate::section::Section;
 use crate::tools::{Tools, output};
 
 /// The first section.
-pub fn describe(tools: &Tools, rounds: usize) -> Section {
+pub(crate) fn describe(tools: &Tools, rounds: usize) -> Section {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 /// What a command took.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Took {
+pub(crate) struct Took {
     /// Seconds until its end, or until its first line.
     pub wall: f64,
     /// Seconds of user and system time.
@@ -20,7 +20,7 @@ pub struct Took {
 }
 
 /// Runs it and reads what it prints: all of it, or the first line before the pipe is closed.
-pub fn measure(command: &mut Command, first_line: bool) -> Result<Took> {
+pub(crate) fn measure(command: &mut Command, first_line: bool) -> Result<Took> {
     let started = Instant::now();
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().with_context(|| format!("{command:?}"))?;

@@ -12,7 +12,7 @@ use crate::process::run_quietly;
 
 /// Leaves the machine's mount namespace. What is mounted here goes with the last process of the new one, and mount's own
 /// loop devices go with their mounts: so not even kill -9 leaves any behind. Without the right to do it, [`Mounted`] cleans up.
-pub fn keep_to_ourselves() {
+pub(crate) fn keep_to_ourselves() {
     const ROOT: &CStr = c"/";
     // SAFETY: unshare touches no memory; mount reads the path only, its other pointers may be null for these flags.
     unsafe {
@@ -25,14 +25,14 @@ pub fn keep_to_ourselves() {
 
 /// A mounted file system; unmounted, its loop device freed and its file removed when this is dropped.
 #[derive(Debug)]
-pub struct Mounted {
+pub(crate) struct Mounted {
     at: PathBuf,
     image: PathBuf,
 }
 
 impl Mounted {
     /// A new ext4 of `bytes`, in a file beside `at`.
-    pub fn ext4(at: &Path, bytes: u64) -> Result<Self> {
+    pub(crate) fn ext4(at: &Path, bytes: u64) -> Result<Self> {
         std::fs::create_dir_all(at)?;
         let image = at.with_extension("img");
         File::create(&image).and_then(|f| f.set_len(bytes)).context("cannot make the image")?;

@@ -12,7 +12,7 @@ use crate::tools::{Tools, size};
 
 /// Of one run. None: the system does not tell, or it has no meaning there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Syscalls that it saw, those that it lost or only counted included.
     pub calls: Option<u64>,
     /// Of them those that `bytes` are spent on; of a tape all: it knows what it does not store.
@@ -26,7 +26,7 @@ pub struct Outcome {
 }
 
 /// Looks at the file.
-pub fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Result<Outcome> {
+pub(crate) fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Result<Outcome> {
     let Some(trace) = trace else { return Ok(Outcome::default()) };
     let bytes = Some(size(trace));
     Ok(match system.kind {
@@ -53,7 +53,7 @@ pub fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Result<Outc
 }
 
 /// `analyze info` of a tape.
-pub fn tape_info(tools: &Tools, tape: &Path) -> Result<Value> {
+pub(crate) fn tape_info(tools: &Tools, tape: &Path) -> Result<Value> {
     json(tools, tape, &["info", "--format", "json"])
 }
 
@@ -74,7 +74,7 @@ fn tape(info: &Value) -> Outcome {
 }
 
 /// The sum of an object's numbers.
-pub fn sum(object: &Value) -> u64 {
+pub(crate) fn sum(object: &Value) -> u64 {
     object.as_object().map_or(0, |o| o.values().filter_map(Value::as_u64).sum())
 }
 
@@ -96,7 +96,7 @@ fn analyze(tools: &Tools, tape: &Path, args: &[&str]) -> Result<String> {
 
 /// What `perf report --stats` says of each event, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PerfStats {
+pub(crate) struct PerfStats {
     /// Events in the file.
     pub samples: u64,
     /// Events that found no room (kernel 6.0 and perf 6.1 or later count them).
@@ -105,7 +105,7 @@ pub struct PerfStats {
 
 impl PerfStats {
     /// Of a file.
-    pub fn of(data: &Path) -> Result<Self> {
+    pub(crate) fn of(data: &Path) -> Result<Self> {
         let out = Command::new("perf").args(["report", "--stats", "-i"]).arg(data).stderr(Stdio::null()).output()?;
         Self::parse(&String::from_utf8_lossy(&out.stdout)).context("perf report --stats says nothing of any event")
     }

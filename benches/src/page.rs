@@ -11,7 +11,7 @@ const BEGIN: &str = "<!-- bench-peers: from here to the end mark written by `mak
 const END: &str = "<!-- bench-peers: end -->";
 
 /// Replaces what is between the marks.
-pub fn fill(file: &Path, sections: &[Section]) -> Result<()> {
+pub(crate) fn fill(file: &Path, sections: &[Section]) -> Result<()> {
     let page = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let text: Vec<_> = sections.iter().map(Section::markdown).collect();
     let page = replace(&page, &text.join("\n")).with_context(|| file.display().to_string())?;

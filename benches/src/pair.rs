@@ -12,7 +12,7 @@ use crate::table::Table;
 
 /// What is compared.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The `analyze` of before
     before: PathBuf,
     /// The `analyze` of now
@@ -65,7 +65,7 @@ impl Runs {
 ///
 /// # Errors
 /// A build cannot be started, or fails where the other does not.
-pub fn run(plan: &Plan) -> Result<()> {
+pub(crate) fn run(plan: &Plan) -> Result<()> {
     for tape in &plan.tapes {
         let mut table = Table::new(&[
             "question",

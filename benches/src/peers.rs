@@ -16,7 +16,7 @@ use crate::workloads::{Cost, NOTHING, Workload};
 
 /// One workload under every system.
 #[derive(Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Which.
     pub workload: &'static Workload,
     text: String,
@@ -27,13 +27,13 @@ pub struct Measured {
 
 /// What it costs to start each system; also which of them there are.
 #[derive(Debug)]
-pub struct Starts {
+pub(crate) struct Starts {
     measured: Measured,
     missing: Vec<(&'static System, String)>,
 }
 
 /// Runs nothing under every system that is asked for by any workload.
-pub fn starts(tools: &Tools, plan: &Plan, files: &Path) -> Result<Starts> {
+pub(crate) fn starts(tools: &Tools, plan: &Plan, files: &Path) -> Result<Starts> {
     let wanted = |s: &&System| plan.workloads().any(|w| plan.systems(w).iter().any(|p| p.key == s.key));
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for system in ALL.iter().filter(wanted) {
@@ -48,7 +48,7 @@ pub fn starts(tools: &Tools, plan: &Plan, files: &Path) -> Result<Starts> {
 }
 
 /// Runs the workload. Without figures the section says why it cannot be run here.
-pub fn run(
+pub(crate) fn run(
     tools: &Tools,
     plan: &Plan,
     starts: &Starts,
@@ -87,17 +87,17 @@ impl Measured {
     }
 
     /// Seconds that a system adds to each unit.
-    pub fn added(&self, key: &str) -> Option<f64> {
+    pub(crate) fn added(&self, key: &str) -> Option<f64> {
         Some(1.0 / self.rate(key)? - 1.0 / self.rate("bare")?)
     }
 
     /// The part of the throughput that is lost under a system.
-    pub fn lost(&self, key: &str) -> Option<f64> {
+    pub(crate) fn lost(&self, key: &str) -> Option<f64> {
         Some(1.0 - self.rate(key)? / self.rate("bare")?)
     }
 
     /// What a system costs, in floors. None: the floor costs nothing that can be seen.
-    pub fn floors(&self, key: &str) -> Option<f64> {
+    pub(crate) fn floors(&self, key: &str) -> Option<f64> {
         let cost = |key| match self.workload.cost {
             Cost::Added => self.added(key),
             Cost::Lost => self.lost(key),
@@ -107,29 +107,29 @@ impl Measured {
     }
 
     /// CPU seconds of a system for a million calls, without what it takes to start and end it.
-    pub fn cpu_per_million(&self, key: &str) -> Option<f64> {
+    pub(crate) fn cpu_per_million(&self, key: &str) -> Option<f64> {
         let cell = self.cell(key)?;
         let start = self.starts.iter().find(|(k, _)| *k == key)?.1;
         Some((cell.cpu_since.known()? - start) / cell.calls.known()? * 1e6)
     }
 
     /// Bytes of the file for each call.
-    pub fn bytes(&self, key: &str) -> Option<f64> {
+    pub(crate) fn bytes(&self, key: &str) -> Option<f64> {
         self.cell(key)?.bytes.known()
     }
 
     /// Bytes of the blocks of syscalls in the tape for each call.
-    pub fn call_bytes(&self, key: &str) -> Option<f64> {
+    pub(crate) fn call_bytes(&self, key: &str) -> Option<f64> {
         self.cell(key)?.call_bytes.known()
     }
 
     /// Events missing from the file, all rounds together.
-    pub fn missing(&self, key: &str) -> Option<u64> {
+    pub(crate) fn missing(&self, key: &str) -> Option<u64> {
         self.cell(key)?.lost
     }
 
     /// The table, and what is to be said of it.
-    pub fn section(&self) -> Section {
+    pub(crate) fn section(&self) -> Section {
         let per_second = format!("{}/s", self.workload.unit);
         let head = ["system", &per_second, "slowdown (range)", "x floor", "CPU s/M", "lost", "calls", "B/call", "MiB"];
         let mut table = Table::new(&head);
@@ -177,7 +177,7 @@ impl Measured {
 
 impl Starts {
     /// The table, and which systems are left out.
-    pub fn section(&self) -> Section {
+    pub(crate) fn section(&self) -> Section {
         let mut table = Table::new(&["system", "wall s", "CPU s", "MiB"]);
         for cell in self.measured.cells.iter().filter(|c| !c.failed) {
             table.push(vec![
@@ -202,7 +202,7 @@ impl Starts {
 #[cfg(test)]
 impl Measured {
     /// From (key, rate) alone.
-    pub fn of_rates(workload: &'static Workload, rates: &[(&str, f64)]) -> Self {
+    pub(crate) fn of_rates(workload: &'static Workload, rates: &[(&str, f64)]) -> Self {
         let cell = |(key, rate): &(&str, f64)| {
             let mut cell = Cell::new(ALL.iter().find(|s| s.key == *key).expect("a system"));
             cell.rate.push(*rate);

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What a process took, without its children.
 #[derive(Clone, Copy, Debug)]
-pub struct Took {
+pub(crate) struct Took {
     /// Which process it was.
     pub pid: u32,
     /// Seconds from its start to its end.
@@ -30,7 +30,7 @@ pub struct Took {
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// From now on SIGINT and SIGTERM end the program the ordinary way: mounts and files are cleaned up.
-pub fn catch_interrupts() -> Result<()> {
+pub(crate) fn catch_interrupts() -> Result<()> {
     let flag = INTERRUPTED.get_or_init(Arc::default);
     for signal in [libc::SIGINT, libc::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(flag))?;
@@ -39,17 +39,17 @@ pub fn catch_interrupts() -> Result<()> {
 }
 
 /// Whether one of them came.
-pub fn interrupted() -> bool {
+pub(crate) fn interrupted() -> bool {
     INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
 /// An error once one of them came.
-pub fn go_on() -> Result<()> {
+pub(crate) fn go_on() -> Result<()> {
     if interrupted() { bail!("interrupted") } else { Ok(()) }
 }
 
 /// Runs it to its end. What it prints is thrown away; what it complains of goes to `errors`, and into the error if it fails.
-pub fn run(command: &mut Command, errors: &Path) -> Result<Took> {
+pub(crate) fn run(command: &mut Command, errors: &Path) -> Result<Took> {
     let started = Instant::now();
     let stderr = File::create(errors).with_context(|| errors.display().to_string())?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).process_group(0);
@@ -92,7 +92,7 @@ fn ended(pid: u32) -> io::Result<bool> {
 }
 
 /// User and system seconds of all threads of a process, those that have ended too. /proc/PID/stat has them in steps of 10 ms.
-pub fn cpu_of(pid: u32) -> io::Result<f64> {
+pub(crate) fn cpu_of(pid: u32) -> io::Result<f64> {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls write to the variable they are given only.
@@ -117,7 +117,7 @@ fn vm_hwm(status: &str) -> Option<u64> {
 }
 
 /// Runs a helper with its output thrown away.
-pub fn run_quietly(command: &mut Command) -> Result<()> {
+pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
     let out = command.stdin(Stdio::null()).stdout(Stdio::null()).output().with_context(|| format!("{command:?}"))?;
     if !out.status.success() {
         bail!("{command:?}: {}: {}", out.status, String::from_utf8_lossy(&out.stderr).trim());

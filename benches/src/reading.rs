@@ -36,12 +36,12 @@ const SUMMARY: Question =
 const LISTING: Question = Question { name: "listing", ours: &["-i"], perfs: &["trace", "-i"], goals: [20.0, 20.0] };
 
 /// Reads the last traces of the workload.
-pub fn run(tools: &Tools, workload: &Workload, rounds: usize) -> Result<(Section, Vec<Goal>)> {
+pub(crate) fn run(tools: &Tools, workload: &Workload, rounds: usize) -> Result<(Section, Vec<Goal>)> {
     read(tools, workload.name, &[SUMMARY, LISTING], rounds)
 }
 
 /// Records 10 million calls of dd and reads them; the summary alone, perf's listing takes minutes.
-pub fn large(tools: &Tools, plan: &Plan, files: &Path) -> Result<(Section, Vec<Goal>)> {
+pub(crate) fn large(tools: &Tools, plan: &Plan, files: &Path) -> Result<(Section, Vec<Goal>)> {
     let dd = workloads::named("dd").context("dd")?;
     for key in ["record", "perf-trace"] {
         let system = system(key)?;

@@ -24,7 +24,7 @@ const TRACE: usize = 1;
 
 /// All runs of one workload under one system.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// Which system.
     pub system: &'static System,
     /// Units of the workload per second.
@@ -50,7 +50,7 @@ pub struct Cell {
 }
 
 /// Runs the workload under every system, `plan.rounds()` times.
-pub fn rounds(
+pub(crate) fn rounds(
     tools: &Tools,
     plan: &Plan,
     workload: &'static Workload,
@@ -92,7 +92,7 @@ pub fn rounds(
 }
 
 /// One run: what the workload measured, what the system took, and what it left.
-pub fn once(
+pub(crate) fn once(
     tools: &Tools,
     workload: &Workload,
     system: &System,
@@ -114,7 +114,7 @@ pub fn once(
 }
 
 /// What the systems left behind; a file of perf may be large.
-pub fn remove_traces(tools: &Tools) {
+pub(crate) fn remove_traces(tools: &Tools) {
     ALL.iter().for_each(|system| remove_trace(tools, system));
 }
 
@@ -126,7 +126,7 @@ fn remove_trace(tools: &Tools, system: &System) {
 
 impl Cell {
     /// Before any run.
-    pub fn new(system: &'static System) -> Self {
+    pub(crate) fn new(system: &'static System) -> Self {
         let none = Samples::default;
         Self {
             system,
@@ -144,7 +144,7 @@ impl Cell {
     }
 
     /// Adds a run.
-    pub fn push(&mut self, found: Found, took: Took, outcome: Outcome) {
+    pub(crate) fn push(&mut self, found: Found, took: Took, outcome: Outcome) {
         self.rate.push(found.rate);
         self.wall.push(took.wall);
         if self.system.always() {

@@ -22,7 +22,7 @@ const BASE: f64 = 0.1;
 
 /// A tape to be made.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Made {
+pub(crate) struct Made {
     /// Syscalls in it, e.g. 1e9
     #[arg(long, value_parser = number)]
     calls: u64,
@@ -36,7 +36,7 @@ pub struct Made {
 
 /// Which sizes.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Syscalls in each tape; 1e9 takes 10 GB of disk and some minutes
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [10_000_000, 100_000_000], value_parser = number)]
     calls: Vec<u64>,
@@ -58,7 +58,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a tape.
-pub fn make(made: &Made) -> Result<()> {
+pub(crate) fn make(made: &Made) -> Result<()> {
     let world = World::new(synth::Plan { calls: made.calls, processes: made.processes })?;
     let (started, total) = (Instant::now(), world.windows());
     let mut told = 0;
@@ -109,7 +109,7 @@ struct Answers {
 }
 
 /// Makes the tapes, asks, prints tables.
-pub fn run(plan: &Plan) -> Result<()> {
+pub(crate) fn run(plan: &Plan) -> Result<()> {
     let bench = std::env::current_exe().context("cannot tell where this program is")?;
     let analyze = bench.with_file_name("analyze");
     if !analyze.exists() {

@@ -11,36 +11,36 @@ enum Block {
 
 /// One heading and what is below it.
 #[derive(Clone, Debug)]
-pub struct Section {
+pub(crate) struct Section {
     title: String,
     blocks: Vec<Block>,
 }
 
 impl Section {
     /// With nothing below the heading.
-    pub fn new(title: impl Into<String>) -> Self {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), blocks: Vec::new() }
     }
 
     /// Adds a paragraph.
-    pub fn paragraph(mut self, text: impl Into<String>) -> Self {
+    pub(crate) fn paragraph(mut self, text: impl Into<String>) -> Self {
         self.blocks.push(Block::Text(text.into()));
         self
     }
 
     /// Adds a table.
-    pub fn table(mut self, table: Table) -> Self {
+    pub(crate) fn table(mut self, table: Table) -> Self {
         self.blocks.push(Block::Table(table));
         self
     }
 
     /// For a terminal.
-    pub fn plain(&self) -> String {
+    pub(crate) fn plain(&self) -> String {
         self.render("==", 100, Table::text)
     }
 
     /// For a page.
-    pub fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         self.render("##", 160, Table::markdown)
     }
 

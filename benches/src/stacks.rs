@@ -56,7 +56,7 @@ impl Way {
 }
 
 /// Runs both programs every way, `rounds` times.
-pub fn run(tools: &Tools, files: &Path, plan: &Plan) -> Result<Vec<Section>> {
+pub(crate) fn run(tools: &Tools, files: &Path, plan: &Plan) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
     for workload in [&CHAIN, &PYTHON] {
         if let Some(why) = workload.needs.iter().find_map(Need::missing) {

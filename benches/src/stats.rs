@@ -4,17 +4,17 @@ use std::fmt;
 
 /// Numbers of several rounds.
 #[derive(Clone, Debug, Default)]
-pub struct Samples(Vec<f64>);
+pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
     /// Adds one.
-    pub fn push(&mut self, value: f64) {
+    pub(crate) fn push(&mut self, value: f64) {
         self.0.push(value);
         self.0.sort_by(f64::total_cmp);
     }
 
     /// The middle one, or the mean of the two in the middle; NaN when there are none.
-    pub fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         let n = self.0.len();
         match n {
             0 => f64::NAN,
@@ -24,12 +24,12 @@ impl Samples {
     }
 
     /// The median of those there are.
-    pub fn known(&self) -> Option<f64> {
+    pub(crate) fn known(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.median())
     }
 
     /// Lowest and highest.
-    pub fn range(&self) -> Option<(f64, f64)> {
+    pub(crate) fn range(&self) -> Option<(f64, f64)> {
         Some((*self.0.first()?, *self.0.last()?))
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Samples {
 
 /// How much slower than `bare` (a rate): the ratio of the medians, and those of the slowest and fastest round.
 /// `3.28x (3.10-3.91)`, `421x (402-460)`.
-pub fn slowdown(bare: f64, rates: &Samples) -> String {
+pub(crate) fn slowdown(bare: f64, rates: &Samples) -> String {
     let Some((low, high)) = rates.range() else { return "-".into() };
     let middle = bare / rates.median();
     let digits = digits(middle);
@@ -55,13 +55,13 @@ pub fn slowdown(bare: f64, rates: &Samples) -> String {
 }
 
 /// A ratio with three digits that count, at most two of them after the point.
-pub fn times(ratio: f64) -> String {
+pub(crate) fn times(ratio: f64) -> String {
     let digits = digits(ratio);
     format!("{ratio:.digits$}x")
 }
 
 /// Two places after the point; never `-0.00`.
-pub fn two_places(number: f64) -> String {
+pub(crate) fn two_places(number: f64) -> String {
     let text = format!("{number:.2}");
     if text == "-0.00" { "0.00".into() } else { text }
 }
@@ -75,7 +75,7 @@ fn digits(number: f64) -> usize {
 }
 
 /// A large number in four places: `512`, `92.6k`, `2.35M`.
-pub fn short(number: f64) -> String {
+pub(crate) fn short(number: f64) -> String {
     let (number, suffix) = match number.abs() {
         n if n >= 1e6 => (number / 1e6, "M"),
         n if n >= 1e3 => (number / 1e3, "k"),
@@ -86,7 +86,7 @@ pub fn short(number: f64) -> String {
 }
 
 /// Seconds in the unit that suits them.
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     match seconds.abs() {
         s if s < 1e-6 => format!("{:.0} ns", seconds * 1e9),
         s if s < 1e-3 => format!("{:.2} µs", seconds * 1e6),

@@ -13,7 +13,7 @@ const COUNT: &str = "tracepoint:raw_syscalls:sys_exit { @ = count(); }";
 
 /// What a system is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Nothing.
     Bare,
     /// Two empty programs.
@@ -34,7 +34,7 @@ pub enum Kind {
 
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
-pub struct System {
+pub(crate) struct System {
     /// For `--systems` and for the name of its file.
     pub key: &'static str,
     /// In tables.
@@ -53,7 +53,7 @@ const fn system(key: &'static str, name: &'static str, kind: Kind, needs: &'stat
 }
 
 /// In the order of the tables.
-pub const ALL: &[System] = &[
+pub(crate) const ALL: &[System] = &[
     system("bare", "bare", Kind::Bare, &[]),
     system("floor", "floor", Kind::Floor, &[]),
     system("record", "record", Kind::Record(&[]), &[]),
@@ -74,18 +74,18 @@ pub const ALL: &[System] = &[
 ];
 
 /// All keys.
-pub fn keys() -> Vec<&'static str> {
+pub(crate) fn keys() -> Vec<&'static str> {
     ALL.iter().map(|s| s.key).collect()
 }
 
 impl System {
     /// Whether everything else is compared with it.
-    pub const fn always(&self) -> bool {
+    pub(crate) const fn always(&self) -> bool {
         matches!(self.kind, Kind::Bare | Kind::Floor)
     }
 
     /// Why it cannot be run here.
-    pub fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<String> {
         if let Some(text) = self.needs.iter().find_map(Need::missing) {
             return Some(text);
         }
@@ -101,13 +101,19 @@ impl System {
     }
 
     /// The file it leaves behind, None for those that leave none.
-    pub fn trace(&self, tools: &Tools) -> Option<std::path::PathBuf> {
+    pub(crate) fn trace(&self, tools: &Tools) -> Option<std::path::PathBuf> {
         (!self.always()).then(|| tools.file(&format!("trace.{}", self.key)))
     }
 
     /// The system around `inner`, words without spaces, to be run in the directory of the traces. With `cpu` it stays
     /// there, whatever the workload does.
-    pub fn command(&self, tools: &Tools, trace: Option<&Path>, inner: &[OsString], cpu: Option<usize>) -> Command {
+    pub(crate) fn command(
+        &self,
+        tools: &Tools,
+        trace: Option<&Path>,
+        inner: &[OsString],
+        cpu: Option<usize>,
+    ) -> Command {
         let trace = trace.map_or_else(OsString::new, OsString::from);
         let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
         let mut argv = cpu.map_or_else(Vec::new, |cpu| words(&["taskset", "-c", &cpu.to_string()]));

@@ -2,7 +2,7 @@
 
 /// Rows under a head. Columns of words come first, numbers after them.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
     words: usize,
@@ -10,24 +10,24 @@ pub struct Table {
 
 impl Table {
     /// Without rows; one column of words.
-    pub fn new(head: &[&str]) -> Self {
+    pub(crate) fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(|h| (*h).to_owned()).collect(), rows: Vec::new(), words: 1 }
     }
 
     /// With so many columns of words.
-    pub fn words(mut self, columns: usize) -> Self {
+    pub(crate) fn words(mut self, columns: usize) -> Self {
         self.words = columns;
         self
     }
 
     /// Adds a row of as many cells as the head has.
-    pub fn push(&mut self, row: Vec<String>) {
+    pub(crate) fn push(&mut self, row: Vec<String>) {
         debug_assert_eq!(row.len(), self.head.len());
         self.rows.push(row);
     }
 
     /// Columns in line, for a terminal.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let lines: Vec<_> = [&self.head].into_iter().chain(&self.rows).collect();
         let chars = |cell: &String| cell.chars().count();
         let width = |i: usize| lines.iter().filter_map(|l| l.get(i)).map(chars).max().unwrap_or(0);
@@ -45,7 +45,7 @@ impl Table {
     }
 
     /// For a page.
-    pub fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rule: Vec<_> =
             (0..self.head.len()).map(|i| if i < self.words { "---" } else { "--:" }.to_owned()).collect();

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 /// A program from elsewhere, and Debian's package of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
+pub(crate) struct Need {
     /// Any of these will do.
     pub programs: &'static [&'static str],
     /// For apt-get.
@@ -20,19 +20,19 @@ pub struct Need {
 
 impl Need {
     /// One program.
-    pub const fn new(programs: &'static [&'static str], package: &'static str) -> Self {
+    pub(crate) const fn new(programs: &'static [&'static str], package: &'static str) -> Self {
         Self { programs, package }
     }
 
     /// What to say when it is missing.
-    pub fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<String> {
         let there = self.programs.iter().any(|p| in_path(p).is_some());
         (!there).then(|| format!("{} is not installed (apt-get install {})", self.programs[0], self.package))
     }
 }
 
 /// Where a program is. The system's own directories are searched too: losetup and mkfs are there.
-pub fn in_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let dirs = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     dirs.map(|dir| dir.join(name)).find(|file| file.is_file())
@@ -40,7 +40,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 
 /// systape's own programs, and a directory.
 #[derive(Debug)]
-pub struct Tools {
+pub(crate) struct Tools {
     /// systape's recorder.
     pub record: PathBuf,
     /// systape's analyzer.
@@ -51,7 +51,7 @@ pub struct Tools {
 
 impl Tools {
     /// `record` and `analyze` stand beside this program.
-    pub fn find() -> Result<Self> {
+    pub(crate) fn find() -> Result<Self> {
         let bench = env::current_exe().context("cannot tell where this program is")?;
         let beside = |name: &str| {
             let path = bench.with_file_name(name);
@@ -66,19 +66,19 @@ impl Tools {
     }
 
     /// A file of this run.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 }
 
 /// What a program prints, trimmed; empty when it cannot be run.
-pub fn output(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> String {
+pub(crate) fn output(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> String {
     let out = Command::new(program).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output();
     out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
 }
 
 /// Bytes of a file; 0 when it is not there.
-pub fn size(path: &Path) -> u64 {
+pub(crate) fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 

@@ -7,7 +7,7 @@ use crate::table::Table;
 
 /// One goal beside one figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Goal {
+pub(crate) struct Goal {
     what: String,
     wanted: String,
     figure: String,
@@ -16,12 +16,12 @@ pub struct Goal {
 
 impl Goal {
     /// At most so many times something.
-    pub fn at_most(what: impl Into<String>, limit: f64, figure: f64) -> Self {
+    pub(crate) fn at_most(what: impl Into<String>, limit: f64, figure: f64) -> Self {
         Self::new(what, format!("<= {limit}x"), times(figure), figure <= limit)
     }
 
     /// At least so many times something.
-    pub fn at_least(what: impl Into<String>, limit: f64, figure: f64) -> Self {
+    pub(crate) fn at_least(what: impl Into<String>, limit: f64, figure: f64) -> Self {
         Self::new(what, format!(">= {limit}x"), times(figure), figure >= limit)
     }
 
@@ -36,7 +36,7 @@ const SMALL_FLOOR: f64 = 0.02;
 const SMALL_LOSS: f64 = 0.05;
 
 /// What can be judged of what was measured.
-pub fn all(measured: &[Measured]) -> Vec<Goal> {
+pub(crate) fn all(measured: &[Measured]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for m in measured {
         match m.workload.name {
@@ -94,7 +94,7 @@ fn smaller(m: &Measured) -> Option<Goal> {
 }
 
 /// The table.
-pub fn section(goals: &[Goal]) -> Section {
+pub(crate) fn section(goals: &[Goal]) -> Section {
     let mut table = Table::new(&["goal", "wanted", "measured", "verdict"]);
     for goal in goals {
         let verdict = if goal.met { "met" } else { "NOT MET" };

@@ -72,6 +72,7 @@ const _: () = assert!(size_of::<Signal>() == 320);
 const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
+const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
@@ -92,6 +93,8 @@ macro_rules! record_enum {
             Exec(Exec, &'a [u8], &'a [u8]),
             /// A signal was sent or taken, or the OOM killer chose a victim.
             Signal(Box<SignalParts<'a>>),
+            /// A row of a table: the record, and the words and strings behind it.
+            Row(Row, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
         }
 
@@ -239,6 +242,10 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
             Record::Exec(r, &data[..path], &data[path..path + argv])
         }
         WIRE_SIGNAL => Record::Signal(Box::new(signal_parts(bytes)?)),
+        WIRE_ROW => {
+            let (row, data) = copy::<Row>(bytes, kind)?;
+            Record::Row(row, data)
+        }
         _ => fixed(bytes, kind)?,
     })
 }
@@ -409,7 +416,13 @@ mod tests {
     #[test]
     fn kinds_are_read_as_what_they_are() {
         let mut bytes = vec![0u8; 512];
-        for (kind, read) in [(WIRE_WAKEUP, "Wakeup"), (WIRE_URING, "Uring"), (WIRE_EXIT, "Exit"), (WIRE_EXEC, "Exec")] {
+        for (kind, read) in [
+            (WIRE_WAKEUP, "Wakeup"),
+            (WIRE_URING, "Uring"),
+            (WIRE_ROW, "Row"),
+            (WIRE_EXIT, "Exit"),
+            (WIRE_EXEC, "Exec"),
+        ] {
             bytes[..2].copy_from_slice(&kind.to_ne_bytes());
             let record = format!("{:?}", parse(&bytes).unwrap());
             assert!(record.starts_with(&format!("{read}(")), "{record}");

@@ -60,8 +60,26 @@ mod lab {
     use systape_e2e::lab::{binary, run};
     use systape_e2e::{Lab, Run};
 
-    pub fn in_shell(lab: &Lab, script: &str) -> Run {
+    pub(super) fn in_shell(lab: &Lab, script: &str) -> Run {
         let record = binary("record");
         run(lab.command("sh").args(["-c", &script.replace("RECORD", record.to_str().expect("UTF-8"))]))
+    }
+}
+
+/// Calls are not needed to know where the command begins.
+#[test]
+fn it_is_recorded_without_its_calls_too() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    for families in ["process", "sched"] {
+        let script = "sleep 0.01; exec true";
+        lab.record("t.tape", &["--families", families], &["sh", "-c", script]).expect(0);
+        let execs = lab.analyze(&["exec", "t.tape", "--format", "json"]).expect(0).json();
+        let names: Vec<&str> = execs.iter().filter_map(|exec| exec["comm"].as_str()).collect();
+        assert!(["sh", "sleep", "true"].iter().all(|name| names.contains(name)), "{families}: {execs:?}");
+        if families == "sched" {
+            let runs = lab.analyze(&["sched", "t.tape", "--format", "json"]).expect(0).json();
+            assert!(runs.iter().any(|run| run["comm"] == "sleep"), "{runs:?}");
+        }
+        lab.assert_whole("t.tape");
     }
 }

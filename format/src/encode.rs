@@ -13,7 +13,7 @@ use crate::header::{
 };
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
-use crate::model::{Checkpoint, FD_FIRST, FD_NONE, Gap, LedgerReason, SegmentInfo, StackOf, Stacks, Symbols};
+use crate::model::{Checkpoint, Ends, FD_FIRST, FD_NONE, Gap, LedgerReason, SegmentInfo, StackOf, Stacks, Symbols};
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
@@ -40,11 +40,6 @@ pub struct EncodedSegment {
 }
 
 impl EncodedSegment {
-    /// Syscall rows.
-    pub fn rows(&self) -> u32 {
-        self.info.rows
-    }
-
     /// Bytes the blocks will take in the tape, headers included.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(&self.blocks)
@@ -151,8 +146,14 @@ impl Encoder {
         self.events(BlockKind::Uring, &mut d.urings, |e| e.ts, message::write_urings, &mut blocks)?;
         self.events(BlockKind::Samples, &mut d.samples, |e| e.ts, message::write_samples, &mut blocks)?;
         self.events(BlockKind::Sleepers, &mut d.sleepers, |e| e.ts, message::write_sleepers, &mut blocks)?;
-        if !stacks.stacks.attached.is_empty() {
+        if !stacks.stacks.distinct.is_empty() {
             blocks.push(self.stacks(&stacks)?);
+            // the builder numbered them as they came
+            let new = |code: u64| match usize::try_from(code).ok().and_then(|code| code.checked_sub(1)) {
+                Some(old) => stacks.renumbered.get(old).map_or(0, |new| u64::from(*new) + 1),
+                None => 0,
+            };
+            data.tables.iter_mut().for_each(|table| table.map_stacks(new));
         }
         if !data.gaps.is_empty() {
             blocks.push(self.gaps(&data.gaps)?);
@@ -232,7 +233,8 @@ impl Encoder {
     fn stacks(&mut self, stacks: &tree::Ordered) -> Result<Block> {
         let mut block = self.packer.pack(BlockKind::Stacks, &message::write_stacks(stacks))?;
         block.header.rows = stacks.stacks.attached.len() as u32;
-        if stacks.stacks.attached.iter().any(|a| a.of == StackOf::Asleep || a.status.is_new()) {
+        let new_status = stacks.stacks.distinct.iter().any(|end| end.status.is_new());
+        if new_status || stacks.stacks.attached.iter().any(|a| a.of == StackOf::Asleep) {
             block.header.features_incompat |= INCOMPAT_SLEEPERS;
         }
         Ok(block)
@@ -251,7 +253,7 @@ impl Encoder {
 
     /// Compresses stacks as a reader gave them.
     pub(crate) fn read_stacks(&mut self, stacks: &Stacks) -> Result<Block> {
-        self.stacks(&tree::order(stacks, |_, row| row))
+        self.stacks(&tree::again(stacks))
     }
 
     /// Compresses gaps.
@@ -359,7 +361,8 @@ fn check(data: &SegmentData) -> Result<()> {
     if let Some(frame) = stacks.frames.iter().find(|f| f.flags & !message::FRAME_FLAGS != 0) {
         return Err(Error::invalid("segment", format!("unknown flags {:#x} of a frame", frame.flags)));
     }
-    inside("node of a stack", stacks.attached.iter().filter_map(|a| a.user.max(a.kernel)).max(), stacks.nodes.len())?;
+    let ends = stacks.attached.iter().map(Ends::from).chain(stacks.distinct.iter().copied());
+    inside("node of a stack", ends.filter_map(|end| end.user.max(end.kernel)).max(), stacks.nodes.len())?;
     for of in StackOf::ALL {
         let rows = stacks.attached.iter().filter(|a| a.of == of).map(|a| a.row);
         inside("event of a stack", rows.max(), events_of(data, of))?;
@@ -403,6 +406,8 @@ fn events_of(d: &SegmentData, of: StackOf) -> usize {
         StackOf::Signal => d.signals.len(),
         StackOf::Sample => d.samples.len(),
         StackOf::Asleep => d.sleepers.len(),
+        // the row has it
+        StackOf::Row => 0,
     }
 }
 
@@ -425,6 +430,7 @@ fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::Ordered {
             StackOf::Signal => by_time(&d.signals, |e| e.ts),
             StackOf::Sample => by_time(&d.samples, |e| e.ts),
             StackOf::Asleep => by_time(&d.sleepers, |e| e.ts),
+            StackOf::Row => Vec::new(),
         })
         .collect();
     tree::order(&d.stacks, |of, id| rows[of as usize - 1][id as usize])

@@ -142,4 +142,4 @@ pub(crate) fn capnp_err(what: &'static str) -> impl Fn(capnp::Error) -> Error {
 }
 
 /// What this crate returns.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

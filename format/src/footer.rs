@@ -15,7 +15,7 @@
 //! walks the headers; one that meets it on that walk knows that the tape ends there.
 
 /// First bytes of the footer.
-pub const FOOTER_MAGIC: [u8; 8] = *b"\x8fendtape";
+pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"\x8fendtape";
 /// Bytes of a footer.
 pub const FOOTER_LEN: usize = 64;
 

@@ -30,45 +30,45 @@
 pub use crate::kinds::BlockKind;
 
 /// First bytes of every block, so of every tape. The first one is no text and no UTF-8.
-pub const MAGIC: [u8; 8] = *b"\x8fsystape";
+pub(crate) const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout this crate writes, and the greatest it reads.
-pub const MAJOR: u16 = 1;
+pub(crate) const MAJOR: u16 = 1;
 /// Minor version this crate writes.
 pub const MINOR: u16 = 5;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
 /// `segment` of a block that belongs to none.
-pub const NO_SEGMENT: u32 = u32::MAX;
+pub(crate) const NO_SEGMENT: u32 = u32::MAX;
 /// Greatest payload when decompressed.
 pub const MAX_RAW: u32 = 8 << 20;
 /// Greatest payload as stored: zstd's bound for [`MAX_RAW`] bytes that do not compress, rounded up.
-pub const MAX_STORED: u32 = MAX_RAW + (64 << 10);
+pub(crate) const MAX_STORED: u32 = MAX_RAW + (64 << 10);
 /// Greatest number of rows in a group a reader accepts (the builder closes at 64 Ki).
-pub const MAX_ROWS: u32 = 1 << 20;
+pub(crate) const MAX_ROWS: u32 = 1 << 20;
 /// `flags`: the next block (by seq) goes on with what this one holds.
-pub const FLAG_CONTINUES: u16 = 1;
+pub(crate) const FLAG_CONTINUES: u16 = 1;
 /// `flags`: this block goes on with what the block before (by seq) held.
-pub const FLAG_CONTINUED: u16 = 2;
+pub(crate) const FLAG_CONTINUED: u16 = 2;
 /// `features_incompat` of an end block: the recording ended abnormally, and the mark was made by a repair. A reader that
 /// does not know it finds no end mark, which comes to the same.
-pub const INCOMPAT_CUT: u64 = 1;
+pub(crate) const INCOMPAT_CUT: u64 = 1;
 /// `features_incompat` of blocks with columns: these may be in planes, listed, or deltas, which a reader of 1.3 cannot read.
-pub const INCOMPAT_COLUMNS: u64 = 2;
+pub(crate) const INCOMPAT_COLUMNS: u64 = 2;
 /// `features_incompat` of processes: events of kind [`ProcessKind::Target`](crate::model::ProcessKind::Target), which a reader of 1.4
 /// does not know, may be among them.
-pub const INCOMPAT_TARGETS: u64 = 16;
+pub(crate) const INCOMPAT_TARGETS: u64 = 16;
 /// `features_incompat` of a block of wake-ups: some have the flag of a network softirq, which a reader of 1.4 would refuse.
-pub const INCOMPAT_SOFTIRQ: u64 = 4;
+pub(crate) const INCOMPAT_SOFTIRQ: u64 = 4;
 /// `features_incompat` of stacks: some are of sleepers, or have a status that a reader of 1.4 does not know.
-pub const INCOMPAT_SLEEPERS: u64 = 8;
+pub(crate) const INCOMPAT_SLEEPERS: u64 = 8;
 /// `features_incompat` of a blocks block: an I/O in it has a cause that a reader of 1.4 does not know.
-pub const INCOMPAT_BLOCK_CAUSES: u64 = 32;
+pub(crate) const INCOMPAT_BLOCK_CAUSES: u64 = 32;
 /// `features_incompat` of a ledger: some calls were counted for a reason that a reader of 1.4 does not know.
-pub const INCOMPAT_BEHIND: u64 = 128;
+pub(crate) const INCOMPAT_BEHIND: u64 = 128;
 /// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
-pub const COMPAT_MADE: u64 = 1;
+pub(crate) const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
-pub const ALIGN: u64 = 8;
+pub(crate) const ALIGN: u64 = 8;
 
 /// A block's header, decoded. See the [module](self) for the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Header {
     }
 
     /// The header's bytes, CRC included.
-    pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
+    pub(crate) fn to_bytes(&self) -> [u8; HEADER_LEN] {
         let mut b = [0u8; HEADER_LEN];
         let mut put = |at: usize, bytes: &[u8]| b[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);

@@ -35,7 +35,7 @@ macro_rules! kinds {
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
             /// The kind a header's number stands for.
-            pub fn from_raw(raw: u16) -> Self {
+            pub(crate) fn from_raw(raw: u16) -> Self {
                 match raw {
                     $($raw => Self::$kind,)*
                     other => Self::Other(other),

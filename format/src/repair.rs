@@ -500,13 +500,15 @@ impl<W: Write> Copy<'_, W> {
         let tape = self.tape;
         let Part { dict, core, kept, stacks, mut gaps, mut more } = part;
         let rewrite = !more.is_empty();
+        // they may name stacks that nothing else has
+        let has_rows = kept.contains(&BlockKind::Tables);
         gaps.append(&mut more);
         let number = tape.segments[i].segment;
         let mut blocks = Vec::with_capacity(kept.len() + 1);
         for kind in kept {
             match (kind, &stacks) {
                 (BlockKind::Gaps, _) if rewrite => {}
-                (BlockKind::Stacks, Some(stacks)) if stacks.attached.is_empty() => {}
+                (BlockKind::Stacks, Some(stacks)) if stacks.attached.is_empty() && !has_rows => {}
                 (BlockKind::Stacks, Some(stacks)) => {
                     let mut stacks = stacks.clone();
                     if let Some(redactor) = self.redactor {

@@ -15,8 +15,9 @@ use crate::message::{
     URING_BYTES, WAKEUP_BYTES, mapping_bytes,
 };
 use crate::model::{
-    Attached, BlockIo, ByteStatus, Call, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE, Mapping, NetState, Node,
-    ProcessEvent, Sample, SignalEvent, Sleeper, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup, cut_mapping,
+    Attached, BlockIo, ByteStatus, Call, Ends, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE, Mapping, NetState, Node,
+    ProcessEvent, Sample, SignalEvent, Sleeper, StackOf, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
+    cut_mapping,
 };
 
 use crate::table::{TableDef, Type};
@@ -25,9 +26,9 @@ use crate::tables::{Field, MAX_CELLS, MAX_TABLES, TableRows, fault};
 /// Rows of any kind at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
 /// Estimated bytes of one block at which a segment is full: half of what a block may have.
-pub const FULL_BYTES: usize = 4 << 20;
+pub(crate) const FULL_BYTES: usize = 4 << 20;
 /// Ancestors kept of a signal's sender and target: more than any sane process tree is deep.
-pub const MAX_ANCESTORS: usize = 256;
+pub(crate) const MAX_ANCESTORS: usize = 256;
 /// Bytes kept of an ancestor's comm; the kernel's are shorter.
 const MAX_COMM: usize = 64;
 /// Estimated bytes of stacks at which a segment is full. Less than [`FULL_BYTES`]: one stack of 1,000 frames, each in a
@@ -102,11 +103,6 @@ impl SegmentData {
         &self.samples
     }
 
-    /// Threads asleep since before the recording.
-    pub fn sleepers(&self) -> &[Sleeper] {
-        &self.sleepers
-    }
-
     /// Losses.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
@@ -125,6 +121,7 @@ impl SegmentData {
             self.samples.len(),
             self.sleepers.len(),
             self.stacks.attached.len(),
+            self.stacks.distinct.len(),
             self.ledger.len(),
             self.tables.iter().map(|table| table.ts.len()).max().unwrap_or(0),
         ]
@@ -147,6 +144,7 @@ pub struct SegmentBuilder {
     mapping_ids: HashMap<Mapping, u32>,
     frame_ids: HashMap<Frame, u32>,
     node_ids: HashMap<Node, u32>,
+    stack_ids: HashMap<Ends, u32>,
     dict_bytes: usize,
     fd_bytes: usize,
     process_bytes: usize,
@@ -173,6 +171,7 @@ impl SegmentBuilder {
             mapping_ids: HashMap::new(),
             frame_ids: HashMap::new(),
             node_ids: HashMap::new(),
+            stack_ids: HashMap::new(),
             dict_bytes: 0,
             fd_bytes: 0,
             process_bytes: 0,
@@ -351,11 +350,12 @@ impl SegmentBuilder {
     }
 
     /// Adds a row of the table that `def` defines: its time, then a value for each further column. Values of a str column are cut at
-    /// [`MAX_VALUE`].
+    /// [`MAX_VALUE`]. Returns its insertion id, which [`Self::push_stack`] takes for [`StackOf::Row`]: the stack goes into the table's first
+    /// stack column.
     ///
     /// # Errors
     /// A tape cannot hold the definition, it is one table too many for a segment, or the values are not what it says.
-    pub fn push_table_row(&mut self, def: &Arc<TableDef>, ts: u64, values: &[Field<'_>]) -> Result<()> {
+    pub fn push_table_row(&mut self, def: &Arc<TableDef>, ts: u64, values: &[Field<'_>]) -> Result<u32> {
         let at = match self.data.tables.iter().position(|table| Arc::ptr_eq(&table.def, def) || table.def == *def) {
             Some(at) => at,
             None => self.new_table(def)?,
@@ -368,9 +368,11 @@ impl SegmentBuilder {
             let fits = match (column.ty, value) {
                 (Type::Str, Field::Bytes(_))
                 | (Type::Task, Field::Task(_))
-                | (Type::Str | Type::Task, Field::Unknown) => true,
+                | (Type::Str | Type::Task | Type::Stack, Field::Unknown) => true,
                 (Type::Flag, Field::Number(n)) => *n <= 1,
-                (Type::Str | Type::Task, _) | (_, Field::Bytes(_) | Field::Task(_) | Field::Unknown) => false,
+                (Type::Str | Type::Task | Type::Stack, _) | (_, Field::Bytes(_) | Field::Task(_) | Field::Unknown) => {
+                    false
+                }
                 (_, Field::Number(_)) => true,
             };
             if !fits {
@@ -398,7 +400,7 @@ impl SegmentBuilder {
         }
         self.table_bytes += 8 * def.columns.len() + 8;
         self.table_cells += def.columns.len();
-        Ok(())
+        Ok(row_id(at, table.ts.len() - 1))
     }
 
     fn new_table(&mut self, def: &Arc<TableDef>) -> Result<usize> {
@@ -469,7 +471,19 @@ impl SegmentBuilder {
 
     /// Adds the stack of an event: `row` is what the event's push gave, the nodes are what [`Self::intern_node`] gave. The first of several for one event is kept.
     pub fn push_stack(&mut self, stack: Attached) {
-        self.data.stacks.attached.push(stack);
+        if stack.of != StackOf::Row {
+            return self.data.stacks.attached.push(stack);
+        }
+        let (table, row) = row_of(stack.row);
+        let Some(table) = self.data.tables.get_mut(table) else { return };
+        let cell = table.def.stack_column().and_then(|at| table.columns.get_mut(at.checked_sub(1)?)?.get_mut(row));
+        if let Some(cell) = cell.filter(|cell| **cell == 0) {
+            let distinct = &mut self.data.stacks.distinct;
+            *cell = 1 + u64::from(*self.stack_ids.entry(Ends::from(&stack)).or_insert_with_key(|ends| {
+                distinct.push(*ends);
+                distinct.len() as u32 - 1
+            }));
+        }
     }
 
     /// Adds a loss.
@@ -477,13 +491,8 @@ impl SegmentBuilder {
         self.data.gaps.push(gap);
     }
 
-    /// Syscall rows so far.
-    pub fn rows(&self) -> usize {
-        self.data.rows()
-    }
-
     /// Estimate, from above, of the largest block's bytes before compression.
-    pub fn raw_bytes(&self) -> usize {
+    pub(crate) fn raw_bytes(&self) -> usize {
         let d = &self.data;
         let args = d.end.len() * 56;
         let fds = d.end.len() * 8 + self.fd_bytes;
@@ -508,7 +517,9 @@ impl SegmentBuilder {
     /// Estimate, from above, of the bytes of the stacks' block.
     fn stack_bytes(&self) -> usize {
         let s = &self.data.stacks;
-        let columns = s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len() * ATTACHED_BYTES;
+        let columns = s.frames.len() * FRAME_BYTES
+            + s.nodes.len() * NODE_BYTES
+            + (s.attached.len() + s.distinct.len()) * ATTACHED_BYTES;
         self.mapping_bytes + columns
     }
 
@@ -534,6 +545,19 @@ impl SegmentBuilder {
         }
         SegmentData { window_end, fd_names: self.fd_names.into_iter().collect(), ..data }
     }
+}
+
+/// Bits of an insertion id of a table's row that are the row's: of more rows a segment is full.
+const ROW_BITS: u32 = 24;
+
+/// The insertion id of a row of the table at `table`.
+fn row_id(table: usize, row: usize) -> u32 {
+    (table as u32) << ROW_BITS | row as u32 & ((1 << ROW_BITS) - 1)
+}
+
+/// Undoes [`row_id`].
+fn row_of(id: u32) -> (usize, usize) {
+    ((id >> ROW_BITS) as usize, (id & ((1 << ROW_BITS) - 1)) as usize)
 }
 
 /// Hashes a utid. The recorder counts utids up, so nobody can choose them to collide.
@@ -733,7 +757,7 @@ mod tests {
         let (user, kernel) = (leaf(0), leaf(1));
         let row = b.push_sample(Sample { ts: r, cpu: r as u32, ..Sample::default() });
         let status = crate::model::StackStatus::ALL[r as usize % 15];
-        b.push_stack(Attached { of: crate::model::StackOf::Sample, row, user, kernel, status });
+        b.push_stack(Attached { of: StackOf::Sample, row, user, kernel, status });
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::Class;
+use crate::class::Class;
 
 /// A name or a sentence: a constant, or read from a tape.
 pub type Name = Cow<'static, str>;
@@ -37,6 +37,8 @@ pub enum Type {
     Word,
     /// Whose: a task.
     Task,
+    /// The functions it happened in: a stack of the segment.
+    Stack,
     /// An array or an object, described by the column's sentence.
     Nested,
 }
@@ -57,6 +59,7 @@ impl Type {
             Self::Str => "str",
             Self::Word => "word",
             Self::Task => "task",
+            Self::Stack => "stack",
             Self::Nested => "nested",
         }
     }
@@ -79,6 +82,7 @@ impl Type {
             Self::Flag => "boolean",
             Self::Str | Self::Word => "string",
             Self::Task => "object",
+            Self::Stack => "array",
             Self::Nested => "array or object",
         }
     }
@@ -149,6 +153,13 @@ pub struct TableDef {
     pub columns: Cow<'static, [ColumnDef]>,
 }
 
+impl TableDef {
+    /// Index of the column that has the stacks of its rows: the first, if there are several; None = rows have no stacks.
+    pub fn stack_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.ty == Type::Stack)
+    }
+}
+
 /// Declares tables as constants.
 ///
 /// A line is `name: Type "sentence"`; `?` and a word behind the name say how the value may be off, a class in brackets whom it tells of;
@@ -191,7 +202,7 @@ macro_rules! tables {
     (@short) => { $crate::table::Short::Never };
     (@short $short:ident) => { $crate::table::Short::$short };
     (@class) => { None };
-    (@class $class:ident) => { Some($crate::model::Class::$class) };
+    (@class $class:ident) => { Some($crate::class::Class::$class) };
 }
 
 #[cfg(test)]

@@ -15,16 +15,20 @@ pub const MAX_TABLE_NAME: usize = 64;
 /// Bytes of the sentence about a table or column.
 pub const MAX_TABLE_DOC: usize = 256;
 
+/// Name of the column that says on which CPU an event happened.
+pub const CPU: &str = "cpu";
+
 /// One value of a row to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Of every type but str and task; of an int its two's complement.
+    /// Of every type but str, task and stack; of an int its two's complement.
     Number(u64),
     /// Of a str column.
     Bytes(&'a [u8]),
     /// Of a task column: what [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task) gave.
     Task(u32),
-    /// Of a str or task column: not known, or none.
+    /// Of a str, task or stack column: not known, or none. A stack may still be given to the row with
+    /// [`SegmentBuilder::push_stack`](crate::SegmentBuilder::push_stack).
     Unknown,
 }
 
@@ -36,7 +40,8 @@ pub struct TableRows {
     /// The first column: when each happened, ns; ascending.
     pub ts: Vec<u64>,
     /// The other columns of the definition, as long as `ts`: numbers as they are (an int's two's complement), of a str 1 + its place in
-    /// `strings`, of a task 1 + its index in the segment's tasks; 0 = none or not known.
+    /// `strings`, of a task 1 + its index in the segment's tasks, of a stack 1 + its index in [`Stacks::distinct`](crate::model::Stacks::distinct);
+    /// 0 = none or not known.
     pub columns: Vec<Vec<u64>>,
     /// Strings, each once.
     pub strings: Vec<Vec<u8>>,
@@ -47,6 +52,30 @@ impl TableRows {
     pub fn column(&self, name: &str) -> Option<&[u64]> {
         let at = self.def.columns.iter().skip(1).position(|column| column.name == name)?;
         self.columns.get(at).map(Vec::as_slice)
+    }
+
+    /// Values of its stack column: the first, if there are several; None = it has none.
+    pub fn stacks(&self) -> Option<&[u64]> {
+        let at = self.def.stack_column()?;
+        self.columns.get(at.checked_sub(1)?).map(Vec::as_slice)
+    }
+
+    /// The highest value of a stack column; 0 = no row has a stack.
+    pub(crate) fn last_stack(&self) -> u64 {
+        self.stack_columns().flatten().max().copied().unwrap_or(0)
+    }
+
+    fn stack_columns(&self) -> impl Iterator<Item = &Vec<u64>> {
+        let columns = self.def.columns.iter().skip(1).zip(&self.columns);
+        columns.filter(|(column, _)| column.ty == Type::Stack).map(|(_, values)| values)
+    }
+
+    /// Gives each stack the value that `new` gives for it.
+    pub(crate) fn map_stacks(&mut self, new: impl Fn(u64) -> u64) {
+        let columns = self.def.columns.iter().skip(1).zip(&mut self.columns);
+        for (_, values) in columns.filter(|(column, _)| column.ty == Type::Stack) {
+            values.iter_mut().for_each(|code| *code = new(*code));
+        }
     }
 
     /// The string that `code`, a value of a str column, stands for; None = not known.

@@ -6,23 +6,20 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Attached, Frame, Node, StackOf, StackStatus, Stacks};
+use crate::model::{Attached, Ends, Frame, Node, StackOf, Stacks};
 
 /// Of a thing that has no number yet.
 const NONE: u32 = u32::MAX;
-
-/// Ends of a stack: innermost user node, innermost kernel node, status.
-pub(crate) type Ends = (Option<u32>, Option<u32>, StackStatus);
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Ordered {
     /// As a reader gives them.
     pub(crate) stacks: Stacks,
-    /// The distinct ones.
-    pub(crate) ends: Vec<Ends>,
-    /// Index into `ends` of each attached one.
+    /// Index into the distinct ones of each attached one.
     pub(crate) end_ids: Vec<u32>,
+    /// The same of each of the distinct ones there were before: what rows of tables name.
+    pub(crate) renumbered: Vec<u32>,
 }
 
 /// Orders `stacks`, whose indices must have been checked. `position` gives the place of the event with an insertion id.
@@ -32,20 +29,43 @@ pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> 
     // Stable: of two stacks of one event the one that was pushed first is kept.
     attached.sort_by_key(|a| (a.of, a.row));
     attached.dedup_by_key(|a| (a.of, a.row));
+    number(stacks, attached, &[])
+}
+
+/// What a reader gave, some of whose attached stacks may have been taken out: rows of tables name the distinct ones by the numbers they
+/// have, so these stay.
+pub(crate) fn again(stacks: &Stacks) -> Ordered {
+    number(stacks, stacks.attached.clone(), &stacks.distinct)
+}
+
+/// Numbers stacks as they are first used: `first`, then those of `attached`, then the distinct ones that are left.
+fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> Ordered {
     let mut numbers = Numbers::new(stacks);
     let mut known: HashMap<Ends, u32> = HashMap::new();
-    let (mut ends, mut end_ids) = (Vec::new(), Vec::with_capacity(attached.len()));
-    for a in &mut attached {
-        a.user = numbers.stack(a.user);
-        a.kernel = numbers.stack(a.kernel);
-        let end = (a.user, a.kernel, a.status);
-        end_ids.push(*known.entry(end).or_insert_with(|| {
-            ends.push(end);
-            ends.len() as u32 - 1
-        }));
+    let mut distinct: Vec<Ends> = Vec::new();
+    for (id, end) in first.iter().enumerate() {
+        let end = Ends { user: numbers.stack(end.user), kernel: numbers.stack(end.kernel), status: end.status };
+        // of two that are the same each keeps its number
+        known.entry(end).or_insert(id as u32);
+        distinct.push(end);
     }
-    let stacks = Stacks { attached, ..numbers.new };
-    Ordered { stacks, ends, end_ids }
+    let mut add = |numbers: &mut Numbers<'_>, old: Ends| {
+        let end = Ends { user: numbers.stack(old.user), kernel: numbers.stack(old.kernel), status: old.status };
+        let id = *known.entry(end).or_insert_with(|| {
+            distinct.push(end);
+            distinct.len() as u32 - 1
+        });
+        (id, end)
+    };
+    let mut end_ids = Vec::with_capacity(attached.len());
+    for a in &mut attached {
+        let (id, end) = add(&mut numbers, Ends::from(&*a));
+        end_ids.push(id);
+        (a.user, a.kernel) = (end.user, end.kernel);
+    }
+    let renumbered = stacks.distinct.iter().map(|end| add(&mut numbers, *end).0).collect();
+    let stacks = Stacks { attached, distinct, ..numbers.new };
+    Ordered { stacks, end_ids, renumbered }
 }
 
 /// New numbers by old ones, and what has them.

@@ -223,11 +223,6 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Flushes the output.
-    pub fn flush(&mut self) -> Result<()> {
-        self.out.flush().map_err(|e| Error::io("flush the tape", e))
-    }
-
     /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -236,21 +231,6 @@ impl<W: Write> Writer<W> {
     /// Segments numbered so far, torn ones included.
     pub fn segments(&self) -> u32 {
         self.segments
-    }
-
-    /// Number of the present chunk.
-    pub fn chunk(&self) -> u32 {
-        self.chunk
-    }
-
-    /// The output, e.g. to sync it.
-    pub fn get_ref(&self) -> &W {
-        &self.out
-    }
-
-    /// The output. Writing to it directly damages the tape.
-    pub fn get_mut(&mut self) -> &mut W {
-        &mut self.out
     }
 }
 

@@ -115,7 +115,7 @@ fn constant_columns_are_bounded() {
         let def = def(columns);
         let mut builder = SegmentBuilder::new(0);
         let values = vec![Field::Number(7); columns - 1];
-        (0..rows).for_each(|_| builder.push_table_row(&def, 5, &values).unwrap());
+        (0..rows).for_each(|_| _ = builder.push_table_row(&def, 5, &values).unwrap());
         let mut writer = Writer::create(Vec::new(), common::ID, &common::session()).unwrap();
         writer.segment(Encoder::new(1).segment(builder.finish(10)).unwrap()).unwrap();
         let bytes = writer.finish(&common::end(10)).unwrap();

@@ -2,9 +2,11 @@
 
 mod common;
 
-use common::{GROUPS, ID, Rng, Truth, block_spans, fix_crc, sample, tape, window};
+use common::{Events, GROUPS, ID, Rng, Stack, Truth, Window, block_spans, encode, fix_crc, sample, tape, window};
 use systape_format::exercise::forge::{seal, unseal};
 use systape_format::exercise::{exercise, read_symbols};
+use systape_format::model::{StackOf, StackStatus};
+use systape_format::repair::repair;
 use systape_format::{BlockKind, Error, Tape};
 
 #[test]
@@ -72,7 +74,7 @@ fn without_index_the_times_are_the_same() {
 
 #[test]
 fn every_flipped_byte_is_told_and_nothing_wrong_is_read() {
-    let whole = common::encode(&[window(0), window(1)]);
+    let whole = encode(&[window(0), window(1)]);
     let truth = Truth::of(&whole);
     let mut rng = Rng(7);
     for at in 0..whole.len() {
@@ -128,7 +130,7 @@ fn span_of(whole: &[u8], kind: BlockKind) -> (usize, usize) {
 
 #[test]
 fn damaged_stacks_leave_everything_else() {
-    let whole = common::encode(&[window(0)]);
+    let whole = encode(&[window(0)]);
     let truth = Truth::of(&whole);
     let (from, to) = span_of(&whole, BlockKind::Stacks);
     let mut rng = Rng(5);
@@ -143,7 +145,7 @@ fn damaged_stacks_leave_everything_else() {
 
 #[test]
 fn stacks_of_events_that_are_not_there_are_refused() {
-    let whole = common::encode(&[window(0)]);
+    let whole = encode(&[window(0)]);
     let kinds = [BlockKind::SyscallsCore, BlockKind::Sched, BlockKind::Wakeups, BlockKind::Blocks, BlockKind::Signals];
     for kind in kinds.into_iter().chain([BlockKind::Samples, BlockKind::Sleepers]) {
         let (from, _) = span_of(&whole, kind);
@@ -303,6 +305,49 @@ fn random_bytes_behind_a_magic() {
         bytes.truncate(1 + rng.below(bytes.len()));
         exercise(&bytes);
     }
+}
+
+/// Rows of tables name stacks by number: one that the segment does not have refuses them, and lost stacks leave them.
+#[test]
+fn stacks_of_rows_are_those_of_the_segment() {
+    let rows = |bytes: Vec<u8>| {
+        let tape = Tape::from_bytes(bytes).unwrap();
+        let segment = tape.segment(0);
+        let (tables, stacks) = (segment.tables(&segment.dict().unwrap()), segment.stacks());
+        (tables.map_err(|e| e.to_string()), stacks.map_err(|e| e.to_string()), tape.verify(&|_| ()).len())
+    };
+    let whole = encode(&[window(0)]);
+    let (tables, stacks, _) = rows(whole.clone());
+    let (tables, stacks) = (tables.unwrap(), stacks.unwrap());
+    let codes = tables.iter().find_map(|table| table.stacks()).unwrap().to_vec();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1);
+    // one is a call's too, one is of a row alone
+    assert_eq!(codes.iter().max(), Some(&(stacks.distinct.len() as u64)));
+    // the block of another segment has fewer stacks
+    let few = Window { stacks: Vec::new(), events: Events { tables: Vec::new(), ..common::events(1000) }, ..window(0) };
+    let one = Stack { of: StackOf::Sample, row: 0, user: vec![], kernel: vec![], status: StackStatus::Complete };
+    let few = unseal(&encode(&[Window { stacks: vec![one], ..few }])).unwrap();
+    let of = |blocks: &[systape_format::exercise::forge::Block]| {
+        blocks.iter().position(|block| block.header.kind == BlockKind::Stacks).unwrap()
+    };
+    let mut forged = unseal(&whole).unwrap();
+    let (to, from) = (of(&forged), of(&few));
+    forged[to] = few[from].clone();
+    forged.retain(|block| block.header.kind != BlockKind::Index);
+    let (tables, stacks, findings) = rows(seal(&forged));
+    assert!(tables.unwrap_err().contains("of 1") && stacks.is_ok() && findings > 0);
+    // damaged, and left out
+    let spans = block_spans(&whole);
+    let at =
+        Tape::from_bytes(whole.clone()).unwrap().blocks().iter().position(|b| b.kind == BlockKind::Stacks).unwrap();
+    let mut damaged = whole.clone();
+    damaged[spans[at].1 - 9] ^= 0x55;
+    let (tables, stacks, _) = rows(damaged.clone());
+    assert!(stacks.is_err());
+    assert_eq!(tables.unwrap().iter().find_map(|table| table.stacks()).unwrap(), codes);
+    let copy = repair(&Tape::from_bytes(damaged).unwrap(), Vec::new(), *b"a copy of a test", &|_| ()).unwrap().0;
+    let (tables, _, findings) = rows(copy);
+    assert_eq!((tables.unwrap().len(), findings), (2, 0));
 }
 
 /// Each chunk defines the tables of its rows: any copy will do, and without one the rows are a hole.

@@ -291,6 +291,12 @@ fn any_tape_can_be_redacted() {
         assert_eq!(tape.verify(&|_| ()), []);
         assert_eq!(tape.segments().len(), 3);
     }
+    let kinds: Vec<BlockKind> = Tape::from_bytes(plain.clone()).unwrap().blocks().iter().map(|b| b.kind).collect();
+    let spans = block_spans(&plain);
+    let in_defs = |at: usize| {
+        let mut of = spans.iter().zip(&kinds);
+        of.any(|((from, to), kind)| (*from..*to).contains(&at) && *kind == BlockKind::TableDefs)
+    };
     // damaged ones too: what is lost stays lost
     let mut rng = common::Rng(5);
     for _ in 0..200 {
@@ -299,10 +305,12 @@ fn any_tape_can_be_redacted() {
         bytes[at] ^= 1 << rng.below(8);
         bytes.truncate(bytes.len() - rng.below(200));
         let Ok(tape) = Tape::from_bytes(bytes) else { continue };
-        let Ok((copy, done)) = redact(&tape, Vec::new(), COPY, &Redactor::new(Level::All, class), &|_| ()) else {
-            panic!("byte {at}: cannot be redacted");
+        let (copy, done) = match redact(&tape, Vec::new(), COPY, &Redactor::new(Level::All, class), &|_| ()) {
+            Ok(done) => done,
+            Err(error) => panic!("byte {at}: cannot be redacted: {error}"),
         };
-        assert!(done.holes.count() > 0, "byte {at}");
+        // of definitions of tables any copy will do
+        assert!(done.holes.count() > 0 || in_defs(at), "byte {at}");
         let copy = Tape::from_bytes(copy).unwrap();
         assert_eq!(copy.verify(&|_| ()), [], "byte {at}");
     }

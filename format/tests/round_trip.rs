@@ -89,11 +89,12 @@ fn check(windows: &[Window]) {
         assert_eq!(got.sleepers.unwrap().unwrap(), sorted.sleepers);
         assert_eq!(got.ledger.unwrap().unwrap(), sorted.ledger);
         let tables = got.tables.unwrap().unwrap();
-        assert_eq!(TableRow::all(&tables), sorted.tables);
+        let stacks = got.stacks.unwrap();
+        assert_eq!(TableRow::all(&tables, &stacks), sorted.tables);
         let times = || sorted.tables.iter().map(|row| row.ts);
         let span = (tape.segments()[i].table_start_min, tape.segments()[i].table_end_max);
         assert_eq!(span, (times().min().unwrap_or(0), times().max().unwrap_or(0)));
-        assert_eq!(Stack::all(&got.stacks.unwrap()), w.sorted_stacks());
+        assert_eq!(Stack::all(&stacks), w.sorted_stacks());
         assert_eq!(got.gaps.unwrap(), w.gaps);
         let info = &tape.segments()[i];
         assert_eq!(info.rows as usize, w.rows.len());
@@ -293,18 +294,20 @@ struct Drawn {
     text: Option<Vec<u8>>,
     number: u64,
     flag: bool,
+    stack: Option<Vec<Place>>,
 }
 
 fn drawn() -> impl Strategy<Value = Drawn> {
     let text = prop::option::of(prop::sample::select(vec![b"a".to_vec(), b"".to_vec(), b"/b\xff".to_vec()]));
-    let rest = (prop::option::of(any::<u32>()), text, number(), any::<bool>());
-    (any::<bool>(), number(), rest).prop_map(|(first, ts, (task, text, number, flag))| Drawn {
+    let rest = (prop::option::of(any::<u32>()), text, number(), any::<bool>(), prop::option::of(places()));
+    (any::<bool>(), number(), rest).prop_map(|(first, ts, (task, text, number, flag, stack))| Drawn {
         first,
         ts,
         task,
         text,
         number,
         flag,
+        stack,
     })
 }
 
@@ -315,7 +318,8 @@ impl Drawn {
         let text = Value::Bytes(self.text);
         match self.first {
             true => {
-                TableRow { def: first, ts: self.ts, values: vec![task, text.clone(), text, Value::Number(self.number)] }
+                let values = vec![task, text.clone(), text, Value::Number(self.number), Value::Stack(self.stack)];
+                TableRow { def: first, ts: self.ts, values }
             }
             false => TableRow {
                 def: other,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Parser, ValueHint};
+use clap::{ArgAction, ArgGroup, Parser, ValueHint};
 use systape_format::redact::Level;
 
 use crate::sync::Policy;
@@ -32,15 +32,15 @@ pub struct Args {
     pub output: PathBuf,
 
     /// Record these processes (all their threads, and their children)
-    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    #[arg(short, long, alias = "attach", value_name = "PID", value_delimiter = ',', value_parser = parse_number)]
     pub pid: Vec<u32>,
 
     /// Record these threads (and their children)
-    #[arg(short, long, value_name = "TID", value_delimiter = ',')]
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', value_parser = parse_number)]
     pub tid: Vec<u32>,
 
     /// Record what this user runs
-    #[arg(short, long, value_name = "USER")]
+    #[arg(short, long, alias = "user", value_name = "USER")]
     pub uid: Option<String>,
 
     /// Record threads of this name (as ps -o comm shows it, up to 15 bytes)
@@ -52,19 +52,26 @@ pub struct Args {
     pub cgroup: Option<PathBuf>,
 
     /// Record the whole system (the default without a target); with a command, as long as it runs
-    #[arg(short, long)]
+    #[arg(short, long, alias = "all-cpus")]
     pub all: bool,
 
     /// Only these CPUs, e.g. 0,2-3
     #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
     pub cpus: Option<String>,
 
-    /// Families of events: syscall process sched block signal net io_uring, or all (the default)
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// What to record, by family; see [`crate::families::HELP`].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = crate::families::HELP, long_help = crate::families::HELP)]
     pub families: Vec<String>,
 
     /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it
-    #[arg(short = 'e', long = "event", alias = "expr", value_name = "EXPR", allow_hyphen_values = true)]
+    #[arg(
+        short = 'e',
+        long = "event",
+        alias = "expr",
+        alias = "trace",
+        value_name = "EXPR",
+        allow_hyphen_values = true
+    )]
     pub events: Vec<String>,
 
     /// Store only calls that take longer than this (milliseconds, or with a unit); the others are counted, sums stay exact
@@ -176,24 +183,57 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", hide = true)]
     pub generate: Option<String>,
 
-    /// The command to run and record
-    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    /// As with strace: children are followed without it
+    #[arg(short = 'f', action = ArgAction::Count, hide = true, long = "follow-forks")]
+    pub follow: u8,
+
+    /// As with strace: descriptors' paths are recorded without it
+    #[arg(short = 'y', action = ArgAction::Count, hide = true, long = "decode-fds")]
+    pub paths: u8,
+
+    /// Say nothing at the end, if nothing is wrong
+    #[arg(short, long, action = ArgAction::Count)]
+    pub quiet: u8,
+
+    /// As with other tools: everything is said without it
+    #[arg(short, long, action = ArgAction::Count, hide = true)]
+    pub verbose: u8,
+
+    /// The command to run and record: from the first word on that is no option, or behind --
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND",
+        value_hint = ValueHint::CommandWithArguments
+    )]
     pub command: Vec<OsString>,
 }
 
+/// A process or a thread by its number.
+fn parse_number(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number) => Ok(number),
+        // strace -tt, -ttt
+        Err(_) if text.starts_with('t') => Err("times are always recorded; -t is for threads by number".to_owned()),
+        Err(_) => {
+            Err(format!("'{text}' is no number; for names there is --comm NAME, and 'pgrep {text}' knows numbers"))
+        }
+    }
+}
+
 /// A level of redaction.
-pub fn parse_level(text: &str) -> Result<Level, String> {
+pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
     let names = || Level::ALL.map(Level::name).join(", ");
     Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| format!("there are {}", names()))
 }
 
 /// A length of time with a unit: `30s`, `1.5m`, `200ms`; a bare number is seconds.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     time_with_default(text, "s")
 }
 
 /// As [`parse_time`], a bare number is milliseconds, as perf's -D has it.
-pub fn parse_delay(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
     time_with_default(text, "ms")
 }
 
@@ -215,7 +255,7 @@ fn time_with_default(text: &str, bare: &str) -> Result<Duration, String> {
 }
 
 /// When to sync: `end`, `no`, or a time as in [`parse_time`].
-pub fn parse_sync(text: &str) -> Result<Policy, String> {
+pub(crate) fn parse_sync(text: &str) -> Result<Policy, String> {
     match text {
         "end" => Ok(Policy::End),
         "no" => Ok(Policy::No),
@@ -226,7 +266,7 @@ pub fn parse_sync(text: &str) -> Result<Policy, String> {
 }
 
 /// A size with a suffix: `64k`, `8M`, `1GiB`; a bare number is bytes.
-pub fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 = number.parse().map_err(|_| format!("'{text}' is not a size; write 64k, 8M or 1G"))?;

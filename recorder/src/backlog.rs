@@ -15,13 +15,13 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// What is counted instead of stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shed {
+pub(crate) enum Shed {
     /// Nothing.
     #[default]
     Nothing,
     /// Calls that succeeded and did not take long.
     FastCalls,
-    /// Switches, wake-ups, samples and io_uring operations as well.
+    /// Switches, wake-ups, samples, io_uring operations and rows of tables as well.
     Switches,
     /// Everything: there is no room.
     All,
@@ -41,7 +41,7 @@ impl Shed {
 
 /// Bytes of both.
 #[derive(Debug)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     room: u64,
     records: AtomicU64,
     pieces: AtomicU64,
@@ -51,7 +51,7 @@ pub struct Backlog {
 
 impl Backlog {
     /// Nothing waits; there is room for `room` bytes.
-    pub fn new(room: u64) -> Self {
+    pub(crate) fn new(room: u64) -> Self {
         Self { room, records: AtomicU64::new(0), pieces: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
 
@@ -60,7 +60,7 @@ impl Backlog {
     }
 
     /// Adds records. Waits for room as long as somebody takes some: meanwhile the rings fill, and the programs count.
-    pub fn add_records(&self, bytes: usize) {
+    pub(crate) fn add_records(&self, bytes: usize) {
         while self.records.load(Ordering::Relaxed) >= self.records_room() && !self.closed.load(Ordering::Relaxed) {
             thread::sleep(LOOK);
         }
@@ -68,37 +68,37 @@ impl Backlog {
     }
 
     /// Records were taken.
-    pub fn take_records(&self, bytes: usize) {
+    pub(crate) fn take_records(&self, bytes: usize) {
         self.records.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
     /// Adds a piece. It never waits: with [`Shed::All`] next to nothing comes.
-    pub fn add_piece(&self, bytes: u64) {
+    pub(crate) fn add_piece(&self, bytes: u64) {
         self.pieces.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// A piece was written.
-    pub fn take_piece(&self, bytes: u64) {
+    pub(crate) fn take_piece(&self, bytes: u64) {
         self.pieces.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Bytes of pieces that wait.
-    pub fn pieces(&self) -> u64 {
+    pub(crate) fn pieces(&self) -> u64 {
         self.pieces.load(Ordering::Relaxed)
     }
 
     /// Whether so many records wait that the encoder is to take nothing else.
-    pub fn is_pressed(&self) -> bool {
+    pub(crate) fn is_pressed(&self) -> bool {
         self.records.load(Ordering::Relaxed) >= self.records_room() / 4 * 3
     }
 
     /// Nobody takes records any more.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
     /// What is to be counted instead of stored.
-    pub fn shed(&self) -> Shed {
+    pub(crate) fn shed(&self) -> Shed {
         Shed::at(self.pieces(), self.room - self.records_room())
     }
 }

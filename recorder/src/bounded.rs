@@ -9,13 +9,13 @@ use std::path::Path;
 
 /// Enough for files of /proc that the kernel fills with a few lines: stat, status, fdinfo. Those whose last lines can be
 /// long (groups in status, watches in fdinfo) begin with what is used here.
-pub const LINES: usize = 4 << 10;
+pub(crate) const LINES: usize = 4 << 10;
 /// Enough for every table of mounts: 100,000 lines (sysctl fs.mount-max) of usual length.
-pub const MOUNTS: usize = 16 << 20;
+pub(crate) const MOUNTS: usize = 16 << 20;
 
 /// The beginning of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub(crate) struct Head {
     /// As much as was asked for, at most.
     pub bytes: Vec<u8>,
     /// There is more.
@@ -26,7 +26,7 @@ pub struct Head {
 ///
 /// # Errors
 /// Those of open(2) and read(2).
-pub fn head(path: impl AsRef<Path>, most: usize) -> io::Result<Head> {
+pub(crate) fn head(path: impl AsRef<Path>, most: usize) -> io::Result<Head> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
     let cut = bytes.len() > most;
@@ -38,7 +38,7 @@ pub fn head(path: impl AsRef<Path>, most: usize) -> io::Result<Head> {
 ///
 /// # Errors
 /// As [`head`].
-pub fn lines(path: impl AsRef<Path>, most: usize) -> io::Result<String> {
+pub(crate) fn lines(path: impl AsRef<Path>, most: usize) -> io::Result<String> {
     let Head { mut bytes, cut } = head(path, most)?;
     if cut {
         bytes.truncate(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1));

@@ -6,7 +6,7 @@ use systape_bpf::wire::CallDesc;
 use systape_bpf::{SC_MAX, call_flags as flag, capture_kind as cap, condition};
 
 /// One entry per number below [`SC_MAX`]; the last serves every number beyond.
-pub fn table(abi: Abi, selection: &Selection, filter: &CallFilter) -> Vec<CallDesc> {
+pub(crate) fn table(abi: Abi, selection: &Selection, filter: &CallFilter) -> Vec<CallDesc> {
     let one =
         |nr| CallDesc { min_dur: filter.min_dur(abi, nr), ..entry(describe(abi, nr), selection.contains(abi, nr)) };
     (0..SC_MAX).map(one).collect()

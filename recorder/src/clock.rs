@@ -16,17 +16,17 @@ pub fn monotonic() -> u64 {
 }
 
 /// CPU time of this process so far, ns.
-pub fn self_cpu() -> u64 {
+pub(crate) fn self_cpu() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// CPU time of the calling thread so far, ns.
-pub fn thread_cpu() -> u64 {
+pub(crate) fn thread_cpu() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// The three clocks read together; the narrowest of a few tries, since a preemption between two reads widens one.
-pub fn sample() -> ClockSample {
+pub(crate) fn sample() -> ClockSample {
     (0..5)
         .map(|_| {
             let first = monotonic();

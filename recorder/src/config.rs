@@ -31,7 +31,7 @@ const USERS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that could be found, ready for execve.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub(crate) struct Command {
     /// File to execute.
     pub path: CString,
     /// argv.
@@ -40,7 +40,7 @@ pub struct Command {
 
 /// Why the command cannot be run, with the exit status env(1) would give.
 #[derive(Debug)]
-pub struct CommandError {
+pub(crate) struct CommandError {
     /// 126 found but not executable, 127 not found.
     pub status: u8,
     /// What to tell the user.
@@ -52,6 +52,8 @@ pub struct CommandError {
 pub struct Config {
     /// Tape.
     pub output: PathBuf,
+    /// Nothing is said at the end if nothing is wrong.
+    pub quiet: bool,
     /// The whole system; a command only says for how long.
     pub all: bool,
     /// Processes to record.
@@ -114,10 +116,31 @@ pub struct Config {
     pub command: Vec<OsString>,
 }
 
+/// Why `-e family:event` records nothing: families are recorded as a whole.
+fn no_event(family: &str, event: &str) -> String {
+    let what = format!("-e {family}:{event}");
+    // perf's names of the tracepoints, and the words of `analyze -e`
+    let known = match family {
+        "exceptions" => "fault",
+        "sock" | "tcp" => "net",
+        "task" | "cgroup" => "process",
+        family => family,
+    };
+    match Families::parse(&[known.to_owned()]) {
+        Ok(_) => format!(
+            "{what}: -e chooses syscalls; other events are recorded by families, here with --families {known}, and chosen in 'analyze -e'"
+        ),
+        Err(error) => format!("{what}: there is no such event; -e chooses syscalls; {error:#}"),
+    }
+}
+
 impl Config {
     /// Resolves `args`.
     pub fn new(args: Args) -> Result<Self> {
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
+        if let Some(event) = selection.other_events().first() {
+            bail!("{}", no_event(&event.family, &event.event));
+        }
         if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
             bail!(
                 "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a"
@@ -182,42 +205,45 @@ impl Config {
             flush: args.flush.max(Duration::from_millis(10)),
             command: args.command,
             output: args.output,
+            quiet: args.quiet > 0,
         })
     }
 
     /// Takes a family away, and stacks of its events; samples too are one here.
-    pub fn leave_out(&mut self, family: Family) {
+    pub(crate) fn leave_out(&mut self, family: Family) {
         self.families.leave_out(family);
+        let rows = self.families.have_row_stacks();
         stacks::options::leave_out(&mut self.stacks, |of| match family {
+            _ if of == StackOf::Row => !rows,
             Family::Sample => of == StackOf::Sample,
             family => stacks::options::family(of) == Some(family),
         });
     }
 
     /// Whether anything is recorded beside process life, which nothing can be told without.
-    pub fn records_more_than_life(&self) -> bool {
+    pub(crate) fn records_more_than_life(&self) -> bool {
         self.families.list().iter().any(|family| *family != Family::Process)
             || self.stacks.on.contains(&StackOf::Sample)
     }
 
     /// Whether tasks are marked at the start and inherit the mark, rather than asked at each call.
-    pub fn marks_tasks(&self) -> bool {
+    pub(crate) fn marks_tasks(&self) -> bool {
         !self.all && (!self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty())
     }
 
     /// The processes that -p and -t are of; None: tasks are not marked, or all are recorded.
-    pub fn marked_processes(&self) -> Option<Vec<u32>> {
+    pub(crate) fn marked_processes(&self) -> Option<Vec<u32>> {
         let of_threads = || self.tids.iter().filter_map(|tid| system::process_of(*tid));
         self.marks_tasks().then(|| self.pids.iter().copied().chain(of_threads()).collect())
     }
 
     /// Whether some tasks only are recorded.
-    pub fn filters_tasks(&self) -> bool {
+    pub(crate) fn filters_tasks(&self) -> bool {
         self.marks_tasks() || self.uid.is_some() || self.comm.is_some() || self.cgroup.is_some()
     }
 
     /// The target in words, for the tape and for messages.
-    pub fn target_text(&self) -> String {
+    pub(crate) fn target_text(&self) -> String {
         let mut parts = Vec::new();
         if !self.command.is_empty() {
             let words: Vec<_> = self.command.iter().map(|w| w.to_string_lossy()).collect();
@@ -281,7 +307,7 @@ fn resolve_user(text: &str) -> Result<u32> {
 }
 
 /// Mount point of the cgroup v2 hierarchy; None when there is none.
-pub fn cgroup2_mount() -> Option<PathBuf> {
+pub(crate) fn cgroup2_mount() -> Option<PathBuf> {
     let mounts = bounded::lines("/proc/self/mounts", bounded::MOUNTS).ok()?;
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
@@ -336,7 +362,7 @@ fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {
 }
 
 /// Finds the command as execvp would, so that a command that cannot run is known before anything is attached.
-pub fn find_command(words: &[OsString]) -> Result<Command, CommandError> {
+pub(crate) fn find_command(words: &[OsString]) -> Result<Command, CommandError> {
     let name = &words[0];
     let fail = |status, what: &str| Err(CommandError { status, message: format!("{}: {what}", name.display()) });
     let c_string = |s: &OsStr| CString::new(s.as_bytes()).ok();

@@ -15,7 +15,7 @@ use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL, SCHED};
 
 /// Bytes of a buffer of each kind, or in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BufferBytes {
+pub(crate) struct BufferBytes {
     /// Of calls.
     pub calls: u64,
     /// Of switches, and as much of wake-ups.
@@ -24,14 +24,14 @@ pub struct BufferBytes {
 
 impl BufferBytes {
     /// The larger of both numbers, of each kind.
-    pub fn most(self, other: Self) -> Self {
+    pub(crate) fn most(self, other: Self) -> Self {
         Self { calls: self.calls.max(other.calls), sched: self.sched.max(other.sched) }
     }
 }
 
 /// How many records the buffers have room for; powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rooms {
+pub(crate) struct Rooms {
     /// CPUs that have buffers.
     pub cpus: u32,
     /// Of each buffer of calls.
@@ -42,12 +42,12 @@ pub struct Rooms {
 
 impl Rooms {
     /// Bytes of one buffer of each kind.
-    pub fn each(&self) -> BufferBytes {
+    pub(crate) fn each(&self) -> BufferBytes {
         BufferBytes { calls: u64::from(self.calls) * PLAIN_SYSCALL as u64, sched: u64::from(self.sched) * SCHED as u64 }
     }
 
     /// Bytes of all buffers.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let BufferBytes { calls, sched } = self.each();
         u64::from(self.cpus) * (calls + sched * OF_SCHED.len() as u64)
     }
@@ -67,7 +67,7 @@ struct Records {
 
 /// The buffers of all CPUs.
 #[derive(Debug)]
-pub struct CpuBuffers {
+pub(crate) struct CpuBuffers {
     positions: MmapRaw,
     calls: Records,
     sched: Records,
@@ -83,7 +83,7 @@ impl CpuBuffers {
     ///
     /// # Errors
     /// Those of mmap(2).
-    pub fn map(
+    pub(crate) fn map(
         positions: BorrowedFd<'_>,
         calls: BorrowedFd<'_>,
         sched: BorrowedFd<'_>,
@@ -105,7 +105,7 @@ impl CpuBuffers {
 
     /// Hands every record that is there to `record`, and frees its room. Returns how many bytes there were in all buffers, and in
     /// one of each kind at most.
-    pub fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, BufferBytes) {
+    pub(crate) fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, BufferBytes) {
         let (calls, most_calls) = self.drain_kinds(&self.calls, &mut record);
         let (sched, most_sched) = self.drain_kinds(&self.sched, &mut record);
         (calls + sched, BufferBytes { calls: most_calls, sched: most_sched })

@@ -14,7 +14,7 @@ use crate::patient::{Asked, PATIENCE};
 const MOST: usize = 4096;
 
 /// major, minor and name of every block device.
-pub fn names() -> Vec<(u32, u32, Vec<u8>)> {
+pub(crate) fn names() -> Vec<(u32, u32, Vec<u8>)> {
     let text = fs::read_to_string("/proc/partitions").unwrap_or_default();
     let named = text.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
@@ -26,7 +26,7 @@ pub fn names() -> Vec<(u32, u32, Vec<u8>)> {
 }
 
 /// How they are layered; only those that are part of, or made of, others.
-pub fn links() -> Vec<DeviceLink> {
+pub(crate) fn links() -> Vec<DeviceLink> {
     names().into_iter().filter_map(|(major, minor, _)| link(major, minor)).collect()
 }
 

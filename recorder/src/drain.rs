@@ -45,7 +45,7 @@ const SLACK_NS: u64 = 20_000_000;
 
 /// What the drain tells the encoder.
 #[derive(Debug)]
-pub enum Drained {
+pub(crate) enum Drained {
     /// Records.
     Batch(Batch),
     /// Every record of a time before `watermark` was sent, as far as anybody can tell.
@@ -72,7 +72,7 @@ pub enum Drained {
 
 /// How the drain is told to stop, and what it tells about itself.
 #[derive(Debug, Default)]
-pub struct Control {
+pub(crate) struct Control {
     /// Set to end the recording.
     pub stop: AtomicBool,
     /// Bytes read from the rings.
@@ -340,7 +340,7 @@ impl<'a> Passes<'a> {
 ///
 /// # Errors
 /// When the rings cannot be read at all; the channel being closed ends the drain without an error.
-pub fn run(
+pub(crate) fn run(
     programs: Programs,
     control: &Control,
     (out, backlog): (&Sender<Drained>, &Backlog),

@@ -3,26 +3,19 @@
 
 use std::rc::Rc;
 
+use systape_abi::uapi::{
+    CLONE_FILES, CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC, FIOCLEX,
+    FIONCLEX, O_CLOEXEC, SECCOMP_IOCTL_NOTIF_ADDFD,
+};
 use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
 use crate::fds::Name;
 use crate::tasks::{Closing, TaskId, Tasks};
 
-const O_CLOEXEC: u32 = 0x80000;
-const F_DUPFD: u64 = 0;
-const F_SETFD: u64 = 2;
-const F_DUPFD_CLOEXEC: u64 = 1030;
-const FD_CLOEXEC: u64 = 1;
-const FIONCLEX: u64 = 0x5450;
-const FIOCLEX: u64 = 0x5451;
-const CLONE_FILES: u64 = 0x400;
-const CLOSE_RANGE_UNSHARE: u64 = 2;
-const CLOSE_RANGE_CLOEXEC: u64 = 4;
-
 /// What the encoder must know of a call, looked up once.
 #[derive(Clone, Copy, Debug)]
-pub struct CallInfo {
+pub(crate) struct CallInfo {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
     /// What it does to fds.
@@ -52,7 +45,7 @@ enum Cloexec {
 
 impl CallInfo {
     /// Of call `nr` of an ABI as the wire has it.
-    pub fn new(abi: u8, nr: u32) -> Self {
+    pub(crate) fn new(abi: u8, nr: u32) -> Self {
         let abi = Abi::from_raw(abi);
         let desc = describe(abi, nr);
         let args = desc.map_or(&[][..], |d| d.args);
@@ -94,7 +87,7 @@ fn cloexec_of(name: &str) -> Cloexec {
 
 /// A call that returned.
 #[derive(Debug)]
-pub struct Returned<'a> {
+pub(crate) struct Returned<'a> {
     /// Time of the return.
     pub end: u64,
     /// Return value, not negative.
@@ -112,7 +105,7 @@ pub struct Returned<'a> {
 }
 
 /// errno and return value as the tape has them.
-pub fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
+pub(crate) fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
     match ret {
         _ if !state.returned() => (0, 0),
         -4095..=-1 => (ret.unsigned_abs() as u16, 0),
@@ -122,14 +115,13 @@ pub fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
 
 /// Whether a call that was entered puts a file into some other process (SECCOMP_IOCTL_NOTIF_ADDFD): the only such record
 /// of an ioctl.
-pub fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
+pub(crate) fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
     const IOCTL: u32 = 16;
-    const NOTIF_ADDFD: u64 = 0x4018_2103;
-    nr == IOCTL && args[1] & 0xffff_ffff == NOTIF_ADDFD
+    nr == IOCTL && args[1] as u32 == SECCOMP_IOCTL_NOTIF_ADDFD
 }
 
 /// A call that closes fds was entered at `ts`.
-pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
+pub(crate) fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
     let fd = |i: usize| args[i] as i32;
     // what the call before left belongs to that one
     tasks.get_mut(task).closing = None;
@@ -138,11 +130,11 @@ pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &
         // dup2(3, 3) does nothing
         Effect::Dup2 | Effect::Dup3 if fd(0) != fd(1) => fd(1),
         Effect::CloseRange => {
-            if args[2] & CLOSE_RANGE_UNSHARE != 0 {
+            if args[2] as u32 & CLOSE_RANGE_UNSHARE != 0 {
                 tasks.unshare_files(task);
             }
             let (first, last) = (args[0] as u32, args[1] as u32);
-            if args[2] & CLOSE_RANGE_CLOEXEC != 0 {
+            if args[2] as u32 & CLOSE_RANGE_CLOEXEC != 0 {
                 tasks.files_mut(task).set_cloexec_range(first, last);
             } else {
                 tasks.files_mut(task).close_range(ts, first, last);
@@ -157,7 +149,7 @@ pub fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &
 }
 
 /// A call failed. dup2 and dup3 close their target last, so it is open as before; close has closed it all the same.
-pub fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get_mut(task).closing.take()
     {
@@ -166,7 +158,7 @@ pub fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
 }
 
 /// A call succeeded.
-pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
+pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
     match info.effect {
         Effect::MaybeFd if !info.desc.is_some_and(|d| d.returns_fd(r.args)) => {}
         Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 | Effect::SocketCall => {
@@ -178,18 +170,18 @@ pub fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Return
             set(tasks, task, r.end, first, r.name0.take(), cloexec);
             set(tasks, task, r.end, second, r.name1.take(), cloexec);
         }
-        Effect::Fcntl => match r.args[1] {
+        Effect::Fcntl => match r.args[1] as u32 {
             F_DUPFD | F_DUPFD_CLOEXEC => {
-                let cloexec = r.args[1] == F_DUPFD_CLOEXEC;
+                let cloexec = r.args[1] as u32 == F_DUPFD_CLOEXEC;
                 set(tasks, task, r.end, r.ret as i32, r.name0.take(), cloexec);
             }
-            F_SETFD => tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[2] & FD_CLOEXEC != 0),
+            F_SETFD => tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[2] as u32 & FD_CLOEXEC != 0),
             _ => {}
         },
-        Effect::Ioctl if matches!(r.args[1], FIOCLEX | FIONCLEX) => {
-            tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[1] == FIOCLEX);
+        Effect::Ioctl if matches!(r.args[1] as u32, FIOCLEX | FIONCLEX) => {
+            tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[1] as u32 == FIOCLEX);
         }
-        Effect::Unshare if r.args[0] & CLONE_FILES != 0 => tasks.unshare_files(task),
+        Effect::Unshare if r.args[0] as u32 & CLONE_FILES != 0 => tasks.unshare_files(task),
         Effect::Chdir | Effect::Fchdir => {
             let known = r.name0.take().filter(|_| !tasks.files(task).is_blind(r.end));
             tasks.set_cwd(task, known.map(Name::new));
@@ -231,7 +223,7 @@ fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
 }
 
 /// What an fd argument of a call stood for when the call was entered, handed to `found`; None = not known.
-pub fn resolve<R>(
+pub(crate) fn resolve<R>(
     tasks: &Tasks,
     task: TaskId,
     info: &CallInfo,
@@ -251,7 +243,7 @@ pub fn resolve<R>(
 }
 
 /// A call has been stored: what it closed when it was entered says nothing about the calls after it.
-pub fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+pub(crate) fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
     if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3) {
         tasks.get_mut(task).closing = None;
     }
@@ -365,7 +357,7 @@ mod tests {
         let (mut tasks, task) = setup();
         returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0, 0, O_CLOEXEC.into(), 0, 0, 0], "/c"));
         returned(&mut tasks, task, &call("openat"), &mut ok(10, 4, &[0; 6], "/k"));
-        returned(&mut tasks, task, &call("fcntl"), &mut ok(11, 0, &[4, F_SETFD, 0, 0, 0, 0], ""));
+        returned(&mut tasks, task, &call("fcntl"), &mut ok(11, 0, &[4, F_SETFD.into(), 0, 0, 0, 0], ""));
         returned(&mut tasks, task, &call("dup"), &mut ok(12, 5, &[3, 0, 0, 0, 0, 0], "/c"));
         let mut how = Returned { open_how_flags: Some(0), ..ok(13, 6, &[0; 6], "/h") };
         returned(&mut tasks, task, &call("openat2"), &mut how);
@@ -382,7 +374,7 @@ mod tests {
         }
         entered(&mut tasks, task, Effect::CloseRange, 20, &[5, u64::from(u32::MAX), 0]);
         assert!(at(&tasks, task, 21, 4).is_some() && at(&tasks, task, 21, 5).is_none());
-        entered(&mut tasks, task, Effect::CloseRange, 22, &[3, 3, CLOSE_RANGE_CLOEXEC]);
+        entered(&mut tasks, task, Effect::CloseRange, 22, &[3, 3, CLOSE_RANGE_CLOEXEC.into()]);
         assert!(at(&tasks, task, 23, 3).is_some());
         tasks.files_mut(task).exec(24);
         assert!(at(&tasks, task, 25, 3).is_none() && at(&tasks, task, 25, 4).is_some());

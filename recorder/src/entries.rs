@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 
 /// The range of the entry code of interrupts (x86-64: `asm_common_interrupt` to the last `asm_sysvec_`), from /proc/kallsyms. None where the
 /// kernel hides its addresses, or lays this code out in a way that is not known here.
-pub fn of_interrupts() -> Option<(u64, u64)> {
+pub(crate) fn of_interrupts() -> Option<(u64, u64)> {
     let file = File::open("/proc/kallsyms").ok()?;
     range(BufReader::new(file).lines().map_while(Result::ok))
 }

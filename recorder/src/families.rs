@@ -9,24 +9,42 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::OpenSkel;
 use systape_bpf::{OpenSystapeSkel, stack_user};
+use systape_format::families::RECORDED;
 use systape_format::model::{Family, StackOf};
 
 use crate::programs::{self, Hook, Load, PROGRAMS, Program};
 
 macro_rules! names {
-    ($(($family:ident, $name:literal))*) => {
-        /// Names of families on the command line. Process life is always recorded: nothing can be told without it.
-        const NAMES: &[(&str, Family)] = &[$(($name, Family::$family)),*];
+    ($(($family:ident, $name:literal, $when:ident))*) => {
+        /// Names of families on the command line, and whether one is recorded without being named. Process life is always recorded: nothing
+        /// can be told without it.
+        const NAMES: &[(&str, Family, When)] = &[$(($name, Family::$family, When::$when)),*];
+        /// Help on `--families`.
+        pub(crate) const HELP: &str = concat!(
+            "Families of events:", $(names!(@default $when $name),)* " or all of these (the default)"
+            $(, names!(@named $when $name))*
+        );
     };
+    (@default Default $name:literal) => { concat!(" ", $name) };
+    (@default Named $name:literal) => { "" };
+    (@named Default $name:literal) => { "" };
+    (@named Named $name:literal) => { concat!("; only by name: ", $name) };
 }
 systape_bpf::families!(names);
 
+/// When a family is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "every family may be one of the default")]
+enum When {
+    /// When none is named, or all are.
+    Default,
+    /// Only when it is named.
+    Named,
+}
+
 /// What the command line, and messages, call a family.
-pub fn name(family: Family) -> &'static str {
-    match family {
-        Family::Sample => "sample",
-        _ => NAMES.iter().find(|(_, known)| *known == family).map_or("?", |(name, _)| name),
-    }
+pub(crate) fn name(family: Family) -> &'static str {
+    family.name()
 }
 
 /// The families to record.
@@ -35,7 +53,7 @@ pub struct Families(Vec<Family>);
 
 impl Default for Families {
     fn default() -> Self {
-        Self(NAMES.iter().map(|(_, family)| *family).collect())
+        Self(NAMES.iter().filter(|(.., when)| *when == When::Default).map(|(_, family, _)| *family).collect())
     }
 }
 
@@ -44,16 +62,16 @@ impl Families {
     ///
     /// # Errors
     /// A name that is none.
-    pub fn parse(names: &[String]) -> Result<Self> {
+    pub(crate) fn parse(names: &[String]) -> Result<Self> {
         let mut wanted = vec![Family::Process];
         for name in names {
             // perf and bpftrace say it with an s
             let singular = name.strip_suffix('s').unwrap_or(name);
-            match NAMES.iter().find(|(known, _)| known == name || *known == singular) {
-                Some((_, family)) => wanted.push(*family),
-                None if name == "all" => return Ok(Self::default()),
+            match NAMES.iter().find(|(known, ..)| known == name || *known == singular) {
+                Some((_, family, _)) => wanted.push(*family),
+                None if name == "all" => wanted.extend(Self::default().0),
                 None => {
-                    let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+                    let known: Vec<_> = NAMES.iter().map(|(name, ..)| *name).collect();
                     bail!("--families: there is no family '{name}'; there are {} and all", known.join(", "))
                 }
             }
@@ -67,24 +85,29 @@ impl Families {
     }
 
     /// Whether `family` is among them.
-    pub fn has(&self, family: Family) -> bool {
+    pub(crate) fn has(&self, family: Family) -> bool {
         self.0.contains(&family)
     }
 
     /// Takes one away.
-    pub fn leave_out(&mut self, family: Family) {
+    pub(crate) fn leave_out(&mut self, family: Family) {
         self.0.retain(|had| *had != family);
     }
 
+    /// Whether rows of tables are recorded that have stacks.
+    pub fn have_row_stacks(&self) -> bool {
+        RECORDED.iter().any(|table| table.def.stack_column().is_some() && self.has(table.family))
+    }
+
     /// All of them.
-    pub fn list(&self) -> &[Family] {
+    pub(crate) fn list(&self) -> &[Family] {
         &self.0
     }
 }
 
 /// What the running kernel's tracepoints look like, and which helpers it has.
 #[derive(Debug)]
-pub struct Tracepoints {
+pub(crate) struct Tracepoints {
     btf: Btf<'static>,
 }
 
@@ -93,22 +116,22 @@ impl Tracepoints {
     ///
     /// # Errors
     /// When it has none.
-    pub fn read() -> Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
     }
 
     /// All of it.
-    pub fn btf(&self) -> &Btf<'static> {
+    pub(crate) fn btf(&self) -> &Btf<'static> {
         &self.btf
     }
 
     /// Whether programs may copy the memory of a task that is not theirs (5.18).
-    pub fn copies_from_tasks(&self) -> bool {
+    pub(crate) fn copies_from_tasks(&self) -> bool {
         self.btf.type_by_name::<Func<'_>>("bpf_copy_from_user_task").is_some()
     }
 
     /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
-    pub fn arguments(&self, name: &str) -> Option<usize> {
+    pub(crate) fn arguments(&self, name: &str) -> Option<usize> {
         let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;
         let pointer = Ptr::try_from(typedef.next_type()?).ok()?;
         let function = FuncProto::try_from(pointer.next_type()?).ok()?;
@@ -118,7 +141,7 @@ impl Tracepoints {
 }
 
 /// Wanted families that the kernel has no tracepoint for, and why they cannot be recorded.
-pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
+pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
     let lacks = |family: &Family| {
         let needed = |program: &&Program| program.family == *family && program.load == Load::OneOf;
         let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(Program::tracepoint).collect();
@@ -133,7 +156,7 @@ pub fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Fa
 ///
 /// # Errors
 /// When the object cannot be changed.
-pub fn choose(
+pub(crate) fn choose(
     open: &mut OpenSystapeSkel<'static>,
     families: &Families,
     stacks: &[StackOf],
@@ -196,7 +219,7 @@ fn is_there(program: &Program, kernel: &Tracepoints) -> bool {
 ///
 /// # Errors
 /// When the object cannot be changed.
-pub fn run_twice(open: &mut OpenSystapeSkel<'static>, on: bool) -> Result<()> {
+pub(crate) fn run_twice(open: &mut OpenSystapeSkel<'static>, on: bool) -> Result<()> {
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
     options.preemptible = on;
     open.progs.sys_enter_again.set_autoload(on);

@@ -20,7 +20,7 @@ const OPEN: u64 = u64::MAX;
 
 /// A path with the number it has in the segment being built, so that a path is looked up there once.
 #[derive(Debug)]
-pub struct Name {
+pub(crate) struct Name {
     /// As /proc/PID/fd shows it.
     pub bytes: Vec<u8>,
     /// (segment, index in its names).
@@ -29,7 +29,7 @@ pub struct Name {
 
 impl Name {
     /// A name that no segment has seen.
-    pub fn new(bytes: Vec<u8>) -> Rc<Self> {
+    pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
         Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)) })
     }
 }
@@ -45,7 +45,7 @@ struct Span {
 
 /// One table of open files (files_struct): shared by the threads of a process, sometimes by more.
 #[derive(Clone, Debug, Default)]
-pub struct FdTable {
+pub(crate) struct FdHistory {
     dense: Vec<Vec<Span>>,
     sparse: FxHashMap<i32, Vec<Span>>,
     /// Every fd that is open is here.
@@ -56,9 +56,10 @@ pub struct FdTable {
     blind_until: u64,
 }
 
-impl FdTable {
+impl FdHistory {
     /// A table of which every open fd will be said.
-    pub fn complete() -> Self {
+    #[cfg(test)]
+    pub(crate) fn complete() -> Self {
         Self { complete: true, ..Self::default() }
     }
 
@@ -83,7 +84,7 @@ impl FdTable {
     }
 
     /// `fd` stands for `name` from `ts` on.
-    pub fn set(&mut self, ts: u64, fd: i32, name: Rc<Name>, cloexec: bool) {
+    pub(crate) fn set(&mut self, ts: u64, fd: i32, name: Rc<Name>, cloexec: bool) {
         if self.is_blind(ts) {
             return self.close(ts, fd);
         }
@@ -100,7 +101,7 @@ impl FdTable {
     }
 
     /// `fd` stands for nothing known from `ts` on.
-    pub fn close(&mut self, ts: u64, fd: i32) {
+    pub(crate) fn close(&mut self, ts: u64, fd: i32) {
         let spans = match usize::try_from(fd) {
             Ok(i) if i < DENSE => self.dense.get_mut(i),
             _ => self.sparse.get_mut(&fd),
@@ -113,7 +114,7 @@ impl FdTable {
     }
 
     /// A close at `ts` did not happen after all: its call failed.
-    pub fn undo_close(&mut self, ts: u64, fd: i32) {
+    pub(crate) fn undo_close(&mut self, ts: u64, fd: i32) {
         if self.is_blind(ts) {
             return;
         }
@@ -125,7 +126,7 @@ impl FdTable {
     }
 
     /// As [`Self::close`] for first..=last.
-    pub fn close_range(&mut self, ts: u64, first: u32, last: u32) {
+    pub(crate) fn close_range(&mut self, ts: u64, first: u32, last: u32) {
         self.for_open(|fd, span| {
             if (first..=last).contains(&fd.cast_unsigned()) {
                 span.until = ts.max(span.since);
@@ -134,7 +135,7 @@ impl FdTable {
     }
 
     /// Changes whether exec closes `fd`.
-    pub fn set_cloexec(&mut self, fd: i32, on: bool) {
+    pub(crate) fn set_cloexec(&mut self, fd: i32, on: bool) {
         if let Some(last) = self.spans_mut(fd).and_then(|s| s.last_mut())
             && last.until == OPEN
         {
@@ -143,7 +144,7 @@ impl FdTable {
     }
 
     /// As [`Self::set_cloexec`] for first..=last (close_range with CLOSE_RANGE_CLOEXEC).
-    pub fn set_cloexec_range(&mut self, first: u32, last: u32) {
+    pub(crate) fn set_cloexec_range(&mut self, first: u32, last: u32) {
         self.for_open(|fd, span| {
             if (first..=last).contains(&fd.cast_unsigned()) {
                 span.cloexec = true;
@@ -152,7 +153,7 @@ impl FdTable {
     }
 
     /// exec: what is marked for it is closed.
-    pub fn exec(&mut self, ts: u64) {
+    pub(crate) fn exec(&mut self, ts: u64) {
         self.for_open(|_, span| {
             if span.cloexec {
                 span.until = ts.max(span.since);
@@ -161,25 +162,25 @@ impl FdTable {
     }
 
     /// Something was missed at `first`, and more may have been until `last`: nothing that is open before that is known any more.
-    pub fn forget(&mut self, first: u64, last: u64) {
+    pub(crate) fn forget(&mut self, first: u64, last: u64) {
         self.for_open(|_, span| span.until = first.max(span.since));
         self.complete = false;
         self.blind_until = self.blind_until.max(last);
     }
 
     /// Whether changes of `ts` may be followed by ones that were missed.
-    pub fn is_blind(&self, ts: u64) -> bool {
+    pub(crate) fn is_blind(&self, ts: u64) -> bool {
         ts < self.blind_until
     }
 
     /// From `ts` on fds may be closed unseen.
-    pub fn make_opaque(&mut self, ts: u64) {
+    pub(crate) fn make_opaque(&mut self, ts: u64) {
         self.opaque_since.get_or_insert(ts);
         self.complete = false;
     }
 
     /// What `fd` stood for at `ts`; None = not known.
-    pub fn at(&self, ts: u64, fd: i32) -> Option<&Rc<Name>> {
+    pub(crate) fn at(&self, ts: u64, fd: i32) -> Option<&Rc<Name>> {
         if self.opaque_since.is_some_and(|since| ts >= since) {
             return None;
         }
@@ -187,12 +188,13 @@ impl FdTable {
     }
 
     /// Whether anything happened to `fd` that was seen here.
-    pub fn knows(&self, fd: i32) -> bool {
+    #[cfg(test)]
+    pub(crate) fn knows(&self, fd: i32) -> bool {
         !self.spans(fd).is_empty()
     }
 
     /// A copy for a forked child, without the past.
-    pub fn fork(&self) -> Self {
+    pub(crate) fn fork(&self) -> Self {
         let (complete, opaque_since, blind_until) = (self.complete, self.opaque_since, self.blind_until);
         let mut copy = Self { complete, opaque_since, blind_until, ..Self::default() };
         for (fd, span) in self.open_spans() {
@@ -204,7 +206,7 @@ impl FdTable {
     }
 
     /// Open fds in ascending order: number, path, closed by exec. Empty when the table is opaque.
-    pub fn open(&self) -> Vec<(i32, Rc<Name>, bool)> {
+    pub(crate) fn open(&self) -> Vec<(i32, Rc<Name>, bool)> {
         if self.opaque_since.is_some() {
             return Vec::new();
         }
@@ -214,12 +216,12 @@ impl FdTable {
     }
 
     /// Whether every open fd is known.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
     /// Everything open was listed.
-    pub fn set_complete(&mut self) {
+    pub(crate) fn set_complete(&mut self) {
         self.complete = self.opaque_since.is_none();
     }
 
@@ -248,13 +250,13 @@ mod tests {
         Name::new(text.into())
     }
 
-    fn at(table: &FdTable, ts: u64, fd: i32) -> Option<String> {
+    fn at(table: &FdHistory, ts: u64, fd: i32) -> Option<String> {
         table.at(ts, fd).map(|n| String::from_utf8_lossy(&n.bytes).into_owned())
     }
 
     #[test]
     fn a_name_holds_from_open_to_the_enter_of_close() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(10, 3, name("/a"), false);
         t.close(20, 3);
         t.set(30, 3, name("/b"), false);
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_lingering_close_does_not_take_the_next_file_with_it() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 4, name("socket:[1]"), false);
         // close(4) entered at 5, returns at 1000; another thread's open gets 4 at 200
         t.close(5, 4);
@@ -277,7 +279,7 @@ mod tests {
 
     #[test]
     fn dup2_over_an_open_fd_is_unknown_while_it_runs() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 3, name("/a"), false);
         t.set(1, 4, name("/b"), false);
         t.close(10, 4);
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn ranges_exec_and_forks() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         for fd in 0..6 {
             t.set(1, fd, name("/x"), fd % 2 == 1);
         }
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn loss_and_io_uring_make_it_unknown() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 3, name("/a"), false);
         t.forget(10, 10);
         assert_eq!(at(&t, 9, 3).unwrap(), "/a");
@@ -324,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_between_losses_is_not_believed() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         t.set(1, 3, name("/a"), false);
         t.close(8, 3);
         t.forget(10, 20);
@@ -341,7 +343,7 @@ mod tests {
 
     #[test]
     fn only_the_last_few_names_are_kept() {
-        let mut t = FdTable::complete();
+        let mut t = FdHistory::complete();
         for i in 0..10u64 {
             t.set(i * 10, 3, name(&format!("/{i}")), false);
         }
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn absurd_numbers_are_harmless() {
-        let mut t = FdTable::default();
+        let mut t = FdHistory::default();
         t.set(1, -1, name("/a"), false);
         t.close(2, i32::MIN);
         t.set(1, i32::MAX, name("/b"), false);

@@ -28,7 +28,7 @@ pub struct CallFilter {
 
 impl CallFilter {
     /// What `args` ask for.
-    pub fn new(args: &Args) -> Result<Self> {
+    pub(crate) fn new(args: &Args) -> Result<Self> {
         let mut filter = Self::default();
         if let Some(duration) = args.duration {
             if duration >= LONG {
@@ -64,18 +64,18 @@ impl CallFilter {
     }
 
     /// Whether some calls are only counted.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         !self.text.is_empty()
     }
 
     /// ns a call must take longer than; 0 = any, [`COUNTED_ONLY`] = it is never stored.
-    pub fn min_dur(&self, abi: Abi, nr: u32) -> u64 {
+    pub(crate) fn min_dur(&self, abi: Abi, nr: u32) -> u64 {
         let named = self.slow.iter().rev().find(|(selection, _)| selection.contains(abi, nr));
         named.map_or(self.min_dur, |(_, least)| *least)
     }
 
     /// Whether a call that has been open for `elapsed` ns and has no result yet is stored.
-    pub fn stores_open(&self, abi: Abi, nr: u32, elapsed: u64) -> bool {
+    pub(crate) fn stores_open(&self, abi: Abi, nr: u32, elapsed: u64) -> bool {
         elapsed >= self.min_dur(abi, nr) && !self.failures && self.errnos.is_none()
     }
 }

@@ -5,16 +5,16 @@ use anyhow::{Result, bail};
 use crate::args::parse_size;
 
 /// A byte that no text and no small number has.
-pub const POISON: u8 = 0xa5;
+pub(crate) const POISON: u8 = 0xa5;
 
 /// Whether a record has memory in it that nobody wrote: a run of [`POISON`].
-pub fn is_poisoned(record: &[u8]) -> bool {
+pub(crate) fn is_poisoned(record: &[u8]) -> bool {
     record.windows(4).any(|four| four == [POISON; 4])
 }
 
 /// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// Calls.
     pub calls: u64,
     /// ns of all.
@@ -27,7 +27,7 @@ pub struct Checked {
 
 /// Records that were looked at, and those with poison in them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Poisoned {
+pub(crate) struct Poisoned {
     /// All.
     pub records: u64,
     /// With poison.
@@ -36,7 +36,7 @@ pub struct Poisoned {
 
 impl Poisoned {
     /// Looks at a record.
-    pub fn look(&mut self, record: &[u8]) {
+    pub(crate) fn look(&mut self, record: &[u8]) {
         self.records += 1;
         self.dirty += u64::from(is_poisoned(record));
     }
@@ -81,7 +81,7 @@ pub struct Forced {
 impl Forced {
     /// `state-ring=4k`, `process-ring=4k`, `task-states=8`, `plain-calls=1`, `cpu-buffer=1`, `ledger-keys=64`, `skips=3`, `unseen-ios=101`,
     /// `no-task-states`, `skip-first=7`, `unloadable=PROGRAM`, `registers-off=16`, `registers-by-hand`, `poison`, `ledger-check`.
-    pub fn parse(items: &[String]) -> Result<Self> {
+    pub(crate) fn parse(items: &[String]) -> Result<Self> {
         let mut forced = Self::default();
         for item in items {
             let (name, value) = item.split_once('=').unwrap_or((item, "1"));

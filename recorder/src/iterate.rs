@@ -10,7 +10,7 @@ use anyhow::Result;
 ///
 /// # Errors
 /// When the kernel does not make one, or its program fails.
-pub fn iterate(link: BorrowedFd<'_>) -> Result<Vec<u8>> {
+pub(crate) fn iterate(link: BorrowedFd<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_iterator(link)?.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -20,7 +20,7 @@ pub fn iterate(link: BorrowedFd<'_>) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// When the kernel does not make one.
-pub fn open_iterator(link: BorrowedFd<'_>) -> Result<fs::File> {
+pub(crate) fn open_iterator(link: BorrowedFd<'_>) -> Result<fs::File> {
     // SAFETY: the descriptor is an iterator link, which is what bpf_iter_create expects; it is open as long as `link` lives.
     let fd = unsafe { libbpf_rs::libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
     if fd < 0 {

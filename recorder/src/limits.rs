@@ -18,7 +18,7 @@ const RETURNED: libc::c_int = 2 << 20;
 
 /// Large buffers here are freed by other threads than those that made them. glibc comes to keep such, for ever and for
 /// each thread.
-pub fn return_memory() {
+pub(crate) fn return_memory() {
     // SAFETY: it changes a number of the allocator, under its own lock.
     #[cfg(target_env = "gnu")]
     unsafe {
@@ -28,7 +28,7 @@ pub fn return_memory() {
 
 /// Makes room where the limit is lower, as far as that is allowed. Gives back what it was if it was changed: the
 /// command is to have its own.
-pub fn raise_files() -> Option<libc::rlimit> {
+pub(crate) fn raise_files() -> Option<libc::rlimit> {
     let before = limit(libc::RLIMIT_NOFILE)?;
     if before.rlim_cur >= FILES {
         return None;
@@ -44,7 +44,7 @@ pub fn raise_files() -> Option<libc::rlimit> {
 ///
 /// # Errors
 /// When it does not.
-pub fn check_data() -> anyhow::Result<()> {
+pub(crate) fn check_data() -> anyhow::Result<()> {
     let kib = limit(libc::RLIMIT_DATA).map_or(libc::RLIM_INFINITY, |limit| limit.rlim_cur) >> 10;
     anyhow::ensure!(
         kib >= DATA >> 10,
@@ -55,7 +55,7 @@ pub fn check_data() -> anyhow::Result<()> {
 }
 
 /// Bytes of memory that this process may have: the machine's, or what a cgroup above it allows. None = not known.
-pub fn memory(cgroup_mount: Option<&Path>) -> Option<u64> {
+pub(crate) fn memory(cgroup_mount: Option<&Path>) -> Option<u64> {
     let mut info = MaybeUninit::<libc::sysinfo>::uninit();
     // SAFETY: info is a valid sysinfo to write to, and filled when the call succeeds.
     let info = unsafe { (libc::sysinfo(info.as_mut_ptr()) == 0).then(|| info.assume_init()) };
@@ -70,14 +70,14 @@ pub fn memory(cgroup_mount: Option<&Path>) -> Option<u64> {
 }
 
 /// A limit of this process; None when the kernel does not tell.
-pub fn limit(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
+pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut raw = MaybeUninit::<libc::rlimit>::uninit();
     // SAFETY: raw is a valid rlimit to write to, and filled when getrlimit succeeds.
     unsafe { (libc::getrlimit(resource, raw.as_mut_ptr()) == 0).then(|| raw.assume_init()) }
 }
 
 /// Sets the limit; false when that is not allowed. Async-signal-safe.
-pub fn set_files(limit: &libc::rlimit) -> bool {
+pub(crate) fn set_files(limit: &libc::rlimit) -> bool {
     // SAFETY: limit is a valid rlimit.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use systape_recorder::args::Args;
 use systape_recorder::config::Config;
+use systape_recorder::habits;
 use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
@@ -25,6 +26,10 @@ fn main() -> ExitCode {
     };
     if let Some(what) = &args.generate {
         return generate(what);
+    }
+    if let Some(word) = args.command.first().and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
+        say(format_args!("{}", unknown(word)));
+        return ExitCode::from(USAGE);
     }
     let config = match Config::new(args) {
         Ok(config) => config,
@@ -56,6 +61,18 @@ fn keep_memory() {
 
 #[cfg(not(target_env = "gnu"))]
 fn keep_memory() {}
+
+/// What is wrong with `word`, which is no option.
+fn unknown(word: &str) -> String {
+    let command = Args::command();
+    let longs = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+    let shown = systape_recorder::say::quoted(word);
+    match (habits::instead_of(word), habits::nearest(word, longs)) {
+        (Some(text), _) => format!("{shown} is no option of record: {text}"),
+        (None, Some(near)) => format!("{shown} is no option of record; did you mean '--{near}'? (see 'record --help')"),
+        (None, None) => format!("{shown} is no option of record, and no command (see 'record --help')"),
+    }
+}
 
 /// What clap says over several lines, in one.
 fn usage(error: &clap::Error) -> ExitCode {

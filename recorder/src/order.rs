@@ -17,7 +17,7 @@ pub struct Batch {
 
 impl Batch {
     /// An empty one with room.
-    pub fn with_capacity(bytes: usize) -> Self {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes) }
     }
 
@@ -28,27 +28,27 @@ impl Batch {
     }
 
     /// Bytes held.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Whether there is no record.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// The records.
-    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
         self.ranges().map(|(from, to)| &self.bytes[from..to])
     }
 
     /// The record at one of [`Self::ranges`].
-    pub fn get(&self, (from, to): (usize, usize)) -> &[u8] {
+    pub(crate) fn get(&self, (from, to): (usize, usize)) -> &[u8] {
         self.bytes.get(from..to).unwrap_or_default()
     }
 
     /// Where the records stand.
-    pub fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let len = self.bytes.get(at..at + 4)?.first_chunk::<4>().map(|b| u32::from_ne_bytes(*b))? as usize;
@@ -61,7 +61,7 @@ impl Batch {
 
 /// A record whose turn it is, or will be.
 #[derive(Clone, Copy, Debug)]
-pub struct Pending<'a> {
+pub(crate) struct Pending<'a> {
     /// Time it is ordered by.
     pub ts: u64,
     /// The record.
@@ -132,7 +132,7 @@ pub struct Taken {
 
 impl Taken {
     /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = Pending<'_>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Pending<'_>> {
         self.records.iter().map(|waiting| self.batches.pending(waiting))
     }
 }
@@ -173,7 +173,7 @@ impl Order {
     }
 
     /// What waits and lies before `watermark`, in order; it stays.
-    pub fn before(&mut self, watermark: u64) -> impl Iterator<Item = Pending<'_>> {
+    pub(crate) fn before(&mut self, watermark: u64) -> impl Iterator<Item = Pending<'_>> {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);
         self.waiting[..end].iter().map(|waiting| self.batches.pending(waiting))
@@ -200,7 +200,7 @@ impl Order {
     }
 
     /// The watermark that leaves at most `most` bytes waiting; 0 = there are no more.
-    pub fn excess(&mut self, most: usize) -> u64 {
+    pub(crate) fn excess(&mut self, most: usize) -> u64 {
         if self.bytes <= most {
             return 0;
         }
@@ -214,7 +214,7 @@ impl Order {
     }
 
     /// Records that could not be read since the last call.
-    pub fn take_bad(&mut self) -> u64 {
+    pub(crate) fn take_bad(&mut self) -> u64 {
         std::mem::take(&mut self.bad)
     }
 }

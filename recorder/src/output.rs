@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # Errors
 /// When something other than a plain file is there or in the way of the old one, the directory cannot be written, or
 /// standard output is a terminal or closed.
-pub fn open(path: &Path) -> Result<Opened> {
+pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
     if is_stdout(path) {
         if signals::stdout_was_closed() {
             bail!("-o -: standard output is closed");
@@ -36,7 +36,7 @@ pub fn open(path: &Path) -> Result<Opened> {
         }
         // not through io::Stdout, which would keep the end of a tape in a buffer
         let file = stdout.as_fd().try_clone_to_owned().context("-o -")?;
-        return Ok(Opened { sink: Sink::new(File::from(file)).context("-o -")?, made: None });
+        return Ok(OpenedTape { sink: Sink::new(File::from(file)).context("-o -")?, made: None });
     }
     let replaced = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => bail!("-o {}: is a directory", path.display()),
@@ -50,7 +50,7 @@ pub fn open(path: &Path) -> Result<Opened> {
     };
     let file = create(path).with_context(|| format!("-o {}: cannot create the tape", path.display()))?;
     let made = Some(Made { path: path.to_path_buf(), replaced });
-    Ok(Opened { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
+    Ok(OpenedTape { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
 }
 
 /// The same, in a thread of its own: a file system that does not answer keeps nobody from ending the program, as far as the kernel
@@ -58,7 +58,7 @@ pub fn open(path: &Path) -> Result<Opened> {
 ///
 /// # Errors
 /// As [`open`], and when it is interrupted.
-pub fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) -> bool) -> Result<Opened> {
+pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) -> bool) -> Result<OpenedTape> {
     let (done, opened) = crossbeam_channel::bounded(1);
     let own = path.to_path_buf();
     let work = move || drop(done.send(open(&own)));
@@ -81,14 +81,14 @@ pub fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) -> bool
 
 /// A tape that nothing was written to. Dropped, it is taken away again, and what was called so before has its name back.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct OpenedTape {
     sink: Sink,
     made: Option<Made>,
 }
 
-impl Opened {
+impl OpenedTape {
     /// It is written from now on.
-    pub fn begin(self) -> Sink {
+    pub(crate) fn begin(self) -> Sink {
         let Self { sink, made } = self;
         made.into_iter().for_each(Made::keep);
         sink
@@ -125,7 +125,7 @@ impl Drop for Made {
 ///
 /// # Errors
 /// When something else is there, or the directory cannot be written.
-pub fn replace(path: &Path) -> io::Result<File> {
+pub(crate) fn replace(path: &Path) -> io::Result<File> {
     if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) {
         fs::remove_file(path)?;
     }
@@ -133,7 +133,7 @@ pub fn replace(path: &Path) -> io::Result<File> {
 }
 
 /// Whether that is how standard output is written.
-pub fn is_stdout(path: &Path) -> bool {
+pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 

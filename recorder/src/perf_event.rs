@@ -13,7 +13,7 @@ const CPUS_MAX: u32 = 8192;
 ///
 /// # Errors
 /// Those of perf_event_open(2).
-pub fn open(mut attr: perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
+pub(crate) fn open(mut attr: perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
     attr.size = size_of::<perf_event_attr>() as u32;
     // SAFETY: attr is a valid perf_event_attr of the size it names; the call touches nothing else of ours.
     let fd = unsafe {
@@ -30,7 +30,7 @@ pub fn open(mut attr: perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// When the kernel does not say.
-pub fn online_cpus() -> io::Result<Vec<u32>> {
+pub(crate) fn online_cpus() -> io::Result<Vec<u32>> {
     fs::read_to_string("/sys/devices/system/cpu/online").map(|text| cpu_list(&text))
 }
 

@@ -43,7 +43,7 @@ const ZSTD_LEVEL: i32 = 1;
 
 /// A tape to be written.
 #[derive(Debug)]
-pub struct Output<'a> {
+pub(crate) struct Output<'a> {
     /// Where to.
     pub sink: Sink,
     /// What that is called.
@@ -86,7 +86,7 @@ impl Done {
 }
 
 /// What a tape is begun with.
-pub struct About {
+pub(crate) struct About {
     /// Its id.
     pub id: [u8; 16],
     /// What it says of itself.
@@ -107,7 +107,7 @@ impl About {
 }
 
 /// The running stages.
-pub struct Pipeline {
+pub(crate) struct Pipeline {
     /// Tells the drain to stop.
     pub control: Arc<Control>,
     /// Looks at the rest.
@@ -130,7 +130,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// When the tape cannot be written or a thread cannot be made.
-    pub fn start(
+    pub(crate) fn start(
         programs: Programs,
         raised: Raised,
         output: Output<'_>,
@@ -183,7 +183,7 @@ impl Pipeline {
     }
 
     /// Whether the tape's beginning is written: Some(false) = it never will be, None = not in `time`.
-    pub fn opened(&self, time: Duration) -> Option<bool> {
+    pub(crate) fn opened(&self, time: Duration) -> Option<bool> {
         match self.opened.recv_timeout(time) {
             Ok(()) => Some(true),
             Err(RecvTimeoutError::Disconnected) => Some(false),
@@ -192,12 +192,12 @@ impl Pipeline {
     }
 
     /// Hands over the state at the start; encoding begins with it.
-    pub fn begin(&self, start: Start) {
+    pub(crate) fn begin(&self, start: Start) {
         self.start.send(start).ok();
     }
 
     /// Whether nothing more can be written, for whatever reason.
-    pub fn broken(&self) -> bool {
+    pub(crate) fn broken(&self) -> bool {
         self.progress.failed.load(Ordering::Acquire) || self.write.is_finished()
     }
 
@@ -205,7 +205,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// The first thing that went wrong in any stage. What was written before it is readable.
-    pub fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64)> {
+    pub(crate) fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64)> {
         // of a short recording too; it may hang in a process that hangs
         self.asleep.map(|done| done.recv_timeout(asleep::END_PATIENCE));
         self.control.stop.store(true, Ordering::Release);

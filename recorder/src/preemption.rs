@@ -14,7 +14,7 @@ use libbpf_rs::btf::types::Struct;
 const GUARD: &str = "tracepoint_srcu";
 
 /// Whether the running kernel does; false where it hides the names of its variables.
-pub fn is_on(btf: &Btf<'_>) -> bool {
+pub(crate) fn is_on(btf: &Btf<'_>) -> bool {
     is_since_6_13(btf)
         && File::open("/proc/kallsyms").is_ok_and(|file| has_guard(BufReader::new(file).lines().map_while(Result::ok)))
 }

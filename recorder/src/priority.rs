@@ -13,13 +13,13 @@ const NICE: i32 = -15;
 
 /// The main thread's niceness was raised; [`Raised::lower`] makes it what it was.
 #[derive(Debug)]
-pub struct Raised {
+pub(crate) struct Raised {
     before: i32,
 }
 
 impl Raised {
     /// Raises it, where that is allowed.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // SAFETY: no memory is touched; who = 0 is the calling thread. An error looks like a niceness of -1, and what is
         // set in the end is then no more than that.
         let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
@@ -31,7 +31,7 @@ impl Raised {
     ///
     /// # Errors
     /// When `work` fails or dies.
-    pub fn without<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pub(crate) fn without<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let lowered = || {
             set(self.before);
             work()
@@ -40,7 +40,7 @@ impl Raised {
     }
 
     /// For the threads that come now.
-    pub fn lower(self) {
+    pub(crate) fn lower(self) {
         set(self.before);
     }
 }

@@ -4,7 +4,7 @@ use systape_format::model::{Family, StackOf};
 
 /// One program.
 #[derive(Clone, Copy, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     /// What the object calls it.
     pub name: &'static str,
     /// Whose events are missing when a run of it is.
@@ -19,7 +19,7 @@ pub struct Program {
 
 /// Where a program is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub(crate) enum Hook {
     /// A tracepoint, by name, and how many arguments it must pass; 0 = any number.
     Tracepoint(&'static str, usize),
     /// It walks what the kernel has, when it is asked to: no event is missing when it is not run.
@@ -30,7 +30,7 @@ pub enum Hook {
 
 /// When a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub(crate) enum Load {
     /// With its family.
     Always,
     /// With its family, when the kernel has the tracepoint with as many arguments.
@@ -43,7 +43,7 @@ pub enum Load {
 
 /// What a program is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// Calls and process life: without them nothing else can be told.
     Essential,
     /// All of a family is left out with it.
@@ -57,7 +57,7 @@ pub enum Part {
 macro_rules! table {
     ($(($name:ident, $family:ident, ($($hook:tt)+), $load:ident, ($($part:tt)+)))*) => {
         /// All of them.
-        pub const PROGRAMS: &[Program] = &[$(Program {
+        pub(crate) const PROGRAMS: &[Program] = &[$(Program {
             name: stringify!($name),
             family: Family::$family,
             hook: Hook::$($hook)+,
@@ -85,13 +85,13 @@ macro_rules! part {
 systape_bpf::programs!(table);
 
 /// The program of a name.
-pub fn find(name: &str) -> Option<&'static Program> {
+pub(crate) fn find(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
 impl Program {
     /// The tracepoint it is attached to, if it is one.
-    pub fn tracepoint(&self) -> Option<&'static str> {
+    pub(crate) fn tracepoint(&self) -> Option<&'static str> {
         match self.hook {
             Hook::Tracepoint(name, _) => Some(name),
             Hook::Iterator | Hook::Timer => None,
@@ -99,7 +99,7 @@ impl Program {
     }
 
     /// The family whose events are missing when the kernel skips a run of it; None: nothing is.
-    pub fn skipped(&self) -> Option<Family> {
+    pub(crate) fn skipped(&self) -> Option<Family> {
         (self.hook != Hook::Iterator).then_some(self.family)
     }
 }

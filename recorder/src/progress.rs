@@ -13,7 +13,7 @@ use crate::sink::Flow;
 
 /// Numbers anybody may look at while the recording runs.
 #[derive(Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Events encoded.
     pub events: AtomicU64,
     /// Bytes of the tape that were written.
@@ -32,7 +32,7 @@ pub struct Progress {
 
 impl Progress {
     /// Nothing yet; what waits has `room` bytes.
-    pub fn new(room: u64, flow: Arc<Flow>) -> Self {
+    pub(crate) fn new(room: u64, flow: Arc<Flow>) -> Self {
         Self {
             events: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -45,14 +45,14 @@ impl Progress {
     }
 
     /// Bytes of the tape so far, whether they are written or wait to be.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed) + self.backlog.pieces()
     }
 }
 
 /// `58 lost, 843,200 counted only`: events of which nothing is known beyond their number, and calls that are in every sum and in no
 /// listing.
-pub fn not_stored(lost: u64, counted: u64) -> String {
+pub(crate) fn not_stored(lost: u64, counted: u64) -> String {
     match counted {
         0 => format!("{} lost", HumanCount(lost)),
         _ => format!("{} lost, {} counted only", HumanCount(lost), HumanCount(counted)),
@@ -60,7 +60,7 @@ pub fn not_stored(lost: u64, counted: u64) -> String {
 }
 
 /// The line that changes; nothing at all when stderr is no terminal.
-pub struct Line {
+pub(crate) struct Line {
     bar: ProgressBar,
     started: Instant,
     last: (Instant, u64),
@@ -68,7 +68,7 @@ pub struct Line {
 
 impl Line {
     /// Begins; `hidden` when the recorded command writes to the same terminal.
-    pub fn new(hidden: bool) -> Self {
+    pub(crate) fn new(hidden: bool) -> Self {
         let bar = ProgressBar::new_spinner();
         if hidden || !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -80,7 +80,7 @@ impl Line {
     }
 
     /// Shows the numbers of now.
-    pub fn update(&mut self, progress: &Progress, control: &Control) {
+    pub(crate) fn update(&mut self, progress: &Progress, control: &Control) {
         if self.bar.is_hidden() || self.last.0.elapsed() < Duration::from_millis(250) {
             return;
         }
@@ -100,7 +100,7 @@ impl Line {
     }
 
     /// Takes the line away.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

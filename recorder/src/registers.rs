@@ -10,12 +10,12 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 
 /// Registers as the kernel keeps them (struct pt_regs of x86-64), in its order.
-pub type Registers = [u64; 21];
+pub(crate) type PtRegs = [u64; 21];
 
 /// TOP_OF_KERNEL_STACK_PADDING of kernels that can run FRED.
 const FRED_PADDING: u32 = 16;
 /// What a recording says that does without.
-pub const UNKNOWN: &str = "the registers of tasks in the kernel are not where this kernel is expected to keep them: how signals were sent, calls that began before the recording, and user stacks are unknown; an interrupt of user code is taken for the task it interrupted, as the sender of a signal or a waker";
+pub(crate) const UNKNOWN: &str = "the registers of tasks in the kernel are not where this kernel is expected to keep them: how signals were sent, calls that began before the recording, and user stacks are unknown; an interrupt of user code is taken for the task it interrupted, as the sender of a signal or a waker";
 /// User code of 64 bits: the selector in the low half of the word.
 const USER_CS: u64 = 0x33;
 /// Values that no other register has.
@@ -23,25 +23,25 @@ const MARKS: [u64; 5] =
     [0x5359_5354_4150_4501, 0x5359_5354_4150_4502, 0x5359_5354_4150_4503, 0x5359_5354_4150_4504, 0x5359_5354_4150_4505];
 
 /// Bytes between a task's registers and the top of its stack, where the kernel has no helper that finds them.
-pub fn padding(btf: &Btf<'_>) -> u32 {
+pub(crate) fn padding(btf: &Btf<'_>) -> u32 {
     let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return 0 };
     let fred = |id| btf.type_by_id::<Var<'_>>(id).is_some_and(|var| var.name().is_some_and(|name| name == "fred_rsp0"));
     if section.iter().any(|var| fred(var.ty)) { FRED_PADDING } else { 0 }
 }
 
 /// Whether this machine enters the kernel by FRED, by the text of /proc/cpuinfo: where the kernel does not use it, the flag is not there.
-pub fn runs_fred(cpuinfo: &str) -> bool {
+pub(crate) fn runs_fred(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "fred"))
 }
 
-/// What a call is made with: places in [`Registers`], and what the kernel must have found there.
+/// What a call is made with: places in [`PtRegs`], and what the kernel must have found there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known([(usize, u64); 14]);
+pub(crate) struct Known([(usize, u64); 14]);
 
 impl Known {
     /// Whether `read` are the registers of that call.
-    pub fn agrees(&self, read: &Registers) -> bool {
+    pub(crate) fn agrees(&self, read: &PtRegs) -> bool {
         self.0.iter().all(|&(at, value)| match at {
             CS => read[at] & 0xffff == value,
             _ => read[at] == value,
@@ -55,7 +55,7 @@ const CS: usize = 17;
 ///
 /// # Errors
 /// Those of read(2).
-pub fn read_known(fd: BorrowedFd<'_>) -> io::Result<Known> {
+pub(crate) fn read_known(fd: BorrowedFd<'_>) -> io::Result<Known> {
     let mut byte = [0u8; 8];
     let (number, address) = (u64::from(fd.as_raw_fd().cast_unsigned()), byte.as_mut_ptr() as u64);
     loop {
@@ -127,7 +127,7 @@ mod tests {
         }
         // with FRED the word has more in it than the selector
         stack[3 + CS] |= 1 << 57;
-        let read = |from: usize| -> Registers { stack[from..from + 21].try_into().unwrap() };
+        let read = |from: usize| -> PtRegs { stack[from..from + 21].try_into().unwrap() };
         assert!(known.agrees(&read(3)));
         // two words are the padding of FRED
         for beside in [0, 1, 2, 4, 5, 6] {

@@ -18,7 +18,7 @@ fn effective() -> CapsHashSet {
 }
 
 /// Capabilities without which nothing can be recorded.
-pub fn missing() -> Vec<Capability> {
+pub(crate) fn missing() -> Vec<Capability> {
     let set = effective();
     if set.contains(&Capability::CAP_SYS_ADMIN) {
         return Vec::new();
@@ -27,7 +27,7 @@ pub fn missing() -> Vec<Capability> {
 }
 
 /// What is missing for loading BPF programs, and the command that grants it; None when it is something else.
-pub fn how_to_get() -> Option<String> {
+pub(crate) fn how_to_get() -> Option<String> {
     let missing = missing();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -57,7 +57,7 @@ fn in_user_namespace() -> bool {
 }
 
 /// Whether this is known to be the machine's first pid namespace.
-pub fn in_first_pid_namespace() -> bool {
+pub(crate) fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO, include/linux/proc_ns.h
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
@@ -67,7 +67,7 @@ pub fn in_first_pid_namespace() -> bool {
 ///
 /// # Errors
 /// It does not; says what to do.
-pub fn check_proc() -> Result<()> {
+pub(crate) fn check_proc() -> Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     anyhow::ensure!(
         ids_are_ours(&status),
@@ -83,7 +83,7 @@ fn ids_are_ours(status: &str) -> bool {
 }
 
 /// What is missing in the tape for lack of a capability, one line each.
-pub fn notes(config: &Config) -> Vec<String> {
+pub(crate) fn notes(config: &Config) -> Vec<String> {
     let set = effective();
     let mut notes = Vec::new();
     let has = |cap: Capability| set.contains(&cap);
@@ -138,7 +138,7 @@ fn needed(config: &Config) -> CapsHashSet {
 ///
 /// # Errors
 /// When the kernel does not let go, which it always should.
-pub fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
+pub(crate) fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).context("cannot read capabilities")?;
     let mut keep: CapsHashSet = needed(config).intersection(&permitted).copied().collect();
     caps::set(None, CapSet::Effective, &keep).context("cannot give capabilities up")?;

@@ -1,6 +1,6 @@
 //! One recording from start to end.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -22,7 +22,7 @@ use crate::load::Programs;
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::{Line, not_stored};
-use crate::say::say;
+use crate::say::{quoted, say};
 use crate::self_stats::{Recorded, SelfStats, counted};
 use crate::signals::Signals;
 use crate::stage::Encoded;
@@ -38,6 +38,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Who cannot write the tape says so within this time, or it is a stall.
 const BEGIN: Duration = Duration::from_secs(1);
+
+/// From how long on it is told what came after the recording.
+const NOTABLE: Duration = Duration::from_millis(500);
 
 /// Without a byte written for this long at the end, a signal means that nobody wants to wait.
 const STUCK: Duration = Duration::from_secs(2);
@@ -111,6 +114,7 @@ pub fn record(config: &Config) -> Result<u8> {
         own.prepared();
     }
     let started = Instant::now();
+    let window_open = prepared.window_open;
     let Some((pipeline, snaps)) = prepared.begin(config, opened)? else { return Ok(FAILED) };
     let start = start::read(snaps, child.as_ref().map(Child::pid));
     if let Some(words) = start::words(&start.unread) {
@@ -120,7 +124,7 @@ pub fn record(config: &Config) -> Result<u8> {
     if let Some(child) = &mut child {
         child.go();
     }
-    Running { config, signals, started, child, own }.until_the_end(pipeline)
+    Running { config, signals, started, window_open, child, own }.until_the_end(pipeline)
 }
 
 /// Makes the command's process, which waits, a target.
@@ -171,7 +175,7 @@ impl Prepared {
     }
 
     /// Starts all stages on the tape; None = it cannot be written, and the end says why.
-    fn begin(self, config: &Config, opened: output::Opened) -> Result<Option<(Pipeline, Vec<Snap>)>> {
+    fn begin(self, config: &Config, opened: output::OpenedTape) -> Result<Option<(Pipeline, Vec<Snap>)>> {
         let Self { programs, raised, about, stacks, window_open, snaps } = self;
         let settings = Settings {
             selection: config.selection.clone(),
@@ -201,6 +205,7 @@ struct Running<'a> {
     config: &'a Config,
     signals: Signals,
     started: Instant,
+    window_open: u64,
     child: Option<Child>,
     own: Option<SelfStats>,
 }
@@ -217,7 +222,8 @@ impl Running<'_> {
         let finished = finish(config, pipeline, &self.signals, move |encoded| end(encoded, reason, command_exit));
         match &finished {
             Ok((encoded, bytes)) => {
-                last_line(config, encoded, *bytes, self.started.elapsed());
+                let window = Duration::from_nanos(encoded.window_close.saturating_sub(self.window_open));
+                last_line(config, encoded, *bytes, (window, self.started.elapsed()));
                 if let Some(checked) = &encoded.checked {
                     checked_lines(&config.forced, checked);
                 }
@@ -368,8 +374,15 @@ fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
     Recorded { events: encoded.totals.sum(), bytes, peak_rss: peak_rss(), only_own_children }
 }
 
-fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
+/// `12 events, 24 KiB, 2.36 s and 9.30 s to finish, 0 lost -> t.tape`: how long was recorded, and what came after it (names of functions, a
+/// slow disk).
+fn last_line(config: &Config, encoded: &Encoded, bytes: u64, (recorded, took): (Duration, Duration)) {
     let missing: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
+    if config.quiet && missing == 0 {
+        return;
+    }
+    let after = took.saturating_sub(recorded);
+    let after = if after < NOTABLE { String::new() } else { format!(" and {:.2} s to finish", after.as_secs_f64()) };
     let events = encoded.totals.sum();
     let plural = if events == 1 { "" } else { "s" };
     let mut lost = not_stored(missing.saturating_sub(encoded.counted), encoded.counted);
@@ -380,12 +393,15 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, took: Duration) {
         lost = format!("{} left out and counted as asked, {lost}", HumanCount(encoded.filtered));
     }
     say(format_args!(
-        "{} event{plural}, {}, {:.2} s, {lost} -> {}",
+        "{} event{plural}, {}, {:.2} s{after}, {lost} -> {}",
         HumanCount(events),
         HumanBytes(bytes),
-        took.as_secs_f64(),
+        recorded.as_secs_f64(),
         config.output.display()
     ));
+    if std::io::stderr().is_terminal() && !config.quiet {
+        say(format_args!("next: analyze -s {}", quoted(&config.output)));
+    }
 }
 
 /// With --force ledger-check: what the ledger must come to; with poison: what of it is in records. As JSON.

@@ -12,7 +12,7 @@ use crate::perf_event;
 ///
 /// # Errors
 /// When the kernel refuses the event (kernel.perf_event_paranoid) or the program.
-pub fn attach(program: &ProgramMut<'_>, frequency: u32, cpus: Option<&[u32]>) -> Result<Vec<Link>> {
+pub(crate) fn attach(program: &ProgramMut<'_>, frequency: u32, cpus: Option<&[u32]>) -> Result<Vec<Link>> {
     let online = perf_event::online_cpus().unwrap_or_else(|_| vec![0]);
     let wanted = online.into_iter().filter(|cpu| cpus.is_none_or(|cpus| cpus.contains(cpu)));
     wanted

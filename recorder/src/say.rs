@@ -2,8 +2,16 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::Path;
 
 /// Prints one line, as ours.
 pub fn say(what: impl Display) {
     writeln!(std::io::stderr(), "record: {what}").ok();
+}
+
+/// A word or a file as it can be typed into a shell.
+pub fn quoted(word: impl AsRef<Path>) -> String {
+    let text = word.as_ref().to_string_lossy().into_owned();
+    let printable = text.replace(char::is_control, "?");
+    shlex::try_quote(&printable).map_or_else(|_| printable.clone(), |quoted| quoted.into_owned())
 }

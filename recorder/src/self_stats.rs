@@ -104,7 +104,7 @@ impl Drop for AtEnd {
 }
 
 /// What a thread called `name` runs, so that its time is known when it is gone.
-pub fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() -> T {
+pub(crate) fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     move || {
         let _end = AtEnd(name);
         run()
@@ -113,7 +113,7 @@ pub fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() 
 
 /// The most that was read from a ring in one pass, by kind of ring. A little of it may have come while it was read.
 #[derive(Debug, Default)]
-pub struct Fills {
+pub(crate) struct Fills {
     /// Of any of the buffers of calls.
     pub calls: AtomicU64,
     /// Of any of the buffers of switches and wake-ups.
@@ -130,7 +130,7 @@ pub struct Fills {
 
 /// Bytes of a ring of each kind; 0 = there is none.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RingSizes {
+pub(crate) struct RingSizes {
     /// Of the buffers of each CPU.
     pub buffers: BufferBytes,
     /// Of each per CPU.
@@ -145,7 +145,7 @@ pub struct RingSizes {
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// Events on the tape.
     pub events: u64,
     /// Bytes of the tape.
@@ -158,7 +158,7 @@ pub struct Recorded {
 
 /// A recording that is measured.
 #[derive(Debug)]
-pub struct SelfStats {
+pub(crate) struct SelfStats {
     /// Has the kernel measure programs as long as it is open, and no longer than this process lives; None = not allowed.
     held: Option<OwnedFd>,
     /// Names and descriptors.
@@ -170,7 +170,7 @@ pub struct SelfStats {
 
 impl SelfStats {
     /// Begins to measure. Without CAP_SYS_ADMIN programs are not measured, and that is said.
-    pub fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         // SAFETY: no memory is touched.
         let fd = unsafe { bpf_enable_stats(BPF_STATS_RUN_TIME) };
         let held = if fd < 0 {
@@ -190,17 +190,17 @@ impl SelfStats {
     }
 
     /// What to tell of: loaded programs with their names, and the rings they fill.
-    pub fn watch(&mut self, programs: Vec<(String, OwnedFd)>, rings: RingSizes) {
+    pub(crate) fn watch(&mut self, programs: Vec<(String, OwnedFd)>, rings: RingSizes) {
         (self.programs, self.rings) = (programs, rings);
     }
 
     /// The recording begins; to be called by the main thread.
-    pub fn prepared(&mut self) {
+    pub(crate) fn prepared(&mut self) {
         self.preparing = Cpu::of_thread();
     }
 
     /// Prints everything to standard error; to be called by the main thread when the others are through.
-    pub fn print(self, recorded: Recorded, fills: &Fills) {
+    pub(crate) fn print(self, recorded: Recorded, fills: &Fills) {
         let mut text = String::new();
         let programs = self.held.is_some().then(|| self.programs(&mut text));
         let recording = self.threads(recorded.only_own_children, &mut text);

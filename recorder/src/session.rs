@@ -20,7 +20,7 @@ use crate::{clock, devices, rights, snapshot, system};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collects everything but the start of the window and the rings' size.
-pub fn collect(config: &Config) -> Session {
+pub(crate) fn collect(config: &Config) -> Session {
     let uname = Uname::read();
     let mut notes = rights::notes(config);
     // of files that may lie on a disk or server that hangs, or be held by the kernel; all at once

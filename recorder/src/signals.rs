@@ -15,10 +15,10 @@ use libc::SIGXFSZ;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 /// Signals that a command must not inherit as ignored because `record` ignores them: a write that fails for them fails anyway.
-pub const IGNORED_HERE: [i32; 2] = [SIGPIPE, SIGXFSZ];
+pub(crate) const IGNORED_HERE: [i32; 2] = [SIGPIPE, SIGXFSZ];
 
 /// Signals that end a recording even if they were ignored at the start. The command must inherit them as ignored then.
-pub const CAUGHT_HERE: [i32; 2] = [SIGINT, SIGTERM];
+pub(crate) const CAUGHT_HERE: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Bit n = signal n was ignored when the process began.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
@@ -49,18 +49,18 @@ extern "C" fn read_dispositions() {
 static READ_DISPOSITIONS: extern "C" fn() = read_dispositions;
 
 /// Whether standard output was closed when the process began.
-pub fn stdout_was_closed() -> bool {
+pub(crate) fn stdout_was_closed() -> bool {
     NO_STDOUT.load(Ordering::Relaxed)
 }
 
 /// Whether `signal` (one of HUP, INT, TERM, PIPE, XFSZ) was ignored when the process began.
-pub fn was_ignored(signal: i32) -> bool {
+pub(crate) fn was_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & (1 << signal) != 0
 }
 
 /// Signals as something to wait for.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     end: UnixStream,
     child: UnixStream,
 }
@@ -71,7 +71,7 @@ impl Signals {
     ///
     /// # Errors
     /// When no socket pair or handler can be made.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let (end, end_writer) = UnixStream::pair()?;
         let (child, child_writer) = UnixStream::pair()?;
         for signal in CAUGHT_HERE.into_iter().chain((!was_ignored(SIGHUP)).then_some(SIGHUP)) {
@@ -86,7 +86,7 @@ impl Signals {
     }
 
     /// Waits until a signal comes or the time is over; true when it was one that ends the recording.
-    pub fn wait(&self, time: Duration) -> bool {
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let mut fds =
             [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });
         let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How the output takes what it is given, to be looked at from elsewhere.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// Bytes taken so far.
     pub accepted: AtomicU64,
     /// It is being waited for right now.
@@ -18,7 +18,7 @@ pub struct Flow {
 
 impl Flow {
     /// Does what may wait for the output.
-    pub fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
         self.waiting.store(true, Ordering::Relaxed);
         let done = work();
         self.waiting.store(false, Ordering::Relaxed);
@@ -28,7 +28,7 @@ impl Flow {
 
 /// An open output. Nothing is buffered here: what was written survives this process.
 #[derive(Debug)]
-pub struct Sink {
+pub(crate) struct Sink {
     file: File,
     regular: bool,
     /// It was made by a path, which a file of standard output may never have had.
@@ -41,7 +41,7 @@ impl Sink {
     ///
     /// # Errors
     /// When the kernel cannot say what it is.
-    pub fn new(file: File) -> io::Result<Self> {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
         let regular = file.metadata()?.is_file();
         Ok(Self { file, regular, named: false, flow: Arc::default() })
     }
@@ -50,7 +50,7 @@ impl Sink {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn named(file: File) -> io::Result<Self> {
+    pub(crate) fn named(file: File) -> io::Result<Self> {
         Ok(Self { named: true, ..Self::new(file)? })
     }
 
@@ -58,7 +58,7 @@ impl Sink {
     ///
     /// # Errors
     /// When it was removed, or the kernel cannot say.
-    pub fn check_name(&self) -> io::Result<()> {
+    pub(crate) fn check_name(&self) -> io::Result<()> {
         if self.named && self.regular && self.file.metadata()?.nlink() == 0 {
             return Err(io::Error::other("the tape was removed while it was written"));
         }
@@ -66,7 +66,7 @@ impl Sink {
     }
 
     /// Where a write that hangs shows.
-    pub fn flow(&self) -> Arc<Flow> {
+    pub(crate) fn flow(&self) -> Arc<Flow> {
         Arc::clone(&self.flow)
     }
 
@@ -74,7 +74,7 @@ impl Sink {
     ///
     /// # Errors
     /// When there are too many open files.
-    pub fn to_sync(&self) -> io::Result<Option<File>> {
+    pub(crate) fn to_sync(&self) -> io::Result<Option<File>> {
         self.regular.then(|| self.file.try_clone()).transpose()
     }
 
@@ -82,7 +82,7 @@ impl Sink {
     ///
     /// # Errors
     /// What close(2) says.
-    pub fn close(self) -> io::Result<()> {
+    pub(crate) fn close(self) -> io::Result<()> {
         // SAFETY: the descriptor was ours alone, and nobody uses it after this.
         if unsafe { libc::close(self.file.into_raw_fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

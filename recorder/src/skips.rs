@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// Runs of one family's programs that were skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub(crate) struct Skipped {
     /// Of what.
     pub family: Family,
     /// How many at most.
@@ -41,7 +41,7 @@ struct Watched {
 
 /// The counters of all loaded programs.
 #[derive(Debug)]
-pub struct Skips {
+pub(crate) struct Skips {
     programs: Vec<Watched>,
     /// What is added to each counter after the start: for tests, since nothing makes the kernel skip a run at will.
     more: u64,
@@ -75,7 +75,7 @@ impl Pending {
 impl Skips {
     /// Watches the programs of `object`; what was skipped until now does not count. Each counter is `more` greater from
     /// now on than the kernel says.
-    pub fn new(object: &Object, more: u64) -> Self {
+    pub(crate) fn new(object: &Object, more: u64) -> Self {
         let is_loaded = |program: &libbpf_rs::Program<'_>| program.as_fd().as_raw_fd() >= 0;
         let has = |name: &str| object.progs().any(|program| program.name() == name && is_loaded(&program));
         // what a first program was skipped for the second does: only runs of that are missing
@@ -95,7 +95,7 @@ impl Skips {
 
     /// What was skipped since the last look; looks now and then unless `last`. `harmless`: skipped runs of second programs, of all until
     /// now, whose first had run.
-    pub fn take(&mut self, last: bool, harmless: u64) -> Vec<Skipped> {
+    pub(crate) fn take(&mut self, last: bool, harmless: u64) -> Vec<Skipped> {
         if !last && self.looked.elapsed() < PERIOD {
             return Vec::new();
         }
@@ -137,7 +137,7 @@ fn misses(fd: &OwnedFd) -> u64 {
 }
 
 /// What the kernel counts of the program behind `fd`; None when that is no program.
-pub fn program_info(fd: RawFd) -> Option<bpf_prog_info> {
+pub(crate) fn program_info(fd: RawFd) -> Option<bpf_prog_info> {
     let mut info = bpf_prog_info::default();
     let mut len = size_of::<bpf_prog_info>() as u32;
     // SAFETY: info is a zeroed bpf_prog_info of `len` bytes, which asks for no arrays.

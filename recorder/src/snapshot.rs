@@ -14,17 +14,17 @@ use crate::tasks::Argv;
 use crate::{bounded, clock};
 
 /// Most bytes looked at of a process's arguments; those that are longer have an unknown length.
-pub const ARGV_MOST: usize = 64 << 10;
+pub(crate) const ARGV_MOST: usize = 64 << 10;
 /// Most bytes of names of open files of one process: a million sockets.
-pub const FILES_MOST: usize = 32 << 20;
+pub(crate) const FILES_MOST: usize = 32 << 20;
 /// Most bytes of names of open files of all processes that wait to be encoded.
-pub const ALL_FILES_MOST: usize = 128 << 20;
+pub(crate) const ALL_FILES_MOST: usize = 128 << 20;
 /// What an open file costs beside its name.
 const FILE_COST: usize = 8;
 
 /// Bytes that are left for names of open files, shared by all that read them.
 #[derive(Clone, Debug)]
-pub struct Room(Arc<AtomicUsize>);
+pub(crate) struct Room(Arc<AtomicUsize>);
 
 impl Default for Room {
     fn default() -> Self {
@@ -43,19 +43,17 @@ impl Room {
     }
 
     /// What a process took is free again.
-    pub fn give_back(&self, process: &Process) {
+    pub(crate) fn give_back(&self, process: &Process) {
         self.0.fetch_add(process.cost(), Ordering::Relaxed);
     }
 }
 
 /// One process as /proc showed it.
 #[derive(Clone, Debug)]
-pub struct Process {
+pub(crate) struct Process {
     /// Its id on the machine.
     pub pid: u32,
-    /// When reading began and ended: what changed in between is not known.
-    pub from: u64,
-    /// See `from`.
+    /// When reading ended.
     pub to: u64,
     /// Executable; empty when not readable.
     pub exe: Vec<u8>,
@@ -74,13 +72,13 @@ fn link(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Executable of a process, by its id in this pid namespace (0: it is not in there); empty when it has none or it is not readable.
-pub fn exe(here: u32) -> Vec<u8> {
+pub(crate) fn exe(here: u32) -> Vec<u8> {
     link(Path::new(&format!("/proc/{here}/exe"))).unwrap_or_default()
 }
 
 /// Arguments of a process, cut where they are long; None when it has none or they are not readable. Of more than
 /// [`ARGV_MOST`] bytes the length is a lower bound.
-pub fn argv(here: u32) -> Option<Arc<Argv>> {
+pub(crate) fn argv(here: u32) -> Option<Arc<Argv>> {
     let bounded::Head { bytes, cut } = bounded::head(format!("/proc/{here}/cmdline"), ARGV_MOST).ok()?;
     let full = bytes.len() as u64 + u64::from(cut);
     // the last NUL, if this is the end
@@ -93,26 +91,25 @@ pub fn argv(here: u32) -> Option<Arc<Argv>> {
 /// process that is not in there nothing is known. Names of open files may take what is left of `room`.
 ///
 /// Its arguments are apart, because they alone wait for whoever changes the process's mappings.
-pub fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Process {
+pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Process {
     let dir = format!("/proc/{here}");
-    let from = clock::monotonic();
     let cwd = link(Path::new(&format!("{dir}/cwd")));
     let exe = exe(here);
     let most = room.left().min(FILES_MOST);
     let (fds, cut) = open_files(&dir, most, moved).map_or((None, false), |(fds, cut)| (Some(fds), cut));
-    let process = Process { pid, from, to: clock::monotonic(), exe, argv: None, cwd, fds, cut };
+    let process = Process { pid, to: clock::monotonic(), exe, argv: None, cwd, fds, cut };
     room.take(process.cost());
     process
 }
 
 impl Process {
     /// Of which nothing could be read until `now`.
-    pub fn unknown(pid: u32, now: u64) -> Self {
-        Self { pid, from: now, to: now, exe: Vec::new(), argv: None, cwd: None, fds: None, cut: false }
+    pub(crate) fn unknown(pid: u32, now: u64) -> Self {
+        Self { pid, to: now, exe: Vec::new(), argv: None, cwd: None, fds: None, cut: false }
     }
 
     /// Bytes that its open files took of `room`.
-    pub fn cost(&self) -> usize {
+    pub(crate) fn cost(&self) -> usize {
         self.fds.iter().flatten().map(|(_, name, _)| name.len() + FILE_COST).sum()
     }
 }
@@ -145,7 +142,7 @@ fn is_cloexec(dir: &str, fd: i32) -> bool {
 }
 
 /// Every path of the cgroup v2 hierarchy with its id, up to a bound.
-pub fn cgroups(mount: &Path) -> Vec<(u64, Vec<u8>)> {
+pub(crate) fn cgroups(mount: &Path) -> Vec<(u64, Vec<u8>)> {
     use std::os::unix::fs::MetadataExt;
     const MOST: usize = 65536;
     const MOST_BYTES: usize = 16 << 20;
@@ -188,7 +185,7 @@ mod tests {
         let found = me.fds.unwrap();
         let (_, name, cloexec) = found.iter().find(|(n, ..)| *n == fd).unwrap();
         assert_eq!((name.as_slice(), *cloexec), (b"/etc/passwd".as_slice(), true));
-        assert!(!me.exe.is_empty() && me.from <= me.to);
+        assert!(!me.exe.is_empty());
         assert_eq!((me.pid, me.cut), (7, false));
         let most = found.iter().map(|(_, name, _)| name.len() + FILE_COST).max().unwrap();
         room.take(ALL_FILES_MOST - most);

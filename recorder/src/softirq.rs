@@ -11,11 +11,11 @@ use libbpf_rs::btf::{Btf, BtfType};
 const CODES: usize = 4;
 
 /// Code by address: from, to.
-pub type Range = (u64, u64);
+pub(crate) type Range = (u64, u64);
 
 /// All of it; there is no part that is of use alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Softirqs {
+pub(crate) struct Softirqs {
     /// Code that switches to the interrupt stack for softirqs: `do_softirq` and its parts.
     pub do_softirq: Vec<Range>,
     /// The function that delivers what was sent on this machine.
@@ -27,7 +27,7 @@ pub struct Softirqs {
 }
 
 /// What the running kernel says; None where it hides its addresses, or lacks one of these.
-pub fn find(btf: &Btf<'_>) -> Option<Softirqs> {
+pub(crate) fn find(btf: &Btf<'_>) -> Option<Softirqs> {
     let (run_queue, preempt_count, irq_stack) = per_cpu(btf)?;
     let file = File::open("/proc/kallsyms").ok()?;
     let (do_softirq, backlog) = code(BufReader::new(file).lines().map_while(Result::ok))?;
@@ -36,7 +36,7 @@ pub fn find(btf: &Btf<'_>) -> Option<Softirqs> {
 }
 
 /// Whether programs may read the kernel's memory by a load (6.2).
-pub fn has_rdonly_cast(btf: &Btf<'_>) -> bool {
+pub(crate) fn has_rdonly_cast(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Func<'_>>("bpf_rdonly_cast").is_some()
 }
 

@@ -34,7 +34,7 @@ const STACK_PATIENCE_BYTES: usize = 24 << 20;
 
 /// What the encoder knows at the end.
 #[derive(Clone, Debug, Default)]
-pub struct Encoded {
+pub(crate) struct Encoded {
     /// Stored.
     pub totals: Totals,
     /// Lost, by family.
@@ -52,7 +52,7 @@ pub struct Encoded {
 }
 
 /// See the module.
-pub struct Stage {
+pub(crate) struct Stage {
     assembler: Assembler,
     walker: Walker,
     out: Sender<(u64, Piece)>,
@@ -77,7 +77,7 @@ pub struct Stage {
 
 impl Stage {
     /// A stage that has seen nothing.
-    pub fn new(
+    pub(crate) fn new(
         settings: Settings,
         walker: Walker,
         out: Sender<(u64, Piece)>,
@@ -110,7 +110,7 @@ impl Stage {
 
     /// Runs until the drain is done. Nothing is encoded before the state at the start is known, and nothing of the time
     /// in which it was read before all of that time is here.
-    pub fn run(
+    pub(crate) fn run(
         mut self,
         start: &Receiver<Start>,
         drained: &Receiver<Drained>,

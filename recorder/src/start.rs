@@ -26,7 +26,7 @@ enum Answer {
 }
 
 /// Reads the processes of `snaps` that are recorded, `first` (as /proc has it) before all others.
-pub fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
+pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
     let pids = processes(&snaps, first);
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
@@ -86,7 +86,7 @@ fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec
 }
 
 /// What to tell the user of those that could not be read; None = everything was.
-pub fn words(unread: &[Unread]) -> Option<String> {
+pub(crate) fn words(unread: &[Unread]) -> Option<String> {
     const NAMED: usize = 5;
     let n = unread.len();
     let what: BTreeSet<&str> = unread

@@ -30,7 +30,7 @@ pub enum Policy {
 
 /// What keeps a tape safe while it is written.
 #[derive(Debug)]
-pub struct Syncing {
+pub(crate) struct Syncing {
     file: Option<File>,
     /// It has the tape's name: a file nobody can find is as good as none.
     directory: Option<PathBuf>,
@@ -42,7 +42,7 @@ impl Syncing {
     ///
     /// # Errors
     /// When no thread or descriptor can be made.
-    pub fn start(policy: Policy, sink: &Sink, path: &Path, failed: &Arc<AtomicBool>) -> Result<Self> {
+    pub(crate) fn start(policy: Policy, sink: &Sink, path: &Path, failed: &Arc<AtomicBool>) -> Result<Self> {
         let file = if policy == Policy::No { None } else { sink.to_sync().context("cannot sync the tape")? };
         let directory = (path != Path::new("-")).then(|| directory_of(path));
         let mut this = Self { file, directory, periodic: None };
@@ -71,7 +71,7 @@ impl Syncing {
     ///
     /// # Errors
     /// What was written before may be missing after a power cut, and some of it already.
-    pub fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         if let Some((stop, thread)) = self.periodic {
             drop(stop);
             // an error is told once by the kernel: the sync below would know nothing of it

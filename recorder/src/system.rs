@@ -5,14 +5,14 @@ use std::fs;
 use crate::bounded;
 
 /// Bytes in a page.
-pub fn page_size() -> u64 {
+pub(crate) fn page_size() -> u64 {
     // SAFETY: sysconf takes a constant and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(size).unwrap_or(4096)
 }
 
 /// Whether a thread exists and has not ended: one that waits to be reaped makes no calls any more.
-pub fn is_alive(tid: u32) -> bool {
+pub(crate) fn is_alive(tid: u32) -> bool {
     let Ok(stat) = bounded::head(format!("/proc/{tid}/stat"), bounded::LINES) else { return false };
     let stat = stat.bytes;
     // the name before the state may hold anything, also ')'
@@ -21,13 +21,13 @@ pub fn is_alive(tid: u32) -> bool {
 }
 
 /// The process of a thread; None when it is gone.
-pub fn process_of(tid: u32) -> Option<u32> {
+pub(crate) fn process_of(tid: u32) -> Option<u32> {
     let status = bounded::lines(format!("/proc/{tid}/status"), bounded::LINES).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 /// uid and name of every line of /etc/passwd; empty when it cannot be read.
-pub fn users() -> Vec<(u32, Vec<u8>)> {
+pub(crate) fn users() -> Vec<(u32, Vec<u8>)> {
     let text = fs::read("/etc/passwd").unwrap_or_default();
     text.split(|&b| b == b'\n')
         .filter_map(|line| {

@@ -16,7 +16,7 @@ const EXEC_FAILED: i32 = 126;
 
 /// A child that waits for [`Child::go`] before it becomes the command.
 #[derive(Debug)]
-pub struct Child {
+pub(crate) struct Child {
     pid: libc::pid_t,
     gate: Option<OwnedFd>,
     status: Option<i32>,
@@ -39,7 +39,7 @@ impl Child {
     ///
     /// # Errors
     /// When no process or pipe can be made.
-    pub fn spawn(command: &Command, files: Option<libc::rlimit>, spare_stdout: bool) -> Result<Self> {
+    pub(crate) fn spawn(command: &Command, files: Option<libc::rlimit>, spare_stdout: bool) -> Result<Self> {
         // everything that allocates happens before the fork
         let mut argv: Vec<*const libc::c_char> = command.argv.iter().map(|a| a.as_ptr()).collect();
         argv.push(ptr::null());
@@ -69,24 +69,24 @@ impl Child {
     }
 
     /// Its process id.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid.cast_unsigned()
     }
 
     /// Lets it become the command.
-    pub fn go(&mut self) {
+    pub(crate) fn go(&mut self) {
         let Some(gate) = self.gate.take() else { return };
         // SAFETY: one byte from a valid buffer to a descriptor that is open.
         unsafe { libc::write(gate.as_raw_fd(), b"g".as_ptr().cast(), 1) };
     }
 
     /// Wait status once it has ended; does not wait.
-    pub fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn ended(&mut self) -> Option<i32> {
         self.wait(libc::WNOHANG)
     }
 
     /// Waits for its end.
-    pub fn wait_end(&mut self) -> Option<i32> {
+    pub(crate) fn wait_end(&mut self) -> Option<i32> {
         self.wait(0)
     }
 
@@ -102,7 +102,7 @@ impl Child {
     }
 
     /// Sends a signal to it.
-    pub fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         if self.status.is_none() {
             // SAFETY: pid is our child and not reaped yet, so the number is not reused.
             unsafe { libc::kill(self.pid, signal) };

@@ -22,14 +22,14 @@ pub struct Targets {
 
 impl Targets {
     /// What `config` asks for; `recorded`: of a target. The recorder has the process id `own_pid` on the machine.
-    pub fn new(config: &Config, recorded: RecordedFamilies, own_pid: u32) -> Self {
+    pub(crate) fn new(config: &Config, recorded: RecordedFamilies, own_pid: u32) -> Self {
         let own_pid = if config.with_self { 0 } else { own_pid };
         Self { recorded, uid: config.uid, comm: config.comm.clone(), everyone: !config.filters_tasks(), own_pid }
     }
 
     /// All tasks are targets, for tests.
     #[cfg(test)]
-    pub fn everyone(recorded: RecordedFamilies) -> Self {
+    pub(crate) fn everyone(recorded: RecordedFamilies) -> Self {
         Self { recorded, everyone: true, ..Self::default() }
     }
 
@@ -38,22 +38,22 @@ impl Targets {
     }
 
     /// Of a task that a record is about.
-    pub fn told(&self, task: &WireTask) -> RecordedFamilies {
+    pub(crate) fn told(&self, task: &WireTask) -> RecordedFamilies {
         self.either(task.hdr.flags & wire::TASK_IS_TARGET != 0)
     }
 
     /// Of a task of which no record told yet.
-    pub fn untold(&self, tid: u32, pid: u32) -> RecordedFamilies {
+    pub(crate) fn untold(&self, tid: u32, pid: u32) -> RecordedFamilies {
         self.either(self.everyone && tid != 0 && (self.own_pid == 0 || pid != self.own_pid))
     }
 
     /// Of a task of which only a call came that was asked for: the record that would have told was lost.
-    pub fn called(&self) -> RecordedFamilies {
+    pub(crate) fn called(&self) -> RecordedFamilies {
         self.recorded
     }
 
     /// Of a thread whose process was moved to another cgroup, by what else must hold of it; `leader` is the record of the move.
-    pub fn moved(&self, task: &Task, marked: bool, leader: &WireTask) -> RecordedFamilies {
+    pub(crate) fn moved(&self, task: &Task, marked: bool, leader: &WireTask) -> RecordedFamilies {
         let inside = leader.hdr.flags & wire::TASK_IS_IN_CGROUP != 0;
         let user = self.uid.is_none_or(|uid| uid == task.uid);
         let name = self.comm.as_ref().is_none_or(|comm| *comm == task.comm);

@@ -12,18 +12,18 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{Ident, TASK_IS_MARKED, Task as WireTask, Who, comm as comm_of};
 use systape_format::model::{Task, UID_UNKNOWN};
 
-use crate::fds::{FdTable, Name};
+use crate::fds::{FdHistory, Name};
 use crate::targets::Targets;
 
 /// How long a dead task is remembered.
 const KEEP_DEAD_NS: u64 = 2_000_000_000;
 
 /// Index of a task in [`Tasks`].
-pub type TaskId = u32;
+pub(crate) type TaskId = u32;
 
 /// What an exec that succeeded was given, for the exec call's own record when its memory was not resident at enter.
 #[derive(Clone, Debug)]
-pub struct Execed {
+pub(crate) struct Execed {
     /// Path as given.
     pub path: Vec<u8>,
     /// argv, NUL-separated; None for scripts: the new program sees its interpreter's.
@@ -36,7 +36,7 @@ pub struct Execed {
 
 /// An fd that a call in progress closes.
 #[derive(Clone, Debug)]
-pub struct Closing {
+pub(crate) struct Closing {
     /// Enter of the call.
     pub ts: u64,
     /// The fd.
@@ -47,7 +47,7 @@ pub struct Closing {
 
 /// A process's arguments, for those who ask who it was.
 #[derive(Debug)]
-pub struct Argv {
+pub(crate) struct Argv {
     /// NUL-separated, without the last NUL.
     pub bytes: Vec<u8>,
     /// Bytes they really had.
@@ -56,7 +56,7 @@ pub struct Argv {
 
 impl Argv {
     /// Keeps the head of long ones.
-    pub fn cut(bytes: &[u8], full: u64) -> Arc<Self> {
+    pub(crate) fn cut(bytes: &[u8], full: u64) -> Arc<Self> {
         const MOST: usize = 4096;
         Arc::new(Self { bytes: bytes[..bytes.len().min(MOST)].to_vec(), full })
     }
@@ -64,7 +64,7 @@ impl Argv {
 
 /// A thread.
 #[derive(Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// As the tape has it, if it is a target: see [`Tasks::on_tape`].
     pub task: Task,
     /// Its process's id in the recorder's pid namespace, as /proc has it; 0 = it is not in there, or not known.
@@ -98,12 +98,12 @@ pub struct Entry {
 
 /// All tasks.
 #[derive(Debug, Default)]
-pub struct Tasks {
+pub(crate) struct Tasks {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     by_ident: FxHashMap<(u32, u64), TaskId>,
     processes: FxHashMap<(u32, u64), u32>,
-    tables: Vec<Option<(FdTable, u32)>>,
+    tables: Vec<Option<(FdHistory, u32)>>,
     free_tables: Vec<u32>,
     dead: VecDeque<(u64, TaskId)>,
     last: Option<((u32, u64), TaskId)>,
@@ -121,12 +121,12 @@ pub struct Tasks {
 
 impl Tasks {
     /// `nested`: the recorder is in another pid namespace than the machine's first.
-    pub fn new(nested: bool, targets: Targets) -> Self {
+    pub(crate) fn new(nested: bool, targets: Targets) -> Self {
         Self { nested, targets, ..Self::default() }
     }
 
     /// A task as the tape may have it: of one that is no target the executable stays out.
-    pub fn on_tape(&self, id: TaskId) -> Cow<'_, Task> {
+    pub(crate) fn on_tape(&self, id: TaskId) -> Cow<'_, Task> {
         let Entry { task, sender, .. } = self.get(id);
         if task.exe.is_empty() || task.recorded.anything() || *sender {
             return Cow::Borrowed(task);
@@ -135,12 +135,12 @@ impl Tasks {
     }
 
     /// Whether the task is a target.
-    pub fn is_target(&self, id: TaskId) -> bool {
+    pub(crate) fn is_target(&self, id: TaskId) -> bool {
         self.get(id).task.recorded.anything()
     }
 
     /// A call of the task came that was asked for: it is a target although the record that says so was lost.
-    pub fn called(&mut self, id: TaskId) {
+    pub(crate) fn called(&mut self, id: TaskId) {
         let recorded = self.targets.called();
         let entry = self.get_mut(id);
         if !entry.told && entry.task.recorded != recorded {
@@ -150,7 +150,7 @@ impl Tasks {
     }
 
     /// The task of a record, if it is known.
-    pub fn find(&mut self, id: &Ident) -> Option<TaskId> {
+    pub(crate) fn find(&mut self, id: &Ident) -> Option<TaskId> {
         let key = (id.tid, id.start);
         if let Some((last, task)) = self.last
             && last == key
@@ -163,7 +163,7 @@ impl Tasks {
     }
 
     /// The task of a record; a new one with nothing known but its ids when it was not seen before.
-    pub fn find_or_add(&mut self, id: &Ident) -> TaskId {
+    pub(crate) fn find_or_add(&mut self, id: &Ident) -> TaskId {
         match self.find(id) {
             Some(task) => task,
             None => self.add(Task {
@@ -178,7 +178,7 @@ impl Tasks {
     }
 
     /// A task from the snapshot or from a record of its own; what is known already stays when the new word has less.
-    pub fn learn(&mut self, wire: &WireTask) -> TaskId {
+    pub(crate) fn learn(&mut self, wire: &WireTask) -> TaskId {
         let id = self.find_or_add(&wire.id);
         let recorded = self.targets.told(wire);
         let entry = self.get_mut(id);
@@ -204,7 +204,7 @@ impl Tasks {
     }
 
     /// A task that a record of another family names. When it was not known before, its name is all that is.
-    pub fn meet(&mut self, who: &Who) -> TaskId {
+    pub(crate) fn meet(&mut self, who: &Who) -> TaskId {
         // there is an idle task per CPU; they are one
         let start = if who.tid == 0 { 0 } else { who.start };
         let mut ident = Ident { tid: who.tid, pid: who.pid, start, leader_start: 0 };
@@ -234,7 +234,7 @@ impl Tasks {
     }
 
     /// A task told of in full by a record of another family, e.g. the sender of a signal.
-    pub fn introduce(&mut self, task: &WireTask) -> TaskId {
+    pub(crate) fn introduce(&mut self, task: &WireTask) -> TaskId {
         match self.find(&task.id) {
             Some(id) if !self.get(id).stranger => id,
             known => {
@@ -257,7 +257,7 @@ impl Tasks {
     }
 
     /// The process that has this pid now.
-    pub fn process(&self, pid: u32) -> Option<TaskId> {
+    pub(crate) fn process(&self, pid: u32) -> Option<TaskId> {
         self.alive().find(|(_, e)| e.task.tid == pid).map(|(id, _)| id)
     }
 
@@ -282,7 +282,7 @@ impl Tasks {
     }
 
     /// A task made by `parent`; files and cwd are shared or copied as the flags of the fork say.
-    pub fn fork(
+    pub(crate) fn fork(
         &mut self,
         child: &WireTask,
         parent: TaskId,
@@ -314,7 +314,7 @@ impl Tasks {
     }
 
     /// Gives the task a table of files of its own, a copy of the one it shared.
-    pub fn unshare_files(&mut self, id: TaskId) {
+    pub(crate) fn unshare_files(&mut self, id: TaskId) {
         let old = self.get(id).files;
         if self.tables[old as usize].as_ref().is_some_and(|(_, users)| *users > 1) {
             let copy = self.table(old).fork();
@@ -325,7 +325,7 @@ impl Tasks {
 
     /// All threads of the process of `id`, of which `leader` told, are in its cgroup now; gives those of the others that became targets or
     /// ceased to be.
-    pub fn move_process(&mut self, id: TaskId, leader: &WireTask) -> Vec<TaskId> {
+    pub(crate) fn move_process(&mut self, id: TaskId, leader: &WireTask) -> Vec<TaskId> {
         let upid = self.get(id).task.upid;
         let mut changed = Vec::new();
         for (at, entry) in self.entries.iter_mut().enumerate() {
@@ -344,7 +344,7 @@ impl Tasks {
     }
 
     /// The process's current directory changed; threads share it.
-    pub fn set_cwd(&mut self, id: TaskId, cwd: Option<Rc<Name>>) {
+    pub(crate) fn set_cwd(&mut self, id: TaskId, cwd: Option<Rc<Name>>) {
         let task = &self.get(id).task;
         let leader = self.by_ident.get(&(task.pid, task.leader_start_ns)).copied().unwrap_or(id);
         self.get_mut(leader).cwd.clone_from(&cwd);
@@ -352,12 +352,12 @@ impl Tasks {
     }
 
     /// Whether no end of the task was told.
-    pub fn is_alive(&self, id: TaskId) -> bool {
+    pub(crate) fn is_alive(&self, id: TaskId) -> bool {
         self.get(id).alive
     }
 
     /// The task ended at `ts`.
-    pub fn exit(&mut self, id: TaskId, ts: u64) {
+    pub(crate) fn exit(&mut self, id: TaskId, ts: u64) {
         let entry = self.get_mut(id);
         if std::mem::replace(&mut entry.alive, false) {
             self.dead.push_back((ts, id));
@@ -365,7 +365,7 @@ impl Tasks {
     }
 
     /// The process whose leader is `id` becomes another program at `ts`.
-    pub fn will_exec(&mut self, id: TaskId, ts: u64) {
+    pub(crate) fn will_exec(&mut self, id: TaskId, ts: u64) {
         const MOST: usize = 1 << 16;
         let task = self.get(id).task.clone();
         let process = (task.pid, task.leader_start_ns);
@@ -377,7 +377,7 @@ impl Tasks {
     }
 
     /// The leader of a process as it was at `ts`, before an exec that came later; None when none did, or too long ago.
-    pub fn before_exec(&self, process: (u32, u64), ts: u64) -> Option<&Task> {
+    pub(crate) fn before_exec(&self, process: (u32, u64), ts: u64) -> Option<&Task> {
         self.before_exec.get(&process)?.iter().find(|(exec, _)| ts < *exec).map(|(_, task)| task)
     }
 
@@ -392,7 +392,7 @@ impl Tasks {
     }
 
     /// Forgets tasks that have been dead, and programs that have been left, for a while before `ts`.
-    pub fn sweep(&mut self, ts: u64) {
+    pub(crate) fn sweep(&mut self, ts: u64) {
         while self.execs.front().is_some_and(|(exec, _)| exec + KEEP_DEAD_NS < ts) {
             self.forget_exec();
         }
@@ -415,7 +415,7 @@ impl Tasks {
     }
 
     /// A thread that execs takes over its leader's ids.
-    pub fn rename_ident(&mut self, id: TaskId, to: &Ident) {
+    pub(crate) fn rename_ident(&mut self, id: TaskId, to: &Ident) {
         let old = (self.get(id).task.tid, self.get(id).task.start_ns);
         if old == (to.tid, to.start) {
             return;
@@ -438,28 +438,28 @@ impl Tasks {
     }
 
     /// The task; `id` comes from this table and is not swept while records of it are being encoded.
-    pub fn get(&self, id: TaskId) -> &Entry {
+    pub(crate) fn get(&self, id: TaskId) -> &Entry {
         self.entries[id as usize].as_ref().expect("a task id is used only until the next sweep")
     }
 
     /// See [`Self::get`].
-    pub fn get_mut(&mut self, id: TaskId) -> &mut Entry {
+    pub(crate) fn get_mut(&mut self, id: TaskId) -> &mut Entry {
         self.entries[id as usize].as_mut().expect("a task id is used only until the next sweep")
     }
 
     /// The files of a task.
-    pub fn files(&self, id: TaskId) -> &FdTable {
+    pub(crate) fn files(&self, id: TaskId) -> &FdHistory {
         self.table(self.get(id).files)
     }
 
     /// See [`Self::files`].
-    pub fn files_mut(&mut self, id: TaskId) -> &mut FdTable {
+    pub(crate) fn files_mut(&mut self, id: TaskId) -> &mut FdHistory {
         let table = self.get(id).files;
         &mut self.tables[table as usize].as_mut().expect("a live task holds its table").0
     }
 
     /// Leaders of the processes above targets that are none themselves, by name: for their place in the tree.
-    pub fn above_targets(&self) -> Vec<Task> {
+    pub(crate) fn above_targets(&self) -> Vec<Task> {
         let leaders: FxHashMap<u32, TaskId> =
             self.alive().filter(|(_, e)| e.task.tid == e.task.pid).map(|(id, e)| (e.task.pid, id)).collect();
         let mut above = BTreeSet::new();
@@ -474,12 +474,12 @@ impl Tasks {
     }
 
     /// Tasks alive, of every process.
-    pub fn alive(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
+    pub(crate) fn alive(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
         let all = self.entries.iter().enumerate();
         all.filter_map(|(i, e)| e.as_ref().filter(|e| e.alive).map(|e| (i as TaskId, e)))
     }
 
-    fn table(&self, table: u32) -> &FdTable {
+    fn table(&self, table: u32) -> &FdHistory {
         &self.tables[table as usize].as_ref().expect("a live task holds its table").0
     }
 
@@ -506,7 +506,7 @@ impl Tasks {
                 self.share_table(table);
                 table
             }
-            None => self.new_table(FdTable::default()),
+            None => self.new_table(FdHistory::default()),
         };
         let cwd = leader.and_then(|l| self.get(l).cwd.clone());
         let exe = leader.map(|l| self.get(l).task.exe.clone()).unwrap_or_default();
@@ -566,7 +566,7 @@ impl Tasks {
         })
     }
 
-    fn new_table(&mut self, table: FdTable) -> u32 {
+    fn new_table(&mut self, table: FdHistory) -> u32 {
         match self.free_tables.pop() {
             Some(i) => {
                 self.tables[i as usize] = Some((table, 1));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::elf::Elf;
+use crate::elf::ElfHeaders;
 use crate::regular::open_regular;
 
 /// Most files whose build id is read.
@@ -55,8 +55,8 @@ pub(crate) fn by_build_id(dir: &Path, build_id: &[u8]) -> Option<PathBuf> {
     Some(dir.join(".build-id").join(format!("{first:02x}")).join(rest + ".debug"))
 }
 
-fn read(path: &Path) -> Option<Elf> {
-    Elf::read(&open_regular(path).ok()??).ok()
+fn read(path: &Path) -> Option<ElfHeaders> {
+    ElfHeaders::read(&open_regular(path).ok()??).ok()
 }
 
 /// One with debug information wins over one without, else the first.

@@ -13,6 +13,8 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::read::{FileKind, ReadCache, ReadRef};
 
+use crate::notes::first_build_id;
+
 /// Most bytes of headers, notes and section names read of a file.
 const MOST: u64 = 32 << 20;
 /// Longest note section or segment looked at.
@@ -33,7 +35,7 @@ struct Load {
 
 /// What the headers say.
 #[derive(Debug, Default)]
-pub(crate) struct Elf {
+pub(crate) struct ElfHeaders {
     loads: Vec<Load>,
     /// Empty: none.
     pub build_id: Vec<u8>,
@@ -49,9 +51,9 @@ pub(crate) struct Elf {
     pub is_debug_file: bool,
 }
 
-impl Elf {
+impl ElfHeaders {
     /// Reads the headers of `file`.
-    pub fn read(file: &File) -> Result<Self, String> {
+    pub(crate) fn read(file: &File) -> Result<Self, String> {
         let cache = ReadCache::new(At { file, pos: 0 });
         let data = Limited { cache: &cache, left: &Cell::new(MOST) };
         match FileKind::parse(data) {
@@ -79,7 +81,7 @@ impl Elf {
                 }),
                 elf::PT_NOTE if this.build_id.is_empty() && file_size <= LONGEST_NOTES => {
                     if let Ok(Some(notes)) = segment.notes(endian, data) {
-                        this.build_id = first_build_id::<H>(endian, notes);
+                        this.build_id = first_build_id(endian, notes).unwrap_or_default();
                     }
                 }
                 _ => {}
@@ -117,7 +119,7 @@ impl Elf {
             elf::SHT_SYMTAB => self.has_symtab = true,
             elf::SHT_NOTE if self.build_id.is_empty() && size <= LONGEST_NOTES => {
                 if let Ok(Some(notes)) = section.notes(endian, data) {
-                    self.build_id = first_build_id::<H>(endian, notes);
+                    self.build_id = first_build_id(endian, notes).unwrap_or_default();
                 }
             }
             elf::SHT_PROGBITS if name == b".debug_info" && size > 0 => self.has_dwarf = true,
@@ -130,7 +132,7 @@ impl Elf {
     }
 
     /// The address of the byte at a file offset; None = no segment has it.
-    pub fn address(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         let within = |load: &&Load| offset.checked_sub(load.offset).is_some_and(|at| at < load.file_size);
         // Neighbouring segments may share bytes of the file; code is in the executable one.
         let mut loads = self.loads.iter().filter(within);
@@ -139,7 +141,7 @@ impl Elf {
     }
 
     /// The section of instructions that an address is in; None when there is none, or no section headers.
-    pub fn code_at(&self, address: u64) -> Option<&Range<u64>> {
+    pub(crate) fn code_at(&self, address: u64) -> Option<&Range<u64>> {
         let after = self.code.partition_point(|range| range.start <= address);
         self.code[..after].last().filter(|range| address < range.end)
     }
@@ -158,15 +160,6 @@ impl Elf {
             end = load.offset.saturating_add(load.file_size);
         }
     }
-}
-
-fn first_build_id<H: FileHeader>(endian: H::Endian, mut notes: object::read::elf::NoteIterator<'_, H>) -> Vec<u8> {
-    while let Ok(Some(note)) = notes.next() {
-        if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID && note.desc().len() <= 64 {
-            return note.desc().to_vec();
-        }
-    }
-    Vec::new()
 }
 
 /// A file name, zeros up to a multiple of 4, the CRC-32 of that file in the order of bytes of this one.

@@ -8,7 +8,7 @@ const FARTHEST: u64 = 1 << 20;
 
 /// A loaded module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
+pub struct KernelModule {
     /// Its name.
     pub name: String,
     /// Where it is loaded; 0 when the kernel does not say.
@@ -18,17 +18,17 @@ pub struct Module {
 }
 
 /// Loaded modules, from /proc/modules; none when the kernel has no modules.
-pub fn modules() -> Vec<Module> {
+pub fn modules() -> Vec<KernelModule> {
     parse_modules(&fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
 /// Lines of name, size, reference count, users, state, address.
-fn parse_modules(text: &str) -> Vec<Module> {
+fn parse_modules(text: &str) -> Vec<KernelModule> {
     let line = |line: &str| {
         let mut fields = line.split(' ');
         let (name, size, address) = (fields.next()?, fields.next()?.parse().ok()?, fields.nth(3)?);
         let address = u64::from_str_radix(address.strip_prefix("0x").unwrap_or(address), 16).ok()?;
-        Some(Module { name: name.to_owned(), address, size })
+        Some(KernelModule { name: name.to_owned(), address, size })
     };
     text.lines().filter_map(line).collect()
 }
@@ -123,13 +123,9 @@ impl Kallsyms {
     }
 
     /// Functions known.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.functions.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.functions.is_empty()
     }
 
     /// The function at an address: its name, how far into it that is, and its module (`bpf` for BPF programs); None as module = the kernel.
@@ -243,8 +239,8 @@ garbage
         assert_eq!(
             parse_modules(text),
             [
-                Module { name: "ext4".into(), address: 0xffff_ffff_c0a0_0000, size: 1_134_592 },
-                Module { name: "nf_nat".into(), address: 0xffff_ffff_c090_0000, size: 61_440 },
+                KernelModule { name: "ext4".into(), address: 0xffff_ffff_c0a0_0000, size: 1_134_592 },
+                KernelModule { name: "nf_nat".into(), address: 0xffff_ffff_c090_0000, size: 61_440 },
             ]
         );
     }

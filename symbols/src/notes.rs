@@ -1,30 +1,32 @@
-//! Build ids in ELF notes of the kernel and its modules.
+//! Build ids in ELF notes: of files, of the kernel and of its modules.
 
 use std::fs::File;
 use std::io::Read;
 
+use object::Endianness;
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::{FileHeader, NoteIterator};
+
 /// No notes file is longer.
 const MOST: u64 = 64 << 10;
 
-/// Longest build id taken; linkers make 8 to 20 bytes.
+/// Longest build id taken; linkers make 8 to 20 bytes, and `--build-id=0x...` takes any number.
 const ID_MAX: usize = 64;
 
-/// The build id in the notes of an ELF file of this machine: the contents of the first note of type NT_GNU_BUILD_ID by "GNU". A note is
-/// {u32 name length, u32 length, u32 type, name, contents}, both padded to `align`, 4 or 8.
-pub fn build_id(mut notes: &[u8], align: usize) -> Option<Vec<u8>> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    loop {
-        let word = |at: usize| Some(u32::from_ne_bytes(*notes.get(at..)?.first_chunk()?));
-        let (name_len, len, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
-        let name = notes.get(12..12usize.checked_add(name_len)?)?;
-        let contents = (12 + name_len).checked_next_multiple_of(align)?;
-        let end = contents.checked_add(len)?;
-        let id = notes.get(contents..end)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && (1..=ID_MAX).contains(&len) {
-            return Some(id.to_vec());
-        }
-        notes = notes.get(end.checked_next_multiple_of(align)?..)?;
-    }
+/// The contents of the first note of type NT_GNU_BUILD_ID by "GNU". Damage ends the search.
+pub(crate) fn first_build_id<H: FileHeader>(endian: H::Endian, notes: NoteIterator<'_, H>) -> Option<Vec<u8>> {
+    let is_id =
+        |kind, name: &[u8], length| kind == NT_GNU_BUILD_ID && name == ELF_NOTE_GNU && (1..=ID_MAX).contains(&length);
+    notes
+        .map_while(Result::ok)
+        .find(|note| is_id(note.n_type(endian), note.name(), note.desc().len()))
+        .map(|note| note.desc().to_vec())
+}
+
+/// The build id in the notes of an ELF file of this machine. Notes are padded to `align`, 4 or 8.
+pub fn build_id(notes: &[u8], align: u64) -> Option<Vec<u8>> {
+    let endian = Endianness::default();
+    first_build_id(endian, NoteIterator::<FileHeader64<Endianness>>::new(endian, align, notes).ok()?)
 }
 
 fn read(path: &str) -> Option<Vec<u8>> {

@@ -33,7 +33,7 @@ impl PerfMap {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn read(mut file: &File) -> io::Result<Self> {
+    pub(crate) fn read(mut file: &File) -> io::Result<Self> {
         let skip = file.metadata()?.len().saturating_sub(MOST);
         if skip > 0 {
             file.seek(SeekFrom::Start(skip))?;
@@ -67,7 +67,8 @@ impl PerfMap {
     }
 
     /// Whether there is no function.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 }

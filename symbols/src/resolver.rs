@@ -37,14 +37,14 @@ pub struct File<'a> {
 
 /// What a file may cost.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ResolverLimits {
     /// Most memory of the child, bytes; files it maps are not counted.
     pub memory: u64,
     /// Most time for a file, including all its offsets; as much CPU time.
     pub time: Duration,
 }
 
-impl Default for Limits {
+impl Default for ResolverLimits {
     /// 2 GiB, 30 s.
     fn default() -> Self {
         Self { memory: 2 << 30, time: Duration::from_secs(30) }
@@ -56,7 +56,7 @@ impl Default for Limits {
 pub struct Resolver {
     command: Vec<OsString>,
     debug_dirs: Vec<PathBuf>,
-    limits: Limits,
+    limits: ResolverLimits,
     child: Option<Running>,
     /// In a row.
     deaths: u32,
@@ -83,11 +83,11 @@ impl Resolver {
     ///
     /// The child starts with the first file. It lives in a process group of its own, so that Ctrl-C does not reach it.
     pub fn new(command: Vec<OsString>, debug_dirs: Vec<PathBuf>) -> Self {
-        Self::with_limits(command, debug_dirs, Limits::default())
+        Self::with_limits(command, debug_dirs, ResolverLimits::default())
     }
 
     /// As [`new`](Self::new), with other limits.
-    pub fn with_limits(command: Vec<OsString>, mut debug_dirs: Vec<PathBuf>, limits: Limits) -> Self {
+    pub fn with_limits(command: Vec<OsString>, mut debug_dirs: Vec<PathBuf>, limits: ResolverLimits) -> Self {
         if !debug_dirs.iter().any(|dir| dir == Path::new(DEFAULT_DEBUG_DIR)) {
             debug_dirs.push(DEFAULT_DEBUG_DIR.into());
         }

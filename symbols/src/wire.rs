@@ -45,25 +45,25 @@ pub(crate) const LONGEST_REASON: usize = 512;
 pub(crate) struct Out(pub Vec<u8>);
 
 impl Out {
-    pub fn new(kind: u8) -> Self {
+    pub(crate) fn new(kind: u8) -> Self {
         Self(vec![kind])
     }
 
-    pub fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
 
-    pub fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
 
     /// `bytes` must be shorter than 4 GiB; all are bounded by the constants above.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.u32(bytes.len() as u32);
         self.0.extend_from_slice(bytes);
     }
 
-    pub fn functions(&mut self, functions: &[Function]) {
+    pub(crate) fn functions(&mut self, functions: &[Function]) {
         self.u32(functions.len() as u32);
         for function in functions {
             self.bytes(&function.name);
@@ -78,36 +78,36 @@ impl Out {
 pub(crate) struct In<'a>(pub &'a [u8]);
 
 impl<'a> In<'a> {
-    pub fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    pub fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         let (word, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u32::from_ne_bytes(*word))
     }
 
-    pub fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         let (word, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_ne_bytes(*word))
     }
 
-    pub fn count(&mut self, most: usize) -> Option<usize> {
+    pub(crate) fn count(&mut self, most: usize) -> Option<usize> {
         self.u32().map(|n| n as usize).filter(|n| *n <= most)
     }
 
-    pub fn bytes(&mut self, longest: usize) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, longest: usize) -> Option<&'a [u8]> {
         let len = self.count(longest)?;
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    pub fn functions(&mut self) -> Option<Vec<Function>> {
+    pub(crate) fn functions(&mut self) -> Option<Vec<Function>> {
         let n = self.count(MOST_FUNCTIONS)?;
         let mut functions = Vec::with_capacity(n);
         for _ in 0..n {

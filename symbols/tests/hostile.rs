@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{build_c, instructions, look_up, names, offsets, resolver, run};
-use systape_symbols::{File, Limits, Resolver};
+use systape_symbols::{File, Resolver, ResolverLimits};
 
 #[test]
 #[ignore = "the child of the other tests"]
@@ -154,7 +154,7 @@ fn a_file_cut_while_it_is_read() {
 fn time_is_limited() {
     let dir = tempfile::tempdir().unwrap();
     let path = build_c(dir.path(), &[]);
-    let limits = Limits { time: Duration::from_millis(400), ..Limits::default() };
+    let limits = ResolverLimits { time: Duration::from_millis(400), ..ResolverLimits::default() };
     // Takes the socket for its input and says nothing.
     let sleeper = vec!["/bin/sleep".into(), "1000".into()];
     let why = look_up(&mut Resolver::with_limits(sleeper, Vec::new(), limits), &path, &[0x1000]).unwrap_err();
@@ -269,7 +269,7 @@ fn memory_is_limited() {
     let path = build_c(dir.path(), &[]);
     let addresses = instructions(&path, &["<outer>"]);
     let offsets = offsets(&path, &addresses);
-    let limits = Limits { memory: 64 << 20, ..Limits::default() };
+    let limits = ResolverLimits { memory: 64 << 20, ..ResolverLimits::default() };
     let mut resolver = Resolver::with_limits(common::command(), Vec::new(), limits);
     let expected = look_up(&mut resolver, &path, &offsets).unwrap();
     // Unpacks to 200 MiB.

@@ -8,7 +8,7 @@ mod traced;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use systape_unwind::{End, StackCopy, Unwinder};
+use systape_unwind::{StackCopy, UnwindEnd, Unwinder};
 use traced::{Stop, Traced, compile};
 
 const WARM: u32 = 200_000;
@@ -36,7 +36,7 @@ fn main() {
             let start = Instant::now();
             let end = unwinder.unwind(&space, &registers, &stack, 1000, &mut frames);
             cold += start.elapsed();
-            assert_eq!(end, End::Complete);
+            assert_eq!(end, UnwindEnd::Complete);
         }
         let start = Instant::now();
         for _ in 0..WARM {

@@ -1,19 +1,19 @@
 //! Finds, in an ELF file, what unwinding needs. Every offset, count and length comes from the file and is checked against the file's
-//! length and against [`Limits`] before anything is allocated.
+//! length and against [`ModuleLimits`] before anything is allocated.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use object::elf::{
-    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_X86_64, NT_GNU_BUILD_ID, PF_X,
-    PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE,
+    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_X86_64, PF_X, PT_GNU_EH_FRAME, PT_LOAD,
+    SHF_COMPRESSED, SHT_NOBITS,
 };
 use object::read::{CompressedData, CompressionFormat};
 
 use crate::bytes::{at, u16_at, u32_at, u64_at};
 use crate::eh_frame::{Loaded, eh_frame_address, end_of_entries};
-use crate::limits::{Limits, ModuleError};
+use crate::limits::{ModuleError, ModuleLimits};
 
 /// Where in the header the class and the byte order stand.
 const EI_CLASS: usize = 4;
@@ -24,10 +24,6 @@ const MAX_SEGMENTS: u64 = 1024;
 const MAX_SECTIONS: u64 = 0xffff;
 /// Bytes of section names looked at.
 const MAX_NAMES: u64 = 1 << 20;
-/// Bytes looked at of one note section or segment.
-const MAX_NOTES: u64 = 64 << 10;
-/// Longest build id: 20 bytes by default, `--build-id=0x…` may say any.
-const MAX_BUILD_ID: usize = 64;
 
 /// Where bytes come from.
 pub(crate) trait Source {
@@ -90,7 +86,7 @@ impl Source for &[u8] {
 
 /// A PT_LOAD header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct LoadSegment {
     pub(crate) offset: u64,
     pub(crate) address: u64,
     pub(crate) file_size: u64,
@@ -99,9 +95,8 @@ pub(crate) struct Segment {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Elf {
-    pub(crate) build_id: Vec<u8>,
-    pub(crate) segments: Vec<Segment>,
+pub(crate) struct UnwindSections {
+    pub(crate) segments: Vec<LoadSegment>,
     pub(crate) eh_frame: Option<Loaded>,
     pub(crate) eh_frame_hdr: Option<Loaded>,
     pub(crate) debug_frame: Option<Vec<u8>>,
@@ -125,7 +120,7 @@ struct SectionHeader {
 }
 
 /// Reads it.
-pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleError> {
+pub(crate) fn parse(source: &impl Source, limits: ModuleLimits) -> Result<UnwindSections, ModuleError> {
     let refuse = |why: &str| ModuleError(why.into());
     let header = source.read(0, 64).ok_or_else(|| refuse("not an ELF file: shorter than its header"))?;
     check_ident(&header)?;
@@ -139,10 +134,10 @@ pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleE
         sections.iter().find(|s| s.kind != SHT_NOBITS && s.size > 0 && section_name(&names, s) == Some(name))
     };
 
-    let segments: Vec<Segment> = programs
+    let segments: Vec<LoadSegment> = programs
         .iter()
         .filter(|p| p.kind == PT_LOAD)
-        .map(|p| Segment {
+        .map(|p| LoadSegment {
             offset: p.offset,
             address: p.address,
             file_size: p.file_size,
@@ -177,8 +172,7 @@ pub(crate) fn parse(source: &impl Source, limits: Limits) -> Result<Elf, ModuleE
     room -= eh_frame.as_ref().map_or(0, |s| s.bytes.len() as u64);
 
     let debug_frame = named(b".debug_frame").and_then(|s| read_debug_frame(source, s, room));
-    let build_id = build_id(source, &programs, &sections);
-    Ok(Elf { build_id, segments, eh_frame, eh_frame_hdr, debug_frame })
+    Ok(UnwindSections { segments, eh_frame, eh_frame_hdr, debug_frame })
 }
 
 fn check_ident(header: &[u8]) -> Result<(), ModuleError> {
@@ -262,7 +256,7 @@ fn section_name<'a>(names: &'a [u8], section: &SectionHeader) -> Option<&'a [u8]
 
 /// Without section headers (sstrip) the search table says where .eh_frame begins; it ends before the end of its segment, at an entry of
 /// length 0.
-fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[Segment], room: u64) -> Option<Loaded> {
+fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[LoadSegment], room: u64) -> Option<Loaded> {
     let address = eh_frame_address(hdr)?;
     let segment =
         segments.iter().find(|s| address.checked_sub(s.address).is_some_and(|within| within < s.file_size))?;
@@ -290,29 +284,4 @@ fn read_debug_frame(source: &impl Source, section: &SectionHeader, room: u64) ->
     }
     let data = CompressedData { format: CompressionFormat::Zlib, data: bytes.get(24..)?, uncompressed_size: size };
     data.decompress().ok().map(std::borrow::Cow::into_owned)
-}
-
-fn build_id(source: &impl Source, programs: &[ProgramHeader], sections: &[SectionHeader]) -> Vec<u8> {
-    let segments = programs.iter().filter(|p| p.kind == PT_NOTE).map(|p| (p.offset, p.file_size));
-    let sections = sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (s.offset, s.size));
-    // Eight of each: a file with more is not worth the reading.
-    segments
-        .take(8)
-        .chain(sections.take(8))
-        .filter_map(|(offset, size)| source.read(offset, size.min(MAX_NOTES)))
-        .find_map(|notes| build_id_note(&notes))
-        .unwrap_or_default()
-}
-
-fn build_id_note(mut notes: &[u8]) -> Option<Vec<u8>> {
-    loop {
-        let (name_size, size, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
-        let name = at(notes, 12, name_size as usize)?;
-        let start = 12 + (name_size as usize).next_multiple_of(4);
-        let content = at(notes, start as u64, size as usize)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" && (1..=MAX_BUILD_ID).contains(&content.len()) {
-            return Some(content.to_vec());
-        }
-        notes = notes.get(start + (size as usize).next_multiple_of(4)..)?;
-    }
 }

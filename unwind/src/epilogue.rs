@@ -7,7 +7,7 @@
 
 use crate::bytes::{i32_at, u32_at};
 use crate::registers::{IP, RBP, RSP, Registers};
-use crate::stack::{End, StackCopy, word_step};
+use crate::stack::{StackCopy, UnwindEnd, word_step};
 
 /// Bytes of code asked for at once.
 pub const CODE_BYTES: usize = 16;
@@ -17,7 +17,7 @@ pub(crate) fn follow(
     code: &[u8; CODE_BYTES],
     registers: &Registers,
     stack: &StackCopy<'_>,
-) -> Option<Result<Registers, End>> {
+) -> Option<Result<Registers, UnwindEnd>> {
     let mut after = *registers;
     let mut rest = &code[..];
     loop {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     /// The caller's (ip, sp, rbp, rbx), on a stack whose i-th word is 100 + i.
-    fn caller(bytes: &[u8]) -> Option<Result<[u64; 4], End>> {
+    fn caller(bytes: &[u8]) -> Option<Result<[u64; 4], UnwindEnd>> {
         let words: Vec<u8> = (100..108u64).flat_map(u64::to_le_bytes).collect();
         let stack = StackCopy { base: BASE, bytes: &words, absent: 0, cut: true, in_call: false, entry: 0 };
         let mut registers = Registers::default();
@@ -139,7 +139,7 @@ mod tests {
         ] {
             assert_eq!(caller(other), None, "{other:x?}");
         }
-        assert_eq!(caller(&[0x48, 0x83, 0xc4, 64, 0xc3]), Some(Err(End::Cut)));
+        assert_eq!(caller(&[0x48, 0x83, 0xc4, 64, 0xc3]), Some(Err(UnwindEnd::Cut)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use gimli::{
 use crate::cfi::Rules;
 use crate::registers::{CALLEE_SAVED, IP, RSP, Registers};
 use crate::rules::{Rule, SAME};
-use crate::stack::{End, StackCopy};
+use crate::stack::{StackCopy, UnwindEnd};
 
 /// Operations of one expression; .plt has 11, a loop could have any number.
 const MAX_OPERATIONS: u32 = 256;
@@ -31,8 +31,8 @@ fn is_popped(address: u64, registers: &Registers) -> bool {
 
 /// By the rules of nearly all code. `registers` become the caller's; after an error they are half of each.
 #[inline]
-pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_>) -> Result<(), End> {
-    let base = registers.get(rule.cfa_register.into()).ok_or(End::BadMemory)?;
+pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
+    let base = registers.get(rule.cfa_register.into()).ok_or(UnwindEnd::BadMemory)?;
     let mut cfa = base.wrapping_add_signed(rule.cfa_offset.into());
     if rule.cfa_is_loaded {
         cfa = stack.word(cfa)?;
@@ -59,7 +59,7 @@ pub(crate) fn evaluate(
     registers: &Registers,
     stack: &StackCopy<'_>,
     budget: &mut u64,
-) -> Result<Option<Registers>, End> {
+) -> Result<Option<Registers>, UnwindEnd> {
     let mut eval = Eval { rules, registers, stack, budget };
     let cfa = match rules.row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => eval.register(*register)?.wrapping_add_signed(*offset),
@@ -95,7 +95,7 @@ pub(crate) fn evaluate(
                 stack.word(address)?
             }
             RegisterRule::ValExpression(e) => eval.expression(*e, Some(cfa))?,
-            _ => return Err(End::BadMemory),
+            _ => return Err(UnwindEnd::BadMemory),
         };
         if is_return_address {
             return_address = Some(value);
@@ -104,7 +104,7 @@ pub(crate) fn evaluate(
             *slot = value;
         }
     }
-    caller.0[IP] = return_address.ok_or(End::BadMemory)?;
+    caller.0[IP] = return_address.ok_or(UnwindEnd::BadMemory)?;
     Ok(Some(caller))
 }
 
@@ -116,21 +116,21 @@ struct Eval<'a> {
 }
 
 impl Eval<'_> {
-    fn register(&self, register: Register) -> Result<u64, End> {
-        self.registers.get(register.0).ok_or(End::BadMemory)
+    fn register(&self, register: Register) -> Result<u64, UnwindEnd> {
+        self.registers.get(register.0).ok_or(UnwindEnd::BadMemory)
     }
 
-    fn expression(&mut self, expression: UnwindExpression<usize>, cfa: Option<u64>) -> Result<u64, End> {
-        *self.budget = self.budget.checked_sub(MAX_OPERATIONS.into()).ok_or(End::BadMemory)?;
+    fn expression(&mut self, expression: UnwindExpression<usize>, cfa: Option<u64>) -> Result<u64, UnwindEnd> {
+        *self.budget = self.budget.checked_sub(MAX_OPERATIONS.into()).ok_or(UnwindEnd::BadMemory)?;
         let bytes = expression.offset.checked_add(expression.length);
-        let bytes = bytes.and_then(|end| self.rules.section.get(expression.offset..end)).ok_or(End::BadMemory)?;
+        let bytes = bytes.and_then(|end| self.rules.section.get(expression.offset..end)).ok_or(UnwindEnd::BadMemory)?;
         let bytes = EndianSlice::new(bytes, LittleEndian);
         let mut evaluation = Evaluation::<_, Storage>::new_in(bytes, ENCODING);
         evaluation.set_max_iterations(MAX_OPERATIONS);
         if let Some(cfa) = cfa {
             evaluation.set_initial_value(cfa);
         }
-        let bad = |_| End::BadMemory;
+        let bad = |_| UnwindEnd::BadMemory;
         let mut result = evaluation.evaluate().map_err(bad)?;
         loop {
             result = match result {
@@ -143,15 +143,15 @@ impl Eval<'_> {
                     evaluation.resume_with_memory(Value::Generic(value)).map_err(bad)?
                 }
                 EvaluationResult::RequiresCallFrameCfa => {
-                    evaluation.resume_with_call_frame_cfa(cfa.ok_or(End::BadMemory)?).map_err(bad)?
+                    evaluation.resume_with_call_frame_cfa(cfa.ok_or(UnwindEnd::BadMemory)?).map_err(bad)?
                 }
-                _ => return Err(End::BadMemory),
+                _ => return Err(UnwindEnd::BadMemory),
             };
         }
         match evaluation.as_result() {
             [Piece { location: Location::Address { address }, .. }] => Ok(*address),
             [Piece { location: Location::Value { value: Value::Generic(value) }, .. }] => Ok(*value),
-            _ => Err(End::BadMemory),
+            _ => Err(UnwindEnd::BadMemory),
         }
     }
 }

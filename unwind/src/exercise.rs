@@ -1,8 +1,8 @@
 //! One call for fuzzers: a file and a stack of any bytes.
 
-use crate::{AddressSpace, Code, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
+use crate::{AddressSpace, Found, MappedCode, Module, ModuleLimits, Registers, StackCopy, UnwindEnd, Unwinder};
 
-const LIMITS: Limits = Limits { unwind_bytes: 16 << 20 };
+const LIMITS: ModuleLimits = ModuleLimits { unwind_bytes: 16 << 20 };
 const FRAMES: usize = 64;
 
 /// The file is mapped at [`Self::BIAS`]; around it is what else there can be.
@@ -16,12 +16,12 @@ impl Space {
 }
 
 impl AddressSpace for Space {
-    fn code(&self, address: u64) -> Code<'_> {
+    fn code(&self, address: u64) -> MappedCode<'_> {
         match (address.wrapping_sub(Self::BIAS) / Self::SIZE, &self.module) {
-            (0, Some(module)) => Code::Module { module, id: 1, bias: Self::BIAS },
-            (0 | 1, _) => Code::NoFile,
-            (2, _) => Code::Jit,
-            _ => Code::Nothing,
+            (0, Some(module)) => MappedCode::Module { module, id: 1, bias: Self::BIAS },
+            (0 | 1, _) => MappedCode::NoFile,
+            (2, _) => MappedCode::Jit,
+            _ => MappedCode::Nothing,
         }
     }
 }
@@ -49,7 +49,7 @@ pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
     let mut unwinder = Unwinder::new(64);
     let mut unwind = || {
         let mut frames: Vec<Found> = Vec::new();
-        let end: End = unwinder.unwind(&space, &registers, &stack, FRAMES, &mut frames);
+        let end: UnwindEnd = unwinder.unwind(&space, &registers, &stack, FRAMES, &mut frames);
         assert!((1..=FRAMES).contains(&frames.len()), "{} frames", frames.len());
         (frames, end)
     };

@@ -19,6 +19,7 @@ mod eh_frame;
 mod elf;
 mod epilogue;
 mod evaluate;
+#[cfg(feature = "exercise")]
 mod exercise;
 mod limits;
 mod module;
@@ -28,10 +29,10 @@ mod stack;
 mod unwinder;
 
 pub use epilogue::CODE_BYTES;
-#[doc(hidden)]
+#[cfg(feature = "exercise")]
 pub use exercise::exercise;
-pub use limits::{Limits, ModuleError};
+pub use limits::{ModuleError, ModuleLimits};
 pub use module::Module;
 pub use registers::Registers;
-pub use stack::{End, StackCopy};
-pub use unwinder::{AddressSpace, Code, Found, Unwinder};
+pub use stack::{StackCopy, UnwindEnd};
+pub use unwinder::{AddressSpace, Found, MappedCode, Unwinder};

@@ -2,7 +2,7 @@
 
 /// How much of a file is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ModuleLimits {
     /// Most bytes of unwind information kept of one file. An index that has to be built comes on top; it is no larger than that.
     pub unwind_bytes: u64,
 }

@@ -3,8 +3,8 @@
 use std::fs::File;
 
 use crate::cfi::{Cfi, Context, Missing, Rules};
-use crate::elf::{self, Elf, FileSource, Segment, Source};
-use crate::limits::{Limits, ModuleError};
+use crate::elf::{self, FileSource, LoadSegment, Source, UnwindSections};
+use crate::limits::{ModuleError, ModuleLimits};
 
 /// An ELF file's unwind information, owned: the file may change or vanish afterwards.
 ///
@@ -13,8 +13,7 @@ use crate::limits::{Limits, ModuleError};
 /// all the same: it has a build id and addresses.
 #[derive(Debug)]
 pub struct Module {
-    build_id: Vec<u8>,
-    segments: Vec<Segment>,
+    segments: Vec<LoadSegment>,
     /// `.eh_frame`, then `.debug_frame`.
     cfi: Vec<Cfi>,
 }
@@ -24,7 +23,7 @@ impl Module {
     ///
     /// # Errors
     /// Not an ELF file of this machine (32-bit files among them), too large, or nothing in it makes sense.
-    pub fn open(file: &File, limits: Limits) -> Result<Self, ModuleError> {
+    pub fn open(file: &File, limits: ModuleLimits) -> Result<Self, ModuleError> {
         Self::read(&FileSource::new(file)?, limits)
     }
 
@@ -32,20 +31,15 @@ impl Module {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn from_bytes(bytes: &[u8], limits: Limits) -> Result<Self, ModuleError> {
+    pub fn from_bytes(bytes: &[u8], limits: ModuleLimits) -> Result<Self, ModuleError> {
         Self::read(&bytes, limits)
     }
 
-    fn read(source: &impl Source, limits: Limits) -> Result<Self, ModuleError> {
-        let Elf { build_id, segments, eh_frame, eh_frame_hdr, debug_frame } = elf::parse(source, limits)?;
+    fn read(source: &impl Source, limits: ModuleLimits) -> Result<Self, ModuleError> {
+        let UnwindSections { segments, eh_frame, eh_frame_hdr, debug_frame } = elf::parse(source, limits)?;
         let eh_frame = eh_frame.map(|section| Cfi::eh_frame(section, eh_frame_hdr));
         let cfi = eh_frame.into_iter().chain(debug_frame.map(Cfi::debug_frame)).collect();
-        Ok(Self { build_id, segments, cfi })
-    }
-
-    /// The build id note; empty = it has none.
-    pub fn build_id(&self) -> &[u8] {
-        &self.build_id
+        Ok(Self { segments, cfi })
     }
 
     /// The address that the file itself gives to what stands at file offset `offset` (by its PT_LOAD headers).
@@ -54,8 +48,8 @@ impl Module {
     /// what is looked up.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         const PAGE: u64 = 4096;
-        let exact = |s: &&Segment| (s.offset..s.offset.saturating_add(s.file_size)).contains(&offset);
-        let pages = |s: &&Segment| {
+        let exact = |s: &&LoadSegment| (s.offset..s.offset.saturating_add(s.file_size)).contains(&offset);
+        let pages = |s: &&LoadSegment| {
             let end = s.offset.saturating_add(s.file_size);
             s.file_size > 0
                 && (s.offset & !(PAGE - 1)..end.checked_next_multiple_of(PAGE).unwrap_or(end)).contains(&offset)
@@ -72,14 +66,13 @@ impl Module {
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
-            + self.build_id.capacity()
-            + self.segments.capacity() * size_of::<Segment>()
+            + self.segments.capacity() * size_of::<LoadSegment>()
             + self.cfi.capacity() * size_of::<Cfi>()
             + self.cfi.iter().map(Cfi::memory).sum::<usize>()
     }
 
     /// Whether there is any unwind information.
-    pub fn has_rules(&self) -> bool {
+    pub(crate) fn has_rules(&self) -> bool {
         !self.cfi.is_empty()
     }
 

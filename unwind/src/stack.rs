@@ -29,7 +29,7 @@ pub struct StackCopy<'a> {
 
 /// Why a stack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum UnwindEnd {
     /// The outermost frame was reached.
     Complete,
     /// More frames than were asked for.
@@ -53,7 +53,7 @@ pub enum End {
 }
 
 /// Takes the word at the stack pointer into `register`, as pop and ret do.
-pub(crate) fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), End> {
+pub(crate) fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
     let sp = registers.sp();
     let word = stack.word(sp)?;
     registers.0[RSP] = sp.wrapping_add(8);
@@ -69,27 +69,27 @@ impl StackCopy<'_> {
 
     /// The 8 bytes at `address`.
     #[inline]
-    pub(crate) fn word(&self, address: u64) -> Result<u64, End> {
+    pub(crate) fn word(&self, address: u64) -> Result<u64, UnwindEnd> {
         let within = address.wrapping_sub(self.base);
         let bytes = usize::try_from(within).ok().and_then(|at| self.bytes.get(at..)?.first_chunk::<8>());
         let Some(bytes) = bytes else { return Err(self.outside(address)) };
         if self.absent != 0 && (self.is_absent(address) || self.is_absent(address.wrapping_add(7))) {
-            return Err(End::NotResident);
+            return Err(UnwindEnd::NotResident);
         }
         Ok(u64::from_le_bytes(*bytes))
     }
 
     /// The `size` bytes (1 to 8) at `address`, zero-extended.
-    pub(crate) fn value(&self, address: u64, size: u8) -> Result<u64, End> {
+    pub(crate) fn value(&self, address: u64, size: u8) -> Result<u64, UnwindEnd> {
         if !(1..=8).contains(&size) {
-            return Err(End::BadMemory);
+            return Err(UnwindEnd::BadMemory);
         }
         let length = usize::from(size);
         let within = usize::try_from(address.wrapping_sub(self.base)).ok();
         let bytes = within.and_then(|at| self.bytes.get(at..)?.get(..length));
         let Some(bytes) = bytes else { return Err(self.outside(address)) };
         if self.is_absent(address) || self.is_absent(address.wrapping_add(u64::from(size) - 1)) {
-            return Err(End::NotResident);
+            return Err(UnwindEnd::NotResident);
         }
         let mut value = [0; 8];
         value[..length].copy_from_slice(bytes);
@@ -103,16 +103,16 @@ impl StackCopy<'_> {
     }
 
     /// Why there is nothing at an address that is not in the copy.
-    fn outside(&self, address: u64) -> End {
+    fn outside(&self, address: u64) -> UnwindEnd {
         let end = self.end();
         if self.cut && address >= end.saturating_sub(7) && address.wrapping_sub(self.base) < SAME_STACK {
-            return End::Cut;
+            return UnwindEnd::Cut;
         }
         let far = if address < self.base { self.base - address } else { address.saturating_sub(end) };
         if far >= PAGE && address.is_multiple_of(8) && (LOWEST..HIGHEST).contains(&address) {
-            End::OtherStack
+            UnwindEnd::OtherStack
         } else {
-            End::BadMemory
+            UnwindEnd::BadMemory
         }
     }
 }
@@ -134,24 +134,24 @@ mod tests {
         assert_eq!(stack.word(BASE), Ok(0x0706_0504_0302_0100));
         assert_eq!(stack.word(BASE + 0x1ff8), Ok(0xfffe_fdfc_fbfa_f9f8));
         assert_eq!(stack.value(BASE + 3, 2), Ok(0x0403));
-        assert_eq!(stack.word(BASE + 0x1ff9), Err(End::BadMemory));
-        assert_eq!(stack.word(BASE - 8), Err(End::BadMemory));
-        assert_eq!(stack.word(u64::MAX), Err(End::BadMemory));
-        assert_eq!(stack.word(0), Err(End::BadMemory));
-        assert_eq!(stack.word(BASE - 0x10_0000), Err(End::OtherStack));
-        assert_eq!(stack.word(BASE + 0x10_0000), Err(End::OtherStack));
-        assert_eq!(stack.value(BASE, 0), Err(End::BadMemory));
-        assert_eq!(stack.value(BASE, 9), Err(End::BadMemory));
+        assert_eq!(stack.word(BASE + 0x1ff9), Err(UnwindEnd::BadMemory));
+        assert_eq!(stack.word(BASE - 8), Err(UnwindEnd::BadMemory));
+        assert_eq!(stack.word(u64::MAX), Err(UnwindEnd::BadMemory));
+        assert_eq!(stack.word(0), Err(UnwindEnd::BadMemory));
+        assert_eq!(stack.word(BASE - 0x10_0000), Err(UnwindEnd::OtherStack));
+        assert_eq!(stack.word(BASE + 0x10_0000), Err(UnwindEnd::OtherStack));
+        assert_eq!(stack.value(BASE, 0), Err(UnwindEnd::BadMemory));
+        assert_eq!(stack.value(BASE, 9), Err(UnwindEnd::BadMemory));
     }
 
     #[test]
     fn above_a_cut_copy_is_cut() {
         let bytes = [0; 0x2000];
         let stack = copy(&bytes, 0, true);
-        assert_eq!(stack.word(BASE + 0x1ffc), Err(End::Cut));
-        assert_eq!(stack.word(BASE + 0x2000), Err(End::Cut));
-        assert_eq!(stack.word(BASE + (1 << 30)), Err(End::OtherStack));
-        assert_eq!(stack.word(BASE - 0x2000), Err(End::OtherStack));
+        assert_eq!(stack.word(BASE + 0x1ffc), Err(UnwindEnd::Cut));
+        assert_eq!(stack.word(BASE + 0x2000), Err(UnwindEnd::Cut));
+        assert_eq!(stack.word(BASE + (1 << 30)), Err(UnwindEnd::OtherStack));
+        assert_eq!(stack.word(BASE - 0x2000), Err(UnwindEnd::OtherStack));
     }
 
     #[test]
@@ -159,9 +159,9 @@ mod tests {
         let bytes = [0; 0x3000];
         let stack = copy(&bytes, 0b10, false);
         assert_eq!(stack.word(BASE + 0xf8), Ok(0));
-        assert_eq!(stack.word(BASE + 0xfc), Err(End::NotResident), "its second half is on the page");
-        assert_eq!(stack.word(BASE + 0x100), Err(End::NotResident));
-        assert_eq!(stack.word(BASE + 0x10f8), Err(End::NotResident));
+        assert_eq!(stack.word(BASE + 0xfc), Err(UnwindEnd::NotResident), "its second half is on the page");
+        assert_eq!(stack.word(BASE + 0x100), Err(UnwindEnd::NotResident));
+        assert_eq!(stack.word(BASE + 0x10f8), Err(UnwindEnd::NotResident));
         assert_eq!(stack.word(BASE + 0x1100), Ok(0));
     }
 }

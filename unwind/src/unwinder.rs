@@ -26,7 +26,7 @@ use crate::evaluate::{apply, evaluate};
 use crate::module::Module;
 use crate::registers::{IP, RBP, RSP, Registers};
 use crate::rules::{Cache, Known};
-use crate::stack::{End, StackCopy};
+use crate::stack::{StackCopy, UnwindEnd};
 
 /// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about 10,000; made to hurt, all of it
 /// takes some 10 ms.
@@ -40,7 +40,7 @@ const MAX_ARGUMENTS: u64 = 64 << 20;
 
 /// What is mapped at an address.
 #[derive(Debug)]
-pub enum Code<'a> {
+pub enum MappedCode<'a> {
     /// A file that was read.
     Module {
         /// Its unwind information.
@@ -61,7 +61,7 @@ pub enum Code<'a> {
 /// An address space.
 pub trait AddressSpace {
     /// What is mapped at `address`.
-    fn code(&self, address: u64) -> Code<'_>;
+    fn code(&self, address: u64) -> MappedCode<'_>;
 
     /// The bytes in memory from `address` on; None = they cannot be had. What is beyond the end of the memory is 0xcc.
     fn bytes(&self, _address: u64) -> Option<[u8; CODE_BYTES]> {
@@ -97,7 +97,7 @@ enum Step {
     },
     /// So are they now, by the instructions that run next.
     Read,
-    End(End),
+    End(UnwindEnd),
 }
 
 /// A frame on the way.
@@ -132,7 +132,7 @@ impl Unwinder {
         stack: &StackCopy<'_>,
         limit: usize,
         frames: &mut Vec<Found>,
-    ) -> End {
+    ) -> UnwindEnd {
         let mut frame =
             Frame { registers: *registers, exact: !stack.in_call, guessed: false, read: false, first: true };
         let mut budget = BUDGET;
@@ -144,21 +144,21 @@ impl Unwinder {
             let (guessed, read) = match step {
                 Step::Caller { guessed } => (guessed, false),
                 Step::Read => (true, true),
-                Step::End(End::Cut) if switched => return End::OtherStack,
+                Step::End(UnwindEnd::Cut) if switched => return UnwindEnd::OtherStack,
                 Step::End(end) => return end,
             };
             let next = frame.registers.sp();
             let grows = next > sp || next == sp && frame.innermost() || signal && next < stack.base;
             if !grows {
-                return End::BadMemory;
+                return UnwindEnd::BadMemory;
             }
             if frame.registers.ip() == 0 {
-                return End::Complete;
+                return UnwindEnd::Complete;
             }
             switched |= signal && next.wrapping_sub(sp) > SIGNAL_FRAME;
             (frame.exact, frame.guessed, frame.read, frame.first) = (signal, guessed, read, false);
         }
-        End::TooDeep
+        UnwindEnd::TooDeep
     }
 
     /// Forgets the rules of a module, so that its id may be used for another.
@@ -177,7 +177,7 @@ impl Unwinder {
         let ip = frame.registers.ip();
         let lookup = if frame.exact { ip } else { ip.wrapping_sub(1) };
         match space.code(lookup) {
-            Code::Module { module, id, bias } => {
+            MappedCode::Module { module, id, bias } => {
                 let address = lookup.wrapping_sub(bias);
                 let mut step = self.by_rules(module, id, address, frame, stack, budget);
                 // A syscall may be a function's last instruction.
@@ -186,16 +186,16 @@ impl Unwinder {
                 }
                 step.unwrap_or_else(|| {
                     let leaf = frame.innermost() && module.has_rules();
-                    without_rules(space, frame, stack, leaf, End::NoUnwindInfo)
+                    without_rules(space, frame, stack, leaf, UnwindEnd::NoUnwindInfo)
                 })
             }
-            Code::NoFile => without_rules(space, frame, stack, false, End::NoFile),
-            Code::Jit => without_rules(space, frame, stack, false, End::Jit),
+            MappedCode::NoFile => without_rules(space, frame, stack, false, UnwindEnd::NoFile),
+            MappedCode::Jit => without_rules(space, frame, stack, false, UnwindEnd::Jit),
             // A call through a null pointer has left its return address. Elsewhere the way here was wrong already.
-            Code::Nothing if frame.innermost() => {
-                (leaf_caller(space, frame, stack).unwrap_or(Step::End(End::NoMapping)), false)
+            MappedCode::Nothing if frame.innermost() => {
+                (leaf_caller(space, frame, stack).unwrap_or(Step::End(UnwindEnd::NoMapping)), false)
             }
-            Code::Nothing => (Step::End(End::NoMapping), false),
+            MappedCode::Nothing => (Step::End(UnwindEnd::NoMapping), false),
         }
     }
 
@@ -220,7 +220,7 @@ impl Unwinder {
                                 *registers = caller;
                                 Step::Caller { guessed: false }
                             }
-                            Ok(None) => Step::End(End::Complete),
+                            Ok(None) => Step::End(UnwindEnd::Complete),
                             Err(end) => Step::End(end),
                         };
                         return Some((step, rules.signal));
@@ -231,7 +231,7 @@ impl Unwinder {
                 Err(missing) => {
                     let Some(known) = Known::of_missing(&missing) else {
                         debug_assert_eq!(missing, Missing::Budget);
-                        return Some((Step::End(End::BadMemory), false));
+                        return Some((Step::End(UnwindEnd::BadMemory), false));
                     };
                     self.cache.insert(id, address, known);
                     known
@@ -246,8 +246,8 @@ impl Unwinder {
                 };
                 Some((step, rule.signal))
             }
-            Known::Top => Some((Step::End(End::Complete), false)),
-            Known::Bad => Some((Step::End(End::BadMemory), false)),
+            Known::Top => Some((Step::End(UnwindEnd::Complete), false)),
+            Known::Bad => Some((Step::End(UnwindEnd::BadMemory), false)),
             Known::NoFde => None,
         }
     }
@@ -260,17 +260,17 @@ fn without_rules(
     frame: &mut Frame,
     stack: &StackCopy<'_>,
     leaf: bool,
-    reason: End,
+    reason: UnwindEnd,
 ) -> (Step, bool) {
     if let Some(registers) = interrupted(space, &frame.registers, stack) {
         frame.registers = registers;
         return (Step::Caller { guessed: false }, true);
     }
     if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(space, &frame.registers, stack) {
-        return (Step::End(End::Complete), false);
+        return (Step::End(UnwindEnd::Complete), false);
     }
     let caller = match reason {
-        End::Jit => by_instructions(space, frame, stack),
+        UnwindEnd::Jit => by_instructions(space, frame, stack),
         _ if leaf => leaf_caller(space, frame, stack),
         _ => None,
     };
@@ -299,7 +299,7 @@ fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCop
     for (i, register) in ORDER.into_iter().enumerate() {
         interrupted.0[register] = word(5 + i as u64)?;
     }
-    (!matches!(space.code(interrupted.ip()), Code::Nothing)).then_some(interrupted)
+    (!matches!(space.code(interrupted.ip()), MappedCode::Nothing)).then_some(interrupted)
 }
 
 /// The stack pointer is that of the beginning, or below by what `_start` has pushed; where that is not known: rbp is 0, and at the stack pointer, or up to two words above where `_start` has pushed some, stand argc and argv with its end. The kernel
@@ -312,7 +312,7 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let entry_at = |sp: u64| {
         let Ok(argc @ 1..MAX_ARGC) = stack.word(sp) else { return false };
         let argument = |i: u64| stack.word(sp.wrapping_add(8 + i * 8));
-        let is_above = |argument: Result<u64, End>| argument.is_ok_and(|a| a > sp && a - sp < MAX_ARGUMENTS);
+        let is_above = |argument: Result<u64, UnwindEnd>| argument.is_ok_and(|a| a > sp && a - sp < MAX_ARGUMENTS);
         is_above(argument(0)) && is_above(argument(argc - 1)) && argument(argc) == Ok(0)
     };
     registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(sp.wrapping_add(above)))
@@ -322,7 +322,7 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
 fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let [rax, rdx, rcx, ..] = registers.0;
     let is_function = |address: u64| match space.code(address) {
-        Code::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
+        MappedCode::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
         _ => false,
     };
     rax == 0
@@ -335,7 +335,7 @@ fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCop
     let code = space.bytes(frame.registers.ip())?;
     let caller = match epilogue::follow(&code, &frame.registers, stack)? {
         Ok(caller) => caller,
-        Err(end @ (End::Cut | End::NotResident)) => return Some(Step::End(end)),
+        Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident)) => return Some(Step::End(end)),
         Err(_) => return None,
     };
     // The code may have been replaced since.
@@ -353,7 +353,7 @@ fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCop
 fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
     let address = stack.word(sp).ok()?;
-    let Code::Module { module, bias, .. } = space.code(address.wrapping_sub(1)) else { return None };
+    let MappedCode::Module { module, bias, .. } = space.code(address.wrapping_sub(1)) else { return None };
     if !module.covers(address.wrapping_sub(1).wrapping_sub(bias)) {
         return None;
     }
@@ -366,16 +366,16 @@ fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_
 /// structure on the stack, such pointers stand in it.
 fn may_return_to(space: &dyn AddressSpace, address: u64) -> bool {
     let begins = |address| match space.code(address) {
-        Code::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
+        MappedCode::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
         _ => false,
     };
-    !matches!(space.code(address.wrapping_sub(1)), Code::Nothing) && !begins(address)
+    !matches!(space.code(address.wrapping_sub(1)), MappedCode::Nothing) && !begins(address)
 }
 
-fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: End) -> Step {
+fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: UnwindEnd) -> Step {
     let rbp = frame.registers.0[RBP];
     if rbp == 0 && frame.guessed && !frame.read {
-        return Step::End(End::Complete);
+        return Step::End(UnwindEnd::Complete);
     }
     // Just above a cut copy it is still believed in: the read says Cut.
     let near = frame.registers.sp()..stack.end().saturating_add(if stack.cut { SIGNAL_FRAME } else { 0 });
@@ -384,7 +384,8 @@ fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCo
     }
     let (saved, address) = match (stack.word(rbp), stack.word(rbp.wrapping_add(8))) {
         (Ok(saved), Ok(address)) => (saved, address),
-        (Err(end @ (End::Cut | End::NotResident)), _) | (_, Err(end @ (End::Cut | End::NotResident))) => {
+        (Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident)), _)
+        | (_, Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident))) => {
             return Step::End(end);
         }
         _ => return Step::End(reason),

@@ -4,7 +4,7 @@ mod traced;
 
 use std::path::PathBuf;
 
-use systape_unwind::{AddressSpace, Code, End, Found, Registers, StackCopy, Unwinder};
+use systape_unwind::{AddressSpace, Found, MappedCode, Registers, StackCopy, UnwindEnd, Unwinder};
 use traced::{Space, Stop, Traced, compile};
 
 const DEPTH: usize = 100;
@@ -31,7 +31,7 @@ fn deep(flags: &[&str]) -> Deep {
 }
 
 impl Deep {
-    fn unwind_in(&self, space: &dyn AddressSpace, bytes: &[u8], absent: u64, cut: bool) -> (Vec<Found>, End) {
+    fn unwind_in(&self, space: &dyn AddressSpace, bytes: &[u8], absent: u64, cut: bool) -> (Vec<Found>, UnwindEnd) {
         let mut frames = Vec::new();
         let stack = StackCopy { base: self.base, bytes, absent, cut, in_call: false, entry: 0 };
         let end = Unwinder::new(4096).unwind(space, &self.registers, &stack, 200, &mut frames);
@@ -44,16 +44,16 @@ impl Deep {
 
     fn whole(&self) -> Vec<Found> {
         let (frames, end) = self.unwind_in(&self.space, &self.bytes, 0, false);
-        assert_eq!(end, End::Complete);
+        assert_eq!(end, UnwindEnd::Complete);
         frames
     }
 }
 
 /// The program's file is not what it is.
-struct As<'a, F: Fn(u64) -> Option<Code<'a>>>(&'a Space, F);
+struct As<'a, F: Fn(u64) -> Option<MappedCode<'a>>>(&'a Space, F);
 
-impl<'a, F: Fn(u64) -> Option<Code<'a>>> AddressSpace for As<'a, F> {
-    fn code(&self, address: u64) -> Code<'_> {
+impl<'a, F: Fn(u64) -> Option<MappedCode<'a>>> AddressSpace for As<'a, F> {
+    fn code(&self, address: u64) -> MappedCode<'_> {
         self.1(address).unwrap_or_else(|| self.0.code(address))
     }
 }
@@ -79,12 +79,12 @@ fn too_deep() {
     for limit in [0, 1, 2, whole.len() - 1] {
         let mut frames = vec![whole[3]];
         let end = Unwinder::new(64).unwind(&deep.space, &deep.registers, &stack, limit, &mut frames);
-        assert_eq!(end, End::TooDeep);
+        assert_eq!(end, UnwindEnd::TooDeep);
         assert_eq!(frames[1..], whole[..limit], "appended");
     }
     let mut frames = Vec::new();
     let end = Unwinder::new(64).unwind(&deep.space, &deep.registers, &stack, whole.len(), &mut frames);
-    assert_eq!((frames, end), (whole, End::Complete));
+    assert_eq!((frames, end), (whole, UnwindEnd::Complete));
 }
 
 #[test]
@@ -93,14 +93,14 @@ fn cut_and_absent() {
     let whole = deep.whole();
     let short = &deep.bytes[..8 << 10];
     let (frames, end) = deep.unwind_in(&deep.space, short, 0, true);
-    assert_eq!(end, End::Cut);
+    assert_eq!(end, UnwindEnd::Cut);
     assert!(frames.len() > 10 && frames.len() < whole.len());
     assert_eq!(frames[..], whole[..frames.len()]);
     // That is all there is of the stack, and yet it goes on: not a cut.
-    assert_eq!(deep.unwind_in(&deep.space, short, 0, false), (frames, End::BadMemory));
+    assert_eq!(deep.unwind_in(&deep.space, short, 0, false), (frames, UnwindEnd::BadMemory));
 
     let (frames, end) = deep.unwind_in(&deep.space, &deep.bytes, 0b100, false);
-    assert_eq!(end, End::NotResident);
+    assert_eq!(end, UnwindEnd::NotResident);
     assert!(frames.len() > 10 && frames.len() < whole.len());
     assert_eq!(frames[..], whole[..frames.len()]);
 }
@@ -110,7 +110,7 @@ fn by_frame_pointers() {
     let deep = deep(&["-O2", "-fno-omit-frame-pointer", "-fno-shrink-wrap"]);
     let whole = deep.whole();
     let is_program = |address| deep.space.path(address) == Some(&deep.program);
-    for no_rules in [|| Code::NoFile, || Code::Jit] {
+    for no_rules in [|| MappedCode::NoFile, || MappedCode::Jit] {
         let space = As(&deep.space, |a| is_program(a).then(no_rules));
         let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
         // From main on libc's rules lead to _start, which is the program's.
@@ -118,7 +118,7 @@ fn by_frame_pointers() {
         assert_eq!(addresses(&frames), addresses(&whole), "{end:?}");
         assert!(frames[1..=DEPTH].iter().all(|f| f.guessed && !f.exact));
         assert!(!frames.last().unwrap().guessed);
-        assert_eq!(end, End::Complete, "argc and argv stand at the stack pointer of _start");
+        assert_eq!(end, UnwindEnd::Complete, "argc and argv stand at the stack pointer of _start");
     }
 }
 
@@ -126,8 +126,8 @@ fn by_frame_pointers() {
 fn without_frame_pointers() {
     let deep = deep(&["-O2"]);
     let is_program = |address| deep.space.path(address) == Some(&deep.program);
-    for (no_rules, want) in
-        [(|| Code::NoFile, End::NoFile), (|| Code::Jit, End::Jit)] as [(fn() -> Code<'static>, End); 2]
+    for (no_rules, want) in [(|| MappedCode::NoFile, UnwindEnd::NoFile), (|| MappedCode::Jit, UnwindEnd::Jit)]
+        as [(fn() -> MappedCode<'static>, UnwindEnd); 2]
     {
         let space = As(&deep.space, |a| is_program(a).then(no_rules));
         let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
@@ -135,9 +135,9 @@ fn without_frame_pointers() {
     }
     // The caller's code is gone.
     let first = deep.registers.0[16];
-    let space = As(&deep.space, |a| (is_program(a) && a != first).then_some(Code::Nothing));
+    let space = As(&deep.space, |a| (is_program(a) && a != first).then_some(MappedCode::Nothing));
     let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
-    assert_eq!((frames.len(), end), (2, End::NoMapping));
+    assert_eq!((frames.len(), end), (2, UnwindEnd::NoMapping));
 }
 
 /// Every other function is made at run time: the rest goes by its rules.
@@ -146,10 +146,10 @@ fn rules_again_behind_code_made_at_run_time() {
     let deep = deep(&["-O2", "-fno-omit-frame-pointer", "-fno-shrink-wrap"]);
     let whole = deep.whole();
     let made = |address| deep.space.name(&deep.program, address) == "odd";
-    let space = As(&deep.space, |a| made(a).then_some(Code::Jit));
+    let space = As(&deep.space, |a| made(a).then_some(MappedCode::Jit));
     let (frames, end) = deep.unwind_in(&space, &deep.bytes, 0, false);
     let addresses = |frames: &[Found]| frames.iter().map(|f| f.address).collect::<Vec<_>>();
-    assert_eq!((addresses(&frames), end), (addresses(&whole), End::Complete));
+    assert_eq!((addresses(&frames), end), (addresses(&whole), UnwindEnd::Complete));
     let guessed: Vec<bool> = frames[1..].iter().map(|f| f.guessed).collect();
     let after_made: Vec<bool> = deep.names(&whole).iter().map(|name| name == "odd").collect();
     assert_eq!(guessed, after_made[..after_made.len() - 1], "those alone whose callee has no rules");
@@ -172,7 +172,7 @@ fn what_is_no_chain_of_frame_pointers_becomes_no_frame() {
             bytes[at + 8..at + 16].copy_from_slice(&address.to_ne_bytes());
         }
         let first = registers.0[16];
-        let space = As(&deep.space, |a| (a == first).then_some(Code::Jit));
+        let space = As(&deep.space, |a| (a == first).then_some(MappedCode::Jit));
         let stack = StackCopy { base: deep.base, bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
         let mut frames = Vec::new();
         let end = Unwinder::new(64).unwind(&space, &registers, &stack, 200, &mut frames);
@@ -180,7 +180,7 @@ fn what_is_no_chain_of_frame_pointers_becomes_no_frame() {
     };
     let inside = deep.base + 64;
     let top = deep.base + deep.bytes.len() as u64;
-    let nowhere = (1, End::Jit);
+    let nowhere = (1, UnwindEnd::Jit);
     assert_eq!(unwind(0x1234_5678, 0, caller), nowhere, "on no stack");
     assert_eq!(unwind(deep.base - 8, 0, caller), nowhere, "below the stack pointer");
     assert_eq!(unwind(top - 8, 0, caller), nowhere, "at the end of the copy");
@@ -196,7 +196,7 @@ fn a_file_without_rules() {
     let deep = deep(&["-O2", "-fno-asynchronous-unwind-tables", "-fno-exceptions", "-Wl,--strip-all"]);
     // The rules of crt1.o are there, so the word at the stack pointer is tried, and it is none.
     let (frames, end) = deep.unwind_in(&deep.space, &deep.bytes, 0, false);
-    assert_eq!((frames.len(), end), (1, End::NoUnwindInfo));
+    assert_eq!((frames.len(), end), (1, UnwindEnd::NoUnwindInfo));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_call_through_a_null_pointer() {
     let stack = StackCopy { base: registers.0[7], bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     let mut frames = Vec::new();
     let end = Unwinder::new(64).unwind(&deep.space, &registers, &stack, 200, &mut frames);
-    assert_eq!((frames.len(), end), (whole.len() + 1, End::Complete));
+    assert_eq!((frames.len(), end), (whole.len() + 1, UnwindEnd::Complete));
     assert!(frames[1].guessed && !frames[1].exact);
     assert_eq!(frames[2..], whole[1..]);
 }
@@ -222,25 +222,27 @@ fn rules_are_forgotten() {
     let stack = StackCopy { base: deep.base, bytes: &deep.bytes, absent: 0, cut: false, in_call: false, entry: 0 };
     let mut unwinder = Unwinder::new(4096);
     let mut frames = Vec::new();
-    assert_eq!(unwinder.unwind(&deep.space, &deep.registers, &stack, 200, &mut frames), End::Complete);
+    assert_eq!(unwinder.unwind(&deep.space, &deep.registers, &stack, 200, &mut frames), UnwindEnd::Complete);
     // The id of the program is given to libc: remembered rules would lead astray, forgotten ones say there are none.
     let id = |path: &str| {
         let address = deep.space.start_of(path);
-        let Code::Module { id, .. } = deep.space.code(address) else { panic!("{path}") };
+        let MappedCode::Module { id, .. } = deep.space.code(address) else { panic!("{path}") };
         id
     };
     let program = id(&deep.program.to_string_lossy());
     let libc = deep.space.paths().find(|p| p.to_string_lossy().contains("libc.so")).unwrap().to_owned();
-    let Code::Module { module, .. } = deep.space.code(deep.space.start_of(&libc.to_string_lossy())) else { panic!() };
+    let MappedCode::Module { module, .. } = deep.space.code(deep.space.start_of(&libc.to_string_lossy())) else {
+        panic!()
+    };
     let space = As(&deep.space, |a| match deep.space.code(a) {
-        Code::Module { id, bias, .. } if id == program => Some(Code::Module { module, id, bias }),
+        MappedCode::Module { id, bias, .. } if id == program => Some(MappedCode::Module { module, id, bias }),
         _ => None,
     });
     frames.clear();
-    assert_eq!(unwinder.unwind(&space, &deep.registers, &stack, 200, &mut frames), End::Complete, "remembered");
+    assert_eq!(unwinder.unwind(&space, &deep.registers, &stack, 200, &mut frames), UnwindEnd::Complete, "remembered");
     unwinder.forget(program);
     frames.clear();
-    assert_eq!(unwinder.unwind(&space, &deep.registers, &stack, 200, &mut frames), End::NoUnwindInfo);
+    assert_eq!(unwinder.unwind(&space, &deep.registers, &stack, 200, &mut frames), UnwindEnd::NoUnwindInfo);
     assert_eq!(frames[..], whole[..1]);
 }
 
@@ -258,30 +260,22 @@ fn a_signal_frame_without_rules() {
     let trampoline = traced.word(registers.0[7]);
     let (base, bytes, _) = traced.stack(&space, &registers, traced::COPY);
     let stack = StackCopy { base, bytes: &bytes, absent: 0, cut: false, in_call: false, entry: 0 };
-    let space = As(&space, |a| (trampoline - 1..trampoline + 9).contains(&a).then_some(Code::NoFile));
+    let space = As(&space, |a| (trampoline - 1..trampoline + 9).contains(&a).then_some(MappedCode::NoFile));
     let mut frames = Vec::new();
     let end = Unwinder::new(64).unwind(&space, &registers, &stack, 200, &mut frames);
-    assert_eq!(end, End::Complete);
+    assert_eq!(end, UnwindEnd::Complete);
     let signal = Found { address: trampoline, exact: false, signal: true, guessed: false };
     assert_eq!(frames[1], signal);
     assert_eq!(frames[2..], interrupted);
 }
 
 #[test]
-fn build_id_and_addresses() {
+fn addresses() {
     let dir = tempfile::tempdir().unwrap();
-    let id = "0102030405060708090a0b0c0d0e0f1011121314";
-    let build_id = format!("-Wl,--build-id=0x{id}");
-    for flags in [
-        &["-O2", &build_id][..],
-        &["-O2", &build_id, "-fuse-ld=gold"],
-        &["-no-pie", &build_id, "-Wl,-z,noseparate-code"],
-    ] {
+    for flags in [&["-O2"][..], &["-O2", "-fuse-ld=gold"], &["-no-pie", "-Wl,-z,noseparate-code"]] {
         let program = compile("cc", "depth.c", flags, dir.path()).unwrap();
         let bytes = std::fs::read(&program).unwrap();
         let module = systape_unwind::Module::open(&std::fs::File::open(&program).unwrap(), traced::LIMITS).unwrap();
-        let hex: String = module.build_id().iter().map(|b| format!("{b:02x}")).collect();
-        assert_eq!(hex, id);
         assert!(module.memory() >= 100 && module.memory() < bytes.len());
         use object::{Object, ObjectSection};
         let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();

@@ -5,7 +5,9 @@ mod traced;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use systape_unwind::{AddressSpace, Code, End, Limits, Module, Registers, StackCopy, Unwinder, exercise};
+use systape_unwind::{
+    AddressSpace, MappedCode, Module, ModuleLimits, Registers, StackCopy, UnwindEnd, Unwinder, exercise,
+};
 use traced::{LIMITS, Space, Stop, Traced, compile};
 
 /// xorshift64*; a fixed seed makes a failure come again.
@@ -59,10 +61,10 @@ struct Replaced<'a> {
 }
 
 impl AddressSpace for Replaced<'_> {
-    fn code(&self, address: u64) -> Code<'_> {
+    fn code(&self, address: u64) -> MappedCode<'_> {
         match self.space.code(address) {
-            Code::Module { id, bias, .. } if self.space.path(address) == Some(&self.path) => {
-                Code::Module { module: &self.module, id, bias }
+            MappedCode::Module { id, bias, .. } if self.space.path(address) == Some(&self.path) => {
+                MappedCode::Module { module: &self.module, id, bias }
             }
             code => code,
         }
@@ -149,7 +151,7 @@ fn unwind_with_mutated(space: &Space, snapshots: &[Snapshot], path: &Path, round
             let mut frames = Vec::new();
             let end = unwinder.unwind(&space, &snapshot.registers, &stack, 100, &mut frames);
             assert!((1..=100).contains(&frames.len()));
-            if end == End::Complete { complete += 1 } else { other += 1 }
+            if end == UnwindEnd::Complete { complete += 1 } else { other += 1 }
         }
         assert!(space.module.memory() <= 8 * bytes.len() + 4096, "{} of {}", space.module.memory(), bytes.len());
     }
@@ -246,13 +248,13 @@ const NORMAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 struct One(Module);
 
 impl AddressSpace for One {
-    fn code(&self, address: u64) -> Code<'_> {
-        if address < 0x10_0000 { Code::Module { module: &self.0, id: 1, bias: 0 } } else { Code::Nothing }
+    fn code(&self, address: u64) -> MappedCode<'_> {
+        if address < 0x10_0000 { MappedCode::Module { module: &self.0, id: 1, bias: 0 } } else { MappedCode::Nothing }
     }
 }
 
 /// Unwinds at 0x5000 with a stack of 64 words, each of them 0x5001.
-fn unwind_one(eh_frame: &[u8], limit: usize) -> (usize, End) {
+fn unwind_one(eh_frame: &[u8], limit: usize) -> (usize, UnwindEnd) {
     let space = One(Module::from_bytes(&elf_with(eh_frame), LIMITS).unwrap());
     let bytes: Vec<u8> = (0..64).flat_map(|_| 0x5001u64.to_le_bytes()).collect();
     let mut registers = Registers::default();
@@ -272,24 +274,24 @@ fn with_fde(cie_instructions: &[u8], instructions: &[u8]) -> Vec<u8> {
 #[test]
 fn a_handmade_section_works() {
     // 64 words of return addresses, then the copy ends.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[]), 100), (65, End::BadMemory));
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[]), 10), (10, End::TooDeep));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[]), 100), (65, UnwindEnd::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[]), 10), (10, UnwindEnd::TooDeep));
     // The return address is undefined.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x07, 16]), 10), (1, End::Complete));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x07, 16]), 10), (1, UnwindEnd::Complete));
     // DWARF numbers above 16 are no registers here; as CFA they make no sense.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x05, 0xff, 0x7f, 1, 0x05, 40, 1]), 10), (10, End::TooDeep));
-    assert_eq!(unwind_one(&with_fde(&[0x0c, 17, 8, 0x90, 1], &[]), 10), (1, End::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x05, 0xff, 0x7f, 1, 0x05, 40, 1]), 10), (10, UnwindEnd::TooDeep));
+    assert_eq!(unwind_one(&with_fde(&[0x0c, 17, 8, 0x90, 1], &[]), 10), (1, UnwindEnd::BadMemory));
     // Return address = the register 60000.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x09, 16, 0xe0, 0xd4, 3]), 10), (1, End::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x09, 16, 0xe0, 0xd4, 3]), 10), (1, UnwindEnd::BadMemory));
 }
 
 #[test]
 fn the_stack_pointer_must_grow() {
     // CFA = rsp, return address above it: an instruction that ran may, once.
     let stay = with_fde(&[0x0c, 7, 0, 0x11, 16, 0x7f], &[]);
-    assert_eq!(unwind_one(&stay, 100), (2, End::BadMemory));
+    assert_eq!(unwind_one(&stay, 100), (2, UnwindEnd::BadMemory));
     // CFA = rsp - 8.
-    assert_eq!(unwind_one(&with_fde(&[0x12, 7, 1, 0x11, 16, 0x7f], &[]), 100), (1, End::BadMemory));
+    assert_eq!(unwind_one(&with_fde(&[0x12, 7, 1, 0x11, 16, 0x7f], &[]), 100), (1, UnwindEnd::BadMemory));
 }
 
 #[test]
@@ -299,28 +301,28 @@ fn expressions_that_do_not_end() {
         [&[0x2f, 0xfd, 0xff][..], &[0x77, 8, 0x12, 0x2f, 0xfc, 0xff], &[0x30, 0x30, 0x1b], &[], &[0x06], &[0x08]]
     {
         let rule = [&[0x0f, expression.len() as u8][..], expression].concat();
-        assert_eq!(unwind_one(&with_fde(NORMAL, &rule), 100), (1, End::BadMemory), "{expression:x?}");
+        assert_eq!(unwind_one(&with_fde(NORMAL, &rule), 100), (1, UnwindEnd::BadMemory), "{expression:x?}");
     }
     // A good one in each frame: all frames.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x0f, 3, 0x77, 4, 0x23]), 100), (1, End::BadMemory));
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x0f, 4, 0x77, 4, 0x23, 4]), 20), (20, End::TooDeep));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x0f, 3, 0x77, 4, 0x23]), 100), (1, UnwindEnd::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x0f, 4, 0x77, 4, 0x23, 4]), 20), (20, UnwindEnd::TooDeep));
 }
 
 #[test]
 fn rules_without_measure() {
     // A megabyte of nothing is more than a stack may cost.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &vec![0; 1 << 20]), 100), (1, End::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &vec![0; 1 << 20]), 100), (1, UnwindEnd::BadMemory));
     // remember_state without end.
-    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x0a; 1000]), 100), (1, End::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &[0x0a; 1000]), 100), (1, UnwindEnd::BadMemory));
     // A rule for every number there is.
     let many: Vec<u8> = (0..200u16).flat_map(|r| [0x05, r as u8 | 0x80, (r >> 7) as u8, 1]).collect();
-    assert_eq!(unwind_one(&with_fde(NORMAL, &many), 100), (1, End::BadMemory));
+    assert_eq!(unwind_one(&with_fde(NORMAL, &many), 100), (1, UnwindEnd::BadMemory));
     // A CIE with an augmentation string of a megabyte, and many FDEs of it.
     let mut section = entry(0, &[&[1][..], &vec![b'S'; 1 << 20], &[0, 1, 0x78, 16], NORMAL].concat());
     for i in 0..20_000 {
         section.extend(fde(section.len(), 0x5000 + i, 1, &[]));
     }
-    assert_eq!(unwind_one(&section, 100), (1, End::NoUnwindInfo));
+    assert_eq!(unwind_one(&section, 100), (1, UnwindEnd::NoUnwindInfo));
 }
 
 #[test]
@@ -331,13 +333,13 @@ fn pointers_to_nowhere() {
     for pointer in [4u32, 0x7fff_ffff, u32::MAX, 1, 0xffff_ff00] {
         let mut section = good.clone();
         section[fde_at + 4..fde_at + 8].copy_from_slice(&pointer.to_le_bytes());
-        assert_eq!(unwind_one(&section, 100), (1, End::NoUnwindInfo), "{pointer:#x}");
+        assert_eq!(unwind_one(&section, 100), (1, UnwindEnd::NoUnwindInfo), "{pointer:#x}");
     }
     // Lengths that leave the section, in 32 and 64 bits.
     for length in [0xffff_fff0u32, 0xffff_ffff, 0x7fff_ffff, 0x1000] {
         let mut section = good.clone();
         section[fde_at..fde_at + 4].copy_from_slice(&length.to_le_bytes());
-        assert_eq!(unwind_one(&section, 100), (1, End::NoUnwindInfo), "{length:#x}");
+        assert_eq!(unwind_one(&section, 100), (1, UnwindEnd::NoUnwindInfo), "{length:#x}");
     }
 }
 
@@ -360,7 +362,7 @@ fn files_that_are_refused() {
     assert!(refused(&i386).contains("32-bit"));
     // Section headers behind the end.
     assert!(refused(&patched(46, 0x7f)).contains("headers"));
-    let small = Limits { unwind_bytes: 16 };
+    let small = ModuleLimits { unwind_bytes: 16 };
     assert!(Module::from_bytes(&good, small).unwrap_err().to_string().contains("over the limit of 16"));
 }
 

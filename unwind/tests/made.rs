@@ -2,14 +2,14 @@
 
 mod traced;
 
-use systape_unwind::{AddressSpace, CODE_BYTES, Code, End, Found, StackCopy, Unwinder};
+use systape_unwind::{AddressSpace, CODE_BYTES, Found, MappedCode, StackCopy, UnwindEnd, Unwinder};
 use traced::{Space, Stop, Traced, compile};
 
 /// The space, with memory that `read` gives.
 struct Readable<'a, R: Fn(u64) -> Option<[u8; CODE_BYTES]>>(&'a Space, R);
 
 impl<R: Fn(u64) -> Option<[u8; CODE_BYTES]>> AddressSpace for Readable<'_, R> {
-    fn code(&self, address: u64) -> Code<'_> {
+    fn code(&self, address: u64) -> MappedCode<'_> {
         self.0.code(address)
     }
 
@@ -22,7 +22,7 @@ impl<R: Fn(u64) -> Option<[u8; CODE_BYTES]>> AddressSpace for Readable<'_, R> {
 fn frames(
     shape: &str,
     change: impl Fn(&Space, u64, [u8; CODE_BYTES]) -> Option<[u8; CODE_BYTES]>,
-) -> (Vec<String>, Vec<Found>, End) {
+) -> (Vec<String>, Vec<Found>, UnwindEnd) {
     let dir = tempfile::tempdir().unwrap();
     let program = compile("cc", "made.c", &["-O2", "-fomit-frame-pointer"], dir.path()).unwrap();
     let traced = Traced::start(&program, &[shape]);
@@ -37,7 +37,7 @@ fn frames(
     let mut frames = Vec::new();
     let end = Unwinder::new(4096).unwind(&readable, &registers, &stack, 100, &mut frames);
     let names = frames.iter().map(|f| match space.code(f.address - 1) {
-        Code::Jit => "made".into(),
+        MappedCode::Jit => "made".into(),
         _ => space.name(&program, f.address),
     });
     (names.collect(), frames, end)
@@ -48,7 +48,7 @@ fn the_end_of_the_function_says_who_called() {
     for shape in ["trampoline", "keeps"] {
         let (names, frames, end) = frames(shape, |_, _, bytes| Some(bytes));
         assert_eq!(names[..5], ["inner", "made", "middle", "outer", "main"], "{shape}");
-        assert_eq!((names.last().unwrap().as_str(), end), ("_start", End::Complete), "{shape}");
+        assert_eq!((names.last().unwrap().as_str(), end), ("_start", UnwindEnd::Complete), "{shape}");
         let guessed: Vec<usize> = (0..frames.len()).filter(|i| frames[*i].guessed).collect();
         assert_eq!(guessed, [2], "{shape}: rules again from the caller on");
     }
@@ -58,14 +58,14 @@ fn the_end_of_the_function_says_who_called() {
 #[test]
 fn what_looks_like_a_return_address_is_none() {
     let (names, _, end) = frames("goes on", |_, _, bytes| Some(bytes));
-    assert_eq!((names, end), (vec!["inner".into(), "made".into()], End::Jit));
+    assert_eq!((names, end), (vec!["inner".into(), "made".into()], UnwindEnd::Jit));
 }
 
 #[test]
 fn without_the_bytes_it_ends() {
     for shape in ["trampoline", "keeps"] {
         let (names, _, end) = frames(shape, |_, _, _| None);
-        assert_eq!((names, end), (vec!["inner".into(), "made".into()], End::Jit), "{shape}");
+        assert_eq!((names, end), (vec!["inner".into(), "made".into()], UnwindEnd::Jit), "{shape}");
     }
 }
 
@@ -73,8 +73,8 @@ fn without_the_bytes_it_ends() {
 #[test]
 fn code_that_was_replaced() {
     let no_call = |space: &Space, address: u64, bytes: [u8; CODE_BYTES]| {
-        Some(if matches!(space.code(address), Code::Jit) { bytes } else { [0x90; CODE_BYTES] })
+        Some(if matches!(space.code(address), MappedCode::Jit) { bytes } else { [0x90; CODE_BYTES] })
     };
     let (names, _, end) = frames("trampoline", no_call);
-    assert_eq!((names, end), (vec!["inner".into(), "made".into()], End::Jit));
+    assert_eq!((names, end), (vec!["inner".into(), "made".into()], UnwindEnd::Jit));
 }

@@ -7,7 +7,7 @@ mod traced;
 
 use std::path::Path;
 
-use systape_unwind::{End, Found, Unwinder};
+use systape_unwind::{Found, UnwindEnd, Unwinder};
 use traced::{Space, Stop, Traced, compile};
 
 /// Return addresses, the innermost last, each with the stack pointer below it.
@@ -76,7 +76,7 @@ fn step_through(
         let now = traced.registers();
         shadow.follow(traced, (before.0[16], before.0[7]), (now.0[16], now.0[7]));
         let (frames, end) = traced.unwind(unwinder, &space);
-        if (end != End::Complete || !shadow.matches(&frames)) && wrong.len() < 40 {
+        if (end != UnwindEnd::Complete || !shadow.matches(&frames)) && wrong.len() < 40 {
             let place = space.describe(now.0[16]);
             if !tolerated(&place) {
                 wrong.push(message(&space, &place, &shadow, &frames, end));
@@ -86,7 +86,7 @@ fn step_through(
     (steps, wrong)
 }
 
-fn message(space: &Space, place: &str, shadow: &Shadow, frames: &[Found], end: End) -> String {
+fn message(space: &Space, place: &str, shadow: &Shadow, frames: &[Found], end: UnwindEnd) -> String {
     let want: Vec<_> = shadow.0.iter().rev().map(|(a, _)| space.describe(*a)).collect();
     let got: Vec<_> = frames[1..].iter().map(|f| space.describe(f.address)).collect();
     format!("at {place}: {end:?}\n   want {}\n    got {}", want.join(" < "), got.join(" < "))
@@ -105,7 +105,7 @@ fn walk_program(program: &Path) {
     let space = traced.space();
     let (frames, end) = traced.unwind(&mut unwinder, &space);
     let names: Vec<_> = frames.iter().map(|f| space.name(program, f.address)).collect();
-    assert_eq!(end, End::Complete, "{names:?}");
+    assert_eq!(end, UnwindEnd::Complete, "{names:?}");
     assert_eq!(names[0], "main");
     assert_eq!(names.last().unwrap(), "_start");
     assert!((3..=4).contains(&names.len()), "{names:?}");
@@ -196,7 +196,7 @@ fn no_section_headers() {
     assert_eq!(traced.go(0), Stop::Signal(libc::SIGTRAP));
     let mut unwinder = Unwinder::new(4096);
     let (frames, end) = traced.unwind(&mut unwinder, &traced.space());
-    assert_eq!((frames.len(), end), (4, End::Complete));
+    assert_eq!((frames.len(), end), (4, UnwindEnd::Complete));
     let (steps, wrong) = step_through(&traced, &mut unwinder, Shadow::from(&frames), 100_000, |_| false);
     assert!(wrong.is_empty(), "{} of {steps} steps\n{}", wrong.len(), wrong.join("\n"));
     assert!(steps > 1000);
@@ -211,7 +211,7 @@ fn signal(arguments: &[&str], compiler: &str, flags: &[&str]) {
     let mut unwinder = Unwinder::new(4096);
     let space = traced.space();
     let (interrupted, end) = traced.unwind(&mut unwinder, &space);
-    assert_eq!(end, End::Complete);
+    assert_eq!(end, UnwindEnd::Complete);
     let names: Vec<_> = interrupted.iter().map(|f| space.name(&program, f.address)).collect();
     let program_names: Vec<_> = names.iter().filter(|n| !n.starts_with('[') && !n.contains("kill")).collect();
     assert_eq!(program_names[..4], ["third", "second", "first", "main"], "{names:?}");
@@ -242,7 +242,7 @@ fn signal(arguments: &[&str], compiler: &str, flags: &[&str]) {
         }
         let got: Vec<_> = frames.iter().map(|f| (f.address, f.exact, f.signal)).collect();
         assert_eq!(got, want, "at {place}: {end:?}");
-        assert_eq!(end, if alternate { End::OtherStack } else { End::Complete }, "at {place}");
+        assert_eq!(end, if alternate { UnwindEnd::OtherStack } else { UnwindEnd::Complete }, "at {place}");
         in_trampoline += usize::from(returned);
         in_inner += usize::from(calls.0.len() == 1);
 
@@ -258,7 +258,7 @@ fn signal(arguments: &[&str], compiler: &str, flags: &[&str]) {
     assert_eq!(in_trampoline, 2, "mov and syscall");
     assert!(in_inner > 1);
     let (frames, end) = traced.unwind(&mut unwinder, &space);
-    assert_eq!((frames, end), (interrupted, End::Complete));
+    assert_eq!((frames, end), (interrupted, UnwindEnd::Complete));
 }
 
 #[test]
@@ -287,20 +287,20 @@ fn thread_from_its_first_instruction() {
         let space = traced.space();
         let (frames, end) = traced.unwind(&mut unwinder, &space);
         let names: Vec<_> = frames.iter().map(|f| space.name(&program, f.address)).collect();
-        assert_eq!(end, End::Complete, "{names:?}");
+        assert_eq!(end, UnwindEnd::Complete, "{names:?}");
         assert!(names.contains(&"main".to_owned()), "{names:?}");
         assert!(frames[1].guessed, "{names:?}");
 
         traced.tid = traced.event_message() as i32;
         assert_eq!(traced.wait(), Stop::Signal(libc::SIGSTOP));
         let (frames, end) = traced.unwind(&mut unwinder, &space);
-        assert_eq!((frames.len(), end), (1, End::Complete), "the child's first return");
+        assert_eq!((frames.len(), end), (1, UnwindEnd::Complete), "the child's first return");
         let (steps, wrong) = step_through(&traced, &mut unwinder, Shadow::empty(), 20_000, |_| false);
         assert!(wrong.is_empty(), "{} of {steps} steps\n{}", wrong.len(), wrong.join("\n"));
         let (frames, end) = traced.unwind(&mut unwinder, &space);
         let names: Vec<_> = frames.iter().map(|f| space.name(&program, f.address)).collect();
         assert_eq!(names[..3], ["third", "second", "thread"], "{names:?}");
-        assert_eq!(end, End::Complete);
+        assert_eq!(end, UnwindEnd::Complete);
         assert!(steps > 50, "{steps} steps");
     }
 }

@@ -88,7 +88,7 @@ pub struct ArgDesc {
 /// What the register of an argument holds.
 ///
 /// A 32-bit kind must be read from the low half of the register only: the upper half may hold anything. "As wide as a register" is 32
-/// bits on i386 and 64 elsewhere. Pointers and `long` *in memory* have [`Abi::pointer_bits`], so the layouts of `iovec`, `msghdr`,
+/// bits on i386 and 64 elsewhere. Pointers and `long` *in memory* have 32 bits on i386 and x32, so the layouts of `iovec`, `msghdr`,
 /// `timeval` and argument vectors follow that. Plain `chown`, `setuid` and their like of i386 take 16-bit ids.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -70,6 +70,10 @@ pub(super) fn not_supported(term: &str) -> Option<&'static str> {
     Some(match qualifier {
         "trace" | "t" => "write trace= once, in front of the list",
         "signal" | "signals" | "s" => "signals are events; write signal:*",
+        "inject" | "fault" => "nothing is changed in what is recorded; strace -e inject= does that",
+        "read" | "write" | "raw" | "verbose" | "abbrev" | "quiet" | "decode-fds" | "kvm" => {
+            "it says how strace prints; here the first 4096 bytes of strings, paths and descriptors are on the tape"
+        }
         "status" => "use --failure for calls that fail",
         _ => "only trace= may stand before a list of syscalls",
     })

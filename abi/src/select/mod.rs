@@ -7,6 +7,7 @@
 //! - a group, `%file` or `file`; where a call has the name of a group (`signal` and `ipc` of i386), the bare word is the group, which
 //!   contains the call, and `=signal` the call. `%stat`, `%lstat` and `%fstat` need their `%`, the bare words being calls on most ABIs
 //! - `all`, or `none`
+//! - `syscalls:sys_enter_openat` (perf's name of a tracepoint) for `=openat`, `raw_syscalls:*` for all, with a note
 //! - `family:event` for what is no syscall; such terms are parsed here and resolved by the caller
 //!
 //! A name stands for the calls libc makes in its place as well (`stat` for newfstatat and statx), with a [note](Selection::notes), and
@@ -91,7 +92,8 @@ impl Selection {
     }
 
     /// Whether any positive term was given. Event terms count: `-e 'sched:*'` alone selects no syscalls, as in perf trace.
-    pub fn has_positive(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn has_positive(&self) -> bool {
         self.has_positive
     }
 
@@ -135,8 +137,19 @@ impl Selection {
     fn add_term(&mut self, term: &str, negated: bool) -> Result<(), SelectError> {
         self.has_positive |= !negated;
         if let Some((family, event)) = term.split_once(':') {
+            if let Some(reason) = error::not_supported(term) {
+                return Err(SelectError::Unsupported { term: term.to_owned(), reason });
+            }
             if family.is_empty() || event.is_empty() {
                 return Err(SelectError::Event { term: term.to_owned() });
+            }
+            if let Some(calls) = tracepoint(family, event) {
+                let (set, _) = resolve_known(&calls, negated)?;
+                if negated { &mut self.negative } else { &mut self.positive }.merge(&set);
+                let note =
+                    format!("{term} is {}: a call's enter and exit are one event here", calls.trim_start_matches('='));
+                self.notes.extend(Some(note).filter(|note| !self.notes.contains(note)));
+                return Ok(());
             }
             self.events.push(EventTerm { negated, family: family.to_owned(), event: event.to_owned() });
             return Ok(());
@@ -149,6 +162,19 @@ impl Selection {
             self.notes.push(note);
         }
         Ok(())
+    }
+}
+
+/// The term for the calls of a tracepoint of the syscalls themselves; None: it is another event.
+fn tracepoint(family: &str, event: &str) -> Option<String> {
+    let name = event.strip_prefix("sys_enter_").or_else(|| event.strip_prefix("sys_exit_"));
+    match (family, name) {
+        ("syscalls", Some(name)) if name.contains(['*', '?', '[']) => Some(name.to_owned()),
+        // the tracepoints have the kernel's names
+        ("syscalls", Some(name)) => Some(format!("={name}")),
+        ("syscalls", None) if event == "*" => Some("all".to_owned()),
+        ("raw_syscalls", _) if ["sys_enter", "sys_exit", "*", "sys_*"].contains(&event) => Some("all".to_owned()),
+        _ => None,
     }
 }
 

@@ -228,3 +228,21 @@ proptest! {
         let _ = Selection::parse(&[text]);
     }
 }
+
+#[test]
+fn tracepoints_of_syscalls_are_syscalls() {
+    let one = Selection::parse(&["syscalls:sys_enter_openat"]).unwrap();
+    assert!(one.contains(Abi::X86_64, 257) && !one.contains(Abi::X86_64, 0), "openat alone");
+    assert!(one.other_events().is_empty());
+    assert_eq!(one.notes(), ["syscalls:sys_enter_openat is openat: a call's enter and exit are one event here"]);
+    let both = Selection::parse(&["syscalls:sys_enter_read,syscalls:sys_exit_read"]).unwrap();
+    assert!(both.contains(Abi::X86_64, 0) && !both.contains(Abi::X86_64, 1));
+    let all = Selection::parse(&["raw_syscalls:sys_enter"]).unwrap();
+    assert!(all.contains(Abi::X86_64, 0) && all.contains(Abi::X86_64, 257));
+    assert!(Selection::parse(&["syscalls:sys_enter_*at"]).unwrap().contains(Abi::X86_64, 257));
+    let none = Selection::parse(&["!syscalls:sys_exit_read"]).unwrap();
+    assert!(!none.contains(Abi::X86_64, 0) && none.contains(Abi::X86_64, 1));
+    let error = |text: &str| Selection::parse(&[text]).unwrap_err().to_string();
+    assert!(error("syscalls:sys_enter_opennat").contains("openat"), "{}", error("syscalls:sys_enter_opennat"));
+    assert!(error("inject=read:error=EIO").contains("strace"), "{}", error("inject=read:error=EIO"));
+}

@@ -8,11 +8,11 @@ use systape_format::model::{
 use super::kind::Kind;
 use crate::block::flags::letters;
 use crate::devices::Devices;
-use crate::net::words::{address, protocol_name, state_name};
+use crate::net::words::{address, protocol_name};
 use crate::words::NET_SOFTIRQ;
-use systape_abi::iouring_op_name;
+use systape_abi::{iouring_op_name, tcp};
 use systape_format::table::{ColumnDef, TableDef, Type};
-use systape_format::tables::TableRows;
+use systape_format::tables::{CPU, TableRows};
 
 /// A value of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,8 +225,8 @@ impl<'a> Describer<'a> {
         let local = |port: u16| if port == 0 { Value::Unknown } else { number(port) };
         let mut fields = vec![
             ("socket", Value::Wide(e.socket)),
-            ("oldstate", Value::Word(state_name(e.old_state))),
-            ("newstate", Value::Word(state_name(e.new_state))),
+            ("oldstate", Value::Word(tcp::state_name(e.old_state))),
+            ("newstate", Value::Word(tcp::state_name(e.new_state))),
             ("sport", local(e.sport)),
             ("dport", number(e.dport)),
             ("protocol", Value::Word(protocol_name(e.protocol))),
@@ -263,10 +263,14 @@ impl<'a> Describer<'a> {
         Event {
             which: Which::Table(&table.def),
             ts: table.ts.get(at).copied().unwrap_or(0),
-            cpu: None,
+            cpu: table.column(CPU).and_then(|cpus| u32::try_from(*cpus.get(at)?).ok()),
             task: first.and_then(|(_, task)| task),
             other,
-            fields: columns().filter(|(column, _)| Some(&column.name) != whose).map(value).collect(),
+            // the line says whose it is and where, its stack stands below it
+            fields: columns()
+                .filter(|(column, _)| Some(&column.name) != whose && column.name != CPU && column.ty != Type::Stack)
+                .map(value)
+                .collect(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use systape_abi::EventTerm;
+use systape_format::families::RECORDED;
 use systape_format::model::{BlockIo, BlockLayer, Family, ProcessKind, SignalKind};
 
 use crate::glob;
@@ -109,13 +110,18 @@ impl Kind {
 struct Term {
     pattern: String,
     negated: bool,
-    /// It names a kind that this program knows.
+    /// It names a kind, or a table, that this program knows.
     built_in: bool,
 }
 
 impl Term {
     fn names(&self, name: &str) -> bool {
         glob::matches(self.pattern.as_bytes(), name.as_bytes())
+    }
+
+    /// Whether it names the table called `name`, or what a table that this program knows also answers to.
+    fn names_table(&self, name: &str) -> bool {
+        self.names(name) || RECORDED.iter().any(|table| table.def.name == name && self.names(&table.alias()))
     }
 }
 
@@ -133,15 +139,15 @@ impl Wanted {
         let (mut positive, mut negative) = (0, 0);
         let mut all = Vec::new();
         for term in terms {
-            let mut term =
-                Term { pattern: format!("{}:{}", term.family, term.event), negated: term.negated, built_in: false };
+            let pattern = format!("{}:{}", term.family, term.event);
+            let mut term = Term { pattern, negated: term.negated, built_in: false };
             let mut found = 0;
             for (kind, name, aliases, _) in Kind::ALL {
                 if term.names(name) || aliases.iter().any(|name| term.names(name)) {
                     found |= 1 << kind as u32;
                 }
             }
-            term.built_in = found != 0;
+            term.built_in = found != 0 || RECORDED.iter().any(|table| term.names_table(&table.def.name));
             *(if term.negated { &mut negative } else { &mut positive }) |= found;
             all.push(term);
         }
@@ -160,7 +166,9 @@ impl Wanted {
         }
         let tables = tables();
         if let Some(term) = unknown.iter().find(|term| !tables.iter().any(|table| term.names(table))) {
-            let known: Vec<_> = Kind::ALL.iter().map(|(_, name, ..)| *name).chain(tables.iter().copied()).collect();
+            let recorded = RECORDED.iter().map(|table| &*table.def.name).filter(|name| !tables.contains(name));
+            let kinds = Kind::ALL.iter().map(|(_, name, ..)| *name);
+            let known: Vec<_> = kinds.chain(tables.iter().copied()).chain(recorded).collect();
             bail!(BadUsage(format!("-e '{}': no such event; there are {}", term.pattern, known.join(", "))));
         }
         Ok(())
@@ -173,7 +181,13 @@ impl Wanted {
 
     /// Whether something is that only a table of the tape can be.
     pub fn tables(&self) -> bool {
-        self.terms.iter().any(|term| !term.negated && !term.built_in)
+        let recorded = RECORDED.iter().any(|table| self.has_table(&table.def.name));
+        recorded || self.terms.iter().any(|term| !term.negated && !term.built_in)
+    }
+
+    /// Whether nothing else is.
+    pub fn only_tables(&self) -> bool {
+        self.kinds == 0 && self.tables()
     }
 
     /// Whether `kind` is.
@@ -183,7 +197,7 @@ impl Wanted {
 
     /// Whether the table called `name` is.
     pub fn has_table(&self, name: &str) -> bool {
-        let named = |negated| self.terms.iter().any(|term| term.negated == negated && term.names(name));
+        let named = |negated| self.terms.iter().any(|term| term.negated == negated && term.names_table(name));
         named(false) && !named(true)
     }
 
@@ -197,6 +211,8 @@ impl Wanted {
         let mut families: Vec<_> =
             Kind::ALL.iter().filter(|(kind, ..)| self.has(*kind)).map(|(_, _, _, family)| *family).collect();
         families.dedup();
+        let of_tables = RECORDED.iter().filter(|table| self.has_table(&table.def.name)).map(|table| table.family);
+        families.extend(of_tables);
         families
     }
 }

@@ -116,7 +116,10 @@ impl Lines<'_, '_> {
     fn tables(&mut self, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
         let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
         for table in segment.tables(dict)?.iter().filter(|table| self.all.wanted.has_table(&table.def.name)) {
-            (0..table.ts.len()).for_each(|at| self.line(&describer.row(table, at), None));
+            let stacks = table.stacks();
+            // codes are far below 2^32
+            let stack = |at: usize| stacks.map(|codes| (StackOf::Row, u32::try_from(codes[at]).unwrap_or(0)));
+            (0..table.ts.len()).for_each(|at| self.line(&describer.row(table, at), stack(at)));
         }
         Ok(())
     }

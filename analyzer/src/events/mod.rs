@@ -4,3 +4,4 @@ pub mod describe;
 pub mod form;
 pub mod kind;
 pub mod lines;
+pub mod picked;

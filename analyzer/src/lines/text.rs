@@ -3,7 +3,7 @@
 //! Columns, zeros that are left out, `CWD`, `(Timeout)` and hex returns follow tools/perf/builtin-trace.c, so scripts for
 //! perf trace work. What perf cannot know is added where its column is: `≥` for a lower bound, `?` for a time not known.
 
-use systape_abi::{ArgKind, FlagStyle, RetKind};
+use systape_abi::{ArgKind, FlagStyle, RetKind, uapi};
 use systape_format::model::{Gap, Session};
 
 use super::row::{self, Duration, Outcome};
@@ -198,22 +198,27 @@ impl TextLines<'_> {
     }
 }
 
-/// MAP_ANONYMOUS, the same on x86 and arm64.
-const MAP_ANONYMOUS: u64 = 0x20;
-
-/// O_CREAT and the bit of O_TMPFILE that is its own, the same on x86 and arm64.
-const MAKES_FILE: u64 = 0o100 | 0o20_000_000;
-/// F_GETFD, F_GETFL, F_GETOWN, F_GETSIG, F_GETLEASE, F_GETPIPE_SZ and F_GET_SEALS take no argument.
-const FCNTL_WITHOUT_ARG: [u64; 7] = [1, 3, 9, 11, 1025, 1032, 1034];
+/// Flags with which an open may make a file.
+const MAKES_FILE: u32 = uapi::O_CREAT | uapi::__O_TMPFILE;
+/// Commands of fcntl that take no argument.
+const FCNTL_WITHOUT_ARG: [u32; 7] = [
+    uapi::F_GETFD,
+    uapi::F_GETFL,
+    uapi::F_GETOWN,
+    uapi::F_GETSIG,
+    uapi::F_GETLEASE,
+    uapi::F_GETPIPE_SZ,
+    uapi::F_GET_SEALS,
+];
 
 /// Whether the kernel does not look at argument `at`, so that it holds what the register happened to hold: perf leaves
 /// out the mode of an open that makes no file, and descriptor and offset of an anonymous mapping.
 fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
     match (call.name.as_str(), at) {
-        ("open", 2) => args[1] & MAKES_FILE == 0,
-        ("openat", 3) => args[2] & MAKES_FILE == 0,
-        ("fcntl" | "fcntl64", 2) => FCNTL_WITHOUT_ARG.contains(&(args[1] & 0xffff_ffff)),
-        (name, 4..) => name.starts_with("mmap") && args[3] & MAP_ANONYMOUS != 0,
+        ("open", 2) => args[1] as u32 & MAKES_FILE == 0,
+        ("openat", 3) => args[2] as u32 & MAKES_FILE == 0,
+        ("fcntl" | "fcntl64", 2) => FCNTL_WITHOUT_ARG.contains(&(args[1] as u32)),
+        (name, 4..) => name.starts_with("mmap") && args[3] as u32 & uapi::MAP_ANONYMOUS != 0,
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 //! A connection that comes from outside belongs to nobody until a program takes it. accept gives the address of the other side when the caller
 //! asks for it; the accepted socket with that other side is the one it returned.
 
+use systape_abi::uapi::{AF_INET, AF_INET6};
 use systape_format::Error;
 use systape_format::model::{CallState, Dict, Task};
 use systape_format::reader::Segment;
@@ -31,8 +32,6 @@ pub fn plain(address: &[u8]) -> Vec<u8> {
 
 /// The address in a struct sockaddr_in or sockaddr_in6.
 fn remote(sockaddr: &[u8]) -> Option<Remote> {
-    const AF_INET: u16 = 2;
-    const AF_INET6: u16 = 10;
     let family = u16::from_le_bytes(sockaddr.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(sockaddr.get(2..4)?.try_into().ok()?);
     let address = match family {

@@ -3,11 +3,11 @@
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
+use systape_abi::tcp;
 use systape_format::model::{NetState, Task};
 
 use super::accepts::{Accepted, Remote, plain};
 use super::connection::{Connection, Direction, Outcome};
-use super::words::state;
 
 /// Open sockets.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Tracker {
     /// Takes the next change, in order of time; `task` is who ran then. Gives the connection that it ends.
     pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
         // it was closed unseen, and its number is used again
-        if event.old_state == state::CLOSE
+        if event.old_state == tcp::CLOSE
             && let Some(Open { remote: Some(remote), .. }) = self.open.remove(&event.socket)
         {
             self.forget(remote, event.socket);
@@ -48,15 +48,15 @@ impl Tracker {
         let connection = &mut open.connection;
         addresses(connection, event);
         match event.new_state {
-            state::ESTABLISHED => {
+            tcp::ESTABLISHED => {
                 connection.established.get_or_insert(event.ts);
             }
             // both sides at once: the own close came first here
-            state::FIN_WAIT1 => open.closing = open.closing.or(Some(Outcome::Closed)),
-            state::CLOSE_WAIT => open.closing = open.closing.or(Some(Outcome::ClosedByPeer)),
+            tcp::FIN_WAIT1 => open.closing = open.closing.or(Some(Outcome::Closed)),
+            tcp::CLOSE_WAIT => open.closing = open.closing.or(Some(Outcome::ClosedByPeer)),
             _ => {}
         }
-        if event.new_state != state::CLOSE {
+        if event.new_state != tcp::CLOSE {
             connection.outcome = Outcome::Open(event.new_state);
             return None;
         }
@@ -98,16 +98,16 @@ impl Tracker {
 /// A socket that is met first by `event`.
 fn begin(event: &NetState, task: Option<&Task>) -> Open {
     let (direction, opener) = match (event.old_state, event.new_state) {
-        (state::CLOSE, state::SYN_SENT) => (Direction::Connect, task),
-        (state::CLOSE, state::LISTEN) => (Direction::Listen, task),
+        (tcp::CLOSE, tcp::SYN_SENT) => (Direction::Connect, task),
+        (tcp::CLOSE, tcp::LISTEN) => (Direction::Listen, task),
         // who ran when the other side's packet came has nothing to do with it
-        (_, state::SYN_RECV) | (state::NEW_SYN_RECV, _) => (Direction::Accept, None),
-        (state::LISTEN, _) => (Direction::Listen, None),
-        (state::SYN_SENT, _) => (Direction::Connect, None),
-        (state::SYN_RECV, _) => (Direction::Accept, None),
+        (_, tcp::SYN_RECV) | (tcp::NEW_SYN_RECV, _) => (Direction::Accept, None),
+        (tcp::LISTEN, _) => (Direction::Listen, None),
+        (tcp::SYN_SENT, _) => (Direction::Connect, None),
+        (tcp::SYN_RECV, _) => (Direction::Accept, None),
         _ => (Direction::Unknown, None),
     };
-    let seen = matches!(event.new_state, state::SYN_SENT | state::SYN_RECV | state::LISTEN);
+    let seen = matches!(event.new_state, tcp::SYN_SENT | tcp::SYN_RECV | tcp::LISTEN);
     let connection = Connection {
         socket: event.socket,
         task: opener.cloned(),
@@ -147,13 +147,13 @@ fn addresses(connection: &mut Connection, event: &NetState) {
 /// How a socket ended that went from `old` to CLOSE.
 fn outcome(old: u8, closing: Option<Outcome>) -> Outcome {
     match (old, closing) {
-        (state::LISTEN, _) => Outcome::Closed,
-        (state::SYN_SENT | state::SYN_RECV | state::NEW_SYN_RECV, _) => Outcome::Failed,
+        (tcp::LISTEN, _) => Outcome::Closed,
+        (tcp::SYN_SENT | tcp::SYN_RECV | tcp::NEW_SYN_RECV, _) => Outcome::Failed,
         // data was open on this side still
-        (state::ESTABLISHED | state::CLOSE_WAIT, _) => Outcome::Reset,
+        (tcp::ESTABLISHED | tcp::CLOSE_WAIT, _) => Outcome::Reset,
         (_, Some(first)) => first,
-        (state::FIN_WAIT1 | state::FIN_WAIT2 | state::CLOSING | state::TIME_WAIT, None) => Outcome::Closed,
-        (state::LAST_ACK, None) => Outcome::ClosedByPeer,
+        (tcp::FIN_WAIT1 | tcp::FIN_WAIT2 | tcp::CLOSING | tcp::TIME_WAIT, None) => Outcome::Closed,
+        (tcp::LAST_ACK, None) => Outcome::ClosedByPeer,
         (_, None) => Outcome::Ended,
     }
 }

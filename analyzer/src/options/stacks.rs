@@ -67,7 +67,7 @@ impl Options {
             bail!("--max-depth 0 leaves nothing");
         }
         Ok(Self {
-            of: args.of,
+            of: args.of.clone(),
             metric: args.metric,
             order: if args.callee { Order::Callee } else { Order::Caller },
             min_percent,
@@ -90,7 +90,7 @@ fn check(args: &Args) -> Result<()> {
     if args.diff.is_some() && !args.folded && args.svg.is_none() {
         bail!("--diff compares two tapes as --folded (two columns) or as --svg FILE: give one of them");
     }
-    if let (Some(of), Some(metric)) = (args.of, args.metric)
+    if let (Some(of), Some(metric)) = (&args.of, args.metric)
         && !of.has(metric)
     {
         bail!("--metric {}: {} have none", metric.name(), of.words());

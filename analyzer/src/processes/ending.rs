@@ -3,14 +3,14 @@
 //! Threads of a group that dies by a signal all carry the signal, but a thread that was leaving by itself at that moment may be
 //! the last one out and carry its own status. The other way round, seccomp may kill one thread and let the process live.
 
+use systape_abi::signo::{SIGKILL, SIGSYS};
+
 /// Low bits of an exit event's flags: the task's seccomp mode (include/uapi/linux/seccomp.h).
 const SECCOMP_MODE: u32 = 3;
 /// Only read, write, _exit and sigreturn are allowed; anything else is SIGKILL, without a signal being sent.
 const SECCOMP_STRICT: u32 = 1;
 /// seccomp has ended this very thread (since 5.17).
 const SECCOMP_DEAD: u32 = 3;
-const SIGKILL: u32 = 9;
-const SIGSYS: u32 = 31;
 
 /// The end of a process, or of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use systape_abi::{Abi, Selection};
 use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
-use super::{Context, listing, losses, summary};
+use super::{Context, events, listing, losses, summary};
 use crate::config::Config;
 use crate::loss::family_name;
 use crate::render::form::Format;
@@ -28,14 +28,17 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if config.listing {
         listing::run(&mut context, &mut out)?;
     }
-    let told = if config.summary { Some(summary::run(&mut context, &mut out)?) } else { None };
+    // a listing has the events themselves
+    let by_task = config.summary && config.events.tables();
+    let told = if config.summary && config.calls { Some(summary::run(&mut context, &mut out)?) } else { None };
+    let events_lost = by_task && events::run(config, tape, &mut out)?;
     out.flush()?;
     if config.listing && calls {
         losses::tell_filtered(&context);
     } else if let Some(told) = &told {
         context.question.loss = told.loss.clone();
     }
-    let mut lost = !context.question.loss.complete();
+    let mut lost = events_lost || !context.question.loss.complete();
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !config.summary;
     if lost && silent {
@@ -53,8 +56,10 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 /// Says which of the events asked for the tape cannot have; refuses when it has none of what is asked.
 fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
     let asked = config.events.families();
-    let absent: Vec<Family> =
-        asked.iter().copied().filter(|family| families::recorded(tape, *family) == Some(false)).collect();
+    // a tape that has a family's table has the family, whoever wrote it
+    let defines = |family| tape.table_defs().values().any(|def| Family::of_table(&def.name) == Some(family));
+    let recorded = |family| families::recorded(tape, family) != Some(false) || defines(family);
+    let absent: Vec<Family> = asked.iter().copied().filter(|family| !recorded(*family)).collect();
     for family in &absent {
         if !config.calls && absent.len() == asked.len() {
             families::require(tape, *family, &format!("{} events", family_name(*family)))?;

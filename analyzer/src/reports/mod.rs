@@ -5,6 +5,7 @@ pub mod callgraph;
 pub mod calls;
 pub mod check;
 pub mod diff;
+pub mod events;
 pub mod exec;
 pub mod info;
 pub mod kills;

@@ -2,7 +2,9 @@
 
 use systape_format::table::TableDef;
 
-use super::{block, callgraph, check, diff, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary};
+use super::{
+    block, callgraph, check, diff, events, exec, info, kills, net, offcpu, repair, runqlat, sched, states, summary,
+};
 use crate::lines::tables as lines;
 use crate::render::by;
 use crate::stacks::lines::STACK;
@@ -57,6 +59,7 @@ pub fn tables() -> Vec<Rows> {
         Rows::json("", losses),
         Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
+        Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
         Rows::of("block", &[All(&block::line::BLOCK)]),
         Rows::json("block", losses),
         Rows::of("block --top", &[Keys(&by::BY), All(&block::table::SUMS)]),

@@ -153,7 +153,7 @@ mod tests {
                 .map(|(mapping, offset)| Frame { mapping: *mapping, offset: *offset, flags: 0 })
                 .collect(),
             nodes: nodes.iter().map(|(parent, frame)| Stored { parent: *parent, frame: *frame }).collect(),
-            attached: Vec::new(),
+            ..Stacks::default()
         }
     }
 

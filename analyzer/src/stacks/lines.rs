@@ -1,7 +1,7 @@
 //! The stack of one event: lines below the event's own, as perf trace prints them, and a JSON array.
 
 use serde_json::{Value, json};
-use systape_format::model::{Attached, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, Stacks};
+use systape_format::model::{Ends, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, Stacks};
 use systape_format::reader::Segment;
 
 use super::ending::Ending;
@@ -66,7 +66,8 @@ impl<'a> StackLines<'a> {
         self.limits.min > 0
     }
 
-    /// Whether the stack of an event has as many functions as are asked for.
+    /// Whether the stack of an event has as many functions as are asked for. Here and below `row` is of a table's row the value of its
+    /// stack column.
     pub fn passes(&mut self, of: StackOf, row: u32) -> bool {
         if self.limits.min == 0 {
             return true;
@@ -81,10 +82,13 @@ impl<'a> StackLines<'a> {
 
     /// The numbers of an event's frames, the innermost (of the kernel, if those were asked for) first, and how they end.
     fn frames(&self, of: StackOf, row: u32) -> (Vec<u32>, Ending) {
-        let Some(attached) = self.stacks.of(of, row) else {
+        let found = match of {
+            StackOf::Row => self.stacks.of_code(row.into()).copied(),
+            of => self.stacks.of(of, row).map(Ends::from),
+        };
+        let Some(Ends { user, kernel, status }) = found else {
             return (Vec::new(), if self.unreadable { Ending::Unreadable } else { Ending::NotStored });
         };
-        let Attached { user, kernel, status, .. } = *attached;
         let mut frames = Vec::new();
         for leaf in [kernel, user] {
             let mut next = leaf;

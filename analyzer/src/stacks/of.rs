@@ -1,19 +1,22 @@
 //! The events whose stacks a call graph can be of.
 
-use clap::ValueEnum;
-use systape_format::model::StackOf;
+use std::sync::Arc;
+
+use systape_format::families::RECORDED;
+use systape_format::model::{Family, StackOf};
+use systape_format::reader::Tape;
+use systape_format::table::TableDef;
 
 use super::weight::Metric;
 
 /// What a call graph is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
     /// CPU samples.
     Cpu,
     /// Syscalls, by their caller.
     Syscall,
     /// Time off the CPU, by where the thread left it.
-    #[value(name = "offcpu")]
     OffCpu,
     /// Block I/Os, by who queued them.
     Block,
@@ -21,14 +24,34 @@ pub enum Of {
     Signal,
     /// Wake-ups, by the waker.
     Wakeup,
+    /// Rows of the table of that name, which has a column of stacks.
+    Table(Arc<str>),
 }
 
 impl Of {
-    /// All, the one that is taken if nothing is said first.
+    /// What was typed: the name of one of these, or of a table, which the tape must have.
+    ///
+    /// # Errors
+    /// Never; clap asks for one.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let built_in = Self::ALL.into_iter().find(|of| of.name() == text);
+        Ok(built_in.unwrap_or_else(|| Self::Table(text.into())))
+    }
+
+    /// Whether it names `table`: by its name, by that of the family that records into it, or by its event's.
+    pub fn names(&self, table: &TableDef) -> bool {
+        let Self::Table(name) = self else { return false };
+        let family = RECORDED.iter().find(|known| known.def.name == table.name);
+        **name == *table.name
+            || table.name.rsplit(':').next() == Some(name)
+            || family.is_some_and(|known| known.family.name() == &**name || known.alias() == **name)
+    }
+
+    /// All that are no tables, the one that is taken if nothing is said first.
     pub const ALL: [Self; 6] = [Self::Cpu, Self::Syscall, Self::OffCpu, Self::Block, Self::Signal, Self::Wakeup];
 
     /// As typed.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Cpu => "cpu",
             Self::Syscall => "syscall",
@@ -36,11 +59,12 @@ impl Of {
             Self::Block => "block",
             Self::Signal => "signal",
             Self::Wakeup => "wakeup",
+            Self::Table(name) => name,
         }
     }
 
     /// Its events, in the plural.
-    pub fn words(self) -> &'static str {
+    pub fn words(&self) -> &str {
         match self {
             Self::Cpu => "CPU samples",
             Self::Syscall => "syscalls",
@@ -48,11 +72,12 @@ impl Of {
             Self::Block => "block I/Os",
             Self::Signal => "signals",
             Self::Wakeup => "wake-ups",
+            Self::Table(name) => name,
         }
     }
 
     /// The events that hold its stacks.
-    pub fn events(self) -> StackOf {
+    pub fn events(&self) -> StackOf {
         match self {
             Self::Cpu => StackOf::Sample,
             Self::Syscall => StackOf::Syscall,
@@ -60,23 +85,56 @@ impl Of {
             Self::Block => StackOf::Block,
             Self::Signal => StackOf::Signal,
             Self::Wakeup => StackOf::Wakeup,
+            Self::Table(_) => StackOf::Row,
         }
     }
 
     /// What percentages are of if nothing is said.
-    pub fn metric(self) -> Metric {
+    pub fn metric(&self) -> Metric {
         match self {
             Self::Cpu | Self::OffCpu => Metric::Time,
-            Self::Syscall | Self::Block | Self::Signal | Self::Wakeup => Metric::Count,
+            Self::Syscall | Self::Block | Self::Signal | Self::Wakeup | Self::Table(_) => Metric::Count,
         }
     }
 
     /// Whether its events have that.
-    pub fn has(self, metric: Metric) -> bool {
+    pub fn has(&self, metric: Metric) -> bool {
         match metric {
             Metric::Count => true,
-            Metric::Time => !matches!(self, Self::Signal | Self::Wakeup),
+            Metric::Time => !matches!(self, Self::Signal | Self::Wakeup | Self::Table(_)),
             Metric::Bytes => matches!(self, Self::Syscall | Self::Block),
         }
+    }
+}
+
+/// The tables of `tape` that have stacks: those it defines, and those that families it says it has record into.
+pub fn tables(tape: &Tape) -> Vec<Of> {
+    let known = RECORDED.iter().filter(|table| tape.session().families.contains(&table.family)).map(|table| table.def);
+    let defined = tape.table_defs().values().map(|def| &**def);
+    let mut names: Vec<Arc<str>> =
+        known.chain(defined).filter(|def| def.stack_column().is_some()).map(|def| short_name(def).into()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(Of::Table).collect()
+}
+
+/// What a table is called in one word: its family, if that has one table only.
+fn short_name(def: &TableDef) -> &str {
+    let of = |family: Family| RECORDED.iter().filter(move |table| table.family == family).count();
+    match Family::of_table(&def.name) {
+        Some(family) if of(family) == 1 => family.name(),
+        _ => &def.name,
+    }
+}
+
+impl Of {
+    /// As [`tables`] has it, if it names one of the tables that this program or `tape` knows; None = there is no such table.
+    pub fn known(&self, tape: &Tape) -> Option<Self> {
+        if !matches!(self, Self::Table(_)) {
+            return Some(self.clone());
+        }
+        let defined = tape.table_defs().values().map(|def| &**def);
+        let def = RECORDED.iter().map(|table| table.def).chain(defined).find(|def| self.names(def))?;
+        Some(Self::Table(short_name(def).into()))
     }
 }

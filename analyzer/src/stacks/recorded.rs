@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use systape_format::header::BlockKind;
 use systape_format::model::{Mapping, StackOf, StackStatus, Stacks};
-use systape_format::reader::Tape;
+use systape_format::reader::{Segment, Tape};
 
 use super::names::Names;
 use super::places::Places;
@@ -16,6 +16,7 @@ pub fn kinds(tape: &Tape) -> Vec<StackOf> {
     let mut kinds = tape.session().stacks.on.clone();
     if kinds.is_empty() {
         // the block that says so may be damaged
+        kinds.extend(tape.table_defs().values().any(|def| def.stack_column().is_some()).then_some(StackOf::Row));
         for at in 0..tape.segments().len() {
             kinds.extend(tape.segment(at).stacks().unwrap_or_default().attached.iter().map(|attached| attached.of));
             kinds.sort();
@@ -91,7 +92,7 @@ impl Inventory {
 
     fn segments(&mut self, scan: &Scan<'_>) -> Places {
         let (parts, coverage) = scan.fold(Found::default, |found, segment, coverage| match segment.stacks() {
-            Ok(stacks) => found.add(&stacks),
+            Ok(stacks) => found.add(&stacks, &rows(segment)),
             Err(error) => coverage.finding(segment, "stacks", &error),
         });
         self.unreadable.extend(coverage.sentences());
@@ -114,12 +115,25 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, stacks: &Stacks) {
+    /// Those of a segment, and those of rows of tables by what their stack columns hold.
+    fn add(&mut self, stacks: &Stacks, rows: &[u64]) {
+        for end in rows.iter().filter_map(|code| stacks.of_code(*code)) {
+            *self.stacks.entry((StackOf::Row, end.status)).or_default() += 1;
+        }
         self.places.add(&stacks.mappings, &stacks.frames);
         for attached in &stacks.attached {
             *self.stacks.entry((attached.of, attached.status)).or_default() += 1;
         }
     }
+}
+
+/// What stack columns of a segment's tables hold; what cannot be read is told where rows are counted.
+fn rows(segment: &Segment<'_>) -> Vec<u64> {
+    if !segment.has(BlockKind::Tables) {
+        return Vec::new();
+    }
+    let tables = segment.dict().and_then(|dict| segment.tables(&dict)).unwrap_or_default();
+    tables.iter().filter_map(|table| table.stacks()).flatten().copied().collect()
 }
 
 /// The places on all stacks of `tape`; what cannot be read is told where stacks are used.

@@ -1,7 +1,7 @@
 //! How each report is asked for.
 
 /// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
-pub const COMMANDS: [(&str, &[&str]); 22] = [
+pub const COMMANDS: [(&str, &[&str]); 23] = [
     (
         "",
         &[
@@ -20,6 +20,7 @@ pub const COMMANDS: [(&str, &[&str]); 22] = [
             "-s --cpu --summary-mode total TAPE",
         ],
     ),
+    ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),

@@ -1,6 +1,6 @@
 //! Small tapes for black-box tests, written through systape-format's own writer, and a way to run `analyze` on them.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 pub mod asleep;
 pub mod commands;

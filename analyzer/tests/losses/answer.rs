@@ -13,6 +13,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "calls" => &["ts_ns", "tid", "syscall"],
         "events" => &["event", "ts_ns", "tid"],
         "summary" => &["abi", "syscall"],
+        "summary_events" => &["event", "pid", "tid", "upid", "utid"],
         "summary_io_uring" => &["kind", "pid", "upid", "comm", "op"],
         "block" => &["ts_ns", "sector", "disk", "op"],
         "block_sums" | "sched_latency" | "offcpu" | "states" => &[],
@@ -50,7 +51,7 @@ const QUANTILES: [&str; 2] = ["p50_ns", "p99_ns"];
 
 /// A value, how it may be off, and whether the answer says that it is; None: of null it says nothing.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub(crate) struct Told {
     pub value: Value,
     pub short: Short,
     pub flag: Option<bool>,
@@ -58,7 +59,7 @@ pub struct Told {
 
 /// A row by full names of its columns.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub table: String,
     pub key: String,
     /// A part of the key is not known: what is in it may belong to others.
@@ -68,7 +69,7 @@ pub struct Row {
 
 /// An answer.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub rows: Vec<Row>,
     /// It says that something is lost.
     pub lost: bool,
@@ -123,7 +124,7 @@ fn row(all: &[Rows], line: Map<String, Value>) -> Option<Row> {
 }
 
 /// The rows that `text` has; lines of losses are none.
-pub fn rows(all: &[Rows], text: &str) -> Vec<Row> {
+pub(crate) fn rows(all: &[Rows], text: &str) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut paths: BTreeMap<i64, String> = BTreeMap::new();
     for line in text.lines() {
@@ -148,7 +149,7 @@ pub fn rows(all: &[Rows], text: &str) -> Vec<Row> {
 
 /// What is wrong with an answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lie {
+pub(crate) struct Lie {
     /// Table and column, or what happened to a row.
     pub what: String,
     /// The row, and both values.
@@ -156,7 +157,7 @@ pub struct Lie {
 }
 
 /// What `got` says that cannot be so when `whole` is, and how many values were looked at.
-pub fn compare(whole: &Answer, got: &Answer) -> (Vec<Lie>, u64) {
+pub(crate) fn compare(whole: &Answer, got: &Answer) -> (Vec<Lie>, u64) {
     let mut lies = Vec::new();
     let mut looked = 0;
     let mut left: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
@@ -315,7 +316,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// `answer` as a report would give it that does not care what is lost.
-pub fn careless(answer: &Answer) -> Answer {
+pub(crate) fn careless(answer: &Answer) -> Answer {
     let mut forged = Answer { lost: false, ..answer.clone() };
     let values = forged.rows.iter_mut().flat_map(|row| row.values.values_mut());
     values.filter(|told| told.flag.is_some()).for_each(|told| told.flag = Some(false));
@@ -323,6 +324,6 @@ pub fn careless(answer: &Answer) -> Answer {
 }
 
 /// The tables that rows of `answers` are of.
-pub fn tables<'a>(answers: impl Iterator<Item = &'a Answer>) -> BTreeSet<String> {
+pub(crate) fn tables<'a>(answers: impl Iterator<Item = &'a Answer>) -> BTreeSet<String> {
     answers.flat_map(|answer| answer.rows.iter().map(|row| row.table.clone())).collect()
 }

@@ -14,7 +14,7 @@ use systape_format::{Encoder, SegmentBuilder, Writer};
 
 /// What a fate is decided by.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub(crate) struct Event {
     /// Position of its segment.
     pub segment: usize,
     pub family: Family,
@@ -30,7 +30,7 @@ pub struct Event {
 
 /// What becomes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     Stored,
     /// It is missing, and a gap of this cause says so.
     Lost(GapCause),
@@ -39,7 +39,7 @@ pub enum Fate {
 }
 
 /// Copies `tape`; `fate` says what becomes of each event.
-pub fn copy(tape: &Tape, mut fate: impl FnMut(&Event) -> Fate) -> Vec<u8> {
+pub(crate) fn copy(tape: &Tape, mut fate: impl FnMut(&Event) -> Fate) -> Vec<u8> {
     let mut writer = Writer::create(Vec::new(), tape.tape_id(), tape.session()).unwrap();
     let mut encoder = Encoder::new(3);
     let mut checkpoints = 0;

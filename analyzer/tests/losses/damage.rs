@@ -10,7 +10,7 @@ use super::copy::{Event, Fate, copy};
 
 /// A tape that lacks something.
 #[derive(Clone, Debug)]
-pub struct Damaged {
+pub(crate) struct Damaged {
     /// What was done.
     pub what: String,
     pub bytes: Vec<u8>,
@@ -27,7 +27,7 @@ impl Damaged {
 }
 
 /// All of them of `bytes`.
-pub fn all(bytes: &[u8]) -> Vec<Damaged> {
+pub(crate) fn all(bytes: &[u8]) -> Vec<Damaged> {
     let tape = Tape::from_bytes(bytes.to_vec()).unwrap();
     let mut made = of_segments(&tape, bytes);
     made.extend(of_ends(&tape, bytes));

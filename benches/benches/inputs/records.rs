@@ -5,12 +5,12 @@ use std::mem::{offset_of, size_of};
 use systape_bpf::wire::{self, Syscall};
 
 /// Records of an input.
-pub const ROWS: usize = 64 << 10;
+pub(crate) const ROWS: usize = 64 << 10;
 
 const PATH: &[u8] = b"/srv/data/shard07/part-00911.dat";
 
 /// Records in the order of a ring: call ends, 2 µs apart, the first `offset` ns after time 0. Each `every`th has a path (0: none).
-pub fn ring(rows: usize, offset: u64, every: usize) -> Vec<Vec<u8>> {
+pub(crate) fn ring(rows: usize, offset: u64, every: usize) -> Vec<Vec<u8>> {
     (0..rows).map(|row| record(row, offset, every > 0 && row.is_multiple_of(every))).collect()
 }
 

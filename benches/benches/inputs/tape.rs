@@ -4,7 +4,7 @@ use systape_benches::synth::Window;
 use systape_format::{Encoder, End, Session, Tape, Writer};
 
 /// The windows as a tape.
-pub fn tape(windows: &[Window]) -> Tape {
+pub(crate) fn tape(windows: &[Window]) -> Tape {
     let (first, last) = (windows.first().expect("a window"), windows.last().expect("a window"));
     let session = Session { window_open: first.start, ..Session::default() };
     let mut encoder = Encoder::new(3);

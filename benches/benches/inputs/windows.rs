@@ -3,13 +3,13 @@
 use systape_benches::synth::{Plan, Window, World, dd};
 
 /// A name and its windows, about `rows` calls together.
-pub fn inputs(rows: usize) -> [(&'static str, Vec<Window>); 2] {
+pub(crate) fn inputs(rows: usize) -> [(&'static str, Vec<Window>); 2] {
     let plan = Plan { calls: rows as u64, processes: 600 };
     let world = World::new(plan).expect("a plan that makes sense");
     [("dd", dd(rows)), ("mixed", (0..world.windows()).map(|at| world.window(at)).collect())]
 }
 
 /// Calls of all of them.
-pub fn rows(windows: &[Window]) -> u64 {
+pub(crate) fn rows(windows: &[Window]) -> u64 {
     windows.iter().map(|window| window.rows.len() as u64).sum()
 }

@@ -20,12 +20,12 @@ const PROGRAMS: [&str; 12] = [
 const FILES: u64 = 4000;
 
 /// The program of an ordinary process.
-pub fn program(process: u32) -> &'static str {
+pub(super) fn program(process: u32) -> &'static str {
     PROGRAMS[process as usize % PROGRAMS.len()]
 }
 
 /// What descriptor `fd` of a process stands for: a few sockets and pipes, else files.
-pub fn behind(process: u32, fd: u32) -> Vec<u8> {
+pub(super) fn behind(process: u32, fd: u32) -> Vec<u8> {
     let id = u64::from(process) * 16 + u64::from(fd);
     match fd {
         0..=2 => b"/dev/null".to_vec(),
@@ -36,7 +36,7 @@ pub fn behind(process: u32, fd: u32) -> Vec<u8> {
 }
 
 /// A file's path.
-pub fn file(id: u64) -> Vec<u8> {
+pub(super) fn file(id: u64) -> Vec<u8> {
     let id = id % FILES;
     format!("/srv/data/shard{:02}/part-{id:05}.dat", id / 128).into_bytes()
 }

@@ -13,7 +13,7 @@ const KILLED: u32 = 40;
 
 /// What happens to the born, in order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub(super) enum Step {
     /// Event.
     Fork,
     /// The child's side of its parent's call.
@@ -36,7 +36,7 @@ pub enum Step {
 
 /// A step of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Item {
+pub(super) struct Item {
     /// When.
     pub ts: u64,
     /// Whose.
@@ -47,7 +47,7 @@ pub struct Item {
 
 /// Everybody. Process numbers go from 0 (init) up: supervisors, sleepers, standing ones, born ones.
 #[derive(Clone, Debug)]
-pub struct People {
+pub(super) struct People {
     open: u64,
     sleepers: u32,
     standing: u32,
@@ -57,7 +57,7 @@ pub struct People {
 
 impl People {
     /// So many, in a recording of `[open, close)`.
-    pub fn new(seed: u64, processes: u32, open: u64, close: u64) -> Self {
+    pub(super) fn new(seed: u64, processes: u32, open: u64, close: u64) -> Self {
         let sleepers = (processes / 40).max(1);
         let standing = processes / 2 - sleepers - SUPERVISORS - 1;
         let born = processes - processes / 2;
@@ -75,7 +75,7 @@ impl People {
     }
 
     /// Those that wait.
-    pub fn sleepers(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn sleepers(&self) -> impl Iterator<Item = u32> {
         (1 + SUPERVISORS..).take(self.sleepers as usize)
     }
 
@@ -88,12 +88,12 @@ impl People {
     }
 
     /// The standing one with a number from any range.
-    pub fn standing(&self, number: u64) -> u32 {
+    pub(super) fn standing(&self, number: u64) -> u32 {
         self.first_standing() + (number % u64::from(self.standing)) as u32
     }
 
     /// Those of the born that live from before `from` until after `to`, exec and exit left out.
-    pub fn living(&self, from: u64, to: u64) -> impl Iterator<Item = u32> {
+    pub(super) fn living(&self, from: u64, to: u64) -> impl Iterator<Item = u32> {
         const MARGIN: u64 = 1_000_000;
         let born = self.lives.partition_point(|(birth, _)| birth + MARGIN <= from);
         let lives = self.lives[..born].iter().enumerate();
@@ -101,14 +101,14 @@ impl People {
     }
 
     /// Everybody who is there at `ts`.
-    pub fn present(&self, ts: u64) -> impl Iterator<Item = u32> {
+    pub(super) fn present(&self, ts: u64) -> impl Iterator<Item = u32> {
         let born = self.lives.iter().take_while(move |(birth, _)| *birth <= ts).enumerate();
         let born = born.filter(move |(_, (_, death))| *death > ts).map(|(j, _)| self.first_born() + j as u32);
         (0..self.first_born()).chain(born)
     }
 
     /// All steps, by time.
-    pub fn items(&self) -> Vec<Item> {
+    pub(super) fn items(&self) -> Vec<Item> {
         let mut items = Vec::with_capacity(self.lives.len() * 9);
         for (j, (birth, death)) in self.lives.iter().copied().enumerate() {
             let process = self.first_born() + j as u32;
@@ -135,12 +135,12 @@ impl People {
     }
 
     /// The parent's number.
-    pub fn parent(&self, process: u32) -> u32 {
+    pub(super) fn parent(&self, process: u32) -> u32 {
         if process > SUPERVISORS { 1 + process % SUPERVISORS } else { 0 }
     }
 
     /// Its id, never used again.
-    pub fn pid(process: u32) -> u32 {
+    pub(super) fn pid(process: u32) -> u32 {
         if process == 0 { 1 } else { 1000 + process }
     }
 
@@ -153,12 +153,12 @@ impl People {
     }
 
     /// Its command line, NUL-separated.
-    pub fn argv(&self, process: u32) -> Vec<u8> {
+    pub(super) fn argv(&self, process: u32) -> Vec<u8> {
         format!("{}\0--job\0{process}", self.program(process)).into_bytes()
     }
 
     /// Name of its program.
-    pub fn program(&self, process: u32) -> &'static str {
+    pub(super) fn program(&self, process: u32) -> &'static str {
         match process {
             0 => "systemd",
             1..=SUPERVISORS => "supervisor",
@@ -167,7 +167,7 @@ impl People {
     }
 
     /// As tables have it; `execed`: it has its own program, not that of its parent.
-    pub fn task(&self, process: u32, execed: bool) -> Task {
+    pub(super) fn task(&self, process: u32, execed: bool) -> Task {
         let pid = Self::pid(process);
         let start = self.start(process);
         let program = self.program(if execed { process } else { self.parent(process) });
@@ -190,7 +190,7 @@ impl People {
     }
 
     /// Its parent, its parent's parent, …
-    pub fn ancestors(&self, process: u32) -> Vec<Ancestor> {
+    pub(super) fn ancestors(&self, process: u32) -> Vec<Ancestor> {
         let up = |&process: &u32| (process > 0).then(|| self.parent(process));
         std::iter::successors(up(&process), up)
             .map(|above| Ancestor {

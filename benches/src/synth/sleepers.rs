@@ -8,7 +8,7 @@ const WAITS: [u32; 4] = [232, 202, 230, 7];
 
 /// One of them: call `n` ends at `phase + n * period`.
 #[derive(Clone, Debug)]
-pub struct Sleeper {
+pub(super) struct Sleeper {
     /// Its process.
     pub process: u32,
     /// Number of the call it waits in.
@@ -19,7 +19,7 @@ pub struct Sleeper {
 
 /// A call of a sleeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub(super) struct Wait {
     /// When it was entered.
     pub start: u64,
     /// When it returns.
@@ -28,7 +28,7 @@ pub struct Wait {
 
 impl Sleeper {
     /// The sleeper with that process. Half of them have periods below 4 s.
-    pub fn new(seed: u64, process: u32, open: u64) -> Self {
+    pub(super) fn new(seed: u64, process: u32, open: u64) -> Self {
         let mut rng = Rng::of(seed ^ 0x51ee, process.into());
         let period = (rng.log_normal(4e9, 1.2) as u64).clamp(20_000_000, 600_000_000_000);
         Self { process, nr: WAITS[process as usize % WAITS.len()], period, phase: open + rng.below(period) }
@@ -42,14 +42,14 @@ impl Sleeper {
     }
 
     /// Calls that end in `[from, to)` and began at `open` or later.
-    pub fn ending(&self, from: u64, to: u64, open: u64) -> impl Iterator<Item = Wait> {
+    pub(super) fn ending(&self, from: u64, to: u64, open: u64) -> impl Iterator<Item = Wait> {
         let first = from.saturating_sub(self.phase).div_ceil(self.period);
         let waits = (first..).map(|n| self.wait(n)).take_while(move |wait| wait.end < to);
         waits.filter(move |wait| wait.start >= open)
     }
 
     /// The call it is in at `ts`, begun at `open` or later.
-    pub fn at(&self, ts: u64, open: u64) -> Option<Wait> {
+    pub(super) fn at(&self, ts: u64, open: u64) -> Option<Wait> {
         let next = self.wait((ts + 1).saturating_sub(self.phase).div_ceil(self.period));
         (next.start <= ts && next.start >= open).then_some(next)
     }

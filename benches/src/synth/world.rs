@@ -476,6 +476,6 @@ fn wait_args(sleeper: &Sleeper) -> [u64; 6] {
 }
 
 /// Clocks at `ts`: nothing was ever set, nothing ever slept.
-pub fn clock(ts: u64) -> ClockSample {
+pub(super) fn clock(ts: u64) -> ClockSample {
     ClockSample { monotonic: ts, boottime: ts, realtime: BOOT + ts, width: 100 }
 }

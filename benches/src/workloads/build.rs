@@ -20,7 +20,7 @@ program: $(OBJECTS)
 ";
 
 /// 60 files.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "build",
     title: "A parallel build",
     text: |n| format!("make -B -j2 of a C program of {n} files"),

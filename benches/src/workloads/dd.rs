@@ -5,7 +5,7 @@ use std::process::Command;
 use super::{Cost, Workload, time};
 
 /// A million syscalls.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "dd",
     title: "dd: the smallest calls there are",
     text: |n| format!("dd if=/dev/zero of=/dev/null bs=1 count={n}"),

@@ -14,7 +14,7 @@ const SCRIPT: &str =
 const FILES: u64 = 100;
 
 /// 8,000 files in 80 directories.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "files",
     title: "Small files: a mixture of calls",
     text: |n| format!("{} files of 1 to 4 KiB in memory: {SCRIPT}", n * FILES),

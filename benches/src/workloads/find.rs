@@ -13,7 +13,7 @@ use super::{Cost, Workload};
 const ALL: u64 = u64::MAX;
 
 /// Up to `n` paths below /usr.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "find",
     title: "find: paths",
     text: |n| if n == ALL { "find /usr | cat".into() } else { format!("find /usr | head -n {n}") },

@@ -16,7 +16,7 @@ const FILE_MIB: u64 = 64;
 const BLOCK: u64 = 4096;
 
 /// 80,000 requests.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "fio",
     title: "fio on a loop device",
     text: |n| {

@@ -21,11 +21,11 @@ use anyhow::{Context, Result, bail};
 use crate::mount::Mounted;
 use crate::tools::Need;
 
-pub use stacked::{CHAIN, PYTHON};
+pub(crate) use stacked::{CHAIN, PYTHON};
 
 /// How the cost of a system is put in relation to the floor's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
+pub(crate) enum Cost {
     /// Time added per unit.
     Added,
     /// Throughput lost.
@@ -34,7 +34,7 @@ pub enum Cost {
 
 /// One workload.
 #[derive(Clone, Copy, Debug)]
-pub struct Workload {
+pub(crate) struct Workload {
     /// For `--workloads`.
     pub name: &'static str,
     /// In a heading.
@@ -64,7 +64,7 @@ pub struct Workload {
 }
 
 /// In the order in which they run.
-pub const ALL: &[Workload] = &[
+pub(crate) const ALL: &[Workload] = &[
     dd::WORKLOAD,
     files::WORKLOAD,
     pipe::WORKLOAD,
@@ -76,7 +76,7 @@ pub const ALL: &[Workload] = &[
 ];
 
 /// Nothing: what it costs to start a system and to end it.
-pub const NOTHING: Workload = Workload {
+pub(crate) const NOTHING: Workload = Workload {
     name: "nothing",
     title: "Nothing",
     text: |_| "true".into(),
@@ -93,7 +93,7 @@ pub const NOTHING: Workload = Workload {
 };
 
 /// The workload of a name, those that are not listed too.
-pub fn named(name: &str) -> Option<&'static Workload> {
+pub(crate) fn named(name: &str) -> Option<&'static Workload> {
     ALL.iter().chain([&NOTHING, &CHAIN, &PYTHON]).find(|w| w.name == name)
 }
 

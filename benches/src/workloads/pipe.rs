@@ -8,7 +8,7 @@ use super::{Cost, Workload};
 use crate::tools::Need;
 
 /// 200,000 times there and back.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "pipe",
     title: "Two processes that wake each other",
     text: |n| format!("perf bench sched pipe -l {n}"),

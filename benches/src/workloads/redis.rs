@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SERVERS: &[&str] = &["redis-server", "redis-check-rdb"];
 
 /// 100,000 SETs and as many GETs.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "redis",
     title: "redis: a server with 50 clients",
     text: |n| format!("redis-benchmark -s SOCKET -t set,get -n {n}, and the server"),

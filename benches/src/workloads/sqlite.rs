@@ -13,7 +13,7 @@ use crate::mount::Mounted;
 use crate::tools::Need;
 
 /// 20,000 transactions.
-pub const WORKLOAD: Workload = Workload {
+pub(super) const WORKLOAD: Workload = Workload {
     name: "sqlite",
     title: "sqlite3: small transactions",
     text: |n| format!("sqlite3, {n} inserts, each its own transaction, file in memory"),

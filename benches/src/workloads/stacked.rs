@@ -21,7 +21,7 @@ for d, _, names in os.walk(sys.argv[1]):
 ";
 
 /// A C program that calls getppid ten functions deep.
-pub const CHAIN: Workload = Workload {
+pub(crate) const CHAIN: Workload = Workload {
     name: "chain",
     title: "Stacks of every syscall: C",
     text: |n| format!("A C program: {n} getppid calls, ten functions deep"),
@@ -38,7 +38,7 @@ pub const CHAIN: Workload = Workload {
 };
 
 /// python3 that reads files.
-pub const PYTHON: Workload = Workload {
+pub(crate) const PYTHON: Workload = Workload {
     name: "python",
     title: "Stacks of every syscall: Python",
     text: |n| format!("python3 that reads {n} small files"),

@@ -5,11 +5,17 @@
  * empty. C makes enums and sections of the rows (wire.h, programs.h), Rust makes
  * its own of them (rust.h). No guard: it is included several times.
  *
- * A new family: a row in FAMILY, DROP and KIND and one for each program, the
- * record in wire.h, the programs in a file of their own (systape.bpf.c).
+ * A new family with small events: a row in FAMILY, TABLE and DROP and one for
+ * each program, the programs in a file of their own (systape.bpf.c), and what
+ * the events say in format/src/families.rs. One whose events are more than rows
+ * of a table has a row in KIND, a record in wire.h and code of its own instead
+ * of the row in TABLE.
  */
 #ifndef FAMILY
-#define FAMILY(family, name)
+#define FAMILY(family, name, when)
+#endif
+#ifndef TABLE
+#define TABLE(table, name)
 #endif
 #ifndef KIND
 #define KIND(kind, record, type, time, shape, doc)
@@ -27,14 +33,24 @@
 #define TIMER(program, family, section, context, load, part)
 #endif
 
-/* What --families can name: Family of the tape, its name. */
-FAMILY(Syscall, "syscall")
-FAMILY(Process, "process")
-FAMILY(Sched, "sched")
-FAMILY(Block, "block")
-FAMILY(Signal, "signal")
-FAMILY(Net, "net")
-FAMILY(IoUring, "io_uring")
+/*
+ * What --families can name: Family of the tape, its name, and when it is
+ * recorded: Default = when no family is named, or all are; Named = only by name.
+ */
+FAMILY(Syscall, "syscall", Default)
+FAMILY(Process, "process", Default)
+FAMILY(Sched, "sched", Default)
+FAMILY(Block, "block", Default)
+FAMILY(Signal, "signal", Default)
+FAMILY(Net, "net", Default)
+FAMILY(IoUring, "io_uring", Default)
+FAMILY(Fault, "fault", Named)
+
+/*
+ * Tables that records of kind ROW are rows of: TABLE_ name, and the name in
+ * format/src/families.rs, where the columns are. The first is 1.
+ */
+TABLE(PAGE_FAULT_USER, "exceptions:page_fault_user")
 
 /*
  * Records: WIRE_ name, name in Rust, struct, the time they are ordered by, and
@@ -53,6 +69,7 @@ KIND(BLOCK, Block, wire_block, complete, Fixed, "A block I/O completed.")
 KIND(SIGNAL, Signal, wire_signal, ts, Tail, "A signal was sent or taken, or the OOM killer chose a victim.")
 KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
 KIND(URING, Uring, wire_uring, ts, Fixed, "An io_uring operation was submitted.")
+KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -73,6 +90,7 @@ DROP(SIGNAL, Signal, RingFull, Signal, "Ring full, or no buffer: signals.")
 DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by the thousand and end nobody.")
 DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
 DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: io_uring operations.")
+DROP(FAULT, Fault, RingFull, Fault, "Bulk ring more than three quarters full: page faults.")
 DROP(STACK, Stack, RingFull, Stack, "Ring of stacks full, or no buffer for one.")
 DROP(SAMPLE, Sample, RingFull, Sample, "The same, of a CPU sample.")
 DROP(SHARE, Share, OverShare, Syscall, "Bulk ring: the process had filled its share. Counted in the ledger.")
@@ -137,12 +155,15 @@ ITERATOR(walk_files, Net, "iter/task_file", struct bpf_iter__task_file, IfAsked,
 TRACEPOINT(io_uring_submit_req, IoUring, io_uring_submit_req, 0, OneOf, Family)
 TRACEPOINT(io_uring_submit_sqe, IoUring, io_uring_submit_sqe, 0, OneOf, Family)
 
+TRACEPOINT(page_fault_user, Fault, page_fault_user, 0, OneOf, Family)
+
 TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(Sample))
 ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))
 ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
 	 Alone("threads asleep since before the start have kernel frames only"))
 
 #undef FAMILY
+#undef TABLE
 #undef KIND
 #undef DROP
 #undef TRACEPOINT

@@ -116,6 +116,9 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		st = state_by_tid(old_pid, false);
 	if (st ? st->matched == NOT_MATCHED : current_state(task, false) || !takes_stateless_along(task, old_pid))
 		return 0;
+	/* where calls are not recorded, nothing before this says that the command begins */
+	if (st)
+		st->armed = 0;
 	s = slot_get(&index);
 	if (!s) {
 		/* without argv rather than not at all */

@@ -20,9 +20,15 @@ pub const COUNTED_ONLY: u64 = LEDGER_ONLY;
 
 #define ROWS HASH[macro_export] macro_rules!
 
-HASH[doc = "Families that can be asked for: `(Family of the tape, name)`."]
+HASH[doc = "Families that can be asked for: `(Family of the tape, name, when)`."]
 ROWS families { ($rows:ident) => { $rows! {
-#define FAMILY(family, name) (family, name)
+#define FAMILY(family, name, when) (family, name, when)
+#include "events.def.h"
+} } }
+
+HASH[doc = "Tables of rows, from 1 on: `(name)`."]
+ROWS row_tables { ($rows:ident) => { $rows! {
+#define TABLE(table, name) (name)
 #include "events.def.h"
 } } }
 

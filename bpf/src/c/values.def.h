@@ -213,6 +213,7 @@ VALUE(STACK_, BLOCK, 4, "A block I/O.")
 VALUE(STACK_, SIGNAL, 5, "A signal that was sent.")
 VALUE(STACK_, SAMPLE, 6, "A sample.")
 VALUE(STACK_, ASLEEP, 7, "A task that sleeps.")
+VALUE(STACK_, ROW, 8, "A row of a table.")
 END
 
 GROUP(stack_flags, u16, "`hdr.flags` of a stack.")

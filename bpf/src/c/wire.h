@@ -226,6 +226,23 @@ struct wire_uring {
 	struct wire_who who;
 };
 
+/*
+ * A row of a table. A word follows for each column that is not filled from here
+ * (time, task, cpu, stack), in the order of the table's declaration: the value,
+ * of a string its length. The strings' bytes follow the words.
+ */
+struct wire_row {
+	struct wire_hdr hdr; /* flags: enum table */
+	u64 ts;
+	struct wire_who who;
+};
+
+enum table {
+	TABLE_NONE,
+#define TABLE(table, ...) TABLE_##table,
+#include "events.def.h"
+};
+
 struct wire_stack {
 	struct wire_hdr hdr; /* flags: enum stack_flags */
 	u64 ts;

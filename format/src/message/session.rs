@@ -111,7 +111,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
 }
 
 /// Pairs of our kinds of events with stacks and the schema's.
-const STACKS_OF: [(StackOf, schema::StackOf); 7] = [
+const STACKS_OF: [(StackOf, schema::StackOf); 8] = [
     (StackOf::Syscall, schema::StackOf::Syscall),
     (StackOf::Switch, schema::StackOf::Switch),
     (StackOf::Wakeup, schema::StackOf::Wakeup),
@@ -119,6 +119,7 @@ const STACKS_OF: [(StackOf, schema::StackOf); 7] = [
     (StackOf::Signal, schema::StackOf::Signal),
     (StackOf::Sample, schema::StackOf::Sample),
     (StackOf::Asleep, schema::StackOf::Asleep),
+    (StackOf::Row, schema::StackOf::Row),
 ];
 
 fn write_kinds(mut list: capnp::enum_list::Builder<'_, schema::StackOf>, kinds: &[StackOf]) {
@@ -304,36 +305,12 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
 
 /// Our number for a family in a message; the two enums have the same values.
 pub(super) fn family(raw: Result<schema::Family, capnp::NotInSchema>) -> Family {
-    match raw {
-        Ok(schema::Family::Syscall) => Family::Syscall,
-        Ok(schema::Family::Process) => Family::Process,
-        Ok(schema::Family::State) => Family::State,
-        Ok(schema::Family::Sched) => Family::Sched,
-        Ok(schema::Family::Block) => Family::Block,
-        Ok(schema::Family::Signal) => Family::Signal,
-        Ok(schema::Family::Net) => Family::Net,
-        Ok(schema::Family::Sample) => Family::Sample,
-        Ok(schema::Family::Stack) => Family::Stack,
-        Ok(schema::Family::IoUring) => Family::IoUring,
-        Ok(schema::Family::Unknown) | Err(_) => Family::Unknown,
-    }
+    raw.ok().and_then(|raw| Family::from_raw(raw as u16)).unwrap_or(Family::Unknown)
 }
 
 /// See [`family`].
 pub(super) fn family_raw(family: Family) -> schema::Family {
-    match family {
-        Family::Unknown => schema::Family::Unknown,
-        Family::Syscall => schema::Family::Syscall,
-        Family::Process => schema::Family::Process,
-        Family::State => schema::Family::State,
-        Family::Sched => schema::Family::Sched,
-        Family::Block => schema::Family::Block,
-        Family::Signal => schema::Family::Signal,
-        Family::Net => schema::Family::Net,
-        Family::Sample => schema::Family::Sample,
-        Family::Stack => schema::Family::Stack,
-        Family::IoUring => schema::Family::IoUring,
-    }
+    schema::Family::try_from(family as u16).unwrap_or(schema::Family::Unknown)
 }
 
 type Counts<'a> = capnp::struct_list::Builder<'a, schema::kind_count::Owned>;

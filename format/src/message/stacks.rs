@@ -6,8 +6,8 @@ use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
 use crate::model::{
-    Attached, FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Frame, Mapping, MappingKind, Node, Sample, Sleeper, StackOf,
-    StackStatus, Stacks,
+    Attached, Ends, FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Frame, Mapping, MappingKind, Node, Sample, Sleeper,
+    StackOf, StackStatus, Stacks,
 };
 use crate::payload::{Message, list_len, new_message};
 use crate::trace_capnp as schema;
@@ -138,9 +138,11 @@ fn steps(values: impl Iterator<Item = u64>) -> Vec<i64> {
 
 /// The stacks message.
 pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
-    let Ordered { stacks: s, ends, end_ids } = ordered;
+    let Ordered { stacks: s, end_ids, .. } = ordered;
+    let ends = &s.distinct;
     let mappings: usize = s.mappings.iter().map(mapping_bytes).sum();
-    let columns = s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len() * ATTACHED_BYTES;
+    let columns =
+        s.frames.len() * FRAME_BYTES + s.nodes.len() * NODE_BYTES + s.attached.len().max(ends.len()) * ATTACHED_BYTES;
     let mut message = new_message(mappings + columns + 1024);
     let mut b = message.init_root::<schema::stacks::Builder<'_>>();
     write_mappings(b.reborrow().init_mappings(s.mappings.len() as u32), &s.mappings);
@@ -158,11 +160,11 @@ pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
     put(b.reborrow().init_frame(), &nexts(s.nodes.iter().map(|n| n.frame)));
 
     b.set_stacks(ends.len() as u32);
-    let user = ends.iter().map(|&(user, _, _)| u64::from(plus_one(user)));
+    let user = ends.iter().map(|end| u64::from(plus_one(end.user)));
     put_signed(b.reborrow().init_user(), &steps(user));
-    let kernel = ends.iter().map(|&(_, kernel, _)| plus_one(kernel));
+    let kernel = ends.iter().map(|end| plus_one(end.kernel));
     put(b.reborrow().init_kernel(), &kernel.collect::<Vec<_>>());
-    put(b.reborrow().init_status(), &ends.iter().map(|&(_, _, status)| status as u8).collect::<Vec<_>>());
+    put(b.reborrow().init_status(), &ends.iter().map(|end| end.status as u8).collect::<Vec<_>>());
 
     b.set_rows(s.attached.len() as u32);
     put(b.reborrow().init_of(), &s.attached.iter().map(|a| a.of as u8).collect::<Vec<_>>());
@@ -192,15 +194,19 @@ pub(crate) fn read_stacks(header: &Header, message: &Message<'_>) -> Result<Stac
         return Err(bad(format!("kernel {kernel} where there are {}", nodes.len())));
     }
     let status: Vec<u8> = rows.column("status", r.get_status())?;
+    let mut distinct = Vec::with_capacity(status.len());
+    for (i, raw) in status.into_iter().enumerate() {
+        let status = StackStatus::from_raw(raw).ok_or_else(|| bad(format!("stack {i}: unknown status {raw}")))?;
+        distinct.push(Ends { user: minus_one(user[i]), kernel: minus_one(kernel[i]), status });
+    }
 
     let n = rows_as_header(STACKS, r.get_rows(), header)?;
     let rows = Rows { block: STACKS, n };
     let of: Vec<u8> = rows.column("of", r.get_of())?;
     let row: Vec<u32> = rows.column("row", r.get_row())?;
-    let stack = rows.nexts("stack", r.get_stack(), user.len())?;
+    let stack = rows.nexts("stack", r.get_stack(), distinct.len())?;
     let mut attached: Vec<Attached> = Vec::with_capacity(n);
     for (i, &stack) in stack.iter().enumerate() {
-        let stack = stack as usize;
         let kind = StackOf::from_raw(of[i]).ok_or_else(|| bad(format!("row {i}: of unknown kind {}", of[i])))?;
         let row = match attached.last() {
             Some(before) if before.of > kind => return Err(bad(format!("row {i}: kind {} is not sorted", of[i]))),
@@ -211,17 +217,10 @@ pub(crate) fn read_stacks(header: &Header, message: &Message<'_>) -> Result<Stac
         if row >= MAX_ROWS {
             return Err(bad(format!("row {i}: event {row} > limit {MAX_ROWS}")));
         }
-        let raw = status[stack];
-        let status = StackStatus::from_raw(raw).ok_or_else(|| bad(format!("row {i}: unknown status {raw}")))?;
-        attached.push(Attached {
-            of: kind,
-            row,
-            user: minus_one(user[stack]),
-            kernel: minus_one(kernel[stack]),
-            status,
-        });
+        let Ends { user, kernel, status } = distinct[stack as usize];
+        attached.push(Attached { of: kind, row, user, kernel, status });
     }
-    Ok(Stacks { mappings, frames, nodes, attached })
+    Ok(Stacks { mappings, frames, nodes, attached, distinct })
 }
 
 fn read_frames(r: &schema::stacks::Reader<'_>, mappings: usize) -> Result<Vec<Frame>> {
@@ -289,6 +288,7 @@ mod tests {
                 attached(StackOf::Syscall, 1, Some(2), None),
                 attached(StackOf::Syscall, 4, None, None),
             ],
+            ..Stacks::default()
         };
         order(&stacks, |_, id| id)
     }

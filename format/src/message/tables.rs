@@ -7,7 +7,7 @@ use super::data;
 use super::rows::{Rows, deltas, rows_of};
 use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
-use crate::header::Header;
+use crate::header::{Header, MAX_ROWS};
 use crate::model::Class;
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::table::{ColumnDef, TableDef, Type};
@@ -21,7 +21,7 @@ const DEFS: &str = "table definitions";
 const TABLES: &str = "tables";
 
 /// Types as the schema has them.
-const TYPES: [(Type, ColumnType); 10] = [
+const TYPES: [(Type, ColumnType); 11] = [
     (Type::Time, ColumnType::Time),
     (Type::Duration, ColumnType::Duration),
     (Type::Count, ColumnType::Count),
@@ -32,6 +32,7 @@ const TYPES: [(Type, ColumnType); 10] = [
     (Type::Flag, ColumnType::Flag),
     (Type::Str, ColumnType::Str),
     (Type::Task, ColumnType::Task),
+    (Type::Stack, ColumnType::Stack),
 ];
 
 fn type_raw(ty: Type) -> ColumnType {
@@ -146,7 +147,8 @@ pub(crate) fn write_tables(tables: &[TableRows]) -> Builder<HeapAllocator> {
     message
 }
 
-/// The rows of a block whose segment has `tasks` tasks; `defs` are the tape's definitions by number.
+/// The rows of a block whose segment has `tasks` tasks; `defs` are the tape's definitions by number. Whether the segment has each stack
+/// is for the caller to check: stacks are in another block. None is above [`MAX_ROWS`].
 pub(crate) fn read_tables(
     header: &Header,
     message: &Message<'_>,
@@ -202,6 +204,7 @@ fn table(
             Type::Str => strings.len() as u64,
             Type::Task => tasks as u64,
             Type::Flag => 1,
+            Type::Stack => u64::from(MAX_ROWS),
             _ => u64::MAX,
         };
         if let Some(bad) = values.iter().find(|value| **value > most) {

@@ -24,11 +24,6 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Whether `prev` still wanted to run: it waits for a CPU from here on.
-    pub fn prev_runnable(&self) -> bool {
-        self.preempted || self.prev_state == 0
-    }
-
     /// Letter of ps(1) for what `prev` is in from here on: R while it only waits for a CPU.
     pub fn prev_letter(&self) -> u8 {
         if self.preempted { b'R' } else { state_letter(self.prev_state) }
@@ -36,7 +31,7 @@ impl Switch {
 }
 
 /// Letter of ps(1) for a kernel task state (fs/proc/array.c): R S D T t X Z P I.
-pub fn state_letter(state: u32) -> u8 {
+pub(crate) fn state_letter(state: u32) -> u8 {
     const IDLE: u32 = 0x402;
     match state {
         s if s & IDLE == IDLE => b'I',

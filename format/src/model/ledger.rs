@@ -44,7 +44,7 @@ impl LedgerReason {
 pub const ERRNO_ANY: u16 = u16::MAX;
 
 /// Buckets of [`LedgerRow::sizes`].
-pub const LEDGER_BUCKETS: usize = 64;
+pub(crate) const LEDGER_BUCKETS: usize = 64;
 
 /// What one process's calls with one outcome on one CPU came to in one window of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,13 +4,13 @@
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
 mod bloom;
-mod class;
 mod cut;
 mod events;
 mod ledger;
 mod stacks;
 
-pub use class::Class;
+pub use crate::class::Class;
+pub use crate::families::Family;
 pub use cut::{MAX_PATH, MAX_VALUE};
 pub use events::*;
 pub use ledger::*;
@@ -24,12 +24,12 @@ pub const UID_UNKNOWN: u32 = u32::MAX;
 /// `Gap::cpu` of a gap that is not tied to one CPU.
 pub const CPU_NONE: u32 = u32::MAX;
 /// Errno values from here to [`RESTART_LAST`] are restarts: the kernel repeats or interrupts the call, the caller never sees them.
-pub const RESTART_FIRST: u16 = 512;
+pub(crate) const RESTART_FIRST: u16 = 512;
 /// See [`RESTART_FIRST`].
-pub const RESTART_LAST: u16 = 516;
+pub(crate) const RESTART_LAST: u16 = 516;
 
 /// Whether an errno is an error: not 0 and not a restart. 515 lies among the restarts and is ENOIOCTLCMD.
-pub fn is_failure(errno: u16) -> bool {
+pub(crate) fn is_failure(errno: u16) -> bool {
     errno != 0 && (!(RESTART_FIRST..=RESTART_LAST).contains(&errno) || errno == 515)
 }
 
@@ -239,7 +239,7 @@ impl RecordedFamilies {
     }
 
     /// As a tape has it: bit 0 says that the others hold, bit n stands for family n.
-    pub fn raw(self) -> u32 {
+    pub(crate) fn raw(self) -> u32 {
         self.0
     }
 
@@ -300,11 +300,6 @@ impl CallState {
     /// Whether the call came back with a return value.
     pub fn returned(self) -> bool {
         matches!(self, Self::Complete | Self::BeganBefore | Self::CloneChild | Self::Denied | Self::LostEnter)
-    }
-
-    /// Whether `dur` is the call's whole duration.
-    pub fn exact_dur(self) -> bool {
-        self == Self::Complete
     }
 }
 
@@ -504,24 +499,6 @@ pub enum GapCause {
     /// No event is missing: what /proc has of a process that was there at the start did not come in time. Family
     /// [`Family::State`]: its executable, directory and open files, [`Family::Process`]: its arguments.
     NotRead = 18,
-}
-
-/// Kinds of event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Family {
-    Unknown = 0,
-    Syscall = 1,
-    Process = 2,
-    State = 3,
-    Sched = 4,
-    Block = 5,
-    Signal = 6,
-    Net = 7,
-    Sample = 8,
-    Stack = 9,
-    IoUring = 10,
 }
 
 /// Events that are missing, or were left out: how many, of what, when and why.

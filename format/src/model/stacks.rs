@@ -27,7 +27,7 @@ pub enum MappingKind {
 
 impl MappingKind {
     /// The kind a tape's number stands for; None for one this version does not know.
-    pub fn from_raw(raw: u8) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u8) -> Option<Self> {
         Some(match raw {
             0 => Self::Unknown,
             1 => Self::Elf,
@@ -106,10 +106,12 @@ pub enum StackOf {
     Sample = 6,
     /// A thread that slept when the recording began: a [`Sleeper`].
     Asleep = 7,
+    /// A row of a table: whoever it is of. Its stack is one of its columns, so no [`Attached`] of a tape is of this.
+    Row = 8,
 }
 
 impl StackOf {
-    /// All of them.
+    /// All that a stack of a tape can be attached to.
     pub const ALL: [Self; 7] =
         [Self::Syscall, Self::Switch, Self::Wakeup, Self::Block, Self::Signal, Self::Sample, Self::Asleep];
 
@@ -162,7 +164,7 @@ pub enum StackStatus {
 
 impl StackStatus {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Absent,
         Self::Complete,
         Self::FramePointers,
@@ -213,6 +215,23 @@ pub struct Attached {
     pub status: StackStatus,
 }
 
+/// A stack, whatever it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ends {
+    /// See [`Attached::user`].
+    pub user: Option<u32>,
+    /// See [`Attached::kernel`].
+    pub kernel: Option<u32>,
+    /// See [`Attached::status`].
+    pub status: StackStatus,
+}
+
+impl From<&Attached> for Ends {
+    fn from(a: &Attached) -> Self {
+        Self { user: a.user, kernel: a.kernel, status: a.status }
+    }
+}
+
 /// The stacks of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
@@ -224,6 +243,8 @@ pub struct Stacks {
     pub nodes: Vec<Node>,
     /// Sorted by (of, row), at most one for each.
     pub attached: Vec<Attached>,
+    /// The distinct stacks: those of `attached` in order of first use, then those that only rows of tables have.
+    pub distinct: Vec<Ends>,
 }
 
 impl Stacks {
@@ -231,6 +252,11 @@ impl Stacks {
     pub fn of(&self, of: StackOf, row: u32) -> Option<&Attached> {
         let at = self.attached.binary_search_by_key(&(of, row), |a| (a.of, a.row)).ok()?;
         self.attached.get(at)
+    }
+
+    /// The stack that `code`, a value of a table's stack column, stands for; None = none was stored.
+    pub fn of_code(&self, code: u64) -> Option<&Ends> {
+        self.distinct.get(usize::try_from(code).ok()?.checked_sub(1)?)
     }
 
     /// The frames from `leaf` outwards.

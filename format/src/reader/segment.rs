@@ -22,6 +22,7 @@ pub(crate) fn kind_of(of: StackOf) -> BlockKind {
         StackOf::Signal => BlockKind::Signals,
         StackOf::Sample => BlockKind::Samples,
         StackOf::Asleep => BlockKind::Sleepers,
+        StackOf::Row => BlockKind::Tables,
     }
 }
 
@@ -230,15 +231,33 @@ impl<'a> Segment<'a> {
         self.rows(BlockKind::Ledger, dict, |header, message, tasks| message::read_ledger(header, message, tasks, calls))
     }
 
-    /// Rows of tables that the tape defines, each table's sorted by ts; tasks are inside `dict`'s.
+    /// Rows of tables that the tape defines, each table's sorted by ts; tasks are inside `dict`'s, stacks inside [`Self::stacks`], unless
+    /// these are lost.
     ///
     /// # Errors
     /// The block is damaged, or no copy of a definition is left.
     pub fn tables(&self, dict: &Dict) -> Result<Vec<TableRows>> {
         let defs = || self.tape.table_defs();
-        self.rows(BlockKind::Tables, dict, |header, message, tasks| {
+        let tables = self.rows(BlockKind::Tables, dict, |header, message, tasks| {
             message::read_tables(header, message, tasks, defs())
-        })
+        })?;
+        let last = tables.iter().map(TableRows::last_stack).max().unwrap_or(0);
+        match if last > 0 { self.distinct_stacks() } else { None } {
+            Some(there) if last > there => {
+                let why = format!("a row has stack {last} of {there}");
+                self.note(BlockKind::Tables, Err(Error::invalid(BlockKind::Tables.name(), why)))
+            }
+            _ => Ok(tables),
+        }
+    }
+
+    /// How many distinct stacks there are; None = their block is lost or damaged, which is told to who asks for stacks, or was left out
+    /// by a repair.
+    fn distinct_stacks(&self) -> Option<u64> {
+        let place = self.blocks.places.iter().find(|p| p.kind == BlockKind::Stacks)?;
+        let (source, id) = (&self.tape.source, &self.tape.tape_id);
+        let stacks = payload::read(source, place, id, self.info.segment, message::read_stacks).ok()?;
+        Some(stacks.distinct.len() as u64)
     }
 
     /// What is missing and why.

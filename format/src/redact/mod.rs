@@ -67,7 +67,7 @@ impl Level {
 }
 
 /// The class of captured user memory: of which call, of which argument, and the bytes. None = it tells nothing.
-pub type Classify = fn(Call, u8, &[u8]) -> Option<Class>;
+pub(crate) type Classify = fn(Call, u8, &[u8]) -> Option<Class>;
 
 /// Takes out what a level says. One for a whole tape, shared by all threads that write it.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl Redactor {
     }
 
     /// A task.
-    pub fn task(&self, task: &mut Task) {
+    pub(crate) fn task(&self, task: &mut Task) {
         self.bytes(Class::Comm, &mut task.comm);
         self.bytes(Class::Path, &mut task.exe);
     }
@@ -236,7 +236,7 @@ impl Redactor {
     }
 
     /// Captured memory of `call`; `arg` as in [`Captured`](crate::model::Captured).
-    pub fn captured(&self, call: Call, arg: u8, bytes: &mut Vec<u8>, status: &mut ByteStatus, full: &mut u64) {
+    pub(crate) fn captured(&self, call: Call, arg: u8, bytes: &mut Vec<u8>, status: &mut ByteStatus, full: &mut u64) {
         if let Some(class) = (self.classify)(call, arg & !8, bytes) {
             // the field they are all in is of class string
             let class = if self.takes(Class::String) && class == Class::Command { Class::String } else { class };
@@ -245,7 +245,7 @@ impl Redactor {
     }
 
     /// An event of process life.
-    pub fn process(&self, event: &mut ProcessEvent) {
+    pub(crate) fn process(&self, event: &mut ProcessEvent) {
         self.bytes(Class::Path, &mut event.path);
         if !event.argv.is_empty() {
             self.value(Class::Command, &mut event.argv, &mut event.argv_status, &mut event.argv_full);
@@ -254,7 +254,7 @@ impl Redactor {
     }
 
     /// A signal.
-    pub fn signal(&self, signal: &mut SignalEvent) {
+    pub(crate) fn signal(&self, signal: &mut SignalEvent) {
         if !is_kernels(&signal.call_path) {
             self.bytes(Class::Path, &mut signal.call_path);
         }
@@ -267,7 +267,7 @@ impl Redactor {
     }
 
     /// A socket's change of state.
-    pub fn net(&self, net: &mut NetState) {
+    pub(crate) fn net(&self, net: &mut NetState) {
         self.bytes(Class::Address, &mut net.saddr);
         self.bytes(Class::Address, &mut net.daddr);
         if self.takes(Class::Address) {
@@ -276,7 +276,7 @@ impl Redactor {
     }
 
     /// Where code is mapped from. A build id stays: it says which program it is, to who has the program.
-    pub fn mapping(&self, mapping: &mut Mapping) {
+    pub(crate) fn mapping(&self, mapping: &mut Mapping) {
         let made_up = mapping.path == b"[kernel]" || mapping.path == b"[vdso]";
         if !self.takes(Class::Path) || mapping.path.is_empty() || made_up || is_placeholder(&mapping.path) {
             return;

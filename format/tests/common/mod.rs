@@ -1,5 +1,5 @@
 //! Tapes made by code, and what reading them must give.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::sync::Arc;
 
@@ -173,6 +173,8 @@ pub enum Value {
     Number(u64),
     Bytes(Option<Vec<u8>>),
     Task(Option<u32>),
+    /// Frames from the innermost outwards, of user code; None = no stack.
+    Stack(Option<Vec<Place>>),
 }
 
 impl TableRow {
@@ -180,7 +182,7 @@ impl TableRow {
         let field = |value: &'_ Value| match value {
             Value::Number(number) => Field::Number(*number),
             Value::Task(Some(task)) => Field::Task(*task),
-            Value::Bytes(None) | Value::Task(None) => Field::Unknown,
+            Value::Bytes(None) | Value::Task(None) | Value::Stack(_) => Field::Unknown,
             Value::Bytes(Some(_)) => unreachable!("below"),
         };
         let fields: Vec<Field<'_>> = self
@@ -191,15 +193,25 @@ impl TableRow {
                 other => field(other),
             })
             .collect();
-        b.push_table_row(&self.def, self.ts, &fields).unwrap();
+        let row = b.push_table_row(&self.def, self.ts, &fields).unwrap();
+        if let Some(Value::Stack(Some(user))) = self.values.last() {
+            let stack = |of| Stack { of, row, user: user.clone(), kernel: vec![], status: StackStatus::Complete };
+            stack(StackOf::Row).push_to(b);
+            // of two stacks the first is kept
+            Stack { status: StackStatus::Late, user: vec![], ..stack(StackOf::Row) }.push_to(b);
+        }
     }
 
     /// All rows of tables as they were read.
-    pub fn all(tables: &[TableRows]) -> Vec<Self> {
+    pub fn all(tables: &[TableRows], stacks: &Stacks) -> Vec<Self> {
         let row = |table: &TableRows, at: usize| {
             let value = |(column, values): (&ColumnDef, &Vec<u64>)| match column.ty {
                 Type::Str => Value::Bytes(table.string(values[at]).map(<[u8]>::to_vec)),
                 Type::Task => Value::Task(u32::try_from(values[at]).unwrap().checked_sub(1)),
+                Type::Stack => Value::Stack(stacks.of_code(values[at]).map(|ends| {
+                    assert_eq!((ends.kernel, ends.status), (None, StackStatus::Complete));
+                    Stack::places(stacks, ends.user)
+                })),
                 _ => Value::Number(values[at]),
             };
             let values = table.def.columns.iter().skip(1).zip(&table.columns).map(value).collect();
@@ -224,6 +236,7 @@ pub fn table_defs() -> [Arc<TableDef>; 2] {
                 column("file", Type::Str, Some(Class::Path)),
                 column("what", Type::Str, None),
                 column("ret", Type::Int, None),
+                column("stack", Type::Stack, None),
             ],
         ),
         table(
@@ -280,6 +293,7 @@ impl Events {
             StackOf::Signal => self.signals.iter().map(|e| e.ts).collect(),
             StackOf::Sample => self.samples.iter().map(|e| e.ts).collect(),
             StackOf::Asleep => self.sleepers.iter().map(|e| e.ts).collect(),
+            StackOf::Row => Vec::new(),
         }
     }
 }
@@ -413,6 +427,12 @@ pub fn events(start: u64) -> Events {
                     Value::Bytes(file.map(<[u8]>::to_vec)),
                     Value::Bytes(Some(b"pages\xff".to_vec())),
                     Value::Number(ret.cast_unsigned()),
+                    // one that a call has too, none, one of its own
+                    Value::Stack(match ret {
+                        0 => Some(user_stack(0x1000)),
+                        4096 => None,
+                        _ => Some(vec![(mapping(3), 0x77, 1), (mapping(0), 0x2000, 0)]),
+                    }),
                 ],
             };
             vec![
@@ -456,12 +476,14 @@ impl Stack {
         b.push_stack(Attached { of: self.of, row: self.row, user, kernel, status: self.status });
     }
 
+    fn places(stacks: &Stacks, leaf: Option<u32>) -> Vec<Place> {
+        let place = |f: &Frame| (stacks.mappings[f.mapping as usize].clone(), f.offset, f.flags);
+        stacks.frames_from(leaf).map(place).collect()
+    }
+
     /// What was read, with frames instead of numbers.
     pub fn all(stacks: &Stacks) -> Vec<Self> {
-        let places = |leaf| {
-            let place = |f: &Frame| (stacks.mappings[f.mapping as usize].clone(), f.offset, f.flags);
-            stacks.frames_from(leaf).map(place).collect()
-        };
+        let places = |leaf| Self::places(stacks, leaf);
         let one = |a: &Attached| {
             assert_eq!(stacks.of(a.of, a.row), Some(a));
             Self { of: a.of, row: a.row, user: places(a.user), kernel: places(a.kernel), status: a.status }
@@ -481,9 +503,13 @@ pub fn mapping(i: u32) -> Mapping {
     }
 }
 
+fn user_stack(leaf: u64) -> Vec<Place> {
+    vec![(mapping(0), leaf, 1), (mapping(0), 0x2000, 0), (mapping(3), 0x1500, 4)]
+}
+
 /// A stack for each kind of event, pushed in no order; two of them share callers.
 fn stacks() -> Vec<Stack> {
-    let user = |leaf: u64| vec![(mapping(0), leaf, 1), (mapping(0), 0x2000, 0), (mapping(3), 0x1500, 4)];
+    let user = user_stack;
     let kernel = || vec![(mapping(1), 0xffff_0000, 1), (mapping(1), 0x10, 0)];
     let stack = |of, row, user, kernel| Stack { of, row, user, kernel, status: StackStatus::Complete };
     vec![

@@ -39,7 +39,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             selection: settings.selection.clone(),
             stores: settings.stores.clone(),
@@ -51,12 +51,12 @@ impl Calls {
     }
 
     /// The recording ended at `ts`: calls that end from here on were not in flight.
-    pub fn closing(&mut self, ts: u64) {
+    pub(crate) fn closing(&mut self, ts: u64) {
         self.close_ts = Some(ts);
     }
 
     /// A call ended, or is open at the end.
-    pub fn record(&mut self, s: &Syscall, data: &[u8], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
+    pub(crate) fn record(&mut self, s: &Syscall, data: &[u8], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
         let Some(state) = CallState::from_raw(s.state) else { return };
         let task = world.tasks.find_or_add(&s.id);
         let info = world.call_info(s.abi, s.nr);
@@ -162,7 +162,7 @@ impl Calls {
     }
 
     /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
-    pub fn in_flight(&mut self, snaps: &[Snap], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
+    pub(crate) fn in_flight(&mut self, snaps: &[Snap], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
         let Some(closed) = self.close_ts else { return };
         for snap in snaps {
             let Some(call) = self.open_call(snap) else { continue };
@@ -197,7 +197,7 @@ impl Calls {
     }
 
     /// The open call of a recorded task.
-    pub fn open_call(&self, snap: &Snap) -> Option<InFlight> {
+    pub(crate) fn open_call(&self, snap: &Snap) -> Option<InFlight> {
         if matches!(snap.matched, snap_match::NO | wire::SNAP_IDLE)
             || snap.nr == wire::SNAP_NO_CALL
             || !self.is_selected(snap.abi, snap.nr)

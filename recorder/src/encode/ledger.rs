@@ -18,17 +18,17 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(window_open: u64) -> Self {
+    pub(crate) fn new(window_open: u64) -> Self {
         Self { counts: Counts::default(), until: window_open, filtered: 0 }
     }
 
     /// What was counted until then is stored, or was nothing.
-    pub fn until(&self) -> u64 {
+    pub(crate) fn until(&self) -> u64 {
         self.until
     }
 
     /// Stores what was counted until a time up to which every record is encoded.
-    pub fn store(&mut self, window: Window, world: &mut World, rows: &mut Rows) {
+    pub(crate) fn store(&mut self, window: Window, world: &mut World, rows: &mut Rows) {
         self.until = self.until.max(window.until);
         let mut filtered: Option<Gap> = None;
         for (key, sum) in window.rows {
@@ -89,7 +89,7 @@ impl Ledger {
     }
 
     /// Counts a call here: because of what is known now, or for want of room.
-    pub fn count(&mut self, s: &Syscall, state: CallState, uid: u32, reason: LedgerReason) {
+    pub(crate) fn count(&mut self, s: &Syscall, state: CallState, uid: u32, reason: LedgerReason) {
         let key = Key {
             process: Some((s.id.pid, s.id.leader_start)),
             execs: 0,
@@ -104,19 +104,19 @@ impl Ledger {
     }
 
     /// Stores what was counted here.
-    pub fn flush(&mut self, world: &mut World, rows: &mut Rows) {
+    pub(crate) fn flush(&mut self, world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take();
         self.store(Window { until: self.until, rows: counted }, world, rows);
     }
 
     /// The same of one process, which is about to become another program.
-    pub fn flush_of(&mut self, process: (u32, u64), world: &mut World, rows: &mut Rows) {
+    pub(crate) fn flush_of(&mut self, process: (u32, u64), world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take_of(process);
         self.store(Window { until: self.until, rows: counted }, world, rows);
     }
 
     /// Calls that were counted because record was asked to.
-    pub fn filtered(&self) -> u64 {
+    pub(crate) fn filtered(&self) -> u64 {
         self.filtered
     }
 }

@@ -44,6 +44,7 @@ mod sched;
 mod shed;
 mod signals;
 mod stacks;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod uring;
@@ -79,7 +80,7 @@ pub struct Settings {
 
 /// The state at the start.
 #[derive(Debug)]
-pub struct Start {
+pub(crate) struct Start {
     /// Every task.
     pub snaps: Vec<Snap>,
     /// Processes that are recorded.
@@ -92,7 +93,7 @@ pub struct Start {
 
 /// A recorded process that could not be read in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
+pub(crate) struct Unread {
     /// Its id on the machine.
     pub pid: u32,
     /// Its name.
@@ -115,6 +116,7 @@ pub struct Assembler {
     ledger: Ledger,
     sockets: net::Sockets,
     samples: Samples,
+    tables: tables::Tables,
 }
 
 impl Assembler {
@@ -131,6 +133,7 @@ impl Assembler {
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
             samples: Samples::default(),
+            tables: tables::Tables::default(),
         }
     }
 
@@ -140,17 +143,17 @@ impl Assembler {
     }
 
     /// Takes stacks in; their events come later. Samples and sleepers are rows of their own.
-    pub fn add_stacks(&mut self, taken: Taken) {
+    pub(crate) fn add_stacks(&mut self, taken: Taken) {
         self.samples.add(taken, &self.world, &mut self.rows);
     }
 
     /// Takes in the state at the start. Every record up to `start.done` must have been added.
-    pub fn begin(&mut self, start: Start) {
+    pub(crate) fn begin(&mut self, start: Start) {
         begin::begin(start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
     }
 
     /// The watermark that leaves at most `bytes` of records waiting; 0 = there are no more.
-    pub fn excess(&mut self, bytes: usize) -> u64 {
+    pub(crate) fn excess(&mut self, bytes: usize) -> u64 {
         self.order.excess(bytes)
     }
 
@@ -220,6 +223,7 @@ impl Assembler {
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),
+            Record::Row(r, data) => self.tables.record(&r, data, world, rows),
         }
     }
 
@@ -234,61 +238,61 @@ impl Assembler {
     }
 
     /// Stores what was counted until a time up to which every record is encoded.
-    pub fn counted(&mut self, window: Window) {
+    pub(crate) fn counted(&mut self, window: Window) {
         self.ledger.store(window, &mut self.world, &mut self.rows);
     }
 
     /// Calls that were counted because record was asked to.
-    pub fn filtered(&self) -> u64 {
+    pub(crate) fn filtered(&self) -> u64 {
         self.ledger.filtered()
     }
 
     /// Events are missing.
-    pub fn gap(&mut self, gap: Gap) {
+    pub(crate) fn gap(&mut self, gap: Gap) {
         self.rows.gap(gap);
     }
 
     /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`. To be told before
     /// [`Self::advance`] goes beyond `first`; it takes effect in the order of events, since the process may not be known yet.
-    pub fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
+    pub(crate) fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
         self.world.lost_state(pid, first, last);
     }
 
     /// What is given up from here on.
-    pub fn shed(&mut self, level: Shed) {
+    pub(crate) fn shed(&mut self, level: Shed) {
         self.rows.shedding.set(level);
     }
 
     /// What was given up since the last call.
-    pub fn take_given_up(&mut self) -> Given {
+    pub(crate) fn take_given_up(&mut self) -> Given {
         self.rows.shedding.take_given_up()
     }
 
     /// The recording ended at `ts`: calls that end from here on were not in flight.
-    pub fn closing(&mut self, ts: u64) {
+    pub(crate) fn closing(&mut self, ts: u64) {
         self.calls.closing(ts);
     }
 
     /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
-    pub fn in_flight(&mut self, snaps: &[Snap]) {
+    pub(crate) fn in_flight(&mut self, snaps: &[Snap]) {
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
     }
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.
-    pub fn close_segment(&mut self, window_end: u64) {
+    pub(crate) fn close_segment(&mut self, window_end: u64) {
         self.ledger.flush(&mut self.world, &mut self.rows);
         self.rows.close(window_end);
     }
 
     /// Begins a new chunk: everything known, at the time everything before was encoded.
-    pub fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
+    pub(crate) fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
         self.close_segment(ts);
         let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
         self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
     }
 
     /// What is ready to be compressed.
-    pub fn take_pieces(&mut self) -> Vec<Piece> {
+    pub(crate) fn take_pieces(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.rows.pieces)
     }
 
@@ -298,17 +302,17 @@ impl Assembler {
     }
 
     /// Names of places in code made at run time are asked of `names`.
-    pub fn tell_names(&mut self, names: Sender<Message>) {
+    pub(crate) fn tell_names(&mut self, names: Sender<Message>) {
         self.rows.stacks.tell_names(names);
     }
 
     /// No more places will be told: what is known is looked up.
-    pub fn end_names(&self) {
+    pub(crate) fn end_names(&self) {
         self.rows.stacks.end_names();
     }
 
     /// Events so far that should have a stack and have none.
-    pub fn missed_stacks(&self) -> u64 {
+    pub(crate) fn missed_stacks(&self) -> u64 {
         self.rows.stacks.missed()
     }
 }

@@ -39,7 +39,7 @@ impl Totals {
     }
 
     /// Each family's, in the order of the families.
-    pub fn by_family(&self) -> Vec<(Family, u64)> {
+    pub(crate) fn by_family(&self) -> Vec<(Family, u64)> {
         let mut all = self.0.clone();
         all.sort_unstable();
         all
@@ -65,7 +65,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub fn new(window_start: u64, stacks: Stacks) -> Self {
+    pub(crate) fn new(window_start: u64, stacks: Stacks) -> Self {
         Self {
             builder: SegmentBuilder::new(window_start),
             segment: 0,
@@ -80,7 +80,7 @@ impl Rows {
     }
 
     /// The number of a call in this segment.
-    pub fn call(&mut self, world: &mut World, abi: u8, nr: u32, info: &CallInfo) -> u32 {
+    pub(crate) fn call(&mut self, world: &mut World, abi: u8, nr: u32, info: &CallInfo) -> u32 {
         if info.interned.0 == self.segment {
             return info.interned.1;
         }
@@ -90,7 +90,7 @@ impl Rows {
     }
 
     /// The number of a task.
-    pub fn task(&mut self, tasks: &mut Tasks, id: TaskId) -> u32 {
+    pub(crate) fn task(&mut self, tasks: &mut Tasks, id: TaskId) -> u32 {
         let (segment, index) = tasks.get(id).interned;
         if segment == self.segment {
             return index;
@@ -101,13 +101,13 @@ impl Rows {
     }
 
     /// The number of a task that is perhaps known by name only.
-    pub fn who(&mut self, tasks: &mut Tasks, who: &Who) -> u32 {
+    pub(crate) fn who(&mut self, tasks: &mut Tasks, who: &Who) -> u32 {
         let id = tasks.meet(who);
         self.task(tasks, id)
     }
 
     /// The number of what a descriptor stands for.
-    pub fn name(&mut self, name: &Name) -> u32 {
+    pub(crate) fn name(&mut self, name: &Name) -> u32 {
         let (segment, index) = name.interned.get();
         if segment == self.segment {
             return index;
@@ -118,13 +118,13 @@ impl Rows {
     }
 
     /// An event of `family` at `ts` is about to be stored.
-    pub fn stored(&mut self, family: Family, ts: u64) {
+    pub(crate) fn stored(&mut self, family: Family, ts: u64) {
         self.totals.count(family);
         self.first_row.get_or_insert(ts);
     }
 
     /// Whether an event of `family` at `ts` is not stored; then it is counted.
-    pub fn sheds(&mut self, family: Family, ts: u64) -> bool {
+    pub(crate) fn sheds(&mut self, family: Family, ts: u64) -> bool {
         let sheds = self.shedding.gives_up(family, ts);
         if sheds {
             self.first_row.get_or_insert(ts);
@@ -133,19 +133,19 @@ impl Rows {
     }
 
     /// Events are missing.
-    pub fn gap(&mut self, gap: Gap) {
+    pub(crate) fn gap(&mut self, gap: Gap) {
         self.first_row.get_or_insert(gap.last);
         self.builder.push_gap(gap);
     }
 
     /// Records that could not be read.
-    pub fn bad_records(&mut self, count: u64, first: u64, last: u64) {
+    pub(crate) fn bad_records(&mut self, count: u64, first: u64, last: u64) {
         let (cause, family) = (GapCause::BadRecord, Family::Unknown);
         self.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
 
     /// The event was stored: its stack, if there is one, goes with it. `expected`: there should be one.
-    pub fn attach(&mut self, tasks: &Tasks, event: Event, expected: bool) {
+    pub(crate) fn attach(&mut self, tasks: &Tasks, event: Event, expected: bool) {
         if self.stacks.takes(event.of) {
             let mut into = Segment { builder: &mut self.builder, number: self.segment, tasks };
             self.stacks.attach(event, expected, &mut into);
@@ -153,7 +153,14 @@ impl Rows {
     }
 
     /// The same for the event `row` at `time` of somebody who may be known by name only.
-    pub fn attach_who(&mut self, tasks: &mut Tasks, (of, row): (StackOf, u32), who: &Who, time: u64, expected: bool) {
+    pub(crate) fn attach_who(
+        &mut self,
+        tasks: &mut Tasks,
+        (of, row): (StackOf, u32),
+        who: &Who,
+        time: u64,
+        expected: bool,
+    ) {
         if self.stacks.takes(of) {
             let task = tasks.meet(who);
             let expected = expected && !self.stacks.is_own(who.pid);
@@ -162,7 +169,7 @@ impl Rows {
     }
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next. What was counted of it must be in it.
-    pub fn close(&mut self, window_end: u64) {
+    pub(crate) fn close(&mut self, window_end: u64) {
         for gap in self.shedding.take_missing() {
             self.gap(gap);
         }

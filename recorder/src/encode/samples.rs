@@ -14,7 +14,7 @@ pub(super) struct Samples(Vec<(TakenStack, Waiting)>);
 
 impl Samples {
     /// Takes stacks in; those of events wait for them elsewhere.
-    pub fn add(&mut self, taken: Taken, world: &World, rows: &mut Rows) {
+    pub(crate) fn add(&mut self, taken: Taken, world: &World, rows: &mut Rows) {
         if let Some((first, last)) = taken.mappings_lost {
             // of how many stacks is not known
             let (cause, family) = (GapCause::RingFull, Family::Stack);
@@ -32,7 +32,7 @@ impl Samples {
     }
 
     /// Those before `watermark`.
-    pub fn take(&mut self, watermark: u64) -> Vec<(TakenStack, Waiting)> {
+    pub(crate) fn take(&mut self, watermark: u64) -> Vec<(TakenStack, Waiting)> {
         let (now, later) = self.0.drain(..).partition(|(sample, _)| sample.ts < watermark);
         self.0 = later;
         now

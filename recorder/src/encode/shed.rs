@@ -38,22 +38,22 @@ pub(super) struct Shedding {
 
 impl Shedding {
     /// From here on.
-    pub fn set(&mut self, level: Shed) {
+    pub(crate) fn set(&mut self, level: Shed) {
         self.level = level;
     }
 
     /// What was given up since the last call.
-    pub fn take_given_up(&mut self) -> Given {
+    pub(crate) fn take_given_up(&mut self) -> Given {
         std::mem::take(&mut self.given)
     }
 
     /// Whether there is no room for anything.
-    pub fn is_all(&self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         self.level == Shed::All
     }
 
     /// Whether an event of `family` at `ts` is given up; then it is counted.
-    pub fn gives_up(&mut self, family: Family, ts: u64) -> bool {
+    pub(crate) fn gives_up(&mut self, family: Family, ts: u64) -> bool {
         let gives_up = self.level >= level(family);
         if gives_up {
             self.add(family, (ts, ts), 1);
@@ -62,7 +62,7 @@ impl Shedding {
     }
 
     /// Whether a call is; whoever asks counts it in the ledger.
-    pub fn gives_up_call(&self, s: &Syscall, state: CallState, errno: u16) -> bool {
+    pub(crate) fn gives_up_call(&self, s: &Syscall, state: CallState, errno: u16) -> bool {
         let dur = s.end.saturating_sub(s.start);
         match self.level {
             Shed::Nothing => false,
@@ -72,13 +72,13 @@ impl Shedding {
     }
 
     /// Calls that the ledger has were given up.
-    pub fn add_calls(&mut self, count: u64, times: (u64, u64)) {
+    pub(crate) fn add_calls(&mut self, count: u64, times: (u64, u64)) {
         self.add(Family::Syscall, times, count);
         self.given.counted += count;
     }
 
     /// The segment ends: what it lacks.
-    pub fn take_missing(&mut self) -> Vec<Gap> {
+    pub(crate) fn take_missing(&mut self) -> Vec<Gap> {
         let gap = |Missing { family, count, first, last }| {
             let ledger = family == Family::Syscall;
             Gap { cause: GapCause::QueueFull, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger }
@@ -105,6 +105,7 @@ impl Shedding {
 fn level(family: Family) -> Shed {
     match family {
         Family::Sched | Family::Sample | Family::IoUring => Shed::Switches,
+        family if family.has_tables() => Shed::Switches,
         _ => Shed::All,
     }
 }

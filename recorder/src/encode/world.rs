@@ -41,7 +41,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub fn new(tasks: Tasks) -> Self {
+    pub(crate) fn new(tasks: Tasks) -> Self {
         Self {
             tasks,
             calls: FxHashMap::default(),
@@ -52,12 +52,12 @@ impl World {
     }
 
     /// What is to be known of a call.
-    pub fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
+    pub(crate) fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
         *self.calls.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
     }
 
     /// A call has a number in a segment: (segment, number).
-    pub fn call_is_interned(&mut self, abi: u8, nr: u32, interned: (u32, u32)) {
+    pub(crate) fn call_is_interned(&mut self, abi: u8, nr: u32, interned: (u32, u32)) {
         if let Some(info) = self.calls.get_mut(&(abi, nr)) {
             info.interned = interned;
         }
@@ -65,7 +65,7 @@ impl World {
 
     /// Takes in what was read of a process whose live tasks are `members`; its descriptors, of which those that `keep` refuses are known
     /// better, count from `since` on.
-    pub fn apply_process(
+    pub(crate) fn apply_process(
         &mut self,
         process: &snapshot::Process,
         members: &[TaskId],
@@ -101,7 +101,7 @@ impl World {
 
     /// Has the files of a task's process read from /proc, if it is in there; they count from the time of reading, once
     /// the events until then are known.
-    pub fn reread(&mut self, task: TaskId) {
+    pub(crate) fn reread(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
         let (pid, here) = (entry.task.pid, entry.here);
         let asked = self.rereads.iter().any(|r| r.pid == pid);
@@ -111,14 +111,14 @@ impl World {
     }
 
     /// Takes in what was read since the last time.
-    pub fn take_lookups(&mut self) {
+    pub(crate) fn take_lookups(&mut self) {
         while let Some(answer) = self.lookups.take() {
             self.looked_up(answer);
         }
     }
 
     /// What a task executes, if that is known in a moment; otherwise it is taken in later.
-    pub fn look_up_exe(&mut self, id: Ident, here: u32) {
+    pub(crate) fn look_up_exe(&mut self, id: Ident, here: u32) {
         self.lookups.exe(id, here).into_iter().for_each(|answer| self.looked_up(answer));
     }
 
@@ -147,14 +147,14 @@ impl World {
     }
 
     /// An event touched these descriptors of a process.
-    pub fn touch(&mut self, pid: u32, fds: [i32; 2]) {
+    pub(crate) fn touch(&mut self, pid: u32, fds: [i32; 2]) {
         for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
             reread.touched.extend(fds);
         }
     }
 
     /// Takes in what was read before `watermark`.
-    pub fn apply_rereads(&mut self, watermark: u64) {
+    pub(crate) fn apply_rereads(&mut self, watermark: u64) {
         let is_ready = |r: &Reread| r.process.as_ref().is_some_and(|process| process.to < watermark);
         let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(is_ready);
         self.rereads = waiting;
@@ -175,12 +175,12 @@ impl World {
     }
 
     /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`.
-    pub fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
+    pub(crate) fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
         self.losses.insert((first, pid, last));
     }
 
     /// The events have come to `watermark`: losses until then take effect.
-    pub fn apply_losses(&mut self, watermark: u64) {
+    pub(crate) fn apply_losses(&mut self, watermark: u64) {
         while let Some((first, pid, last)) = self.losses.first().copied().filter(|(first, ..)| *first <= watermark) {
             self.losses.pop_first();
             self.forget_files(pid, first, last);
@@ -188,7 +188,7 @@ impl World {
     }
 
     /// What `pid` (0: anybody) did to its descriptors between `first` and `last` is not known.
-    pub fn forget_files(&mut self, pid: u32, first: u64, last: u64) {
+    pub(crate) fn forget_files(&mut self, pid: u32, first: u64, last: u64) {
         let hit = self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid);
         let hit: Vec<TaskId> = hit.map(|(id, _)| id).collect();
         for &id in &hit {
@@ -204,14 +204,14 @@ impl World {
     }
 
     /// What was asked for of a process, or read and waits, is not what it was any more: records were lost, or it became another program.
-    pub fn outdate(&mut self, pid: u32) {
+    pub(crate) fn outdate(&mut self, pid: u32) {
         for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
             reread.stale = true;
         }
     }
 
     /// The process of `task` went to another directory after what waits was asked for.
-    pub fn moved(&mut self, task: TaskId) {
+    pub(crate) fn moved(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
         for reread in self.rereads.iter_mut().filter(|r| r.pid == entry.task.pid) {
             reread.cwd = Some(entry.cwd.as_ref().map(|cwd| cwd.bytes.clone()));

@@ -18,7 +18,7 @@ use systape_bpf::wire::LedgerKey;
 use systape_format::model::{CallState, ERRNO_ANY, LedgerReason, size_bucket};
 
 use crate::clock;
-pub use tables::Tables;
+pub(crate) use tables::Tables;
 
 /// Between two looks at how full the table is, and while nothing is counted.
 const LOOK: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ const PART_IN_USE: u64 = 4;
 
 /// Whose calls, which, and how they ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub(crate) struct Key {
     /// pid and start of the process; None = not known, the table was full.
     pub process: Option<(u32, u64)>,
     /// Tells apart what the process was before and after an exec.
@@ -67,7 +67,7 @@ impl Key {
 
 /// What the calls of one [`Key`] came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
+pub(crate) struct Sum {
     /// How many.
     pub count: u64,
     /// ns of all.
@@ -86,7 +86,7 @@ pub struct Sum {
 
 /// What was counted until a time.
 #[derive(Clone, Debug, Default)]
-pub struct Window {
+pub(crate) struct Window {
     /// None of it ended after this.
     pub until: u64,
     /// The counts.
@@ -98,11 +98,11 @@ const KEYS: usize = 1 << 16;
 
 /// Calls that this side counts, because only it knows whether they are to be.
 #[derive(Debug, Default)]
-pub struct Counts(HashMap<Key, Sum>);
+pub(crate) struct Counts(HashMap<Key, Sum>);
 
 impl Counts {
     /// Counts a call that ended at `end`.
-    pub fn add(&mut self, mut key: Key, dur: u64, end: u64) {
+    pub(crate) fn add(&mut self, mut key: Key, dur: u64, end: u64) {
         if self.0.len() >= KEYS && !self.0.contains_key(&key) {
             let errno = if key.errno == 0 { 0 } else { ERRNO_ANY };
             key = Key { process: None, execs: 0, uid: u32::MAX, errno, ..key };
@@ -120,12 +120,12 @@ impl Counts {
     }
 
     /// What one process's came to.
-    pub fn take_of(&mut self, process: (u32, u64)) -> Vec<(Key, Sum)> {
+    pub(crate) fn take_of(&mut self, process: (u32, u64)) -> Vec<(Key, Sum)> {
         self.0.extract_if(|key, _| key.process == Some(process)).collect()
     }
 
     /// All of it.
-    pub fn take(&mut self) -> Vec<(Key, Sum)> {
+    pub(crate) fn take(&mut self) -> Vec<(Key, Sum)> {
         self.0.drain().collect()
     }
 }
@@ -134,7 +134,7 @@ impl Counts {
 ///
 /// # Errors
 /// When the tables cannot be read. A closed channel ends it without an error.
-pub fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out: &Sender<Window>) -> Result<()> {
+pub(crate) fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out: &Sender<Window>) -> Result<()> {
     let mut since = Instant::now();
     while !stop.load(Ordering::Acquire) {
         let used = tables.in_use()?;

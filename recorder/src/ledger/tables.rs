@@ -18,7 +18,7 @@ const BATCH: u32 = 1024;
 
 /// Both tables, what tells the programs which of them to write, and what makes the kernel wait for them.
 #[derive(Debug)]
-pub struct Tables {
+pub(crate) struct Tables {
     sums: [MapHandle; 2],
     /// What CPUs count most, before the tables; both epochs.
     busy: MapHandle,
@@ -35,7 +35,7 @@ pub struct Tables {
 impl Tables {
     /// `rings` is an array of maps whose first element is `ring`: storing it anew makes the kernel wait until no program
     /// runs that was running then (maybe_wait_bpf_programs, kernel/bpf/syscall.c).
-    pub fn new(
+    pub(crate) fn new(
         sums: [MapHandle; 2],
         busy: MapHandle,
         coarse: [MapHandle; 2],
@@ -48,22 +48,22 @@ impl Tables {
     }
 
     /// Keys that a table has room for.
-    pub fn room(&self) -> u64 {
+    pub(crate) fn room(&self) -> u64 {
         self.sums[0].max_entries().into()
     }
 
     /// Keys of the table that is being written; calls that had to do without one count as keys too.
-    pub fn in_use(&self) -> Result<u64> {
+    pub(crate) fn in_use(&self) -> Result<u64> {
         Ok(self.word(ledger_word::USED + self.epoch)? + self.word(ledger_word::COARSE + self.epoch)?)
     }
 
     /// Whether nothing was counted since the last [`Self::take`].
-    pub fn is_empty(&self) -> Result<bool> {
+    pub(crate) fn is_empty(&self) -> Result<bool> {
         Ok(self.in_use()? == 0 && self.word(ledger_word::BUSY + self.epoch)? == 0)
     }
 
     /// Turns the programs to the other table, and reads and empties the one they left.
-    pub fn take(&mut self) -> Result<Vec<(Key, Sum)>> {
+    pub(crate) fn take(&mut self) -> Result<Vec<(Key, Sum)>> {
         let (old, new) = (self.epoch, self.epoch ^ 1);
         self.set_word(ledger_word::EPOCH, new.into())?;
         self.epoch = new;

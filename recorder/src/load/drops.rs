@@ -10,7 +10,7 @@ use systape_bpf::{Drop, SystapeSkel};
 
 /// Counters of one cause on one CPU, since they were last taken.
 #[derive(Clone, Copy, Debug)]
-pub struct DropDelta {
+pub(crate) struct DropDelta {
     /// Why.
     pub cause: Drop,
     /// Where.
@@ -21,19 +21,19 @@ pub struct DropDelta {
 
 impl DropDelta {
     /// Whether events are missing, rather than left out on purpose or stored without some of their bytes.
-    pub fn is_loss(&self) -> bool {
+    pub(crate) fn is_loss(&self) -> bool {
         !matches!(self.cause, Drop::NoScratch | Drop::StringFault | Drop::Own)
     }
 
     /// Whether each of them is a call that the ledger counts.
-    pub fn is_counted(&self) -> bool {
+    pub(crate) fn is_counted(&self) -> bool {
         matches!(self.cause, Drop::Bulk | Drop::State | Drop::Share)
     }
 }
 
 /// A process that lost records of changes of its descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostState {
+pub(crate) struct LostState {
     /// 0 = any process.
     pub pid: u32,
     /// When the first of them was lost.
@@ -56,7 +56,7 @@ pub(super) struct Drops {
 impl Drops {
     /// Whether something may have been counted that [`Self::take`] and [`take_lost_state`] have not told. They are system
     /// calls, this is a look at memory. Two calls after something new say so: it may be in the half that the first does not read.
-    pub fn has_new(&mut self, skel: &SystapeSkel<'_>) -> bool {
+    pub(crate) fn has_new(&mut self, skel: &SystapeSkel<'_>) -> bool {
         let bss = skel.maps.bss_data.as_deref();
         // SAFETY: as in Programs::open_window; written by the kernel side.
         let now = bss.map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.new_drops) });
@@ -70,7 +70,7 @@ impl Drops {
 
     /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
     /// none of them can still be writing it.
-    pub fn take(&mut self, skel: &mut SystapeSkel<'_>) -> Result<Vec<DropDelta>> {
+    pub(crate) fn take(&mut self, skel: &mut SystapeSkel<'_>) -> Result<Vec<DropDelta>> {
         let old = self.epoch ^ 1;
         let mut deltas = Vec::new();
         let zero = vec![vec![0u8; size_of::<DropCount>()]; libbpf_rs::num_possible_cpus()?];

@@ -38,11 +38,11 @@ use plan::Next;
 use refused::Refusal;
 use rings::Rings;
 
-pub use drops::{DropDelta, LostState};
-pub use walker::Walker;
+pub(crate) use drops::{DropDelta, LostState};
+pub(crate) use walker::Walker;
 
 /// The loaded programs. Dropping it detaches them.
-pub struct Programs {
+pub(crate) struct Programs {
     skel: SystapeSkel<'static>,
     rings: Rings,
     /// Of the timers that take samples.
@@ -78,7 +78,7 @@ impl Programs {
     ///
     /// # Errors
     /// When the kernel refuses what is essential, or everything that was asked for.
-    pub fn load(config: &mut Config) -> Result<Self> {
+    pub(crate) fn load(config: &mut Config) -> Result<Self> {
         messages::keep();
         let kernel = Tracepoints::read().map_err(|e| messages::explain(e, ""))?;
         let preemptible = preemption::is_on(kernel.btf());
@@ -204,17 +204,17 @@ impl Programs {
     ///
     /// # Errors
     /// When there is no room for it.
-    pub fn add_target(&self, id: u32, bits: u32) -> Result<()> {
+    pub(crate) fn add_target(&self, id: u32, bits: u32) -> Result<()> {
         tables::add_target(&self.skel, id, bits)
     }
 
     /// Bytes of all rings.
-    pub fn ring_bytes(&self) -> u64 {
+    pub(crate) fn ring_bytes(&self) -> u64 {
         self.rings.bytes(&self.skel)
     }
 
     /// The rings, in the order they should be read: state and process records are rare and must not wait.
-    pub fn rings(&self) -> Vec<&dyn MapCore> {
+    pub(crate) fn rings(&self) -> Vec<&dyn MapCore> {
         self.rings.all(&self.skel)
     }
 
@@ -222,18 +222,18 @@ impl Programs {
     ///
     /// # Errors
     /// When they cannot be mapped.
-    pub fn cpu_buffers(&self) -> Result<CpuBuffers> {
+    pub(crate) fn cpu_buffers(&self) -> Result<CpuBuffers> {
         self.rings.buffers(&self.skel)
     }
 
     /// The ring of stacks; None when none are taken.
-    pub fn stack_ring(&self) -> Option<&dyn MapCore> {
+    pub(crate) fn stack_ring(&self) -> Option<&dyn MapCore> {
         self.rings.of_stacks(&self.skel)
     }
 
     /// Whether something may have been counted that [`Self::take_drops`] and [`Self::take_lost_state`] have not told. They are system
     /// calls, this is a look at memory. Two calls after something new say so: it may be in the half that the first does not read.
-    pub fn has_drops(&mut self) -> bool {
+    pub(crate) fn has_drops(&mut self) -> bool {
         self.drops.has_new(&self.skel)
     }
 
@@ -242,17 +242,17 @@ impl Programs {
     ///
     /// # Errors
     /// When the counters cannot be read.
-    pub fn take_drops(&mut self) -> Result<Vec<DropDelta>> {
+    pub(crate) fn take_drops(&mut self) -> Result<Vec<DropDelta>> {
         self.drops.take(&mut self.skel)
     }
 
     /// Processes that lost a state record since this was asked last.
-    pub fn take_lost_state(&mut self) -> Vec<LostState> {
+    pub(crate) fn take_lost_state(&mut self) -> Vec<LostState> {
         drops::take_lost_state(&mut self.skel)
     }
 
     /// What the BPF side counted is read by this.
-    pub fn ledger(&self) -> Result<Tables> {
+    pub(crate) fn ledger(&self) -> Result<Tables> {
         let maps = &self.skel.maps;
         let sums = [MapHandle::try_from(&maps.ledger_a)?, MapHandle::try_from(&maps.ledger_b)?];
         let coarse = [MapHandle::try_from(&maps.coarse_a)?, MapHandle::try_from(&maps.coarse_b)?];
@@ -264,12 +264,12 @@ impl Programs {
     }
 
     /// Whether scratch memory was filled with poison.
-    pub fn is_poisoned(&self) -> bool {
+    pub(crate) fn is_poisoned(&self) -> bool {
         self.poisoned
     }
 
     /// Watches for runs that the kernel skips, from now on.
-    pub fn skips(&self) -> Skips {
+    pub(crate) fn skips(&self) -> Skips {
         Skips::new(self.skel.object(), self.more_skips)
     }
 
@@ -277,7 +277,7 @@ impl Programs {
     ///
     /// # Errors
     /// When there is no descriptor left.
-    pub fn measured(&self) -> Result<(Vec<(String, OwnedFd)>, RingSizes)> {
+    pub(crate) fn measured(&self) -> Result<(Vec<(String, OwnedFd)>, RingSizes)> {
         let loaded = self.skel.object().progs().filter(|program| program.as_fd().as_raw_fd() >= 0);
         let programs = loaded
             .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
@@ -288,7 +288,7 @@ impl Programs {
     ///
     /// # Errors
     /// When there is no descriptor left.
-    pub fn sleepers(&self) -> Result<Option<asleep::Links>> {
+    pub(crate) fn sleepers(&self) -> Result<Option<asleep::Links>> {
         let links = &self.skel.links;
         let Some(plain) = &links.walk_sleepers else { return Ok(None) };
         let copying = links.copy_sleepers.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
@@ -296,7 +296,7 @@ impl Programs {
     }
 
     /// Something that walks tasks on its own, from any thread.
-    pub fn walker(&self) -> Result<Walker> {
+    pub(crate) fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
         Walker::new(link.as_fd(), self.outsiders.as_ref().map(|link| link.as_fd()))
     }
@@ -305,7 +305,7 @@ impl Programs {
     ///
     /// # Errors
     /// When the kernel does not let the table of I/Os be walked.
-    pub fn count_unseen_ios(&self) -> Result<()> {
+    pub(crate) fn count_unseen_ios(&self) -> Result<()> {
         self.ios.as_ref().map_or(Ok(()), |ios| iterate(ios.as_fd()).map(drop))
     }
 }

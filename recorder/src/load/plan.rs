@@ -4,13 +4,13 @@ use super::refused::Refusal;
 use crate::programs::{self, Part};
 
 /// The part of a program, by its name; what is not listed is essential.
-pub fn part(program: &str) -> Part {
+pub(crate) fn part(program: &str) -> Part {
     programs::find(program).map_or(Part::Essential, |program| program.part)
 }
 
 /// What to do about a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// Try without this part.
     LeaveOut(Part, String),
     /// Try as on kernels whose tracing programs have no task storage.
@@ -20,7 +20,7 @@ pub enum Next {
 }
 
 /// Decides; `task_storage`: the attempt used it.
-pub fn next(refusal: &Refusal, task_storage: bool) -> Next {
+pub(crate) fn next(refusal: &Refusal, task_storage: bool) -> Next {
     let named = refusal.program.as_deref().map(|program| (part(program), program));
     match named {
         _ if task_storage && refusal.of_task_storage => Next::WithoutTaskStorage,

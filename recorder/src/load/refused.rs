@@ -8,7 +8,7 @@ const FAILURES: [&str; 2] = ["BPF program load failed", "failed to "];
 
 /// One refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The program that was refused; None: something else was (a map, the object).
     pub program: Option<String>,
     /// The kernel's reason in a few words; empty = none was given.
@@ -19,7 +19,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Reads libbpf's warnings of one attempt.
-    pub fn read(said: &str) -> Self {
+    pub(crate) fn read(said: &str) -> Self {
         let program = said.lines().rev().find_map(failed_program).map(str::to_owned);
         let reason = reason(said);
         // an error number alone: libbpf says -EINVAL or, with older ones, Invalid argument
@@ -31,7 +31,7 @@ impl Refusal {
     }
 
     /// The refusal in words: what, and why.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let what = match &self.program {
             Some(program) => format!("the kernel refused the program {program}"),
             None => "the kernel refused the programs".to_owned(),

@@ -26,7 +26,7 @@ impl Rings {
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn make(skel: &SystapeSkel<'_>, (count, bytes): (u32, u32), rooms: Rooms, stacks: bool) -> Result<Self> {
+    pub(crate) fn make(skel: &SystapeSkel<'_>, (count, bytes): (u32, u32), rooms: Rooms, stacks: bool) -> Result<Self> {
         let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as u64, ..Default::default() };
         let one = |index: u32| -> Result<MapHandle> {
             let ring = MapHandle::create(MapType::RingBuf, Some("systape_bulk"), 0, 0, bytes, &opts)
@@ -39,14 +39,14 @@ impl Rings {
     }
 
     /// In the order they should be read: state and process records are rare and must not wait.
-    pub fn all<'a>(&'a self, skel: &'a SystapeSkel<'_>) -> Vec<&'a dyn MapCore> {
+    pub(crate) fn all<'a>(&'a self, skel: &'a SystapeSkel<'_>) -> Vec<&'a dyn MapCore> {
         let mut all: Vec<&dyn MapCore> = vec![&skel.maps.process_ring, &skel.maps.state_ring];
         all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));
         all
     }
 
     /// The ring of stacks; None when none are taken.
-    pub fn of_stacks<'a>(&self, skel: &'a SystapeSkel<'_>) -> Option<&'a dyn MapCore> {
+    pub(crate) fn of_stacks<'a>(&self, skel: &'a SystapeSkel<'_>) -> Option<&'a dyn MapCore> {
         self.stacks.then_some(&skel.maps.stack_ring as &dyn MapCore)
     }
 
@@ -54,14 +54,14 @@ impl Rings {
     ///
     /// # Errors
     /// When they cannot be mapped.
-    pub fn buffers(&self, skel: &SystapeSkel<'_>) -> Result<CpuBuffers> {
+    pub(crate) fn buffers(&self, skel: &SystapeSkel<'_>) -> Result<CpuBuffers> {
         let (positions, calls, sched) = (&skel.maps.cpu_buffers, &skel.maps.buffered_calls, &skel.maps.buffered_sched);
         CpuBuffers::map(positions.as_fd(), calls.as_fd(), sched.as_fd(), self.rooms)
             .context("cannot map the buffers of the CPUs")
     }
 
     /// How large one of each kind is.
-    pub fn sizes(&self, skel: &SystapeSkel<'_>) -> RingSizes {
+    pub(crate) fn sizes(&self, skel: &SystapeSkel<'_>) -> RingSizes {
         RingSizes {
             buffers: self.rooms.each(),
             bulk: self.bulk.first().map_or(0, |ring| ring.max_entries().into()),
@@ -72,7 +72,7 @@ impl Rings {
     }
 
     /// Bytes of all.
-    pub fn bytes(&self, skel: &SystapeSkel<'_>) -> u64 {
+    pub(crate) fn bytes(&self, skel: &SystapeSkel<'_>) -> u64 {
         let sizes = self.sizes(skel);
         self.bulk.len() as u64 * sizes.bulk + sizes.state + sizes.process + sizes.stacks + self.rooms.bytes()
     }

@@ -40,32 +40,32 @@ impl Programs {
     }
 
     /// Whether the programs know where tasks' registers are.
-    pub fn knows_registers(&self) -> bool {
+    pub(crate) fn knows_registers(&self) -> bool {
         let bss = self.skel.maps.bss_data.as_deref();
         // SAFETY: as in own_pid.
         bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.regs_at) } != 0)
     }
 
     /// This process's id on the machine.
-    pub fn own_pid(&self) -> u32 {
+    pub(crate) fn own_pid(&self) -> u32 {
         // SAFETY: as in open_window; written by the kernel side.
         self.skel.maps.bss_data.as_deref().map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.own_tgid) })
     }
 
     /// Whether ids here are not the machine's: this is not its first pid namespace.
-    pub fn is_nested(&self) -> bool {
+    pub(crate) fn is_nested(&self) -> bool {
         let bss = self.skel.maps.bss_data.as_deref();
         // SAFETY: as in own_pid.
         bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.own_level) } > 0)
     }
 
     /// Whether the ledger is checked: then it is read back to back.
-    pub fn checks_ledger(&self) -> bool {
+    pub(crate) fn checks_ledger(&self) -> bool {
         self.skel.maps.rodata_data.is_some_and(|options| options.ledger_check)
     }
 
     /// The rings were looked at: every process has its share of them again.
-    pub fn looked(&mut self) {
+    pub(crate) fn looked(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
             unsafe { ptr::write_volatile(&raw mut bss.looks, bss.looks.wrapping_add(1)) };
@@ -73,7 +73,7 @@ impl Programs {
     }
 
     /// With --force ledger-check: calls, their sum and sizes that the ledger must come to.
-    pub fn checked(&self, poisoned: Poisoned) -> Option<Checked> {
+    pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<Checked> {
         let bss = self.skel.maps.bss_data.as_deref()?;
         Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec(), poisoned })
     }
@@ -93,7 +93,7 @@ impl Programs {
     }
 
     /// No new calls from here on; those that are open are still recorded when they end.
-    pub fn close_window(&mut self) {
+    pub(crate) fn close_window(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
             unsafe { ptr::write_volatile(&raw mut bss.window, window::DRAINING) };
@@ -101,7 +101,7 @@ impl Programs {
     }
 
     /// Marks the tasks to record. What they fork from here on is marked too.
-    pub fn mark(&mut self) -> Result<()> {
+    pub(crate) fn mark(&mut self) -> Result<()> {
         self.set_walk(walk::MARK);
         self.walker()?.walk()?;
         self.set_walk(walk::READ);
@@ -110,7 +110,7 @@ impl Programs {
 
     /// Opens the window, and tells what every task was doing then: the time of the opening, and one record per task.
     /// Marked before, no call of a target's after the opening is missed.
-    pub fn start(&mut self) -> Result<(u64, Vec<Snap>)> {
+    pub(crate) fn start(&mut self) -> Result<(u64, Vec<Snap>)> {
         let walker = self.walker()?;
         if let Some(files) = &self.skel.links.walk_files {
             let files = files.as_fd().try_clone_to_owned()?;
@@ -135,7 +135,7 @@ impl Programs {
     }
 
     /// Skipped runs of second programs that cost nothing, until now.
-    pub fn harmless_skips(&self) -> u64 {
+    pub(crate) fn harmless_skips(&self) -> u64 {
         let bss = self.skel.maps.bss_data.as_deref();
         // SAFETY: as in own_pid.
         bss.map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.harmless_skips) })

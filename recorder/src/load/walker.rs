@@ -9,7 +9,7 @@ use crate::iterate::iterate;
 
 /// Walks all tasks of this pid namespace, and what is known of those outside.
 #[derive(Debug)]
-pub struct Walker {
+pub(crate) struct Walker {
     tasks: OwnedFd,
     outsiders: Option<OwnedFd>,
 }
@@ -22,12 +22,12 @@ impl Walker {
     }
 
     /// One record per task of this pid namespace.
-    pub fn walk(&self) -> Result<Vec<Snap>> {
+    pub(crate) fn walk(&self) -> Result<Vec<Snap>> {
         read_iterator(&self.tasks)
     }
 
     /// The same, and one of every call that a recorded task outside is in.
-    pub fn open_calls(&self) -> Result<Vec<Snap>> {
+    pub(crate) fn open_calls(&self) -> Result<Vec<Snap>> {
         let mut snaps = self.walk()?;
         if let Some(outsiders) = &self.outsiders {
             snaps.extend(read_iterator(outsiders)?);

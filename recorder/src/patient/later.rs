@@ -12,7 +12,7 @@ const MOST: usize = 4096;
 
 /// Does jobs `J` with results `R` in the order they come, unless some hang.
 #[derive(Debug)]
-pub struct Later<J, R> {
+pub(crate) struct Later<J, R> {
     name: &'static str,
     work: fn(J) -> R,
     tell: Sender<J>,
@@ -30,14 +30,14 @@ pub struct Later<J, R> {
 
 impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
     /// Starts nothing before the first job.
-    pub fn new(name: &'static str, work: fn(J) -> R) -> Self {
+    pub(crate) fn new(name: &'static str, work: fn(J) -> R) -> Self {
         let ((tell, todo), (done, answers)) = (bounded(MOST), unbounded());
         let (moved, bound) = (Instant::now(), Bound::default());
         Self { name, work, tell, todo, done, answers, reader: None, open: 0, moved, bound }
     }
 
     /// Asks. False = there will be no answer: too many questions are open, or too many threads hang.
-    pub fn ask(&mut self, job: J) -> bool {
+    pub(crate) fn ask(&mut self, job: J) -> bool {
         self.look();
         if self.open >= MOST || !self.has_reader() || self.tell.try_send(job).is_err() {
             return false;
@@ -50,13 +50,13 @@ impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
     }
 
     /// An answer, if one is there.
-    pub fn take(&mut self) -> Option<R> {
+    pub(crate) fn take(&mut self) -> Option<R> {
         let answer = self.answers.try_recv().ok();
         self.taken(answer)
     }
 
     /// The next answer, for which it waits until then, unless questions queue up.
-    pub fn wait(&mut self, until: Instant) -> Option<R> {
+    pub(crate) fn wait(&mut self, until: Instant) -> Option<R> {
         let answer = match self.todo.len() {
             0 | 1 if self.open > 0 => self.answers.recv_deadline(until).ok(),
             _ => self.answers.try_recv().ok(),

@@ -15,11 +15,11 @@ const ANSWERS: usize = 64;
 
 /// Steps that work reports while it is at one question, so that a long answer is not taken for none.
 #[derive(Clone, Debug, Default)]
-pub struct Moved(Arc<AtomicU64>);
+pub(crate) struct Moved(Arc<AtomicU64>);
 
 impl Moved {
     /// One more step.
-    pub fn step(&self) {
+    pub(crate) fn step(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -27,7 +27,7 @@ impl Moved {
 /// Answers questions, in their order as far as they have answers, each handed to `take` with its number. The time has no
 /// limit as long as something moves: each of the questions that hang costs [`STEP`], the last of them [`PATIENCE`]. Gives
 /// the numbers of those without an answer.
-pub fn each<J: Send + 'static, R: Send + 'static>(
+pub(crate) fn each<J: Send + 'static, R: Send + 'static>(
     name: &'static str,
     jobs: Vec<J>,
     work: impl Fn(J, &Moved) -> R + Clone + Send + 'static,

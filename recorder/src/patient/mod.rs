@@ -25,15 +25,15 @@ mod many;
 mod once;
 mod one;
 
-pub use later::Later;
-pub use many::{Moved, each};
-pub use once::Asked;
-pub use one::{Patient, Unanswered};
+pub(crate) use later::Later;
+pub(crate) use many::{Moved, each};
+pub(crate) use once::Asked;
+pub(crate) use one::{Patient, Unanswered};
 
 /// How long a read may take. Those of /proc and of local files take microseconds.
-pub const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// Most threads left waiting.
-pub const STUCK_MAX: usize = 8;
+pub(crate) const STUCK_MAX: usize = 8;
 /// Bytes of a reader's stack. They count as data (`ulimit -d`), and nothing here goes deep.
 const STACK: usize = 512 << 10;
 /// A thread that waits for a CPU, not for an answer, is given its time this many times.
@@ -41,7 +41,7 @@ const STARVED_MAX: u32 = 20;
 
 /// How many threads were left behind. The default is the one of this process.
 #[derive(Clone, Debug)]
-pub struct Bound(Arc<AtomicUsize>);
+pub(crate) struct Bound(Arc<AtomicUsize>);
 
 impl Default for Bound {
     fn default() -> Self {
@@ -63,7 +63,7 @@ impl Bound {
 }
 
 /// Whether no thread of this process is left behind: what hung goes on.
-pub fn none_hang() -> bool {
+pub(crate) fn none_hang() -> bool {
     Bound::default().0.load(Ordering::Relaxed) == 0
 }
 

@@ -11,7 +11,7 @@ use crate::limits;
 
 /// An answer that is being looked for.
 #[derive(Debug)]
-pub struct Asked<R> {
+pub(crate) struct Asked<R> {
     answer: Receiver<R>,
     thread: Option<(Arc<Reader>, JoinHandle<()>)>,
     bound: Bound,
@@ -20,7 +20,7 @@ pub struct Asked<R> {
 impl<R: Send + 'static> Asked<R> {
     /// Asks, in a thread that is called `name`. Where address space is limited (`ulimit -v`) it is answered here and now: the allocator
     /// reserves 64 MiB of it for a process's second thread, which so early would be missing for the recording's buffers.
-    pub fn new(name: &'static str, work: impl FnOnce() -> R + Send + 'static) -> Self {
+    pub(crate) fn new(name: &'static str, work: impl FnOnce() -> R + Send + 'static) -> Self {
         let bound = Bound::default();
         let (done, answer) = bounded(1);
         let run = move |_: &Reader| drop(done.send(work()));
@@ -33,7 +33,7 @@ impl<R: Send + 'static> Asked<R> {
     }
 
     /// The answer; None = it did not come until then. The thread is gone if it did.
-    pub fn get(self, until: Instant) -> Option<R> {
+    pub(crate) fn get(self, until: Instant) -> Option<R> {
         let Some((reader, thread)) = self.thread else { return self.answer.try_recv().ok() };
         let answer = self.answer.recv_deadline(until);
         match &answer {

@@ -9,7 +9,7 @@ use super::{Bound, Reader, STARVED_MAX};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub(crate) enum Unanswered {
     /// Not tried: too many others are waited for.
     TooMany,
     /// It takes too long, and would again.
@@ -18,7 +18,7 @@ pub enum Unanswered {
 
 /// Does jobs `J` with results `R`, one at a time.
 #[derive(Debug)]
-pub struct Patient<J, R> {
+pub(crate) struct Patient<J, R> {
     /// Of its threads; at most 15 characters show.
     name: &'static str,
     work: fn(J) -> R,
@@ -35,7 +35,7 @@ struct Worker<J, R> {
 
 impl<J: Send + 'static, R: Send + 'static> Patient<J, R> {
     /// Starts nothing before the first job.
-    pub fn new(name: &'static str, work: fn(J) -> R) -> Self {
+    pub(crate) fn new(name: &'static str, work: fn(J) -> R) -> Self {
         Self { name, work, worker: None, bound: Bound::default() }
     }
 
@@ -43,7 +43,7 @@ impl<J: Send + 'static, R: Send + 'static> Patient<J, R> {
     ///
     /// # Errors
     /// See [`Unanswered`].
-    pub fn run(&mut self, patience: Duration, job: J) -> Result<R, Unanswered> {
+    pub(crate) fn run(&mut self, patience: Duration, job: J) -> Result<R, Unanswered> {
         if self.worker.is_none() {
             self.worker = self.start();
         }

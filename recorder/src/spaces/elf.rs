@@ -15,10 +15,8 @@ const NOTES_MAX: u64 = 64 << 10;
 /// Most note segments looked at.
 const SEGMENTS_MAX: usize = 16;
 
-const PT_NOTE: u32 = 4;
-
 /// Where bytes of an ELF image come from.
-pub trait Image {
+pub(crate) trait Image {
     /// Fills `buf` from `offset`.
     ///
     /// # Errors
@@ -42,7 +40,7 @@ impl Image for [u8] {
 
 /// Whether an image is ELF, and its build id (empty = none found).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ident {
+pub(crate) struct Ident {
     /// Begins with ELF's magic number.
     pub elf: bool,
     /// Empty = none.
@@ -50,7 +48,7 @@ pub struct Ident {
 }
 
 /// Reads an image's [`Ident`]. Little-endian files only: others do not run here.
-pub fn ident(image: &(impl Image + ?Sized)) -> Ident {
+pub(crate) fn ident(image: &(impl Image + ?Sized)) -> Ident {
     let mut magic = [0; 4];
     if image.read_at(&mut magic, 0).is_err() || magic != *b"\x7fELF" {
         return Ident::default();
@@ -73,7 +71,7 @@ fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
     }
     let mut headers = vec![0; (u64::from(count).min(HEADERS_MAX) * u64::from(size)) as usize];
     image.read_at(&mut headers, offset).ok()?;
-    let notes = headers.chunks_exact(size.into()).filter(|header| u32_at(header, 0) == Some(PT_NOTE));
+    let notes = headers.chunks_exact(size.into()).filter(|header| u32_at(header, 0) == Some(libc::PT_NOTE));
     notes.take(SEGMENTS_MAX).find_map(|header| {
         let (from, length, align) = if wide {
             (u64_at(header, 8)?, u64_at(header, 32)?, u64_at(header, 48)?)
@@ -111,7 +109,7 @@ mod tests {
             pad(&mut bytes, from);
         }
         let length = bytes.len() - from;
-        bytes[64..68].copy_from_slice(&PT_NOTE.to_le_bytes());
+        bytes[64..68].copy_from_slice(&libc::PT_NOTE.to_le_bytes());
         bytes[72..80].copy_from_slice(&(from as u64).to_le_bytes());
         bytes[96..104].copy_from_slice(&(length as u64).to_le_bytes());
         bytes[112..120].copy_from_slice(&align.to_le_bytes());

@@ -41,7 +41,7 @@ struct Kept {
 
 /// The executables of the last seconds.
 #[derive(Debug, Default)]
-pub struct ExecWatch {
+pub(crate) struct ExecWatch {
     events: Option<File>,
     /// /proc/self/mountinfo, which tells poll(2) when it has changed.
     mounts: Option<File>,
@@ -53,7 +53,7 @@ pub struct ExecWatch {
 
 impl ExecWatch {
     /// One that sees nothing.
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self::default()
     }
 
@@ -61,7 +61,7 @@ impl ExecWatch {
     ///
     /// # Errors
     /// What is missing, in words.
-    pub fn open() -> Result<Self, String> {
+    pub(crate) fn open() -> Result<Self, String> {
         let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK;
         let file_flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_LARGEFILE | libc::O_NONBLOCK | libc::O_NOATIME;
         // SAFETY: plain numbers go in, a descriptor or an error comes out.
@@ -115,7 +115,7 @@ impl ExecWatch {
     }
 
     /// Takes what was executed since the last time, without waiting.
-    pub fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.mark_new();
         let Some(mut events) = self.events.take() else { return };
         let now = clock::monotonic();
@@ -161,14 +161,14 @@ impl ExecWatch {
     }
 
     /// The executables that may be what is mapped, the newest first.
-    pub fn candidates(&self, mapped: &Mapped) -> impl Iterator<Item = File> {
+    pub(crate) fn candidates(&self, mapped: &Mapped) -> impl Iterator<Item = File> {
         // the device is compared when it is accepted: not every file system shows the one it has
         let kept = self.kept.iter().rev().filter(|kept| kept.inode == mapped.inode);
         kept.filter_map(|kept| kept.file.try_clone().ok())
     }
 
     /// How often events were lost because they were not read in time.
-    pub fn overflows(&self) -> u64 {
+    pub(crate) fn overflows(&self) -> u64 {
         self.overflows
     }
 }

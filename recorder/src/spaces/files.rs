@@ -12,7 +12,7 @@ use systape_format::model::{Mapping, MappingKind};
 
 use super::Mapped;
 use super::exec_watch::ExecWatch;
-use super::open::{Opened, Opener, Refused, Stat, accept, same_inode, without_deleted};
+use super::open::{OpenedFile, Opener, Refused, Stat, accept, same_inode, without_deleted};
 use super::space::Backing;
 use crate::limits;
 
@@ -68,7 +68,7 @@ struct Entry {
 
 impl Entry {
     /// Whether what was opened is what this was when it was opened before. A build id tells contents.
-    fn is(&self, opened: &Opened) -> bool {
+    fn is(&self, opened: &OpenedFile) -> bool {
         let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == opened.ident.build_id;
         same_id || self.stat.is_none_or(|stat| stat == opened.stat)
     }
@@ -76,7 +76,7 @@ impl Entry {
 
 /// How many files were met and what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct FileCounts {
     /// Known.
     pub files: u64,
     /// Of them, not opened.
@@ -100,7 +100,7 @@ pub struct Files {
 
 impl Files {
     /// Keeps at most `open_max` files open.
-    pub fn new(open_max: usize) -> Self {
+    pub(crate) fn new(open_max: usize) -> Self {
         Self {
             entries: Vec::new(),
             keys: FxHashMap::default(),
@@ -114,13 +114,13 @@ impl Files {
     }
 
     /// Half of the files this process may open, at most 4096.
-    pub fn default_open_max() -> usize {
+    pub(crate) fn default_open_max() -> usize {
         let files = limits::limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur);
         (files / 2).clamp(16, 4096) as usize
     }
 
     /// What a mapping of a process is. A file is opened if it is not open yet: call this as soon as the mapping is known.
-    pub fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
+    pub(crate) fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
         let class = match classify(mapped) {
             Class::Backing(backing) => return backing,
             class => class,
@@ -178,11 +178,11 @@ impl Files {
         true
     }
 
-    fn is(&self, id: FileId, opened: &Opened) -> bool {
+    fn is(&self, id: FileId, opened: &OpenedFile) -> bool {
         self.entries.get(id.0 as usize).is_some_and(|entry| entry.is(opened))
     }
 
-    fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<Opened, Refused> {
+    fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<OpenedFile, Refused> {
         let kept = || watch.candidates(mapped).find_map(|file| accept(file, mapped));
         self.opener.open(pid, mapped).or_else(|refused| kept().ok_or(refused))
     }
@@ -257,7 +257,7 @@ impl Files {
     }
 
     /// Keeps a file open, closing another when there are too many.
-    fn opened(&mut self, id: FileId, opened: Opened) {
+    fn opened(&mut self, id: FileId, opened: OpenedFile) {
         self.clock += 1;
         let Some(entry) = self.entries.get_mut(id.0 as usize) else { return };
         if matches!(entry.state, State::Open(_)) {
@@ -287,7 +287,7 @@ impl Files {
     }
 
     /// Closes a file that is no longer needed, so that its file system can be unmounted; [`Self::get`] opens it again if it is still there.
-    pub fn close(&mut self, id: FileId) {
+    pub(crate) fn close(&mut self, id: FileId) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize)
             && matches!(entry.state, State::Open(_))
         {
@@ -347,27 +347,24 @@ impl Files {
     }
 
     /// Number of files known; ids are below it.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// No file is known.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Why a file is not open; None = it is, or can be.
-    pub fn failure(&self, id: FileId) -> Option<&str> {
+    #[cfg(test)]
+    pub(crate) fn failure(&self, id: FileId) -> Option<&str> {
         match &self.entries.get(id.0 as usize)?.state {
             State::Failed(reason) => Some(reason),
             State::Open(_) | State::Closed => None,
         }
     }
 
-    /// See [`Counts`].
-    pub fn counts(&self) -> Counts {
+    /// See [`FileCounts`].
+    pub fn counts(&self) -> FileCounts {
         let failed = self.entries.iter().filter(|entry| matches!(entry.state, State::Failed(_))).count();
-        Counts { files: self.entries.len() as u64, failed: failed as u64, over_limit: self.over_limit }
+        FileCounts { files: self.entries.len() as u64, failed: failed as u64, over_limit: self.over_limit }
     }
 }
 
@@ -399,7 +396,7 @@ fn classify(mapped: &Mapped) -> Class {
 }
 
 /// Memory that a file only lends its pages to: no ELF file, and no name that will be there later.
-fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<Opened, Refused>) -> bool {
+fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<OpenedFile, Refused>) -> bool {
     let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
     match opened {
         Ok(opened) => !opened.ident.elf && (gone || opened.unlinked),
@@ -496,7 +493,7 @@ mod tests {
         see(&mut files, &mapped(&other));
         fs::remove_file(&aside).unwrap();
         assert!(files.get(first).is_ok());
-        assert_eq!(files.counts(), Counts { files: 2, failed: 0, over_limit: 0 });
+        assert_eq!(files.counts(), FileCounts { files: 2, failed: 0, over_limit: 0 });
         // and a library that replaces it is another file
         fs::remove_file(&path).unwrap();
         fs::copy("/bin/true", &path).unwrap();
@@ -570,7 +567,7 @@ mod tests {
                 assert!(files.open.len() <= 2);
             }
         }
-        assert_eq!(files.counts(), Counts { files: 4, failed: 0, over_limit: 0 });
+        assert_eq!(files.counts(), FileCounts { files: 4, failed: 0, over_limit: 0 });
         // closed, and another file by the time it is wanted
         fs::remove_file(&paths[0]).unwrap();
         assert!(

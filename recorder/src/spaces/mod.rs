@@ -12,16 +12,16 @@
 //! moved by mremap is not found until /proc is read again.
 
 mod bytes;
-pub mod elf;
-pub mod exec_watch;
-pub mod files;
-pub mod open;
+pub(crate) mod elf;
+pub(crate) mod exec_watch;
+pub(crate) mod files;
+pub(crate) mod open;
 pub mod proc_maps;
-pub mod ring;
-pub mod sideband;
-pub mod space;
-pub mod tracker;
-pub mod vdso;
+pub(crate) mod ring;
+pub(crate) mod sideband;
+pub(crate) mod space;
+pub(crate) mod tracker;
+pub(crate) mod vdso;
 
 pub use files::{FileId, Files};
 pub use space::{Backing, Region};

@@ -20,7 +20,7 @@ use crate::patient::{PATIENCE, Patient, Unanswered};
 
 /// What tells an opened file from another, and from itself after it was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stat {
+pub(crate) struct Stat {
     dev: u64,
     inode: u64,
     size: u64,
@@ -39,7 +39,7 @@ impl Stat {
     ///
     /// # Errors
     /// Those of statx(2).
-    pub fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
         attributes(file).map(|attributes| attributes.stat)
     }
 }
@@ -67,7 +67,7 @@ fn attributes(file: &File) -> io::Result<Attributes> {
 
 /// A file that was opened and is the one that was mapped.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct OpenedFile {
     /// For reading.
     pub file: File,
     /// As it was when opened.
@@ -80,7 +80,7 @@ pub struct Opened {
 
 /// Why a file was not opened.
 #[derive(Debug)]
-pub struct Refused {
+pub(crate) struct Refused {
     /// In words.
     pub reason: String,
     /// Not to be tried again: it would wait again.
@@ -89,7 +89,7 @@ pub struct Refused {
 
 /// Opens files in a thread of its own.
 #[derive(Debug)]
-pub struct Opener(Patient<(u32, Mapped), Result<Opened, Refused>>);
+pub(crate) struct Opener(Patient<(u32, Mapped), Result<OpenedFile, Refused>>);
 
 impl Default for Opener {
     fn default() -> Self {
@@ -102,7 +102,7 @@ impl Opener {
     ///
     /// # Errors
     /// See [`Refused`].
-    pub fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+    pub(crate) fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
         self.0.run(PATIENCE, (pid, mapped.clone())).unwrap_or_else(|unanswered| {
             let (reason, hangs) = match unanswered {
                 Unanswered::TooMany => ("not tried: too many other files take too long to open", false),
@@ -114,7 +114,7 @@ impl Opener {
 }
 
 /// A path without the kernel's " (deleted)", and whether it had that.
-pub fn without_deleted(path: &[u8]) -> (&[u8], bool) {
+pub(crate) fn without_deleted(path: &[u8]) -> (&[u8], bool) {
     match path.strip_suffix(b" (deleted)") {
         Some(path) => (path, true),
         None => (path, false),
@@ -122,7 +122,7 @@ pub fn without_deleted(path: &[u8]) -> (&[u8], bool) {
 }
 
 /// Opens the file behind a mapping.
-fn open_mapped(pid: u32, mapped: &Mapped) -> Result<Opened, Refused> {
+fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
     let mut failure = Failure::default();
     let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end));
     if let Some(opened) = failure.note(open_checked(&exact, mapped), false) {
@@ -172,7 +172,7 @@ impl From<io::Error> for Refusal {
 
 impl Failure {
     /// Takes a note of a failed try; `ours` = by a path as we see it, whose error says most.
-    fn note(&mut self, result: Result<Opened, Refusal>, ours: bool) -> Option<Opened> {
+    fn note(&mut self, result: Result<OpenedFile, Refusal>, ours: bool) -> Option<OpenedFile> {
         match result {
             Ok(opened) => return Some(opened),
             // /proc/PID/exe and a path in our own root are guesses
@@ -205,11 +205,11 @@ impl Failure {
     }
 }
 
-fn open_checked(path: &Path, mapped: &Mapped) -> Result<Opened, Refusal> {
+fn open_checked(path: &Path, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
     check(open_regular(path)?.ok_or(Refusal::Irregular)?, mapped)
 }
 
-fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
+fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
     let Attributes { stat, regular, links } = attributes(&file)?;
     if !regular {
         return Err(Refusal::Irregular);
@@ -217,17 +217,17 @@ fn check(file: File, mapped: &Mapped) -> Result<Opened, Refusal> {
     if !same_inode(mapped, &stat) || !same_generation(mapped, &file) {
         return Err(Refusal::Other);
     }
-    Ok(Opened { ident: elf::ident(&file), file, stat, unlinked: links == 0 })
+    Ok(OpenedFile { ident: elf::ident(&file), file, stat, unlinked: links == 0 })
 }
 
 /// A file opened by others, if it is the one that was mapped.
-pub fn accept(file: File, mapped: &Mapped) -> Option<Opened> {
+pub(crate) fn accept(file: File, mapped: &Mapped) -> Option<OpenedFile> {
     check(file, mapped).ok()
 }
 
 /// Whether a file may be what is mapped. overlayfs and btrfs show stat(2) another device than the kernel's own, one without a block device
 /// (major 0).
-pub fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
+pub(crate) fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
     let differs = mapped.dev != stat.dev && libc::major(mapped.dev) != 0 && libc::major(stat.dev) != 0;
     mapped.inode == stat.inode && !differs
 }

@@ -14,7 +14,7 @@ const HEADER: usize = 8;
 
 /// A mapped ring. Not for several threads at once.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     base: *mut u8,
     length: usize,
     data_offset: usize,
@@ -29,7 +29,7 @@ impl Ring {
     ///
     /// # Errors
     /// Those of mmap(2): EPERM when more memory is locked than allowed.
-    pub fn map(event: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+    pub(crate) fn map(event: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         let page = page_size() as usize;
         let data_bytes = bytes.clamp(page, 1 << 30).next_power_of_two();
         let length = page + data_bytes;
@@ -50,11 +50,6 @@ impl Ring {
         Ok(Self { base: base.cast(), length, data_offset: page, data_bytes })
     }
 
-    /// Bytes for records.
-    pub fn bytes(&self) -> usize {
-        self.data_bytes
-    }
-
     fn position(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: base is mapped for at least a page, offset is that of an aligned u64 in its perf_event_mmap_page, and
         // the kernel and we only touch it atomically.
@@ -63,7 +58,7 @@ impl Ring {
 
     /// Hands every record that is there to `record`, header included, and frees its room. Returns the number of bytes that were
     /// dropped because a record's header made no sense.
-    pub fn drain(&mut self, scratch: &mut Vec<u8>, mut record: impl FnMut(&[u8])) -> u64 {
+    pub(crate) fn drain(&mut self, scratch: &mut Vec<u8>, mut record: impl FnMut(&[u8])) -> u64 {
         let head = self.position(std::mem::offset_of!(perf_event_mmap_page, data_head)).load(Ordering::Acquire);
         let tail_at = std::mem::offset_of!(perf_event_mmap_page, data_tail);
         // only we write the tail

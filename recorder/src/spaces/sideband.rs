@@ -21,7 +21,7 @@ use crate::system::page_size;
 const TRAILER: usize = 24;
 /// What happened to an address space.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// When, CLOCK_MONOTONIC ns.
     pub time: u64,
     /// What.
@@ -30,7 +30,7 @@ pub struct Event {
 
 /// See [`Event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventKind {
+pub(crate) enum EventKind {
     /// Executable memory was mapped, or mapped memory became executable.
     Mmap {
         /// Process.
@@ -78,7 +78,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Whether it is of a process that has an id in this pid namespace. The kernel writes 0 for those outside, -1 for one that is just gone.
-    pub fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         match self {
             Self::Mmap { pid, .. } | Self::Exec { pid } | Self::Fork { pid, .. } | Self::Exit { pid, .. } => {
                 !matches!(*pid, 0 | u32::MAX)
@@ -90,7 +90,7 @@ impl EventKind {
 
 /// The side-band of all CPUs. Closed when dropped.
 #[derive(Debug)]
-pub struct Sideband {
+pub(crate) struct Sideband {
     // rings before the events they belong to: dropped in this order
     rings: Vec<Ring>,
     /// The time of the last record of each, of its opening before there is one.
@@ -105,7 +105,7 @@ impl Sideband {
     ///
     /// # Errors
     /// What is missing, in words.
-    pub fn open(ring_bytes: usize) -> Result<Self, String> {
+    pub(crate) fn open(ring_bytes: usize) -> Result<Self, String> {
         let online =
             perf_event::online_cpus().map_err(|e| format!("cannot read /sys/devices/system/cpu/online: {e}"))?;
         let mut this =
@@ -137,18 +137,13 @@ impl Sideband {
         Ok(())
     }
 
-    /// The smallest of the rings, bytes.
-    pub fn ring_bytes(&self) -> usize {
-        self.rings.iter().map(Ring::bytes).min().unwrap_or(0)
-    }
-
     /// Records that could not be understood.
-    pub fn malformed(&self) -> u64 {
+    pub(crate) fn malformed(&self) -> u64 {
         self.malformed
     }
 
     /// Appends what all CPUs have written, without waiting. In order of time for each CPU, not over all.
-    pub fn read(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn read(&mut self, out: &mut Vec<Event>) {
         for (ring, latest) in self.rings.iter_mut().zip(&mut self.latest) {
             let mut malformed = 0;
             let dropped = ring.drain(&mut self.scratch, |record| match parse(record) {

@@ -54,7 +54,7 @@ impl Region {
 
 /// A change of an address space.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     /// When, CLOCK_MONOTONIC ns.
     pub time: u64,
     /// What.
@@ -63,7 +63,7 @@ pub struct Change {
 
 /// See [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
+pub(crate) enum ChangeKind {
     /// A region appeared; what it overlaps is gone.
     Map {
         /// Process.
@@ -99,7 +99,7 @@ pub enum ChangeKind {
 
 /// Bounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SpaceLimits {
     /// Most processes.
     pub processes: usize,
     /// Most regions of a process.
@@ -108,7 +108,7 @@ pub struct Limits {
     pub total: usize,
 }
 
-impl Default for Limits {
+impl Default for SpaceLimits {
     /// The kernel's own limit of processes, its default limit of mappings, some 100 MB in all.
     fn default() -> Self {
         let pid_max =
@@ -218,9 +218,9 @@ struct Space {
 
 /// All address spaces.
 #[derive(Debug)]
-pub struct Spaces {
+pub(crate) struct Spaces {
     spaces: FxHashMap<u32, Space>,
-    limits: Limits,
+    limits: SpaceLimits,
     total: Arc<AtomicUsize>,
     dropped: u64,
     full: Vec<u32>,
@@ -231,12 +231,12 @@ const FULL_MAX: usize = 64;
 
 impl Spaces {
     /// Nothing is known yet.
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: SpaceLimits) -> Self {
         Self { spaces: FxHashMap::default(), limits, total: Arc::default(), dropped: 0, full: Vec::new() }
     }
 
     /// Applies one change. Changes come in order of time; one that comes late is left out where something newer took its place.
-    pub fn apply(&mut self, change: &Change) {
+    pub(crate) fn apply(&mut self, change: &Change) {
         let time = change.time;
         match &change.kind {
             ChangeKind::Map { pid, region } => self.map(*pid, time, *region),
@@ -313,37 +313,38 @@ impl Spaces {
     }
 
     /// The region of a process at an address.
-    pub fn find(&self, pid: u32, address: u64) -> Option<&Region> {
+    pub(crate) fn find(&self, pid: u32, address: u64) -> Option<&Region> {
         self.spaces.get(&pid)?.regions.find(address)
     }
 
     /// All regions of a process, by address.
-    pub fn regions_of(&self, pid: u32) -> impl Iterator<Item = &Region> {
+    pub(crate) fn regions_of(&self, pid: u32) -> impl Iterator<Item = &Region> {
         self.spaces.get(&pid).into_iter().flat_map(|space| space.regions.map.values())
     }
 
     /// Whether anything is known of a process.
-    pub fn is_known(&self, pid: u32) -> bool {
+    pub(crate) fn is_known(&self, pid: u32) -> bool {
         self.spaces.contains_key(&pid)
     }
 
     /// Forgets processes that ended before `before`, unless `alive` says that other tasks of it go on.
-    pub fn sweep(&mut self, before: u64, alive: impl Fn(u32) -> bool) {
+    pub(crate) fn sweep(&mut self, before: u64, alive: impl Fn(u32) -> bool) {
         self.spaces.retain(|pid, space| space.ended.is_none_or(|ended| ended >= before) || alive(*pid));
     }
 
     /// Processes and regions that did not fit.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// Processes with no room for a region since this was last asked. Regions that were unmapped may fill it: /proc knows.
-    pub fn take_full(&mut self) -> Vec<u32> {
+    pub(crate) fn take_full(&mut self) -> Vec<u32> {
         mem::take(&mut self.full)
     }
 
     /// Regions kept, those that are shared once.
-    pub fn regions(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn regions(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 }
@@ -357,7 +358,7 @@ mod tests {
     }
 
     fn spaces() -> Spaces {
-        Spaces::new(Limits { processes: 4, regions: 8, total: 16 })
+        Spaces::new(SpaceLimits { processes: 4, regions: 8, total: 16 })
     }
 
     fn map(spaces: &mut Spaces, time: u64, pid: u32, region: Region) {
@@ -414,7 +415,7 @@ mod tests {
 
     #[test]
     fn any_order_of_regions_agrees_with_a_table_of_pages() {
-        let mut spaces = Spaces::new(Limits { processes: 1, regions: 1000, total: 1000 });
+        let mut spaces = Spaces::new(SpaceLimits { processes: 1, regions: 1000, total: 1000 });
         let mut pages = vec![None; 64];
         let mut random = 12345u64;
         for time in 1..3000u64 {

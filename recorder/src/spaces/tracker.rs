@@ -13,7 +13,7 @@ use super::exec_watch::ExecWatch;
 use super::files::Files;
 use super::proc_maps;
 use super::sideband::{Event, EventKind, Sideband};
-use super::space::{Change, ChangeKind, Limits, Region, Spaces};
+use super::space::{Change, ChangeKind, Region, SpaceLimits, Spaces};
 use super::vdso::Vdso;
 use crate::clock;
 use crate::patient::{PATIENCE, Patient, each, none_hang};
@@ -41,7 +41,7 @@ pub struct Config {
     /// Most files kept open.
     pub open_files: usize,
     /// Most processes and regions.
-    pub limits: Limits,
+    pub limits: SpaceLimits,
 }
 
 impl Default for Config {
@@ -51,7 +51,7 @@ impl Default for Config {
             sideband: true,
             exec_watch: true,
             open_files: Files::default_open_max(),
-            limits: Limits::default(),
+            limits: SpaceLimits::default(),
         }
     }
 }
@@ -351,7 +351,7 @@ impl Tracker {
     }
 
     /// The vDSO.
-    pub fn vdso(&self) -> &Vdso {
+    pub(crate) fn vdso(&self) -> &Vdso {
         &self.vdso
     }
 

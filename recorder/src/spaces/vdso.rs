@@ -20,7 +20,7 @@ pub struct Vdso {
 
 impl Vdso {
     /// Copies it.
-    pub fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         let image = image().unwrap_or_default();
         let build_id = elf::ident(&image[..]).build_id;
         Self { image, mapping: Mapping { kind: MappingKind::Vdso, build_id, path: b"[vdso]".to_vec(), upid: 0 } }

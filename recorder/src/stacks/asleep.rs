@@ -23,17 +23,17 @@ use crate::self_stats::counted;
 /// Without a record for this long the copying is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the end of a recording waits for the threads here.
-pub const END_PATIENCE: Duration = Duration::from_millis(1500);
+pub(crate) const END_PATIENCE: Duration = Duration::from_millis(1500);
 /// Bytes read from an iterator at once.
 const READ: usize = 64 << 10;
 /// Batches of that size that may wait for the drain.
-pub const BATCHES: usize = 8;
+pub(crate) const BATCHES: usize = 8;
 /// Records of the plain walk kept for tasks that the copying may not get to, a few hundred bytes each.
 const MAX_KEPT: usize = 1 << 16;
 
 /// The links of the two iterators.
 #[derive(Debug)]
-pub struct Links {
+pub(crate) struct Links {
     /// Kernel stacks.
     pub plain: OwnedFd,
     /// User stacks too; None: the kernel has no such thing, or they were not asked for.
@@ -44,7 +44,7 @@ pub struct Links {
 ///
 /// # Errors
 /// When a thread cannot be made.
-pub fn start(links: Links, out: Sender<Batch>) -> Result<Receiver<()>> {
+pub(crate) fn start(links: Links, out: Sender<Batch>) -> Result<Receiver<()>> {
     let (working, done) = bounded(0);
     let work = move || {
         // a walk that fails costs these stacks, nothing else: their threads count as without one

@@ -26,7 +26,7 @@ type Job = (Option<Arc<File>>, Place);
 type Read = (Option<Arc<File>>, Option<[u8; CODE_BYTES]>);
 
 /// Hashed with a key: a program chooses where its code is.
-pub struct CodeReader {
+pub(crate) struct CodeReader {
     /// None = the memory cannot be opened.
     memory: RefCell<HashMap<u32, Option<Arc<File>>>>,
     places: RefCell<HashMap<Place, Option<[u8; CODE_BYTES]>>>,
@@ -56,7 +56,7 @@ fn read((memory, (pid, address)): Job) -> Read {
 
 impl CodeReader {
     /// Forgets what was read.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.memory.get_mut().clear();
         self.places.get_mut().clear();
         if none_hang() {
@@ -65,7 +65,7 @@ impl CodeReader {
     }
 
     /// The bytes in a process' memory from `address` on; None = the process is gone or hangs, or it has nothing there.
-    pub fn read(&self, pid: u32, address: u64) -> Option<[u8; CODE_BYTES]> {
+    pub(crate) fn read(&self, pid: u32, address: u64) -> Option<[u8; CODE_BYTES]> {
         if let Some(known) = self.places.borrow().get(&(pid, address)) {
             return *known;
         }

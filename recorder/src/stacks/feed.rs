@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{SendTimeoutError, Sender, TrySendError};
+use systape_bpf::values::stack_of;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
@@ -18,7 +19,7 @@ const BATCH: usize = 1 << 20;
 /// ... and bytes that there may be: gathered while there is no room in the queue, in the queue, and with the unwinding.
 const MOST: usize = 48 << 20;
 /// Batches that may wait. When the unwinding is behind they grow, so it works off what there is in one go.
-pub const BATCHES: usize = 2;
+pub(crate) const BATCHES: usize = 2;
 
 /// Stacks that were given up and are told of one by one, so that their events say why they have none; for those above it their number must
 /// do. Samples are events of their own: they may be twice as many.
@@ -27,11 +28,11 @@ const MAX_LATE: usize = 1 << 15;
 const MAX_LATE_BATCHES: usize = 2;
 
 /// How long the end waits for the unwinding to take what there is: it may hang in a file system that does not answer.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the unwinding stage is told.
 #[derive(Debug)]
-pub enum Raw {
+pub(crate) enum Raw {
     /// Records of the stack ring.
     Stacks(RawStacks),
     /// Every stack of a time before this was sent.
@@ -40,7 +41,7 @@ pub enum Raw {
 
 /// Records of the stack ring, counted as long as somebody has them.
 #[derive(Debug)]
-pub struct RawStacks {
+pub(crate) struct RawStacks {
     batch: Batch,
     held: Arc<AtomicUsize>,
 }
@@ -52,7 +53,7 @@ impl RawStacks {
     }
 
     /// The records.
-    pub fn batch(&self) -> &Batch {
+    pub(crate) fn batch(&self) -> &Batch {
         &self.batch
     }
 }
@@ -65,7 +66,7 @@ impl Drop for RawStacks {
 
 /// The drain's end of the queue.
 #[derive(Debug)]
-pub struct Feed {
+pub(crate) struct Feed {
     batch: Batch,
     out: Sender<Raw>,
     /// Bytes that were passed on and are still there.
@@ -79,7 +80,7 @@ pub struct Feed {
 
 impl Feed {
     /// A feed for `out`.
-    pub fn new(out: Sender<Raw>) -> Self {
+    pub(crate) fn new(out: Sender<Raw>) -> Self {
         Self {
             batch: Batch::with_capacity(BATCH),
             out,
@@ -92,7 +93,7 @@ impl Feed {
     }
 
     /// Adds a record of the ring. With too much it is given up: what came before it keeps the unwinding busy.
-    pub fn push(&mut self, record: &[u8]) {
+    pub(crate) fn push(&mut self, record: &[u8]) {
         if self.held.load(Ordering::Relaxed) + self.batch.len() + record.len() > MOST {
             self.give_up(record);
             return;
@@ -104,7 +105,7 @@ impl Feed {
     }
 
     /// Whether there is room for many more: who can wait does so.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.held.load(Ordering::Relaxed) + self.batch.len() < MOST / 2
     }
 
@@ -156,7 +157,7 @@ impl Feed {
     }
 
     /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
-    pub fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
+    pub(crate) fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
         if last {
             self.send_last(watermark);
         } else {
@@ -174,15 +175,20 @@ impl Feed {
         }
         let stacks = std::mem::take(&mut self.late);
         let given_up = std::mem::take(&mut self.given_up);
-        Some(Taken { stacks, given_up, on_the_way: Some(Arc::clone(&self.on_the_way)), ..Taken::default() })
+        Some(Taken { stacks, given_up, _on_the_way: Some(Arc::clone(&self.on_the_way)), ..Taken::default() })
     }
 }
 
+/// What a stack's record is of; None = nothing that this program knows.
+fn kind(raw: u8) -> Option<StackOf> {
+    if raw == stack_of::ROW { Some(StackOf::Row) } else { StackOf::from_raw(raw) }
+}
+
 /// A stack of which nothing but its event is known.
-pub fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
+pub(crate) fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     let s = &parts.stack;
     Some(TakenStack {
-        key: Key { of: StackOf::from_raw(s.of)?, tid: s.who.tid, time: s.key },
+        key: Key { of: kind(s.of)?, tid: s.who.tid, time: s.key },
         ts: s.ts,
         cpu: s.hdr.cpu,
         who: s.who,
@@ -195,7 +201,7 @@ pub fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
 }
 
 /// As [`without_frames`], with what the unwinding stage found.
-pub fn with_frames(
+pub(crate) fn with_frames(
     parts: &StackParts<'_>,
     status: StackStatus,
     user: Option<Chain>,

@@ -21,7 +21,7 @@ const MOST: u64 = 16 << 20;
 
 /// Whose map to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// Process, as /proc has it.
     pub here: u32,
     /// Its id in its own pid namespace; 0 = not known.
@@ -32,7 +32,7 @@ pub struct Owner {
 
 /// A copy of a map.
 #[derive(Debug)]
-pub struct Map {
+pub(crate) struct Map {
     /// In memory.
     pub file: File,
     /// Bytes left out, at the beginning.
@@ -41,7 +41,7 @@ pub struct Map {
 
 /// Finds maps.
 #[derive(Debug)]
-pub struct JitMaps {
+pub(crate) struct JitMaps {
     patient: Patient<Owner, Result<Map, String>>,
     /// Processes whose file system did not answer: not asked again.
     hung: HashSet<u32>,
@@ -58,7 +58,7 @@ impl JitMaps {
     ///
     /// # Errors
     /// Why there is none, in words.
-    pub fn find(&mut self, owner: Owner) -> Result<Map, String> {
+    pub(crate) fn find(&mut self, owner: Owner) -> Result<Map, String> {
         let takes_long = || format!("the file system of /tmp/perf-{}.map takes too long", owner.inner());
         if self.hung.contains(&owner.here) {
             return Err(takes_long());

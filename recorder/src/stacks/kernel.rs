@@ -22,7 +22,7 @@ const MAX_KNOWN: usize = 1 << 16;
 
 /// Where an address lies.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(crate) struct KernelPlace {
     /// The image.
     pub mapping: Arc<Mapping>,
     /// Where in it.
@@ -33,19 +33,19 @@ pub struct Place {
 
 /// Finds places.
 #[derive(Debug)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     symbols: Option<Arc<Kallsyms>>,
     image: Arc<Mapping>,
     text: u64,
     /// Where modules lie.
     modules: FxHashMap<String, u64>,
     mappings: FxHashMap<String, Arc<Mapping>>,
-    known: FxHashMap<u64, Place>,
+    known: FxHashMap<u64, KernelPlace>,
 }
 
 impl Kernel {
     /// Works with what /proc/kallsyms shows; None = nothing.
-    pub fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
+    pub(crate) fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
         let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
         let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
         Self::with_modules(symbols, modules)
@@ -67,7 +67,7 @@ impl Kernel {
     }
 
     /// The place of `address`.
-    pub fn place(&mut self, address: u64) -> Place {
+    pub(crate) fn place(&mut self, address: u64) -> KernelPlace {
         if let Some(place) = self.known.get(&address) {
             return place.clone();
         }
@@ -79,8 +79,8 @@ impl Kernel {
         place
     }
 
-    fn find(&mut self, address: u64) -> Place {
-        let image = |offset| Place { mapping: Arc::clone(&self.image), offset, tracing: false };
+    fn find(&mut self, address: u64) -> KernelPlace {
+        let image = |offset| KernelPlace { mapping: Arc::clone(&self.image), offset, tracing: false };
         let Some(symbols) = self.symbols.clone() else {
             // an address alone would tell where this kernel lies in memory, and nothing else
             return image(0);
@@ -92,17 +92,17 @@ impl Kernel {
         let within = within + 1;
         let tracing = TRACING.iter().any(|prefix| name.starts_with(prefix)) || module == Some("bpf");
         match module {
-            None => Place { tracing, ..image(address.saturating_sub(self.text)) },
+            None => KernelPlace { tracing, ..image(address.saturating_sub(self.text)) },
             Some("bpf") => {
                 let mapping = self.mapping(MappingKind::Bpf, name, Vec::new);
-                Place { mapping, offset: within, tracing }
+                KernelPlace { mapping, offset: within, tracing }
             }
             Some(module) => {
                 let base = self.modules.get(module).copied().unwrap_or(address - within);
                 let mapping = self.mapping(MappingKind::Module, module, || {
                     systape_symbols::module_build_id(module).unwrap_or_default()
                 });
-                Place { mapping, offset: address.saturating_sub(base), tracing }
+                KernelPlace { mapping, offset: address.saturating_sub(base), tracing }
             }
         }
     }

@@ -20,23 +20,23 @@ use names::{Message, Names};
 use places::Places;
 use unwinding::Unwinding;
 
-pub mod asleep;
-pub mod code;
-pub mod feed;
-pub mod jit_maps;
-pub mod kernel;
+pub(crate) mod asleep;
+pub(crate) mod code;
+pub(crate) mod feed;
+pub(crate) mod jit_maps;
+pub(crate) mod kernel;
 pub mod names;
-pub mod options;
-pub mod places;
-pub mod taken;
-pub mod unwinding;
+pub(crate) mod options;
+pub(crate) mod places;
+pub(crate) mod taken;
+pub(crate) mod unwinding;
 
 /// With more processes than this only those of the target are looked at from the start.
 const MAX_STRANGERS: usize = 4096;
 
 /// What works on stacks beside the other stages.
 #[derive(Debug)]
-pub struct Workers {
+pub(crate) struct Workers {
     /// Makes frames.
     pub unwinding: Unwinding,
     /// Looks up their names; None = not asked for.
@@ -45,7 +45,7 @@ pub struct Workers {
 
 /// The thread that looks names up, and its queue.
 #[derive(Debug)]
-pub struct NameWorker {
+pub(crate) struct NameWorker {
     /// The work.
     pub names: Names,
     /// How it is told. The queue has no bound of its own: every place is told once, and how many are is bounded where they are told.
@@ -56,7 +56,7 @@ pub struct NameWorker {
 
 /// What takes rights to open, opened; nothing of any process was read yet.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     kallsyms: Option<Arc<Kallsyms>>,
     kernel: Kernel,
     tracker: Tracker,
@@ -68,7 +68,7 @@ pub struct Opened {
 ///
 /// # Errors
 /// When the file for the raw stacks cannot be made.
-pub fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
+pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
     if settings.on.is_empty() {
         return Ok(None);
     }
@@ -89,7 +89,7 @@ impl Opened {
     ///
     /// # Errors
     /// When this program cannot find itself.
-    pub fn scan(mut self, targets: Option<&[u32]>, symbols: bool) -> Result<Workers> {
+    pub(crate) fn scan(mut self, targets: Option<&[u32]>, symbols: bool) -> Result<Workers> {
         self.tracker.scan(&already_there(targets));
         let places = Places::new(self.tracker);
         let names = symbols.then(|| Names::new(self.kallsyms)).transpose()?;

@@ -29,7 +29,7 @@ const ZSTD_LEVEL: i32 = 6;
 
 /// Where to look a place up.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// A file: open, if it could be opened, and where it was found.
     File {
         /// Its content, or why it could not be opened.
@@ -45,7 +45,7 @@ pub enum Origin {
 
 /// A place that a stack leads through, told once.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The code.
     pub mapping: Arc<Mapping>,
     /// As [`systape_format::model::Frame::lookup`] gives it.
@@ -56,7 +56,7 @@ pub struct Seen {
 
 /// What the thread is told.
 #[derive(Debug)]
-pub enum Message {
+pub(crate) enum Message {
     /// A place.
     Seen(Seen),
     /// A chunk is over: what is known until now is looked up and written.
@@ -75,7 +75,7 @@ struct Pending {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Names {
+pub(crate) struct Names {
     resolver: Resolver,
     kernel: Option<Arc<Kallsyms>>,
     jit_maps: JitMaps,
@@ -87,7 +87,7 @@ impl Names {
     ///
     /// # Errors
     /// When this program cannot find itself.
-    pub fn new(kernel: Option<Arc<Kallsyms>>) -> Result<Self> {
+    pub(crate) fn new(kernel: Option<Arc<Kallsyms>>) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let command = vec![program.into_os_string(), OsString::from(CHILD)];
         Ok(Self {
@@ -102,7 +102,7 @@ impl Names {
     ///
     /// # Errors
     /// When names cannot be compressed; those that were sent before are in the tape.
-    pub fn run(
+    pub(crate) fn run(
         mut self,
         input: &Receiver<Message>,
         redactor: Option<&Redactor>,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use systape_bpf::{STACK_COPY_MAX, stack_user};
+use systape_format::families::{RECORDED, Recorded};
 use systape_format::model::{Family, StackMode, StackOf, StackSettings};
 
 use crate::args::{Args, parse_size};
@@ -31,7 +32,7 @@ const MAX_FREQUENCY: u32 = 100_000;
 ///
 /// # Errors
 /// What cannot be had together.
-pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
+pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     let frequency = args.frequency.unwrap_or(0);
     if frequency > MAX_FREQUENCY {
         bail!("-F {frequency}: at most {MAX_FREQUENCY} samples a second");
@@ -50,18 +51,23 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     };
     let mut on = Vec::new();
     for name in &args.stacks_on {
+        if of_rows(name) {
+            on.push(StackOf::Row);
+            continue;
+        }
         let known = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, known)| known);
         match NAMES.iter().find(|(n, _)| *n == known || Some(*n) == known.strip_suffix('s')) {
             Some((_, of)) => on.push(*of),
-            None if name == "all" => on.extend(StackOf::ALL),
+            None if name == "all" => on.extend(StackOf::ALL.into_iter().chain([StackOf::Row])),
             None => {
-                let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+                let rows = RECORDED.iter().map(|table| table.family.name()).filter(|name| of_rows(name));
+                let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).chain(rows).collect();
                 bail!("--stacks-on: there is no '{name}'; there are {} and all", names.join(", "));
             }
         }
     }
     if on.is_empty() && (wants_user || args.kernel_stacks) {
-        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal, StackOf::Asleep];
+        on = vec![StackOf::Syscall, StackOf::Switch, StackOf::Block, StackOf::Signal, StackOf::Asleep, StackOf::Row];
     }
     // time off the CPU that began before the recording is asked for too
     if on.contains(&StackOf::Switch) {
@@ -75,6 +81,7 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
         bail!("--stacks-on sample needs -F HZ: how often to look");
     }
     on.retain(|of| family(*of).is_none_or(|family| families.has(family)));
+    on.retain(|of| *of != StackOf::Row || families.have_row_stacks());
     on.sort_unstable();
     on.dedup();
     // of samples the kernel's part says what the time in the kernel went into, of a sleeper what it waits for: at no cost to the program
@@ -84,13 +91,20 @@ pub fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
 }
 
+/// Whether events of the family of that name are rows that have stacks.
+fn of_rows(name: &str) -> bool {
+    let has_stacks = |table: &&Recorded| table.def.stack_column().is_some();
+    let named = |table: &Recorded| table.family.name() == name || Some(table.family.name()) == name.strip_suffix('s');
+    RECORDED.iter().filter(has_stacks).any(named)
+}
+
 /// What the command line calls events of a kind.
-pub fn name(of: StackOf) -> &'static str {
+pub(crate) fn name(of: StackOf) -> &'static str {
     NAMES.iter().find(|(_, known)| *known == of).map_or("?", |(name, _)| name)
 }
 
 /// Takes those away that `which` names.
-pub fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) {
+pub(crate) fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) {
     settings.on.retain(|of| !which(*of));
     settings.kernel.retain(|of| !which(*of));
     if !settings.on.contains(&StackOf::Sample) {
@@ -102,13 +116,14 @@ pub fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) 
 }
 
 /// The family an event with a stack belongs to; None for samples, which are asked for by -F alone, and for sleepers, which need no event.
-pub fn family(of: StackOf) -> Option<Family> {
+pub(crate) fn family(of: StackOf) -> Option<Family> {
     match of {
         StackOf::Syscall => Some(Family::Syscall),
         StackOf::Switch | StackOf::Wakeup => Some(Family::Sched),
         StackOf::Block => Some(Family::Block),
         StackOf::Signal => Some(Family::Signal),
-        StackOf::Sample | StackOf::Asleep => None,
+        // of several families
+        StackOf::Sample | StackOf::Asleep | StackOf::Row => None,
     }
 }
 
@@ -131,12 +146,12 @@ fn mode(text: &str) -> Result<(StackMode, u32)> {
 }
 
 /// A set of events as the BPF side has it: bit i for number i.
-pub fn bits(events: &[StackOf]) -> u32 {
+pub(crate) fn bits(events: &[StackOf]) -> u32 {
     events.iter().fold(0, |bits, of| bits | 1 << (*of as u32))
 }
 
 /// How the BPF side is to take user stacks.
-pub fn user_kind(mode: StackMode) -> u8 {
+pub(crate) fn user_kind(mode: StackMode) -> u8 {
     match mode {
         StackMode::None => stack_user::NO_USER,
         StackMode::FramePointers => stack_user::ADDRESSES,

@@ -14,7 +14,7 @@ use crate::spaces::{Backing, FileId, Tracker};
 
 /// An image that is mapped in processes: a file, or the vDSO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ImageId(pub u32);
+pub(crate) struct ImageId(pub u32);
 
 /// The vDSO; files count up from 0 and never get there.
 const VDSO: ImageId = ImageId(u32::MAX);
@@ -24,7 +24,7 @@ const SWEEP_NS: u64 = 1_000_000_000;
 
 /// Where an address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// In an image, at this offset of it.
     Image {
         /// Which.
@@ -40,7 +40,7 @@ pub enum Place {
 
 /// Address spaces, and the images in them.
 #[derive(Debug)]
-pub struct Places {
+pub(crate) struct Places {
     tracker: Tracker,
     mappings: Vec<Option<Arc<Mapping>>>,
     vdso: Arc<Mapping>,
@@ -49,28 +49,28 @@ pub struct Places {
 
 impl Places {
     /// What `tracker` knows.
-    pub fn new(tracker: Tracker) -> Self {
+    pub(crate) fn new(tracker: Tracker) -> Self {
         let vdso = Arc::new(tracker.vdso().mapping.clone());
         Self { tracker, mappings: Vec::new(), vdso, swept: 0 }
     }
 
     /// Takes in what was mapped since the last time.
-    pub fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.tracker.read();
     }
 
     /// See [`Tracker::take_lost_span`].
-    pub fn take_lost_span(&mut self) -> Option<(u64, u64)> {
+    pub(crate) fn take_lost_span(&mut self) -> Option<(u64, u64)> {
         self.tracker.take_lost_span()
     }
 
     /// From here on addresses mean what they did at `time`, CLOCK_MONOTONIC ns. Times must not go back.
-    pub fn apply_until(&mut self, time: u64) {
+    pub(crate) fn apply_until(&mut self, time: u64) {
         self.tracker.apply_until(time);
     }
 
     /// Forgets processes that ended before `time`, at the latest a second later.
-    pub fn sweep(&mut self, time: u64) {
+    pub(crate) fn sweep(&mut self, time: u64) {
         if time.saturating_sub(self.swept) >= SWEEP_NS {
             self.tracker.sweep(time);
             self.swept = time;
@@ -78,14 +78,14 @@ impl Places {
     }
 
     /// Makes sure that something is known of a process.
-    pub fn meet(&mut self, pid: u32) {
+    pub(crate) fn meet(&mut self, pid: u32) {
         if !self.tracker.is_known(pid) {
             self.tracker.look_again(pid);
         }
     }
 
     /// Where `address` of process `pid` lies.
-    pub fn place(&self, pid: u32, address: u64) -> Place {
+    pub(crate) fn place(&self, pid: u32, address: u64) -> Place {
         let Some(region) = self.tracker.find(pid, address) else { return Place::Nothing };
         let offset = region.offset(address);
         match region.backing {
@@ -97,7 +97,7 @@ impl Places {
     }
 
     /// What the tape says of an image.
-    pub fn mapping(&mut self, id: ImageId) -> Arc<Mapping> {
+    pub(crate) fn mapping(&mut self, id: ImageId) -> Arc<Mapping> {
         if id == VDSO {
             return Arc::clone(&self.vdso);
         }
@@ -114,7 +114,7 @@ impl Places {
     ///
     /// # Errors
     /// Why there is none, in words.
-    pub fn open(&mut self, id: ImageId) -> Result<Arc<File>, String> {
+    pub(crate) fn open(&mut self, id: ImageId) -> Result<Arc<File>, String> {
         if id == VDSO {
             return self.vdso_file();
         }
@@ -136,12 +136,12 @@ impl Places {
     }
 
     /// What an image is called.
-    pub fn path(&mut self, id: ImageId) -> PathBuf {
+    pub(crate) fn path(&mut self, id: ImageId) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(&self.mapping(id).path))
     }
 
     /// The bytes of an image that is no file.
-    pub fn bytes(&self, id: ImageId) -> Option<&[u8]> {
+    pub(crate) fn bytes(&self, id: ImageId) -> Option<&[u8]> {
         (id == VDSO).then(|| self.tracker.vdso().image.as_slice())
     }
 }

@@ -10,7 +10,7 @@ use systape_format::model::{Frame, Mapping, StackOf, StackStatus};
 
 /// Which event a stack belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub(crate) struct Key {
     /// Kind of event.
     pub of: StackOf,
     /// The thread whose stack it is.
@@ -21,7 +21,7 @@ pub struct Key {
 
 /// What code a frame is in.
 #[derive(Clone, Debug)]
-pub enum Code {
+pub(crate) enum Code {
     /// Something every process may have mapped.
     Shared(Arc<Mapping>),
     /// Code made at run time, known by the process alone.
@@ -32,7 +32,7 @@ pub enum Code {
 
 /// A frame; see [`Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakenFrame {
+pub(crate) struct TakenFrame {
     /// Number of the code; see [`Taken::codes`].
     pub code: u32,
     /// Offset.
@@ -43,7 +43,7 @@ pub struct TakenFrame {
 
 impl TakenFrame {
     /// See [`Frame::lookup`].
-    pub fn lookup(&self) -> u64 {
+    pub(crate) fn lookup(&self) -> u64 {
         Frame { mapping: self.code, offset: self.offset, flags: self.flags }.lookup()
     }
 }
@@ -58,7 +58,7 @@ impl Hash for TakenFrame {
 
 /// Frames from the innermost to the outermost, shared by all stacks that have the same: programs do the same again and again.
 #[derive(Clone, Debug)]
-pub struct Chain(Arc<Frames>);
+pub(crate) struct Chain(Arc<Frames>);
 
 #[derive(Debug)]
 struct Frames {
@@ -69,23 +69,23 @@ struct Frames {
 
 impl Chain {
     /// A chain that counts its frames in `total` as long as somebody holds it. `of_task`: see [`Self::of_task`].
-    pub fn new(frames: &[TakenFrame], of_task: bool, total: &Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(frames: &[TakenFrame], of_task: bool, total: &Arc<AtomicUsize>) -> Self {
         total.fetch_add(frames.len(), Ordering::Relaxed);
         Self(Arc::new(Frames { frames: frames.into(), of_task, total: Arc::clone(total) }))
     }
 
     /// The frames.
-    pub fn frames(&self) -> &[TakenFrame] {
+    pub(crate) fn frames(&self) -> &[TakenFrame] {
         &self.0.frames
     }
 
     /// Some are in code that only the process knows: what the tape says of them differs from process to process.
-    pub fn of_task(&self) -> bool {
+    pub(crate) fn of_task(&self) -> bool {
         self.0.of_task
     }
 
     /// Where it is in memory: nobody else's as long as it is held.
-    pub fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 }
@@ -118,7 +118,7 @@ impl Borrow<[TakenFrame]> for Chain {
 
 /// One stack.
 #[derive(Clone, Debug)]
-pub struct TakenStack {
+pub(crate) struct TakenStack {
     /// Its event.
     pub key: Key,
     /// When it was taken.
@@ -141,7 +141,7 @@ pub struct TakenStack {
 
 /// A batch of stacks.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// The stacks, by time as far as they were read in order.
     pub stacks: Vec<TakenStack>,
     /// New codes: number 0 of the first batch is code 0, and they count on from batch to batch.
@@ -153,12 +153,12 @@ pub struct Taken {
     /// Those that have no frames because there was no time or memory for it.
     pub given_up: GivenUp,
     /// Of late stacks: held until the encoder has taken them in.
-    pub on_the_way: Option<Arc<()>>,
+    pub _on_the_way: Option<Arc<()>>,
 }
 
 /// Stacks that were given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GivenUp {
+pub(crate) struct GivenUp {
     /// How many.
     pub count: u64,
     /// Time of the first.
@@ -169,7 +169,7 @@ pub struct GivenUp {
 
 impl GivenUp {
     /// One more, of time `ts`.
-    pub fn add(&mut self, ts: u64) {
+    pub(crate) fn add(&mut self, ts: u64) {
         self.first = if self.count == 0 { ts } else { self.first.min(ts) };
         self.last = self.last.max(ts);
         self.count += 1;

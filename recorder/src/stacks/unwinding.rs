@@ -15,7 +15,8 @@ use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, StackStatus};
 use systape_unwind::{
-    AddressSpace, CODE_BYTES, Code as Mapped, End, Found, Limits, Module, Registers, StackCopy, Unwinder,
+    AddressSpace, CODE_BYTES, Found, MappedCode as Mapped, Module, ModuleLimits, Registers, StackCopy, UnwindEnd,
+    Unwinder,
 };
 
 use super::code::CodeReader;
@@ -55,7 +56,7 @@ enum Unwindable {
 }
 
 /// See the module.
-pub struct Unwinding {
+pub(crate) struct Unwinding {
     places: Places,
     kernel: Kernel,
     unwinder: Unwinder,
@@ -91,7 +92,7 @@ impl std::fmt::Debug for Unwinding {
 
 impl Unwinding {
     /// A stage that knows of the address spaces what `places` does. `names` is told of every new place; `keep` gets the raw records.
-    pub fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
+    pub(crate) fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
         Self {
             places,
             kernel,
@@ -118,7 +119,7 @@ impl Unwinding {
     }
 
     /// Works until the drain is done.
-    pub fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
+    pub(crate) fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
         for raw in input {
             match raw {
                 Raw::Stacks(stacks) => self.add(stacks),
@@ -314,7 +315,7 @@ impl Unwinding {
         if self.module_bytes >= ALL_MODULE_BYTES {
             self.forget_modules();
         }
-        let limits = Limits { unwind_bytes: MODULE_BYTES };
+        let limits = ModuleLimits { unwind_bytes: MODULE_BYTES };
         let module = match self.places.bytes(file) {
             Some(bytes) => Module::from_bytes(bytes, limits).ok(),
             None => self.places.open(file).ok().and_then(|file| Module::open(&file, limits).ok()),
@@ -445,18 +446,18 @@ impl AddressSpace for Space<'_> {
     }
 }
 
-fn status(end: End) -> StackStatus {
+fn status(end: UnwindEnd) -> StackStatus {
     match end {
-        End::Complete => StackStatus::Complete,
-        End::TooDeep => StackStatus::TooDeep,
-        End::Cut => StackStatus::Cut,
-        End::NotResident => StackStatus::NotResident,
-        End::NoUnwindInfo => StackStatus::NoUnwindInfo,
-        End::BadMemory => StackStatus::BadMemory,
-        End::NoFile => StackStatus::NoFile,
-        End::NoMapping => StackStatus::NoMapping,
-        End::Jit => StackStatus::Jit,
-        End::OtherStack => StackStatus::OtherStack,
+        UnwindEnd::Complete => StackStatus::Complete,
+        UnwindEnd::TooDeep => StackStatus::TooDeep,
+        UnwindEnd::Cut => StackStatus::Cut,
+        UnwindEnd::NotResident => StackStatus::NotResident,
+        UnwindEnd::NoUnwindInfo => StackStatus::NoUnwindInfo,
+        UnwindEnd::BadMemory => StackStatus::BadMemory,
+        UnwindEnd::NoFile => StackStatus::NoFile,
+        UnwindEnd::NoMapping => StackStatus::NoMapping,
+        UnwindEnd::Jit => StackStatus::Jit,
+        UnwindEnd::OtherStack => StackStatus::OtherStack,
     }
 }
 

@@ -11,7 +11,7 @@ use systape_format::model::Function;
 
 use super::{bytes_to_path, separate};
 use crate::demangle::demangle;
-use crate::elf::Elf;
+use crate::elf::ElfHeaders;
 use crate::wire::{LONGEST_STRING, MOST_FUNCTIONS};
 
 /// Stands for a function whose name is not known but which functions with names were inlined into, or which was inlined.
@@ -19,9 +19,9 @@ const UNNAMED: &str = "[unknown]";
 
 /// A file being looked up in, and the files with its debug information.
 pub(super) struct Reader {
-    elf: Elf,
+    elf: ElfHeaders,
     /// Headers of the debug file.
-    debug: Option<Elf>,
+    debug: Option<ElfHeaders>,
     /// Best first.
     sources: Vec<Place>,
     symbolizer: Symbolizer,
@@ -47,8 +47,8 @@ impl Place {
 }
 
 impl Reader {
-    pub fn open(file: File, build_id: &[u8], path: &[u8], debug_dirs: &[PathBuf]) -> Result<Self, String> {
-        let elf = Elf::read(&file)?;
+    pub(crate) fn open(file: File, build_id: &[u8], path: &[u8], debug_dirs: &[PathBuf]) -> Result<Self, String> {
+        let elf = ElfHeaders::read(&file)?;
         if !build_id.is_empty() && elf.build_id != build_id {
             return Err(format!("it is another file: its build id is {}, not {}", hex(&elf.build_id), hex(build_id)));
         }
@@ -80,7 +80,7 @@ impl Reader {
     }
 
     /// The functions at each offset.
-    pub fn names(&self, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+    pub(crate) fn names(&self, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
         let mut names = vec![Vec::new(); offsets.len()];
         let mut open: Vec<(usize, u64)> = Vec::with_capacity(offsets.len());
         for (i, offset) in offsets.iter().enumerate() {
@@ -177,7 +177,7 @@ fn finish(functions: &mut Vec<Function>) {
 }
 
 /// Innermost first, names as they are in the file. blazesym's order is outermost first, and each one's line is the place inside that function already.
-fn functions(symbol: &Sym<'_>, address: u64, elf: &Elf) -> Vec<Function> {
+fn functions(symbol: &Sym<'_>, address: u64, elf: &ElfHeaders) -> Vec<Function> {
     // A symbol without a size reaches to the next one, even over the end of its section: .plt would be `_init`. Functions in several pieces
     // have no size either; their address is 0.
     let guessed = symbol.size.is_none() && symbol.addr != 0 && symbol.addr != address;

@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::debug_dirs::by_build_id;
-use crate::elf::Elf;
+use crate::elf::ElfHeaders;
 use crate::regular::open_regular;
 
 /// The debug file of a program: one with DWARF, or, when the program has no symbols of its own, one with symbols.
-pub(super) fn find(file: &File, elf: &Elf, path: &Path, debug_dirs: &[PathBuf]) -> Option<(File, Elf)> {
+pub(super) fn find(file: &File, elf: &ElfHeaders, path: &Path, debug_dirs: &[PathBuf]) -> Option<(File, ElfHeaders)> {
     let own = file.metadata().ok().map(|m| (m.dev(), m.ino()));
     let mut with_symbols = None;
     for candidate in candidates(elf, path, debug_dirs) {
@@ -20,7 +20,7 @@ pub(super) fn find(file: &File, elf: &Elf, path: &Path, debug_dirs: &[PathBuf]) 
         if other.metadata().ok().map(|m| (m.dev(), m.ino())) == own {
             continue;
         }
-        let Ok(other_elf) = Elf::read(&other) else { continue };
+        let Ok(other_elf) = ElfHeaders::read(&other) else { continue };
         if !(other_elf.has_dwarf || other_elf.has_symtab) || !belongs(elf, &other, &other_elf) {
             continue;
         }
@@ -34,7 +34,7 @@ pub(super) fn find(file: &File, elf: &Elf, path: &Path, debug_dirs: &[PathBuf]) 
     with_symbols
 }
 
-fn candidates(elf: &Elf, path: &Path, debug_dirs: &[PathBuf]) -> Vec<PathBuf> {
+fn candidates(elf: &ElfHeaders, path: &Path, debug_dirs: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = debug_dirs.iter().filter_map(|dir| by_build_id(dir, &elf.build_id)).collect();
     let name = elf.debug_link.as_ref().map(|(name, _)| Path::new(OsStr::from_bytes(name)));
     // A name with directories in it would reach anywhere.
@@ -49,7 +49,7 @@ fn candidates(elf: &Elf, path: &Path, debug_dirs: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// By build id; by checksum when the program has none.
-fn belongs(elf: &Elf, other: &File, other_elf: &Elf) -> bool {
+fn belongs(elf: &ElfHeaders, other: &File, other_elf: &ElfHeaders) -> bool {
     if !elf.build_id.is_empty() {
         return elf.build_id == other_elf.build_id;
     }

@@ -1,7 +1,6 @@
 //! Programs to look names up in, and what binutils say about them.
 
-// Each test program uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use systape_format::model::Function;
-use systape_symbols::{File, Limits, Resolver};
+use systape_symbols::{File, Resolver, ResolverLimits};
 
 pub const C: &str = r#"
 #include <stdio.h>
@@ -97,7 +96,7 @@ pub fn command() -> Vec<OsString> {
 }
 
 pub fn resolver(debug_dirs: Vec<PathBuf>) -> Resolver {
-    Resolver::with_limits(command(), debug_dirs, Limits::default())
+    Resolver::with_limits(command(), debug_dirs, ResolverLimits::default())
 }
 
 pub fn run(program: &str, arguments: &[&str], dir: &Path) -> Output {

@@ -1,6 +1,6 @@
 //! A program under ptrace: its registers, its stack and its mappings as the recorder would have them.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,9 +13,11 @@ use std::rc::Rc;
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol, SymbolKind};
-use systape_unwind::{AddressSpace, Code, End, Found, Limits, Module, Registers, StackCopy, Unwinder};
+use systape_unwind::{
+    AddressSpace, Found, MappedCode, Module, ModuleLimits, Registers, StackCopy, UnwindEnd, Unwinder,
+};
 
-pub const LIMITS: Limits = Limits { unwind_bytes: 64 << 20 };
+pub const LIMITS: ModuleLimits = ModuleLimits { unwind_bytes: 64 << 20 };
 pub const COPY: usize = 256 << 10;
 
 /// Compiles a program of tests/programs; None, said aloud, when the compiler is not there.
@@ -205,7 +207,7 @@ impl Traced {
     }
 
     /// Unwinds from where it is stopped.
-    pub fn unwind(&self, unwinder: &mut Unwinder, space: &Space) -> (Vec<Found>, End) {
+    pub fn unwind(&self, unwinder: &mut Unwinder, space: &Space) -> (Vec<Found>, UnwindEnd) {
         let registers = self.registers();
         let (base, bytes, cut) = self.stack(space, &registers, COPY);
         let mut frames = Vec::new();
@@ -225,14 +227,14 @@ impl Drop for Traced {
 }
 
 impl AddressSpace for Space {
-    fn code(&self, address: u64) -> Code<'_> {
+    fn code(&self, address: u64) -> MappedCode<'_> {
         let after = self.regions.partition_point(|(start, ..)| *start <= address);
         match self.regions[..after].last() {
             Some((_, end, bias, loaded)) if address < *end => match loaded {
-                Some(l) => Code::Module { module: &l.module, id: l.id, bias: *bias },
-                None => Code::Jit,
+                Some(l) => MappedCode::Module { module: &l.module, id: l.id, bias: *bias },
+                None => MappedCode::Jit,
             },
-            _ => Code::Nothing,
+            _ => MappedCode::Nothing,
         }
     }
 }

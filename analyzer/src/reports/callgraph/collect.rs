@@ -11,6 +11,7 @@ use systape_format::reader::Segment;
 use super::super::Context;
 use crate::block::io::Io;
 use crate::calls::CallInfo;
+use crate::events::picked::Picked;
 use crate::load::{OpenCalls, hole};
 use crate::loss::Hole;
 use crate::scan::Scan;
@@ -25,7 +26,7 @@ use crate::stacks::weight::Weight;
 const BATCH: usize = 2;
 
 /// Adds up the events of all segments that pass, `bytes`: and what calls moved; what is missing is added to the context's losses.
-pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
+pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Stacked {
     let mut all = Stacked::default();
     let mut loss = std::mem::take(&mut context.question.loss);
     let scan = match of {
@@ -41,7 +42,7 @@ pub fn collect(context: &mut Context<'_>, of: Of, bytes: bool) -> Stacked {
             loss.findings.extend(part.findings);
         }
     }
-    if of == Of::Syscall
+    if *of == Of::Syscall
         && let Some(open) = OpenCalls::read(context.question.tape)
     {
         let mut part = Part::default();
@@ -77,6 +78,15 @@ impl Part {
         *self.sums.entry(key).or_default() += weight;
     }
 
+    /// Adds a row of a table whose stack column has `code`, of a task with that name.
+    fn add_row(&mut self, code: u64, comm: u32, weight: Weight) {
+        let key = match self.stacks.of_code(code) {
+            Some(stack) => (stack.user, stack.kernel, Ending::Status(stack.status), comm),
+            None => (None, None, if self.unreadable { Ending::Unreadable } else { Ending::NotStored }, comm),
+        };
+        *self.sums.entry(key).or_default() += weight;
+    }
+
     fn comm(&mut self, task: Option<&Task>) -> u32 {
         // an empty name prints as not known
         self.comms.id(&task.map(|task| task.comm.clone()).unwrap_or_default())
@@ -105,7 +115,7 @@ impl Part {
 
 struct Reader<'a> {
     context: &'a Context<'a>,
-    of: Of,
+    of: &'a Of,
     /// What calls returned is needed.
     bytes: bool,
     min_dur: u64,
@@ -140,6 +150,7 @@ impl Reader<'_> {
             Of::Cpu => self.samples(segment, &dict, part),
             Of::Block => self.blocks(segment, &dict, part),
             Of::Signal => self.signals(segment, &dict, part),
+            Of::Table(_) => self.tables(segment, &dict, part),
             // times off the CPU span segments: they have a way of their own
             Of::Wakeup | Of::OffCpu => self.wakeups(segment, &dict, part),
         }
@@ -258,6 +269,20 @@ impl Reader<'_> {
             }
             let comm = part.comm(event.waker.and_then(|task| dict.tasks.get(task as usize)));
             part.add(StackOf::Wakeup, row, comm, Weight { count: 1, ..Weight::default() }, Ending::NotStored);
+        }
+        Ok(())
+    }
+
+    fn tables(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
+        let comms = part.comms(dict);
+        let nobody = part.comm(None);
+        for table in segment.tables(dict)?.iter().filter(|table| self.of.names(&table.def)) {
+            let picked = Picked::new(table, &self.context.question.scope, dict);
+            let Some(codes) = table.stacks() else { continue };
+            for row in picked.rows() {
+                let comm = picked.task(row).and_then(|task| comms.get(task)).copied().unwrap_or(nobody);
+                part.add_row(codes[row], comm, Weight { count: 1, ..Weight::default() });
+            }
         }
         Ok(())
     }

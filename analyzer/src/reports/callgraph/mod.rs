@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context as _, Result, bail};
+use systape_format::families::RECORDED;
 use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
@@ -18,12 +19,12 @@ use crate::num;
 use crate::open::open;
 use crate::output::{self, NewFile, line};
 use crate::render::form::Format;
-use crate::say::{Verdict, complain};
+use crate::say::{BadUsage, Verdict, complain};
 use crate::stacks::debug_files;
 use crate::stacks::flame::Picture;
 use crate::stacks::folded;
 use crate::stacks::graph::{Graph, Stacked};
-use crate::stacks::of::Of;
+use crate::stacks::of::{self, Of};
 use crate::stacks::recorded;
 use crate::stacks::text::{Left, View};
 use crate::stacks::weight::{Metric, Weight, percent};
@@ -31,12 +32,13 @@ use crate::summary::ledger::options;
 
 /// Prints what `config` asks for.
 pub fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
-    let mut found = Found::read(config, tape, config.stacks.of)?;
+    let mut found = Found::read(config, tape, config.stacks.of.clone())?;
     let before = match &config.stacks.diff {
         Some(path) => {
             let tape = open(path)?;
             // the same question to both
-            let before = Found::read(config, &tape, Some(found.of)).with_context(|| path.display().to_string())?;
+            let before =
+                Found::read(config, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
             before.tell(&tape, &path.display().to_string());
             found.lost |= before.lost;
             Some(folded::fold(&before.graph, before.depth(config)))
@@ -85,19 +87,30 @@ impl<'a> Found<'a> {
     fn read(config: &'a Config, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
         let recorded = recorded::require(tape)?;
         let has = |of: &Of| recorded.contains(&of.events()) || *of == Of::OffCpu && recorded.contains(&StackOf::Asleep);
-        let kinds: Vec<Of> = Of::ALL.into_iter().filter(has).collect();
-        let of = choose(&kinds, of, tape.session())?;
-        check(config, of)?;
+        let mut kinds: Vec<Of> = Of::ALL.into_iter().filter(has).collect();
+        if recorded.contains(&StackOf::Row) {
+            kinds.extend(of::tables(tape));
+        }
+        if let Some(name) = of.as_ref().filter(|of| of.known(tape).is_none()) {
+            let known: Vec<_> = kinds.iter().map(Of::name).collect();
+            bail!(BadUsage(format!(
+                "--of {}: no such events; this tape has stacks of: {}",
+                name.name(),
+                known.join(", ")
+            )));
+        }
+        let of = choose(&kinds, of.and_then(|of| of.known(tape)), tape.session())?;
+        check(config, &of)?;
         let metric = config.stacks.metric.unwrap_or(of.metric());
         if !of.has(metric) {
             bail!("--metric {}: {} have none", metric.name(), of.words());
         }
-        let mut context = Context::about(config, tape, families_of(config, of))?;
+        let mut context = Context::about(config, tape, &families_of(config, &of))?;
         let stacked = match of {
             Of::OffCpu => offcpu::collect(&mut context)?,
-            of => {
+            _ => {
                 let all = matches!(config.format, Format::Json | Format::Csv);
-                collect::collect(&mut context, of, all || metric == Metric::Bytes)
+                collect::collect(&mut context, &of, all || metric == Metric::Bytes)
             }
         };
         let mut findings = Vec::new();
@@ -155,11 +168,11 @@ impl<'a> Found<'a> {
 
 fn choose(kinds: &[Of], asked: Option<Of>, session: &Session) -> Result<Of> {
     match (asked, kinds) {
-        (None, [first, ..]) => Ok(*first),
+        (None, [first, ..]) => Ok(first.clone()),
         (Some(of), kinds) if kinds.contains(&of) => Ok(of),
         (asked, kinds) => {
-            let names: Vec<_> = kinds.iter().map(|of| of.name()).collect();
-            let asked = asked.map_or("any", Of::words);
+            let names: Vec<_> = kinds.iter().map(Of::name).collect();
+            let asked = asked.as_ref().map_or("any", Of::words);
             let left_out =
                 session.left_out.iter().map(|left| format!("; {}: {}", family_name(left.family), left.why()));
             bail!(
@@ -172,7 +185,7 @@ fn choose(kinds: &[Of], asked: Option<Of>, session: &Session) -> Result<Of> {
 }
 
 /// What these events cannot be narrowed by, said instead of ignored.
-fn check(config: &Config, of: Of) -> Result<()> {
+fn check(config: &Config, of: &Of) -> Result<()> {
     let filters = &config.filters;
     let calls = matches!(of, Of::Syscall | Of::OffCpu);
     if filters.selects && !calls {
@@ -181,7 +194,7 @@ fn check(config: &Config, of: Of) -> Result<()> {
     if filters.failure && !matches!(of, Of::Syscall | Of::Block) {
         bail!("--failure: {} do not fail", of.words());
     }
-    if filters.longer_than.is_some() && !(calls || of == Of::Block) {
+    if filters.longer_than.is_some() && !(calls || *of == Of::Block) {
         bail!("--duration: {} have none", of.words());
     }
     if filters.cpus.is_some() && matches!(of, Of::Block | Of::Signal) {
@@ -191,16 +204,20 @@ fn check(config: &Config, of: Of) -> Result<()> {
 }
 
 /// The families whose loss touches the answer.
-fn families_of(config: &Config, of: Of) -> &'static [Family] {
-    match of {
-        Of::Cpu => &[Family::Sample, Family::Stack],
-        Of::Syscall => &[Family::Syscall, Family::Stack],
-        Of::OffCpu if config.filters.selects => &[Family::Sched, Family::Process, Family::Syscall, Family::Stack],
-        Of::OffCpu => &[Family::Sched, Family::Process, Family::Stack],
-        Of::Wakeup => &[Family::Sched, Family::Stack],
-        Of::Block => &[Family::Block, Family::Stack],
-        Of::Signal => &[Family::Signal, Family::Stack],
-    }
+fn families_of(config: &Config, of: &Of) -> Vec<Family> {
+    let mut families = match of {
+        Of::Cpu => vec![Family::Sample],
+        Of::Syscall => vec![Family::Syscall],
+        Of::OffCpu if config.filters.selects => vec![Family::Sched, Family::Process, Family::Syscall],
+        Of::OffCpu => vec![Family::Sched, Family::Process],
+        Of::Wakeup => vec![Family::Sched],
+        Of::Block => vec![Family::Block],
+        Of::Signal => vec![Family::Signal],
+        // losses of a family that this program does not know touch every answer
+        Of::Table(_) => RECORDED.iter().filter(|table| of.names(table.def)).map(|table| table.family).collect(),
+    };
+    families.push(Family::Stack);
+    families
 }
 
 fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<File>) -> Result<()> {
@@ -208,7 +225,7 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<Fil
     losses::head(&found.context, HEADING, out)?;
     line(out, &format!("# Stacks of {} by {}, {}", found.of.words(), found.metric.name(), order(config)))?;
     if config.stacks.of.is_none() && !found.others.is_empty() {
-        let others: Vec<_> = found.others.iter().map(|of| of.name()).collect();
+        let others: Vec<_> = found.others.iter().map(Of::name).collect();
         line(out, &format!("# (--of {}; this tape also has: {})", found.of.name(), others.join(", ")))?;
     }
     let mode = match tape.session().stacks.mode {

@@ -23,6 +23,7 @@ fn name(of: StackOf) -> &'static str {
         StackOf::Signal => "signal",
         StackOf::Sample => "sample",
         StackOf::Asleep => "asleep",
+        StackOf::Row => "row",
     }
 }
 

@@ -1,9 +1,10 @@
 //! A connection, or a change of a socket's state, as a line.
 
+use systape_abi::tcp;
 use systape_format::model::{NetState, Task};
 
 use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
-use crate::net::words::{address, endpoint, protocol_name, state_name};
+use crate::net::words::{address, endpoint, protocol_name};
 use crate::render::row::{Row, Times};
 use crate::render::table::{millis_if, seconds};
 use crate::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
@@ -86,7 +87,7 @@ pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
     let (comm, pid) = who(c.task.as_ref());
     let state = match c.outcome {
         _ if c.may_have_ended(window) => "?".to_owned(),
-        Outcome::Open(state) => state_name(state),
+        Outcome::Open(state) => tcp::state_name(state),
         outcome => outcome.name().to_owned(),
     };
     let lasted = match c.lasted(window) {
@@ -123,7 +124,7 @@ pub fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> 
     row.set("direction", Some(c.direction.name()).filter(|_| c.direction != Direction::Unknown));
     let outcome = Some(c.outcome).filter(|_| !c.may_have_ended(window));
     row.set("outcome", outcome.map(Outcome::name));
-    row.set("state", if let Some(Outcome::Open(state)) = outcome { Some(state_name(state)) } else { None });
+    row.set("state", if let Some(Outcome::Open(state)) = outcome { Some(tcp::state_name(state)) } else { None });
     row.set("laddr", address(&c.laddr)).set("lport", known(c.lport));
     row.set("raddr", address(&c.raddr).filter(|_| !listens)).set("rport", known(c.rport).filter(|_| !listens));
     row.set("socket", c.socket).task("owner", c.task.as_ref());
@@ -147,7 +148,7 @@ pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
         &protocol_name(e.protocol),
         &endpoint(&e.saddr, e.sport),
         &endpoint(&e.daddr, e.dport),
-        &format!("{} -> {}{via}", state_name(e.old_state), state_name(e.new_state)),
+        &format!("{} -> {}{via}", tcp::state_name(e.old_state), tcp::state_name(e.new_state)),
     ]));
 }
 
@@ -156,7 +157,7 @@ pub fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &Times<'_>) -
     let mut row = Row::new(&CHANGES);
     row.set("ts_ns", times.since(e.ts)).time("time", Some(e.ts), times).set("socket", e.socket);
     row.set("protocol", protocol_name(e.protocol));
-    row.set("old_state", state_name(e.old_state)).set("new_state", state_name(e.new_state));
+    row.set("old_state", tcp::state_name(e.old_state)).set("new_state", tcp::state_name(e.new_state));
     row.set("laddr", address(&e.saddr)).set("lport", known(e.sport));
     row.set("raddr", address(&e.daddr)).set("rport", known(e.dport));
     row.set("via", e.sender.map(|_| NET_SOFTIRQ)).task("task", task);

@@ -1,0 +1,118 @@
+//! The list of families, and of the tables that newer ones record into. A family's number, its name and what its events say stand here,
+//! and its number in the schema's enum `Family`.
+
+use crate::table::TableDef;
+
+macro_rules! families {
+    ($($family:ident = $raw:literal, $name:literal;)*) => {
+        /// Kinds of event.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        #[expect(missing_docs, reason = "the names say it")]
+        pub enum Family {
+            $($family = $raw,)*
+        }
+
+        impl Family {
+            /// Every family.
+            pub const ALL: &[Self] = &[$(Self::$family),*];
+
+            /// What the programs call it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$family => $name,)*
+                }
+            }
+        }
+    };
+}
+
+families! {
+    Unknown = 0, "unknown";
+    Syscall = 1, "syscall";
+    Process = 2, "process";
+    State = 3, "state";
+    Sched = 4, "sched";
+    Block = 5, "block";
+    Signal = 6, "signal";
+    Net = 7, "net";
+    Sample = 8, "sample";
+    Stack = 9, "stack";
+    IoUring = 10, "io_uring";
+    Fault = 11, "fault";
+}
+
+/// A table that a family of this version records into.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Whose losses make its rows "at least".
+    pub family: Family,
+    /// What it holds. A column `cpu` is where the event happened; the first one of type task whose line it is.
+    pub def: &'static TableDef,
+}
+
+/// All of them. The recorder's side of each is a row `TABLE` in bpf/src/c/events.def.h.
+pub const RECORDED: &[Recorded] = &[Recorded { family: Family::Fault, def: &PAGE_FAULT_USER }];
+
+crate::tables! {
+    /// A program touched memory that had no page, or none for what it did.
+    pub PAGE_FAULT_USER = "exceptions:page_fault_user" {
+        ts: Time "when"
+        task: Task "whose"
+        cpu: Int "where"
+        address: Hex "what was touched"
+        error_code: Hex "the CPU's reason, of x86 bits: 0x1 the page was there and protected, 0x2 a write, 0x4 by user code, 0x10 an instruction fetch"
+        stack: Stack "the functions that touched it"
+    }
+}
+
+impl Family {
+    /// The family of a number; None for one this version does not know.
+    pub fn from_raw(raw: u16) -> Option<Self> {
+        Self::ALL.iter().copied().find(|family| *family as u16 == raw)
+    }
+
+    /// Whether its events are rows of tables.
+    pub fn has_tables(self) -> bool {
+        RECORDED.iter().any(|table| table.family == self)
+    }
+
+    /// The family that records into the table called `name`; None = no family of this version does.
+    pub fn of_table(name: &str) -> Option<Self> {
+        RECORDED.iter().find(|table| table.def.name == name).map(|table| table.family)
+    }
+}
+
+impl Recorded {
+    /// What it answers to beside its name: that of its family in front of the event's, `fault:page_fault_user`.
+    pub fn alias(&self) -> String {
+        format!("{}:{}", self.family.name(), self.def.name.rsplit(':').next().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::fault;
+    use crate::trace_capnp as schema;
+
+    #[test]
+    fn the_schema_has_every_family() {
+        for family in Family::ALL {
+            assert_eq!(Family::from_raw(*family as u16), Some(*family));
+            assert!(schema::Family::try_from(*family as u16).is_ok(), "{family:?} is not in schemas/trace.capnp");
+        }
+        let next = Family::ALL.len() as u16;
+        assert!(schema::Family::try_from(next).is_err(), "family {next} of the schema has no row here");
+        assert_eq!(Family::from_raw(next), None);
+    }
+
+    #[test]
+    fn tables_can_be_written_and_have_names_of_their_own() {
+        for (at, Recorded { def, family }) in RECORDED.iter().enumerate() {
+            assert_eq!(fault(def), None, "{family:?}");
+            assert_eq!(def.name.split(':').count(), 2, "{}", def.name);
+            assert!(RECORDED[..at].iter().all(|before| before.def.name != def.name), "{} twice", def.name);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Rows of tables: a wire record becomes a row by the table's declaration (systape-format's families.rs), whatever the family.
+
+use std::sync::Arc;
+
+use systape_bpf::wire;
+use systape_format::families::RECORDED;
+use systape_format::model::{Family, StackOf};
+use systape_format::table::{TableDef, Type};
+use systape_format::tables::{CPU, Field};
+
+use super::rows::Rows;
+use super::world::World;
+
+macro_rules! names {
+    ($(($name:literal))*) => {
+        /// Tables by their number in records, from 1 on.
+        const NAMES: &[&str] = &[$($name),*];
+    };
+}
+systape_bpf::row_tables!(names);
+
+/// The tables that records can be rows of, in the order of their numbers; None = it has no declaration.
+#[derive(Debug)]
+pub(super) struct Tables(Vec<Option<(Family, Arc<TableDef>)>>);
+
+impl Default for Tables {
+    fn default() -> Self {
+        let table = |name: &&str| {
+            let of = RECORDED.iter().find(|table| table.def.name == **name)?;
+            Some((of.family, Arc::new(of.def.clone())))
+        };
+        Self(NAMES.iter().map(table).collect())
+    }
+}
+
+impl Tables {
+    /// Stores a row.
+    pub(super) fn record(&self, r: &wire::Row, data: &[u8], world: &mut World, rows: &mut Rows) {
+        let number = usize::from(r.hdr.flags).checked_sub(1);
+        let Some((family, def)) = number.and_then(|number| self.0.get(number)?.as_ref()) else {
+            return rows.bad_records(1, r.ts, r.ts);
+        };
+        if rows.sheds(*family, r.ts) {
+            return;
+        }
+        let task = rows.who(&mut world.tasks, &r.who);
+        let row = match fields(def, r, task, data) {
+            Some(fields) => rows.builder.push_table_row(def, r.ts, &fields).ok(),
+            None => None,
+        };
+        let Some(row) = row else { return rows.bad_records(1, r.ts, r.ts) };
+        rows.stored(*family, r.ts);
+        if def.stack_column().is_some() {
+            rows.attach_who(&mut world.tasks, (StackOf::Row, row), &r.who, r.ts, true);
+        }
+    }
+}
+
+/// The values of a row: of each column that the record has no field for the next word of `data`, of a string its length; None = `data`
+/// ends before them.
+fn fields<'a>(def: &TableDef, r: &wire::Row, task: u32, data: &'a [u8]) -> Option<Vec<Field<'a>>> {
+    let from_record = |column: &systape_format::table::ColumnDef| match column.ty {
+        Type::Task => Some(Field::Task(task)),
+        Type::Stack => Some(Field::Unknown),
+        _ if column.name == CPU => Some(Field::Number(r.hdr.cpu.into())),
+        _ => None,
+    };
+    let columns = || def.columns.iter().skip(1);
+    let words = columns().filter(|column| from_record(column).is_none()).count();
+    let (words, mut strings) = data.split_at_checked(words * 8)?;
+    let mut words = words.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+    let mut field = |column: &systape_format::table::ColumnDef| {
+        if let Some(field) = from_record(column) {
+            return Some(field);
+        }
+        let word = words.next()?;
+        if column.ty != Type::Str {
+            return Some(Field::Number(word));
+        }
+        let (string, rest) = strings.split_at_checked(usize::try_from(word).ok()?)?;
+        strings = rest;
+        Some(Field::Bytes(string))
+    };
+    columns().map(&mut field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    systape_format::tables! {
+        /// A table of every source of values.
+        ALL = "a:b" {
+            ts: Time "when"
+            task: Task "whose"
+            name: Str [Path] "a string"
+            size: Bytes "a word"
+            cpu: Int "where"
+            other: Str [Path] "another string"
+            stack: Stack "in which functions"
+        }
+    }
+
+    #[test]
+    fn records_hold_what_the_declaration_says() {
+        let mut r = wire::Row::default();
+        r.hdr.cpu = 3;
+        let words = [2u64, 4096, 0].map(u64::to_ne_bytes).concat();
+        let data = [words.as_slice(), b"abc"].concat();
+        let expected = [
+            Field::Task(7),
+            Field::Bytes(b"ab"),
+            Field::Number(4096),
+            Field::Number(3),
+            Field::Bytes(b""),
+            Field::Unknown,
+        ];
+        assert_eq!(fields(&ALL, &r, 7, &data).unwrap(), expected);
+        assert_eq!(fields(&ALL, &r, 7, &data[..25]), None, "a string is cut");
+        assert_eq!(fields(&ALL, &r, 7, &data[..23]), None, "a word is");
+        let long = [u64::MAX, 0, 0].map(u64::to_ne_bytes).concat();
+        assert_eq!(fields(&ALL, &r, 7, &long), None, "a length that cannot be");
+    }
+
+    #[test]
+    fn every_table_of_the_programs_is_declared() {
+        let tables = Tables::default();
+        assert_eq!(tables.0.len(), RECORDED.len());
+        for (name, table) in NAMES.iter().zip(&tables.0) {
+            let (family, def) = table.as_ref().unwrap_or_else(|| panic!("{name} is not in families.rs"));
+            assert!(crate::families::Families::parse(&[family.name().to_owned()]).is_ok(), "{family:?} has no name");
+            assert!(def.columns.iter().all(|column| column.ty != Type::Nested), "{name}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What fingers type that know strace, perf and the bcc tools: options that are not `record`'s, with what to type instead.
+
+/// Options, and what does here what they do there.
+const HABITS: &[(&[&str], &str)] = &[
+    (&["-c", "-S", "--summary", "--summary-only", "--with-summary"], "sums are made from the tape: 'analyze -s'"),
+    (&["-w", "--summary-wall-clock"], "sums are made from the tape, by the time calls took: 'analyze -s'"),
+    (&["-k", "--stack-trace", "--stack-traces"], "stacks are recorded with -g, or --call-graph dwarf"),
+    (
+        &["-r", "--relative-timestamps", "--timestamps", "--absolute-timestamps"],
+        "times are always recorded; analyze prints them",
+    ),
+    (&["-T", "--syscall-times"], "how long calls took is always recorded; analyze prints it"),
+    (&["-z", "--successful-only"], "all calls are recorded; --failure stores only those that fail"),
+    (&["-Z"], "it is --failure here"),
+    (
+        &["-x", "-xx", "-X", "-n", "-N", "-i", "--no-abbrev", "--instruction-pointer"],
+        "it says how lines look; see 'analyze --help'",
+    ),
+    (&["-P", "--trace-path"], "all paths are recorded; 'analyze -s --by file' and 'analyze -e file' look at them"),
+    (&["-E", "--env"], "set it in front of the command: env NAME=VALUE record ..."),
+    (&["-b", "--detach-on", "-I", "--interruptible", "-d", "--debug", "--kill-on-exit"], "strace alone has it"),
+    (&["-A", "--output-append-mode"], "a tape is written anew; an existing one is kept as FILE.old"),
+    (
+        &["-L", "--syscall-limit", "--max-events"],
+        "--max-size SIZE or --for TIME end a recording; 'analyze --max-events' ends a listing",
+    ),
+    (&["--no-syscalls"], "choose what is recorded: --families sched,block,signal,net,process"),
+    (&["--pf", "--page-faults"], "page faults are recorded with --families fault"),
+    (&["--with-hits"], "see 'analyze info' for what was recorded"),
+    (&["--filter-pids", "--exclude-pid"], "others cannot be left out while recording; 'analyze -p' chooses"),
+    (&["--sort", "--by", "--top", "--stdio", "--format", "--json"], "it is an option of analyze"),
+    (&["--bpf-summary", "--libtraceevent", "--kernel-syscall-graph"], "perf alone has it"),
+    (&["--max-stack", "--min-stack"], "whole stacks are recorded; 'analyze' has the option"),
+    (&["--inject", "--fault"], "nothing is changed in what is recorded; strace -e inject= does that"),
+    (&["--count"], "--freq HZ samples by time"),
+    (&["-j", "--branch-any", "-W", "--weight"], "perf alone has it"),
+    (&["--switch-events"], "switches are recorded by default (--families sched)"),
+    (&["--cgroups", "--cgroupmap"], "it is -G CGROUP here"),
+    (&["--ppid"], "-p records children too"),
+    (&["--name"], "threads by name: --comm NAME"),
+    (&["--timeout", "--time", "--duration-of-trace"], "it is --for TIME here"),
+];
+
+/// What to type instead of `word`, an option that is none of `record`'s.
+pub fn instead_of(word: &str) -> Option<&'static str> {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    HABITS.iter().find(|(names, _)| names.contains(&name)).map(|(_, text)| *text)
+}
+
+/// The option of `known` (long names without dashes) that `word` may be meant to be.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = word.strip_prefix("--")?.split_once('=').map_or(word.strip_prefix("--")?, |(name, _)| name);
+    if name.len() > 32 {
+        return None;
+    }
+    let near = known.map(|known| (systape_abi::distance(name.as_bytes(), known.as_bytes()), known)).min()?;
+    (near.0 <= (name.len() / 3).max(2)).then_some(near.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_hint_is_about_an_option_there_is() {
+        use clap::CommandFactory;
+        let command = crate::args::Args::command();
+        let known = |name: &str| {
+            command.get_arguments().any(|arg| {
+                let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
+                short
+                    || arg
+                        .get_long_and_visible_aliases()
+                        .is_some_and(|longs| longs.iter().any(|long| name == format!("--{long}")))
+            })
+        };
+        for name in HABITS.iter().flat_map(|(names, _)| *names) {
+            assert!(!known(name), "{name} is an option");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_seen() {
+        assert_eq!(nearest("--fro=3s", ["for", "freq", "failure"].into_iter()), Some("for"));
+        assert_eq!(nearest("--nothing-like-it", ["for", "freq"].into_iter()), None);
+        assert_eq!(nearest("-q", ["for"].into_iter()), None);
+        assert!(instead_of("--timeout=3").is_some_and(|text| text.contains("--for")));
+    }
+}

@@ -1,0 +1,1 @@
+-s -e exceptions:* -t 100 --format csv tables.tape

@@ -1,0 +1,1 @@
+-s -e exceptions:*,writeback:* --format json tables.tape

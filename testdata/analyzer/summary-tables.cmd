@@ -1,0 +1,1 @@
+-s -e close,exceptions:*,writeback:* tables.tape
