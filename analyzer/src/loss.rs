@@ -201,7 +201,9 @@ pub fn loses(gap: &Gap, families: &[Family]) -> bool {
 /// Whether events of `families` are missing by `gap`, and ones that `scope` asks for.
 fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
     let f = scope.filters();
-    let when = gap.last == 0 || (gap.last >= scope.from && gap.first < scope.to);
+    // a call is missing where it ended; when it had begun nobody knows
+    let calls = families.contains(&Family::Syscall) && matches!(gap.family, Family::Syscall | Family::Unknown);
+    let when = gap.last == 0 || (gap.last >= scope.from && (calls || gap.first < scope.to));
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
     let cpu = match (&f.cpus, gap.cause) {
         (Some(cpus), GapCause::RingFull | GapCause::OverShare) if gap.cpu != CPU_NONE => {

@@ -40,7 +40,7 @@ fn a_wait_across_a_gap_is_none() {
     let off = |tape: &str| {
         let rows = place.analyze(&format!("offcpu --by task,state --format json -t 101 {tape}")).json();
         let blocked = rows.into_iter().find(|row| row["state"] == "D").unwrap();
-        (blocked["total_ns"].as_u64().unwrap(), blocked["total_ns_at_least"].as_bool().unwrap())
+        (blocked["total_ns"].as_u64().unwrap(), blocked["total_ns_of_known"].as_bool().unwrap())
     };
     assert_eq!(off("whole.tape"), (790_000, false));
     // it had been woken before, but whatever is lost may have been time of this kind

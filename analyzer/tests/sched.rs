@@ -55,7 +55,7 @@ fn what_a_loss_touches_is_unknown_and_told() {
     assert_eq!((unknown(100), unknown(200), unknown(300)), (800_000, 800_000, 800_000));
     // until it is woken; the one that ran on the other CPU stays known
     assert_eq!((unknown(101), unknown(102)), (250_000, 0));
-    assert!(got.json().iter().all(|row| row["time_ns_at_least"] == true));
+    assert!(got.json().iter().all(|row| row["time_ns_of_known"] == true));
     // outside the time that is asked for it does not matter
     let before = place.analyze("states --by state --fail-on-loss --time ,1ms sched-lost.tape");
     assert_eq!((before.status, before.err.as_str()), (0, ""));

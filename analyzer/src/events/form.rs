@@ -67,7 +67,7 @@ pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let mut row = Row::new(&EVENTS);
     row.set("event", event.which.name()).set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times));
-    row.set("host", &times.session.hostname).set("args", serde_json::Value::Object(args));
+    row.set("host", host(times)).set("args", serde_json::Value::Object(args));
     row
 }
 
@@ -76,7 +76,7 @@ pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);
-    row.set("host", &times.session.hostname).set("syscall", event.which.name());
+    row.set("host", host(times)).set("syscall", event.which.name());
     row.set("args", Cell::Spelled(serde_json::Value::Null, arguments(event)));
     for name in ["ret", "errno", "errno_code", "incomplete"] {
         row.set(name, Cell::Null);
@@ -86,4 +86,8 @@ pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
 
 fn cgroup<'a>(event: &Event<'a>, times: &Times<'a>) -> Option<&'a [u8]> {
     event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id))
+}
+/// The machine's name; None: the block that has it is lost.
+fn host<'a>(times: &Times<'a>) -> Option<&'a [u8]> {
+    Some(&*times.session.hostname).filter(|host| !host.is_empty())
 }

@@ -46,10 +46,10 @@ fn optional(out: &mut Vec<u8>, text: Option<&[u8]>) {
 
 impl LineFormat for Json<'_> {
     fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
-        let host = &self.session.hostname;
+        let host = Some(&*self.session.hostname).filter(|host| !host.is_empty());
         let call = |info: &std::sync::Arc<CallInfo>| {
             let mut part = format!(",\"abi\":\"{}\",\"host\":", info.abi).into_bytes();
-            string(&mut part, host);
+            optional(&mut part, host);
             part.extend_from_slice(b",\"syscall\":");
             string(&mut part, info.name.as_bytes());
             part.extend_from_slice(b",\"args\":");

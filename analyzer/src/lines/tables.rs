@@ -16,7 +16,7 @@ systape_format::tables! {
         uid: Int "real user; null: not known"
         cgroup: Str [Path] "path of its cgroup; null: not known"
         abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`"
-        host: Str [Host] "name of the recorded machine"
+        host: Str [Host] "name of the recorded machine; null: not known"
         syscall: Word "its name; `sys_451` without one"
         args: Nested [String] "its arguments by name, see below; null: not recorded; CSV: as text with full names"
         ret: Int "return value, -1 with an errno; null: there was none, or the caller never saw it. A string for calls that return addresses (`mmap`, `brk`: hex) or offsets (`lseek`: decimal)"
@@ -38,7 +38,7 @@ systape_format::tables! {
         comm: Str [Comm] "its name"
         uid: Int "real user; null: not known"
         cgroup: Str [Path] "path of its cgroup; null: not known"
-        host: Str [Host] "name of the recorded machine"
+        host: Str [Host] "name of the recorded machine; null: not known"
         args: Nested [String] "fields of the tracepoint by name, threads as tids; `via` `net-softirq` in wake-ups and changes of sockets: the kernel delivered a packet that the task had just sent on this machine"
     }
     /// One row a loss, where it happened, in JSON.

@@ -109,8 +109,10 @@ pub struct Window {
     pub open: u64,
     /// End of what is known.
     pub close: u64,
-    /// Nothing is missing: a socket whose beginning is not there really was there before.
+    /// Nothing is missing: a socket whose beginning is not there really was there before, and one whose end is not there is open.
     pub complete: bool,
+    /// The recording was not cut off.
+    pub ended: bool,
 }
 
 impl Connection {
@@ -125,6 +127,11 @@ impl Connection {
                 Lasted::AtLeast(to.saturating_sub(from))
             }
         }
+    }
+
+    /// Whether it may have ended without a trace on the tape.
+    pub fn may_have_ended(&self, window: Window) -> bool {
+        matches!(self.outcome, Outcome::Open(_)) && !(window.complete && window.ended)
     }
 
     /// Whether some of it lies in `from` ≤ t < `to`; a time that is not known does not keep it out.

@@ -163,7 +163,7 @@ mod tests {
     use super::super::connection::{Lasted, Window};
     use super::*;
 
-    const WINDOW: Window = Window { open: 0, close: 1_000, complete: true };
+    const WINDOW: Window = Window { open: 0, close: 1_000, complete: true, ended: true };
 
     /// Plays the states of socket 1, one every 10 ns; the first is what it was in.
     fn play(states: &[u8]) -> (Vec<Connection>, Vec<Connection>) {

@@ -9,29 +9,53 @@ use crate::say::complain;
 
 /// Values of one row. Each has its place in the table from the beginning: one that is never set is null, never another column's.
 ///
-/// A name that is not the next column's is a fault of the program: it panics in debug builds and complains in others.
+/// A name that is not the next column's is a fault of the program: it panics in debug builds and complains in others. So is a value that
+/// can be off and of which nobody says whether it is: neither [`Row::bound`] nor a [`Judgement`]. It is never printed as exact.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     table: &'a TableDef,
-    cells: Vec<(Cell<'a>, Known)>,
+    cells: Vec<(Cell<'a>, Option<Known>)>,
     next: usize,
-    short: bool,
+    judged: Judgement,
+}
+
+/// What the losses of an answer mean for the values of its rows that can be off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Each value says so itself: rows of single events.
+    Each,
+    /// Something that touches the row is missing (true), or nothing is.
+    Touched(bool),
+}
+
+impl Judgement {
+    /// What is known of a value that says `own` of itself.
+    fn of(self, own: Option<Known>) -> Option<Known> {
+        match self {
+            Self::Each => own,
+            Self::Touched(short) => Some(own.unwrap_or_default().max(Known::short_if(short))),
+        }
+    }
 }
 
 impl<'a> Row<'a> {
     /// An empty row of `table`.
     pub fn new(table: &'a TableDef) -> Self {
-        Self { table, cells: vec![(Cell::Null, Known::Exact); table.columns.len()], next: 0, short: false }
+        Self { table, cells: vec![(Cell::Null, None); table.columns.len()], next: 0, judged: Judgement::Each }
     }
 
     /// The same; `short`: something that touches the row is missing, so each of its values that can be off may be.
     pub fn short_if(short: bool, table: &'a TableDef) -> Self {
-        Self { short, ..Self::new(table) }
+        Self { judged: Judgement::Touched(short), ..Self::new(table) }
     }
 
-    /// Something that touches the row is missing, if `short`.
-    pub fn touched(mut self, short: bool) -> Self {
-        self.short |= short;
+    /// The row beside the losses of the answer; what it says itself stays.
+    pub fn judged(mut self, by: Judgement) -> Self {
+        self.judged = match (self.judged, by) {
+            (Judgement::Touched(one), Judgement::Touched(other)) => Judgement::Touched(one || other),
+            (Judgement::Each, by) => by,
+            (own, Judgement::Each) => own,
+        };
         self
     }
 
@@ -42,17 +66,17 @@ impl<'a> Row<'a> {
 
     /// Sets the next column, which must be `name` (`owner_pid` in an object).
     pub fn set(&mut self, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
-        self.put(name, |column| is(column, name), value.into(), Known::Exact)
+        self.put(name, |column| is(column, name), value.into(), None)
     }
 
     /// The same of a value that is off in its column's way if `short`.
     pub fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
-        self.put(name, |column| is(column, name), value.into(), Known::short_if(short))
+        self.put(name, |column| is(column, name), value.into(), Some(Known::short_if(short)))
     }
 
     /// Sets the next column, which must be `name` of the object `group`.
     pub fn part(&mut self, group: &str, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
-        self.put(name, |column| column.group == group && column.name == name, value.into(), Known::Exact)
+        self.put(name, |column| column.group == group && column.name == name, value.into(), None)
     }
 
     /// Sets all columns of the object `group`: it is null.
@@ -102,20 +126,30 @@ impl<'a> Row<'a> {
     /// The values in the order of the columns with what is known of each.
     pub fn cells(&self) -> impl Iterator<Item = (&ColumnDef, &Cell<'a>, Known)> {
         self.table.columns.iter().zip(&self.cells).map(|(column, (cell, known))| {
-            let known = if cell.is_null() { Known::Unknown } else { (*known).max(Known::short_if(self.short)) };
+            let known = match (cell.is_null(), column.short.suffix()) {
+                (true, _) => Known::Unknown,
+                (false, None) => Known::Exact,
+                (false, Some(_)) => self.judged.of(*known).unwrap_or(Known::Short),
+            };
             (column, cell, known)
         })
     }
 
-    /// Whether every column was set; says so if not.
+    /// Whether every column was set; says so if not, and if nobody judged a value that can be off.
     pub fn is_whole(&self) -> bool {
         if let Some(column) = self.table.columns.get(self.next) {
             self.fault(&format!("{} (it was not set)", column.full_name()));
         }
+        let unsaid = |(column, (cell, known)): (&ColumnDef, &(Cell<'_>, Option<Known>))| {
+            !cell.is_null() && column.short.suffix().is_some() && self.judged.of(*known).is_none()
+        };
+        if let Some(at) = self.table.columns.iter().zip(&self.cells).position(unsaid) {
+            self.fault(&format!("{} (whether it is exact was not said)", self.table.columns[at].full_name()));
+        }
         self.next == self.table.columns.len()
     }
 
-    fn put(&mut self, name: &str, is: impl Fn(&ColumnDef) -> bool, value: Cell<'a>, known: Known) -> &mut Self {
+    fn put(&mut self, name: &str, is: impl Fn(&ColumnDef) -> bool, value: Cell<'a>, known: Option<Known>) -> &mut Self {
         let at = match self.table.columns.get(self.next).is_some_and(&is) {
             true => Some(self.next),
             false => {
@@ -200,13 +234,27 @@ mod tests {
         row.set("file", "/x").set("owner_pid", 7).set("owner_tid", 8).set("opens", 3);
         let cells: Vec<_> =
             row.cells().map(|(column, cell, known)| (column.full_name(), cell.clone(), known)).collect();
-        assert_eq!(cells[1], ("owner_pid".into(), 7.into(), Known::Short));
+        assert_eq!(cells[1], ("owner_pid".into(), 7.into(), Known::Exact), "it cannot be off");
         assert_eq!(cells[3], ("opens".into(), 3.into(), Known::Short));
         assert!(row.is_whole());
         let mut row = Row::new(&FILES);
         row.set("file", Cell::Null).absent("owner").bound("opens", None::<u64>, true);
         assert!(row.is_whole());
         assert!(row.cells().all(|(_, _, known)| known == Known::Unknown), "null is neither exact nor short");
+    }
+
+    #[test]
+    fn what_nobody_judged_is_not_exact() {
+        let known = |row: &Row<'_>| row.cells().find(|(column, ..)| column.name == "opens").map(|(.., known)| known);
+        let mut row = Row::new(&FILES);
+        row.set("file", "/x").set("owner_pid", 7).set("owner_tid", 8).set("opens", 3);
+        assert_eq!(known(&row), Some(Known::Short));
+        assert_eq!(known(&row.clone().judged(Judgement::Touched(false))), Some(Known::Exact));
+        assert_eq!(known(&row.judged(Judgement::Touched(true)).judged(Judgement::Touched(false))), Some(Known::Short));
+        let mut row = Row::new(&FILES);
+        row.set("file", "/x").set("owner_pid", 7).set("owner_tid", 8).bound("opens", 3, false);
+        assert_eq!(known(&row), Some(Known::Exact));
+        assert_eq!(known(&row.judged(Judgement::Touched(true))), Some(Known::Short));
     }
 
     #[test]

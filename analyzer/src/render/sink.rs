@@ -6,7 +6,7 @@ use systape_format::table::TableDef;
 
 use super::cell::{Cell, Known};
 use super::form::Form;
-use super::row::Row;
+use super::row::{Judgement, Row};
 
 /// Bytes of rows that are gathered before they are written.
 const BUFFER: usize = 1 << 16;
@@ -137,10 +137,11 @@ pub fn names(table: &TableDef) -> Vec<String> {
     table.columns.iter().flat_map(names).collect()
 }
 
-/// Prints `rows` of `table` with what is above them.
+/// Prints `rows` of `table` with what is above them; `judged`: what the losses of the answer mean for all of them.
 pub fn print<'r>(
     form: Form,
     table: &TableDef,
+    judged: Judgement,
     rows: impl IntoIterator<Item = Row<'r>>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -148,7 +149,7 @@ pub fn print<'r>(
     let mut buffer = Vec::new();
     sink.head(&mut buffer);
     for row in rows {
-        sink.row(&mut buffer, &row);
+        sink.row(&mut buffer, &row.judged(judged));
         if buffer.len() >= BUFFER {
             out.write_all(&buffer)?;
             buffer.clear();
@@ -219,15 +220,20 @@ mod tests {
     fn rows() -> Vec<Row<'static>> {
         let mut first = Row::new(&FILES);
         first.set("owner_pid", 7).set("owner_comm", &b"a,\xff"[..]).set("file", Cell::Null).bound("opens", 3, true);
-        first.set("size_least", 9).absent("other");
+        first.bound("size_least", 9, false).absent("other");
         let mut second = Row::new(&FILES);
-        second.absent("owner").set("file", "/x").set("opens", Cell::Null).set("size_least", 1).set("other_pid", 8);
+        second
+            .absent("owner")
+            .set("file", "/x")
+            .set("opens", Cell::Null)
+            .bound("size_least", 1, false)
+            .set("other_pid", 8);
         vec![first, second]
     }
 
     fn text(form: Form) -> String {
         let mut out = Vec::new();
-        print(form, &FILES, rows(), &mut out).unwrap();
+        print(form, &FILES, Judgement::Each, rows(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

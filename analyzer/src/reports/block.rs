@@ -144,6 +144,11 @@ fn sums(context: &mut Context<'_>, devices: &Devices, hist: bool, out: &mut BufW
     if keys.is_empty() {
         keys = if hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
     }
+    if !context.question.tape.session_is_whole() && !keys.contains(&By::Disk) {
+        bail!(
+            "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"
+        );
+    }
     let mut sums = Sums::new(keys.clone());
     walk(context, |ios| {
         ios.iter().for_each(|io| sums.add(io));

@@ -19,7 +19,7 @@ use crate::loss::{family_name, finding_text, seconds};
 use crate::output::{self, line};
 use crate::render::cell::Cell;
 use crate::render::form::Form;
-use crate::render::row::Row;
+use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::say::Verdict;
 use crate::words::escaped;
@@ -71,7 +71,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             row.set("segments", tape.segments().len()).set("bytes", tape.len_bytes());
             row.set("findings", Value::from(found)).set("holes", holes_json(tape, &holes));
             row.set("more_holes", holes.more);
-            sink::print(form, &CHECK, [row], &mut out)?;
+            sink::print(form, &CHECK, Judgement::Each, [row], &mut out)?;
         }
     }
     out.flush()?;
@@ -89,7 +89,7 @@ pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     row.set("end_reason", Cell::Null).set("segments", Cell::Null).set("bytes", Cell::Null);
     row.set("findings", json!([{"offset": "0", "text": why}])).set("holes", json!([])).set("more_holes", Cell::Null);
     let mut out = output::stdout()?;
-    sink::print(Form::Json, &CHECK, [row], &mut out)?;
+    sink::print(Form::Json, &CHECK, Judgement::Each, [row], &mut out)?;
     out.flush()?;
     Ok(Verdict { lost: true, bad: true })
 }

@@ -20,6 +20,7 @@ use crate::num;
 use crate::open::open;
 use crate::output::{self, line};
 use crate::render::cell::Cell;
+use crate::render::row::Judgement;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::runs::feed;
@@ -84,7 +85,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     match config.format.rows() {
         None => text(&[&before, &after], &rows[..rows.len().min(limit)], &mut out)?,
         Some(form) => {
-            sink::print(form, &DIFF, rows.iter().take(limit).map(|row| row.record(!complete)), &mut out)?;
+            let judged = Judgement::Touched(!complete);
+            sink::print(form, &DIFF, judged, rows.iter().take(limit).map(Row::record), &mut out)?;
             [&before, &after].into_iter().for_each(Side::tell);
         }
     }
@@ -217,14 +219,14 @@ impl Row {
         ]
     }
 
-    fn record(&self, short: bool) -> crate::render::row::Row<'_> {
+    fn record(&self) -> crate::render::row::Row<'_> {
         let (a, b) = (&self.before, &self.after);
         // null: no number of JSON's holds what the sums of an invalid tape differ by
         let difference = |a: u64, b: u64| {
             let value = i128::from(b) - i128::from(a);
             if u64::try_from(value).is_ok() || i64::try_from(value).is_ok() { Cell::Int(value) } else { Cell::Null }
         };
-        let mut row = crate::render::row::Row::short_if(short, &DIFF);
+        let mut row = crate::render::row::Row::new(&DIFF);
         row.set("abi", &*self.abi).set("syscall", &*self.name);
         row.set("calls_before", a.calls).set("calls_after", b.calls).set("calls_diff", difference(a.calls, b.calls));
         row.set("errors_before", a.errors).set("errors_after", b.errors);
@@ -268,7 +270,7 @@ mod tests {
         let of = |before, after| {
             let sum = |total| Sum { total, ..Sum::default() };
             let row = Row { abi: String::new(), name: String::new(), before: sum(before), after: sum(after) };
-            let record = row.record(false);
+            let record = row.record();
             let (_, cell, _) = record.cells().find(|(column, ..)| column.name == "total_ns_diff").expect("a column");
             format!("{cell:?}")
         };

@@ -95,12 +95,12 @@ pub fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
         text(&sums, lost, out)?;
         return Ok(lost);
     };
-    sink::print(form, &EVENTS, sums.iter().map(|sum| row(sum, lost)), out)?;
+    sink::print(form, &EVENTS, context.judged(), sums.iter().map(row), out)?;
     Ok(lost)
 }
 
-fn row(sum: &Sum, lost: bool) -> Row<'_> {
-    let mut row = Row::short_if(lost, &EVENTS);
+fn row(sum: &Sum) -> Row<'_> {
+    let mut row = Row::new(&EVENTS);
     row.set("event", sum.event.clone()).task("", sum.task.as_ref()).set("count", sum.count);
     row
 }

@@ -513,7 +513,7 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
             row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
             row
         });
-        return Ok(sink::print(form, &declared, rows, out)?);
+        return Ok(sink::print(form, &declared, context.judged(), rows, out)?);
     }
     losses::head(context, "At least, because something is missing:", out)?;
     let headings = ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];

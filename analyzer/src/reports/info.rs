@@ -32,7 +32,7 @@ use crate::stacks::recorded::Inventory;
 systape_format::tables! {
     /// One row; CSV has a line `name,value` for each column, `null` for what is not known.
     pub INFO = "info" {
-        complete: Flag "nothing is missing but what the ledger counts: its calls are in sums, not in listings"
+        complete: Flag "nothing is missing, as far as the gaps, the headers of blocks and the end mark say (`check` reads every block), but what the ledger counts: its calls are in sums, not in listings"
         clean_end: Flag "the recording was ended, not cut off"
         end_reason: Word "why the recording ended; null: there is no end mark"
         events: Nested "stored events by kind"

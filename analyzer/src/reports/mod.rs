@@ -27,6 +27,7 @@ use systape_format::reader::Tape;
 
 use crate::config::Config;
 use crate::question::Question;
+use crate::render::row::Judgement;
 
 /// A [`Question`] and how its answer is to be printed.
 #[derive(Debug)]
@@ -46,5 +47,10 @@ impl<'a> Context<'a> {
     /// Binds `config` to `tape`, for a report about these families: only their loss touches the answer.
     pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         Ok(Self { config, question: Question::new(&config.filters, tape, families)? })
+    }
+
+    /// What the losses met so far mean for rows of sums.
+    pub fn judged(&self) -> Judgement {
+        Judgement::Touched(!self.question.loss.complete())
     }
 }

@@ -16,15 +16,15 @@ use crate::config::Config;
 use crate::config::view::Part::All;
 use crate::config::view::{Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
-use crate::loss::{Loss, is_loss};
+use crate::loss::{Loss, is_loss, loses};
 use crate::net::accepts::{self, Accepted};
-use crate::net::connection::{Connection, Lasted, Outcome, Window};
+use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
 use crate::net::tracker::Tracker;
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
-use crate::say::Verdict;
+use crate::say::{Verdict, complain};
 use crate::scan::Scan;
 use crate::stream::{Merger, Part};
 use crate::{families, output};
@@ -55,14 +55,37 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut out = output::stdout()?;
     let mut loss = context.question.loss.clone();
     let report = if config.changes { changes } else { connections };
-    report(&context, &mut loss, &mut out)?;
+    let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
     out.flush()?;
     let lost = !context.question.loss.complete();
     if lost {
         losses::tell(&context, config.format != Format::Csv);
     }
-    Ok(Verdict { lost, bad: false })
+    let unknown = doubts.accepted && calls_missing(tape);
+    if unknown {
+        complain("calls were lost: who accepted some of the connections is not known");
+    }
+    if doubts.open && !lost {
+        complain("changes of sockets were lost: whether some of the connections are open is not known");
+    }
+    Ok(Verdict { lost: lost || doubts.open || unknown, bad: false })
+}
+
+/// What is not known of connections because something may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Doubts {
+    /// Whether one is open.
+    open: bool,
+    /// Who accepted one.
+    accepted: bool,
+}
+
+/// Whether calls are missing anywhere.
+fn calls_missing(tape: &Tape) -> bool {
+    let lost =
+        |at: usize| tape.segment(at).gaps().is_ok_and(|gaps| gaps.iter().any(|gap| loses(gap, &[Family::Syscall])));
+    (0..tape.segments().len()).any(lost)
 }
 
 /// What the names of segments' parts are in messages.
@@ -115,7 +138,7 @@ fn write<'a>(
     }
 }
 
-fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<()> {
+fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
     let (config, scope, times) = (context.config, &context.question.scope, times(context));
     let base = if config.look.absolute { 0 } else { times.session.window_open };
     let mut head = Vec::new();
@@ -146,21 +169,27 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     )?;
     coverage.tell(loss);
     merger.finish()?;
-    Ok(())
+    Ok(Doubts::default())
 }
 
-fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<()> {
+fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
     let (config, times) = (context.config, times(context));
     let base = if config.look.absolute { 0 } else { times.session.window_open };
     let tape = context.question.tape;
-    let window = Window {
+    // a connection may have begun before the time asked for
+    loss.add_earlier(tape, &[Family::Net], context.question.scope.to);
+    let mut doubts = Doubts::default();
+    let mut window = Window {
         open: times.session.window_open,
         close: tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close),
         complete: nothing_missing(tape),
+        ended: tape.end().is_some(),
     };
     let sink = config.format.rows().map(|form| Sink::new(form, &line::NET));
-    let add = |part: &mut Part, connection: &Connection| {
+    let mut add = |part: &mut Part, connection: &Connection, window: Window| {
+        doubts.accepted |= connection.task.is_none() && connection.direction == Direction::Accept;
         if passes(context, connection, window) {
+            doubts.open |= connection.may_have_ended(window);
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, base);
             write(&mut part.bytes, sink.as_ref(), text, || line::row(connection, window, &times));
             part.end_line(connection.end.unwrap_or(u64::MAX));
@@ -177,14 +206,18 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     let mut tracker = Tracker::default();
     // what a socket did is not only done by the processes asked for
     let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.question.book);
-    let coverage = Scan::all(tape).walk(CHANGES, read, |_, dict, steps| {
+    let mut next = 0;
+    let coverage = Scan::all(tape).walk(CHANGES, read, |at, dict, steps| {
+        // one that cannot be read
+        window.complete &= at == next;
+        next = at + 1;
         let mut part = Part::default();
         for step in &steps {
             match step {
                 Step::Accepted(accepted) => tracker.accepted(accepted),
                 Step::Change(event) => {
                     if let Some(connection) = tracker.change(event, who(dict, event)) {
-                        add(&mut part, &connection);
+                        add(&mut part, &connection, window);
                     }
                 }
             }
@@ -192,12 +225,13 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
         merger.part(&part)?;
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
+    window.complete &= coverage.unread().is_empty();
     coverage.tell(loss);
     let mut part = Part::default();
-    tracker.finish().iter().for_each(|connection| add(&mut part, connection));
+    tracker.finish().iter().for_each(|connection| add(&mut part, connection, window));
     merger.part(&part)?;
     merger.finish()?;
-    Ok(())
+    Ok(doubts)
 }
 
 /// Whether a connection passes: those on tasks look at who opened it, `--time` at when it was open, `--failure` keeps those that were

@@ -25,10 +25,10 @@ use crate::say::Verdict;
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
     pub OFFCPU = "offcpu" {
-        total_ns ? AtLeast: Duration "time off the CPU"
-        count ? AtLeast: Count "times a CPU was left, or was not had at the start"
+        total_ns ? OfKnown: Duration "time off the CPU; where calls are missing, `[user]` and `?` hold time that was spent in these"
+        count ? OfKnown: Count "times a CPU was left, or was not had at the start"
         avg_ns ? OfKnown: Duration "mean of `total_ns` by `count`"
-        max_ns ? AtLeast: Duration "the longest time"
+        max_ns ? OfKnown: Duration "the longest time"
         share ? OfKnown: Real "part of the time of all rows, 0 to 1"
     }
 }
@@ -97,8 +97,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
     if let Some(form) = form {
-        let short = !context.question.loss.complete();
-        sink::print(form, &declared, rows.into_iter().map(|row| row.touched(short)), &mut out)?;
+        sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::config::view::Part::All;
 use crate::config::view::{Operands, Rows, Run, View};
 use crate::output::{self, NewFile, line};
-use crate::render::row::Row;
+use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::say::Verdict;
 
@@ -101,7 +101,7 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdi
             row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
             row.set("segments", repaired.segments).set("bytes", copy.len_bytes());
             row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
-            sink::print(form, table, [row], &mut out)?;
+            sink::print(form, table, Judgement::Each, [row], &mut out)?;
         }
     }
     out.flush()?;

@@ -95,8 +95,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             scheduling::foot(&context, &mut out)?;
         }
         Some(form) => {
-            let short = !context.question.loss.complete();
-            sink::print(form, &declared, rows.into_iter().map(|row| row.touched(short)), &mut out)?;
+            sink::print(form, &declared, context.judged(), rows, &mut out)?;
         }
     }
     out.flush()?;

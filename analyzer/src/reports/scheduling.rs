@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use systape_format::model::{Extent, Family};
+use systape_format::model::{Extent, Family, Gap};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
 use crate::config::Config;
 use crate::families::{in_session, recorded, why_left_out};
+use crate::loss::loses;
 use crate::output::line;
 use crate::say::{Verdict, complain};
 use crate::summary::ledger::options;
@@ -17,7 +18,8 @@ use crate::summary::ledger::options;
 pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
     let session = tape.session();
     require(tape)?;
-    let mut families = vec![Family::Sched];
+    // who was there, and since when, process life says
+    let mut families = vec![Family::Sched, Family::Process];
     if calls && in_session(session, Family::Syscall) {
         families.push(Family::Syscall);
         if losses::stores_some(tape) {
@@ -58,7 +60,12 @@ pub fn touched(context: &mut Context<'_>, unsure_until: u64) {
 /// Prints what is missing before the text of a report whose numbers it touches.
 pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     const HEADING: &str = "Something is missing: every count and time is at least, and what it touches is unknown (?):";
-    losses::head(context, HEADING, out)
+    const OF_CALLS: &str =
+        "Calls are missing: every time is of what is known, and what they touch is unknown (?) or in no call ([user]):";
+    let (loss, families) = (&context.question.loss, &context.question.families);
+    let of_calls = |gap: &Gap| gap.family == Family::Syscall && loses(gap, families);
+    let calls = loss.gaps.iter().any(of_calls) || !loss.holes.is_empty();
+    losses::head(context, if calls { OF_CALLS } else { HEADING }, out)
 }
 
 /// Says under the text of a report of the whole machine what it leaves out: the recorder's own threads.

@@ -29,7 +29,7 @@ use crate::say::Verdict;
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
     pub STATES = "states" {
-        time_ns ? AtLeast: Duration "time of all threads in it"
+        time_ns ? OfKnown: Duration "time of all threads in it; where calls are missing, `[user]` and `?` hold time that was spent in these"
         share ? OfKnown: Real "part of the time of all rows, 0 to 1"
         avg_threads ? OfKnown: Real "how many threads were in it on average"
     }
@@ -103,8 +103,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     context.question.loss.findings.extend(findings);
     scheduling::touched(&mut context, unsure);
     if let Some(form) = form {
-        let short = !context.question.loss.complete();
-        sink::print(form, &declared, rows.into_iter().map(|row| row.touched(short)), &mut out)?;
+        sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;

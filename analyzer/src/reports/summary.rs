@@ -22,7 +22,7 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
 use crate::render::keys::{columns as named, with_keys, with_parts};
-use crate::render::row::{self as record, user};
+use crate::render::row::{self as record, Judgement, user};
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::losses::LOSS_LINES;
@@ -61,7 +61,7 @@ systape_format::tables! {
         cpu_ns ? AtLeast: Duration "time on a CPU of `cpu_calls`; null: there are none"
         off_cpu_ns ? AtLeast: Duration "their time off the CPU; null: there are none"
         cpu_calls ? AtLeast: Count "calls whose whole history is known"
-        cpu_unknown_calls ? AtLeast: Count "the others"
+        cpu_unknown_calls ? OfKnown: Count "the others"
     }
     /// With `--errno-summary` also:
     pub ERRNOS = "summary_errnos" {
@@ -85,7 +85,7 @@ pub struct Told {
     pub loss: Loss,
     /// Lines of calls that may be missing, because what was counted does not tell.
     pub doubts: Vec<String>,
-    /// Of these, some were lost.
+    /// Some of these were lost, or something else that the summary tells of.
     pub lost: bool,
 }
 
@@ -112,13 +112,19 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
         coverage.tell(&mut context.question.loss);
     }
     let rings = rings.processes();
-    let whole =
-        rings.is_empty() || Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
+    let whole = Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
     let rows = table::rows(sums, &knowledge, &context.question.book, &plan);
-    let cpu = Cpu(context.config.cpu_time.then(|| cpu::collect(&mut context.question, &plan).map(Times::new)));
+    let cpu = context.config.cpu_time.then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
+    // what a thread did in its calls is not known where switches, or its beginning and end, are missing
+    let of_cpu = Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
+    let seen = !matches!(cpu, Some(Some(_))) || of_cpu.of_sums().complete();
+    if !seen && context.config.format != Format::Text {
+        complain("--cpu: scheduler events were lost: how long some calls were on a CPU is not known");
+    }
+    let cpu = Cpu { times: cpu, seen };
     let loss = context.question.loss.of_sums();
     let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, cpu: &cpu };
-    if matches!(cpu, Cpu(Some(None))) {
+    if matches!(cpu.times, Some(None)) {
         complain(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
             Some(_) => match families::why_left_out(context.question.tape.session(), Family::Sched) {
@@ -141,11 +147,11 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
         Some(form) => {
             view.rows(form, rows, out)?;
             if form == Form::Json {
-                sink::print(form, &URING, rings.iter().flat_map(|ring| ring_rows(ring, whole)), out)?;
+                sink::print(form, &URING, Judgement::Touched(!whole), rings.iter().flat_map(ring_rows), out)?;
             }
         }
     }
-    Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost(), loss })
+    Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost() || !whole || !seen, loss })
 }
 
 /// What is added up by: the keys of `--by`, none without, and the plan.
@@ -184,13 +190,18 @@ impl Times {
     }
 }
 
-/// Time on and off a CPU, if asked for and recorded.
-struct Cpu(Option<Option<Times>>);
+/// Time on and off a CPU.
+struct Cpu {
+    /// If asked for; if recorded.
+    times: Option<Option<Times>>,
+    /// No event they follow from is missing.
+    seen: bool,
+}
 
 impl Cpu {
     /// Of a row; None: not asked for.
     fn of(&self, row: &Row) -> Option<CpuTime> {
-        let times = self.0.as_ref()?;
+        let times = self.times.as_ref()?;
         let time = times.as_ref().and_then(|times| times.0.get(&row.key));
         let mut time = time.copied().unwrap_or_default();
         // nobody knows when these ran
@@ -202,10 +213,10 @@ impl Cpu {
     fn fill(&self, line: &mut record::Row<'_>, row: &Row) {
         let Some(time) = self.of(row) else { return };
         let known = |ns: u64| (time.calls > 0).then_some(ns);
-        let count = |calls: u64| matches!(self.0, Some(Some(_))).then_some(calls);
-        let short = time.unknown > 0;
+        let count = |calls: u64| matches!(self.times, Some(Some(_))).then_some(calls);
+        let short = time.unknown > 0 || !self.seen;
         line.bound("cpu_ns", known(time.on), short).bound("off_cpu_ns", known(time.off), short);
-        line.set("cpu_calls", count(time.calls)).set("cpu_unknown_calls", count(time.unknown));
+        line.bound("cpu_calls", count(time.calls), short).bound("cpu_unknown_calls", count(time.unknown), short);
     }
 
     /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
@@ -268,10 +279,10 @@ impl View<'_> {
         for group in &groups {
             buffer.clear();
             self.heading(&mut buffer, group, events);
-            columns(&mut buffer, widths, self.cpu.0.is_some());
+            columns(&mut buffer, widths, self.cpu.times.is_some());
             for row in &group.rows {
                 cells(&mut buffer, row, widths);
-                for (ns, lead) in self.cpu.columns(row, self.loss.complete()).into_iter().flatten() {
+                for (ns, lead) in self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten() {
                     buffer.push(b' ');
                     optional(&mut buffer, ns, 10, lead);
                 }
@@ -288,14 +299,14 @@ impl View<'_> {
     fn flat(&self, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
         self.head(out)?;
         let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
-        let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.0.is_some());
+        let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.times.is_some());
         let table = names.into_iter().chain(cpu).fold(Table::default(), Table::number);
         let errnos = ["errnos"].into_iter().filter(|_| self.context.config.errnos);
         let words = self.by.iter().map(|by| by.heading()).chain(errnos);
         let mut table = words.fold(table, Table::word);
         for row in rows {
             let mut cells = measured(row, !self.complete() || row.short);
-            let cpu = self.cpu.columns(row, self.loss.complete()).into_iter().flatten();
+            let cpu = self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
             cells.extend(cpu.map(|(ns, lead)| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead))));
             cells.extend(self.by.iter().map(|by| self.value(*by, row)));
             if self.context.config.errnos {
@@ -337,7 +348,7 @@ impl View<'_> {
     /// Prints the rows, without `--by` in the order of the text.
     fn rows(&self, form: Form, rows: Vec<Row>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
-        parts.extend(self.cpu.0.as_ref().map(|_| &CPU));
+        parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
         parts.extend(Some(&ERRNOS).filter(|_| self.context.config.errnos));
         let session = self.context.question.tape.session();
         let modal = mode_columns(self.context.config.mode);
@@ -351,7 +362,7 @@ impl View<'_> {
         let table = with_keys(columns, &with_parts(&SUMMARY, parts));
         let rows: Vec<Row> = rows;
         let lines = rows.iter().map(|row| {
-            let mut line = record::Row::short_if(!self.loss.complete() || row.short, &table);
+            let mut line = record::Row::short_if(row.short, &table);
             let cell = |by, name| self.cell(row, by, name, session);
             if self.by.is_empty() {
                 for (by, name) in &modal {
@@ -367,7 +378,7 @@ impl View<'_> {
             }
             line
         });
-        sink::print(form, &table, lines, out)
+        sink::print(form, &table, Judgement::Touched(!self.loss.complete()), lines, out)
     }
 
     fn known<'r>(&self, by: By, row: &'r Row) -> &'r Value {
@@ -482,9 +493,9 @@ fn errnos_text(stats: &Stats) -> String {
 }
 
 /// A row for each operation of a process.
-fn ring_rows(ring: &Ring, whole: bool) -> impl Iterator<Item = record::Row<'_>> {
+fn ring_rows(ring: &Ring) -> impl Iterator<Item = record::Row<'_>> {
     ring.ops.iter().map(move |(op, count)| {
-        let mut row = record::Row::short_if(!whole, &URING);
+        let mut row = record::Row::new(&URING);
         row.set("kind", "io_uring").set("pid", ring.task.pid).set("upid", ring.task.upid);
         row.set("comm", &ring.task.comm).set("op", iouring_op_name(*op)).set("count", *count);
         row

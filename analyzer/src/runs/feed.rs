@@ -237,7 +237,8 @@ impl<S: Sink> Feeder<S> {
         let (mut holes, mut findings) = (Vec::new(), Vec::new());
         let mut next = 0;
         let mut ready = Batch::default();
-        let mut last_window = None;
+        // a segment that is missing may be the first one
+        let mut last_window = Some(self.tracker.now());
         loop {
             let more = next < infos.len() && !self.over && !self.tracker.sink.done();
             let until = if more { (next + batch_size()).min(infos.len()) } else { next };
@@ -253,6 +254,7 @@ impl<S: Sink> Feeder<S> {
             ready = Batch { frontier, ..decoded };
             next = own.end;
             if ready.own.is_empty() {
+                self.lose_the_end(decoder, last_window);
                 return (holes, findings);
             }
         }
@@ -266,7 +268,14 @@ impl<S: Sink> Feeder<S> {
         holes: &mut Vec<Hole>,
         findings: &mut Vec<String>,
     ) {
-        for part in batch.carry {
+        for mut part in batch.carry {
+            if !part.holes.is_empty() {
+                // the calls that end in it began before it
+                let info = decoder.tape.segment(part.at).info();
+                let first = [info.carry_start_min, info.start_min].into_iter().find(|first| *first != 0).unwrap_or(0);
+                self.lost_between(Lost { first, last: part.window.1, cpu: None, pid: 0 }, true);
+                add_new(holes, &mut part.holes);
+            }
             self.carry(part);
         }
         for mut part in batch.own {
@@ -291,7 +300,7 @@ impl<S: Sink> Feeder<S> {
             }
             if !part.holes.is_empty() {
                 self.lost_between(Lost { first: start, last: stop, cpu: None, pid: 0 }, true);
-                holes.append(&mut part.holes);
+                add_new(holes, &mut part.holes);
             }
             self.own(&part);
             self.tracker.bury();
@@ -299,6 +308,14 @@ impl<S: Sink> Feeder<S> {
         if batch.frontier < u64::MAX {
             self.flush(batch.frontier);
             self.tracker.sink.reached(self.tracker.now());
+        }
+    }
+
+    /// Segments behind the last one that is there may be missing, where damage was found that belongs to none.
+    fn lose_the_end(&mut self, decoder: &Decoder<'_>, last_window: Option<u64>) {
+        let damaged = !decoder.tape.findings().is_empty();
+        if let Some(first) = last_window.filter(|stop| damaged && !self.over && *stop < self.until) {
+            self.lose_all(Lost { first, last: self.until, cpu: None, pid: 0 });
         }
     }
 
@@ -463,6 +480,15 @@ impl<S: Sink> Feeder<S> {
         }
         while let Some(lost) = self.lost_calls.pop_if(|lost| lost.first <= ts && lost.first < self.until) {
             self.tracker.lose_calls(lost);
+        }
+    }
+}
+
+/// Adds those of `more` that are not in `holes` yet.
+fn add_new(holes: &mut Vec<Hole>, more: &mut Vec<Hole>) {
+    for hole in more.drain(..) {
+        if !holes.contains(&hole) {
+            holes.push(hole);
         }
     }
 }

@@ -51,6 +51,17 @@ pub fn of_calls(tape: &Tape) -> Vec<Lost> {
     lost
 }
 
+/// Whose calls that are missing may have begun before `at` and ended later: processes, 0 = anybody's. Of those in the ledger it is known
+/// how long they took, see [`of_calls`].
+pub fn of_longer_calls(tape: &Tape, at: u64) -> Vec<u32> {
+    // calls that were open at an abnormal end are on no tape
+    let anybody = tape.end().is_none() || !tape.findings().is_empty();
+    let later = |lost: &Lost| lost.last >= at;
+    let lost = of(tape, |gap| loses(gap, &[Family::Syscall]) && !gap.ledger);
+    let pids = lost.iter().filter(|lost| later(lost)).map(|lost| lost.pid);
+    pids.chain(anybody.then_some(0)).collect()
+}
+
 /// Where the calls that the ledger of `segment` counts, and that `record` was not asked to leave out, were made.
 fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
     let dict = segment.dict()?;

@@ -186,6 +186,10 @@ pub struct Thread {
     pub last_out: u64,
     /// When it last came on a CPU; 0: not known.
     pub last_in: u64,
+    /// It may have left a CPU after `last_out`: something was lost.
+    pub missed_out: bool,
+    /// It may have come on one after `last_in`.
+    pub missed_in: bool,
     /// It ended.
     pub dead: bool,
     /// Whether all that happens to it is recorded. Tasks that only appear beside recorded ones are not followed.

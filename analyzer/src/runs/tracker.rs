@@ -155,6 +155,8 @@ impl<S: Sink> Tracker<S> {
             doing: Doing::User,
             last_out: 0,
             last_in: 0,
+            missed_out: self.losses,
+            missed_in: self.losses,
             dead: false,
             followed,
         };
@@ -251,6 +253,8 @@ impl<S: Sink> Tracker<S> {
             self.notes[child].by_loss = !self.lost.none();
             let thread = &mut self.threads[child];
             (thread.since, thread.began_before, thread.state) = (ts, false, state);
+            // it is new: of what was lost before nothing was its own
+            (thread.missed_out, thread.missed_in) = (!self.lost.none(), !self.lost.none());
         }
     }
 
@@ -300,7 +304,10 @@ impl<S: Sink> Tracker<S> {
             letter => State::Sleeping(letter),
         };
         self.change(slot, ts, End::Out(letter), state);
-        self.threads[slot].last_out = ts;
+        let blind = self.coverage.every_cpu && self.blind(slot);
+        let thread = &mut self.threads[slot];
+        (thread.last_out, thread.missed_out) = (ts, blind);
+        thread.missed_in |= blind;
     }
 
     fn came(&mut self, slot: Slot, ts: u64, cpu: u32) {
@@ -316,7 +323,8 @@ impl<S: Sink> Tracker<S> {
         let state = if self.lost.on(cpu, pid) { State::Unknown } else { State::Running };
         self.change(slot, ts, End::In(cpu), state);
         let thread = &mut self.threads[slot];
-        (thread.cpu, thread.last_in) = (cpu, ts);
+        (thread.cpu, thread.last_in, thread.missed_in) = (cpu, ts, state == State::Unknown);
+        thread.missed_out |= state == State::Unknown;
     }
 
     /// A thread was made runnable.
@@ -365,9 +373,14 @@ impl<S: Sink> Tracker<S> {
             let Thread { state, cpu, dead, ref task, .. } = self.threads[slot];
             let concerned = lost.pid == 0 || lost.pid == task.pid;
             let elsewhere = state == State::Running && cpu != CPU_NONE && lost.cpu.is_some_and(|c| c != cpu);
-            if !dead && concerned && !elsewhere && state != State::Unknown {
+            if dead || !concerned || elsewhere {
+                continue;
+            }
+            if state != State::Unknown {
                 self.change(slot, ts, End::Lost, State::Unknown);
             }
+            let thread = &mut self.threads[slot];
+            (thread.missed_out, thread.missed_in) = (true, true);
         }
     }
 
@@ -380,7 +393,13 @@ impl<S: Sink> Tracker<S> {
         for slot in 0..self.threads.len() {
             let thread = &self.threads[slot];
             let concerned = lost.pid == 0 || lost.pid == thread.task.pid;
-            if concerned && !thread.dead && thread.doing == Doing::User {
+            // of a call that only a checkpoint has the end may be missing
+            let open = match thread.doing {
+                Doing::User => true,
+                Doing::Call(call) => call.row.is_none(),
+                Doing::Unknown => false,
+            };
+            if concerned && !thread.dead && open {
                 self.step(slot, ts);
                 self.threads[slot].doing = Doing::Unknown;
             }
@@ -514,7 +533,8 @@ impl<S: Sink> Tracker<S> {
 
     /// What was believed of `slot` since its last event was wrong.
     fn doubt(&mut self, slot: Slot, ts: u64) {
-        self.threads[slot].state = State::Unknown;
+        let thread = &mut self.threads[slot];
+        (thread.state, thread.missed_out, thread.missed_in) = (State::Unknown, true, true);
         self.change(slot, ts, End::Lost, State::Unknown);
     }
 

@@ -9,7 +9,7 @@ use systape_format::model::{OomMemory, Task};
 use crate::processes::track::key;
 
 /// A mark and its SIGKILL are tens of microseconds apart; a machine without memory may take longer.
-const APART: u64 = 1_000_000_000;
+pub const APART: u64 = 1_000_000_000;
 
 /// The OOM killer marked a victim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

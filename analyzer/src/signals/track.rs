@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{Ancestor, SignalEvent, SignalKind, Task};
 
 use super::missing::{Lost, Missing};
-use super::oom::{Mark, Marks};
+use super::oom::{self, Mark, Marks};
 use super::outcome::{self, Cause, Explains, Outcome, Taken};
 use super::record::Record;
 use super::sent::Sent;
@@ -270,7 +270,11 @@ impl<'a> Tracker<'a> {
             None => Cause::No,
         };
         let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0);
-        let via = via(&sent, &self.marks);
+        let via = match via(&sent, &self.marks) {
+            // the mark of the OOM killer comes behind its signal
+            Via::Kernel if sent.event.sig == SIGKILL && self.unmarked(event.ts, missing) => Via::Unknown,
+            via => via,
+        };
         let mark = match (via, &sent.sender) {
             (Via::Oom, _) => self.marks.of_victim(&sent.target, event.ts).cloned(),
             (Via::OomSharedMm, Some(sender)) => self.marks.of_other(sender, &sent.target, event.ts).cloned(),
@@ -282,6 +286,13 @@ impl<'a> Tracker<'a> {
         // who it is blamed on is known only now
         let passes = (self.passes)(record.sender(), &record.sent.target, record.sent.event.ts);
         (wanted && passes).then_some(record)
+    }
+}
+
+impl Tracker<'_> {
+    /// Whether a mark of a signal sent at `ts` may be missing.
+    fn unmarked(&self, ts: u64, missing: &Missing) -> bool {
+        missing.between(SIGKILL, ts, ts.saturating_add(oom::APART)).is_some()
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 pub mod asleep;
+pub mod commands;
 pub mod events;
 pub mod ledger;
 pub mod life;

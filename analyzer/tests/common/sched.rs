@@ -20,6 +20,13 @@ pub fn task(tid: u32) -> Task {
         0 => Task { comm: b"swapper".to_vec(), utid: 900, upid: 900, ..Task::default() },
         200 => Task { comm: b"kworker/0:1".to_vec(), ppid: 2, exe: Vec::new(), ..super::task(200) },
         300 => Task { comm: b"sleeper".to_vec(), exe: b"/bin/sleeper".to_vec(), ..super::task(300) },
+        // made in the recording
+        102 => Task {
+            exe: b"/bin/app".to_vec(),
+            start_ns: OPEN + 500 * US,
+            leader_start_ns: OPEN + 500 * US,
+            ..super::task(102)
+        },
         tid => Task { exe: b"/bin/app".to_vec(), ..super::task(tid) },
     }
 }

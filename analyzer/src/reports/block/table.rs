@@ -13,7 +13,7 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::keys::{with_keys, with_parts};
-use crate::render::row::Row;
+use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::millis_if;
 
@@ -129,7 +129,7 @@ impl View<'_> {
         let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
         let table = with_keys(by::columns(self.keys), &with_parts(&SUMS, parts));
         let rows = self.folded.rows.iter().map(|(parts, sum, counted)| {
-            let mut row = Row::short_if(!self.complete, &table);
+            let mut row = Row::new(&table);
             by::fill(&mut row, self.keys, |by, name| {
                 let place = self.keys.iter().position(|key| *key == by);
                 let part = place.and_then(|at| parts.get(at));
@@ -148,7 +148,7 @@ impl View<'_> {
             }
             row
         });
-        sink::print(form, &table, rows, out)
+        sink::print(form, &table, Judgement::Touched(!self.complete), rows, out)
     }
 }
 

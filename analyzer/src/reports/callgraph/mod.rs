@@ -237,8 +237,9 @@ fn families_of(config: &Config, of: &Of) -> Vec<Family> {
     let mut families = match of {
         Of::Cpu => vec![Family::Sample],
         Of::Syscall => vec![Family::Syscall],
-        Of::OffCpu if config.filters.selects => vec![Family::Sched, Family::Syscall],
-        Of::OffCpu | Of::Wakeup => vec![Family::Sched],
+        Of::OffCpu if config.filters.selects => vec![Family::Sched, Family::Process, Family::Syscall],
+        Of::OffCpu => vec![Family::Sched, Family::Process],
+        Of::Wakeup => vec![Family::Sched],
         Of::Block => vec![Family::Block],
         Of::Signal => vec![Family::Signal],
         // losses of a family that this program does not know touch every answer

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::Found;
 use crate::config::Config;
 use crate::render::form::Form;
-use crate::render::row::Row;
+use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::stacks::weight::{Metric, Weight, percent};
 
@@ -59,7 +59,7 @@ pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut im
             let bytes = |weight: &Weight| sized.then_some(weight.bytes);
             // some lasted longer than is known, or nobody knows how long
             let open = node.total.open + node.total.untimed > 0;
-            let mut row = Row::short_if(found.lost || found.partial, &CALLGRAPH);
+            let mut row = Row::new(&CALLGRAPH);
             row.set("id", number).set("parent", parent).set("depth", depth);
             row.set("comm", graph.comms[comm as usize].to_vec()).set("sym", label.name.to_vec()).set("module", module);
             row.set("kernel", label.kernel).set("inlined", label.inlined).set("named", label.named);
@@ -76,6 +76,6 @@ pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut im
             }
         }
     }
-    sink::print(form, &CALLGRAPH, rows, out)?;
+    sink::print(form, &CALLGRAPH, Judgement::Touched(found.lost || found.partial), rows, out)?;
     Ok(())
 }

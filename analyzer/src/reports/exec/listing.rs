@@ -10,7 +10,7 @@ use super::rows::{After, Row};
 use crate::output::line;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
-use crate::render::row::{self, some, user};
+use crate::render::row::{self, Judgement, some, user};
 use crate::render::sink;
 use crate::words::{command, escaped, span};
 
@@ -59,7 +59,7 @@ pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io
             let started = rows.len() - failed;
             line(out, &format!("{at_least}{started} started, {at_least}{failed} failed to start"))
         }
-        Some(form) => sink::print(form, &EXEC, shown.map(|row| record(story, row)), out),
+        Some(form) => sink::print(form, &EXEC, Judgement::Each, shown.map(|row| record(story, row)), out),
     }
 }
 
@@ -88,8 +88,8 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         _ if row.errno != 0 => String::new(),
         After::End(end) => span(end.ts.saturating_sub(row.ts)),
         After::Exec(ts) => span(ts.saturating_sub(row.ts)),
-        After::Open => format!("≥{}", span(story.until.saturating_sub(row.ts))),
-        After::Lost => "?".to_owned(),
+        After::Open if story.lives => format!("≥{}", span(story.until.saturating_sub(row.ts))),
+        After::Open | After::Lost => "?".to_owned(),
     };
     let ret = if row.errno == 0 { "0".to_owned() } else { format!("-{}", row.errno) };
     let mut args = words(row).unwrap_or_else(|| "?".to_owned());
@@ -129,8 +129,8 @@ fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
         _ if failed => (None, None, None),
         After::End(end) => (Some(end), Some(end.ts), Some("exit")),
         After::Exec(ts) => (None, Some(ts), Some("exec")),
-        After::Open => (None, Some(story.until), story.ends.then_some("no")),
-        After::Lost => (None, None, None),
+        After::Open if story.lives => (None, Some(story.until), story.ends.then_some("no")),
+        After::Open | After::Lost => (None, None, None),
     };
     let argv = &row.command.argv;
     let words: Vec<Value> = argv.split(|b| *b == 0).map(bytes).collect();

@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use self::rows::After;
 use super::Context;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -34,8 +35,10 @@ struct Story<'a> {
     until: u64,
     /// Nothing that touches the answer is missing.
     whole: bool,
-    /// No end of a process is, not even after the time asked for.
+    /// No end of a process is, not even after the time asked for or after the tape.
     ends: bool,
+    /// What is not known to have ended lived on, at least until `until`.
+    lives: bool,
 }
 
 /// What is asked.
@@ -67,12 +70,24 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let processes = processes::read::read(tape, &mut findings)?;
     let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes) };
     context.question.loss.findings.append(&mut findings);
+    if tree {
+        // a process that is shown may have begun, and become what it is, before the time asked for
+        context.question.loss.add_earlier(tape, &[Family::Process], context.question.scope.to);
+    }
     let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
     let whole = context.question.loss.complete();
     let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
     let times = Times { session: tape.session(), clock };
-    let ends = whole && !processes::read::lost(tape);
-    let story = Story { context: &context, processes: &processes, times, until, whole, ends };
+    let lost = processes::read::lost(tape);
+    let ends = whole && !lost && tape.end().is_some();
+    let loss = &context.question.loss;
+    let lives = !lost && loss.findings.is_empty() && loss.holes.is_empty() && loss.misses.is_empty();
+    let story = Story { context: &context, processes: &processes, times, until, whole, ends, lives };
+    // how a process ended, and whether, may have been lost outside of the time asked for
+    let doubted = match tree {
+        true => tree::open(&story),
+        false => rows.iter().any(|row| row.errno == 0 && matches!(row.after, After::Open | After::Lost)),
+    };
     let mut out = output::stdout()?;
     let mut notes = Vec::new();
     if !tree && !has(Family::Syscall) {
@@ -104,7 +119,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         context.question.loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
         notes.iter().for_each(|line| complain(line));
     }
-    Ok(Verdict { lost: !whole, bad: false })
+    Ok(Verdict { lost: !whole || (doubted && !ends), bad: false })
 }
 
 impl Story<'_> {

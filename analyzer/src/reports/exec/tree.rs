@@ -9,7 +9,7 @@ use crate::output::line;
 use crate::processes::{Image, Process};
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
-use crate::render::row::{Row, some, user};
+use crate::render::row::{Judgement, Row, some, user};
 use crate::render::sink;
 use crate::words::{command, escaped, named, span};
 
@@ -70,7 +70,7 @@ pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
                 &format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len()),
             )
         }
-        Some(form) => sink::print(form, &TREE, listed.map(|node| row(story, node)), out),
+        Some(form) => sink::print(form, &TREE, Judgement::Each, listed.map(|node| row(story, node)), out),
     }
 }
 
@@ -149,7 +149,7 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
     let end = process.end();
     let lived = match process.lived(story.until) {
         Some(ns) if end.is_some() => span(ns),
-        Some(ns) if certain(story, process) => format!("≥{}", span(ns)),
+        Some(ns) if story.lives && certain(story, process) => format!("≥{}", span(ns)),
         _ => "?".to_owned(),
     };
     let exit = story.exit_text(end.as_ref(), certain(story, process));
@@ -162,6 +162,12 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
         inside => format!("{pid}/{inside}"),
     };
     columns([&start, &lived, &exit, &pid], &format!("{indent}{deep}{}", cut(programs(story, process))))
+}
+
+/// Whether a process is shown of which no end is known.
+pub(super) fn open(story: &Story<'_>) -> bool {
+    let all = story.processes.all.iter().zip(shown(story));
+    all.into_iter().any(|(process, shown)| shown && process.end().is_none())
 }
 
 /// Whether its end would be known if it had ended.
@@ -224,7 +230,7 @@ fn row<'a>(story: &Story<'a>, node: &Node<'a>) -> Row<'a> {
             "args_whole": image.command.whole,
         })
     };
-    let lived = process.lived(story.until).filter(|_| end.is_some() || certain(story, process));
+    let lived = process.lived(story.until).filter(|_| end.is_some() || (story.lives && certain(story, process)));
     let parent = process.parent.map_or(0, |at| story.processes.all[at].task.upid);
     let mut row = Row::new(&TREE);
     row.set("ts_ns", start.map(since)).time("time", start, &story.times).set("depth", node.depth);

@@ -17,6 +17,7 @@ use anyhow::{Result, bail};
 use systape_format::model::{Family, GapCause, Session, Task};
 use systape_format::reader::Tape;
 
+use self::party::Unseen;
 use self::stacks::SenderStacks;
 use super::Context;
 use crate::config::Config;
@@ -45,6 +46,8 @@ struct Story<'a> {
     whole: bool,
     /// No end of a process is, not even after the time asked for.
     ends: bool,
+    /// Where process life is missing.
+    unseen: Unseen,
     /// Stacks of senders; None = not recorded, or not asked for.
     stacks: Option<RefCell<SenderStacks<'a>>>,
 }
@@ -90,12 +93,18 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let processes = processes::read::read(tape, &mut findings)?;
     let records = collect(&context, &processes, &mut findings)?;
     context.question.loss.findings.append(&mut findings);
-    let whole = context.question.loss.complete();
     let names = stacks::names(config, tape)?;
+    if names.is_some() {
+        context.question.loss.add_earlier(tape, &[Family::Stack], context.question.scope.to);
+    }
+    let whole = context.question.loss.complete();
     let stacks = names.as_ref().map(|names| RefCell::new(SenderStacks::new(tape, names)));
-    let ends = !processes::read::lost(tape);
-    let story =
-        Story { context: &context, processes: &processes, records: &records, signals, life, whole, ends, stacks };
+    let ends = !processes::read::lost(tape) && tape.end().is_some();
+    let loss = &context.question.loss;
+    let torn = !loss.findings.is_empty() || !loss.holes.is_empty() || !loss.misses.is_empty();
+    let unseen = Unseen { gaps: processes::read::gaps(tape), torn };
+    let (context, processes, records) = (&context, &processes, &records);
+    let story = Story { context, processes, records, signals, life, whole, ends, unseen, stacks };
     let mut out = output::stdout()?;
     match config.format.rows() {
         None => text::print(&story, &mut out)?,
@@ -112,7 +121,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         missing(tape.session(), signals, life).iter().for_each(|line| complain(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for
-    let doubted = records.iter().any(|record| matches!(record.outcome.cause, Cause::Maybe(_)));
+    let unknown = |record: &Record| record.outcome.end.is_none() && record.unseen.is_none() && !ends;
+    let doubted = records.iter().any(|record| matches!(record.outcome.cause, Cause::Maybe(_)) || unknown(record));
     Ok(Verdict { lost: !whole || doubted, bad: false })
 }
 

@@ -1,7 +1,7 @@
 //! One side of a signal: who it was, in words and in columns.
 
 use serde_json::{Value, json};
-use systape_format::model::{Ancestor, Session, Task, UID_UNKNOWN};
+use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
 
 use crate::processes::Processes;
 use crate::render::cell::Cell;
@@ -9,6 +9,24 @@ use crate::render::json::{bytes, known};
 use crate::render::row::{Row, some, user};
 use crate::signals::Record;
 use crate::words::{command, named};
+
+/// Where process life is missing: what a process was before may not be what it was then.
+#[derive(Debug)]
+pub struct Unseen {
+    /// By gaps.
+    pub gaps: Vec<Gap>,
+    /// Some of it cannot be read.
+    pub torn: bool,
+}
+
+impl Unseen {
+    /// Whether an exec of `pid` from `from` to `to` may be missing.
+    fn exec(&self, pid: u32, from: u64, to: u64) -> bool {
+        let missing =
+            |gap: &Gap| (gap.pid == 0 || gap.pid == pid) && (gap.last == 0 || (gap.last >= from && gap.first <= to));
+        self.torn || self.gaps.iter().any(missing)
+    }
+}
 
 /// Sender or target of a record, with all that is known of it then.
 pub struct Party<'a> {
@@ -21,30 +39,28 @@ pub struct Party<'a> {
 
 impl<'a> Party<'a> {
     /// The sender; None = nobody, or not known.
-    pub fn sender(record: &'a Record, processes: &'a Processes) -> Option<Self> {
+    pub fn sender(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Option<Self> {
         let event = &record.sent.event;
         let task = record.sender()?;
         // read at that very moment
         let own = (event.argv_status.has_bytes() && !event.argv.is_empty())
             .then_some((event.argv.as_slice(), event.argv_status.is_whole()));
-        Some(Self::new(task, own, &record.sent.sender_above, event.ts, processes))
+        // where it was read and is not kept, it is that of the table
+        let same = event.argv_status.has_bytes() && event.argv.is_empty();
+        let table = same.then_some(()).or_else(|| certain(processes, task, event.ts, unseen));
+        let argv = own.or_else(|| table.and_then(|()| command_at(processes, task, event.ts)));
+        Some(Self::new(task, argv, &record.sent.sender_above, processes))
     }
 
     /// The target.
-    pub fn target(record: &'a Record, processes: &'a Processes) -> Self {
-        let event = &record.sent.event;
-        Self::new(&record.sent.target, None, &record.sent.target_above, event.ts, processes)
+    pub fn target(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Self {
+        let (task, ts) = (&record.sent.target, record.sent.event.ts);
+        let argv = certain(processes, task, ts, unseen).and_then(|()| command_at(processes, task, ts));
+        Self::new(task, argv, &record.sent.target_above, processes)
     }
 
-    fn new(
-        task: &'a Task,
-        argv: Option<(&'a [u8], bool)>,
-        ancestors: &[Ancestor],
-        ts: u64,
-        processes: &'a Processes,
-    ) -> Self {
+    fn new(task: &'a Task, argv: Option<(&'a [u8], bool)>, ancestors: &[Ancestor], processes: &'a Processes) -> Self {
         let process = processes.get(task);
-        let table = || process?.command_at(ts).map(|command| (command.argv.as_slice(), command.whole));
         let mut above: Vec<_> = ancestors
             .iter()
             .map(|a| (a.pid, a.comm.clone(), processes.by_start(a.pid, a.start_ns).map(|p| p.task.upid)))
@@ -53,7 +69,7 @@ impl<'a> Party<'a> {
             let tracked = process.into_iter().flat_map(|process| processes.above(process));
             above = tracked.map(|p| (p.task.pid, p.task.comm.clone(), Some(p.task.upid))).collect();
         }
-        Self { task, argv: argv.or_else(table), ancestors: above }
+        Self { task, argv, ancestors: above }
     }
 
     /// The command line as typed; None = not known.
@@ -101,6 +117,17 @@ impl<'a> Party<'a> {
             row.part(group, name, value);
         }
     }
+}
+
+/// What the table of processes has as the command line of `task` at `ts`.
+fn command_at<'a>(processes: &'a Processes, task: &Task, ts: u64) -> Option<(&'a [u8], bool)> {
+    processes.get(task)?.command_at(ts).map(|command| (command.argv.as_slice(), command.whole))
+}
+
+/// Whether the program that the table of processes has for `task` at `ts` is the one it was.
+fn certain(processes: &Processes, task: &Task, ts: u64, unseen: &Unseen) -> Option<()> {
+    let since = processes.get(task)?.image_at(ts)?.since;
+    (!unseen.exec(task.pid, since, ts)).then_some(())
 }
 
 /// `nginx (4711, uid 33)`; with the pid a process of a namespace has inside: `nginx (4711, 7 inside, uid 33)`.

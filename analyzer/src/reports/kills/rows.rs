@@ -12,9 +12,9 @@ use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
-use crate::render::row::{Row, Times};
+use crate::render::row::{Judgement, Row, Times};
 use crate::render::sink;
-use crate::signals::outcome::{blocked, result_name};
+use crate::signals::outcome::{blocked, explains, result_name};
 use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Disposition, Record, Via};
 
@@ -95,7 +95,7 @@ pub(super) fn print(story: &Story<'_>, form: Form, clock: Clock, out: &mut impl 
         }
     }
     let times = Times { session, clock };
-    sink::print(form, &KILLS, shown(story).map(|record| row(story, record, &times)), out)
+    sink::print(form, &KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)), out)
 }
 
 /// The records that are printed.
@@ -107,7 +107,7 @@ fn row<'a>(story: &'a Story<'_>, record: &'a Record, times: &Times<'_>) -> Row<'
     let session = story.context.question.tape.session();
     let mut row = Row::new(&KILLS);
     common(&mut row, record, times);
-    match Party::sender(record, story.processes) {
+    match Party::sender(record, story.processes, &story.unseen) {
         Some(party) => party.fill(&mut row, "sender", session),
         None => {
             row.absent("sender");
@@ -116,7 +116,7 @@ fn row<'a>(story: &'a Story<'_>, record: &'a Record, times: &Times<'_>) -> Row<'
     let (stack, status) =
         story.stacks.as_ref().map_or((Value::Null, Value::Null), |stacks| stacks.borrow_mut().json(record));
     row.set("sender_stack", stack).set("sender_stack_status", status.as_str().map(str::to_owned));
-    Party::target(record, story.processes).fill(&mut row, "target", session);
+    Party::target(record, story.processes, &story.unseen).fill(&mut row, "target", session);
     outcome(&mut row, story, record);
     row
 }
@@ -163,6 +163,7 @@ fn common<'a>(row: &mut Row<'a>, record: &'a Record, times: &Times<'_>) {
 fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
     let (outcome, ts) = (&record.outcome, record.sent.event.ts);
     let (end, taken) = (outcome.end, outcome.taken);
+    let harmless = explains(&record.sent.event).is_none();
     let exited = if end.is_some() { Some(true) } else { story.certain(record).then_some(false) };
     row.set("outcome_exited", exited).set("outcome_exit_signal", end.and_then(|end| end.signal()));
     row.set("outcome_exit_code", end.and_then(|end| end.status()));
@@ -173,7 +174,10 @@ fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
         "outcome_cause",
         match outcome.cause {
             Cause::Yes => Cell::Flag(true),
-            Cause::No if record.unseen.is_none() => Cell::Flag(false),
+            // of how its target ended nothing may be known
+            Cause::No if record.unseen.is_none() && (end.is_some() || harmless || story.certain(record)) => {
+                Cell::Flag(false)
+            }
             _ => Cell::Null,
         },
     );

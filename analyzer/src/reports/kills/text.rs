@@ -127,7 +127,7 @@ const KEY: usize = 10;
 fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Result<()> {
     let mut say = |key: &str, text: &str| line(out, &format!("           {key:<KEY$}{text}"));
     let event = &record.sent.event;
-    match Party::sender(record, story.processes) {
+    match Party::sender(record, story.processes, &story.unseen) {
         Some(party) => side(story, &party, "sender", &mut say)?,
         None => say("sender", nobody(record))?,
     }
@@ -136,7 +136,7 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
             say(if nth == 0 { "  stack" } else { "" }, function)?;
         }
     }
-    side(story, &Party::target(record, story.processes), "target", &mut say)?;
+    side(story, &Party::target(record, story.processes, &story.unseen), "target", &mut say)?;
     if let Some(call) = record.sent.call.as_ref().filter(|_| record.sent.user().is_some()) {
         let mut args = Vec::new();
         let mut values = [0; 6];

@@ -20,8 +20,8 @@ systape_format::tables! {
         dur_ns ? AtLeast: Duration "how long it lasted; null: not known"
         protocol: Word "`TCP DCCP SCTP`, or a number"
         direction: Word "`connect accept listen`; null: its beginning was not seen"
-        outcome: Word "`open closed closed-by-peer reset failed ended`"
-        state: Word "of an open one: `ESTABLISHED`, …; null: it is closed"
+        outcome: Word "`open closed closed-by-peer reset failed ended`; null: not known whether it is open"
+        state: Word "of an open one: `ESTABLISHED`, …; null: it is closed, or not known"
         laddr: Word [Address] "address of this end; null: not known"
         lport: Int [Address] "its port; null: not known"
         raddr: Word [Address] "address of the other end; null: none (listening), or not known"
@@ -86,6 +86,7 @@ fn who(task: Option<&Task>) -> (String, String) {
 pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
     let (comm, pid) = who(c.task.as_ref());
     let state = match c.outcome {
+        _ if c.may_have_ended(window) => "?".to_owned(),
         Outcome::Open(state) => tcp::state_name(state),
         outcome => outcome.name().to_owned(),
     };
@@ -121,8 +122,9 @@ pub fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> 
     row.set("start_ns", c.start.map(since)).set("established_ns", c.established.map(since));
     row.bound("dur_ns", ns, short).set("protocol", protocol_name(c.protocol));
     row.set("direction", Some(c.direction.name()).filter(|_| c.direction != Direction::Unknown));
-    row.set("outcome", c.outcome.name());
-    row.set("state", if let Outcome::Open(state) = c.outcome { Some(tcp::state_name(state)) } else { None });
+    let outcome = Some(c.outcome).filter(|_| !c.may_have_ended(window));
+    row.set("outcome", outcome.map(Outcome::name));
+    row.set("state", if let Some(Outcome::Open(state)) = outcome { Some(tcp::state_name(state)) } else { None });
     row.set("laddr", address(&c.laddr)).set("lport", known(c.lport));
     row.set("raddr", address(&c.raddr).filter(|_| !listens)).set("rport", known(c.rport).filter(|_| !listens));
     row.set("socket", c.socket).task("owner", c.task.as_ref());

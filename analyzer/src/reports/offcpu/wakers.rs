@@ -53,8 +53,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     scheduling::touched(&mut context, unsure);
     let mut out = output::stdout()?;
     if let Some(form) = form {
-        let short = !context.question.loss.complete();
-        sink::print(form, &WAKERS, sums.iter().map(|(_, sum)| sum.row(short)), &mut out)?;
+        sink::print(form, &WAKERS, context.judged(), sums.iter().map(|(_, sum)| sum.row()), &mut out)?;
     } else {
         scheduling::head(&context, &mut out)?;
         let mut table = Table::default()
@@ -108,8 +107,8 @@ impl Sum {
         ]
     }
 
-    fn row(&self, short: bool) -> Row<'_> {
-        let mut row = Row::short_if(short, &WAKERS);
+    fn row(&self) -> Row<'_> {
+        let mut row = Row::new(&WAKERS);
         let waker = self.waker.as_deref();
         row.set("waker_pid", waker.map(|t| t.pid)).set("waker_tid", waker.map(|t| t.tid));
         row.set("waker_upid", waker.map(|t| t.upid)).set("waker_utid", waker.map(|t| t.utid));

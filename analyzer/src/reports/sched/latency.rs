@@ -70,8 +70,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
             scheduling::foot(&context, &mut out)?;
         }
         Some(form) => {
-            let short = !context.question.loss.complete();
-            sink::print(form, &declared, records.into_iter().map(|row| row.touched(short)), &mut out)?;
+            sink::print(form, &declared, context.judged(), records, &mut out)?;
         }
     }
     out.flush()?;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
-use systape_format::model::GapCause;
+use systape_format::model::{Family, GapCause};
 
 use super::super::{Context, scheduling};
 use super::now::{NOW, Now};
@@ -19,8 +19,8 @@ use crate::question::clock;
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::runs::decode::Needs;
-use crate::runs::feed;
 use crate::runs::keys::{self};
+use crate::runs::{feed, gaps};
 use crate::say::Verdict;
 use crate::timespec::Edge;
 
@@ -36,6 +36,7 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     let needs = Needs { calls: true, ..Needs::default() };
     let fed = feed::feed(&context.question, needs, at, Left::default());
     let all_calls = keys::all_calls(session);
+    let longer = gaps::of_longer_calls(tape, at);
     let mut now: Vec<Now<'_>> = fed
         .tracker
         .threads()
@@ -44,19 +45,27 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
         .filter(|(_, thread)| {
             thread.followed && !thread.dead && thread.since <= at && context.question.scope.task(&thread.task)
         })
-        .map(|(slot, thread)| Now::of((slot, thread), at, session.window_open, all_calls))
+        .map(|(slot, thread)| Now::of((slot, thread), at, session.window_open, all_calls, &longer))
         .collect();
     now.sort_by_key(|now| (std::cmp::Reverse(now.off), now.thread.last_in, now.thread.task.tid));
     let ts = at.wrapping_sub(session.window_open) as i64;
     let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
-    // `fed` ended at that instant: what was lost matters if a thread was unknown then because of it
-    if fed.tracker.unsure_until() < at {
+    // `fed` ended at that instant: what was lost matters if something was unknown then because of it
+    if now.iter().any(|now| now.missed()) || fed.tracker.unsure_until() >= at {
+        context.question.loss.add_earlier(tape, &context.question.families, at);
+    } else {
         // what was damaged before a repair is looked at for every instant, as damage itself is
         context.question.loss.gaps.retain(|gap| matches!(gap.cause, GapCause::Damaged | GapCause::DetailDamaged));
+    }
+    // a call that is not on the tape, or not with all that was recorded of it, may have ended at any later time
+    if now.iter().any(|now| now.unsure) {
+        context.question.loss.add_earlier(tape, &[Family::Syscall], u64::MAX);
+        context.question.loss.cut = tape.end().is_none().then(|| tape.complete_until());
     }
     context.question.loss.holes.extend(holes);
     context.question.loss.findings.extend(findings);
     if context.config.stacks.listed {
+        context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, &fed.tracker.sink, &now, ts);
     }
     now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
@@ -65,7 +74,7 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     let form = context.config.format.rows();
     if let Some(form) = form {
         let rows = now.iter().zip(&arguments).map(|(now, arguments)| now.row(&context, ts, arguments.as_deref()));
-        sink::print(form, &NOW, rows, &mut out)?;
+        sink::print(form, &NOW, context.judged(), rows, &mut out)?;
     } else {
         let mut table = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
         table = table.number("CPU").word("COMMAND").number("call ms").word("CALL");
@@ -85,8 +94,7 @@ fn with_stacks(context: &Context<'_>, left: &Left, now: &[Now<'_>], ts: i64) -> 
     let (form, max) = (context.config.format.rows(), context.config.stacks.limits.max);
     let mut out = output::stdout()?;
     if let Some(form) = form {
-        let short = !context.question.loss.complete();
-        sink::print(form, &STACKS, groups.iter().map(|group| group.row(short, ts, max)), &mut out)?;
+        sink::print(form, &STACKS, context.judged(), groups.iter().map(|group| group.row(ts, max)), &mut out)?;
     } else {
         scheduling::head(context, &mut out)?;
         for group in &groups {

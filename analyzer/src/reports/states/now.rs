@@ -20,7 +20,7 @@ systape_format::tables! {
         state: Word "letter of ps(1), `RUN` (on a CPU), `RQ` (waiting for one) or `?`"
         cpu: Int "where it runs or ran last; null: not known"
         off_cpu_ns ? AtLeast: Duration "for how long it has been on no CPU; null: it is on one, or that is not known"
-        came_on_cpu_ns: Duration "how long ago it last came on a CPU; null: not known"
+        came_on_cpu_ns: Duration "how long ago it last came on a CPU; null: not known, or events were lost since"
         syscall: Word "the call it is in, `[user]` (in none), `[kernel]` (a kernel thread) or `?`"
         args_text: Word [String] "arguments of the call as the listing prints them, cut to 60 characters; null: in no call, or not recorded"
         call_ns ? AtLeast: Duration "for how long it has been in the call; null: in none"
@@ -40,6 +40,8 @@ pub(super) struct Now<'a> {
     /// How long ago it last came on a CPU, ns; None: not known.
     pub(super) came: Option<u64>,
     place: Place,
+    /// What it is in is less known than a tape would have it that lacks no calls.
+    pub(super) unsure: bool,
     /// The call it is in.
     pub(super) call: Option<InCall>,
     /// For how long it has been in that call, ns.
@@ -47,27 +49,48 @@ pub(super) struct Now<'a> {
 }
 
 impl<'a> Now<'a> {
-    pub(super) fn of((slot, thread): (Slot, &'a Thread), at: u64, open: u64, all_calls: bool) -> Self {
-        let known = thread.last_out > 0;
+    /// `longer`: see [`crate::runs::gaps::of_longer_calls`].
+    pub(super) fn of((slot, thread): (Slot, &'a Thread), at: u64, open: u64, all_calls: bool, longer: &[u32]) -> Self {
+        let known = thread.last_out > 0 && !thread.missed_out;
         let off = match thread.state {
             State::Running | State::Unknown => None,
             _ if known => Some(at.saturating_sub(thread.last_out)),
+            // that it left then is not known, but that it is on none since
+            _ if thread.missed_out => Some(at.saturating_sub(thread.since)),
             _ => Some(at.saturating_sub(thread.task.start_ns.max(open))),
         };
         let call = match thread.doing {
             Doing::Call(call) => Some(call),
             Doing::User | Doing::Unknown => None,
         };
+        // it is in no call that is on the tape
+        let hidden = thread.doing == Doing::User && longer.iter().any(|pid| *pid == 0 || *pid == thread.task.pid);
+        let doing = if hidden { Doing::Unknown } else { thread.doing };
+        let place = keys::place(&doing, thread.state, is_kernel(&thread.task), all_calls);
+        let came = (thread.last_in > 0 && !thread.missed_in).then(|| at.saturating_sub(thread.last_in));
         Self {
             slot,
             thread,
             off,
-            off_before: !known && thread.task.start_ns <= open,
-            came: (thread.last_in > 0).then(|| at.saturating_sub(thread.last_in)),
-            place: keys::place(&thread.doing, thread.state, is_kernel(&thread.task), all_calls),
+            off_before: !known && (thread.missed_out || thread.task.start_ns <= open),
+            came,
+            // of a call that only a checkpoint has less is known than of its row
+            unsure: (hidden && place == Place::Unknown) || call.is_some_and(|call| call.row.is_none()),
+            place,
             call,
             call_ns: call.map_or(0, |call| at.saturating_sub(call.start)),
         }
+    }
+
+    /// Whether it may have come on a CPU or left one unseen.
+    pub(super) fn missed(&self) -> bool {
+        self.thread.missed_in || self.thread.missed_out
+    }
+
+    /// Where it runs or ran last.
+    fn cpu(&self) -> Option<u32> {
+        let moved = self.thread.missed_in && self.thread.state != State::Running;
+        Some(self.thread.cpu).filter(|cpu| *cpu != CPU_NONE && !moved)
     }
 
     pub(super) fn cells(&self, context: &Context<'_>, arguments: Option<&str>) -> Vec<String> {
@@ -89,7 +112,7 @@ impl<'a> Now<'a> {
             format!("[{}]", self.thread.state.name()),
             task.pid.to_string(),
             task.tid.to_string(),
-            if self.thread.cpu == CPU_NONE { "?".into() } else { self.thread.cpu.to_string() },
+            self.cpu().map_or_else(|| "?".into(), |cpu| cpu.to_string()),
             comm,
             time,
             call,
@@ -102,7 +125,7 @@ impl<'a> Now<'a> {
         row.set("ts_ns", ts);
         set_thread(&mut row, &self.thread.task);
         row.set("state", self.thread.state.name());
-        row.set("cpu", Some(self.thread.cpu).filter(|cpu| *cpu != CPU_NONE));
+        row.set("cpu", self.cpu());
         row.bound("off_cpu_ns", self.off, self.off_before).set("came_on_cpu_ns", self.came);
         row.set("syscall", name.unwrap_or_else(|| place_name(self.place).to_owned())).set("args_text", arguments);
         let began_before = self.call.is_some_and(|call| call.began_before);

@@ -30,10 +30,10 @@ systape_format::tables! {
     /// One row a stack with which threads were off the CPU, or none, at the instant of `--at`.
     pub STACKS = "states_at_stacks" {
         ts_ns: Time "the instant"
-        threads ? AtLeast: Count "threads with this stack"
-        states: Nested "how many of them are in each state, by its name"
-        off_cpu_ns ? AtLeast: Duration "for how long the one that left its CPU first has been on none; null: none has"
-        came_on_cpu_ns: Duration "how long ago the first of them last came on a CPU; null: not known"
+        threads ? OfKnown: Count "threads with this stack"
+        states ? OfKnown: Nested "how many of them are in each state, by its name"
+        off_cpu_ns ? OfKnown: Duration "for how long the one that left its CPU first has been on none; null: none has"
+        came_on_cpu_ns ? OfKnown: Duration "how long ago the first of them last came on a CPU; null: not known"
         comms: Nested [Comm] "their names, each once"
         pids: Nested "their processes, each once"
         tids: Nested "the threads"
@@ -75,6 +75,8 @@ pub(super) fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'
     let mut findings = Vec::new();
     let before = asleep::since_before(&context.question, &mut findings);
     let place = |now: &Now<'_>| match now.thread.last_out {
+        // it may have left its CPU with another stack since
+        _ if now.thread.missed_out => None,
         0 => before.get(&now.thread.task.utid).filter(|_| matches!(now.thread.state, State::Sleeping(_))),
         _ => left.0.get(&now.slot),
     };
@@ -113,6 +115,7 @@ fn missing(now: &Now<'_>) -> Ending {
         State::Running => Ending::Running,
         State::Unknown => Ending::Unseen,
         State::Waiting(Why::Made | Why::New) => Ending::New,
+        _ if now.thread.missed_out => Ending::Unseen,
         _ if now.thread.last_out > 0 => Ending::NotStored,
         _ => Ending::Before,
     }
@@ -208,15 +211,15 @@ impl Group<'_, '_> {
         writeln!(out)
     }
 
-    /// It as a row; `short`: something is missing.
-    pub fn row(&self, short: bool, ts: i64, max: usize) -> Row<'_> {
+    /// It as a row.
+    pub fn row(&self, ts: i64, max: usize) -> Row<'_> {
         let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
         let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();
         let longest = self.longest();
         // folded, as flamegraph.pl has it
         let folded = self.lines.iter().take(max).rev().map(String::as_str).collect::<Vec<_>>().join(";");
         let mut row = Row::new(&STACKS);
-        row.set("ts_ns", ts).bound("threads", self.threads.len(), short).set("states", json!(self.states()));
+        row.set("ts_ns", ts).set("threads", self.threads.len()).set("states", json!(self.states()));
         row.bound("off_cpu_ns", longest.map(|(off, _)| off), longest.is_some_and(|(_, least)| least));
         row.set("came_on_cpu_ns", self.came());
         row.set("comms", Value::from(comms.into_iter().map(bytes).collect::<Vec<_>>()));

@@ -179,6 +179,27 @@ fn nothing_is_paired_across_a_loss() {
 }
 
 #[test]
+fn what_may_have_happened_unseen_is_kept_in_mind() {
+    let mut t = tracker(ALL);
+    let a = asleep(&mut t, 1);
+    t.wakeup(105, None, a, false);
+    switch(&mut t, 110, 0, None, Some(a), b'R');
+    switch(&mut t, 115, 0, Some(a), None, b'S');
+    let missed = |t: &Tracker<Told>, slot: Slot| (t.threads()[slot].missed_in, t.threads()[slot].missed_out);
+    assert_eq!(missed(&t, a), (false, false));
+    t.lose(Lost { first: 120, last: 130, cpu: Some(0), pid: 0 });
+    assert_eq!(missed(&t, a), (true, true));
+    t.wakeup(150, None, a, false);
+    switch(&mut t, 160, 0, None, Some(a), b'R');
+    assert_eq!(missed(&t, a), (false, true), "when it left before is not known");
+    switch(&mut t, 170, 0, Some(a), None, b'S');
+    assert_eq!(missed(&t, a), (false, false));
+    let made = slot(&mut t, 2);
+    t.fork(180, made);
+    assert_eq!(missed(&t, made), (false, false), "it was not there when something was lost");
+}
+
+#[test]
 fn who_begins_a_call_does_not_sleep() {
     let mut t = tracker(ALL);
     let a = asleep(&mut t, 1);

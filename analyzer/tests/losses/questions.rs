@@ -1,0 +1,126 @@
+//! What is asked: every report in every form the other tests ask for it, every key of `--by`, every mode, and filters.
+
+use std::path::Path;
+
+use systape_analyzer::stacks::of::Of;
+use systape_analyzer::stacks::weight::Metric;
+use systape_analyzer::views::VIEWS;
+
+use crate::common::commands::{COMMANDS, OF_FILES};
+
+/// One question.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The report in the registry of tables.
+    pub report: &'static str,
+    /// As typed; TAPE is the tape, SOUND one that lacks nothing, @50 the time when half of it is over.
+    pub words: String,
+    /// Of many that are alike: not asked about all that can be lost.
+    pub seldom: bool,
+    /// It follows from what every thread was in at the start.
+    pub of_scheduler: bool,
+}
+
+impl Question {
+    fn new(report: &'static str, words: impl Into<String>) -> Self {
+        let words = words.into();
+        let views = ["sched", "runqlat", "offcpu", "states"];
+        let of_scheduler = views.iter().any(|view| report.starts_with(view)) || words.contains("--cpu");
+        Self { report, words, seldom: false, of_scheduler }
+    }
+
+    /// As typed about `tape`.
+    pub(crate) fn about(&self, tape: &Path, sound: &Path) -> String {
+        self.words.replace("TAPE", &tape.display().to_string()).replace("SOUND", &sound.display().to_string())
+    }
+
+    /// The same with times of a tape that is `ns` long: one that lacks its end is not asked about other times.
+    pub(crate) fn of_length(self, ns: u64) -> Self {
+        let time = |word: &str| match word.strip_prefix('@').and_then(|share| share.parse::<u64>().ok()) {
+            Some(share) => format!("{:.9}", (ns * share / 100) as f64 / 1e9),
+            None => word.to_owned(),
+        };
+        let word = |word: &str| word.split(',').map(time).collect::<Vec<_>>().join(",");
+        let words = self.words.split(' ').map(word).collect::<Vec<_>>().join(" ");
+        Self { words, ..self }
+    }
+}
+
+/// Keys that some view adds up by; each view takes its own.
+const KEYS: [&str; 13] =
+    ["pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno", "state", "disk", "op", "cause"];
+
+/// Filters, with the option that takes each.
+const FILTERS: [(&str, &str); 10] = [
+    ("pids", "-p 100"),
+    ("tids", "-t 101"),
+    ("users", "-u 1000"),
+    ("comm", "--comm=app"),
+    ("cgroups", "-G /user.slice"),
+    ("duration", "--duration 0.01"),
+    ("events", "-e read,write,openat"),
+    ("failure", "--failure"),
+    ("cpus", "-C 1"),
+    ("time", "--time @20,@60"),
+];
+
+/// Every question.
+pub(crate) fn questions() -> Vec<Question> {
+    let mut asked: Vec<Question> = Vec::new();
+    for (report, commands) in COMMANDS.iter().filter(|(report, _)| !["a file", "info"].contains(report)) {
+        // shares of the length of a tape are other times when its end is missing
+        let words = commands.iter().map(|words| words.replace("100%", "@100").replace("90%", "@90"));
+        asked.extend(words.map(|words| Question::new(report, words)));
+    }
+    asked.push(Question::new("diff", "diff TAPE SOUND"));
+    asked.push(Question::new("kills", "kills TAPE"));
+    asked.extend(["@10", "@50", "@70"].map(|at| Question::new("states --at", format!("states --at {at} TAPE"))));
+    asked.push(Question::new("offcpu --wakers", "offcpu --wakers 200 TAPE"));
+    for mode in ["thread", "process", "cgroup", "total"] {
+        asked.push(Question::new("--summary", format!("-s --errno-summary --summary-mode {mode} TAPE")));
+        asked.push(Question::new("--summary", format!("-s --cpu --summary-mode {mode} TAPE")));
+    }
+    for of in Of::ALL {
+        for metric in [Metric::Count, Metric::Time, Metric::Bytes].into_iter().filter(|metric| of.has(*metric)) {
+            let words = format!("callgraph --of {} --metric {} TAPE", of.name(), metric.name());
+            asked.push(Question::new("callgraph", words));
+        }
+    }
+    let reports: Vec<&'static str> = COMMANDS.iter().map(|(report, _)| *report).collect();
+    for view in VIEWS.iter().filter(|view| view.takes("by")) {
+        for report in reports.iter().filter(|report| report.split(" --").next() == Some(view.name)) {
+            let is_alone = report.contains("--at") || report.contains("--wakers") || *report == "block";
+            for key in KEYS.iter().filter(|_| !is_alone) {
+                asked.push(Question::new(report, format!("{report} --by {key} TAPE")));
+            }
+        }
+    }
+    for key in KEYS {
+        asked.push(Question::new("--summary", format!("-s --by {key} TAPE")));
+    }
+    asked.push(Question::new("--summary", "-s --cpu --by comm,syscall TAPE"));
+    asked.extend(filtered(&reports));
+    asked
+}
+
+/// The plainest form of each report with each filter that it takes.
+fn filtered(reports: &[&'static str]) -> Vec<Question> {
+    let mut asked = Vec::new();
+    // with another -e the summary of a table would be one of calls too
+    let others = ["files", "info", "--summary -e FAMILY:EVENT"];
+    for report in reports.iter().filter(|report| !others.contains(report) && !OF_FILES.contains(report)) {
+        let (name, words) = match *report {
+            "--summary" => ("summary", "-s"),
+            "states --at" => ("states", "states --at @50"),
+            "states --at --call-graph" => ("states", "states --at @50 --call-graph"),
+            "offcpu --wakers" => ("offcpu", "offcpu --wakers 100"),
+            "diff" => ("diff", "diff SOUND"),
+            other => (other.split(" --").next().unwrap_or_default(), other),
+        };
+        let view = VIEWS.iter().find(|view| view.name == name).unwrap_or_else(|| panic!("{name} is no view"));
+        for (_, filter) in FILTERS.iter().filter(|(option, _)| view.takes(option)) {
+            asked.push(Question { seldom: true, ..Question::new(report, format!("{words} {filter} TAPE")) });
+        }
+    }
+    asked
+}
