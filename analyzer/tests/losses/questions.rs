@@ -107,7 +107,7 @@ pub(crate) fn questions() -> Vec<Question> {
 fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
     // with another -e the summary of a table would be one of calls too
-    let others = ["files", "info", "--summary -e FAMILY:EVENT"];
+    let others = ["a file", "info", "--summary -e FAMILY:EVENT"];
     for report in reports.iter().filter(|report| !others.contains(report) && !OF_FILES.contains(report)) {
         let (name, words) = match *report {
             "--summary" => ("summary", "-s"),
