@@ -819,7 +819,7 @@ impl Listed {
         let mut row = Row::new(&FILE_CALLS);
         row.set("ts_ns", times.since(self.start)).time("time", Some(self.start), times);
         match self.dur {
-            Duration::Exact(ns) => row.set("dur_ns", ns),
+            Duration::Exact(ns) => row.bound("dur_ns", ns, false),
             Duration::AtLeast(ns) => row.bound("dur_ns", ns, true),
             Duration::Unknown => row.set("dur_ns", None::<u64>),
         };
