@@ -69,25 +69,20 @@ fn faults_are_those_of_the_program_whatever_the_target() {
     lab.assert_whole("t.tape");
     assert_eq!(lab.info("t.tape")["families"], serde_json::json!(["process", "fault"]));
     // beside others
-    let targets: [&dyn Fn(&str) -> Vec<String>; 3] =
-        [&|pid| vec!["-p".into(), pid.into()], &|_| vec!["-a".into(), "--comm".into(), "page_faults".into()], &|_| {
-            vec!["-a".into()]
-        }];
-    for target in targets {
+    for target in [&["-p", "PID"][..], &["-a", "--comm", "page_faults"], &["-a"]] {
         fs::remove_file(lab.path("go")).ok();
         let waits = Background::start(lab.command(&program).args([pages.as_str(), "go"]));
-        let options = target(&waits.pid_text());
-        let options: Vec<&str> =
-            ["--families", "fault"].into_iter().chain(options.iter().map(String::as_str)).collect();
+        let pid = waits.pid_text();
+        let words = target.iter().map(|word| if *word == "PID" { pid.as_str() } else { word });
+        let options: Vec<&str> = ["--families", "fault"].into_iter().chain(words).collect();
         let record = lab.attach("t.tape", &options);
         fs::write(lab.path("go"), "").expect("go");
-        let pid = waits.pid_text();
         let (region, all) = truth(&waits.wait().expect(0).text());
         record.stop(libc::SIGINT).expect(0);
         assert_eq!(faults(&lab, &["-p", &pid], region), without_functions(&all), "{options:?}");
         // of nobody else, unless everybody is recorded
         let lines = lab.analyze(&[&["t.tape"], FAULT].concat()).expect(0).json();
-        let others = lines.iter().filter(|line| line["pid"].to_string() != pid).count();
+        let others = lines.iter().filter(|line| line["pid"].as_u64() != pid.parse().ok()).count();
         assert!(others == 0 || options.last() == Some(&"-a"), "{options:?}: {others} faults of others");
     }
 }

@@ -153,7 +153,7 @@ impl Header {
     }
 
     /// The header's bytes, CRC included.
-    pub(crate) fn to_bytes(&self) -> [u8; HEADER_LEN] {
+    pub(crate) fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut b = [0u8; HEADER_LEN];
         let mut put = |at: usize, bytes: &[u8]| b[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
