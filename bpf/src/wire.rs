@@ -29,6 +29,9 @@ macro_rules! records {
 }
 kinds!(records);
 
+/// The kind of a [`Stack`].
+pub const STACK_KIND: u16 = WIRE_STACK;
+
 /// What the kernel side counted of one key; a lock cannot be among the skeleton's types.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]

@@ -12,7 +12,9 @@ fn identity(table: &str) -> &'static [&'static str] {
     match table {
         "calls" => &["ts_ns", "tid", "syscall"],
         "events" => &["event", "ts_ns", "tid"],
-        "summary" => &["abi", "syscall"],
+        "summary" => &[],
+        "files" => &[],
+        "file_calls" => &["ts_ns", "tid", "syscall"],
         "summary_events" => &["event", "pid", "tid", "upid", "utid"],
         "summary_io_uring" => &["kind", "pid", "upid", "comm", "op"],
         "block" => &["ts_ns", "sector", "disk", "op"],

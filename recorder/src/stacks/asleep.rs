@@ -175,7 +175,7 @@ mod tests {
     fn record(tid: u32, user: usize, flags: u16) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<Stack>() + user];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-        put(0, &13_u16.to_ne_bytes());
+        put(0, &wire::STACK_KIND.to_ne_bytes());
         put(offset_of!(wire::Header, flags), &flags.to_ne_bytes());
         put(offset_of!(Stack, who) + offset_of!(wire::Who, tid), &tid.to_ne_bytes());
         put(offset_of!(Stack, user_bytes), &(user as u32).to_ne_bytes());

@@ -224,7 +224,7 @@ mod tests {
     fn record(ts: u64, user: usize) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<Stack>() + user];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-        put(0, &[13]);
+        put(0, &wire::STACK_KIND.to_ne_bytes());
         put(offset_of!(Stack, ts), &ts.to_ne_bytes());
         put(offset_of!(Stack, key), &(ts - 1).to_ne_bytes());
         put(offset_of!(Stack, user_bytes), &(user as u32).to_ne_bytes());
