@@ -42,7 +42,7 @@ use crate::render::keys::with_keys;
 use crate::render::row::{Row, Times, some};
 use crate::render::sink::{self, Sink};
 use crate::render::table::{Table, millis, seconds};
-use crate::say::Verdict;
+use crate::say::{Verdict, complain};
 use crate::scan::Scan;
 use crate::stream::{Loose, Merger};
 use crate::summary::ledger::{Judge, Passes, threads};
@@ -63,6 +63,7 @@ systape_format::tables! {
         write_bytes ? AtLeast: Wide "what they wrote"
         total_ns ? AtLeast: Duration "time in all of them"
         max_ns ? AtLeast: Duration "the longest"
+        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
     }
     /// One row for each call on a file that `--opens` or `--slower` lists, in the order in which they returned.
     pub FILE_CALLS = "file_calls" {
@@ -161,20 +162,24 @@ fn slower(own: &Options) -> Result<Option<u64>> {
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
-    let mut context = Context::new(config, tape)?;
+    // paths follow from where processes are
+    let by_path = own.listed() || config.by.is_empty() || By::parse(&config.by, &Plan::KNOWN, "")?.contains(&By::File);
+    let families = if by_path { &[Family::Syscall, Family::Process][..] } else { &[Family::Syscall] };
+    let mut context = Context::about(config, tape, families)?;
     let mut out = output::stdout()?;
+    let mut doubts = false;
     if own.listed() {
         list(&mut context, &own, slower(&own)?, &mut out)?;
         losses::tell_filtered(&context);
     } else {
-        sums(&mut context, &own, &mut out)?;
+        doubts = sums(&mut context, &own, &mut out)?;
     }
     out.flush()?;
     let lost = !context.question.loss.complete();
     if lost && (own.listed() || config.format.rows().is_some()) {
         losses::tell(&context, own.listed() && config.format.rows() != Some(Form::Csv));
     }
-    Ok(Verdict { lost, bad: false })
+    Ok(Verdict { lost: lost || doubts, bad: false })
 }
 
 /// Whether what a descriptor stood for is a file, or may be one.
@@ -191,6 +196,16 @@ fn on_files(info: &CallInfo) -> bool {
     info.io == Io::Open || info.args.iter().any(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd))
 }
 
+/// Whether a call has an argument that names a file.
+fn names_file(info: &CallInfo) -> bool {
+    info.args.iter().any(|arg| matches!(arg.kind, ArgKind::Path))
+}
+
+/// Whether what `on` is about may be no file: a descriptor of which nothing is known.
+fn may_be_none(segment: &Loaded, row: usize, on: &Use<'_>) -> bool {
+    on.name == Name::Unknown && matches!(segment.call(row).args[on.arg].kind, ArgKind::Fd)
+}
+
 // ---- sums
 
 /// Time and bytes of calls on one thing.
@@ -205,6 +220,8 @@ struct Work {
     written: u64,
     ns: u64,
     max: u64,
+    /// Part of `calls`: those that were counted and not stored.
+    ledger: u64,
     /// There may be more bytes, time.
     read_short: bool,
     written_short: bool,
@@ -222,6 +239,7 @@ impl Add for Work {
             (&mut self.read, other.read),
             (&mut self.written, other.written),
             (&mut self.ns, other.ns),
+            (&mut self.ledger, other.ledger),
         ];
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
         self.max = self.max.max(other.max);
@@ -274,6 +292,7 @@ impl Work {
             written_short: moves && info.io.writes().is_some(),
             ns: row.sum,
             max: row.max,
+            ledger: row.count,
             ns_short: !timed,
             ..Self::default()
         }
@@ -295,6 +314,10 @@ struct Sums {
     open: [Open; 4],
     /// A task for each [`Plan::whose`].
     tasks: FxHashMap<Key, Task>,
+    /// Calls that are in no group, because it is not known whether they are asked for.
+    doubts: u64,
+    /// Some of them were lost: counted and not stored.
+    doubts_lost: bool,
 }
 
 impl Sums {
@@ -302,6 +325,8 @@ impl Sums {
         self.groups.merge(other.groups);
         self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
         self.tasks.extend(other.tasks);
+        self.doubts = self.doubts.saturating_add(other.doubts);
+        self.doubts_lost |= other.doubts_lost;
     }
 
     /// A task of the group of `key`, the newest; of a process its leader, where that is known.
@@ -316,6 +341,12 @@ impl Sums {
     fn add(&mut self, key: &[Value], work: &Work) {
         self.groups.of(key).add(work);
         self.leave_open(key, work, false);
+    }
+
+    /// Calls that did `work` may be asked for.
+    fn doubt(&mut self, key: &[Value], work: &Work) {
+        self.doubts = self.doubts.saturating_add(work.calls);
+        self.leave_open(key, work, true);
     }
 
     /// Calls that did `work` may be of another group than that of `key`; `missing`: they are in none.
@@ -341,6 +372,11 @@ struct Relative {
 type Codes = (u32, u32, RowPart);
 
 impl Totals<'_> {
+    /// Whether calls on what may be no file are in a row: in that of the file that is not known.
+    fn counts_unknown(&self) -> bool {
+        self.sockets || self.plan.has(By::File)
+    }
+
     /// Adds what was counted and not stored.
     fn ledger(&self, tape: &Tape, sums: &mut Sums) -> crate::scan::Coverage {
         let question = &self.context.question;
@@ -365,15 +401,20 @@ impl Totals<'_> {
                 }
                 let task = row.task.and_then(|task| dict.tasks.get(task as usize));
                 let key = self.plan.counted(&row, task, &info, judge.cgroup(&row, task, dict.window_end));
+                // of a descriptor that may be a socket's
+                let may_be_none = !self.counts_unknown() && info.io != Io::Open && !names_file(&info);
                 match judge.passes(&row, task, dict.window_end) {
                     Passes::No => {}
-                    Passes::Yes => {
+                    Passes::Yes if !may_be_none => {
                         if let Some(task) = task {
                             sums.name(&key, task, self.plan);
                         }
                         sums.add(&key, &Work::counted(&info, &row));
                     }
-                    Passes::Maybe(_) => sums.leave_open(&key, &Work::counted(&info, &row), true),
+                    Passes::Yes | Passes::Maybe(_) => {
+                        sums.doubt(&key, &Work::counted(&info, &row));
+                        sums.doubts_lost |= row.reason.is_loss();
+                    }
                 }
             }
         });
@@ -399,6 +440,7 @@ impl Reader for Totals<'_> {
         let mut files: Vec<Value> = vec![Value::None, Value::Unknown];
         let mut numbers: FxHashMap<Cow<'_, [u8]>, u32> = FxHashMap::default();
         let mut sums: FxHashMap<Codes, Work> = FxHashMap::default();
+        let mut open: Vec<(Codes, Work)> = Vec::new();
         let codes = |row: usize, file: u32| -> Codes {
             let asked = |asked: bool, code: u32| if asked { code } else { 0 };
             let cpu = segment.time.cpu.get(row).copied().unwrap_or(CPU_NONE);
@@ -421,8 +463,18 @@ impl Reader for Totals<'_> {
                 continue;
             }
             if !by_file {
-                let args: Vec<usize> = on.iter().map(|on| on.arg).collect();
-                sums.entry(codes(row, 0)).or_default().add(&Work::of(segment, row, &args));
+                let (sure, unsure): (Vec<Use<'_>>, Vec<Use<'_>>) =
+                    on.into_iter().partition(|on| self.counts_unknown() || !may_be_none(segment, row, on));
+                let args = |on: &[Use<'_>]| on.iter().map(|on| on.arg).collect::<Vec<usize>>();
+                let codes = codes(row, 0);
+                if sure.is_empty() {
+                    open.push((codes, Work::of(segment, row, &args(&unsure))));
+                    continue;
+                }
+                sums.entry(codes).or_default().add(&Work::of(segment, row, &args(&sure)));
+                if !unsure.is_empty() {
+                    open.push((codes, Work { calls: 0, opens: 0, ..Work::of(segment, row, &args(&unsure)) }));
+                }
                 continue;
             }
             while let Some(Use { arg, name, .. }) = on.pop() {
@@ -457,6 +509,9 @@ impl Reader for Totals<'_> {
         for task in segment.dict.tasks.iter().filter(|_| plan.has(By::Pid)) {
             all.name(&plan.key(task, Call::default()), task, plan);
         }
+        for (codes, work) in open {
+            all.doubt(&key(codes, &Value::Unknown), &work);
+        }
         for (codes, work) in sums {
             all.add(&key(codes, &files[codes.2.file as usize]), &work);
         }
@@ -464,7 +519,8 @@ impl Reader for Totals<'_> {
     }
 }
 
-fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> Result<()> {
+/// Prints sums; gives whether calls that may be asked for were lost.
+fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> Result<bool> {
     let config = context.config;
     let mut by = By::parse(&config.by, &Plan::KNOWN, "'analyze files'")?;
     if by.is_empty() {
@@ -490,8 +546,9 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
     context.question.loss.holes.append(&mut holes);
+    let doubts = (sums.doubts > 0).then(|| doubt_text(sums.doubts));
     let judges = sums.open.each_ref().map(|open| open.judge(None));
-    let mut rows = sums.groups.into_sums();
+    let mut rows = std::mem::take(&mut sums.groups).into_sums();
     rows.sort_by(|(a, x), (b, y)| (Reverse(x.ns), Reverse(x.calls), a).cmp(&(Reverse(y.ns), Reverse(y.calls), b)));
     let limit = match own.top.unwrap_or(TOP) {
         0 => usize::MAX,
@@ -511,11 +568,17 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
             row.bound("read_bytes", work.read, reads || work.read_short);
             row.bound("write_bytes", work.written, writes || work.written_short);
             row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
+            row.bound("ledger_calls", work.ledger, calls);
             row
         });
-        return Ok(sink::print(form, &declared, context.judged(), rows, out)?);
+        sink::print(form, &declared, context.judged(), rows, out)?;
+        doubts.iter().for_each(|text| complain(text));
+        return Ok(sums.doubts_lost);
     }
     losses::head(context, "At least, because something is missing:", out)?;
+    if let Some(text) = &doubts {
+        line(out, &format!("{text}\n"))?;
+    }
     let headings = ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];
     let table = headings.into_iter().fold(Table::default(), Table::number);
     let mut table = names.shown().fold(table, |table, by| table.word(by.heading()));
@@ -536,7 +599,14 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
     if more > 0 {
         line(out, &format!("and {more} more (--top 0)"))?;
     }
-    Ok(())
+    Ok(sums.doubts_lost)
+}
+
+fn doubt_text(calls: u64) -> String {
+    let are = if calls == 1 { "call is" } else { "calls are" };
+    format!(
+        "AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known (--by file,... shows most)"
+    )
 }
 
 /// Words for keys.
