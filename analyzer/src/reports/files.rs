@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::{ArgKind, FlagStyle, Io, errno_name};
 use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Call, CallState, Family, LedgerReason, LedgerRow, Task};
@@ -45,6 +45,7 @@ use crate::render::table::{Table, millis, seconds};
 use crate::say::{Verdict, complain};
 use crate::scan::Scan;
 use crate::stream::{Loose, Merger};
+use crate::summary::labels::Labels;
 use crate::summary::ledger::{Judge, Passes, threads};
 use crate::summary::plan::{Plan, RowPart};
 use crate::words::escaped;
@@ -312,8 +313,8 @@ struct Sums {
     groups: Groups<Work>,
     /// Which of them may have more calls, opens, reads, writes.
     open: [Open; 4],
-    /// A task for each [`Plan::whose`].
-    tasks: FxHashMap<Key, Task>,
+    /// What the tasks among the keys are called.
+    labels: Labels,
     /// Calls that are in no group, because it is not known whether they are asked for.
     doubts: u64,
     /// Some of them were lost: counted and not stored.
@@ -324,18 +325,9 @@ impl Sums {
     fn merge(&mut self, other: Self) {
         self.groups.merge(other.groups);
         self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
-        self.tasks.extend(other.tasks);
+        self.labels.merge(other.labels);
         self.doubts = self.doubts.saturating_add(other.doubts);
         self.doubts_lost |= other.doubts_lost;
-    }
-
-    /// A task of the group of `key`, the newest; of a process its leader, where that is known.
-    fn name(&mut self, key: &[Value], task: &Task, plan: &Plan) {
-        let Some(whose) = plan.whose(key) else { return };
-        let known = self.tasks.entry(whose).or_insert_with(|| task.clone());
-        if plan.leads(task) || !plan.leads(known) {
-            known.clone_from(task);
-        }
     }
 
     fn add(&mut self, key: &[Value], work: &Work) {
@@ -407,7 +399,8 @@ impl Totals<'_> {
                     Passes::No => {}
                     Passes::Yes if !may_be_none => {
                         if let Some(task) = task {
-                            sums.name(&key, task, self.plan);
+                            let place = (segment.info().segment, row.task.unwrap_or(0));
+                            sums.labels.add(&key, task, self.plan, place);
                         }
                         sums.add(&key, &Work::counted(&info, &row));
                     }
@@ -441,6 +434,7 @@ impl Reader for Totals<'_> {
         let mut numbers: FxHashMap<Cow<'_, [u8]>, u32> = FxHashMap::default();
         let mut sums: FxHashMap<Codes, Work> = FxHashMap::default();
         let mut open: Vec<(Codes, Work)> = Vec::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         let codes = |row: usize, file: u32| -> Codes {
             let asked = |asked: bool, code: u32| if asked { code } else { 0 };
             let cpu = segment.time.cpu.get(row).copied().unwrap_or(CPU_NONE);
@@ -499,6 +493,7 @@ impl Reader for Totals<'_> {
                         let key = key(codes(row, 1), &Value::Unknown);
                         let what = Relative { key, at, name: name.to_vec(), work };
                         waiting.push(Waiting { row, what });
+                        seen.insert(segment.core.task[row]);
                         continue;
                     }
                 };
@@ -506,8 +501,10 @@ impl Reader for Totals<'_> {
             }
         }
         let mut all = Sums::default();
-        for task in segment.dict.tasks.iter().filter(|_| plan.has(By::Pid)) {
-            all.name(&plan.key(task, Call::default()), task, plan);
+        seen.extend(sums.keys().map(|codes| codes.0).chain(open.iter().map(|(codes, _)| codes.0)));
+        for entry in seen.into_iter().filter(|_| plan.has(By::Pid)) {
+            let task = &segment.dict.tasks[entry as usize];
+            all.labels.add(&plan.key(task, Call::default()), task, plan, (segment.number, entry));
         }
         for (codes, work) in open {
             all.doubt(&key(codes, &Value::Unknown), &work);
@@ -554,7 +551,7 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
         0 => usize::MAX,
         top => top,
     };
-    let names = Names { context, tasks: &sums.tasks, plan: &plan };
+    let names = Names { context, labels: &sums.labels, plan: &plan };
     let lost = !context.question.loss.complete();
     let short = |key: &[Value]| judges.each_ref().map(|judge| lost || judge.short(key));
     let shown = rows.iter().take(limit).map(|(key, work)| (key, work, short(key)));
@@ -612,7 +609,7 @@ fn doubt_text(calls: u64) -> String {
 /// Words for keys.
 struct Names<'a> {
     context: &'a Context<'a>,
-    tasks: &'a FxHashMap<Key, Task>,
+    labels: &'a Labels,
     plan: &'a Plan,
 }
 
@@ -622,7 +619,7 @@ impl Names<'_> {
     }
 
     fn task(&self, key: &[Value]) -> Option<&Task> {
-        self.plan.whose(key).and_then(|whose| self.tasks.get(&whose))
+        self.labels.get(key, self.plan)
     }
 
     fn cell(&self, key: &[Value], by: By, name: &str) -> Cell<'static> {

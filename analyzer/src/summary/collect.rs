@@ -118,7 +118,7 @@ impl Sums {
         let seen = if judge.plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge) };
         for (entry, call) in seen.into_iter().enumerate().filter_map(|(entry, call)| Some((entry, call?))) {
             let task = &rows.dict.tasks[entry];
-            self.label(&judge.plan.key(task, call), task, judge.plan, (number, entry as u32));
+            self.labels.add(&judge.plan.key(task, call), task, judge.plan, (number, entry as u32));
         }
     }
 

@@ -147,7 +147,7 @@ impl Counted {
                     self.sums.add_counted(&key, &row, info.is_exit);
                     if let Some(task) = task {
                         let place = (segment.info().segment, row.task.unwrap_or(0));
-                        self.sums.label(&key, task, judge.plan, place);
+                        self.sums.labels.add(&key, task, judge.plan, place);
                     }
                 }
                 Passes::Maybe(doubt) => {

@@ -5,6 +5,7 @@ pub mod counted;
 pub mod cpu;
 pub mod group;
 pub mod hist;
+pub mod labels;
 pub mod ledger;
 pub mod mode;
 pub mod plan;

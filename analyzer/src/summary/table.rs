@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::group::{Label, Sums};
+use super::group::Sums;
 use super::ledger::Knowledge;
 use super::plan::Plan;
 use super::stats::Stats;
@@ -46,10 +46,7 @@ pub struct Row {
 
 /// What every key added up to, most time first.
 pub fn rows(sums: Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan: &Plan) -> Vec<Row> {
-    let task = |key: &[Value]| {
-        let label: Option<&Label> = plan.whose(key).and_then(|whose| sums.labels.get(&whose));
-        label.map(|label| label.task.clone()).unwrap_or_default()
-    };
+    let task = |key: &[Value]| sums.labels.get(key, plan).cloned().unwrap_or_default();
     let call = |key: &[Value]| match plan.place(By::Syscall).map(|at| &key[at]) {
         Some(Value::Call(call)) => Some(book.get(*call)),
         _ => None,

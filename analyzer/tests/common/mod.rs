@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use systape_abi::{Abi, number};
 use systape_format::model::{
-    ByteStatus, CPU_NONE, Call, CallState, Checkpoint, ClockSample, End, FD_NONE, Family, Gap, GapCause, InFlight,
-    ProcessEvent, ProcessKind, Session, Symbols, SyscallFormat, SyscallRow, Task,
+    ByteStatus, CPU_NONE, Call, CallState, Checkpoint, ClockSample, End, FD_NONE, FD_UNKNOWN, Family, Gap, GapCause,
+    InFlight, ProcessEvent, ProcessKind, Session, Symbols, SyscallFormat, SyscallRow, Task,
 };
 use systape_format::{Encoder, SegmentBuilder, Writer};
 
@@ -224,7 +224,9 @@ pub fn call(name: &str) -> Call {
 
 fn push(builder: &mut SegmentBuilder, row: &Row<'_>) -> u32 {
     let task = builder.intern_task(&task(row.tid));
-    let fd = row.path.map_or(FD_NONE, |path| builder.intern_fd_name(path.as_bytes()));
+    // what the descriptor of a call whose beginning was lost stood for is not known
+    let other = if row.state == CallState::LostEnter { FD_UNKNOWN } else { FD_NONE };
+    let fd = row.path.map_or(other, |path| builder.intern_fd_name(path.as_bytes()));
     let call = builder.intern_call(call(row.name));
     let id = builder.push_syscall(SyscallRow {
         end: OPEN + (row.start + row.dur) * US,
