@@ -95,7 +95,7 @@ fn every_sleeper_is_named_where_it_hangs() {
             for (tid, group) in &found {
                 assert_eq!(group["stack_status"], "complete", "{options:?} {tid}: {group}");
                 assert_eq!(aliased(symbols(group, true)), kernel[tid], "{options:?} {tid}");
-                assert_eq!((&group["off_cpu_ns_at_least"], &group["states"]["S"]), (&true.into(), &group["threads"]));
+                assert_eq!((&group["off_cpu_ns_of_known"], &group["states"]["S"]), (&true.into(), &group["threads"]));
                 *kinds.entry(own(group).join(" ")).or_default() += 1;
             }
             let mut want: BTreeMap<String, usize> = WAITS.iter().map(|name| ((*name).to_owned(), 3)).collect();

@@ -187,10 +187,40 @@ fn what_record_cannot_follow() {
     refused(&lab, &[], &["./no-such-command-here"], 127, &["no-such-command-here", "not found"]);
     refused(&lab, &[], &["/etc/passwd"], 126, &["/etc/passwd"]);
     refused(&lab, &[], &["/tmp"], 126, &["/tmp"]);
-    // without "--" in front of it
-    let forgot = run(lab.command(binary("record")).args(["-o", "u.tape", "touch", "ran"]));
-    forgot.says(2, &["touch", "--"]);
-    assert!(!lab.path("u.tape").exists() && !lab.path("ran").exists());
+    // options of other tools, in front of a command that has no "--" before it
+    let bare =
+        |words: &[&str]| run(lab.command(binary("record")).args(["-o", "u.tape"]).args(words).args(["touch", "ran"]));
+    for (words, said) in [
+        (&["-c"][..], &["-c", "analyze -s"][..]),
+        (&["-k"], &["-k", "-g"]),
+        (&["--fro", "10s"], &["--fro", "--for"]),
+        (&["-tt"], &["times are always recorded"]),
+        (&["-p", "me"], &["'me'", "pgrep"]),
+        (&["-e", "sched:*"], &["sched:*", "--families sched"]),
+        (&["-e", "shed:swich"], &["shed:swich", "no such event"]),
+        (&["-e", "inject=read:error=EIO"], &["strace"]),
+    ] {
+        bare(words).says(2, said);
+        assert!(!lab.path("u.tape").exists() && !lab.path("ran").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_command_needs_no_dashes_before_it() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let run = |words: &[&str]| run(lab.command(binary("record")).args(["-o", "u.tape"]).args(words));
+    for words in [&["-f", "-yy", "touch", "-c", "ran"][..], &["--", "touch", "ran"], &["touch", "ran", "--"]] {
+        let said = run(words).expect(0).stderr;
+        assert!(said.contains("0 lost -> u.tape"), "{said}");
+        assert!(lab.path("ran").exists(), "{words:?}");
+        fs::remove_file(lab.path("ran")).expect("ran");
+        let execs = lab.analyze(&["exec", "u.tape", "--format", "json"]).expect(0).json();
+        assert_eq!(execs.len(), 1, "{execs:?}");
+    }
+    let quiet = run(&["-q", "-e", "syscalls:sys_enter_openat", "cat", "/dev/null"]).expect(0).stderr;
+    assert!(quiet.lines().all(|line| line.contains("syscalls:sys_enter_openat is openat")), "{quiet}");
+    let calls = lab.analyze(&["u.tape", "--format", "json"]).expect(0).json();
+    assert!(!calls.is_empty() && calls.iter().all(|call| call["syscall"] == "openat"), "{calls:?}");
 }
 
 #[test]
