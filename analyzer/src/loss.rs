@@ -4,11 +4,12 @@
 //! Strings that could not be taken and the recorder's own calls are no loss of calls; `info` lists them. Calls that the ledger counts are lost
 //! to a listing, not to a summary; calls that `record` was asked not to store are lost to nobody.
 
+use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
+use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause, LedgerRow, Session};
 use systape_format::reader::{Finding, Miss, Misses, Tape};
 
 use crate::filter::Scope;
@@ -53,6 +54,9 @@ impl Loss {
         let of_calls = families.contains(&Family::Syscall);
         let findings = tape.findings().iter().map(finding_text).collect();
         let mut loss = Self { findings, misses: Arc::clone(tape.misses()), ..Self::default() };
+        // read only where calls were counted after the time asked for
+        let began = OnceCell::new();
+        let began = || *began.get_or_init(|| counted_began(tape));
         for at in 0..tape.segments().len() {
             let segment = tape.segment(at);
             let info = segment.info();
@@ -71,7 +75,7 @@ impl Loss {
                 continue;
             }
             match segment.gaps() {
-                Ok(gaps) => loss.gaps.extend(gaps.into_iter().filter(|gap| touches(gap, scope, families))),
+                Ok(gaps) => loss.gaps.extend(gaps.into_iter().filter(|gap| touches(gap, scope, families, began))),
                 Err(error) => {
                     loss.findings.push(format!("segment {}: what it lost is not known: {error}", info.segment))
                 }
@@ -198,12 +202,28 @@ pub fn loses(gap: &Gap, families: &[Family]) -> bool {
     is_loss(gap.cause) && of_families(gap.family, families)
 }
 
-/// Whether events of `families` are missing by `gap`, and ones that `scope` asks for.
-fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family]) -> bool {
+/// When the first of the calls that were lost to listings but counted began, at the earliest.
+fn counted_began(tape: &Tape) -> u64 {
+    let of_row = |row: &LedgerRow| match row.state {
+        CallState::LostEnter => 0,
+        _ => row.first.saturating_sub(row.max),
+    };
+    let of_segment = |at: usize| {
+        let segment = tape.segment(at);
+        let rows = segment.dict().and_then(|dict| segment.ledger(&dict));
+        rows.map_or(0, |rows| rows.iter().filter(|row| row.reason.is_loss()).map(of_row).min().unwrap_or(u64::MAX))
+    };
+    let with = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Ledger));
+    with.map(of_segment).min().unwrap_or(0)
+}
+
+/// Whether events of `families` are missing by `gap`, and ones that `scope` asks for; `began`: see [`counted_began`].
+fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -> u64) -> bool {
     let f = scope.filters();
-    // a call is missing where it ended; when it had begun nobody knows
+    // a call is missing where it ended; when it had begun is known only if it was counted
     let calls = families.contains(&Family::Syscall) && matches!(gap.family, Family::Syscall | Family::Unknown);
-    let when = gap.last == 0 || (gap.last >= scope.from && (calls || gap.first < scope.to));
+    let before = || gap.first < scope.to || (calls && (!gap.ledger || began() < scope.to));
+    let when = gap.last == 0 || (gap.last >= scope.from && before());
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
     let cpu = match (&f.cpus, gap.cause) {
         (Some(cpus), GapCause::RingFull | GapCause::OverShare) if gap.cpu != CPU_NONE => {
