@@ -209,7 +209,7 @@ fn what_record_cannot_follow() {
 fn a_command_needs_no_dashes_before_it() {
     let Some(lab) = Lab::with_bpf() else { return };
     let run = |words: &[&str]| run(lab.command(binary("record")).args(["-o", "u.tape"]).args(words));
-    for words in [&["-f", "-yy", "touch", "-c", "ran"][..], &["--", "touch", "ran"], &["touch", "ran", "--"]] {
+    for words in [&["-f", "-yy", "touch", "-m", "ran"][..], &["--", "touch", "ran"], &["touch", "ran", "--"]] {
         let said = run(words).expect(0).stderr;
         assert!(said.contains("0 lost -> u.tape"), "{said}");
         assert!(lab.path("ran").exists(), "{words:?}");
