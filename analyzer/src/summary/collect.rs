@@ -126,12 +126,23 @@ impl Sums {
     fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<Option<Call>> {
         let mut places = Places::new(rows, judge);
         let exits = rows.exits(judge);
-        rows.each(|row, t, c| {
-            let Some(place) = places.of(t, c, |key| self.groups.place(key)) else { return };
-            if rows.counts(row) {
-                add(self.groups.at(place), rows.core, row, exits[c]);
+        let checked = rows.checked();
+        let Core { call, task, dur, errno, state, .. } = rows.core;
+        // every call goes through here: columns side by side need no bounds
+        let columns = task.iter().zip(call).zip(dur).zip(errno).zip(state);
+        for (row, ((((&t, &c), &dur), &errno), &state)) in columns.enumerate() {
+            let c = c as usize;
+            let Some(place) = places.of(t as usize, c, |key| self.groups.place(key)) else { continue };
+            if checked && !rows.counts(row) {
+                continue;
             }
-        });
+            let stats = self.groups.at(place);
+            if state == CallState::Complete && errno == 0 {
+                stats.add_ok(dur);
+            } else {
+                add(stats, (state, dur, errno), exits[c]);
+            }
+        }
         places.seen
     }
 
@@ -167,19 +178,16 @@ impl Sums {
                 plan.row(&mut key, part, file);
                 self.groups.place(&key)
             });
-            add(self.groups.at(place), rows.core, row, infos[c].is_exit);
+            let core = rows.core;
+            add(self.groups.at(place), (core.state[row], core.dur[row], core.errno[row]), infos[c].is_exit);
         });
         places.seen
     }
 }
 
-/// Adds the call at `row`.
-#[inline]
-fn add(stats: &mut Stats, core: &Core, row: usize, is_exit: bool) {
-    let (dur, errno, state) = (core.dur[row], core.errno[row], core.state[row]);
-    if state == CallState::Complete && errno == 0 {
-        stats.add_ok(dur);
-    } else if state != CallState::CloneChild {
+/// Adds a call; nobody called the child's side of a clone.
+fn add(stats: &mut Stats, (state, dur, errno): (CallState, u64, u16), is_exit: bool) {
+    if state != CallState::CloneChild {
         stats.add(state, dur, errno, is_exit);
     }
 }
@@ -188,6 +196,7 @@ fn add(stats: &mut Stats, core: &Core, row: usize, is_exit: bool) {
 struct Places<'a> {
     rows: &'a Rows<'a>,
     plan: &'a Plan,
+    calls: usize,
     table: Vec<u32>,
     /// A call of each task that has one that passes.
     seen: Vec<Option<Call>>,
@@ -199,6 +208,7 @@ impl<'a> Places<'a> {
         Self {
             rows,
             plan: judge.plan,
+            calls: rows.dict.calls.len(),
             table: vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }],
             seen: vec![None; rows.dict.tasks.len()],
         }
@@ -207,7 +217,7 @@ impl<'a> Places<'a> {
     /// The place of task `t` and call `c`, which `find` looks up; None: their calls do not pass.
     #[inline]
     fn of(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> Option<u32> {
-        let at = t * self.rows.dict.calls.len() + c;
+        let at = t * self.calls + c;
         let known = self.table.get(at).copied();
         let place = match known {
             Some(place) if place != NOT_YET => place,
@@ -222,6 +232,7 @@ impl<'a> Places<'a> {
         (place != LEFT_OUT).then_some(place)
     }
 
+    #[cold]
     fn find(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> u32 {
         if !self.rows.filter.tasks[t] || !self.rows.filter.calls[c] {
             return LEFT_OUT;
@@ -262,6 +273,11 @@ impl Rows<'_> {
 
     fn exits(&self, judge: Judge<'_>) -> Vec<bool> {
         self.dict.calls.iter().map(|call| judge.book.get(*call).is_exit).collect()
+    }
+
+    /// Whether rows are looked at one by one.
+    fn checked(&self) -> bool {
+        !self.core.unselected.is_empty() || self.valued || self.time.is_some()
     }
 
     /// Whether a row whose task and call pass counts.
