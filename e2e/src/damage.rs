@@ -11,7 +11,8 @@ use crate::{Background, Call, Lab, Run};
 #[must_use]
 pub fn start_numbered(lab: &Lab, us: u32) -> Background {
     let target = lab.cc("target", &[]);
-    let program = Background::start(lab.command(target).args(["numbered", "truth", "9000000", &us.to_string()]));
+    // at full speed 9,000,000 took 1.2 s where nothing records: it has to outlive the start of a recorder
+    let program = Background::start(lab.command(target).args(["numbered", "truth", "200000000", &us.to_string()]));
     lab.until("calls", || fs::metadata(lab.path("truth")).is_ok_and(|m| m.len() > 8) && numbered(lab, "truth")[0] > 0);
     program
 }

@@ -5,7 +5,7 @@
  *   threads HOW N...    a thread for each N, which says "TID N", reads a byte from a pipe, and makes N getppid calls;
  *                       HOW: now, or usr1: the bytes are written once SIGUSR1 arrives
  *   numbered FILE N US  lseek(-1, i) for i = 1...N, US microseconds apart; before each, its CLOCK_MONOTONIC time goes to
- *                       word i of FILE, and i to word 0
+ *                       word i of FILE, which grows as it is needed, and i to word 0
  *   rename N0 NAME N1 … N0 getppid calls, then calls itself NAME, N1 more, and so on
  *   int80 N             N calls of i386 getppid (nr 64), which by x86-64 numbers is semget
  *   polite N            N times: opens file-I in the directory made-by-polite, makes 3 calls lseek(fd, I), closes it
@@ -65,26 +65,40 @@ static int threads(int usr1, char **counts)
 	return 0;
 }
 
+/* Words of the file that are mapped at a time. */
+#define STEP (1L << 20)
+
+static volatile long *step(int fd, long from)
+{
+	if (ftruncate(fd, (from + STEP) * sizeof(long)))
+		return NULL;
+	void *words = mmap(NULL, STEP * sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+			   from * sizeof(long));
+	return words == MAP_FAILED ? NULL : words;
+}
+
 static int numbered(const char *file, long n, long us)
 {
 	int fd = open(file, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	volatile long *words;
+	volatile long *words = step(fd, 0), *count = words;
 	struct timespec now;
 
-	if (ftruncate(fd, (n + 1) * sizeof(long)))
-		return 1;
-	words = mmap(NULL, (n + 1) * sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (words == MAP_FAILED)
-		return 1;
-	for (long i = 1; i <= n; i++) {
+	for (long i = 1; words && i <= n; i++) {
+		if (i % STEP == 0) {
+			if (words != count)
+				munmap((void *)words, STEP * sizeof(long));
+			words = step(fd, i);
+			if (!words)
+				return 1;
+		}
 		clock_gettime(CLOCK_MONOTONIC, &now); /* vDSO: no call */
-		words[i] = now.tv_sec * 1000000000L + now.tv_nsec;
-		words[0] = i;
+		words[i % STEP] = now.tv_sec * 1000000000L + now.tv_nsec;
+		*count = i;
 		syscall(SYS_lseek, -1, i, SEEK_SET);
 		if (us)
 			usleep(us);
 	}
-	return 0;
+	return words ? 0 : 1;
 }
 
 static int polite(long n)
