@@ -1,5 +1,5 @@
-# Everyday commands. `make demo` and `make test` need nothing but cargo and git on Debian 12: they install the rest
-# (scripts/setup.sh). Everything uses cargo's release profile, so that dependencies are compiled once.
+# Everyday commands. `make demo` and `make test` need git alone on Debian 12: they install the rest, Rust too, if there is
+# no cargo (scripts/setup.sh). Everything uses cargo's release profile, so that dependencies are compiled once.
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
