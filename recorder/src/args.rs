@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, ArgGroup, Parser, ValueHint};
 use systape_format::redact::Level;
 
+use crate::generate::Generate;
 use crate::sync::Policy;
 
 const EXAMPLES: &str = "\
@@ -179,9 +180,9 @@ pub struct Args {
     #[arg(long)]
     pub self_stats: bool,
 
-    /// Print man page or shell completions (man, bash, zsh, fish) and exit
-    #[arg(long, value_name = "WHAT", hide = true)]
-    pub generate: Option<String>,
+    /// Print a man page or shell completions: man, bash, zsh, fish
+    #[arg(long, value_enum, value_name = "WHAT", hide = true)]
+    pub generate: Option<Generate>,
 
     /// As with strace: children are followed without it
     #[arg(short = 'f', action = ArgAction::Count, hide = true, long = "follow-forks")]
