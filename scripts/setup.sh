@@ -81,6 +81,7 @@ fi
 need gcc runs cc
 need libc6-dev test -e /usr/include/stdio.h
 need make runs make
+need binutils runs objcopy
 need pkg-config runs pkg-config
 need clang runs clang
 need libelf-dev test -e /usr/include/libelf.h
@@ -99,7 +100,6 @@ if [ "$wanted" = test ]; then
     # programs whose stacks are known, as shipped and stripped, and the names of the C library's own functions
     need g++ runs g++
     need xz-utils runs xz
-    need binutils runs objcopy
     need libc6-dbg test -d /usr/lib/debug/.build-id
     # the slow file system of a test
     need fuse3 command -v fusermount3

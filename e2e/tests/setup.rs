@@ -1,4 +1,5 @@
-//! What `scripts/setup.sh` does about Rust before it installs anything else. apt and cargo are stand-ins that write down what they are asked.
+//! Building and installing. What `scripts/setup.sh` does about Rust before it installs anything else; apt and cargo are stand-ins that
+//! write down what they are asked. Where `scripts/split-debug.sh` puts debug information.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -115,4 +116,31 @@ fn a_cargo_that_is_not_in_path_is_named() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("not in PATH") && said(&output).contains(".cargo/env"), "{}", said(&output));
     assert_eq!(machine.installed(), Vec::<String>::new());
+}
+
+#[test]
+fn debug_information_lies_beside_the_program() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let program = dir.path().join("program");
+    fs::write(dir.path().join("program.c"), "int answer(void) { return 42; }\nint main(void) { return answer(); }\n")
+        .expect("write");
+    let cc = Command::new("cc").args(["-g", "-o"]).arg(&program).arg(dir.path().join("program.c")).status();
+    assert!(cc.expect("cc").success());
+    let split = || {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/split-debug.sh");
+        assert!(Command::new(script).arg(&program).status().expect("split-debug.sh").success());
+        fs::read(&program).expect("program")
+    };
+    let sections = |file: &Path| {
+        let output = Command::new("readelf").arg("-SW").arg(file).output().expect("readelf");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let small = split();
+    let [main, beside] = [program.clone(), dir.path().join("program.debug")].map(|file| sections(&file));
+    assert!(!main.contains(".debug_") && !main.contains(".symtab") && main.contains(".gnu_debuglink"), "{main}");
+    assert!(beside.contains(".debug_line") && beside.contains(".symtab"), "{beside}");
+    assert_eq!(Command::new(&program).status().expect("program").code(), Some(42));
+    // once more changes neither
+    assert_eq!(split(), small);
+    assert_eq!(sections(&dir.path().join("program.debug")), beside);
 }
