@@ -19,7 +19,8 @@ fn the_commands_of_the_readme_work() {
     assert!(commands.len() >= 10, "{commands:?}");
     // tar ends with 1 when a file changed while it was read, which record passes on
     let failed = |command: &str| if command.contains("tar ") { 1 } else { 0 };
-    let mut script = "set -u\n".to_owned();
+    // each job in a group of its own, to be ended with what it started
+    let mut script = "set -um; trap 'for job in $(jobs -p); do kill -- -$job; done 2>/dev/null' EXIT\n".to_owned();
     for (number, command) in commands.iter().enumerate() {
         script += &format!("{command}\n");
         if !command.contains(" & ") {
