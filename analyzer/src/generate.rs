@@ -133,7 +133,12 @@ fn man(view: &View, out: &mut impl Write) -> io::Result<()> {
     page.render_synopsis_section(out)?;
     page.render_description_section(out)?;
     page.render_options_section(out)?;
-    page.render_extra_section(out)?;
+    // lines of examples stay lines
+    let mut examples = Vec::new();
+    page.render_extra_section(&mut examples)?;
+    let examples = String::from_utf8_lossy(&examples).replace(".SH EXTRA\n", ".SH EXAMPLES\n.nf\n");
+    out.write_all(examples.as_bytes())?;
+    out.write_all(b".fi\n")?;
     out.write_all(STATUS.as_bytes())?;
     let others = named().filter(|_| view.name.is_empty()).map(|other| title(other));
     let more = (!view.name.is_empty()).then(|| "analyze".to_owned());

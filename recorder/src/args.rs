@@ -23,9 +23,9 @@ Then: analyze [FILE]   (see analyze --help)
 
 A tape carries paths, program arguments and host names (--redact leaves them out). It is made readable for its owner only.";
 
-/// Records what a command, a process or the whole system does (syscalls, scheduling, block I/O, signals, process life) into a tape.
+/// Records what a command, processes or the whole machine do (syscalls, scheduling, block I/O, signals, connections) into a tape.
 #[derive(Parser, Debug)]
-#[command(name = "record", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "record", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
 pub struct Args {
     /// Tape to write; an existing file is renamed to FILE.old

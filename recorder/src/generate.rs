@@ -110,7 +110,12 @@ fn man(out: &mut impl Write) -> io::Result<()> {
     page.render_synopsis_section(out)?;
     page.render_description_section(out)?;
     page.render_options_section(out)?;
-    page.render_extra_section(out)?;
+    // lines of examples stay lines
+    let mut examples = Vec::new();
+    page.render_extra_section(&mut examples)?;
+    let examples = String::from_utf8_lossy(&examples).replace(".SH EXTRA\n", ".SH EXAMPLES\n.nf\n");
+    out.write_all(examples.as_bytes())?;
+    out.write_all(b".fi\n")?;
     out.write_all(MORE.as_bytes())?;
     page.render_version_section(out)
 }
@@ -163,6 +168,7 @@ mod tests {
         assert!(place(".SH NAME") < place(".SH OPTIONS"));
         assert!(place(".SH OPTIONS") < place(".SH \"EXIT STATUS\""));
         assert!(place(".SH \"EXIT STATUS\"") < place(".SH \"SEE ALSO\""));
+        assert!(place(".SH EXAMPLES\n.nf") < place(".fi"));
         assert!(text.contains("analyze (1)"));
     }
 }
