@@ -42,8 +42,6 @@ fn tapes_reports_and_families_are_offered() {
     assert!(has(&offered(&place, &["sched", ""]), &["timehist", "latency", "one.tape"]));
     assert_eq!(offered(&place, &["-i", "tw"]), ["two words.tape"]);
     assert_eq!(offered(&place, &["kills", "--fail"]), ["--fail-on-loss"]);
-    // a value is no tape
-    assert!(!has(&offered(&place, &["-s", "-p", ""]), &["one.tape"]));
     assert_eq!(offered(&place, &["--format", "j"]), ["json"]);
     let events = offered(&place, &["-e", ""]);
     assert!(has(&events, &["file", "network", "sched:*", "block:*"]), "{events:?}");
