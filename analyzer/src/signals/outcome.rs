@@ -105,6 +105,8 @@ pub struct Taken {
     pub ts: u64,
     /// Its handler; 0 = default action, 1 = ignore.
     pub handler: u64,
+    /// Events of such signals are missing in between: it may have been another one that was taken then, and this one before.
+    pub at_most: bool,
 }
 
 /// Whether a signal is what ended its target.

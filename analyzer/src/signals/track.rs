@@ -233,7 +233,7 @@ impl<'a> Tracker<'a> {
             if let Some(slot) = &mut self.slots[slot]
                 && slot.sent.event.ts <= event.ts
             {
-                slot.taken = Some(Taken { ts: event.ts, handler: event.ip });
+                slot.taken = Some(Taken { ts: event.ts, handler: event.ip, at_most: false });
             }
         }
     }
@@ -263,6 +263,8 @@ impl<'a> Tracker<'a> {
     fn record(&self, at: usize, slot: Slot, missing: &Missing) -> Option<Record> {
         let Slot { sent, taken } = slot;
         let event = &sent.event;
+        let lost = |taken: &Taken| missing.between(event.sig, event.ts, taken.ts).is_some();
+        let taken = taken.map(|taken| Taken { at_most: lost(&taken), ..taken });
         let process = self.processes.get(&sent.target);
         let end = process.and_then(|process| process.end());
         let cause = match self.best.get(&key(&sent.target)).filter(|best| best.slot == Some(at)) {
@@ -441,7 +443,7 @@ mod tests {
         assert_eq!(causes(&records), [(100, true)]);
         let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0x5000)], &Choice::Fatal);
         assert_eq!(causes(&records), [(100, false), (300, false)]);
-        assert_eq!(records[0].outcome.taken, Some(Taken { ts: 200, handler: 0x5000 }));
+        assert_eq!(records[0].outcome.taken, Some(Taken { ts: 200, handler: 0x5000, at_most: false }));
         assert_eq!((records[1].via, records[1].sender()), (Via::Unknown, None));
     }
 

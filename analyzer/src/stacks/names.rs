@@ -49,6 +49,9 @@ impl Names {
                 Err(error) => findings.push(format!("names: block {at} cannot be read: {error}")),
             }
         }
+        if tape.end().is_none() {
+            findings.push("names: the tape lacks its end, where most of them stand: places print as addresses".to_owned());
+        }
         if names.dropped > 0 {
             findings.push(format!("names: {} places more than are kept print as addresses", names.dropped));
         }

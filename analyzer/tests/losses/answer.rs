@@ -1,6 +1,7 @@
 //! Answers in JSON as rows of declared columns, and what one that lacks something may say beside the whole one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value};
 use systape_analyzer::config::view::{Part, Rows};
@@ -109,7 +110,10 @@ fn row(all: &[Rows], line: Map<String, Value>) -> Option<Row> {
     let (table, columns) = all.iter().find_map(|rows| declared(rows, &line))?;
     let mut values = BTreeMap::new();
     let (mut key, mut vague) = (Vec::new(), false);
+    // a task is called what was heard of it last: its number says which it is
+    let by_task = columns.iter().any(|(column, is_key)| *is_key && ["pid", "tid"].contains(&&*column.name));
     for (column, is_key) in columns {
+        let is_key = is_key && !(by_task && column.name == "comm");
         let of = if column.group.is_empty() { Some(&line) } else { line[&*column.group].as_object() };
         let value = of.map_or(Value::Null, |of| of[&*column.name].clone());
         let flag = column.short.suffix().and_then(|suffix| line[&format!("{}{suffix}", column.name)].as_bool());
@@ -125,6 +129,13 @@ fn row(all: &[Rows], line: Map<String, Value>) -> Option<Row> {
     Some(Row { table: table.name.to_string(), key: format!("{} {}", table.name, key.join(" ")), vague, values })
 }
 
+/// A number for a text: the same for the same text.
+fn number_of(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
 /// The rows that `text` has; lines of losses are none.
 pub(crate) fn rows(all: &[Rows], text: &str) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
@@ -134,7 +145,7 @@ pub(crate) fn rows(all: &[Rows], text: &str) -> Vec<Row> {
         if line.contains_key("lost") && line.contains_key("cause") {
             continue;
         }
-        // of a call graph a row's place is the way to it
+        // of a call graph a row's place is the way to it; each way is quoted in the next: a number of it stays short
         let graph = line.contains_key("self_count");
         let id = line.get("id").and_then(Value::as_i64);
         if let (true, Some(parent)) = (graph, line.get("parent").and_then(Value::as_i64)) {
@@ -142,7 +153,7 @@ pub(crate) fn rows(all: &[Rows], text: &str) -> Vec<Row> {
         }
         let found = row(all, line.clone()).unwrap_or_else(|| panic!("a row of no table: {line:?}"));
         if let (true, Some(id)) = (graph, id) {
-            paths.insert(id, found.key.clone());
+            paths.insert(id, number_of(&found.key));
         }
         rows.push(found);
     }

@@ -79,7 +79,7 @@ systape_format::tables! {
         outcome.core_dumped: Flag "it left a core dump; null: no end is known"
         outcome.stopped: Flag "the signal stopped it"
         outcome.cause: Flag "this signal is what ended it; null: not known (see `maybe_cause`), or a death without a signal"
-        outcome.taken_ns: Duration "from the signal to when the target took it; null: not seen"
+        outcome.taken_ns ? AtMost: Duration "from the signal to when the target took it; null: not seen"
         outcome.handler: Hex "address of the handler that took it; null: none did"
         outcome.maybe_cause: Flag "as far as was seen it is the cause, but signals were lost between it and the end; null: a death without a signal"
     }
@@ -181,7 +181,8 @@ fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
             _ => Cell::Null,
         },
     );
-    row.set("outcome_taken_ns", taken.map(|taken| taken.ts.saturating_sub(ts)));
+    let since = taken.map(|taken| taken.ts.saturating_sub(ts));
+    row.bound("outcome_taken_ns", since, taken.is_some_and(|taken| taken.at_most));
     row.set("outcome_handler", taken.filter(|taken| taken.handler > 1).map(|taken| taken.handler));
     let maybe = record.unseen.is_none().then_some(matches!(outcome.cause, Cause::Maybe(_)));
     row.set("outcome_maybe_cause", maybe);

@@ -5,7 +5,7 @@ use systape_format::model::SignalEvent;
 use super::party::short;
 use crate::processes::Ending;
 use crate::signals::missing::Lost;
-use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, blocked, queued};
+use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
 use crate::signals::via::fault_address;
 use crate::signals::{Cause, Disposition, Record, Via, ends, via};
 use crate::words::{bytes, escaped, span};
@@ -115,13 +115,14 @@ pub fn outcome(record: &Record, certain: bool) -> String {
         let doubt = if let Cause::Maybe(lost) = outcome.cause { doubt(lost) } else { String::new() };
         return parts.join(", ") + &doubt;
     }
+    let taken = |taken: Taken| format!("{}{}", if taken.at_most { "<=" } else { "" }, after(taken.ts));
     match (event.result, outcome.taken) {
         (IGNORED, _) => parts.push("ignored".to_owned()),
         (ALREADY_PENDING, _) => parts.push("already pending".to_owned()),
         (OVERFLOW, _) => parts.push("not sent, its queue was full".to_owned()),
-        (_, Some(taken)) if outcome.stopped => parts.push(format!("stopped after {}", after(taken.ts))),
-        (_, Some(taken)) if taken.handler > 1 => parts.push(format!("handled after {}", after(taken.ts))),
-        (_, Some(taken)) => parts.push(format!("taken after {}", after(taken.ts))),
+        (_, Some(it)) if outcome.stopped => parts.push(format!("stopped after {}", taken(it))),
+        (_, Some(it)) if it.handler > 1 => parts.push(format!("handled after {}", taken(it))),
+        (_, Some(it)) => parts.push(format!("taken after {}", taken(it))),
         (_, None) if blocked(event) => parts.push("blocked, pending".to_owned()),
         (_, None) => parts.push("not seen to be taken".to_owned()),
     }
