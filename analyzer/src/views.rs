@@ -57,7 +57,7 @@ pub fn chosen(args: &Args, matches: &ArgMatches) -> (&'static View, usize) {
     let words = args.words.iter().map_while(|word| word.to_str());
     let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     // options of -s go with -S too, which stands behind it
-    let switched = || VIEWS.iter().rev().find(|view| view.switches.iter().any(|id| given(id)));
+    let switched = || VIEWS.iter().rev().find(|view| view.switches.iter().any(&given));
     named(words).unwrap_or_else(|| (switched().copied().unwrap_or(VIEWS[0]), 0))
 }
 
