@@ -1,5 +1,5 @@
-# Everyday commands. `make demo` and `make test` need nothing but cargo and git on Debian 12: they install the rest
-# (scripts/setup.sh). Everything uses cargo's release profile, so that dependencies are compiled once.
+# Everyday commands. `make demo` and `make test` need git alone on Debian 12: they install the rest, Rust too, if there is
+# no cargo (scripts/setup.sh). Everything uses cargo's release profile, so that dependencies are compiled once.
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -21,6 +21,7 @@ demo: ## install what is missing, build, record a program, print answers
 build: ## record and analyze in target/release, their man pages and completions in target/share
 	@scripts/setup.sh build
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer
+	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze
 	@$(MAKE) --no-print-directory man
 
 test: ## install what is missing, run every test (BPF tests need root or sudo)
@@ -88,14 +89,20 @@ man: ## man pages and completions of what was built, in target/share
 	@$(BIN)/record --generate fish > $(TARGET)/share/fish/vendor_completions.d/record.fish
 	@$(BIN)/analyze --generate fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
 
+# debuggers look into .debug beside a program for what its .gnu_debuglink names
 install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoured
 	@test -e $(TARGET)/share/man/man1/record.1 || { echo "install: nothing is built yet: make build" >&2; exit 1; }
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -s -m 755 $(BIN)/record $(BIN)/analyze $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/bin/.debug
+	install -m 755 $(BIN)/record $(BIN)/analyze $(DESTDIR)$(PREFIX)/bin
+	for debug in $(wildcard $(BIN)/record.debug $(BIN)/analyze.debug); do \
+		install -m 644 $$debug $(DESTDIR)$(PREFIX)/bin || exit 1; done
+	scripts/split-debug.sh $(DESTDIR)$(PREFIX)/bin/record $(DESTDIR)$(PREFIX)/bin/analyze
+	mv -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record.debug analyze.debug) $(DESTDIR)$(PREFIX)/bin/.debug
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 
 uninstall: ## what install put there (pages and completions: those that are built)
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/record bin/analyze)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze .debug/record.debug .debug/analyze.debug)
+	-rmdir $(DESTDIR)$(PREFIX)/bin/.debug 2>/dev/null
 	if cd $(TARGET)/share 2>/dev/null; then find . -type f -exec rm -f $(DESTDIR)$(PREFIX)/share/{} \; ; fi
 
 clean: ## everything that was built

@@ -27,9 +27,61 @@ wish() {
 }
 in_path() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
 
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    if command -v sudo >/dev/null; then
+        as_root=(sudo)
+        [ -t 0 ] || as_root=(sudo -n) # nobody there to ask for a password
+    fi
+fi
+can_be_root() { [ "$(id -u)" = 0 ] || [ ${#as_root[@]} -gt 0 ]; }
+
+# update: fetches the package lists, once
+log=
+update() {
+    [ -z "$log" ] || return 0
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
+    "${apt[@]}" update >"$log" 2>&1 || say "apt-get update failed; trying with the package lists there are"
+}
+
+# Rust comes first: the other packages take a gigabyte and are of no use without it.
+rustup="install Rust 1.$rust_minor or newer: https://rustup.rs"
+# minor VERSION: 96 of 1.96.0, nothing of other versions
+minor() { printf '%s\n' "$1" | sed -n 's/^1\.\([0-9]*\)\..*/\1/p'; }
+if command -v cargo >/dev/null; then
+    found=$(cargo --version) || die "cargo does not run; $rustup"
+    number=$(minor "${found#cargo }")
+    if [ -n "$number" ] && [ "$number" -lt "$rust_minor" ]; then
+        hint=$rustup
+        if command -v apt-get >/dev/null; then hint+=" (on Debian 12 also: apt-get install cargo-web rustc-web)"; fi
+        die "$found is too old; $hint"
+    fi
+else
+    theirs=${CARGO_HOME:-${HOME:-}/.cargo}
+    [ ! -x "$theirs/bin/cargo" ] || die "cargo is in $theirs/bin, which is not in PATH: run  . $theirs/env"
+    command -v apt-get >/dev/null || die "cargo is missing; $rustup"
+    if can_be_root; then update; fi
+    rust=()
+    # cargo-web is what Debian 12 builds its web browsers with
+    for suffix in '' -web; do
+        candidate=$(apt-cache policy "cargo$suffix" 2>/dev/null | sed -n 's/^  Candidate: //p')
+        number=$(minor "$candidate")
+        if [ -n "$number" ] && [ "$number" -ge "$rust_minor" ]; then
+            rust=("cargo$suffix" "rustc$suffix")
+            break
+        fi
+    done
+    [ ${#rust[@]} -gt 0 ] ||
+        die "cargo is missing, and apt-get has none that is new enough (on Debian 12 bookworm-security has); $rustup"
+    missing+=("${rust[@]}")
+fi
+
 need gcc runs cc
 need libc6-dev test -e /usr/include/stdio.h
 need make runs make
+need binutils runs objcopy
 need pkg-config runs pkg-config
 need clang runs clang
 need libelf-dev test -e /usr/include/libelf.h
@@ -48,7 +100,6 @@ if [ "$wanted" = test ]; then
     # programs whose stacks are known, as shipped and stripped, and the names of the C library's own functions
     need g++ runs g++
     need xz-utils runs xz
-    need binutils runs objcopy
     need libc6-dbg test -d /usr/lib/debug/.build-id
     # the slow file system of a test
     need fuse3 command -v fusermount3
@@ -91,29 +142,14 @@ if [ "$wanted" = fuzz ]; then
     need g++ runs g++
 fi
 
-as_root=()
-if [ "$(id -u)" != 0 ]; then
-    if command -v sudo >/dev/null; then
-        as_root=(sudo)
-        [ -t 0 ] || as_root=(sudo -n) # nobody there to ask for a password
-    fi
-fi
-can_be_root() { [ "$(id -u)" = 0 ] || [ ${#as_root[@]} -gt 0 ]; }
-
-update() {
-    log=$(mktemp)
-    trap 'rm -f "$log"' EXIT
-    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
-    "${apt[@]}" update >"$log" 2>&1 || say "apt-get update failed; trying with the package lists there are"
-}
-
 if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null ||
         die "missing: ${missing[*]} (Debian's names); install them with this system's package manager, see docs/install.md"
     can_be_root || die "missing: ${missing[*]}; not root and no sudo: have root run  apt-get install -y ${missing[*]}"
     say "installing ${missing[*]}"
     update
-    "${apt[@]}" install --no-install-recommends "${missing[@]}" >>"$log" 2>&1 || {
+    # nothing that somebody chose to install is removed for it
+    "${apt[@]}" install --no-install-recommends --no-remove "${missing[@]}" >>"$log" 2>&1 || {
         tail -n 30 "$log" >&2
         die "apt-get could not install: ${missing[*]}"
     }
@@ -121,17 +157,11 @@ fi
 
 if [ ${#wished[@]} -gt 0 ] && command -v apt-get >/dev/null && can_be_root; then
     say "installing ${wished[*]}"
-    [ -n "${log:-}" ] || update
+    update
     for package in "${wished[@]}"; do
         "${apt[@]}" install --no-install-recommends "$package" >>"$log" 2>&1 ||
             say "no $package: what needs it is skipped"
     done
-fi
-
-command -v cargo >/dev/null || die "cargo is missing; install Rust 1.$rust_minor or newer: https://rustup.rs"
-found=$(cargo --version | sed -n 's/^cargo 1\.\([0-9]*\)\..*/\1/p')
-if [ -n "$found" ] && [ "$found" -lt "$rust_minor" ]; then
-    die "$(cargo --version) is too old (Debian's own is); Rust 1.$rust_minor or newer is needed: https://rustup.rs"
 fi
 
 if [ "$wanted" = fuzz ] && ! cargo fuzz --version >/dev/null 2>&1; then

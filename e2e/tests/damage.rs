@@ -329,7 +329,7 @@ fn reader_never_reads() {
     record.signal(libc::SIGINT);
     // one who asked for the end waits for the tape, and is told what to do about it
     let said = || fs::read_to_string(lab.path("said")).unwrap_or_default();
-    lab.until("words", || said().contains("a signal gives it up"));
+    lab.until("words", || said().contains("Ctrl-C gives up"));
     record.signal(libc::SIGINT);
     let (status, said) = record.wait(&lab);
     assert_eq!(status, Some(1), "{said}");

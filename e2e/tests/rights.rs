@@ -7,6 +7,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -95,6 +96,53 @@ fn capability_by_capability() {
     assert!(run.stderr.contains("CAP_CHECKPOINT_RESTORE") && run.stderr.contains("CAP_SYS_ADMIN"), "{}", run.stderr);
     let graph = lab.analyze(&["callgraph", "out/t.tape", "--folded", "--event", "syscall"]);
     assert!(graph.code() != 0 || !graph.text().is_empty(), "{}", graph.stderr);
+}
+
+#[test]
+fn the_capabilities_that_are_suggested_are_enough() {
+    let Some(lab) = with_nobody() else { return };
+    // one file open since before the recording, of root's
+    let file = fs::File::open("/etc/hostname").expect("hostname");
+    let program = Background::start(lab.command("sh").args(["-c", "while :; do read line; done"]).stdin(file));
+    let pid = program.pid_text();
+    let mut plain = lab.command(NOBODY[0]);
+    plain.args(&NOBODY[1..]).args(["./record", "-o", "out/t.tape", "-p", &pid, "--for", "100ms"]);
+    let refused = run(&mut plain);
+    let advice = refused.stderr.split_once("sudo setcap ").expect("advice").1;
+    let set = advice.split_whitespace().next().expect("capabilities");
+    run(lab.command("setcap").args([set, "record"])).expect(0);
+    let kptr = fs::read_to_string("/proc/sys/kernel/kptr_restrict").expect("sysctl");
+    let run = run(&mut plain).expect(0);
+    if kptr.trim() != "2" {
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        assert_eq!(lines.len(), 1, "nothing is missing: {}", run.stderr);
+        assert_eq!(lab.info("out/t.tape")["notes"].as_array().map(Vec::len), Some(0));
+    }
+    let reads = lab.calls("out/t.tape", &["-e", "read"]);
+    assert!(reads.iter().any(|read| read.fd_path("fd") == Some("/etc/hostname")), "{reads:?}");
+    // the pages say the same
+    for page in ["docs/record.md", "docs/install.md"] {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
+        let text = fs::read_to_string(&page).expect("page");
+        assert!(text.contains(&format!("sudo setcap {set}")), "{}: {set}", page.display());
+    }
+}
+
+#[test]
+fn the_setting_that_hides_the_kernel_s_addresses_is_named() {
+    let Some(lab) = with_nobody() else { return };
+    let _shown = Sysctl::set("kptr_restrict", "0");
+    let record = || record_with(&lab, "bpf,perfmon", &["--", "true"]).expect(0).stderr;
+    {
+        let _hidden = Sysctl::set("perf_event_paranoid", "2");
+        let said = record();
+        assert!(said.contains("CAP_SYSLOG, or sysctl kernel.perf_event_paranoid=1 (it is 2)"), "{said}");
+        assert!(!said.contains("kptr_restrict"), "{said}");
+    }
+    // what is said helps
+    let _open = Sysctl::set("perf_event_paranoid", "1");
+    let said = record();
+    assert!(!said.contains("are hidden"), "{said}");
 }
 
 /// CapInh, CapPrm, CapEff, CapAmb and NoNewPrivs of a task.

@@ -198,7 +198,7 @@ fn the_command_begins_though_the_tape_takes_nothing() {
     assert_eq!(fs::metadata(lab.path("backing/t.tape")).expect("tape").len(), 0);
     stalling.go_on();
     let run = recorder.wait().expect(0);
-    assert!(run.stderr.contains("takes nothing yet"), "{}", run.stderr);
+    assert!(run.stderr.contains("accepts nothing yet"), "{}", run.stderr);
     fs::copy(lab.path("backing/t.tape"), lab.path("t.tape")).expect("copy");
     lab.assert_whole("t.tape");
     assert_eq!(lab.calls("t.tape", &["-e", "getppid", "--comm=target"]).len(), 997);

@@ -117,3 +117,18 @@ fn the_manual_has_every_kind() {
         assert!(line.is_some(), "{} of kind {} is not in the picture of docs/tape-format.md", kind.name(), kind.raw());
     }
 }
+
+#[test]
+fn the_version_is_stated_once_and_is_that_of_the_code() {
+    let version = format!("1.{}", systape_format::header::MINOR);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let page = read("docs/tape-format.md");
+    assert!(page.starts_with(&format!("# The tape format, version {version}\n")), "the title of the page");
+    let minor = page.lines().find(|line| line.starts_with("| 10 | 2 | minor |")).expect("the row of the minor version");
+    assert!(minor.contains(&format!(": {} for the one on this page", systape_format::header::MINOR)), "{minor}");
+    let newest = read("schemas/CHANGES.md").lines().find_map(|line| line.strip_prefix("## ").map(str::to_owned));
+    assert_eq!(newest, Some(version), "the newest entry of schemas/CHANGES.md");
+    // implemented kinds are none that is reserved
+    assert!(!page.contains("is reserved for the ledger"));
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, ArgGroup, Parser, ValueHint};
 use systape_format::redact::Level;
 
+use crate::generate::Generate;
 use crate::sync::Policy;
 
 const EXAMPLES: &str = "\
@@ -22,24 +23,24 @@ Then: analyze [FILE]   (see analyze --help)
 
 A tape carries paths, program arguments and host names (--redact leaves them out). It is made readable for its owner only.";
 
-/// Records what a command, a process or the whole system does (syscalls, scheduling, block I/O, signals, process life) into a tape.
+/// Records what a command, processes or the whole machine do (syscalls, scheduling, block I/O, signals, connections) into a tape.
 #[derive(Parser, Debug)]
-#[command(name = "record", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "record", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
 pub struct Args {
-    /// Tape to write; an existing one is kept as FILE.old
+    /// Tape to write; an existing file is renamed to FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "trace.tape", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Record these processes (all their threads, and their children)
+    /// Record these processes: all their threads, and children from now on
     #[arg(short, long, alias = "attach", value_name = "PID", value_delimiter = ',', value_parser = parse_number)]
     pub pid: Vec<u32>,
 
-    /// Record these threads (and their children)
+    /// Record these threads, and children from now on
     #[arg(short, long, value_name = "TID", value_delimiter = ',', value_parser = parse_number)]
     pub tid: Vec<u32>,
 
-    /// Record what this user runs
+    /// Record threads whose real user is this one, by number or name
     #[arg(short, long, alias = "user", value_name = "USER")]
     pub uid: Option<String>,
 
@@ -74,11 +75,11 @@ pub struct Args {
     )]
     pub events: Vec<String>,
 
-    /// Store only calls that take longer than this (milliseconds, or with a unit); the others are counted, sums stay exact
+    /// Store only calls that take longer than this (milliseconds, or with a unit); all others are counted, so sums stay exact
     #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
     pub duration: Option<Duration>,
 
-    /// Thresholds of some calls, e.g. read=5ms,fsync=20ms; without --duration all others are only counted
+    /// The same per call, e.g. read=5ms,fsync=20ms; without --duration all others are only counted
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
     pub slow: Vec<String>,
 
@@ -102,20 +103,20 @@ pub struct Args {
     #[arg(long, value_name = "MODE", help_heading = "Stacks")]
     pub call_graph: Option<String>,
 
-    /// The kernel's part of stacks too
+    /// Take the kernel's part of stacks too
     #[arg(long, help_heading = "Stacks")]
     pub kernel_stacks: bool,
 
-    /// Stacks of these events: syscall switch wakeup block signal sample asleep, or all [default: all but wakeup]
+    /// Take stacks of these events: syscall switch wakeup block signal sample asleep, or all [default: all but wakeup]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Stacks")]
     pub stacks_on: Vec<String>,
 
-    /// Of calls only those that take at least this long: milliseconds, or with a unit
+    /// Take stacks only of calls that take at least this long (milliseconds, or with a unit)
     #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Stacks")]
     pub stacks_min: Option<Duration>,
 
-    /// Look this often at what runs on each CPU, with its stack
-    #[arg(short = 'F', long = "freq", value_name = "HZ", help_heading = "Stacks")]
+    /// Sample each CPU HZ times a second, with stacks
+    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = parse_frequency, help_heading = "Stacks")]
     pub frequency: Option<u32>,
 
     /// Do not look up names of functions (analyze --debug-dir can do it later)
@@ -126,11 +127,11 @@ pub struct Args {
     #[arg(long, hide = true)]
     pub keep_stack_bytes: bool,
 
-    /// Do not follow children
+    /// Do not follow new processes; new threads are followed
     #[arg(long)]
     pub no_inherit: bool,
 
-    /// Record the recorder's own threads too (scheduling, samples, signals; never its calls)
+    /// Record the recorder's own threads too: scheduling, samples, signals, never its calls
     #[arg(long)]
     pub with_self: bool,
 
@@ -138,8 +139,8 @@ pub struct Args {
     #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
     pub ring: Option<String>,
 
-    /// Memory for what waits while the disk stalls; when it is full fast calls are counted first [default: 256M, or a quarter of
-    /// the memory there is]
+    /// Memory for events that wait while the disk stalls; as it fills, fast calls are counted first [default: 256M, or a
+    /// quarter of the machine's or cgroup's memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub buffer: Option<u64>,
 
@@ -147,8 +148,8 @@ pub struct Args {
     #[arg(short = 'D', long, value_name = "MS", value_parser = parse_delay)]
     pub delay: Option<Duration>,
 
-    /// Longest part kept of a path or string, in bytes
-    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Keep at most this many bytes of each path or string
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_string_size)]
     pub string_size: u32,
 
     /// Leave out of the tape: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host)
@@ -163,25 +164,25 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub max_size: Option<u64>,
 
-    /// End the command as well when --for or --max-size is reached
+    /// End the command too when the recording ends: SIGTERM, 5 s later SIGKILL
     #[arg(long)]
     pub kill: bool,
 
-    /// Close a segment of the tape at least this often
+    /// Write what was recorded at least this often; kill -9 costs about as much
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub flush: Duration,
 
-    /// Make the tape safe against a power cut: at the end, as often as TIME, or no (whenever the kernel does)
+    /// Write the tape to the disk itself (fsync): at the end, every TIME, or no (when the kernel does)
     #[arg(long, value_name = "end|TIME|no", default_value = "end", value_parser = parse_sync)]
     pub sync: Policy,
 
-    /// Print what recording itself cost, by BPF program and by thread (measuring programs makes them slower)
+    /// Print what the recording cost, by BPF program and thread (measuring makes programs slower)
     #[arg(long)]
     pub self_stats: bool,
 
-    /// Print man page or shell completions (man, bash, zsh, fish) and exit
-    #[arg(long, value_name = "WHAT", hide = true)]
-    pub generate: Option<String>,
+    /// Print a man page or shell completions: man, bash, zsh, fish
+    #[arg(long, value_enum, value_name = "WHAT", hide = true)]
+    pub generate: Option<Generate>,
 
     /// As with strace: children are followed without it
     #[arg(short = 'f', action = ArgAction::Count, hide = true, long = "follow-forks")]
@@ -191,7 +192,7 @@ pub struct Args {
     #[arg(short = 'y', action = ArgAction::Count, hide = true, long = "decode-fds")]
     pub paths: u8,
 
-    /// Say nothing at the end, if nothing is wrong
+    /// Print no last line if nothing was lost
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
 
@@ -219,6 +220,22 @@ fn parse_number(text: &str) -> Result<u32, String> {
             Err(format!("'{text}' is no number; for names there is --comm NAME, and 'pgrep {text}' knows numbers"))
         }
     }
+}
+
+/// Samples a second.
+fn parse_frequency(text: &str) -> Result<u32, String> {
+    let perf = match text {
+        // perf trace -F all|min|maj
+        "all" | "min" | "maj" => "; page faults are recorded with --families fault",
+        _ => "",
+    };
+    text.parse().map_err(|_| format!("'{text}' is no number of samples a second; write 99{perf}"))
+}
+
+/// Bytes kept of a string.
+fn parse_string_size(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size| (1..=4096).contains(size));
+    size.ok_or_else(|| format!("'{text}' is no number from 1 to 4096 (bytes of each string); sums are 'analyze -s'"))
 }
 
 /// A level of redaction.
@@ -303,6 +320,13 @@ mod tests {
         assert_eq!(parse_size("17"), Ok(17));
         assert!(parse_size("x").is_err());
         assert!(parse_size("99999999999T").is_err());
+    }
+
+    #[test]
+    fn a_frequency_is_a_number() {
+        assert_eq!(parse_frequency("99"), Ok(99));
+        assert!(parse_frequency("all").is_err_and(|e| e.contains("--families fault")));
+        assert!(parse_frequency("max").is_err_and(|e| e.contains("write 99") && !e.contains("fault")));
     }
 
     #[test]

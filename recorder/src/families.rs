@@ -47,6 +47,11 @@ pub(crate) fn name(family: Family) -> &'static str {
     family.name()
 }
 
+/// Every word that `--families` takes.
+pub(crate) fn words() -> Vec<&'static str> {
+    NAMES.iter().map(|(name, ..)| *name).chain(["all"]).collect()
+}
+
 /// The families to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Families(Vec<Family>);

@@ -13,12 +13,21 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["-z", "--successful-only"], "all calls are recorded; --failure stores only those that fail"),
     (&["-Z"], "it is --failure here"),
     (
-        &["-x", "-xx", "-X", "-n", "-N", "-i", "--no-abbrev", "--instruction-pointer"],
+        &["-xx", "-X", "-N", "-i", "--no-abbrev", "--instruction-pointer"],
         "it says how lines look; see 'analyze --help'",
+    ),
+    (&["-x"], "failed calls alone: --failure (as -x of opensnoop); how lines look: 'analyze --help'"),
+    (&["-n"], "threads by name: --comm NAME (as -n of opensnoop); 'analyze --format json' has the numbers of calls"),
+    (&["-d"], "it is --for TIME here (as -d of opensnoop)"),
+    (&["-U", "--print-uid"], "users are always recorded; 'analyze -s --by uid' has them"),
+    (&["-R", "--raw-samples", "-W", "--timestamp", "--sample-cpu", "--no-buffering", "-B"], "it is always so here"),
+    (
+        &["--overwrite", "--switch-output", "--last"],
+        "the last minutes alone cannot be kept yet; --duration MS keeps a long recording small",
     ),
     (&["-P", "--trace-path"], "all paths are recorded; 'analyze -s --by file' and 'analyze -e file' look at them"),
     (&["-E", "--env"], "set it in front of the command: env NAME=VALUE record ..."),
-    (&["-b", "--detach-on", "-I", "--interruptible", "-d", "--debug", "--kill-on-exit"], "strace alone has it"),
+    (&["-b", "--detach-on", "-I", "--interruptible", "--debug", "--kill-on-exit"], "strace alone has it"),
     (&["-A", "--output-append-mode"], "a tape is written anew; an existing one is kept as FILE.old"),
     (
         &["-L", "--syscall-limit", "--max-events"],
@@ -33,7 +42,7 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["--max-stack", "--min-stack"], "whole stacks are recorded; 'analyze' has the option"),
     (&["--inject", "--fault"], "nothing is changed in what is recorded; strace -e inject= does that"),
     (&["--count"], "--freq HZ samples by time"),
-    (&["-j", "--branch-any", "-W", "--weight"], "perf alone has it"),
+    (&["-j", "--branch-any", "--weight"], "perf alone has it"),
     (&["--switch-events"], "switches are recorded by default (--families sched)"),
     (&["--cgroups", "--cgroupmap"], "it is -G CGROUP here"),
     (&["--ppid"], "-p records children too"),
@@ -84,6 +93,7 @@ mod tests {
         assert_eq!(nearest("--fro=3s", ["for", "freq", "failure"].into_iter()), Some("for"));
         assert_eq!(nearest("--nothing-like-it", ["for", "freq"].into_iter()), None);
         assert_eq!(nearest("-q", ["for"].into_iter()), None);
+        assert!(instead_of("-x").is_some_and(|text| text.contains("--failure")));
         assert!(instead_of("--timeout=3").is_some_and(|text| text.contains("--for")));
     }
 }

@@ -21,6 +21,7 @@ mod families;
 mod fds;
 pub mod filter;
 mod forced;
+pub mod generate;
 pub mod habits;
 mod iterate;
 mod ledger;

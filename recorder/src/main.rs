@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use systape_recorder::args::Args;
 use systape_recorder::config::Config;
+use systape_recorder::generate::generate;
 use systape_recorder::habits;
 use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
@@ -24,8 +25,9 @@ fn main() -> ExitCode {
         Err(e) if e.use_stderr() => return usage(&e),
         Err(e) => e.exit(),
     };
-    if let Some(what) = &args.generate {
-        return generate(what);
+    if let Some(what) = args.generate {
+        let done = generate(what, &mut std::io::stdout());
+        return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(word) = args.command.first().and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
         say(format_args!("{}", unknown(word)));
@@ -95,24 +97,4 @@ fn hint(line: &str) -> Option<String> {
 fn fail(status: u8, error: &anyhow::Error) -> ExitCode {
     say(format_args!("{error:#}"));
     ExitCode::from(status)
-}
-
-/// Man page or completions on standard output.
-fn generate(what: &str) -> ExitCode {
-    let mut command = Args::command();
-    let mut out = std::io::stdout();
-    let done = match what {
-        "man" => clap_mangen::Man::new(command).render(&mut out),
-        shell => match shell.parse::<clap_complete::Shell>() {
-            Ok(shell) => {
-                clap_complete::generate(shell, &mut command, "record", &mut out);
-                Ok(())
-            }
-            Err(_) => {
-                say(format_args!("--generate {what}: one of man, bash, zsh, fish, elvish, powershell"));
-                return ExitCode::from(2);
-            }
-        },
-    };
-    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) 
         }
         if !told && began.elapsed() > PATIENCE {
             told = true;
-            say(format_args!("{}: is not opened yet; waiting", path.display()));
+            say(format_args!("{}: the file system has not opened it yet; waiting", path.display()));
         }
     }
     let opened = opened.recv().with_context(|| format!("-o {}", path.display()))?;
@@ -139,13 +139,39 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 
 fn create(path: &Path) -> io::Result<File> {
     // create_new: what appears here between the look and the open is not ours to overwrite
-    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    // for as long as it is open, others leave it alone; a file system without locks cannot tell them
+    lock(&file, libc::LOCK_EX).ok();
+    Ok(file)
+}
+
+/// Whether another `record` is writing the plain file at `path`.
+fn is_being_written(path: &Path) -> bool {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let held = |file| lock(&file, libc::LOCK_SH).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
+    file.is_ok_and(held)
+}
+
+/// Locks a file until it is closed, or says that somebody else has.
+fn lock(file: &File, how: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is open; flock takes two numbers.
+    if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Renames an existing tape. Where nothing is called PATH.old yet, nothing that appears there meanwhile is replaced;
 /// what is replaced was a plain file when looked at.
 fn keep_as_old(path: &Path) -> Result<()> {
     let old = old_name(path);
+    for busy in [path, &old] {
+        if is_being_written(busy) {
+            bail!("-o {}: another record is writing {}; choose another name with -o", path.display(), busy.display());
+        }
+    }
     let cannot = || format!("-o {}: cannot keep the existing tape as {}", path.display(), old.display());
     match rename_to_nothing(path, &old) {
         Ok(()) => return Ok(()),
@@ -204,6 +230,26 @@ mod tests {
         replace(&tape).unwrap();
         assert_eq!(fs::read(&tape).unwrap(), b"");
         assert!(replace(&link).is_err() && replace(dir.path()).is_err() && replace(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_tape_that_is_being_written_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let [tape, old] = ["t.tape", "t.tape.old"].map(|name| dir.path().join(name));
+        let refused = |file: &Path| {
+            let why = format!("{:#}", open(&tape).unwrap_err());
+            assert!(why.contains("another record is writing") && why.contains(file.to_str().unwrap()), "{why}");
+        };
+        let first = open(&tape).unwrap().begin();
+        refused(&tape);
+        // neither when it was moved to where an old tape goes, which would be lost
+        fs::rename(&tape, &old).unwrap();
+        fs::write(&tape, "second").unwrap();
+        refused(&old);
+        assert_eq!(fs::read(&tape).unwrap(), b"second");
+        drop(first);
+        open(&tape).unwrap().begin();
+        assert_eq!(fs::read(&old).unwrap(), b"second");
     }
 
     #[test]

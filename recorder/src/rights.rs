@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use caps::{CapSet, Capability, CapsHashSet};
@@ -11,6 +12,9 @@ use crate::config::Config;
 
 /// Nothing can be recorded without these; what the others add is in [`notes`].
 const CORE: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
+
+/// With these besides, a recording without stacks lacks nothing. What each is for: docs/record.md.
+const MORE: [Capability; 3] = [Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH, Capability::CAP_SYSLOG];
 
 /// What this thread may do now; everything when it cannot be read.
 fn effective() -> CapsHashSet {
@@ -31,7 +35,7 @@ pub(crate) fn how_to_get() -> Option<String> {
     let missing = missing();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let all: Vec<String> = CORE.iter().map(|cap| cap.to_string().to_lowercase()).collect();
+        let all: Vec<String> = CORE.iter().chain(&MORE).map(|cap| cap.to_string().to_lowercase()).collect();
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("record"));
         return Some(format!(
             "recording takes {}; run it as root (sudo record ...), or once: sudo setcap {}+ep {}",
@@ -99,22 +103,42 @@ pub(crate) fn notes(config: &Config) -> Vec<String> {
         notes.push("without CAP_CHECKPOINT_RESTORE: stacks through files that were deleted or replaced while in use end there, and have no names".into());
     }
     if !in_first_pid_namespace() {
-        notes.push("in this pid namespace processes have other ids than on the machine: pid and tid in the tape are the machine's, ns_pid and ns_tid those that the process itself sees".into());
+        notes.push("this pid namespace has its own ids: pid and tid on the tape are the machine's, ns_pid and ns_tid those of the process's own namespace".into());
         if !config.marks_tasks() {
-            notes.push("of processes outside this pid namespace only what they do from now on is known: not their executables, what they have open, nor that they are there while they do nothing".into());
+            notes.push("processes outside this pid namespace: only what they do from now on is known, not their executables and open files, nor those that do nothing".into());
         }
     }
-    if addresses_hidden() {
-        notes.push(
-            "addresses of the kernel are hidden (CAP_SYSLOG, or sysctl kernel.kptr_restrict=0): an interrupt of user code is taken for the task it interrupted, as the sender of a signal or a waker".into(),
-        );
+    if crate::entries::of_interrupts().is_none() {
+        notes.push(format!(
+            "{}: an interrupt of user code counts as the task it interrupted, as sender of a signal or waker",
+            hidden_addresses()
+        ));
     }
     notes
 }
 
-/// Whether /proc/kallsyms shows no addresses to this process.
-fn addresses_hidden() -> bool {
-    crate::entries::of_interrupts().is_none()
+/// Why this process found no addresses in /proc/kallsyms when it first asked (it has fewer rights later), and what shows them.
+pub(crate) fn hidden_addresses() -> &'static str {
+    static WHY: OnceLock<String> = OnceLock::new();
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
+    let syslog = || effective().contains(&Capability::CAP_SYSLOG);
+    WHY.get_or_init(|| why_hidden(read("kptr_restrict"), read("perf_event_paranoid"), syslog()))
+}
+
+/// As the kernel decides it: kallsyms_show_value in kernel/ksyms_common.c. Settings are None where they cannot be read.
+fn why_hidden(kptr_restrict: Option<i32>, paranoid: Option<i32>, syslog: bool) -> String {
+    let remedy = match (kptr_restrict, paranoid) {
+        (Some(kptr @ 2..), _) => {
+            format!("sysctl kernel.kptr_restrict={kptr} hides them from everybody, 1 shows them to CAP_SYSLOG")
+        }
+        _ if syslog => return "/proc/kallsyms has no addresses of the kernel's entry code".to_owned(),
+        (Some(1), _) => "it takes CAP_SYSLOG".to_owned(),
+        (Some(_), Some(paranoid @ 2..)) => {
+            format!("it takes CAP_SYSLOG, or sysctl kernel.perf_event_paranoid=1 (it is {paranoid})")
+        }
+        _ => "it takes CAP_SYSLOG, or sysctl kernel.kptr_restrict=0 and kernel.perf_event_paranoid=1".to_owned(),
+    };
+    format!("addresses of the kernel are hidden ({remedy})")
 }
 
 /// What a recording still needs once its programs are attached and its events open.
@@ -171,6 +195,18 @@ fn confine(keep: &CapsHashSet) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_setting_that_hides_addresses_is_named() {
+        let why = |kptr, paranoid, syslog| why_hidden(Some(kptr), Some(paranoid), syslog);
+        assert!(why(0, 2, false).contains("CAP_SYSLOG, or sysctl kernel.perf_event_paranoid=1 (it is 2)"));
+        assert!(!why(0, 2, false).contains("kptr_restrict"));
+        assert!(why(1, 2, false).contains("(it takes CAP_SYSLOG)"));
+        assert!(why(2, -1, true).contains("kptr_restrict=2 hides them from everybody"));
+        // nothing that is known of hides them
+        assert!(!why(0, 2, true).contains("hidden"));
+        assert!(why_hidden(None, None, false).contains("CAP_SYSLOG"));
+    }
 
     #[test]
     fn proc_of_another_pid_namespace_is_told() {

@@ -257,7 +257,7 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
 fn begun(config: &Config, pipeline: &Pipeline) -> bool {
     pipeline.opened(BEGIN).unwrap_or_else(|| {
         let (output, room) = (config.output.display(), HumanBytes(config.buffer));
-        say(format_args!("{output}: takes nothing yet; there is room for {room} in memory"));
+        say(format_args!("{output}: the disk or reader accepts nothing yet; up to {room} wait in memory"));
         true
     })
 }
@@ -301,12 +301,14 @@ fn finish(
             continue;
         }
         if asked {
-            bail!("the rest of the tape is not taken and was given up; what was written before is readable");
+            bail!(
+                "the disk or reader did not accept the rest of the tape, and it was given up; what was written before is readable"
+            );
         }
         if !told {
             told = true;
             say(format_args!(
-                "{}: the rest of the tape is not taken; waiting, a signal gives it up",
+                "{}: the disk or reader does not accept the rest of the tape; waiting, Ctrl-C gives up",
                 config.output.display()
             ));
         }

@@ -56,6 +56,11 @@ static NAMES: LazyLock<BTreeSet<&'static str>> =
     LazyLock::new(|| Abi::KNOWN.into_iter().flat_map(names::all).map(|(_, name)| name).collect());
 
 impl Selection {
+    /// Names of all groups, without `%`.
+    pub fn groups() -> &'static [&'static str] {
+        &groups::GROUPS
+    }
+
     /// Every syscall, unknown ones included.
     pub fn all() -> Self {
         Self::default()

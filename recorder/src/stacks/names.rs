@@ -180,7 +180,7 @@ impl Names {
 
     fn kernel_names(&self, pending: &Pending) -> Result<Vec<Vec<Function>>, String> {
         let Some(kernel) = &self.kernel else {
-            return Err("/proc/kallsyms shows no addresses (CAP_SYSLOG, or sysctl kernel.kptr_restrict=0)".into());
+            return Err(crate::rights::hidden_addresses().to_owned());
         };
         let name = |address: &u64| match kernel.lookup(*address) {
             Some((name, ..)) => vec![Function { name: name.as_bytes().to_vec(), ..Function::default() }],

@@ -28,6 +28,11 @@ const COPY_DEFAULT: u32 = 63 << 10;
 /// Highest rate of samples, as perf's kernel.perf_event_max_sample_rate has it by default.
 const MAX_FREQUENCY: u32 = 100_000;
 
+/// Every word that `--stacks-on` takes.
+pub(crate) fn words() -> Vec<&'static str> {
+    NAMES.iter().map(|(name, _)| *name).chain(["all"]).collect()
+}
+
 /// The settings the command line asks for.
 ///
 /// # Errors

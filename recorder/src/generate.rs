@@ -1,0 +1,174 @@
+//! Man page and shell completions, from the same description clap parses with.
+
+use std::io::{self, Write};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory, ValueEnum};
+use clap_complete::Shell;
+use systape_abi::Selection;
+
+use crate::args::Args;
+use crate::{families, stacks};
+
+/// What `--generate` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Generate {
+    /// Man page.
+    Man,
+    /// Completions for bash.
+    Bash,
+    /// Completions for zsh.
+    Zsh,
+    /// Completions for fish.
+    Fish,
+}
+
+/// What the man page says besides the options, as roff.
+const MORE: &str = r#".SH "EXIT STATUS"
+.TP
+the command's
+With a command; 128+N if signal N ended it.
+.TP
+0
+Without a command: recorded until the end that was asked for.
+.TP
+1
+Without a command: record failed.
+.TP
+2
+The command line cannot be followed: unknown option or syscall, no such process, user or cgroup.
+.TP
+125
+With a command: record failed.
+.TP
+126, 127
+The command cannot be executed; was not found. Nothing was recorded.
+.SH FILES
+.TP
+trace.tape
+The tape, where \-o names no other; one that is there already becomes trace.tape.old.
+.SH "SEE ALSO"
+.BR analyze (1),
+.BR perf\-trace (1),
+.BR strace (1),
+.BR setcap (8)
+"#;
+
+/// Lists whose words are separated by commas, for bash.
+const LISTS: &str = r#"
+# words of a list that commas separate: the part behind the last comma is completed
+_record_lists() {
+    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" words=
+    case "$prev" in
+        --families) words="@families@" ;;
+        --stacks-on) words="@stacks@" ;;
+        -e|--event) words="@groups@" ;;
+    esac
+    if [[ -z "$words" ]]; then
+        _record "$@"
+        return
+    fi
+    local before= word
+    [[ "$cur" != *,* ]] || before="${cur%,*},"
+    COMPREPLY=()
+    for word in $(compgen -W "$words" -- "${cur##*,}"); do
+        COMPREPLY+=("$before$word")
+    done
+    compopt -o nospace 2>/dev/null
+}
+
+complete -F _record_lists -o nosort -o bashdefault -o default record
+"#;
+
+/// Writes `what` to `out`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn generate(what: Generate, out: &mut impl Write) -> io::Result<()> {
+    let shell = match what {
+        Generate::Man => return man(out),
+        Generate::Bash => Shell::Bash,
+        Generate::Zsh => Shell::Zsh,
+        Generate::Fish => Shell::Fish,
+    };
+    // through a buffer: clap_complete panics on a closed pipe
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut with_words(), "record", &mut text);
+    out.write_all(&text)?;
+    if shell == Shell::Bash {
+        let lists = LISTS.replace("@families@", &families::words().join(" "));
+        let lists = lists.replace("@stacks@", &stacks::options::words().join(" "));
+        out.write_all(lists.replace("@groups@", &Selection::groups().join(" ")).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn man(out: &mut impl Write) -> io::Result<()> {
+    let page = clap_mangen::Man::new(shown());
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    page.render_synopsis_section(out)?;
+    page.render_description_section(out)?;
+    page.render_options_section(out)?;
+    // lines of examples stay lines
+    let mut examples = Vec::new();
+    page.render_extra_section(&mut examples)?;
+    let examples = String::from_utf8_lossy(&examples).replace(".SH EXTRA\n", ".SH EXAMPLES\n.nf\n");
+    out.write_all(examples.as_bytes())?;
+    out.write_all(b".fi\n")?;
+    out.write_all(MORE.as_bytes())?;
+    page.render_version_section(out)
+}
+
+/// The command line without options that help does not show.
+fn shown() -> Command {
+    let whole = Args::command();
+    let about = whole.get_about().cloned().unwrap_or_default();
+    let more = whole.get_after_help().cloned().unwrap_or_default();
+    let args = whole.get_arguments().filter(|arg| !arg.is_hide_set() || arg.get_id() == "generate").cloned();
+    Command::new("record").version(env!("CARGO_PKG_VERSION")).about(about).after_help(more).args(args)
+}
+
+/// The same with the words that lists take.
+fn with_words() -> Command {
+    let words = |words: Vec<&'static str>| PossibleValuesParser::new(words);
+    shown()
+        .mut_arg("families", |arg| arg.value_parser(words(families::words())))
+        .mut_arg("stacks_on", |arg| arg.value_parser(words(stacks::options::words())))
+        .mut_arg("call_graph", |arg| arg.value_parser(words(vec!["fp", "dwarf"])))
+        .mut_arg("redact", |arg| arg.value_parser(words(vec!["paths", "strings", "all"])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(what: Generate) -> String {
+        let mut out = Vec::new();
+        generate(what, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn completions_know_families_and_no_hidden_options() {
+        for shell in [Generate::Bash, Generate::Zsh, Generate::Fish] {
+            let text = text(shell);
+            for family in families::words() {
+                assert!(text.contains(family), "{shell:?}: {family}");
+            }
+            assert!(!text.contains("force") && !text.contains("keep-stack-bytes"), "{shell:?}");
+        }
+        assert!(families::words().contains(&"io_uring") && families::words().contains(&"all"));
+    }
+
+    #[test]
+    fn the_man_page_says_how_it_ends() {
+        let text = text(Generate::Man);
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(place(".SH NAME") < place(".SH OPTIONS"));
+        assert!(place(".SH OPTIONS") < place(".SH \"EXIT STATUS\""));
+        assert!(place(".SH \"EXIT STATUS\"") < place(".SH \"SEE ALSO\""));
+        assert!(place(".SH EXAMPLES\n.nf") < place(".fi"));
+        assert!(text.contains("analyze (1)"));
+    }
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Moves the debug information and symbols of each PROGRAM into PROGRAM.debug beside it, compressed. Debuggers, and the
+# backtrace of a panic, find it there by .gnu_debuglink. A program that has none any more is left as it is.
+set -euo pipefail
+
+for program in "$@"; do
+    # not grep -q: readelf would die of the closed pipe
+    [ "$(readelf -SW "$program" | grep -c ' \.debug_line ')" != 0 ] || continue
+    (
+        cd "$(dirname "$program")"
+        name=$(basename "$program")
+        trap 'rm -f "$name.debug.new" "$name.new"' EXIT
+        objcopy --only-keep-debug --compress-debug-sections=zlib "$name" "$name.debug.new"
+        chmod 644 "$name.debug.new"
+        mv "$name.debug.new" "$name.debug"
+        # a new file: cargo's own copy is another link to the old one
+        objcopy --strip-all --add-gnu-debuglink="$name.debug" "$name" "$name.new"
+        mv "$name.new" "$name"
+    )
+done
