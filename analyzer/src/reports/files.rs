@@ -526,7 +526,7 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
     let plan = Plan::by(&by);
     let totals = Totals { context, plan: &plan, sockets: own.sockets };
     let mut sums = Sums::default();
-    let mut holes = feed(&context.question, &totals, |told| {
+    let read = feed(&context.question, &totals, |told| {
         match told {
             Told::Sum(part) => sums.merge(part),
             Told::Row(Relative { mut key, at, name, work }, cwd) => {
@@ -542,7 +542,7 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
     coverage.tell(&mut context.question.loss);
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
-    context.question.loss.holes.append(&mut holes);
+    read.tell(&mut context.question.loss);
     let doubts = (sums.doubts > 0).then(|| doubt_text(sums.doubts));
     let judges = sums.open.each_ref().map(|open| open.judge(None));
     let mut rows = std::mem::take(&mut sums.groups).into_sums();
@@ -823,7 +823,7 @@ fn list(context: &mut Context<'_>, own: &Options, slower: Option<u64>, out: &mut
     losses::push(context, &mut merger);
     let lines = Lines { context, opens: own.opens, slower, sockets: own.sockets };
     let mut told = 0_u32;
-    let holes = feed(question, &lines, |row| {
+    let read = feed(question, &lines, |row| {
         let Told::Row(call, cwd) = row else { return Ok(ControlFlow::Continue(())) };
         let key = call.end;
         let mut bytes = Vec::new();
@@ -837,7 +837,7 @@ fn list(context: &mut Context<'_>, own: &Options, slower: Option<u64>, out: &mut
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     merger.finish()?;
-    context.question.loss.holes.extend(holes);
+    read.tell(&mut context.question.loss);
     Ok(())
 }
 

@@ -91,10 +91,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         }
     }
     let mut out = output::stdout()?;
-    let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     let unsure = fed.tracker.unsure_until();
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
+    fed.coverage.tell(&mut context.question.loss);
     scheduling::touched(&mut context, unsure);
     if let Some(form) = form {
         sink::print(form, &declared, context.judged(), rows, &mut out)?;

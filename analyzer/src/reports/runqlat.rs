@@ -75,7 +75,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             rows.push(row);
         }
     }
-    context.question.loss.findings.extend(fed.findings);
+    fed.coverage.tell(&mut context.question.loss);
     scheduling::touched(&mut context, unsure);
     match config.format.rows() {
         None => {

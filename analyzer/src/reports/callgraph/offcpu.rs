@@ -25,9 +25,8 @@ pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
     let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
-    let (stacked, holes, findings) = (fed.tracker.sink.stacked, fed.holes, fed.findings);
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
+    let stacked = fed.tracker.sink.stacked;
+    fed.coverage.tell(&mut context.question.loss);
     scheduling::touched(context, unsure);
     Ok(stacked)
 }

@@ -49,7 +49,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let form = context.config.format.rows();
-    context.question.loss.findings.extend(fed.findings);
+    fed.coverage.tell(&mut context.question.loss);
     scheduling::touched(&mut context, unsure);
     let mut out = output::stdout()?;
     if let Some(form) = form {

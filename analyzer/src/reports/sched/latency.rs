@@ -40,7 +40,6 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Latency { keys, rows, .. } = fed.tracker.sink;
-    let findings = fed.findings;
     let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
     // perf's default order: avg, max, switch, runtime
     rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
@@ -61,7 +60,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     };
     let records: Vec<record::Row<'_>> = printed.clone().map(line).collect();
     let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
-    context.question.loss.findings.extend(findings);
+    fed.coverage.tell(&mut context.question.loss);
     scheduling::touched(&mut context, unsure);
     match format.rows() {
         None => {

@@ -84,8 +84,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         }
     }
     out.flush()?;
-    let findings = fed.findings;
-    context.question.loss.findings.extend(findings);
+    fed.coverage.tell(&mut context.question.loss);
     // those of before the time asked for have no line among the others
     let before = context.question.loss.gaps.clone();
     scheduling::touched(&mut context, unsure);

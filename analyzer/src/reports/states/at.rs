@@ -49,7 +49,6 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
         .collect();
     now.sort_by_key(|now| (std::cmp::Reverse(now.off), now.thread.last_in, now.thread.task.tid));
     let ts = at.wrapping_sub(session.window_open) as i64;
-    let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     // `fed` ended at that instant: what was lost matters if something was unknown then because of it
     if now.iter().any(|now| now.missed()) || fed.tracker.unsure_until() >= at {
         context.question.loss.add_earlier(tape, &context.question.families, at);
@@ -62,8 +61,7 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
         context.question.loss.add_earlier(tape, &[Family::Syscall], u64::MAX);
         context.question.loss.cut = tape.end().is_none().then(|| tape.complete_until());
     }
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
+    fed.coverage.tell(&mut context.question.loss);
     if context.config.stacks.listed {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, &fed.tracker.sink, &now, ts);
