@@ -128,7 +128,7 @@ impl<R: Reader> Source for Changes<'_, R> {
     type Part = Option<R::Sum>;
     type Waiting = At<R::Row>;
 
-    fn read(&self, at: usize, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
         if rows == Rows::Own {
             match segment.processes(&dict) {
                 Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&dict, event))),
@@ -136,7 +136,7 @@ impl<R: Reader> Source for Changes<'_, R> {
             }
         }
         let moving = dict.calls.iter().any(|call| moves(self.question.book.get(*call).effect));
-        let wanted = self.reader.wants(at);
+        let wanted = self.reader.wants(piece.at);
         if segment.info().rows == 0 || !(moving || wanted) {
             return;
         }

@@ -2,13 +2,11 @@
 
 pub(super) mod wakers;
 
-use std::io::Write;
-
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
-use super::{Context, scheduling};
+use super::{Context, losses, scheduling};
 use crate::config::Config;
 use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
 use crate::group::by::By;
@@ -91,9 +89,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         }
     }
     let mut out = output::stdout()?;
-    let unsure = fed.tracker.unsure_until();
-    fed.coverage.tell(&mut context.question.loss);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     if let Some(form) = form {
         sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
@@ -101,8 +97,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, form.is_none()))
+    losses::end(&context, &mut out, form.is_none(), false)
 }
 
 /// Time off the CPU of one key.

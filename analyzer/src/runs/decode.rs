@@ -212,8 +212,8 @@ impl Source for Decoder<'_> {
         self.needs.calls
     }
 
-    fn read(&self, at: usize, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
-        piece.part.at = at;
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
+        piece.part.at = piece.at;
         if rows == Rows::Own
             && let Err(error) = scheduling(&segment, &dict, &mut piece.rows)
         {
@@ -245,7 +245,7 @@ impl Source for Decoder<'_> {
             let before = ts <= self.began;
             Event { ts, what: What::Enter { task, call, file, row: row as u32, before, counted } }
         }));
-        piece.part.at = OPEN;
+        piece.part.at = piece.at;
         piece.part.tasks = open.dict.tasks.into_iter().map(Arc::new).collect();
         piece.part.calls = open.dict.calls;
     }

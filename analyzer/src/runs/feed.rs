@@ -34,6 +34,8 @@ pub struct Fed<S> {
     pub tracker: Tracker<S>,
     /// Names of files.
     pub names: Names,
+    /// See [`Tracker::unsure_until`].
+    pub unsure_until: u64,
     /// What could not be read.
     pub coverage: scan::Coverage,
 }
@@ -77,7 +79,7 @@ pub fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S)
     let Feeder { mut tracker, names, .. } = feeder;
     tracker.finish(until);
     tracker.sink.reached(u64::MAX);
-    Fed { tracker, names, coverage }
+    Fed { unsure_until: tracker.unsure_until(), tracker, names, coverage }
 }
 
 struct Feeder<'a, S> {

@@ -36,8 +36,8 @@ pub trait Source: Sync {
         true
     }
 
-    /// Reads `rows` of the segment at `at`, in any order.
-    fn read(&self, at: usize, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>);
+    /// Reads `rows` of a segment, in any order.
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>);
 
     /// Makes rows of the calls that were open when the recording ended abnormally.
     fn open(&self, open: OpenCalls, piece: &mut Piece<Self>);
@@ -49,6 +49,9 @@ pub trait Source: Sync {
 /// What was read of a segment.
 #[derive(Debug)]
 pub struct Piece<S: Source + ?Sized> {
+    /// Position of the segment.
+    pub at: usize,
+    window: (u64, u64),
     /// Rows.
     pub rows: Vec<S::Row>,
     /// What they have in common.
@@ -131,18 +134,10 @@ impl Scan<'_> {
     }
 }
 
-/// What was read of a segment, and the time it is of.
-struct Read<S: Source> {
-    /// Position of the segment.
-    at: usize,
-    window: (u64, u64),
-    piece: Piece<S>,
-}
-
 /// Segments, and the carry rows that begin before their end.
 struct Batch<S: Source> {
-    early: Vec<Read<S>>,
-    own: Vec<Read<S>>,
+    early: Vec<Piece<S>>,
+    own: Vec<Piece<S>>,
     /// Later batches have nothing before this.
     frontier: u64,
 }
@@ -154,9 +149,9 @@ impl<S: Source> Batch<S> {
 }
 
 impl<S: Source> Piece<S> {
-    fn new() -> Self {
+    fn new(at: usize) -> Self {
         let (rows, part, coverage) = (Vec::new(), S::Part::default(), Coverage::new());
-        Self { rows, part, coverage, lacks_events: false, lacks_calls: false }
+        Self { at, window: (0, 0), rows, part, coverage, lacks_events: false, lacks_calls: false }
     }
 }
 
@@ -222,23 +217,23 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         }
         let open = if self.source.calls() { OpenCalls::read(tape) } else { None };
         if let Some(open) = open {
-            let mut piece = Piece::new();
+            let mut piece = Piece::new(usize::MAX);
             self.source.open(open, &mut piece);
             self.over |= self.early(piece).is_break();
         }
     }
 
     fn tell(&mut self, batch: Batch<S>) -> ControlFlow<()> {
-        for Read { at, window, piece } in batch.early {
+        for piece in batch.early {
             if piece.lacks_calls {
                 // the calls that end in it began before it
-                let first = carry_start(&self.scan.tape.segments()[at]).unwrap_or(0);
-                self.lost.push((Missing::Calls, Lost::any(first, window.1)));
+                let first = carry_start(&self.scan.tape.segments()[piece.at]).unwrap_or(0);
+                self.lost.push((Missing::Calls, Lost::any(first, piece.window.1)));
             }
             self.early(piece)?;
         }
-        for read in batch.own {
-            self.own(read)?;
+        for piece in batch.own {
+            self.own(piece)?;
         }
         if batch.frontier < u64::MAX {
             self.waited((batch.frontier, 0))?;
@@ -256,7 +251,8 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         ControlFlow::Continue(())
     }
 
-    fn own(&mut self, Read { at, window: (start, end), mut piece }: Read<S>) -> ControlFlow<()> {
+    fn own(&mut self, mut piece: Piece<S>) -> ControlFlow<()> {
+        let (start, end) = piece.window;
         // a segment that is missing altogether
         if self.known_until < start {
             self.lose_all(Lost::any(self.known_until, start));
@@ -270,7 +266,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         }
         self.coverage.merge(piece.coverage);
         self.told += 1;
-        self.catch_up(Some(at), false)?;
+        self.catch_up(Some(piece.at), false)?;
         // what the next checkpoint says may be of before the segment that follows it
         self.catch_up(self.scan.segments.get(self.told).copied(), true)?;
         self.push(Event::Part(&mut piece.part))?;
@@ -338,26 +334,27 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
 }
 
 /// Reads `rows` of the segment at `at`.
-fn read<S: Source>(scan: &Scan<'_>, source: &S, at: usize, rows: Rows) -> Read<S> {
+fn read<S: Source>(scan: &Scan<'_>, source: &S, at: usize, rows: Rows) -> Piece<S> {
     let segment = scan.tape.segment(at);
-    let mut piece = Piece::new();
-    let dict = match segment.dict() {
-        Ok(dict) => dict,
+    let mut piece = Piece::new(at);
+    match segment.dict() {
+        Ok(dict) => {
+            piece.window = (dict.window_start, dict.window_end);
+            source.read(segment, dict, rows, &mut piece);
+            // lists that are sorted each: the stable sort only merges them
+            piece.rows.sort_by_key(Timed::key);
+        }
         Err(error) => {
             let info = segment.info();
+            piece.window = (info.end_min, info.end_max);
+            (piece.lacks_events, piece.lacks_calls) = (true, true);
             if source.calls() {
                 piece.coverage.hole(&segment, info.rows, &error);
             }
             if rows == Rows::Own {
                 source.unread(&segment, &error, &mut piece.coverage);
             }
-            (piece.lacks_events, piece.lacks_calls) = (true, true);
-            return Read { at, window: (info.end_min, info.end_max), piece };
         }
-    };
-    let window = (dict.window_start, dict.window_end);
-    source.read(at, segment, dict, rows, &mut piece);
-    // lists that are sorted each: the stable sort only merges them
-    piece.rows.sort_by_key(Timed::key);
-    Read { at, window, piece }
+    }
+    piece
 }

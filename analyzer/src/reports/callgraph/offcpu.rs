@@ -24,10 +24,8 @@ pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
     context.question.loss.findings.extend(findings);
     let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
     let stacked = fed.tracker.sink.stacked;
-    fed.coverage.tell(&mut context.question.loss);
-    scheduling::touched(context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, context);
     Ok(stacked)
 }
 

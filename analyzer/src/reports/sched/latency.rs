@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::{Context, scheduling};
+use super::super::{Context, losses, scheduling};
 use super::seconds;
 use crate::group::by::By;
 use crate::output::{self, line};
@@ -38,7 +38,6 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let sink =
         Latency { keys: Keys::new(&by, &context.question.scope, false), context: &context, rows: FxHashMap::default() };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
     let Latency { keys, rows, .. } = fed.tracker.sink;
     let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
     // perf's default order: avg, max, switch, runtime
@@ -60,8 +59,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     };
     let records: Vec<record::Row<'_>> = printed.clone().map(line).collect();
     let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
-    fed.coverage.tell(&mut context.question.loss);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     match format.rows() {
         None => {
             scheduling::head(&context, &mut out)?;
@@ -72,8 +70,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
             sink::print(form, &declared, context.judged(), records, &mut out)?;
         }
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, format == Format::Text))
+    losses::end(&context, &mut out, format == Format::Text, false)
 }
 
 /// What is known of a task, or of all that have its name.
