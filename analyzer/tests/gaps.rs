@@ -169,8 +169,7 @@ fn counted_calls_make_unknown_the_process_that_made_them() {
     use systape_format::model::{CallState, LedgerReason};
     let place = Place::new();
     // 102 writes for 300 µs and nobody saw: it ends at 1250
-    let write =
-        Row { tid: 102, name: "write", start: 950, dur: 300, state: CallState::Complete, ..Default::default() };
+    let write = Row { tid: 102, name: "write", start: 950, dur: 300, state: CallState::Complete, ..Default::default() };
     let counted = parts(&[write], LedgerReason::Lost, false);
     let gap = Gap { family: Family::Syscall, ledger: true, ..sched(0, 1_250, 1_250) };
     common::sched::tape_and(&place.path("counted.tape"), &[gap], |b| counted.iter().for_each(|part| count(b, part)));

@@ -94,6 +94,7 @@ struct Feeder<'a, S> {
 }
 
 impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
+    #[inline(always)]
     fn push(&mut self, event: stream::Event<'_, Decoder<'a>>, later: &mut Later<Loose>) -> ControlFlow<()> {
         match event {
             stream::Event::Row(part, event) => return self.happens(part, event),
@@ -197,6 +198,7 @@ impl<S: Sink> Feeder<'_, S> {
         })
     }
 
+    #[inline(always)]
     fn happens(&mut self, part: &Part, event: Event) -> ControlFlow<()> {
         if event.ts >= self.until {
             return ControlFlow::Break(());

@@ -274,7 +274,8 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
             let key = row.key();
             self.waited(key)?;
             self.losses(key.0)?;
-            self.push(Event::Row(&piece.part, row))?;
+            // not by way of `push`: here it is known which event it is, and copying one would cost more than what is done with it
+            self.machine.push(Event::Row(&piece.part, row), &mut self.later)?;
         }
         self.push(Event::End)
     }
@@ -328,6 +329,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         self.losses(u64::MAX)
     }
 
+    #[inline(never)]
     fn push(&mut self, event: Event<'_, S>) -> ControlFlow<()> {
         self.machine.push(event, &mut self.later)
     }
