@@ -72,8 +72,19 @@ impl<'a> Base<'a> {
         holes: &mut Vec<Hole>,
         wanted: impl FnOnce(&Dict, &Core) -> bool,
     ) -> Option<Self> {
+        let dict = segment.dict();
+        Self::of(segment, dict, holes, wanted)
+    }
+
+    /// The same of a segment of which `dict` was read.
+    pub fn of(
+        segment: Segment<'a>,
+        dict: Result<Dict, systape_format::Error>,
+        holes: &mut Vec<Hole>,
+        wanted: impl FnOnce(&Dict, &Core) -> bool,
+    ) -> Option<Self> {
         let read = || -> Result<Option<(Dict, Core, Time)>, systape_format::Error> {
-            let dict = segment.dict()?;
+            let dict = dict?;
             let core = segment.core(&dict)?;
             if !wanted(&dict, &core) {
                 return Ok(None);

@@ -1,7 +1,13 @@
-//! Reading the events of a tape segment by segment: in order ([`Scan::walk`]) or in any order on all CPUs ([`Scan::fold`]).
+//! Reading a tape: segment by segment in order ([`Scan::walk`]) or in any order on all CPUs ([`Scan::fold`]), or event by event in order of
+//! time ([`Scan::stream`]).
 //!
 //! What a scan could not read is in its [`Coverage`]. Only a scan makes one, and a report adds it to the [`Loss`] that its numbers are
-//! judged by. Calls in order of their start, with what began segments earlier, are [`crate::stream`]'s.
+//! judged by.
+
+pub mod carry;
+pub mod later;
+pub mod lost;
+pub mod stream;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,9 +1,7 @@
 //! Lines of many segments, merged by start with memory that does not grow with the tape.
 //!
-//! Calls are stored by end. A segment's own rows began inside its window, so sorted they follow those of the segment before;
-//! its *carry* rows began earlier, perhaps hours, and belong between the lines of earlier segments. The index knows
-//! the least start among a segment's carry rows: when the output gets there, that segment's carry rows alone are read ([`CarryPlan`])
-//! and wait in a heap for their turn ([`Merger`]).
+//! A segment's own rows, sorted, follow those of the segment before. Its carry rows belong between the lines of earlier segments: they are
+//! read when the output gets there ([`CarryPlan`](crate::scan::carry::CarryPlan)) and wait in a heap for their turn ([`Merger`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -139,39 +137,10 @@ impl<W: Write> Merger<W> {
     }
 }
 
-/// Which segments' carry rows must be read before the output passes a time.
-#[derive(Clone, Debug)]
-pub struct CarryPlan {
-    /// (least start of its carry rows, segment), descending: the next one is last.
-    pending: Vec<(u64, usize)>,
-}
-
-impl CarryPlan {
-    /// `segments`: (position, least start of its carry rows) of those that have any.
-    pub fn new(segments: impl IntoIterator<Item = (usize, u64)>) -> Self {
-        let mut pending: Vec<_> = segments.into_iter().map(|(at, start)| (start, at)).collect();
-        pending.sort_unstable_by(|a, b| b.cmp(a));
-        Self { pending }
-    }
-
-    /// The segments with carry rows that began before `frontier`, each given once.
-    pub fn due(&mut self, frontier: u64) -> Vec<usize> {
-        let mut due = Vec::new();
-        while let Some((start, at)) = self.pending.last().copied() {
-            if start >= frontier {
-                break;
-            }
-            self.pending.pop();
-            due.push(at);
-        }
-        due.sort_unstable();
-        due
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::carry::CarryPlan;
     use proptest::prelude::*;
 
     /// (start, end).

@@ -3,8 +3,8 @@
 mod common;
 
 use common::sched::{sched_gap, tape_with};
-use common::{OPEN, Place, US, life, stacks};
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Session};
+use common::{OPEN, Place, Row, Tape, US, life, session, stacks, task};
+use systape_format::model::{ByteStatus, CPU_NONE, Checkpoint, Family, FdTable, Gap, GapCause, Session};
 
 /// Scheduler events lost on `cpu`, µs after the start.
 fn sched(cpu: u32, from: u64, to: u64) -> Gap {
@@ -114,13 +114,62 @@ fn lost_calls_leave_a_thread_in_no_known_call() {
 }
 
 #[test]
+fn calls_are_lost_from_their_time_on_though_other_events_are_lost_later() {
+    // 300 is in a futex all the time; nothing happens between 1100 and 1290
+    let calls = Gap { family: Family::Syscall, ..sched(CPU_NONE, 1_120, 1_130) };
+    let place = place(&[calls, sched(CPU_NONE, 1_200, 1_210)]);
+    let futex = |tape: &str| {
+        let rows = place.analyze(&format!("states --by syscall --format json -t 300 {tape}")).json();
+        let row = rows.into_iter().find(|row| row["syscall"] == "futex").unwrap();
+        row["time_ns"].as_u64().unwrap()
+    };
+    assert_eq!((futex("whole.tape"), futex("gap.tape")), (2_000_000, 1_120_000));
+}
+
+#[test]
+fn where_a_process_went_in_a_missing_segment_is_not_known() {
+    let place = Place::new();
+    let write = |name: &str, missing: bool| {
+        let session = Session { families: vec![Family::Syscall, Family::Process], ..session() };
+        let cwd = FdTable { upid: 1, complete: true, cwd: b"/before".to_vec(), fds: Vec::new() };
+        let start = Checkpoint {
+            ts: OPEN,
+            tasks: vec![task(100)],
+            fd_tables: vec![cwd],
+            source: "snapshot".into(),
+            ..Checkpoint::default()
+        };
+        let mut tape = Tape::create_at(&place.path(name), &session, &start);
+        if missing {
+            tape.skip(100);
+        }
+        let captured = vec![(1, ByteStatus::Whole, 4, &b"file"[..])];
+        let open = Row {
+            tid: 100,
+            name: "openat",
+            start: 150,
+            dur: 10,
+            args: [0xffff_ff9c, 0x5600, 0, 0, 0, 0],
+            captured,
+            ..Row::default()
+        };
+        tape.segment(200, &[open], &[]);
+        tape.finish();
+    };
+    write("whole.tape", false);
+    write("cut.tape", true);
+    let file = |tape: &str| place.analyze(&format!("files --opens --format json {tape}")).json()[0]["file"].clone();
+    assert_eq!(file("whole.tape"), "/before/file");
+    assert!(file("cut.tape").is_null(), "{}", file("cut.tape"));
+}
+
+#[test]
 fn counted_calls_make_unknown_the_process_that_made_them() {
     use common::ledger::{count, parts};
     use systape_format::model::{CallState, LedgerReason};
     let place = Place::new();
     // 102 writes for 300 µs and nobody saw: it ends at 1250
-    let write =
-        common::Row { tid: 102, name: "write", start: 950, dur: 300, state: CallState::Complete, ..Default::default() };
+    let write = Row { tid: 102, name: "write", start: 950, dur: 300, state: CallState::Complete, ..Default::default() };
     let counted = parts(&[write], LedgerReason::Lost, false);
     let gap = Gap { family: Family::Syscall, ledger: true, ..sched(0, 1_250, 1_250) };
     common::sched::tape_and(&place.path("counted.tape"), &[gap], |b| counted.iter().for_each(|part| count(b, part)));

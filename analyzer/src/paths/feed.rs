@@ -1,29 +1,27 @@
-//! Reads the rows of a tape and gives those that name something in the current directory the directory, in order of time.
+//! Gives calls that name something in the current directory the directory, in order of time.
 //!
-//! A segment's rows are read by a [`Reader`], on all CPUs. Most need nothing else; those that do, or are wanted in order, wait in a heap
-//! for their end. Segments are decoded a batch ahead; rows that began before their segment are read when time gets to their start
-//! ([`CarryPlan`]), so memory grows with the calls that are open at once, not with the tape.
+//! Most rows need no order: what a [`Reader`] makes of them is told as it comes. Those that do wait for their end, because they are told in
+//! that order and the directory may change until then; so each is a plain value of its own. Every checkpoint is read: it says where
+//! processes are.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use anyhow::Result;
-use rayon::prelude::*;
 use systape_abi::{ArgKind, Effect};
 use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind, Task};
-use systape_format::reader::Tape;
+use systape_format::reader::Segment;
 
 use super::dirs::{Begun, Dirs, To, Who};
-use super::lost::{self, Lost, moves};
+use super::lost::{self, moves};
 use crate::load::{Base, FdPath, Loaded, OpenCalls};
-use crate::loss::Hole;
 use crate::question::Question;
-use crate::stream::CarryPlan;
+use crate::scan::carry::Rows;
+use crate::scan::later::{Later, Timed};
+use crate::scan::lost::Missing;
+use crate::scan::stream::{self, Machine, Piece, Source};
+use crate::scan::{Coverage, Scan};
 
-/// Most segments decoded at a time.
-const BATCH: usize = 6;
 /// `unshare`: the current directory, the mounts (CLONE_NEWNS), users (CLONE_NEWUSER).
 const UNSHARES: u64 = 0x200 | 0x2_0000 | 0x1000_0000;
 
@@ -59,7 +57,8 @@ pub enum Told<S, T> {
     Row(T, Option<Arc<[u8]>>),
 }
 
-/// Something that happens at one time.
+/// Something that happens.
+#[derive(Debug)]
 enum Event<T> {
     Fork { parent: Who, child: Who, thread: bool, shares: bool },
     Exit { who: Who, last: bool },
@@ -73,54 +72,32 @@ enum Event<T> {
 }
 
 impl<T> Event<T> {
-    /// Which of several at one time comes first: what ends before what begins.
-    fn order(&self) -> u8 {
-        match self {
-            Self::Ends { .. } => 0,
-            Self::Moved(_) => 1,
-            Self::Fork { .. } => 2,
-            Self::Forget(_) | Self::Leaves(_) => 3,
-            Self::Exit { .. } => 4,
-            Self::Seen(_) => 5,
-            Self::Moves { .. } | Self::Begins { .. } => 6,
-        }
+    fn at(self, ts: u64) -> At<T> {
+        At { ts, event: self }
     }
 }
 
-struct Timed<T> {
-    key: (u64, u8, u64),
+/// When.
+#[derive(Debug)]
+struct At<T> {
+    ts: u64,
     event: Event<T>,
 }
 
-impl<T> PartialEq for Timed<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+impl<T> Timed for At<T> {
+    fn key(&self) -> (u64, u8) {
+        // what ends before what begins
+        let order = match self.event {
+            Event::Ends { .. } => 0,
+            Event::Moved(_) => 1,
+            Event::Fork { .. } => 2,
+            Event::Forget(_) | Event::Leaves(_) => 3,
+            Event::Exit { .. } => 4,
+            Event::Seen(_) => 5,
+            Event::Moves { .. } | Event::Begins { .. } => 6,
+        };
+        (self.ts, order)
     }
-}
-
-impl<T> Eq for Timed<T> {}
-
-impl<T> PartialOrd for Timed<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Timed<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-/// What was read of a segment.
-struct Part<S, T> {
-    at: usize,
-    window: Option<(u64, u64)>,
-    events: Vec<(u64, Event<T>)>,
-    sum: Option<S>,
-    holes: Vec<Hole>,
-    /// Something that may have changed a directory could not be read.
-    blind: bool,
 }
 
 /// Reads what `reader` makes of the tape and tells `each`, until that says to stop. What could not be read is given back.
@@ -130,99 +107,68 @@ struct Part<S, T> {
 pub fn feed<R: Reader>(
     question: &Question<'_>,
     reader: &R,
-    each: impl FnMut(Told<R::Sum, R::Row>) -> Result<ControlFlow<()>>,
-) -> Result<Vec<Hole>> {
+    each: impl FnMut(Told<R::Sum, R::Row>) -> Result<ControlFlow<()>> + Send,
+) -> Result<Coverage> {
     let tape = question.tape;
-    let source = Source { question, reader };
-    let mut feeder = Feeder {
-        dirs: Dirs::new(lost::unrecorded(tape.session())),
-        heap: BinaryHeap::new(),
-        pushed: 0,
-        lost: lost::all(tape, &question.book),
-        checkpoints: 0,
-        each,
-        now: 0,
-        over: false,
-    };
-    feeder.catch_up(tape, 0);
-    if let Some(open) = OpenCalls::read(tape) {
-        let open = open.load(&question.book);
-        let mut part =
-            Part { at: usize::MAX, window: None, events: Vec::new(), sum: None, holes: Vec::new(), blind: false };
-        source.rows(&open, 0..open.rows(), &mut part);
-        feeder.take(part)?;
-    }
-    let holes = feeder.segments(&source)?;
-    feeder.flush(u64::MAX)?;
-    Ok(holes)
+    let dirs = Dirs::new(lost::unrecorded(tape.session()));
+    let (source, until) = (Changes { question, reader }, question.scope.to);
+    let mut feeder = Feeder { dirs, each, until, now: 0, over: Ok(ControlFlow::Continue(())) };
+    let lost = lost::all(tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
+    let coverage = Scan::all(tape).stream(&source, lost, &mut feeder);
+    feeder.over.map(|_| coverage)
 }
 
-struct Source<'a, 'q, R> {
-    question: &'a Question<'q>,
+struct Changes<'a, R> {
+    question: &'a Question<'a>,
     reader: &'a R,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rows {
-    Own,
-    Carry,
-}
+impl<R: Reader> Source for Changes<'_, R> {
+    type Row = At<R::Row>;
+    type Part = Option<R::Sum>;
+    type Waiting = At<R::Row>;
 
-impl<R: Reader> Source<'_, '_, R> {
-    fn read(&self, at: usize, rows: Rows) -> Part<R::Sum, R::Row> {
-        let segment = self.question.tape.segment(at);
-        let mut part = Part { at, window: None, events: Vec::new(), sum: None, holes: Vec::new(), blind: false };
-        let dict = match segment.dict() {
-            Ok(dict) => dict,
-            Err(error) => {
-                let info = segment.info();
-                part.window = Some((info.start_min, info.end_max));
-                part.blind = true;
-                if rows == Rows::Own {
-                    part.holes.push(crate::load::hole(&segment, info.rows, &error));
-                }
-                return part;
-            }
-        };
-        part.window = Some((dict.window_start, dict.window_end));
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
         if rows == Rows::Own {
             match segment.processes(&dict) {
-                Ok(events) => part.events.extend(events.iter().filter_map(|event| life(&dict, event))),
-                Err(_) => part.blind = true,
+                Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&dict, event))),
+                Err(_) => piece.lacks_events = true,
             }
         }
-        let info = segment.info();
         let moving = dict.calls.iter().any(|call| moves(self.question.book.get(*call).effect));
-        if info.rows == 0 || !(moving || self.reader.wants(at)) {
-            return part;
+        let wanted = self.reader.wants(piece.at);
+        if segment.info().rows == 0 || !(moving || wanted) {
+            return;
         }
         let mut holes = Vec::new();
-        if let Some(base) = Base::read(segment, &mut holes, |_, _| true) {
+        if let Some(base) = Base::of(segment, Ok(dict), &mut holes, |_, _| true) {
             let loaded = base.load(&self.question.book, &mut holes);
-            let carry = loaded.core.carry_rows;
-            let range = if rows == Rows::Own { carry..loaded.rows() } else { 0..carry };
-            self.rows(&loaded, range, &mut part);
+            self.add(&loaded, rows.of(&loaded.core), wanted, piece);
         }
-        part.blind |= !holes.is_empty();
-        // both halves meet the same
-        if rows == Rows::Own {
-            part.holes = holes;
-        }
-        part
+        piece.lacks_calls = !holes.is_empty();
+        piece.coverage.holes(holes);
     }
 
-    fn rows(&self, loaded: &Loaded, range: Range<usize>, part: &mut Part<R::Sum, R::Row>) {
+    fn open(&self, open: OpenCalls, piece: &mut Piece<Self>) {
+        let open = open.load(&self.question.book);
+        self.add(&open, 0..open.rows(), true, piece);
+    }
+}
+
+impl<R: Reader> Changes<'_, R> {
+    /// Adds the rows `range` of `loaded`; `wanted`: the reader's too.
+    fn add(&self, loaded: &Loaded, range: Range<usize>, wanted: bool, piece: &mut Piece<Self>) {
         for row in range.clone().filter(|row| moves(loaded.call(*row).effect)) {
-            part.events.extend(change(loaded, row).map(|event| (loaded.time.start[row], event)));
+            piece.rows.extend(change(loaded, row).map(|event| event.at(loaded.time.start[row])));
         }
-        if part.at != usize::MAX && !self.reader.wants(part.at) {
+        if !wanted {
             return;
         }
         let mut waiting = Vec::new();
-        part.sum = Some(self.reader.read(loaded, range, &mut waiting));
-        part.events.extend(waiting.into_iter().map(|Waiting { row, what }| {
+        piece.part = Some(self.reader.read(loaded, range, &mut waiting));
+        piece.rows.extend(waiting.into_iter().map(|Waiting { row, what }| {
             let (start, end) = times(loaded, row);
-            (start, Event::Begins { who: who(loaded.task(row)), what, end })
+            Event::Begins { who: who(loaded.task(row)), what, end }.at(start)
         }));
     }
 }
@@ -238,7 +184,7 @@ fn who(task: &Task) -> Who {
 }
 
 /// What happened to a task, if it matters here.
-fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent) -> Option<(u64, Event<T>)> {
+fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent) -> Option<At<T>> {
     let task = dict.tasks.get(event.task as usize)?;
     let what = match event.kind {
         ProcessKind::Fork => {
@@ -252,7 +198,7 @@ fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent) -> Option<(
         ProcessKind::Target => return None,
         ProcessKind::Exec | ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => return None,
     };
-    Some((event.ts, what))
+    Some(what.at(event.ts))
 }
 
 /// What the call of `row` changes; None: nothing.
@@ -297,142 +243,88 @@ fn change<T>(loaded: &Loaded, row: usize) -> Option<Event<T>> {
     })
 }
 
-struct Feeder<T, F> {
+struct Feeder<F> {
     dirs: Dirs,
-    heap: BinaryHeap<Reverse<Timed<T>>>,
-    pushed: u64,
-    /// The next one is last.
-    lost: Vec<Lost>,
-    checkpoints: usize,
     each: F,
+    /// What begins later is not asked for, and what began before is read early.
+    until: u64,
     /// Time of the latest that was told.
     now: u64,
-    over: bool,
+    /// What `each` said last.
+    over: Result<ControlFlow<()>>,
 }
 
-impl<T: Send, F> Feeder<T, F> {
-    fn segments<R: Reader<Row = T>>(&mut self, source: &Source<'_, '_, R>) -> Result<Vec<Hole>>
-    where
-        F: FnMut(Told<R::Sum, T>) -> Result<ControlFlow<()>>,
-    {
-        let tape = source.question.tape;
-        let infos = tape.segments();
-        let carries = infos.iter().enumerate().filter(|(_, info)| info.carry_rows > 0).map(|(at, info)| {
-            let start = [info.carry_start_min, info.start_min].into_iter().find(|start| *start != 0);
-            (at, start.unwrap_or(0))
-        });
-        let mut plan = CarryPlan::new(carries);
-        let (mut holes, mut next, mut window_end, mut reached) = (Vec::new(), 0, None, 0);
-        // what begins later is not asked for, and what began before has been read
-        while next < infos.len() && !self.over && reached < source.question.scope.to {
-            let until = (next + rayon::current_num_threads().clamp(1, BATCH)).min(infos.len());
-            let frontier = match infos.get(until) {
-                Some(info) => tape.segment(until).dict().map_or(info.end_min, |dict| dict.window_start),
-                None => u64::MAX,
-            };
-            let carry = plan.due(frontier);
-            let (own, carried) = rayon::join(
-                || (next..until).into_par_iter().map(|at| source.read(at, Rows::Own)).collect::<Vec<_>>(),
-                || carry.par_iter().map(|at| source.read(*at, Rows::Carry)).collect::<Vec<_>>(),
-            );
-            for part in carried {
-                self.take(part)?;
-            }
-            for mut part in own {
-                self.catch_up(tape, infos[part.at].chunk);
-                let (start, end) = part.window.unwrap_or_default();
-                // a segment that is missing altogether
-                let from = window_end.unwrap_or(start).min(start);
-                if part.blind || from < start {
-                    self.loses(Lost { first: from, last: if part.blind { end } else { start }, pid: 0 });
+impl<'a, R, F> Machine<Changes<'a, R>> for Feeder<F>
+where
+    R: Reader,
+    F: FnMut(Told<R::Sum, R::Row>) -> Result<ControlFlow<()>> + Send,
+{
+    fn push(&mut self, event: stream::Event<'_, Changes<'a, R>>, later: &mut Later<At<R::Row>>) -> ControlFlow<()> {
+        match event {
+            stream::Event::Row(_, what) | stream::Event::Due(what) => self.happens(what, later),
+            stream::Event::Early(_, what) => later.push(what),
+            stream::Event::Part(part) => {
+                if let Some(sum) = part.take() {
+                    self.tell(Told::Sum(sum));
                 }
-                window_end = Some(end);
-                holes.append(&mut part.holes);
-                self.take(part)?;
             }
-            // what the next checkpoint says may be of before the segment that follows it
-            if let Some(info) = infos.get(until) {
-                self.catch_up(tape, info.chunk);
+            stream::Event::Start(checkpoint) | stream::Event::Checkpoint(checkpoint) => {
+                let tables = checkpoint.fd_tables.iter().filter(|table| !table.cwd.is_empty());
+                let known = tables.map(|table| (table.upid, table.cwd.clone())).collect();
+                later.push(Event::Seen(known).at(checkpoint.ts));
             }
-            self.flush(frontier)?;
-            (next, reached) = (until, frontier);
+            stream::Event::Lost(_, lost) => self.dirs.lose(lost.last, lost.pid),
+            stream::Event::End | stream::Event::Reached => {}
         }
-        Ok(holes)
+        self.flow()
     }
 
-    /// Takes in what the checkpoints up to that of `chunk` say.
-    fn catch_up(&mut self, tape: &Tape, chunk: u32) {
-        while tape.checkpoint_chunk(self.checkpoints).is_some_and(|of| of <= chunk) {
-            if let Ok(checkpoint) = tape.checkpoint(self.checkpoints) {
-                let tables = checkpoint.fd_tables.into_iter();
-                let known = tables.filter(|table| !table.cwd.is_empty()).map(|table| (table.upid, table.cwd)).collect();
-                self.push(checkpoint.ts, Event::Seen(known));
-            }
-            self.checkpoints += 1;
-        }
+    fn reads_until(&self) -> u64 {
+        self.until
+    }
+}
+
+impl<F> Feeder<F> {
+    fn flow(&self) -> ControlFlow<()> {
+        *self.over.as_ref().unwrap_or(&ControlFlow::Break(()))
     }
 
-    fn loses(&mut self, lost: Lost) {
-        let at = self.lost.partition_point(|other| other.first > lost.first);
-        self.lost.insert(at, lost);
-    }
-
-    fn push(&mut self, ts: u64, event: Event<T>) {
-        self.pushed += 1;
-        let key = (ts, event.order(), self.pushed);
-        self.heap.push(Reverse(Timed { key, event }));
-    }
-
-    fn take<S>(&mut self, part: Part<S, T>) -> Result<()>
+    fn tell<S, T>(&mut self, told: Told<S, T>)
     where
         F: FnMut(Told<S, T>) -> Result<ControlFlow<()>>,
     {
-        for (ts, event) in part.events {
-            self.push(ts, event);
+        if self.flow().is_continue() {
+            self.over = (self.each)(told);
         }
-        if let Some(sum) = part.sum
-            && !self.over
-        {
-            self.over = (self.each)(Told::Sum(sum))?.is_break();
-        }
-        Ok(())
     }
 
-    /// Tells of what happened before `ts`.
-    fn flush<S>(&mut self, ts: u64) -> Result<()>
+    fn happens<S, T>(&mut self, At { ts: now, event }: At<T>, later: &mut Later<At<T>>)
     where
         F: FnMut(Told<S, T>) -> Result<ControlFlow<()>>,
     {
-        while !self.over && self.heap.peek().is_some_and(|Reverse(next)| next.key.0 < ts || ts == u64::MAX) {
-            let Some(Reverse(Timed { key: (now, ..), event })) = self.heap.pop() else { break };
-            while let Some(lost) = self.lost.pop_if(|lost| lost.first <= now) {
-                self.dirs.lose(lost.last, lost.pid);
+        let late = now < self.now;
+        self.now = self.now.max(now);
+        match event {
+            Event::Fork { parent, child, thread, shares } => self.dirs.fork(parent, child, thread, shares),
+            Event::Exit { who, last } => self.dirs.exit(who, last),
+            Event::Forget(who) => self.dirs.forget(who),
+            Event::Leaves(who) => self.dirs.leaves(who),
+            Event::Moves { who, to, end } => {
+                self.dirs.moves(who, &to);
+                later.push(Event::Moved(who).at(end));
             }
-            let late = now < self.now;
-            self.now = self.now.max(now);
-            match event {
-                Event::Fork { parent, child, thread, shares } => self.dirs.fork(parent, child, thread, shares),
-                Event::Exit { who, last } => self.dirs.exit(who, last),
-                Event::Forget(who) => self.dirs.forget(who),
-                Event::Leaves(who) => self.dirs.leaves(who),
-                Event::Moves { who, to, end } => {
-                    self.dirs.moves(who, &to);
-                    self.push(end, Event::Moved(who));
-                }
-                Event::Moved(who) => self.dirs.moved(now, who),
-                Event::Begins { who, what, end } => {
-                    let begun = self.dirs.begin(who);
-                    self.push(end, Event::Ends { begun, what });
-                }
-                Event::Ends { begun, what } => {
-                    let cwd = self.dirs.end(begun);
-                    self.over = (self.each)(Told::Row(what, cwd))?.is_break();
-                }
-                // what it says may hold no more
-                Event::Seen(_) if late => {}
-                Event::Seen(tables) => tables.iter().for_each(|(process, cwd)| self.dirs.seen(now, *process, cwd)),
+            Event::Moved(who) => self.dirs.moved(now, who),
+            Event::Begins { who, what, end } => {
+                let begun = self.dirs.begin(who);
+                later.push(Event::Ends { begun, what }.at(end));
             }
+            Event::Ends { begun, what } => {
+                let cwd = self.dirs.end(begun);
+                self.tell(Told::Row(what, cwd));
+            }
+            // what it says may hold no more
+            Event::Seen(_) if late => {}
+            Event::Seen(tables) => tables.iter().for_each(|(process, cwd)| self.dirs.seen(now, *process, cwd)),
         }
-        Ok(())
     }
 }

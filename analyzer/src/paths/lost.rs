@@ -2,19 +2,12 @@
 
 use systape_abi::{Abi, Effect, number};
 use systape_format::header::BlockKind;
-use systape_format::model::{CallState, Family, Session};
+use systape_format::model::{CallState, Family, Gap, Session};
 use systape_format::reader::{Segment, Tape};
 
 use crate::calls::{self, CallBook};
 use crate::loss::loses;
-
-/// From when to when, and whose; 0 = anybody's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lost {
-    pub first: u64,
-    pub last: u64,
-    pub pid: u32,
-}
+use crate::scan::lost::{Lost, gaps, window};
 
 /// An error of a ledger's row: any.
 const ANY_ERROR: u16 = u16::MAX;
@@ -39,35 +32,20 @@ pub(super) fn unrecorded(session: &Session) -> bool {
     [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64].into_iter().any(|abi| CALLS.iter().any(|name| missing(abi, name)))
 }
 
-/// All of them, the latest first.
+/// All of them.
 pub(super) fn all(tape: &Tape, book: &CallBook<'_>) -> Vec<Lost> {
-    let mut lost = Vec::new();
+    let (mut lost, mut unread) = (Vec::new(), Vec::new());
     for at in 0..tape.segments().len() {
         let segment = tape.segment(at);
-        if !segment.has(BlockKind::Gaps) && !segment.has(BlockKind::Ledger) {
-            continue;
-        }
-        let info = segment.info();
-        let window = segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end));
-        let everything = Lost { first: window.0, last: window.1, pid: 0 };
-        // whose calls the ledger has it says itself; without it a gap does
-        let counted = counted(&segment, book, &mut lost).is_ok();
-        if !counted {
-            lost.push(everything);
-        }
-        let Ok(gaps) = segment.gaps() else {
-            lost.push(everything);
-            continue;
-        };
-        for gap in gaps.iter().filter(|gap| loses(gap, &[Family::Syscall, Family::Process])) {
-            if gap.ledger && counted {
-                continue;
-            }
-            let (first, last) = if gap.last == 0 { window } else { (gap.first, gap.last) };
-            lost.push(Lost { first, last, pid: gap.pid });
+        if counted(&segment, book, &mut lost).is_err() {
+            let (first, last) = window(&segment);
+            lost.push(Lost::any(first, last));
+            unread.push(at);
         }
     }
-    lost.sort_by_key(|lost| std::cmp::Reverse(lost.first));
+    // whose calls the ledger has it says itself; without it a gap does
+    let known = |at: usize, gap: &Gap| gap.ledger && unread.binary_search(&at).is_err();
+    lost.extend(gaps(tape, |at, gap| loses(gap, &[Family::Syscall, Family::Process]) && !known(at, gap)));
     lost
 }
 
@@ -89,7 +67,7 @@ fn counted(segment: &Segment<'_>, book: &CallBook<'_>, lost: &mut Vec<Lost>) -> 
             continue;
         }
         let pid = row.task.and_then(|task| dict.tasks.get(task as usize)).map_or(0, |task| task.pid);
-        lost.push(Lost { first: row.first.saturating_sub(row.max), last: row.last, pid });
+        lost.push(Lost { pid, ..Lost::any(row.first.saturating_sub(row.max), row.last) });
     }
     Ok(())
 }

@@ -91,12 +91,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         list(&mut context, &devices, &mut out)?;
         true
     };
-    out.flush()?;
-    let lost = !context.question.loss.complete();
-    if lost && (listed || config.format != Format::Text) {
-        losses::tell(&context, listed && config.format != Format::Csv);
-    }
-    Ok(Verdict { lost, bad: false })
+    let told = !listed && config.format == Format::Text;
+    losses::end(&context, &mut out, told, listed && config.format != Format::Csv)
 }
 
 /// Calls `each` with the I/Os of every segment that pass.

@@ -29,11 +29,12 @@ use crate::question::clock;
 use crate::render::form::Format;
 use crate::say::complain;
 use crate::scan::Scan;
+use crate::scan::carry::{CarryPlan, carry_start, frontier};
 use crate::stacks::debug_files;
 use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
 use crate::stacks::recorded;
-use crate::stream::{CarryPlan, Loose, Merger, Part, merged};
+use crate::stream::{Loose, Merger, Part, merged};
 
 /// Most segments rendered at a time: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
 const BATCH: usize = 6;
@@ -180,11 +181,6 @@ fn order(context: &Context<'_>, sort: Sort) -> Sort {
     sort
 }
 
-/// Least start among a segment's carry rows. They begin before all its other rows, so it is the least start of the segment.
-fn carry_start(info: &systape_format::model::SegmentInfo) -> Option<u64> {
-    [info.carry_start_min, info.start_min].into_iter().find(|start| *start != 0)
-}
-
 /// What to render of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Job {
@@ -246,12 +242,8 @@ struct Listing<'a, 'b> {
 impl Listing<'_, '_> {
     fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
         let segments = self.segments();
-        let infos = self.context.question.tape.segments();
-        let carries = segments
-            .iter()
-            .filter(|at| self.calls && infos[**at].carry_rows > 0)
-            .filter_map(|at| Some((*at, carry_start(&infos[*at])?)));
-        let mut plan = CarryPlan::new(carries.filter(|_| self.sort == Sort::Start));
+        let carries = if self.calls && self.sort == Sort::Start { &segments[..] } else { &[] };
+        let mut plan = CarryPlan::of(self.context.question.tape, carries);
         let mut merger = Merger::new(out, self.context.config.max_events);
         self.gaps(&mut merger);
         if self.calls {
@@ -348,16 +340,7 @@ impl Listing<'_, '_> {
 
     /// What to render for a batch, and its frontier: the segments themselves, and carry rows of later ones that belong before it.
     fn jobs(&self, batch: &[usize], after: Option<&usize>, plan: &mut CarryPlan) -> (Vec<Job>, u64) {
-        // a dict that cannot be read makes a hole when its turn comes; until then the least end of its rows must do
-        let window = |at: usize| {
-            self.context
-                .question
-                .tape
-                .segment(at)
-                .dict()
-                .map_or_else(|_| self.context.question.tape.segments()[at].end_min, |dict| dict.window_start)
-        };
-        let frontier = after.map_or(u64::MAX, |at| window(*at));
+        let frontier = frontier(self.context.question.tape, after.copied());
         let due = plan.due(frontier);
         let mut jobs: Vec<Job> = batch
             .iter()

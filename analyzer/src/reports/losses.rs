@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::Result;
 use systape_format::model::GapCause;
 use systape_format::reader::Tape;
 
@@ -11,7 +12,7 @@ use crate::lines::json::Json;
 use crate::lines::text::Text;
 use crate::output::line;
 use crate::render::form::Format;
-use crate::say::complain;
+use crate::say::{Verdict, complain};
 use crate::stream::{Loose, Merger};
 use crate::summary::ledger::options;
 
@@ -25,6 +26,19 @@ pub fn tell(context: &Context<'_>, listed: bool) {
     for line in loss.lines(context.question.tape.session(), LOSS_LINES) {
         complain(&line);
     }
+}
+
+/// The end of a report: what is missing is said on stderr unless it was `told`; `listed`: gaps have lines in the answer.
+///
+/// # Errors
+/// The answer cannot be written.
+pub fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: bool) -> Result<Verdict> {
+    out.flush()?;
+    let lost = !context.question.loss.complete();
+    if lost && !told {
+        tell(context, listed);
+    }
+    Ok(Verdict { lost, bad: false })
 }
 
 /// Says on stderr that calls are not listed because `record` was not asked to store them: that is no loss.

@@ -2,13 +2,11 @@
 
 pub(super) mod wakers;
 
-use std::io::Write;
-
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
-use super::{Context, scheduling};
+use super::{Context, losses, scheduling};
 use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
 use crate::config::{Config, refuse};
 use crate::group::by::By;
@@ -124,11 +122,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         }
     }
     let mut out = output::stdout()?;
-    let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
-    let unsure = fed.tracker.unsure_until();
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     if let Some(form) = form {
         sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
@@ -136,8 +130,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, form.is_none()))
+    losses::end(&context, &mut out, form.is_none(), false)
 }
 
 /// Time off the CPU of one key.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
-use super::{Context, scheduling};
+use super::{Context, losses, scheduling};
 use crate::config::Config;
 use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
 use crate::group::by::By;
@@ -59,7 +59,6 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         unknown: 0,
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
     let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest last, where the eye is; CPUs by number
@@ -80,8 +79,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             rows.push(row);
         }
     }
-    context.question.loss.findings.extend(fed.findings);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     match config.format.rows() {
         None => {
             scheduling::head(&context, &mut out)?;
@@ -103,8 +101,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             sink::print(form, &declared, context.judged(), rows, &mut out)?;
         }
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, config.format == Format::Text))
+    losses::end(&context, &mut out, config.format == Format::Text, false)
 }
 
 struct Waits<'a> {

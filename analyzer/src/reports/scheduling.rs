@@ -12,7 +12,8 @@ use crate::families::{in_session, recorded, why_left_out};
 use crate::group::by::By;
 use crate::loss::loses;
 use crate::output::line;
-use crate::say::{Verdict, complain};
+use crate::say::complain;
+use crate::scan::Coverage;
 use crate::summary::ledger::options;
 
 /// The key of `--by`, one of `known`; None without.
@@ -62,8 +63,9 @@ pub fn require(tape: &Tape) -> Result<()> {
 }
 
 /// Counts losses from before the time asked for, and those on other CPUs, if a state in that time is not known because of them;
-/// `unsure_until` is the tracker's.
-pub fn touched(context: &mut Context<'_>, unsure_until: u64) {
+/// `unsure_until` is the tracker's. `coverage` is of what was read.
+pub fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>) {
+    coverage.tell(&mut context.question.loss);
     if unsure_until > context.question.scope.from {
         let families = std::mem::take(&mut context.question.families);
         context.question.loss.add_earlier(context.question.tape, &families, context.question.scope.to);
@@ -94,13 +96,4 @@ pub fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
         .end()
         .map_or_else(|| "some".to_owned(), |end| format!("{:.3} s of", end.self_cpu_ns as f64 / 1e9));
     line(out, &format!("\nwithout record itself, which used {ran} CPU time (record --with-self shows its threads)"))
-}
-
-/// The verdict; what is missing is said on stderr when the form has no place for it.
-pub fn verdict(context: &Context<'_>, told: bool) -> Verdict {
-    let lost = !context.question.loss.complete();
-    if lost && !told {
-        losses::tell(context, false);
-    }
-    Verdict { lost, bad: false }
 }

@@ -4,8 +4,6 @@ mod at;
 pub(super) mod now;
 pub(super) mod stacks;
 
-use std::io::Write;
-
 use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
@@ -21,7 +19,7 @@ use crate::render::keys::with_keys;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::reports::Context;
+use crate::reports::{Context, losses};
 use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Interval, Sink, Slot, Thread, feed};
@@ -143,11 +141,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         }
     }
     let mut out = output::stdout()?;
-    let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
-    let unsure = fed.tracker.unsure_until();
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     if let Some(form) = form {
         sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
@@ -155,8 +149,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         table.print(&mut out)?;
         scheduling::foot(&context, &mut out)?;
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, form.is_none()))
+    losses::end(&context, &mut out, form.is_none(), false)
 }
 
 struct States<'a> {

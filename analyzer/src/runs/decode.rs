@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
+use systape_format::Error;
 use systape_format::model::{
-    CPU_NONE, Call, CallState, Core, Dict, ProcessKind, Stacks, Switch, TARGET_RUNNING, Task, Time, Wakeup,
+    CPU_NONE, Call, CallState, Core, Dict, ProcessKind, RunState, Stacks, Switch, TARGET_RUNNING, Task, Time, Wakeup,
 };
-use systape_format::reader::{Segment, Tape};
+use systape_format::reader::Segment;
 
-use crate::call_files::{self, NO_FILE};
+use super::InCall;
+use crate::call_files::{self, NO_FILE, unseen};
 use crate::calls::{CallBook, CallInfo};
 use crate::filter::Scope;
-use crate::load::hole;
-use crate::loss::Hole;
+use crate::load::OpenCalls;
+use crate::scan::Coverage;
+use crate::scan::carry::Rows;
+use crate::scan::later::Timed;
+use crate::scan::stream::{Piece, Source};
 
 /// What a report wants beside the states of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,13 +113,15 @@ pub enum What {
 }
 
 impl What {
-    /// [`Self::order`] of the beginning of a call.
+    /// [`Self::order`] of the end of a call.
+    pub const LEAVE_ORDER: u8 = 0;
+    /// The same of its beginning.
     pub const ENTER_ORDER: u8 = 6;
 
     /// Which of several at one time comes first: a call that ends before the one that begins.
     pub fn order(&self) -> u8 {
         match self {
-            Self::Leave { .. } => 0,
+            Self::Leave { .. } => Self::LEAVE_ORDER,
             Self::Fork { .. } => 1,
             Self::Become { .. } => 2,
             Self::Wakeup { .. } => 3,
@@ -125,45 +132,69 @@ impl What {
     }
 }
 
-/// Events of a segment, or of its carry rows alone.
+impl Timed for Event {
+    fn key(&self) -> (u64, u8) {
+        (self.ts, self.what.order())
+    }
+}
+
+/// What events of a segment, or of its carry rows alone, have in common.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// Position of the segment.
+    /// Position of the segment; [`OPEN`].
     pub at: usize,
-    /// Its window; (0, 0): not known.
-    pub window: (u64, u64),
     /// Tasks.
     pub tasks: Vec<Arc<Task>>,
     /// Calls.
     pub calls: Vec<Call>,
     /// Files.
     pub files: Vec<Vec<u8>>,
-    /// In order of time.
-    pub events: Vec<Event>,
-    /// Calls that could not be read.
-    pub holes: Vec<Hole>,
-    /// Its scheduler events could not be read: why.
-    pub unread: Option<String>,
     /// Stacks of its switches; None: not wanted, or they could not be read.
     pub stacks: Option<Stacks>,
-    /// They could not be read: why.
-    pub no_stacks: Option<String>,
 }
 
-/// Which rows of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// Those that began in its window, and everything that is no call.
-    Own,
-    /// Those that began before it.
-    Carry,
+/// No segment: calls that were open when the recording ended.
+pub const OPEN: usize = usize::MAX;
+
+/// What is told of a thread at a time that its row or table is not sorted by.
+#[derive(Debug)]
+pub struct Loose {
+    /// When.
+    pub ts: u64,
+    /// Whose.
+    pub task: Arc<Task>,
+    /// What.
+    pub what: Edge,
+}
+
+/// See [`Loose`].
+#[derive(Debug)]
+pub enum Edge {
+    /// A call ended, on a CPU.
+    Leave(u32),
+    /// A call began.
+    Enter(InCall),
+    /// A checkpoint has its state, and the call it was in.
+    Seen(RunState, Option<InCall>),
+}
+
+impl Timed for Loose {
+    fn key(&self) -> (u64, u8) {
+        let order = match self.what {
+            Edge::Leave(_) => What::LEAVE_ORDER,
+            Edge::Enter(_) => What::ENTER_ORDER,
+            // after everything else of the same time
+            Edge::Seen(..) => u8::MAX,
+        };
+        (self.ts, order)
+    }
 }
 
 /// Reads segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
-    /// The tape.
-    pub tape: &'a Tape,
+    /// When the recording began.
+    pub began: u64,
     /// Filters.
     pub scope: &'a Scope<'a>,
     /// Calls.
@@ -172,86 +203,94 @@ pub struct Decoder<'a> {
     pub needs: Needs,
 }
 
-impl Decoder<'_> {
-    /// Reads `rows` of segment `at`.
-    pub fn read(&self, at: usize, rows: Rows) -> Part {
-        let segment = self.tape.segment(at);
-        let mut part = Part { at, ..Part::default() };
-        let dict = match segment.dict() {
-            Ok(dict) => dict,
-            Err(error) => {
-                part.holes.push(hole(&segment, segment.info().rows, &error));
-                part.unread = Some(error.to_string());
-                part.window = (segment.info().end_min, segment.info().end_max);
-                return part;
-            }
-        };
-        part.window = (dict.window_start, dict.window_end);
+impl Source for Decoder<'_> {
+    type Row = Event;
+    type Part = Part;
+    type Waiting = Loose;
+
+    fn calls(&self) -> bool {
+        self.needs.calls
+    }
+
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
+        piece.part.at = piece.at;
         if rows == Rows::Own
-            && let Err(error) = scheduling(&segment, &dict, &mut part.events)
+            && let Err(error) = scheduling(&segment, &dict, &mut piece.rows)
         {
-            part.unread = Some(error.to_string());
+            self.unread(&segment, &error, &mut piece.coverage);
+            piece.lacks_events = true;
         }
         if rows == Rows::Own && self.needs.stacks {
             match segment.stacks() {
-                Ok(stacks) => part.stacks = Some(stacks),
-                Err(error) => part.no_stacks = Some(error.to_string()),
+                Ok(stacks) => piece.part.stacks = Some(stacks),
+                Err(error) => piece.coverage.finding(&segment, "stacks", &error),
             }
         }
         if self.needs.calls
-            && let Err(error) = self.calls(&segment, &dict, rows, &mut part)
+            && let Err(error) = self.add_calls(&segment, &dict, rows, piece)
         {
-            part.holes.push(hole(&segment, segment.info().rows, &error));
+            piece.coverage.hole(&segment, segment.info().rows, &error);
+            piece.lacks_calls = true;
         }
-        // lists that are sorted each: the stable sort only merges them
-        part.events.sort_by_key(|event| (event.ts, event.what.order()));
-        part.tasks = dict.tasks.into_iter().map(Arc::new).collect();
-        part.calls = dict.calls;
-        part
+        piece.part.tasks = dict.tasks.into_iter().map(Arc::new).collect();
+        piece.part.calls = dict.calls;
     }
 
-    fn calls(
-        &self,
-        segment: &Segment<'_>,
-        dict: &Dict,
-        rows: Rows,
-        part: &mut Part,
-    ) -> Result<(), systape_format::Error> {
+    fn open(&self, open: OpenCalls, piece: &mut Piece<Self>) {
+        let filter = self.scope.segment(&open.dict);
+        piece.rows.extend((0..open.core.call.len()).map(|row| {
+            let (task, call, ts) = (open.core.task[row], open.core.call[row], open.time.start[row]);
+            let file = unseen(&self.book.get(open.dict.calls[call as usize]));
+            let counted = filter.core(&open.core, row) && filter.time(&open.time, row);
+            let before = ts <= self.began;
+            Event { ts, what: What::Enter { task, call, file, row: row as u32, before, counted } }
+        }));
+        piece.part.at = piece.at;
+        piece.part.tasks = open.dict.tasks.into_iter().map(Arc::new).collect();
+        piece.part.calls = open.dict.calls;
+    }
+
+    fn unread(&self, segment: &Segment<'_>, error: &Error, coverage: &mut Coverage) {
+        coverage.finding(segment, "scheduler events", error);
+    }
+}
+
+impl Decoder<'_> {
+    fn add_calls(&self, segment: &Segment<'_>, dict: &Dict, rows: Rows, piece: &mut Piece<Self>) -> Result<(), Error> {
         let core = segment.core(dict)?;
-        let range = match rows {
-            Rows::Own => core.carry_rows..core.call.len(),
-            Rows::Carry => 0..core.carry_rows,
-        };
+        let range = rows.of(&core);
         if range.is_empty() {
             return Ok(());
         }
         let time = segment.time(dict, &core)?;
         let infos: Vec<Arc<CallInfo>> = dict.calls.iter().map(|call| self.book.get(*call)).collect();
-        let files =
-            if self.needs.files { call_files::of_rows(segment, &core, &infos, &mut part.files) } else { Vec::new() };
+        let files = if self.needs.files {
+            call_files::of_rows(segment, &core, &infos, &mut piece.part.files)
+        } else {
+            Vec::new()
+        };
         let filter = self.needs.counted.then(|| self.scope.segment(dict));
-        let open = self.tape.session().window_open;
-        let first = part.events.len();
+        let first = piece.rows.len();
         for row in range.clone() {
             let Some((leaves, before)) = edges(core.state[row]) else { continue };
             let start = time.start[row];
             if leaves && core.dur[row] == 0 {
                 continue;
             }
-            part.events.push(Event {
+            piece.rows.push(Event {
                 ts: start,
                 what: What::Enter {
                     task: core.task[row],
                     call: core.call[row],
                     file: files.get(row).copied().unwrap_or(NO_FILE),
                     row: row as u32,
-                    before: before || start <= open,
+                    before: before || start <= self.began,
                     counted: filter.as_ref().is_some_and(|f| f.core(&core, row) && f.time(&time, row)),
                 },
             });
         }
-        part.events[first..].sort_by_key(|event| event.ts);
-        leaves(&core, &time, range, &mut part.events);
+        piece.rows[first..].sort_by_key(|event| event.ts);
+        leaves(&core, &time, range, &mut piece.rows);
         Ok(())
     }
 }
@@ -279,7 +318,7 @@ fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut 
 }
 
 /// Adds everything that is no call.
-fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Result<(), systape_format::Error> {
+fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Result<(), Error> {
     for process in segment.processes(dict)? {
         let task = process.task;
         let what = match process.kind {

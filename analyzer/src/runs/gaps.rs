@@ -2,33 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
+use systape_format::model::Family;
 use systape_format::reader::{Segment, Tape};
 
 use crate::loss::{is_loss, loses};
-
-/// A time in which events are missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// Time of the first.
-    pub first: u64,
-    /// Time of the last.
-    pub last: u64,
-    /// Where they happened; None: anywhere.
-    pub cpu: Option<u32>,
-    /// Whose; 0: anybody's.
-    pub pid: u32,
-}
-
-impl Lost {
-    fn of(gap: &Gap, window: (u64, u64)) -> Self {
-        // each CPU has its ring; other causes are not tied to where an event happened
-        let cpu = (gap.cause == GapCause::RingFull && gap.cpu != CPU_NONE).then_some(gap.cpu);
-        // a loss at an unknown time is told with the segment that follows it
-        let (first, last) = if gap.last == 0 { window } else { (gap.first, gap.last) };
-        Self { first, last, cpu, pid: gap.pid }
-    }
-}
+use crate::scan::lost::{self, Lost};
 
 /// More processes than this with counted calls in one segment are told as all: each is looked at for every event.
 const PROCESSES: usize = 64;
@@ -45,7 +23,7 @@ pub fn of_calls(tape: &Tape) -> Vec<Lost> {
         });
     // without the whole ledger its gaps must do
     let known = counted.is_some();
-    let mut lost = of(tape, |gap| loses(gap, &[Family::Syscall]) && !(known && gap.ledger));
+    let mut lost = lost::gaps(tape, |_, gap| loses(gap, &[Family::Syscall]) && !(known && gap.ledger));
     lost.extend(counted.unwrap_or_default());
     lost.sort_by_key(|lost| lost.first);
     lost
@@ -57,7 +35,7 @@ pub fn of_longer_calls(tape: &Tape, at: u64) -> Vec<u32> {
     // calls that were open at an abnormal end are on no tape
     let anybody = tape.end().is_none() || !tape.findings().is_empty();
     let later = |lost: &Lost| lost.last >= at;
-    let lost = of(tape, |gap| loses(gap, &[Family::Syscall]) && !gap.ledger);
+    let lost = lost::gaps(tape, |_, gap| loses(gap, &[Family::Syscall]) && !gap.ledger);
     let pids = lost.iter().filter(|lost| later(lost)).map(|lost| lost.pid);
     pids.chain(anybody.then_some(0)).collect()
 }
@@ -80,32 +58,13 @@ fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
     }
     let first = by_pid.values().map(|lost| lost.first).min().unwrap_or(0);
     let last = by_pid.values().map(|lost| lost.last).max().unwrap_or(0);
-    Ok(vec![Lost { first, last, cpu: None, pid: 0 }])
+    Ok(vec![Lost::any(first, last)])
 }
 
 /// The losses of `family` and of events of no known family, whatever a report's filters say: a state comes from events
 /// of other CPUs and processes too. In order of their first times.
 pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
-    of(tape, |gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
-}
-
-/// The losses that `wanted` picks, in order of their first times.
-fn of(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> Vec<Lost> {
-    let mut lost = Vec::new();
-    for at in 0..tape.segments().len() {
-        let segment = tape.segment(at);
-        if !segment.has(BlockKind::Gaps) {
-            continue;
-        }
-        let info = segment.info();
-        let window = segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end));
-        match segment.gaps() {
-            Ok(gaps) => lost.extend(gaps.iter().filter(|gap| wanted(gap)).map(|gap| Lost::of(gap, window))),
-            Err(_) => lost.push(Lost { first: window.0, last: window.1, cpu: None, pid: 0 }),
-        }
-    }
-    lost.sort_by_key(|lost| lost.first);
-    lost
+    lost::gaps(tape, |_, gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
 }
 
 /// The losses that a moment lies in.

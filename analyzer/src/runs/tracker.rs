@@ -8,9 +8,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, RunState, Task};
 
-use super::gaps::{Active, Lost};
+use super::gaps::Active;
 use super::targets::Followed;
 use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Waker, Why};
+use crate::scan::lost::Lost;
 
 /// CPU numbers from here on are damage: no table is made for them.
 const MAX_CPUS: u32 = 1 << 16;

@@ -44,12 +44,7 @@ pub fn collect(question: &mut Question<'_>, plan: &Plan) -> Option<CpuTimes> {
     let sink = CpuSink { plan, accs: Vec::new(), sums: CpuTimes::default() };
     // calls are chosen by their start, and end later
     let fed = feed::feed(question, Needs { calls: true, counted: true, ..Needs::default() }, u64::MAX, sink);
-    for hole in fed.holes {
-        if !question.loss.holes.contains(&hole) {
-            question.loss.holes.push(hole);
-        }
-    }
-    question.loss.findings.extend(fed.findings);
+    fed.coverage.tell(&mut question.loss);
     Some(fed.tracker.sink.sums)
 }
 

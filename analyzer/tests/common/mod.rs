@@ -180,6 +180,11 @@ impl Tape {
         self.writer.segment(encoded).unwrap();
     }
 
+    /// Leaves out what happened until then, as if a segment had been cut out.
+    pub fn skip(&mut self, until: u64) {
+        self.now = OPEN + until * US;
+    }
+
     /// Writes names.
     pub fn symbols(&mut self, symbols: &Symbols) {
         let encoded = self.encoder.symbols(symbols).unwrap();

@@ -24,11 +24,8 @@ pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
     context.question.loss.findings.extend(findings);
     let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
-    let (stacked, holes, findings) = (fed.tracker.sink.stacked, fed.holes, fed.findings);
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
-    scheduling::touched(context, unsure);
+    let stacked = fed.tracker.sink.stacked;
+    scheduling::touched(fed.coverage, fed.unsure_until, context);
     Ok(stacked)
 }
 

@@ -175,7 +175,7 @@ pub(super) fn print(
     losses::push(context, &mut merger);
     let lines = Lines { context, opens: own.opens, slower, sockets: own.sockets };
     let mut told = 0_u32;
-    let holes = feed(question, &lines, |row| {
+    let read = feed(question, &lines, |row| {
         let Told::Row(call, cwd) = row else { return Ok(ControlFlow::Continue(())) };
         let key = call.end;
         let mut bytes = Vec::new();
@@ -189,7 +189,7 @@ pub(super) fn print(
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     merger.finish()?;
-    context.question.loss.holes.extend(holes);
+    read.tell(&mut context.question.loss);
     Ok(())
 }
 

@@ -308,7 +308,7 @@ pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &m
     let plan = Plan::by(by);
     let totals = Totals { context, plan: &plan, sockets: own.sockets };
     let mut sums = Sums::default();
-    let mut holes = feed(&context.question, &totals, |told| {
+    let read = feed(&context.question, &totals, |told| {
         match told {
             Told::Sum(part) => sums.merge(part),
             Told::Row(Relative { mut key, at, name, work }, cwd) => {
@@ -324,7 +324,7 @@ pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &m
     coverage.tell(&mut context.question.loss);
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
-    context.question.loss.holes.append(&mut holes);
+    read.tell(&mut context.question.loss);
     let top = own.top.unwrap_or(TOP);
     Shown::new(context, &sums, &plan, by).print(if top == 0 { usize::MAX } else { top }, out)?;
     Ok(sums.doubts_lost)

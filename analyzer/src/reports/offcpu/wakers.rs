@@ -1,13 +1,12 @@
 //! `offcpu --wakers PID`: who woke the threads of a process, and how long these had slept by then.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 
-use super::super::{Context, scheduling};
+use super::super::{Context, losses, scheduling};
 use crate::output::{self, line};
 use crate::render::mark;
 use crate::render::row::Row;
@@ -44,14 +43,12 @@ systape_format::tables! {
 pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
     let Wakers { sums, seen, .. } = fed.tracker.sink;
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let form = context.config.format.rows();
-    context.question.loss.findings.extend(fed.findings);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     let mut out = output::stdout()?;
     if let Some(form) = form {
         sink::print(form, &WAKERS, context.judged(), sums.iter().map(|(_, sum)| sum.row()), &mut out)?;
@@ -74,8 +71,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
             table.print(&mut out)?;
         }
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, form.is_none()))
+    losses::end(&context, &mut out, form.is_none(), false)
 }
 
 /// Wake-ups of one thread by one other.

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::{Context, scheduling};
+use super::super::{Context, losses, scheduling};
 use super::seconds;
 use crate::group::by::By;
 use crate::output::{self, line};
@@ -39,9 +39,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
         rows: FxHashMap::default(),
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
     let Latency { keys, rows, .. } = fed.tracker.sink;
-    let findings = fed.findings;
     let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
     // perf's default order: avg, max, switch, runtime
     rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
@@ -62,8 +60,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     };
     let records: Vec<record::Row<'_>> = printed.clone().map(line).collect();
     let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
-    context.question.loss.findings.extend(findings);
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     match format.rows() {
         None => {
             scheduling::head(&context, &mut out)?;
@@ -74,8 +71,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
             sink::print(form, &declared, context.judged(), records, &mut out)?;
         }
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, format == Format::Text))
+    losses::end(&context, &mut out, format == Format::Text, false)
 }
 
 /// What is known of a task, or of all that have its name.

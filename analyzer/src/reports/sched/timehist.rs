@@ -19,7 +19,7 @@ use crate::render::form::Format;
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::reports::losses::LOSS_LINES;
+use crate::reports::losses::{self, LOSS_LINES};
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Keys, set_thread, task_text};
 use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
@@ -71,7 +71,6 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         error: None,
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let unsure = fed.tracker.unsure_until();
     let sink = fed.tracker.sink;
     if let Some(error) = sink.error {
         return Err(error.into());
@@ -85,11 +84,9 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         }
     }
     out.flush()?;
-    let findings = fed.findings;
-    context.question.loss.findings.extend(findings);
     // those of before the time asked for have no line among the others
     let before = context.question.loss.gaps.clone();
-    scheduling::touched(&mut context, unsure);
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     // gaps have their lines, except in CSV
     let mut told = context.question.loss.clone();
     if context.config.format != Format::Csv {
@@ -98,7 +95,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     for line in told.lines(session, LOSS_LINES) {
         crate::say::complain(&line);
     }
-    Ok(scheduling::verdict(&context, true))
+    losses::end(&context, &mut out, true, false)
 }
 
 /// What is known of a time: a sum that is exact, a lower bound, or not known.

@@ -1,12 +1,10 @@
 //! `states --at TIME`: every thread at one instant, who has been off the CPU for longest first; with `--call-graph` by stack.
 
-use std::io::Write;
-
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
 use systape_format::model::{Family, GapCause};
 
-use super::super::{Context, scheduling};
+use super::super::{Context, losses, scheduling};
 use super::now::{NOW, Now};
 use super::stacks::{self, Left, STACKS};
 use crate::clock::Clock;
@@ -50,9 +48,8 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
         .collect();
     now.sort_by_key(|now| (std::cmp::Reverse(now.off), now.thread.last_in, now.thread.task.tid));
     let ts = at.wrapping_sub(session.window_open) as i64;
-    let (holes, findings) = (fed.holes.clone(), fed.findings.clone());
     // `fed` ended at that instant: what was lost matters if something was unknown then because of it
-    if now.iter().any(|now| now.missed()) || fed.tracker.unsure_until() >= at {
+    if now.iter().any(|now| now.missed()) || fed.unsure_until >= at {
         context.question.loss.add_earlier(tape, &context.question.families, at);
     } else {
         // what was damaged before a repair is looked at for every instant, as damage itself is
@@ -63,8 +60,7 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
         context.question.loss.add_earlier(tape, &[Family::Syscall], u64::MAX);
         context.question.loss.cut = tape.end().is_none().then(|| tape.complete_until());
     }
-    context.question.loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
+    fed.coverage.tell(&mut context.question.loss);
     if below.asked() {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, below, &fed.tracker.sink, &now, ts);
@@ -85,8 +81,7 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
     }
-    out.flush()?;
-    Ok(scheduling::verdict(&context, form.is_none()))
+    losses::end(&context, &mut out, form.is_none(), false)
 }
 
 /// Prints threads by their stacks.
@@ -102,8 +97,7 @@ fn with_stacks(context: &Context<'_>, below: &Below, left: &Left, now: &[Now<'_>
             group.print(max, &mut out)?;
         }
     }
-    out.flush()?;
-    Ok(scheduling::verdict(context, form.is_none()))
+    losses::end(context, &mut out, form.is_none(), false)
 }
 
 /// The arguments of each thread's call, short; None when they are not on the tape.

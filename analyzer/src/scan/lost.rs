@@ -1,0 +1,74 @@
+//! Where events are missing from a tape: known before any is read, or met on the way.
+
+use systape_format::header::BlockKind;
+use systape_format::model::{CPU_NONE, Gap, GapCause};
+use systape_format::reader::{Segment, Tape};
+
+use super::later::Timed;
+
+/// What is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Events that are no calls.
+    Events,
+    /// Calls.
+    Calls,
+}
+
+/// A time in which events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Time of the first.
+    pub first: u64,
+    /// Time of the last.
+    pub last: u64,
+    /// Where they happened; None: anywhere.
+    pub cpu: Option<u32>,
+    /// Whose; 0: anybody's.
+    pub pid: u32,
+}
+
+impl Timed for (Missing, Lost) {
+    fn key(&self) -> (u64, u8) {
+        (self.1.first, 0)
+    }
+}
+
+impl Lost {
+    /// Anybody's, anywhere.
+    pub fn any(first: u64, last: u64) -> Self {
+        Self { first, last, cpu: None, pid: 0 }
+    }
+
+    fn of(gap: &Gap, window: (u64, u64)) -> Self {
+        // each CPU has its ring; other causes are not tied to where an event happened
+        let cpu = (gap.cause == GapCause::RingFull && gap.cpu != CPU_NONE).then_some(gap.cpu);
+        // a loss at an unknown time is told with the segment that follows it
+        let (first, last) = if gap.last == 0 { window } else { (gap.first, gap.last) };
+        Self { first, last, cpu, pid: gap.pid }
+    }
+}
+
+/// The time of a segment, as far as it is known.
+pub fn window(segment: &Segment<'_>) -> (u64, u64) {
+    let info = segment.info();
+    segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end))
+}
+
+/// The losses of those gaps that `wanted` picks, given the position of their segment too; in order of their first times.
+pub fn gaps(tape: &Tape, wanted: impl Fn(usize, &Gap) -> bool) -> Vec<Lost> {
+    let mut lost = Vec::new();
+    for at in 0..tape.segments().len() {
+        let segment = tape.segment(at);
+        if !segment.has(BlockKind::Gaps) {
+            continue;
+        }
+        let window = window(&segment);
+        match segment.gaps() {
+            Ok(gaps) => lost.extend(gaps.iter().filter(|gap| wanted(at, gap)).map(|gap| Lost::of(gap, window))),
+            Err(_) => lost.push(Lost::any(window.0, window.1)),
+        }
+    }
+    lost.sort_by_key(|lost| lost.first);
+    lost
+}
