@@ -5,7 +5,7 @@
 //! one tape), [`group`] (sums by keys), [`stream`] (a listing in order with bounded memory); [`render`] (values as text, JSON, CSV); state machines: [`processes`],
 //! [`signals`], [`runs`], [`net`], [`block`], [`paths`], [`stacks`], [`summary`]; [`lines`] and [`events`] (rows of the listing); what was asked: [`args`]
 //! as typed, [`config`] settled, [`config::view`] what a view is; one file a report in [`reports`], with its [`config::view::View`]; [`views`]
-//! lists them; [`cli`] reads the command line, [`run`] opens the tape and calls one of them.
+//! lists them; [`habits`] (what is typed by habit) and [`cli`] read the command line, [`run`] opens the tape and calls one of them.
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
 //! bytes everywhere; [`sandbox`] gives up what is not needed for that. Recording, and the layout of tapes, are left to `systape-format` and the recorder.
@@ -26,6 +26,7 @@ pub mod filter;
 pub mod generate;
 pub mod glob;
 pub mod group;
+pub mod habits;
 pub mod lines;
 pub mod load;
 pub mod loss;

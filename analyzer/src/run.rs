@@ -16,7 +16,7 @@ use crate::open::{look, open};
 use crate::output::NewFile;
 use crate::sandbox::Needs;
 use crate::say::{BadUsage, Verdict, complain};
-use crate::{generate, output, sandbox, views};
+use crate::{generate, habits, output, sandbox, views};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -89,6 +89,9 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (false, Some(name)) = (config.file.exists(), views::nearest(&config.file)) {
         bail!("{}: no such file; did you mean the report '{name}'?", config.file.display());
+    }
+    if let (false, Some(typed)) = (config.file.exists(), config.file.to_str().and_then(habits::instead_of)) {
+        bail!("{}: no such file, and no report: {typed}", config.file.display());
     }
     look(&config.file)?;
     // what is to be written is made while that can be done

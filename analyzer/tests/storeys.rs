@@ -21,7 +21,7 @@ const STOREYS: [(&str, &[&str]); 8] = [
     ("lines", &["events", "lines"]),
     ("asked", &["args", "config", "options"]),
     ("views", &["reports"]),
-    ("cli", &["cli", "generate", "operands", "run", "sandbox", "views"]),
+    ("cli", &["cli", "generate", "habits", "operands", "run", "sandbox", "views"]),
 ];
 
 /// A module's path from the crate's root.
