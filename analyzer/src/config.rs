@@ -194,7 +194,6 @@ fn check_events(args: &Args, events: &Wanted) -> Result<()> {
         (args.duration.is_some(), "--duration"),
         (args.failure, "--failure"),
         (args.errno_summary, "--errno-summary"),
-        (!args.by.is_empty(), "--by"),
         (args.summary_mode != SummaryMode::default(), "--summary-mode"),
         (args.cpu.as_deref().is_some_and(str::is_empty), "--cpu"),
     ];

@@ -49,8 +49,9 @@ pub static SUMMARY: View = View {
     tables: &[
         Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
-        Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
+        Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -75,6 +76,11 @@ pub static WITH_SUMMARY: View = View {
     run: Run::Prints(run),
     ..View::PLAIN
 };
+
+/// What cannot be asked of events of tables.
+fn check(config: &Config) -> Result<()> {
+    if config.events.tables() { events::keys(config).map(drop) } else { Ok(()) }
+}
 
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
