@@ -190,6 +190,11 @@ impl TextLines<'_> {
             RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
             _ => num::signed(out, ret),
         }
+        if let Some(path) = row::returned_path(self.segment, row, ret) {
+            out.push(b'<');
+            self.scratch.escaped(out, &path);
+            out.push(b'>');
+        }
         if let Some(comm) = row::child_comm(self.segment, call, row, ret) {
             out.extend_from_slice(b" (");
             self.scratch.escaped(out, comm);
@@ -255,6 +260,11 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
             continue;
         }
         value::scalar(out, scratch, call, at, args, look.style);
+        if let Some(why) = bytes.and_then(|bytes| value::missing(bytes.status)) {
+            out.extend_from_slice(b" (");
+            out.extend_from_slice(why.replace('-', " ").as_bytes());
+            out.push(b')');
+        }
         if let FdPath::Known(path) = segment.fd_path(row, at) {
             out.push(b'<');
             scratch.escaped(out, path);
