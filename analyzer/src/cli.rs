@@ -31,7 +31,8 @@ Examples:
   analyze states --at 1.5                   what every thread was doing at one instant
   analyze callgraph --svg flame.svg         a flame graph
 
-A file named like a report is written ./info.
+A file named like a report is written ./info. The file - is standard input: a tape that comes through
+a pipe (record -o - ... | analyze -) is kept in a file without a name in $TMPDIR, 4 GiB at most.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 
 /// Options that choose a summary without a word; help shows them beside the listing's.

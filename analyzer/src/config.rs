@@ -18,6 +18,7 @@ use crate::lines::text::Look;
 use crate::options::sched::Options;
 use crate::options::stacks;
 use crate::render::form::Format;
+use crate::say::Shown;
 use crate::signals::Choice;
 use crate::summary::mode::SummaryMode;
 use crate::timespec;
@@ -65,6 +66,8 @@ pub struct Config {
     pub format: Format,
     /// Exit with 3 when something is missing.
     pub fail_on_loss: bool,
+    /// How many rows the answer has.
+    pub shown: Shown,
     /// Options of kills and exec.
     pub life: Life,
     /// Options of the scheduler reports.
@@ -167,6 +170,7 @@ impl Config {
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
+            shown: Shown::default(),
             life: Life::resolve(args)?,
             sched: Options::resolve(args, view.name)?,
             stacks: stacks::Options::resolve(args, view.name)?,

@@ -98,11 +98,16 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
 /// Calls `each` with the I/Os of every segment that pass.
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
-    let scope = &context.question.scope;
+    let (scope, shown) = (&context.question.scope, &context.config.shown);
+    shown.rows(0);
     let coverage = Scan::candidates(&context.question).walk(
         "block I/Os",
         |segment, dict| segment.blocks(dict),
-        |_, dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
+        |_, dict, ios| {
+            let passing: Vec<_> = ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect();
+            shown.rows(passing.len());
+            each(passing)
+        },
     )?;
     coverage.tell(&mut context.question.loss);
     Ok(())

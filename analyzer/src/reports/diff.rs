@@ -79,6 +79,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let before = Side::read(config, tape, &config.file)?;
     let after = Side::read(config, &second, path)?;
     let rows = rows(&before, &after);
+    config.shown.rows(rows.len());
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let mut out = output::stdout()?;
     let complete = before.complete && after.complete;

@@ -71,6 +71,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let OffCpu { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
     sums.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.total), **key));
+    config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);

@@ -74,6 +74,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let States { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, u64)> = sums.iter().map(|(key, ns)| (key, *ns)).collect();
     sums.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), **key));
+    config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, ns)| total.saturating_add(*ns));
     let from = context.question.scope.from.max(tape.session().window_open);
     let span = context.question.scope.to.min(feed::end(tape)).saturating_sub(from);

@@ -62,6 +62,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
     let mut found = Found::read(config, tape, config.stacks.of.clone())?;
+    config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
     let before = match &config.stacks.diff {
         Some(path) => {
             let tape = open(path)?;

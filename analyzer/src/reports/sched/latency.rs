@@ -45,6 +45,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     // perf's default order: avg, max, switch, runtime
     rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
     let words = Words { session: context.question.tape.session(), book: &context.question.book, names: &fed.names };
+    context.config.shown.rows(rows.len());
     let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));
     let mut out = output::stdout()?;
     let open = context.question.tape.session().window_open;

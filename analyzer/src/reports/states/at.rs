@@ -68,6 +68,7 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, &fed.tracker.sink, &now, ts);
     }
+    context.config.shown.rows(now.len());
     now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     let arguments = arguments(&context, &now);
     let mut out = output::stdout()?;
