@@ -14,7 +14,7 @@ use super::{Context, losses};
 use crate::calls::CallBook;
 use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{Rows, Run, TASKS, View};
+use crate::config::view::{Own, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::loss::{Loss, is_loss, loses};
 use crate::net::accepts::{self, Accepted};
@@ -33,7 +33,8 @@ use crate::{families, output};
 pub static VIEW: View = View {
     name: "net",
     about: "Connections: both ends, who, how long; or each change of a socket's state",
-    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute", "changes"]],
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze net --failure", "connections that could not be made"),
         ("analyze net --events", "each change of a socket's state"),
@@ -48,13 +49,20 @@ pub static VIEW: View = View {
     ..View::PLAIN
 };
 
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Each change of a socket's state
+    #[arg(long = "events")]
+    changes: bool,
+}
+
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
     let mut out = output::stdout()?;
     let mut loss = context.question.loss.clone();
-    let report = if config.changes { changes } else { connections };
+    let report = if config.own::<Options>()?.changes { changes } else { connections };
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
     out.flush()?;

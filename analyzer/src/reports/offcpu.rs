@@ -4,13 +4,13 @@ pub(super) mod wakers;
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
 use crate::config::Config;
-use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
+use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
 use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
@@ -40,7 +40,8 @@ const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
 pub static VIEW: View = View {
     name: "offcpu",
     about: "Time off CPU by task, state, call and file; or who woke whom",
-    options: &[TASKS, CPUS, &["time", "duration", "events", "max_events", "by", "wakers"]],
+    options: &[TASKS, CPUS, &["time", "duration", "events", "max_events", "by"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze offcpu -p 2214", "what a process waited for"),
         ("analyze offcpu --wakers 2214", "who woke its threads"),
@@ -49,16 +50,41 @@ pub static VIEW: View = View {
         Rows::of("offcpu", &[Part::Keys(&crate::render::by::BY), Part::All(&OFFCPU)]),
         Rows::of("offcpu --wakers", &[Part::All(&wakers::WAKERS)]),
     ],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
 
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Who woke the threads of this process
+    #[arg(long, value_name = "PID")]
+    wakers: Option<u32>,
+}
+
+/// What `offcpu` and `states` can add up by.
+pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
+    use By::{Cgroup, Comm, File, Pid, State, Syscall, Tid, Uid};
+    By::parse(&config.by, &[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid], &config.view.title())
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    match (keys_of(config)?.is_empty(), config.own::<Options>()?.wakers) {
+        (false, Some(_)) => bail!("--wakers has columns of its own: leave out --by"),
+        _ => Ok(()),
+    }
+}
+
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    if let Some(pid) = config.sched.wakers {
+    if let Some(pid) = config.own::<Options>()?.wakers {
         return wakers::run(scheduling::context(config, tape, false)?, pid);
     }
-    let by = if config.sched.by.is_empty() { DEFAULT.to_vec() } else { config.sched.by.clone() };
+    let by = match keys_of(config)? {
+        by if by.is_empty() => DEFAULT.to_vec(),
+        by => by,
+    };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };

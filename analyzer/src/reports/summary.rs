@@ -27,7 +27,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::losses::LOSS_LINES;
 use crate::runs::keys::task_text;
-use crate::say::{BadUsage, complain};
+use crate::say::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
@@ -78,6 +78,47 @@ systape_format::tables! {
     }
 }
 
+/// Options of the summary.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Options {
+    /// Add how often each errno was returned; implies -s
+    #[arg(long, help_heading = "Summary")]
+    errno_summary: bool,
+
+    /// What the summary groups by
+    #[arg(long, value_enum, value_name = "MODE", default_value_t, help_heading = "Summary")]
+    summary_mode: SummaryMode,
+}
+
+/// What a summary cannot be asked.
+pub fn check(config: &Config) -> Result<()> {
+    let own: Options = config.own()?;
+    if config.calls {
+        if config.events.tables() && config.format == Format::Csv {
+            bail!(
+                "-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own"
+            );
+        }
+        return keys(config, &own).map(drop);
+    }
+    if !config.events.tables() {
+        bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
+    }
+    let of_calls = [
+        (config.filters.longer_than.is_some(), "--duration"),
+        (config.filters.failure, "--failure"),
+        (own.errno_summary, "--errno-summary"),
+        (!config.by.is_empty(), "--by"),
+        (own.summary_mode != SummaryMode::default(), "--summary-mode"),
+        (config.bare_cpu(), "--cpu"),
+    ];
+    match of_calls.iter().find(|(given, _)| *given) {
+        Some((_, option)) => bail!("{option} is about calls, and -e names none: leave it out, or add calls"),
+        None => Ok(()),
+    }
+}
+
 /// What a summary found out beside its numbers.
 #[derive(Debug)]
 pub struct Told {
@@ -94,7 +135,8 @@ const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
-    let (by, plan) = keys(context.config)?;
+    let own: Options = context.config.own()?;
+    let (by, plan) = keys(context.config, &own)?;
     let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {
         // those in flight when the recording began or ended are no summary
         Some(false) => Default::default(),
@@ -114,7 +156,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let rings = rings.processes();
     let whole = Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
     let rows = table::rows(sums, &knowledge, &context.question.book, &plan);
-    let cpu = context.config.cpu_time.then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
+    let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
     let seen = !matches!(cpu, Some(Some(_))) || of_cpu.of_sums().complete();
@@ -123,7 +165,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     }
     let cpu = Cpu { times: cpu, seen };
     let loss = context.question.loss.of_sums();
-    let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, cpu: &cpu };
+    let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, own: &own, cpu: &cpu };
     if matches!(cpu.times, Some(None)) {
         complain(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
@@ -155,17 +197,17 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
 }
 
 /// What is added up by: the keys of `--by`, none without, and the plan.
-fn keys(config: &Config) -> Result<(Vec<By>, Plan)> {
-    let by = By::parse(&config.by, &Plan::KNOWN, "the summary").map_err(|error| BadUsage(error.to_string()))?;
+fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
+    let by = By::parse(&config.by, &Plan::KNOWN, "the summary")?;
     if by.is_empty() {
-        return Ok((by, Plan::mode(config.mode)));
+        return Ok((by, Plan::mode(own.summary_mode)));
     }
-    if config.mode != SummaryMode::default() {
-        bail!(BadUsage("--summary-mode is a short way to say --by: give one of them".to_owned()));
+    if own.summary_mode != SummaryMode::default() {
+        bail!("--summary-mode is a short way to say --by: give one of them");
     }
     let plan = Plan::by(&by);
-    if config.cpu_time && plan.by_row() {
-        bail!(BadUsage("--cpu goes with keys of tasks and syscalls, not with file, errno or cpu".to_owned()));
+    if config.bare_cpu() && plan.by_row() {
+        bail!("--cpu goes with keys of tasks and syscalls, not with file, errno or cpu");
     }
     Ok((by, plan))
 }
@@ -178,6 +220,7 @@ struct View<'a> {
     plan: &'a Plan,
     /// Keys of `--by`; empty: in perf's shape, by the plan's.
     by: &'a [By],
+    own: &'a Options,
     cpu: &'a Cpu,
 }
 
@@ -301,7 +344,7 @@ impl View<'_> {
         let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
         let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.times.is_some());
         let table = names.into_iter().chain(cpu).fold(Table::default(), Table::number);
-        let errnos = ["errnos"].into_iter().filter(|_| self.context.config.errnos);
+        let errnos = ["errnos"].into_iter().filter(|_| self.own.errno_summary);
         let words = self.by.iter().map(|by| by.heading()).chain(errnos);
         let mut table = words.fold(table, Table::word);
         for row in rows {
@@ -309,7 +352,7 @@ impl View<'_> {
             let cpu = self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
             cells.extend(cpu.map(|(ns, lead)| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead))));
             cells.extend(self.by.iter().map(|by| self.value(*by, row)));
-            if self.context.config.errnos {
+            if self.own.errno_summary {
                 cells.push(errnos_text(&row.stats));
             }
             table.row(cells);
@@ -318,7 +361,7 @@ impl View<'_> {
     }
 
     fn errnos(&self, out: &mut Vec<u8>, row: &Row, indent: &str) {
-        for (errno, count) in row.stats.errnos.iter().filter(|_| self.context.config.errnos) {
+        for (errno, count) in row.stats.errnos.iter().filter(|_| self.own.errno_summary) {
             out.extend_from_slice(format!("{indent}{}: {count}\n", errno_name(*errno)).as_bytes());
         }
     }
@@ -349,9 +392,9 @@ impl View<'_> {
     fn rows(&self, form: Form, rows: Vec<Row>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
-        parts.extend(Some(&ERRNOS).filter(|_| self.context.config.errnos));
+        parts.extend(Some(&ERRNOS).filter(|_| self.own.errno_summary));
         let session = self.context.question.tape.session();
-        let modal = mode_columns(self.context.config.mode);
+        let modal = mode_columns(self.own.summary_mode);
         let (columns, rows) = if self.by.is_empty() {
             let (groups, _) = table::groups(rows, self.knowledge, self.plan);
             let rows = groups.into_iter().flat_map(|group| group.rows).collect();
@@ -373,7 +416,7 @@ impl View<'_> {
             }
             measures(&mut line, &row.stats);
             self.cpu.fill(&mut line, row);
-            if self.context.config.errnos {
+            if self.own.errno_summary {
                 line.set("errnos", errnos(&row.stats));
             }
             line

@@ -91,7 +91,7 @@ fn shown(story: &Story<'_>) -> Vec<bool> {
     let mut show = vec![false; all.len()];
     for (at, process) in all.iter().enumerate() {
         let above = || story.processes.above(process);
-        if !story.context.config.life.kernel_threads && (kernel(process) || above().any(kernel)) {
+        if !story.kernel_threads && (kernel(process) || above().any(kernel)) {
             continue;
         }
         show[at] = passes(process) || (there(process) && above().any(passes));
