@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(short = 'u', long = "uid", value_name = "USER,...", value_delimiter = ',', help_heading = "Filters")]
     pub users: Vec<String>,
 
-    /// With =NAME,...: only threads of that name (globs allowed); without a value: show names (the default)
+    /// With =NAME,...: only threads of that name (globs allowed, `!` leaves out); without a value: show names (the default)
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Filters")]
     pub comm: Vec<String>,
 

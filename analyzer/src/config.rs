@@ -104,7 +104,7 @@ impl Config {
 
 fn filters(args: &Args) -> Result<Filters> {
     let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
-    let comms = args.comm.iter().flat_map(|names| names.split(',')).filter(|name| !name.is_empty());
+    let (comms, not_comms) = comms(&args.comm)?;
     Ok(Filters {
         longer_than: match &args.duration {
             Some(text) => Some(timespec::duration(text, 1_000_000).map_err(|e| e.context("--duration"))?),
@@ -116,7 +116,8 @@ fn filters(args: &Args) -> Result<Filters> {
         pids: args.pids.clone(),
         tids: args.tids.clone(),
         users: args.users.clone(),
-        comms: comms.map(str::to_owned).collect(),
+        comms,
+        not_comms,
         cpus: match (&args.cpus, args.cpu.as_deref().filter(|cpus| !cpus.is_empty())) {
             (Some(_), Some(_)) => bail!("-C and --cpu=CPUS are the same: give one of them"),
             (cpus, other) => cpus.as_deref().or(other).map(timespec::cpu_list).transpose()?,
@@ -124,6 +125,27 @@ fn filters(args: &Args) -> Result<Filters> {
         cgroups: args.cgroups.clone(),
         time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
     })
+}
+
+/// The names that `--comm` asks for, and those it leaves out: as in `-e` a `!` at the beginning is about the whole list, one before a
+/// name about that name. A name that begins with `!` itself has a backslash before it.
+fn comms(lists: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+    let (mut asked, mut left_out) = (Vec::new(), Vec::new());
+    // without a value it asks for nothing
+    for list in lists.iter().filter(|list| !list.is_empty()) {
+        let all = list.starts_with('!');
+        for name in list.split(',').filter(|name| !name.is_empty()) {
+            let (not, name) = match name.strip_prefix('!') {
+                Some("") => bail!("--comm={list}: there is no name behind '!' (a name that begins with it: '\\!name')"),
+                Some(name) => (true, name),
+                None => (all, name),
+            };
+            let name = if name.starts_with("\\!") { &name[1..] } else { name };
+            let names = if not { &mut left_out } else { &mut asked };
+            names.push(name.to_owned());
+        }
+    }
+    Ok((asked, left_out))
 }
 
 #[cfg(test)]
@@ -140,6 +162,22 @@ mod tests {
         assert_eq!(resolve("analyze --comm x.tape").unwrap().file, PathBuf::from("x.tape"));
         let config = resolve("analyze --comm=ls,git* x.tape").unwrap();
         assert_eq!(config.filters.comms, ["ls", "git*"]);
+    }
+
+    #[test]
+    fn names_are_left_out_as_calls_are() {
+        let comms = |words| {
+            let filters = resolve(&format!("analyze {words}")).unwrap().filters;
+            (filters.comms, filters.not_comms)
+        };
+        let names = |asked: &[&str], left_out: &[&str]| {
+            [asked, left_out].map(|names| names.iter().map(|name| name.to_string()).collect::<Vec<_>>()).into()
+        };
+        assert_eq!(comms("--comm=!x"), names(&[], &["x"]));
+        assert_eq!(comms("--comm=!a,b --comm=c"), names(&["c"], &["a", "b"]));
+        assert_eq!(comms("--comm=a*,!ab"), names(&["a*"], &["ab"]));
+        assert_eq!(comms("--comm=\\!x,!\\!y"), names(&["!x"], &["!y"]));
+        assert!(resolve("analyze --comm=!").unwrap_err().to_string().contains("no name behind '!'"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::{Context, losses};
 use crate::config::Config;
 use crate::events::picked::Picked;
 use crate::output::line;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::Table;
@@ -106,7 +107,7 @@ fn row(sum: &Sum) -> Row<'_> {
 }
 
 fn text(sums: &[Sum], lost: bool, out: &mut impl Write) -> Result<()> {
-    let least = if lost { ">=" } else { "" };
+    let least = mark::at_least(lost);
     let mut table = Table::default().number("events").word("event").word("task");
     for sum in sums {
         let task =

@@ -39,6 +39,7 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::keys::with_keys;
+use crate::render::mark;
 use crate::render::row::{Row, Times, some};
 use crate::render::sink::{self, Sink};
 use crate::render::table::{Table, millis, seconds};
@@ -580,7 +581,7 @@ fn sums(context: &mut Context<'_>, own: &Options, out: &mut BufWriter<File>) -> 
     let table = headings.into_iter().fold(Table::default(), Table::number);
     let mut table = names.shown().fold(table, |table, by| table.word(by.heading()));
     for (key, work, [calls, opens, reads, writes]) in shown {
-        let lead = |more: bool| if more { "≥" } else { "" };
+        let lead = mark::at_least;
         let count = |(count, more): (u64, bool)| format!("{}{count}", lead(more));
         let time = lead(calls || work.ns_short);
         let mut cells = vec![millis(work.ns, time), millis(work.max, time)];
@@ -875,7 +876,7 @@ impl Listed {
         let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), &error);
         let latency = match self.dur {
             Duration::Exact(ns) => millis(ns, ""),
-            Duration::AtLeast(ns) => millis(ns, "≥"),
+            Duration::AtLeast(ns) => millis(ns, mark::AT_LEAST),
             Duration::Unknown => "?".to_owned(),
         };
         slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])

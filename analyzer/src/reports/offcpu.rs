@@ -14,6 +14,7 @@ use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
 use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -163,12 +164,12 @@ impl Sum {
     }
 
     fn cells(&self, all: u64) -> Vec<String> {
-        let lead = if self.open { "≥" } else { "" };
+        let lead = mark::at_least(self.open);
         vec![
             millis(self.total, lead),
             self.count.to_string(),
             millis(self.avg(), lead),
-            millis(self.max, if self.max_open { "≥" } else { "" }),
+            millis(self.max, mark::at_least(self.max_open)),
             share(self.total, all),
         ]
     }

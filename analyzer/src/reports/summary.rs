@@ -22,6 +22,7 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
 use crate::render::keys::{columns as named, with_keys, with_parts};
+use crate::render::mark;
 use crate::render::row::{self as record, Judgement, user};
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -262,32 +263,40 @@ impl Cpu {
         line.bound("cpu_calls", count(time.calls), short).bound("cpu_unknown_calls", count(time.unknown), short);
     }
 
-    /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
+    /// Two columns of a row: `>=` when calls are left out, or may be because the tape could not be read to the end.
     fn columns(&self, row: &Row, whole: bool) -> Option<[(Option<u64>, &'static str); 2]> {
         let time = self.of(row)?;
-        let lead = if time.unknown > 0 || !whole { "≥" } else { "" };
+        let lead = mark::at_least(time.unknown > 0 || !whole);
         Some([time.on, time.off].map(|ns| ((time.calls > 0).then_some(ns), lead)))
     }
 }
 
-/// Widths of the two columns that perf does not have: as wide as their widest value, so that the table fits 100 columns when it can.
+/// Widths of columns that are as wide as their widest value: those that may have a mark before it, and those that perf does not have, so
+/// that the table fits 100 columns when it can.
 #[derive(Clone, Copy, Debug)]
 struct Widths {
+    total: usize,
+    max: usize,
     p50: usize,
     p99: usize,
 }
 
 impl Widths {
     fn of(rows: &[Row]) -> Self {
-        let width = |permille| {
+        let widest = |write: &dyn Fn(&mut Vec<u8>, &Stats)| {
             let width = |row: &Row| {
                 let mut text = Vec::new();
-                quantile(&mut text, &row.stats, permille, 1);
-                String::from_utf8_lossy(&text).chars().count()
+                write(&mut text, &row.stats);
+                text.len()
             };
             rows.iter().map(width).max().unwrap_or(0)
         };
-        Self { p50: width(500).max(6), p99: width(990).max(7) }
+        Self {
+            total: widest(&|out, stats| total(out, stats, 1)).max(9),
+            max: widest(&|out, stats| longest(out, stats, 1)).max(9),
+            p50: widest(&|out, stats| quantile(out, stats, 500, 1)).max(6),
+            p99: widest(&|out, stats| quantile(out, stats, 990, 1)).max(7),
+        }
     }
 }
 
@@ -500,23 +509,22 @@ fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
 /// What a row says, as text; `short`: there may be more.
 fn measured(row: &Row, short: bool) -> Vec<String> {
     let stats = &row.stats;
-    let count = |count: u64| format!("{}{count}", if short { "≥" } else { "" });
-    let lead = |least: bool| if least { "≥" } else { "" };
+    let count = |count: u64| format!("{}{count}", mark::at_least(short));
+    let lead = mark::at_least;
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
     let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
     let quantile = |permille| match stats.quantile(permille) {
-        Some(quantile) => millis(quantile.value, if short || quantile.error > ROUGH { "~" } else { "" }),
+        Some(quantile) => millis(quantile.value, mark::about(short || quantile.error > ROUGH)),
         None => "-".to_owned(),
     };
-    let about = |lead: &'static str| if short { lead } else { "" };
     vec![
         count(stats.calls),
         count(stats.errors),
         millis(total, lead(short || stats.open > 0)),
-        (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, about("≤"))),
-        stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, about("~"))),
+        (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, mark::at_most(short))),
+        stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, mark::about(short))),
         longest.map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
-        stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", about("~"))),
+        stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", mark::about(short))),
         quantile(500),
         quantile(990),
     ]
@@ -561,18 +569,26 @@ fn cgroup_name(session: &Session, id: u64) -> String {
 
 fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
     let (a, b) = (widths.p50, widths.p99);
+    // perf's columns are 9 wide
+    let [t, m] = [widths.total, widths.max].map(|width| width - 9);
     let more =
         if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
     let text = format!(
-        "   syscall            calls  errors  total       min       avg       max       stddev  {:>a$} {:>b$}{}\n\
-         \x20                                    (msec)    (msec)    (msec)    (msec)        (%)  {:>a$} {:>b$}{}\n\
-         \x20  --------------- --------  ------ -------- --------- --------- ---------     ------  {} {}{}\n",
+        "   syscall            calls  errors  {:t$}total       min       avg       {:m$}max       stddev  {:>a$} {:>b$}{}\n\
+         \x20                                    {:t$}(msec)    (msec)    (msec)    {:m$}(msec)        (%)  {:>a$} {:>b$}{}\n\
+         \x20  --------------- --------  ------ {:-<t$}-------- --------- --------- {:-<m$}---------     ------  {} {}{}\n",
+        "",
+        "",
         "p50",
         "p99",
         more[0],
+        "",
+        "",
         "(msec)",
         "(msec)",
         more[1],
+        "",
+        "",
         "-".repeat(a),
         "-".repeat(b),
         more[2]
@@ -583,17 +599,14 @@ fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
 fn cells(out: &mut Vec<u8>, row: &Row, widths: Widths) {
     let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), &row.stats);
-    let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
     out.extend_from_slice(format!("   {:<15} {:8} {:6} ", name, stats.calls, stats.errors).as_bytes());
-    num::millis(out, total, 9, if stats.open > 0 { "≥" } else { "" });
+    total(out, stats, widths.total);
     for value in [(stats.timed > 0).then_some(stats.min), stats.avg()] {
         out.push(b' ');
         optional(out, value, 9, "");
     }
     out.push(b' ');
-    // an open call may already be longer than every finished one
-    let longest = if stats.timed > 0 || stats.open_max > 0 { Some(stats.max.max(stats.open_max)) } else { None };
-    optional(out, longest, 9, if stats.open_max > stats.max { "≥" } else { "" });
+    longest(out, stats, widths.max);
     match stats.stddev_percent() {
         Some(percent) => out.extend_from_slice(format!(" {percent:9.2}%  ").as_bytes()),
         None => out.extend_from_slice(b"         -   "),
@@ -603,11 +616,23 @@ fn cells(out: &mut Vec<u8>, row: &Row, widths: Widths) {
     quantile(out, stats, 990, widths.p99);
 }
 
+/// The time in all calls in ms; `>=`: some went on for longer than is known.
+fn total(out: &mut Vec<u8>, stats: &Stats, width: usize) {
+    let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
+    num::millis(out, total, width, mark::at_least(stats.open > 0));
+}
+
+/// The longest call in ms: one that is open may already be longer than every finished one.
+fn longest(out: &mut Vec<u8>, stats: &Stats, width: usize) {
+    let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
+    optional(out, longest, width, mark::at_least(stats.open_max > stats.max));
+}
+
 /// A quantile in ms; `~`: sizes from the ledger leave it open by more than the histogram of stored calls does.
 fn quantile(out: &mut Vec<u8>, stats: &Stats, permille: u64, width: usize) {
     let quantile = stats.quantile(permille);
     let about = quantile.is_some_and(|quantile| quantile.error > ROUGH);
-    optional(out, quantile.map(|quantile| quantile.value), width, if about { "~" } else { "" });
+    optional(out, quantile.map(|quantile| quantile.value), width, mark::about(about));
 }
 
 /// A duration in ms, or `-` when there is none.

@@ -9,6 +9,7 @@ use crate::output::line;
 use crate::processes::{Image, Process};
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
+use crate::render::mark;
 use crate::render::row::{Judgement, Row, some, user};
 use crate::render::sink;
 use crate::words::{command, escaped, named, span};
@@ -149,7 +150,7 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
     let end = process.end();
     let lived = match process.lived(story.until) {
         Some(ns) if end.is_some() => span(ns),
-        Some(ns) if story.lives && certain(story, process) => format!("≥{}", span(ns)),
+        Some(ns) if story.lives && certain(story, process) => format!("{}{}", mark::AT_LEAST, span(ns)),
         _ => "?".to_owned(),
     };
     let exit = story.exit_text(end.as_ref(), certain(story, process));

@@ -13,6 +13,7 @@ use super::now::Now;
 use crate::options::stacks::Below;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::table::millis;
 use crate::runs::decode::Part;
@@ -192,7 +193,7 @@ impl Group<'_, '_> {
         let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
         let mut head = format!("{count} thread{}, {}", if count == 1 { "" } else { "s" }, states.join(", "));
         if let Some((off, least)) = self.longest() {
-            head.push_str(&format!(", longest off the CPU {} ms", millis(off, if least { "≥" } else { "" })));
+            head.push_str(&format!(", longest off the CPU {} ms", millis(off, mark::at_least(least))));
         }
         if let Some(came) = self.came() {
             head.push_str(&format!(", first came on one {} ms ago", millis(came, "")));
