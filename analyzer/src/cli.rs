@@ -129,7 +129,8 @@ pub fn union(view: &View) -> Command {
                 || (there.get_short().is_some() && there.get_short() == arg.get_short())
         };
         if !command.get_arguments().any(same) {
-            command = command.arg(arg);
+            // it stands behind those that are there
+            command = command.arg(arg.display_order(None));
         }
     }
     command
