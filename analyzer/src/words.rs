@@ -1,6 +1,7 @@
 //! Small pieces of text that reports share: escaped bytes, command lines, spans of time, amounts of memory.
 
-use systape_format::model::{Session, UID_UNKNOWN};
+use systape_abi::errno_name;
+use systape_format::model::{ERRNO_ANY, Session, UID_UNKNOWN};
 use systape_format::redact::PLACEHOLDER;
 
 /// What brought a wake-up or a change of a socket, where it was a network softirq at the end of a task's own send.
@@ -20,6 +21,20 @@ pub fn user(session: &Session, uid: u32) -> String {
         Some((_, name)) => escaped(name),
         None => uid.to_string(),
     }
+}
+
+/// `ENOENT`; the number of an error without a name; `unknown` for calls of which only that they failed is known.
+pub fn errno_text(errno: u16) -> String {
+    match errno_name(errno) {
+        _ if errno == ERRNO_ANY => "unknown".to_owned(),
+        Some(name) => name.to_owned(),
+        None => errno.to_string(),
+    }
+}
+
+/// Path of a cgroup, else its number.
+pub fn cgroup(session: &Session, id: u64) -> String {
+    session.cgroup_path(id).map_or_else(|| format!("cgroup {id}"), escaped)
 }
 
 /// `bytes` escaped for a terminal.

@@ -42,14 +42,16 @@ impl<'a> Picked<'a> {
         usize::try_from(*self.tasks?.get(row)?).ok()?.checked_sub(1)
     }
 
+    /// The CPU of a row; None = not known.
+    pub fn cpu(&self, row: usize) -> Option<u32> {
+        u32::try_from(*self.cpus?.get(row)?).ok()
+    }
+
     /// The rows that pass.
     pub fn rows(&self) -> impl Iterator<Item = usize> {
         let wanted = self.scope.filters().cpus.as_ref();
         let on = move |row: usize| {
-            wanted.is_none_or(|wanted| {
-                let cpu = self.cpus.and_then(|cpus| u32::try_from(*cpus.get(row)?).ok());
-                cpu.is_some_and(|cpu| wanted.binary_search(&cpu).is_ok())
-            })
+            wanted.is_none_or(|wanted| self.cpu(row).is_some_and(|cpu| wanted.binary_search(&cpu).is_ok()))
         };
         let whose = |row: usize| self.passing.get(self.task(row).map_or(0, |task| task + 1)) == Some(&true);
         let times = self.table.ts.iter().enumerate();

@@ -73,6 +73,11 @@ impl<A: Add> Groups<A> {
     }
 
     /// Keys and sums, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[Value], &A)> {
+        self.sums.iter().map(|(key, sum)| (&**key, sum))
+    }
+
+    /// The same, to be kept.
     pub fn into_sums(self) -> Vec<(Key, A)> {
         self.sums
     }

@@ -54,7 +54,7 @@ pub static SUMMARY: View = View {
     tables: &[
         Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
-        Rows::of("--summary -e FAMILY:EVENT", &[All(&events::EVENTS)]),
+        Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],
     check: summary::check,
     run: Run::Prints(|config, tape| run(config, tape, Parts { listing: false, summary: true })),

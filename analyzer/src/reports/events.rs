@@ -1,122 +1,169 @@
-//! Events of tables by task: what a summary tells of what `-e FAMILY:EVENT` asks for.
+//! Events of tables by task, or by other keys: what a summary tells of what `-e FAMILY:EVENT` asks for.
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use systape_format::model::Task;
+use systape_format::model::{CPU_NONE, Call, Dict};
 use systape_format::reader::Tape;
+use systape_format::tables::TableRows;
 
+use super::keys::{Keys, Words};
 use super::{Context, losses};
 use crate::config::Config;
 use crate::events::picked::Picked;
+use crate::filter::Scope;
+use crate::group::by::By;
+use crate::group::value::{Key, Value};
+use crate::group::{Add, Groups};
 use crate::output::line;
+use crate::render::by;
+use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::Table;
-use crate::scan::Scan;
-use crate::words::escaped;
+use crate::scan::{Coverage, Scan};
+use crate::summary::labels::Labels;
+use crate::summary::plan::{Plan, RowPart};
 
 systape_format::tables! {
-    /// With `-e FAMILY:EVENT` that names a table of the tape: one row for each table and task, the most events first. They stand behind the
-    /// rows of calls, if calls are asked for too.
+    /// With `-e FAMILY:EVENT` that names a table of the tape: one row for each table and value of the keys, which stand before these columns
+    /// (`pid tid upid utid comm` without `--by`), the most events first. They stand behind the rows of calls, if calls are asked for too.
     pub EVENTS = "summary_events" {
         event: Word "its name: `exceptions:page_fault_user`"
-        pid: Int "process of the task; null with the next five: the tape does not say whose events they are"
-        tid: Int "the task"
-        upid: Int "its process, unique in the tape"
-        utid: Int "the task, unique in the tape"
-        comm: Str [Comm] "its name"
-        uid: Int "real user; null: not known"
         count ? AtLeast: Count "events"
     }
 }
 
-/// Events of one table and task.
-#[derive(Debug)]
-struct Sum {
-    event: String,
-    /// As it was known last; None = nobody known.
-    task: Option<Task>,
-    count: u64,
+/// What events can be added up by.
+const KNOWN: [By; 6] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu];
+
+/// The keys that `config` asks for.
+///
+/// # Errors
+/// Events have no such key.
+pub fn keys(config: &Config) -> Result<Vec<By>> {
+    let by = By::parse(&config.by, &KNOWN, "a summary of events of tables")?;
+    Ok(if by.is_empty() { vec![By::Tid] } else { by })
 }
 
-/// Counts the rows of the tables asked for by table and task; what cannot be read is added to the context's losses.
-fn collect(context: &mut Context<'_>) -> Result<Vec<Sum>> {
-    let config = context.config;
-    let mut loss = std::mem::take(&mut context.question.loss);
+/// Events of one table and key.
+#[derive(Debug, Default)]
+struct Count(u64);
+
+impl Add for Count {
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+/// What was added up so far.
+#[derive(Debug, Default)]
+struct Sums {
+    /// By the keys of the plan, and the name of the event.
+    groups: Groups<Count>,
+    labels: Labels,
+}
+
+impl Sums {
+    /// Adds the rows of a segment's table that pass.
+    fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
+        let picked = Picked::new(table, scope, dict);
+        let mut counts: FxHashMap<(Option<usize>, u32), u64> = FxHashMap::default();
+        for row in picked.rows() {
+            let cpu = if plan.has(By::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
+            *counts.entry((picked.task(row), cpu)).or_default() += 1;
+        }
+        let event = Value::Text(Arc::from(table.def.name.as_bytes()));
+        for ((at, cpu), count) in counts {
+            let task = at.and_then(|at| dict.tasks.get(at));
+            let unknown = || plan.keys().iter().map(|_| Value::Unknown).collect();
+            let mut key: Key = task.map_or_else(unknown, |task| plan.key(task, Call::default()));
+            plan.row(&mut key, RowPart { cpu, ..RowPart::default() }, |_| Value::Unknown);
+            if let (Some(task), Some(at)) = (task, at) {
+                self.labels.add(&key, task, plan, (segment as u32, at as u32));
+            }
+            let key: Key = key.into_iter().chain([event.clone()]).collect();
+            self.groups.of(&key).add(&Count(count));
+        }
+    }
+}
+
+/// Counts the rows of the tables asked for.
+fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
     let question = &context.question;
-    let mut sums: FxHashMap<(String, u64), Sum> = FxHashMap::default();
-    let walked = Scan::candidates(question).walk(
+    let mut sums = Sums::default();
+    let coverage = Scan::candidates(question).walk(
         "tables",
         |segment, dict| segment.tables(dict),
-        |_, dict, tables| {
-            for table in tables.iter().filter(|table| config.events.has_table(&table.def.name)) {
-                let picked = Picked::new(table, &question.scope, dict);
-                // of each task of the segment; the first is nobody's
-                let mut counts = vec![0_u64; dict.tasks.len() + 1];
-                for row in picked.rows() {
-                    counts[picked.task(row).map_or(0, |task| task + 1)] += 1;
-                }
-                for (at, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-                    let task = at.checked_sub(1).and_then(|at| dict.tasks.get(at));
-                    // tasks that tapes have no number for are told apart by their tid
-                    let who = task.map_or(0, |task| match task.utid {
-                        0 => 1 << 32 | u64::from(task.tid),
-                        utid => u64::from(utid),
-                    });
-                    let event = table.def.name.to_string();
-                    let sum = sums.entry((event.clone(), who)).or_insert_with(|| Sum { event, task: None, count: 0 });
-                    sum.task = task.cloned();
-                    sum.count = sum.count.saturating_add(count);
-                }
-            }
+        |at, dict, tables| {
+            let asked = tables.iter().filter(|table| context.config.events.has_table(&table.def.name));
+            asked.for_each(|table| sums.add(table, &question.scope, (at, dict), plan));
             Ok(ControlFlow::Continue(()))
         },
-    );
-    let walked = walked.map(|coverage| coverage.tell(&mut loss));
-    context.question.loss = loss;
-    walked?;
-    let mut sums: Vec<Sum> = sums.into_values().collect();
-    let who = |sum: &Sum| sum.task.as_ref().map(|task| (task.pid, task.tid, task.utid));
-    sums.sort_by(|a, b| (b.count, &a.event, who(a)).cmp(&(a.count, &b.event, who(b))));
-    Ok(sums)
+    )?;
+    Ok((sums, coverage))
 }
 
 /// Prints them; says whether some are missing.
 pub fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
+    let by = keys(config)?;
+    let plan = Plan::by(&by);
     // what calls lack does not touch them
     let mut context = Context::about(config, tape, &config.events.families())?;
-    let sums = collect(&mut context)?;
+    let (sums, coverage) = collect(&context, &plan)?;
+    coverage.tell(&mut context.question.loss);
+    let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
+    let mut rows: Vec<(Keys<'_>, &Value, u64)> = sums
+        .groups
+        .iter()
+        .filter_map(|(key, count)| {
+            let (event, values) = key.split_last()?;
+            Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, count.0))
+        })
+        .collect();
+    rows.sort_by_key(|(keys, event, count)| (Reverse(*count), *event, keys.values));
     let lost = !context.question.loss.complete();
     let Some(form) = config.format.rows() else {
         losses::head(&context, "Something is missing: every count is at least.", out)?;
-        text(&sums, lost, out)?;
+        text(&rows, &by, lost, out)?;
         return Ok(lost);
     };
-    sink::print(form, &EVENTS, context.judged(), sums.iter().map(row), out)?;
+    let declared = with_keys(by::columns(&by), &EVENTS);
+    let rows = rows.iter().map(|(keys, event, count)| {
+        let mut row = Row::new(&declared);
+        by::fill(&mut row, &by, |by, name| keys.cell(by, name));
+        row.set("event", name(event)).set("count", *count);
+        row
+    });
+    sink::print(form, &declared, context.judged(), rows, out)?;
     Ok(lost)
 }
 
-fn row(sum: &Sum) -> Row<'_> {
-    let mut row = Row::new(&EVENTS);
-    row.set("event", sum.event.clone()).task("", sum.task.as_ref()).set("count", sum.count);
-    row
+/// What an event is called.
+fn name(event: &Value) -> String {
+    match event {
+        Value::Text(name) => String::from_utf8_lossy(name).into_owned(),
+        _ => String::new(),
+    }
 }
 
-fn text(sums: &[Sum], lost: bool, out: &mut impl Write) -> Result<()> {
+fn text(rows: &[(Keys<'_>, &Value, u64)], by: &[By], lost: bool, out: &mut impl Write) -> Result<()> {
     let least = mark::at_least(lost);
-    let mut table = Table::default().number("events").word("event").word("task");
-    for sum in sums {
-        let task =
-            sum.task.as_ref().map_or_else(|| "?".to_owned(), |task| format!("{}/{}", escaped(&task.comm), task.tid));
-        table.row(vec![format!("{least}{}", sum.count), sum.event.clone(), task]);
+    let table = Table::default().number("events").word("event");
+    let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
+    for (keys, event, count) in rows {
+        let mut cells = vec![format!("{least}{count}"), name(event)];
+        cells.extend(by.iter().map(|by| keys.text(*by)));
+        table.row(cells);
     }
-    let total = sums.iter().fold(0_u64, |total, sum| total.saturating_add(sum.count));
-    line(out, &format!("Events by task: {least}{total}"))?;
-    if !sums.is_empty() {
+    let total = rows.iter().fold(0_u64, |total, (.., count)| total.saturating_add(*count));
+    line(out, &format!("Events: {least}{total}"))?;
+    if !rows.is_empty() {
         table.print(out)?;
     }
     Ok(())

@@ -9,6 +9,7 @@ pub mod events;
 pub mod exec;
 pub mod files;
 pub mod info;
+pub mod keys;
 pub mod kills;
 pub mod listing;
 pub mod losses;

@@ -7,10 +7,10 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json};
-use systape_format::model::{ERRNO_ANY, Family, Session};
+use systape_format::model::{Family, Task};
 use systape_format::table::TableDef;
 
-use super::Context;
+use super::{Context, events};
 use crate::config::Config;
 use crate::families;
 use crate::group::by::By;
@@ -23,11 +23,11 @@ use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
 use crate::render::keys::{columns as named, with_keys, with_parts};
 use crate::render::mark;
-use crate::render::row::{self as record, Judgement, user};
+use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
 use crate::render::table::{Table, millis};
+use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
-use crate::runs::keys::task_text;
 use crate::say::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
@@ -38,7 +38,7 @@ use crate::summary::plan::Plan;
 use crate::summary::stats::Stats;
 use crate::summary::table::{self, Group, Row};
 use crate::summary::uring::{Ring, Rings};
-use crate::words::{self, escaped};
+use crate::words::{self, errno_text, escaped};
 use systape_abi::iouring_op_name;
 
 systape_format::tables! {
@@ -95,12 +95,15 @@ pub struct Options {
 /// What a summary cannot be asked.
 pub fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
-    if config.calls {
-        if config.events.tables() && config.format == Format::Csv {
+    if config.events.tables() {
+        events::keys(config)?;
+        if config.calls && config.format == Format::Csv {
             bail!(
                 "-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own"
             );
         }
+    }
+    if config.calls {
         return keys(config, &own).map(drop);
     }
     if !config.events.tables() {
@@ -110,7 +113,6 @@ pub fn check(config: &Config) -> Result<()> {
         (config.filters.longer_than.is_some(), "--duration"),
         (config.filters.failure, "--failure"),
         (own.errno_summary, "--errno-summary"),
-        (!config.by.is_empty(), "--by"),
         (own.summary_mode != SummaryMode::default(), "--summary-mode"),
         (config.bare_cpu(), "--cpu"),
     ];
@@ -156,7 +158,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     }
     let rings = rings.processes();
     let whole = Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
-    let rows = table::rows(sums, &knowledge, &context.question.book, &plan);
+    let rows = table::rows(&sums, &knowledge, &context.question.book, &plan);
     let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
@@ -244,9 +246,9 @@ struct Cpu {
 
 impl Cpu {
     /// Of a row; None: not asked for.
-    fn of(&self, row: &Row) -> Option<CpuTime> {
+    fn of(&self, row: &Row<'_>) -> Option<CpuTime> {
         let times = self.times.as_ref()?;
-        let time = times.as_ref().and_then(|times| times.0.get(&row.key));
+        let time = times.as_ref().and_then(|times| times.0.get(row.key));
         let mut time = time.copied().unwrap_or_default();
         // nobody knows when these ran
         time.unknown = time.unknown.saturating_add(row.stats.ledger_calls());
@@ -254,7 +256,7 @@ impl Cpu {
     }
 
     /// Sets the columns of [`CPU`] if they are asked for; null where nothing is known.
-    fn fill(&self, line: &mut record::Row<'_>, row: &Row) {
+    fn fill(&self, line: &mut record::Row<'_>, row: &Row<'_>) {
         let Some(time) = self.of(row) else { return };
         let known = |ns: u64| (time.calls > 0).then_some(ns);
         let count = |calls: u64| matches!(self.times, Some(Some(_))).then_some(calls);
@@ -264,7 +266,7 @@ impl Cpu {
     }
 
     /// Two columns of a row: `>=` when calls are left out, or may be because the tape could not be read to the end.
-    fn columns(&self, row: &Row, whole: bool) -> Option<[(Option<u64>, &'static str); 2]> {
+    fn columns(&self, row: &Row<'_>, whole: bool) -> Option<[(Option<u64>, &'static str); 2]> {
         let time = self.of(row)?;
         let lead = mark::at_least(time.unknown > 0 || !whole);
         Some([time.on, time.off].map(|ns| ((time.calls > 0).then_some(ns), lead)))
@@ -282,11 +284,11 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(rows: &[Row]) -> Self {
+    fn of(rows: &[Row<'_>]) -> Self {
         let widest = |write: &dyn Fn(&mut Vec<u8>, &Stats)| {
-            let width = |row: &Row| {
+            let width = |row: &Row<'_>| {
                 let mut text = Vec::new();
-                write(&mut text, &row.stats);
+                write(&mut text, row.stats);
                 text.len()
             };
             rows.iter().map(width).max().unwrap_or(0)
@@ -323,7 +325,7 @@ impl View<'_> {
     }
 
     /// A table for each group, in perf's shape.
-    fn text(&self, rows: Vec<Row>, out: &mut impl Write) -> io::Result<()> {
+    fn text(&self, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
         self.head(out)?;
         let widths = Widths::of(&rows);
         let (groups, events) = table::groups(rows, self.knowledge, self.plan);
@@ -348,7 +350,7 @@ impl View<'_> {
     }
 
     /// One table of all keys.
-    fn flat(&self, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    fn flat(&self, rows: &[Row<'_>], out: &mut impl Write) -> io::Result<()> {
         self.head(out)?;
         let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
         let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.times.is_some());
@@ -360,29 +362,34 @@ impl View<'_> {
             let mut cells = measured(row, !self.complete() || row.short);
             let cpu = self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
             cells.extend(cpu.map(|(ns, lead)| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead))));
-            cells.extend(self.by.iter().map(|by| self.value(*by, row)));
+            let keys = self.keys(row);
+            cells.extend(self.by.iter().map(|by| keys.text(*by)));
             if self.own.errno_summary {
-                cells.push(errnos_text(&row.stats));
+                cells.push(errnos_text(row.stats));
             }
             table.row(cells);
         }
         table.print(out)
     }
 
-    fn errnos(&self, out: &mut Vec<u8>, row: &Row, indent: &str) {
+    fn errnos(&self, out: &mut Vec<u8>, row: &Row<'_>, indent: &str) {
         for (errno, count) in row.stats.errnos.iter().filter(|_| self.own.errno_summary) {
-            out.extend_from_slice(format!("{indent}{}: {count}\n", errno_name(*errno)).as_bytes());
+            out.extend_from_slice(format!("{indent}{}: {count}\n", errno_text(*errno)).as_bytes());
         }
     }
 
     /// ` ls (7103), 388 events, 100.0%`.
-    fn heading(&self, out: &mut Vec<u8>, group: &Group, events: u64) {
+    fn heading(&self, out: &mut Vec<u8>, group: &Group<'_>, events: u64) {
         let percent = if events == 0 { 0.0 } else { 100.0 * group.events as f64 / events as f64 };
         let at_least = if self.complete() && !group.short { "" } else { "at least " };
-        let process = || format!("{} ({})", escaped(&group.task.comm), group.task.pid);
+        let task = |id: fn(&Task) -> u32| match group.task {
+            Some(task) => format!("{} ({})", escaped(&task.comm), id(task)),
+            None => "?".to_owned(),
+        };
+        let process = || task(|task| task.pid);
         let name = match &*group.key {
             [] => "total".to_owned(),
-            [Value::Number(cgroup)] => cgroup_name(self.context.question.tape.session(), *cgroup),
+            [Value::Number(cgroup)] => words::cgroup(self.context.question.tape.session(), *cgroup),
             [Value::Several] => "(moved to another cgroup meanwhile)".to_owned(),
             [Value::None] => "cgroup not known".to_owned(),
             [Value::Unknown] if self.plan.has(By::Cgroup) => {
@@ -391,18 +398,17 @@ impl View<'_> {
             [Value::Unknown, ..] => "(process not known)".to_owned(),
             [_] => process(),
             [_, Value::Unknown, ..] => format!("{} calls counted per process", process()),
-            _ => format!("{} ({})", escaped(&group.task.comm), group.task.tid),
+            _ => task(|task| task.tid),
         };
         let share = if group.key.is_empty() { String::new() } else { format!(", {percent:.1}%") };
         out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
     }
 
     /// Prints the rows, without `--by` in the order of the text.
-    fn rows(&self, form: Form, rows: Vec<Row>, out: &mut impl Write) -> io::Result<()> {
+    fn rows(&self, form: Form, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
         parts.extend(Some(&ERRNOS).filter(|_| self.own.errno_summary));
-        let session = self.context.question.tape.session();
         let modal = mode_columns(self.own.summary_mode);
         let (columns, rows) = if self.by.is_empty() {
             let (groups, _) = table::groups(rows, self.knowledge, self.plan);
@@ -412,10 +418,11 @@ impl View<'_> {
             (by::columns(self.by), rows)
         };
         let table = with_keys(columns, &with_parts(&SUMMARY, parts));
-        let rows: Vec<Row> = rows;
+        let rows: Vec<Row<'_>> = rows;
         let lines = rows.iter().map(|row| {
             let mut line = record::Row::short_if(row.short, &table);
-            let cell = |by, name| self.cell(row, by, name, session);
+            let keys = self.keys(row);
+            let cell = |by, name: &'static str| keys.cell(by, name);
             if self.by.is_empty() {
                 for (by, name) in &modal {
                     line.set(name, cell(*by, name));
@@ -423,74 +430,20 @@ impl View<'_> {
             } else {
                 by::fill(&mut line, self.by, cell);
             }
-            measures(&mut line, &row.stats);
+            measures(&mut line, row.stats);
             self.cpu.fill(&mut line, row);
             if self.own.errno_summary {
-                line.set("errnos", errnos(&row.stats));
+                line.set("errnos", errnos(row.stats));
             }
             line
         });
         sink::print(form, &table, Judgement::Touched(!self.loss.complete()), lines, out)
     }
 
-    fn known<'r>(&self, by: By, row: &'r Row) -> &'r Value {
-        self.plan.place(by).map_or(&Value::Unknown, |at| &row.key[at])
-    }
-
-    /// A column of a key.
-    fn cell<'r>(&self, row: &'r Row, by: By, name: &str, session: &'r Session) -> Cell<'r> {
-        let (task, value) = (&row.task, self.known(by, row));
-        // of a thread nobody knows its process may be known
-        let process = self.plan.place(By::Pid).is_some_and(|at| row.key[at].is_known());
-        match (by, name) {
-            (By::Pid | By::Tid, "tid" | "utid") if !value.is_known() => Cell::Null,
-            (By::Pid | By::Tid, _) if !process => Cell::Null,
-            (By::Pid | By::Tid, "pid") => task.pid.into(),
-            (By::Pid | By::Tid, "tid") => task.tid.into(),
-            (By::Pid | By::Tid, "upid") => task.upid.into(),
-            (By::Pid | By::Tid, "utid") => task.utid.into(),
-            (By::Pid | By::Tid, "uid") => user(task.uid).into(),
-            (By::Pid | By::Tid, _) => (&task.comm).into(),
-            (By::Syscall, "abi") => row.call.as_ref().map(|call| call.abi.as_str()).into(),
-            (By::Syscall, _) => row.call.as_ref().map(|call| call.name.clone()).into(),
-            (By::Errno, _) => match value {
-                Value::None => "0".into(),
-                Value::Number(errno) => errno_name(*errno as u16).into(),
-                _ => Cell::Null,
-            },
-            (By::Cgroup, "cgroup") => match value {
-                Value::Number(id) => session.cgroup_path(*id).into(),
-                _ => Cell::Null,
-            },
-            _ => match value {
-                Value::Number(number) => (*number).into(),
-                Value::Text(text) => (&**text).into(),
-                // no path is empty
-                Value::None if by == By::File => "".into(),
-                _ => Cell::Null,
-            },
-        }
-    }
-
-    /// A key as text.
-    fn value(&self, by: By, row: &Row) -> String {
-        let session = self.context.question.tape.session();
-        match (by, self.known(by, row)) {
-            (_, Value::Several) => "(several)".to_owned(),
-            (By::Pid, value) if value.is_known() => format!("{}[{}]", escaped(&row.task.comm), row.task.pid),
-            (By::Tid, value) if value.is_known() => task_text(&row.task),
-            (By::Tid, _) if self.known(By::Pid, row).is_known() => {
-                format!("{}[?/{}]", escaped(&row.task.comm), row.task.pid)
-            }
-            (By::Syscall, _) => row.call.as_ref().map_or_else(|| "?".to_owned(), |call| call.long_name.clone()),
-            (By::Errno, Value::Number(errno)) => errno_name(*errno as u16),
-            (By::Uid, Value::Number(uid)) => words::user(session, *uid as u32),
-            (By::Cgroup, Value::Number(id)) => cgroup_name(session, *id),
-            (_, Value::Number(number)) => number.to_string(),
-            (_, Value::Text(text)) => escaped(text),
-            (_, Value::None) => "-".to_owned(),
-            _ => "?".to_owned(),
-        }
+    fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
+        let question = &self.context.question;
+        let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
+        Keys { words, values: row.key, task: row.task }
     }
 }
 
@@ -507,8 +460,8 @@ fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
 }
 
 /// What a row says, as text; `short`: there may be more.
-fn measured(row: &Row, short: bool) -> Vec<String> {
-    let stats = &row.stats;
+fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
+    let stats = row.stats;
     let count = |count: u64| format!("{}{count}", mark::at_least(short));
     let lead = mark::at_least;
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
@@ -533,13 +486,13 @@ fn measured(row: &Row, short: bool) -> Vec<String> {
 /// How often each error was returned.
 fn errnos(stats: &Stats) -> Cell<'static> {
     let object: Map<String, Json> =
-        stats.errnos.iter().map(|(errno, count)| (errno_name(*errno), (*count).into())).collect();
+        stats.errnos.iter().map(|(errno, count)| (errno_text(*errno), (*count).into())).collect();
     Cell::Spelled(Json::Object(object), errnos_text(stats))
 }
 
 /// `ENOENT=22 EAGAIN=1`.
 fn errnos_text(stats: &Stats) -> String {
-    let text = stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_name(*errno)));
+    let text = stats.errnos.iter().map(|(errno, count)| format!("{}={count}", errno_text(*errno)));
     text.collect::<Vec<_>>().join(" ")
 }
 
@@ -551,20 +504,6 @@ fn ring_rows(ring: &Ring) -> impl Iterator<Item = record::Row<'_>> {
         row.set("comm", &ring.task.comm).set("op", iouring_op_name(*op)).set("count", *count);
         row
     })
-}
-
-fn errno_name(errno: u16) -> String {
-    if errno == ERRNO_ANY {
-        return "unknown".to_owned();
-    }
-    systape_abi::errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
-}
-
-fn cgroup_name(session: &Session, id: u64) -> String {
-    match session.cgroup_path(id) {
-        Some(path) => escaped(path),
-        None => format!("cgroup {id}"),
-    }
 }
 
 fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
@@ -597,8 +536,8 @@ fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
 }
 
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
-fn cells(out: &mut Vec<u8>, row: &Row, widths: Widths) {
-    let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), &row.stats);
+fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
+    let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), row.stats);
     out.extend_from_slice(format!("   {:<15} {:8} {:6} ", name, stats.calls, stats.errors).as_bytes());
     total(out, stats, widths.total);
     for value in [(stats.timed > 0).then_some(stats.min), stats.avg()] {

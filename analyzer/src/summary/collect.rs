@@ -35,9 +35,9 @@ const OWN_LEAST: usize = 4 << 10;
 
 /// The segments that may hold or count a call that passes, in order.
 pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
-    let counts = |at: usize, info| tape.segment(at).has(BlockKind::Ledger) && scope.may_count(info);
     let segments = tape.segments().iter().enumerate();
-    segments.filter(|(at, info)| scope.may_match(info) || counts(*at, info)).map(|(at, _)| at).collect()
+    let wanted = segments.filter(|(at, info)| scope.may_match(info) || ledger::counts(tape, scope, *at));
+    wanted.map(|(at, _)| at).collect()
 }
 
 /// Adds up the calls that `scope` lets through, those of the ledger too.

@@ -4,7 +4,10 @@
 //! only of a process goes into a row of its own, so that all rows together still are all calls. What may or may not pass a filter is in no
 //! row: it is counted apart, and what it touches is "at least".
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
+use systape_format::Error;
 use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
 use systape_format::reader::{Segment, Tape};
@@ -12,12 +15,12 @@ use systape_format::reader::{Segment, Tape};
 use super::group::Sums;
 use super::plan::{self, Plan};
 use super::threads::Threads;
-use crate::calls::CallBook;
+use crate::calls::{CallBook, CallInfo};
 use crate::filter::Scope;
 use crate::filter::failed;
 use crate::group::by::By;
 use crate::group::open::{self, Open};
-use crate::group::value::Value;
+use crate::group::value::{Key, Value};
 use crate::loss::{cause_text, span};
 
 /// Why it is not known whether calls pass.
@@ -100,7 +103,7 @@ pub struct Judge<'a> {
 
 /// Whether the calls of a row pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passes {
+enum Passes {
     /// They do not.
     No,
     /// They do.
@@ -116,48 +119,48 @@ pub fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
     (asked && any()).then(|| Threads::read(tape, scope))
 }
 
+/// A row of the ledger whose calls pass, or may.
+#[derive(Debug)]
+pub struct Judged<'d> {
+    /// The row.
+    pub row: LedgerRow,
+    /// Which call.
+    pub info: Arc<CallInfo>,
+    /// Whose; None: not known.
+    pub task: Option<&'d Task>,
+    /// The group its calls are in, as far as its keys are known.
+    pub key: Key,
+    /// Why it is not known whether they pass; None: they do.
+    pub doubt: Option<Doubt>,
+    /// (segment, entry) of the task.
+    pub place: (u32, u32),
+}
+
+/// Whether the segment at `at` counts calls without storing them that may be asked for.
+pub fn counts(tape: &Tape, scope: &Scope<'_>, at: usize) -> bool {
+    tape.segment(at).has(BlockKind::Ledger) && scope.may_count(&tape.segments()[at])
+}
+
 impl Counted {
     /// Adds the ledger of one segment.
-    pub fn segment(
-        &mut self,
-        segment: &Segment<'_>,
-        dict: &Dict,
-        judge: Judge<'_>,
-    ) -> Result<(), systape_format::Error> {
-        let picks: Vec<bool> = dict.calls.iter().map(|call| judge.scope.call(call)).collect();
-        for row in segment.ledger(dict)? {
-            // what was stored too is counted there; nobody called the child's side of a clone
-            if row.reason == LedgerReason::Checked || row.state == CallState::CloneChild {
-                continue;
-            }
-            let task = row.task.and_then(|task| dict.tasks.get(task as usize));
-            let (Some(call), Some(pick)) = (dict.calls.get(row.call as usize), picks.get(row.call as usize)) else {
-                continue;
-            };
-            if !*pick {
-                continue;
-            }
-            let info = judge.book.get(*call);
-            let key = judge.plan.counted(&row, task, &info, judge.cgroup(&row, task, dict.window_end));
-            let passes = judge.passes(&row, task, dict.window_end);
-            match passes {
-                Passes::No => continue,
-                Passes::Yes => {
+    pub fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: Judge<'_>) -> Result<(), Error> {
+        judge.rows(segment, dict, |judged| {
+            let Judged { row, info, task, key, doubt, place } = judged;
+            match doubt {
+                None => {
                     self.told(&row);
                     self.sums.add_counted(&key, &row, info.is_exit);
                     if let Some(task) = task {
-                        let place = (segment.info().segment, row.task.unwrap_or(0));
                         self.sums.labels.add(&key, task, judge.plan, place);
                     }
                 }
-                Passes::Maybe(doubt) => {
+                Some(doubt) => {
                     let calls = self.doubts.entry((doubt, row.reason.is_loss())).or_default();
                     *calls = calls.saturating_add(row.count);
                 }
             }
-            self.open.add(&key, passes != Passes::Yes);
-        }
-        Ok(())
+            self.open.add(&key, doubt.is_some());
+        })
     }
 
     fn told(&mut self, row: &LedgerRow) {
@@ -191,8 +194,38 @@ impl Counted {
 }
 
 impl Judge<'_> {
+    /// Hands the rows of the ledger of `segment` whose calls pass, or may, to `each`.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub fn rows<'d>(
+        &self,
+        segment: &Segment<'_>,
+        dict: &'d Dict,
+        mut each: impl FnMut(Judged<'d>),
+    ) -> Result<(), Error> {
+        let picks: Vec<bool> = dict.calls.iter().map(|call| self.scope.call(call)).collect();
+        for row in segment.ledger(dict)? {
+            // what was stored too is counted there; nobody called the child's side of a clone
+            let elsewhere = row.reason == LedgerReason::Checked || row.state == CallState::CloneChild;
+            let call = dict.calls.get(row.call as usize);
+            let Some(call) = call.filter(|_| !elsewhere && picks[row.call as usize]) else { continue };
+            let task = row.task.and_then(|task| dict.tasks.get(task as usize));
+            let doubt = match self.passes(&row, task, dict.window_end) {
+                Passes::No => continue,
+                Passes::Yes => None,
+                Passes::Maybe(doubt) => Some(doubt),
+            };
+            let info = self.book.get(*call);
+            let key = self.plan.counted(&row, task, &info, self.cgroup(&row, task, dict.window_end));
+            let place = (segment.info().segment, row.task.unwrap_or(0));
+            each(Judged { row, info, task, key, doubt, place });
+        }
+        Ok(())
+    }
+
     /// The cgroup that all calls of `row` were made in, if it is asked for.
-    pub fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
+    fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
         let (Some(threads), Some(task)) = (self.threads.filter(|_| self.plan.has(By::Cgroup)), task) else {
             return Value::Unknown;
         };
@@ -203,7 +236,7 @@ impl Judge<'_> {
     }
 
     /// Whether the calls of `row`, of a segment that ends at `window_end`, pass all filters but `-e`.
-    pub fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
+    fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
         let filters = self.scope.filters();
         if filters.failure && !failed(row.state, row.errno) {
             return Passes::No;

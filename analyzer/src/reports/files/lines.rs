@@ -1,0 +1,255 @@
+//! Calls on files one a line, as opensnoop and fileslower print them.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::ops::{ControlFlow, Range};
+
+use anyhow::Result;
+use systape_abi::{ArgKind, FlagStyle, Io, errno_name};
+use systape_format::model::{CallState, Task};
+
+use super::{FILE_CALLS, Options, is_file, on_files};
+use crate::calls::{ArgInfo, CallInfo};
+use crate::filter::failed;
+use crate::lines::row::{Duration, duration};
+use crate::lines::value::narrow;
+use crate::load::Loaded;
+use crate::paths::feed::{Reader, Told, Waiting, feed};
+use crate::paths::join;
+use crate::paths::names::{Name, uses};
+use crate::question::clock;
+use crate::render::mark;
+use crate::render::row::{Row, Times};
+use crate::render::sink::Sink;
+use crate::render::table::{millis, seconds};
+use crate::reports::{Context, losses};
+use crate::stream::{Loose, Merger};
+use crate::words::{errno_text, escaped};
+
+/// Reads calls that are listed.
+struct Lines<'a> {
+    context: &'a Context<'a>,
+    opens: bool,
+    slower: Option<u64>,
+    sockets: bool,
+}
+
+/// A path that is known, or may be when the directory is.
+enum Place {
+    Known(Vec<u8>),
+    InCwd(Vec<u8>),
+    Unknown,
+}
+
+impl Place {
+    fn path(self, cwd: Option<&[u8]>) -> Option<Vec<u8>> {
+        match self {
+            Self::Known(path) => Some(path),
+            Self::InCwd(name) => join(cwd?, &name),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// A call that is listed.
+struct Listed {
+    start: u64,
+    end: u64,
+    dur: Duration,
+    task: Task,
+    call: String,
+    fd: Option<i64>,
+    errno: Option<u16>,
+    flags: Option<(u64, String)>,
+    read: Option<u64>,
+    written: Option<u64>,
+    given: Option<Vec<u8>>,
+    cut: bool,
+    files: [Option<Place>; 2],
+}
+
+impl Reader for Lines<'_> {
+    type Sum = ();
+    type Row = Box<Listed>;
+
+    fn wants(&self, segment: usize) -> bool {
+        self.context.question.scope.may_match(&self.context.question.tape.segments()[segment])
+    }
+
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Box<Listed>>>) {
+        let filter = self.context.question.scope.segment(&segment.dict);
+        let wanted = |info: &CallInfo| if self.opens { info.io == Io::Open } else { on_files(info) };
+        let calls: Vec<bool> = segment.calls.iter().map(|info| wanted(info)).collect();
+        for row in range {
+            let state = segment.core.state[row];
+            let dur = duration(segment, row);
+            // of what is open the time so far
+            let slow = self.slower.is_none_or(|least| match dur {
+                Duration::Exact(ns) => ns > least,
+                Duration::AtLeast(ns) => ns >= least,
+                Duration::Unknown => false,
+            });
+            let passes = filter.core(&segment.core, row) && filter.time(&segment.time, row);
+            if !slow || !calls[segment.core.call[row] as usize] || state == CallState::CloneChild || !passes {
+                continue;
+            }
+            let mut on = uses(segment, row).filter(|on| self.opens || self.sockets || is_file(&on.name));
+            let (Some(first), second) = (on.next(), on.next()) else { continue };
+            let (info, errno) = (segment.call(row), segment.core.errno[row]);
+            let ret = segment.args.ret.get(row).copied().filter(|_| errno == 0 && state.returned());
+            let place = |name: &Name<'_>| match name {
+                Name::Known(path) => Place::Known(path.to_vec()),
+                Name::InCwd(name) => Place::InCwd(name.to_vec()),
+                Name::Unknown => Place::Unknown,
+            };
+            let bytes = |does: bool| ret.filter(|_| does).and_then(|ret| u64::try_from(ret).ok());
+            let start = segment.time.start[row];
+            waiting.push(Waiting {
+                row,
+                what: Box::new(Listed {
+                    start,
+                    end: start.saturating_add(segment.core.dur[row]),
+                    dur,
+                    task: segment.task(row).clone(),
+                    call: info.long_name.clone(),
+                    fd: ret.filter(|_| info.io == Io::Open),
+                    errno: failed(state, errno).then_some(errno),
+                    flags: if info.io == Io::Open { open_flags(segment, row) } else { None },
+                    read: bytes(info.io.reads().is_some()),
+                    written: bytes(info.io.writes().is_some()),
+                    given: first.given.map(<[u8]>::to_vec),
+                    cut: first.cut,
+                    files: [Some(place(&first.name)), second.map(|second| place(&second.name))],
+                }),
+            });
+        }
+    }
+}
+
+/// The flags of the open in `row`, as the listing has them; None: not known.
+fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
+    let (info, args) = (segment.call(row), segment.args.args.get(row)?);
+    let flags = systape_abi::open_flags(info.abi);
+    let value = if info.name == "creat" {
+        // O_CREAT|O_WRONLY|O_TRUNC
+        0o1101
+    } else {
+        let at = |arg: &ArgInfo| matches!(arg.kind, ArgKind::Flags(_) | ArgKind::OpenHow { .. });
+        let at = info.args.iter().position(at)?;
+        match info.args[at].kind {
+            ArgKind::OpenHow { .. } => {
+                let how = segment.captured(row).iter().find(|value| usize::from(value.arg) == at)?;
+                u64::from_le_bytes(*how.bytes.first_chunk::<8>()?)
+            }
+            kind => narrow(kind, args[at]),
+        }
+    };
+    let mut text = String::new();
+    flags.write_text(value, FlagStyle { prefix: false }, &mut text);
+    Some((value, text))
+}
+
+/// Prints them.
+pub(super) fn print(
+    context: &mut Context<'_>,
+    own: &Options,
+    slower: Option<u64>,
+    out: &mut BufWriter<File>,
+) -> Result<()> {
+    let config = context.config;
+    let question = &context.question;
+    let session = question.tape.session();
+    let form = config.format.rows();
+    let clock = if form.is_none() { Default::default() } else { clock(question.tape) };
+    let times = Times { session, clock };
+    let sink = form.map(|form| Sink::new(form, &FILE_CALLS));
+    let base = if config.look.absolute { 0 } else { session.window_open };
+    let mut head = Vec::new();
+    match &sink {
+        None if own.opens => head = opened(["TIME(s)", "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
+        None => head = slow(["TIME(s)", "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
+        Some(sink) => sink.head(&mut head),
+    }
+    out.write_all(&head)?;
+    let mut merger = Merger::new(out, config.max_events);
+    losses::push(context, &mut merger);
+    let lines = Lines { context, opens: own.opens, slower, sockets: own.sockets };
+    let mut told = 0_u32;
+    let holes = feed(question, &lines, |row| {
+        let Told::Row(call, cwd) = row else { return Ok(ControlFlow::Continue(())) };
+        let key = call.end;
+        let mut bytes = Vec::new();
+        match &sink {
+            Some(sink) => call.row(cwd.as_deref(), &times, |row| sink.row(&mut bytes, row)),
+            None => bytes = call.text(cwd.as_deref(), own.opens, base),
+        }
+        told = told.wrapping_add(1);
+        merger.flush_below(key)?;
+        merger.push(Loose { key, tie: (told, 0), line: bytes });
+        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    merger.finish()?;
+    context.question.loss.holes.extend(holes);
+    Ok(())
+}
+
+/// A line of opensnoop's.
+fn opened([time, pid, comm, fd, errno, flags, path]: [&str; 7]) -> Vec<u8> {
+    format!("{time:<11} {pid:<7} {comm:<15} {fd:>4} {errno:<8} {flags:<24} {path}\n").into_bytes()
+}
+
+/// A line of fileslower's.
+fn slow([time, comm, tid, call, bytes, latency, file]: [&str; 7]) -> Vec<u8> {
+    format!("{time:<11} {comm:<15} {tid:<7} {call:<12} {bytes:>9} {latency:>10} {file}\n").into_bytes()
+}
+
+impl Listed {
+    fn text(self, cwd: Option<&[u8]>, opens: bool, base: u64) -> Vec<u8> {
+        let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.to_owned());
+        let (time, comm) = (seconds(self.start, base), escaped(&self.task.comm));
+        let error = or(self.errno.map(errno_text), "-");
+        let [first, second] = self.files.map(|place| place.map(|place| place.path(cwd)));
+        // of what is relative to nobody knows what, at least its name
+        let given = self.given.map(|given| format!("?/{}{}", escaped(&given), if self.cut { "..." } else { "" }));
+        let path = |path: Option<Vec<u8>>, given: Option<String>| match path {
+            Some(path) => escaped(&path),
+            None => or(given, "?"),
+        };
+        let mut file = path(first.flatten(), given);
+        if let Some(second) = second {
+            file = format!("{file} -> {}", path(second, None));
+        }
+        if opens {
+            let fd = or(self.fd.map(|fd| fd.to_string()), "-");
+            let flags = or(self.flags.map(|(_, text)| text), "?");
+            return opened([&time, &self.task.pid.to_string(), &comm, &fd, &error, &flags, &file]);
+        }
+        let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), &error);
+        let latency = match self.dur {
+            Duration::Exact(ns) => millis(ns, ""),
+            Duration::AtLeast(ns) => millis(ns, mark::AT_LEAST),
+            Duration::Unknown => "?".to_owned(),
+        };
+        slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])
+    }
+
+    fn row(self, cwd: Option<&[u8]>, times: &Times<'_>, print: impl FnOnce(&Row<'_>)) {
+        let [first, second] = self.files.map(|place| place.and_then(|place| place.path(cwd)));
+        let mut row = Row::new(&FILE_CALLS);
+        row.set("ts_ns", times.since(self.start)).time("time", Some(self.start), times);
+        match self.dur {
+            Duration::Exact(ns) => row.bound("dur_ns", ns, false),
+            Duration::AtLeast(ns) => row.bound("dur_ns", ns, true),
+            Duration::Unknown => row.set("dur_ns", None::<u64>),
+        };
+        row.task("", Some(&self.task)).set("syscall", self.call).set("fd", self.fd);
+        row.set("errno", self.errno.and_then(errno_name)).set("errno_code", self.errno);
+        match self.flags {
+            Some((value, text)) => row.set("flags_value", value).set("flags_text", text),
+            None => row.absent("flags"),
+        };
+        row.set("read_bytes", self.read).set("write_bytes", self.written);
+        row.set("file", first).set("name", self.given).set("file2", second);
+        print(&row);
+    }
+}

@@ -1,0 +1,420 @@
+//! Sums of calls on files by keys.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use anyhow::Result;
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_abi::{ArgKind, Io};
+use systape_format::model::{CPU_NONE, Call, CallState};
+use systape_format::reader::Tape;
+use systape_format::table::TableDef;
+
+use super::work::Work;
+use super::{FILES, Options, TOP, is_file, names_file, on_files};
+use crate::group::by::By;
+use crate::group::open::Open;
+use crate::group::value::{Key, Value};
+use crate::group::{Add as _, Groups};
+use crate::load::Loaded;
+use crate::output::line;
+use crate::paths::feed::{Reader, Told, Waiting, feed};
+use crate::paths::join;
+use crate::paths::names::{Name, Use, uses};
+use crate::render::by;
+use crate::render::keys::with_keys;
+use crate::render::mark;
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::render::table::{Table, millis};
+use crate::reports::keys::{Keys, Words};
+use crate::reports::{Context, losses};
+use crate::say::complain;
+use crate::scan::{Coverage, Scan};
+use crate::summary::labels::Labels;
+use crate::summary::ledger::{Judge, Judged, counts, threads};
+use crate::summary::plan::{Plan, RowPart};
+
+/// Whether what `on` is about may be no file: a descriptor of which nothing is known.
+fn may_be_none(segment: &Loaded, row: usize, on: &Use<'_>) -> bool {
+    on.name == Name::Unknown && matches!(segment.call(row).args[on.arg].kind, ArgKind::Fd)
+}
+
+/// Reads calls for sums.
+struct Totals<'a> {
+    context: &'a Context<'a>,
+    plan: &'a Plan,
+    sockets: bool,
+}
+
+/// Sums of a segment.
+#[derive(Default)]
+struct Sums {
+    groups: Groups<Work>,
+    /// Which of them may have more calls, opens, reads, writes.
+    open: [Open; 4],
+    /// What the tasks among the keys are called.
+    labels: Labels,
+    /// Calls that are in no group, because it is not known whether they are asked for.
+    doubts: u64,
+    /// Some of them were lost: counted and not stored.
+    doubts_lost: bool,
+}
+
+impl Sums {
+    fn merge(&mut self, other: Self) {
+        self.groups.merge(other.groups);
+        self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
+        self.labels.merge(other.labels);
+        self.doubts = self.doubts.saturating_add(other.doubts);
+        self.doubts_lost |= other.doubts_lost;
+    }
+
+    fn add(&mut self, key: &[Value], work: &Work) {
+        self.groups.of(key).add(work);
+        self.leave_open(key, work, false);
+    }
+
+    /// Calls that did `work` may be asked for.
+    fn doubt(&mut self, key: &[Value], work: &Work) {
+        self.doubts = self.doubts.saturating_add(work.calls);
+        self.leave_open(key, work, true);
+    }
+
+    /// Calls that did `work` may be of another group than that of `key`; `missing`: they are in none.
+    fn leave_open(&mut self, key: &[Value], work: &Work, missing: bool) {
+        for (open, calls) in self.open.iter_mut().zip([work.calls, work.opens, work.reads, work.writes]) {
+            if calls > 0 {
+                open.add(key, missing);
+            }
+        }
+    }
+}
+
+/// A call on a file in the current directory.
+struct Relative {
+    key: Key,
+    /// Where the file stands in it.
+    at: usize,
+    name: Vec<u8>,
+    work: Work,
+}
+
+impl Totals<'_> {
+    /// Whether calls on what may be no file are in a row: in that of the file that is not known.
+    fn counts_unknown(&self) -> bool {
+        self.sockets || self.plan.has(By::File)
+    }
+
+    /// Adds what was counted and not stored.
+    fn ledger(&self, tape: &Tape, sums: &mut Sums) -> Coverage {
+        let question = &self.context.question;
+        let (scope, book) = (&question.scope, &question.book);
+        let threads = threads(tape, scope, self.plan);
+        let judge = Judge { scope, book, plan: self.plan, threads: threads.as_ref() };
+        let segments = (0..tape.segments().len()).filter(|at| counts(tape, scope, *at)).collect();
+        let (parts, coverage) = Scan::of(tape, segments).fold(Sums::default, |sums, segment, coverage| {
+            let read = segment.dict().and_then(|dict| judge.rows(segment, &dict, |row| self.counted(sums, row)));
+            if let Err(error) = read {
+                coverage.hole(segment, u32::MAX, &error);
+            }
+        });
+        parts.into_iter().for_each(|part| sums.merge(part));
+        coverage
+    }
+
+    /// Adds a row of the ledger.
+    fn counted(&self, sums: &mut Sums, counted: Judged<'_>) {
+        let Judged { row, info, task, key, doubt, place } = counted;
+        if !on_files(&info) {
+            return;
+        }
+        let work = Work::counted(&info, &row);
+        // of a descriptor that may be a socket's
+        let may_be_none = !self.counts_unknown() && info.io != Io::Open && !names_file(&info);
+        if may_be_none || doubt.is_some() {
+            sums.doubt(&key, &work);
+            sums.doubts_lost |= row.reason.is_loss();
+            return;
+        }
+        if let Some(task) = task {
+            sums.labels.add(&key, task, self.plan, place);
+        }
+        sums.add(&key, &work);
+    }
+}
+
+impl Reader for Totals<'_> {
+    type Sum = Sums;
+    type Row = Relative;
+
+    fn wants(&self, segment: usize) -> bool {
+        self.context.question.scope.may_match(&self.context.question.tape.segments()[segment])
+    }
+
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Sums {
+        let filter = self.context.question.scope.segment(&segment.dict);
+        let calls: Vec<bool> = segment.calls.iter().map(|info| on_files(info)).collect();
+        let mut part = Part::new(self, segment);
+        for row in range {
+            let call = segment.core.call[row] as usize;
+            let passes = filter.core(&segment.core, row) && filter.time(&segment.time, row);
+            if calls[call] && passes && segment.core.state[row] != CallState::CloneChild {
+                part.call(row, waiting);
+            }
+        }
+        part.sums()
+    }
+}
+
+/// What a row's key is made from: task, call; 0 for what is not asked. Files are positions in a list.
+type Codes = (u32, u32, RowPart);
+
+/// Sums of a segment by its own numbers.
+struct Part<'a> {
+    totals: &'a Totals<'a>,
+    segment: &'a Loaded,
+    /// Whether task, call are asked for.
+    by_task: bool,
+    by_call: bool,
+    files: Vec<Value>,
+    numbers: FxHashMap<Cow<'a, [u8]>, u32>,
+    sums: FxHashMap<Codes, Work>,
+    /// Calls that may be on what is no file.
+    open: Vec<(Codes, Work)>,
+    /// Tasks of calls that wait for the directory.
+    waiting: FxHashSet<u32>,
+}
+
+/// The position of the file that is not known.
+const UNKNOWN: u32 = 1;
+
+impl<'a> Part<'a> {
+    fn new(totals: &'a Totals<'a>, segment: &'a Loaded) -> Self {
+        let has = |by: &By| totals.plan.has(*by);
+        Self {
+            totals,
+            segment,
+            by_task: [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup].iter().any(has),
+            by_call: has(&By::Syscall),
+            files: vec![Value::None, Value::Unknown],
+            numbers: FxHashMap::default(),
+            sums: FxHashMap::default(),
+            open: Vec::new(),
+            waiting: FxHashSet::default(),
+        }
+    }
+
+    /// Adds a call that passes.
+    fn call(&mut self, row: usize, waiting: &mut Vec<Waiting<Relative>>) {
+        let on = uses(self.segment, row).filter(|on| self.totals.sockets || is_file(&on.name));
+        let on: Vec<Use<'a>> = on.collect();
+        if on.is_empty() {
+            return;
+        }
+        if self.totals.plan.has(By::File) { self.each_file(row, on, waiting) } else { self.together(row, on) }
+    }
+
+    /// Adds a call for each file it is on.
+    fn each_file(&mut self, row: usize, mut on: Vec<Use<'a>>, waiting: &mut Vec<Waiting<Relative>>) {
+        while let Some(Use { arg, name, .. }) = on.pop() {
+            // twice the same, as dup2 of a descriptor to itself, is one file
+            let mut args = vec![arg];
+            if matches!(name, Name::Known(_)) {
+                on.retain(|other| {
+                    let same = other.name == name;
+                    args.extend(same.then_some(other.arg));
+                    !same
+                });
+            }
+            let work = Work::of(self.segment, row, &args);
+            let file = match name {
+                Name::Unknown => UNKNOWN,
+                Name::Known(path) => *self.numbers.entry(path).or_insert_with_key(|path| {
+                    self.files.push(Value::Text(Arc::from(&**path)));
+                    self.files.len() as u32 - 1
+                }),
+                Name::InCwd(name) => {
+                    let at = self.totals.plan.place(By::File).unwrap_or(0);
+                    let key = self.key(self.codes(row, UNKNOWN));
+                    waiting.push(Waiting { row, what: Relative { key, at, name: name.to_vec(), work } });
+                    self.waiting.insert(self.segment.core.task[row]);
+                    continue;
+                }
+            };
+            self.sums.entry(self.codes(row, file)).or_default().add(&work);
+        }
+    }
+
+    /// Adds a call once, whatever it is on.
+    fn together(&mut self, row: usize, on: Vec<Use<'a>>) {
+        let sure = |on: &Use<'_>| self.totals.counts_unknown() || !may_be_none(self.segment, row, on);
+        let (sure, unsure): (Vec<_>, Vec<_>) = on.into_iter().partition(sure);
+        let work = |on: &[Use<'_>]| Work::of(self.segment, row, &on.iter().map(|on| on.arg).collect::<Vec<_>>());
+        let codes = self.codes(row, 0);
+        if !unsure.is_empty() {
+            let mut work = work(&unsure);
+            if !sure.is_empty() {
+                // the call itself is on a file
+                (work.calls, work.opens) = (0, 0);
+            }
+            self.open.push((codes, work));
+        }
+        if !sure.is_empty() {
+            self.sums.entry(codes).or_default().add(&work(&sure));
+        }
+    }
+
+    fn codes(&self, row: usize, file: u32) -> Codes {
+        let core = &self.segment.core;
+        let asked = |asked: bool, code: u32| if asked { code } else { 0 };
+        let cpu = self.segment.time.cpu.get(row).copied().unwrap_or(CPU_NONE);
+        let part = self.totals.plan.part((core.state[row], core.errno[row]), file, cpu);
+        (asked(self.by_task, core.task[row]), asked(self.by_call, core.call[row]), part)
+    }
+
+    fn key(&self, (task, call, part): Codes) -> Key {
+        let (plan, dict) = (self.totals.plan, &self.segment.dict);
+        let mut key = plan.key(&dict.tasks[task as usize], dict.calls[call as usize]);
+        plan.row(&mut key, part, |file| self.files[file as usize].clone());
+        key
+    }
+
+    fn sums(mut self) -> Sums {
+        let (mut all, plan) = (Sums::default(), self.totals.plan);
+        let (open, sums) = (std::mem::take(&mut self.open), std::mem::take(&mut self.sums));
+        let mut seen = std::mem::take(&mut self.waiting);
+        seen.extend(sums.keys().map(|codes| codes.0).chain(open.iter().map(|(codes, _)| codes.0)));
+        for entry in seen.into_iter().filter(|_| plan.has(By::Pid)) {
+            let task = &self.segment.dict.tasks[entry as usize];
+            all.labels.add(&plan.key(task, Call::default()), task, plan, (self.segment.number, entry));
+        }
+        for (codes, work) in open {
+            all.doubt(&self.key(codes), &work);
+        }
+        for (codes, work) in sums {
+            all.add(&self.key(codes), &work);
+        }
+        all
+    }
+}
+
+/// Prints sums by `by`; gives whether calls that may be asked for were lost.
+pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &mut BufWriter<File>) -> Result<bool> {
+    let plan = Plan::by(by);
+    let totals = Totals { context, plan: &plan, sockets: own.sockets };
+    let mut sums = Sums::default();
+    let mut holes = feed(&context.question, &totals, |told| {
+        match told {
+            Told::Sum(part) => sums.merge(part),
+            Told::Row(Relative { mut key, at, name, work }, cwd) => {
+                if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
+                    key[at] = Value::Text(path.into());
+                }
+                sums.add(&key, &work);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let coverage = totals.ledger(context.question.tape, &mut sums);
+    coverage.tell(&mut context.question.loss);
+    // what is in the ledger is in the sums
+    context.question.loss.gaps.retain(|gap| !gap.ledger);
+    context.question.loss.holes.append(&mut holes);
+    let top = own.top.unwrap_or(TOP);
+    Shown::new(context, &sums, &plan, by).print(if top == 0 { usize::MAX } else { top }, out)?;
+    Ok(sums.doubts_lost)
+}
+
+/// Sums as they are printed.
+struct Shown<'a> {
+    context: &'a Context<'a>,
+    words: Words<'a>,
+    sums: &'a Sums,
+    by: &'a [By],
+    /// Most time first.
+    rows: Vec<(&'a [Value], &'a Work)>,
+}
+
+/// Whether there may be more calls, opens, reads, writes in a row.
+type Short = [bool; 4];
+
+impl<'a> Shown<'a> {
+    fn new(context: &'a Context<'a>, sums: &'a Sums, plan: &'a Plan, by: &'a [By]) -> Self {
+        let question = &context.question;
+        let words = Words { session: question.tape.session(), book: &question.book, plan };
+        let mut rows: Vec<_> = sums.groups.iter().collect();
+        rows.sort_by_key(|(key, work)| (Reverse(work.ns), Reverse(work.calls), *key));
+        Self { context, words, sums, by, rows }
+    }
+
+    fn print(&self, limit: usize, out: &mut BufWriter<File>) -> Result<()> {
+        let lost = !self.context.question.loss.complete();
+        let judges = self.sums.open.each_ref().map(|open| open.judge(None));
+        let rows = self.rows.iter().take(limit).map(|(values, work)| {
+            let task = self.sums.labels.get(values, self.words.plan);
+            let short = judges.each_ref().map(|judge| lost || judge.short(values));
+            (Keys { words: self.words, values, task }, *work, short)
+        });
+        let doubts = (self.sums.doubts > 0).then(|| doubt_text(self.sums.doubts));
+        if let Some(form) = self.context.config.format.rows() {
+            let declared = with_keys(by::columns(self.by), &FILES);
+            let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
+            sink::print(form, &declared, self.context.judged(), rows, out)?;
+            doubts.iter().for_each(|text| complain(text));
+            return Ok(());
+        }
+        losses::head(self.context, "At least, because something is missing:", out)?;
+        if let Some(text) = &doubts {
+            line(out, &format!("{text}\n"))?;
+        }
+        let headings =
+            ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];
+        let table = headings.into_iter().fold(Table::default(), Table::number);
+        let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
+        rows.for_each(|(keys, work, short)| table.row(self.cells(keys, work, short)));
+        table.print(out)?;
+        let more = self.rows.len().saturating_sub(limit);
+        if more > 0 {
+            line(out, &format!("and {more} more (--top 0)"))?;
+        }
+        Ok(())
+    }
+
+    fn row<'t>(&self, table: &'t TableDef, keys: Keys<'t>, work: &Work, short: Short) -> Row<'t> {
+        let [calls, opens, reads, writes] = short;
+        let mut row = Row::new(table);
+        by::fill(&mut row, self.by, |by, name| keys.cell(by, name));
+        row.bound("calls", work.calls, calls).bound("opens", work.opens, opens).bound("reads", work.reads, reads);
+        row.bound("writes", work.writes, writes).bound("errors", work.errors, calls);
+        row.bound("read_bytes", work.read, reads || work.read_short);
+        row.bound("write_bytes", work.written, writes || work.written_short);
+        row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
+        row.bound("ledger_calls", work.ledger, calls);
+        row
+    }
+
+    fn cells(&self, keys: Keys<'_>, work: &Work, [calls, opens, reads, writes]: Short) -> Vec<String> {
+        let lead = mark::at_least;
+        let count = |(count, more): (u64, bool)| format!("{}{count}", lead(more));
+        let time = lead(calls || work.ns_short);
+        let mut cells = vec![millis(work.ns, time), millis(work.max, time)];
+        cells.extend([(work.calls, calls), (work.opens, opens), (work.reads, reads), (work.writes, writes)].map(count));
+        cells.push(count((work.read, reads || work.read_short)));
+        cells.push(count((work.written, writes || work.written_short)));
+        cells.push(count((work.errors, calls)));
+        cells.extend(self.by.iter().map(|by| keys.text(*by)));
+        cells
+    }
+}
+
+fn doubt_text(calls: u64) -> String {
+    let are = if calls == 1 { "call is" } else { "calls are" };
+    format!(
+        "AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known (--by file,... shows most)"
+    )
+}

@@ -1,0 +1,101 @@
+//! What calls did with files: how many, how long, how many bytes.
+
+use systape_abi::Io;
+use systape_format::model::{CallState, LedgerRow};
+
+use crate::calls::CallInfo;
+use crate::filter::failed;
+use crate::group::Add;
+use crate::lines::row::{Duration, duration};
+use crate::load::Loaded;
+
+/// Time and bytes of calls on one thing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    pub(super) calls: u64,
+    pub(super) opens: u64,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) errors: u64,
+    pub(super) read: u64,
+    pub(super) written: u64,
+    pub(super) ns: u64,
+    pub(super) max: u64,
+    /// Part of `calls`: those that were counted and not stored.
+    pub(super) ledger: u64,
+    /// There may be more bytes, time.
+    pub(super) read_short: bool,
+    pub(super) written_short: bool,
+    pub(super) ns_short: bool,
+}
+
+impl Add for Work {
+    fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.calls, other.calls),
+            (&mut self.opens, other.opens),
+            (&mut self.reads, other.reads),
+            (&mut self.writes, other.writes),
+            (&mut self.errors, other.errors),
+            (&mut self.read, other.read),
+            (&mut self.written, other.written),
+            (&mut self.ns, other.ns),
+            (&mut self.ledger, other.ledger),
+        ];
+        sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.max = self.max.max(other.max);
+        self.read_short |= other.read_short;
+        self.written_short |= other.written_short;
+        self.ns_short |= other.ns_short;
+    }
+}
+
+impl Work {
+    /// What the call of `row` did through these of its arguments.
+    pub(super) fn of(segment: &Loaded, row: usize, args: &[usize]) -> Self {
+        let (info, state, errno) = (segment.call(row), segment.core.state[row], segment.core.errno[row]);
+        let mut work = Self { calls: 1, errors: failed(state, errno).into(), ..Self::default() };
+        match duration(segment, row) {
+            Duration::Exact(ns) => (work.ns, work.max) = (ns, ns),
+            Duration::AtLeast(ns) => (work.ns, work.max, work.ns_short) = (ns, ns, true),
+            Duration::Unknown => work.ns_short = !info.is_exit,
+        }
+        work.opens = u64::from(info.io == Io::Open);
+        let moved = if errno == 0 && state.returned() {
+            segment.args.ret.get(row).map(|ret| u64::try_from(*ret).unwrap_or(0))
+        } else {
+            Some(0)
+        };
+        let through = |arg: Option<usize>| arg.is_some_and(|arg| args.contains(&arg));
+        if through(info.io.reads()) {
+            (work.reads, work.read, work.read_short) = (1, moved.unwrap_or(0), moved.is_none());
+        }
+        if through(info.io.writes()) {
+            (work.writes, work.written, work.written_short) = (1, moved.unwrap_or(0), moved.is_none());
+        }
+        work
+    }
+
+    /// What calls that were counted did.
+    pub(super) fn counted(info: &CallInfo, row: &LedgerRow) -> Self {
+        let io = |does: bool| if does { row.count } else { 0 };
+        let moves = row.errno == 0 && row.state.returned();
+        // of rows without a process the error is any
+        let any = row.errno == u16::MAX;
+        let timed = row.state == CallState::Complete;
+        Self {
+            calls: row.count,
+            opens: io(info.io == Io::Open),
+            reads: io(info.io.reads().is_some()),
+            writes: io(info.io.writes().is_some()),
+            errors: io(any || failed(row.state, row.errno)),
+            read_short: moves && info.io.reads().is_some(),
+            written_short: moves && info.io.writes().is_some(),
+            ns: row.sum,
+            max: row.max,
+            ledger: row.count,
+            ns_short: !timed,
+            ..Self::default()
+        }
+    }
+}

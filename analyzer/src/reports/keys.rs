@@ -1,0 +1,93 @@
+//! Keys of rows of sums as cells and as text: the same in every report that adds up calls.
+
+use systape_format::model::{Session, Task};
+
+use crate::calls::CallBook;
+use crate::group::by::By;
+use crate::group::value::Value;
+use crate::render::cell::Cell;
+use crate::render::row::{some, user};
+use crate::runs::keys::task_text;
+use crate::summary::plan::Plan;
+use crate::words::{self, errno_text, escaped};
+
+/// What the values of keys are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    /// Names of users and cgroups.
+    pub session: &'a Session,
+    /// Names of calls.
+    pub book: &'a CallBook<'a>,
+    /// Where each key stands.
+    pub plan: &'a Plan,
+}
+
+/// The keys of one row.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys<'a> {
+    /// What they are called.
+    pub words: Words<'a>,
+    /// Their values.
+    pub values: &'a [Value],
+    /// A task of the row; None: none is a key, or not even its process is known.
+    pub task: Option<&'a Task>,
+}
+
+impl<'a> Keys<'a> {
+    fn value(&self, by: By) -> &'a Value {
+        self.words.plan.place(by).map_or(&Value::Unknown, |at| &self.values[at])
+    }
+
+    /// The column `name` of the key `by`.
+    pub fn cell(&self, by: By, name: &str) -> Cell<'a> {
+        match (by, self.value(by)) {
+            (By::Pid | By::Tid, value) => self.of_task(value, name),
+            (By::Syscall, Value::Call(call)) => {
+                let call = self.words.book.get(*call);
+                if name == "abi" { call.abi.as_str().into() } else { call.name.clone().into() }
+            }
+            (By::Cgroup, Value::Number(id)) if name == "cgroup" => self.words.session.cgroup_path(*id).into(),
+            (By::Errno, Value::None) => "0".into(),
+            (By::Errno, Value::Number(errno)) => errno_text(*errno as u16).into(),
+            // no path is empty
+            (By::File, Value::None) => "".into(),
+            (_, Value::Number(number)) => (*number).into(),
+            (_, Value::Text(text)) => (&**text).into(),
+            _ => Cell::Null,
+        }
+    }
+
+    /// A column of the task, which is that of the process or the thread `value`. Of a thread nobody knows its process may be known.
+    fn of_task(&self, value: &Value, name: &str) -> Cell<'a> {
+        let Some(task) = self.task.filter(|_| self.value(By::Pid).is_known()) else { return Cell::Null };
+        match name {
+            "tid" | "utid" if !value.is_known() => Cell::Null,
+            "pid" => task.pid.into(),
+            "tid" => task.tid.into(),
+            "upid" => some(task.upid).into(),
+            "utid" => some(task.utid).into(),
+            "uid" => user(task.uid).into(),
+            _ => (&task.comm).into(),
+        }
+    }
+
+    /// The key `by` as text.
+    pub fn text(&self, by: By) -> String {
+        match (by, self.value(by), self.task) {
+            (_, Value::Several, _) => "(several)".to_owned(),
+            (By::Pid, Value::Task(..), Some(task)) => format!("{}[{}]", escaped(&task.comm), task.pid),
+            (By::Tid, Value::Task(..), Some(task)) => task_text(task),
+            (By::Tid, _, Some(task)) if self.value(By::Pid).is_known() => {
+                format!("{}[?/{}]", escaped(&task.comm), task.pid)
+            }
+            (_, Value::Call(call), _) => self.words.book.get(*call).long_name.clone(),
+            (By::Errno, Value::Number(errno), _) => errno_text(*errno as u16),
+            (By::Uid, Value::Number(uid), _) => words::user(self.words.session, *uid as u32),
+            (By::Cgroup, Value::Number(id), _) => words::cgroup(self.words.session, *id),
+            (_, Value::Number(number), _) => number.to_string(),
+            (_, Value::Text(text), _) => escaped(text),
+            (_, Value::None, _) => "-".to_owned(),
+            (_, Value::Unknown | Value::Task(..), _) => "?".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+-s -e exceptions:*,writeback:* --by pid --format csv tables.tape

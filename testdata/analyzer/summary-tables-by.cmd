@@ -1,0 +1,1 @@
+-s -e exceptions:*,writeback:* --by comm,cpu tables.tape
