@@ -81,6 +81,10 @@ impl Config {
             fail_on_loss: args.fail_on_loss,
             args: args.clone(),
         };
+        if config.format != Format::Text {
+            let why = "times in JSON and CSV are since the start of the tape (ts_ns) and of day (time)";
+            refuse(&[(args.absolute, "-T")], why)?;
+        }
         (view.check)(&config)?;
         if config.bare_cpu() && !view.takes("summary_mode") {
             bail!("--cpu adds columns to the summary: it needs -s (the filter is -C CPUS or --cpu=CPUS)");
@@ -99,6 +103,17 @@ impl Config {
     /// They are those of another view.
     pub fn own<T: clap::Args>(&self) -> Result<T> {
         view::own(&self.matches)
+    }
+}
+
+/// Refuses the first of `options` that was given: it would have no effect. `why` says what the answer is.
+///
+/// # Errors
+/// One of them was given.
+pub fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
+    match options.iter().find(|(given, _)| *given) {
+        Some((_, option)) => bail!("{option} has no effect here: {why}"),
+        None => Ok(()),
     }
 }
 

@@ -69,6 +69,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("diff", "--folded", "--diff more.tape"),
     ("opens", "", "--opens"),
     ("slower", "", "--slower 0.0001"),
+    ("slower", "", "--slower 1s"),
     ("sockets", "--top 0", "--sockets"),
     ("top", "", "--top 1"),
     ("absolute", "--opens", "-T"),
@@ -80,7 +81,6 @@ const WORDS: &[(&str, &str, &str)] = &[
 /// Answers of a view that are of another kind: what asks for them.
 #[rustfmt::skip]
 const MODES: &[(&str, &str)] = &[
-    ("", "--call-graph"),
     ("", "-e sched:*"),
     ("summary", "--by file"),
     ("summary", "-e exceptions:*"),
@@ -103,6 +103,14 @@ const MODES: &[(&str, &str)] = &[
     ("callgraph", "--of wakeup"),
     ("callgraph", "--folded"),
     ("callgraph", "--svg out.svg"),
+];
+
+/// What of a mode cannot be seen on the tapes here: all its stacks are of one thread of no cgroup, or of two frames. Without the mode it can.
+const UNSEEN: &[(&str, &[&str])] = &[
+    ("--of syscall", &["metric"]),
+    ("--of block", &["cgroups", "max_events", "metric", "min_percent"]),
+    ("--of signal", &["cgroups", "max_events", "metric", "min_percent"]),
+    ("--of wakeup", &["cgroups", "metric", "max_depth"]),
 ];
 
 /// What cannot be seen on the tapes here, and where it is tested.
@@ -174,6 +182,8 @@ fn changes(place: &Place, view: &View, mode: &str, option: &str) -> bool {
             match answer(place, view, &words, tape) {
                 Ok(after) if after != before => return true,
                 Err(2) => {}
+                // a picture of nothing is not drawn
+                Err(1) if mode.contains("--svg") => return true,
                 _ => refused = false,
             }
         }
@@ -201,7 +211,9 @@ fn every_option_of_every_view_has_an_effect() {
     for (view, mode) in plain.chain(forms).chain(modes) {
         let options = taken(view);
         let options = options.iter().map(String::as_str);
-        for option in options.filter(|option| !ELSEWHERE.contains(option) && !CHOOSE.contains(option)) {
+        let unseen = UNSEEN.iter().find(|(words, _)| *words == mode).map_or(&[][..], |(_, options)| options);
+        let skipped = [&ELSEWHERE[..], &CHOOSE, unseen].concat();
+        for option in options.filter(|option| !skipped.contains(option)) {
             tried += 1;
             if !changes(&place, view, &mode, option) {
                 idle.push(format!("'{} {mode}': {option}", view.name));

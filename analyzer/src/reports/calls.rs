@@ -89,8 +89,7 @@ struct Both {
 
 /// What a listing cannot be asked.
 fn check(config: &Config) -> Result<()> {
-    let below = config.own::<listing::Options>()?.stacks;
-    below.names.check(below.asked())
+    config.own::<listing::Options>()?.check(config)
 }
 
 /// What both together cannot be asked.

@@ -15,6 +15,7 @@ use systape_format::model::{CallState, Family, StackOf};
 
 use super::Context;
 use crate::clock::Clock;
+use crate::config::{Config, refuse};
 use crate::events::lines::EventLines;
 use crate::families;
 use crate::lines::LineFormat;
@@ -69,6 +70,32 @@ pub struct Options {
 }
 
 impl Options {
+    /// What cannot be asked.
+    ///
+    /// # Errors
+    /// An option would have no effect.
+    pub fn check(&self, config: &Config) -> Result<()> {
+        let look = self.look(config.look);
+        let of_text =
+            [(look.no_comm, "--no-comm"), (look.show_zeros, "--show-zeros"), (self.show_prefix, "--show-prefix")];
+        if config.format != Format::Text {
+            refuse(&of_text, "JSON and CSV have all names, arguments and numbers of flags")?;
+        }
+        if !config.calls {
+            let filters = &config.filters;
+            let of_calls = [
+                (filters.longer_than.is_some(), "--duration"),
+                (filters.failure, "--failure"),
+                (self.sort == Sort::End, "--sort end"),
+                (self.clone_child, "--clone-child"),
+                of_text[1],
+                of_text[2],
+            ];
+            refuse(&of_calls, "it is about calls, and -e names none")?;
+        }
+        self.stacks.names.check(self.stacks.asked())
+    }
+
     /// How lines look.
     fn look(&self, common: Look) -> Look {
         let style = FlagStyle { prefix: self.show_prefix };

@@ -12,9 +12,9 @@ use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
 use crate::calls::CallBook;
-use crate::config::Config;
 use crate::config::view::Part::All;
 use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::lines::tables as lines;
 use crate::loss::{Loss, is_loss, loses};
 use crate::net::accepts::{self, Accepted};
@@ -45,6 +45,7 @@ pub static VIEW: View = View {
         Rows::of("net --events", &[All(&line::CHANGES)]),
         Rows::json("net --events", &[All(&lines::LOSSES)]),
     ],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -54,6 +55,16 @@ struct Options {
     /// Each change of a socket's state
     #[arg(long = "events")]
     changes: bool,
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let filters = &config.filters;
+    let of_connections = [(filters.longer_than.is_some(), "--duration"), (filters.failure, "--failure")];
+    match config.own()? {
+        Options { changes: true } => refuse(&of_connections, "a change of state neither lasts nor fails"),
+        Options { changes: false } => Ok(()),
+    }
 }
 
 /// Prints what `config` asks for.

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
-use crate::config::Config;
 use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
@@ -71,10 +71,16 @@ pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
 
 /// What cannot be asked together.
 fn check(config: &Config) -> Result<()> {
-    match (keys_of(config)?.is_empty(), config.own::<Options>()?.wakers) {
-        (false, Some(_)) => bail!("--wakers has columns of its own: leave out --by"),
-        _ => Ok(()),
+    let (by, filters) = (keys_of(config)?, &config.filters);
+    if config.own::<Options>()?.wakers.is_none() {
+        return Ok(());
     }
+    if !by.is_empty() {
+        bail!("--wakers has columns of its own: leave out --by");
+    }
+    let of_stretches =
+        [(filters.selects, "-e"), (filters.longer_than.is_some(), "--duration"), (filters.cpus.is_some(), "-C")];
+    refuse(&of_stretches, "--wakers counts who woke whom, whatever it waited in")
 }
 
 /// Prints what `config` asks for.

@@ -12,8 +12,8 @@ use systape_format::reader::Tape;
 
 use super::offcpu::{keys_of, selected, share};
 use super::scheduling;
-use crate::config::Config;
 use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::group::by::By;
 use crate::options::stacks::Below;
 use crate::output;
@@ -86,6 +86,14 @@ fn check(config: &Config) -> Result<()> {
     }
     if !keys_of(config)?.is_empty() && instant {
         bail!("--at has columns of its own: leave out --by");
+    }
+    if instant {
+        let filters = &config.filters;
+        let timed = config.args.time.is_some();
+        refuse(
+            &[(filters.selects, "-e"), (filters.cpus.is_some(), "-C"), (timed, "--time")],
+            "--at shows every thread at one instant",
+        )?;
     }
     own.stacks.names.check(own.stacks.asked())
 }

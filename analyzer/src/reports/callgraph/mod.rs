@@ -14,9 +14,9 @@ use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::config::Config;
 use crate::config::view::Part::All;
 use crate::config::view::{CALLS, CPUS, Own, Reads, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::loss::family_name;
 use crate::num;
 use crate::open::open;
@@ -45,7 +45,7 @@ pub static VIEW: View = View {
         ("analyze callgraph --svg flame.svg", "a flame graph"),
     ],
     tables: &[Rows::of("callgraph", &[All(&rows::CALLGRAPH)])],
-    check: |config| config.own::<Options>()?.check(config.format),
+    check: |config| config.own::<Options>()?.check(config),
     reads,
     run: Run::Writes { make, run, tells_damage: false },
     ..View::PLAIN
@@ -91,7 +91,16 @@ struct Options {
 
 impl Options {
     /// What the report cannot do, said instead of ignored.
-    fn check(&self, format: Format) -> Result<()> {
+    fn check(&self, config: &Config) -> Result<()> {
+        let format = config.format;
+        if self.folded || self.svg.is_some() {
+            let of_trees =
+                [(config.max_events != u64::MAX, "--max-events"), (self.min_percent.is_some(), "--min-percent")];
+            refuse(&of_trees, "folded stacks and flame graphs have all stacks")?;
+        }
+        if self.svg.is_some() && format != Format::Text {
+            bail!("--svg FILE writes a picture and prints nothing: leave out --format");
+        }
         if self.folded && format != Format::Text {
             bail!("--folded is a form of its own: leave out --format");
         }
@@ -214,7 +223,7 @@ impl<'a> Found<'a> {
         check(config, &of)?;
         let metric = own.metric.unwrap_or(of.metric());
         if !of.has(metric) {
-            bail!("--metric {}: {} have none", metric.name(), of.words());
+            bail!(BadUsage(format!("--metric {}: {} have none", metric.name(), of.words())));
         }
         let mut context = Context::about(config, tape, &families_of(config, &of))?;
         let stacked = match of {
@@ -296,16 +305,16 @@ fn check(config: &Config, of: &Of) -> Result<()> {
     let filters = &config.filters;
     let calls = matches!(of, Of::Syscall | Of::OffCpu);
     if filters.selects && !calls {
-        bail!("-e selects calls: stacks of {} cannot be narrowed by it", of.words());
+        bail!(BadUsage(format!("-e selects calls: stacks of {} cannot be narrowed by it", of.words())));
     }
     if filters.failure && !matches!(of, Of::Syscall | Of::Block) {
-        bail!("--failure: {} do not fail", of.words());
+        bail!(BadUsage(format!("--failure: {} do not fail", of.words())));
     }
     if filters.longer_than.is_some() && !(calls || *of == Of::Block) {
-        bail!("--duration: {} have none", of.words());
+        bail!(BadUsage(format!("--duration: {} have none", of.words())));
     }
     if filters.cpus.is_some() && matches!(of, Of::Block | Of::Signal) {
-        bail!("-C: {} are recorded without a CPU", of.words());
+        bail!(BadUsage(format!("-C: {} are recorded without a CPU", of.words())));
     }
     Ok(())
 }

@@ -13,9 +13,9 @@ use systape_format::reader::Tape;
 use self::rows::After;
 use super::Context;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::config::view::Part::All;
 use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::output;
 use crate::processes::{self, Ending, Processes};
 use crate::question::clock;
@@ -54,6 +54,7 @@ pub static VIEW: View = View {
         ("analyze exec --tree --comm=watch", "who started what, how it ended, below watch"),
     ],
     tables: &[Rows::of("exec", &[All(&listing::EXEC)]), Rows::of("exec --tree", &[All(&tree::TREE)])],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -67,6 +68,17 @@ struct Options {
     /// With --tree: kernel threads too
     #[arg(long)]
     all: bool,
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let Options { tree, all } = config.own()?;
+    match tree {
+        true => {
+            refuse(&[(config.filters.failure, "--failure")], "the tree has processes, not attempts to run a program")
+        }
+        false => refuse(&[(all, "--all")], "kernel threads are shown in the tree (--tree)"),
+    }
 }
 
 /// Prints what `config` asks for.

@@ -20,9 +20,9 @@ use systape_format::reader::Tape;
 use self::party::Unseen;
 use self::stacks::SenderStacks;
 use super::Context;
-use crate::config::Config;
 use crate::config::view::Part::All;
 use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::lines::tables as lines;
 use crate::options::stacks::DebugDirs;
 use crate::processes::{self, Processes};
@@ -125,6 +125,9 @@ impl Options {
 /// What cannot be asked together.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
+    if config.format != Format::Text {
+        refuse(&[(own.verbose, "-v")], "JSON and CSV have all that is known of a signal")?;
+    }
     own.names.check(own.stacks(config.format))?;
     own.signals().map(drop)
 }
