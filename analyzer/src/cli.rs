@@ -123,7 +123,7 @@ fn read(view: &View, words: &[OsString]) -> Result<(Command, Asked), Stop> {
     let mut union = union(view);
     let matches = union.try_get_matches_from_mut(words).map_err(|error| told(&error))?;
     let args = Args::from_arg_matches(&matches).map_err(|error| told(&error))?;
-    let (view, words) = views::chosen(&args);
+    let (view, words) = views::chosen(&args, &matches);
     Ok((union, Asked { view, words, args, matches }))
 }
 
@@ -137,7 +137,8 @@ pub fn union(view: &View) -> Command {
                 || (there.get_short().is_some() && there.get_short() == arg.get_short())
         };
         if !command.get_arguments().any(same) {
-            command = command.arg(arg);
+            // it stands behind those that are there
+            command = command.arg(arg.display_order(None));
         }
     }
     command
@@ -245,26 +246,17 @@ pub fn command(view: &View) -> Command {
         Operands::TapeAndCopy => "IN OUT",
     };
     let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
-    let prefix = format!("{}: ", view.name);
     let own = |arg: &Arg| {
-        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        let help = help.strip_prefix(&prefix).map(|rest| {
-            let mut letters = rest.chars();
-            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-        });
         // --cpu=CPUS is another word for -C where there is no column of CPU time
         let alias = arg.get_id() == "cpu" && !view.takes("summary_mode") && !view.name.is_empty();
-        let mut arg = arg.clone().hide(arg.get_id() == "words" || alias || arg.is_hide_set());
-        let shared = ["Filters", "Stacks"].contains(&arg.get_help_heading().unwrap_or("Filters"));
-        if !view.name.is_empty() && (!shared || owned.contains(arg.get_id())) {
-            arg = arg.help_heading("This report");
-        }
-        match help {
-            Some(help) => arg.help(help),
-            None => arg,
-        }
+        let arg = arg.clone().hide(arg.get_id() == "words" || alias || arg.is_hide_set());
+        let shared = match arg.get_help_heading() {
+            Some(heading) => ["Filters", "Stacks"].contains(&heading),
+            None => !owned.contains(arg.get_id()),
+        };
+        if shared || view.name.is_empty() { arg } else { arg.help_heading("This report") }
     };
-    let args = view.own.add_to(Args::command());
+    let args = union(view);
     let shown = |id: &str| view.takes(id) || (view.name.is_empty() && SWITCHES.contains(&id));
     let args = args.get_arguments().filter(|arg| shown(arg.get_id().as_str())).map(own);
     let command = Command::new("analyze")

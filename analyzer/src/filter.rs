@@ -32,12 +32,27 @@ pub struct Filters {
     pub users: Vec<String>,
     /// Names of threads, as globs.
     pub comms: Vec<String>,
+    /// Names of threads that are left out, as globs.
+    pub not_comms: Vec<String>,
     /// CPUs, sorted.
     pub cpus: Option<Vec<u32>>,
     /// cgroups by path, as globs.
     pub cgroups: Vec<String>,
     /// When calls began: from, to.
     pub time: (Option<Edge>, Option<Edge>),
+}
+
+impl Filters {
+    /// Whether names of threads decide.
+    fn names(&self) -> bool {
+        !self.comms.is_empty() || !self.not_comms.is_empty()
+    }
+
+    /// Whether a thread of that name passes.
+    fn named(&self, comm: &[u8]) -> bool {
+        let any = |globs: &[String]| globs.iter().any(|glob| glob::matches(glob.as_bytes(), comm));
+        (self.comms.is_empty() || any(&self.comms)) && !any(&self.not_comms)
+    }
 }
 
 /// [`Filters`] bound to one tape.
@@ -133,7 +148,7 @@ impl<'a> Scope<'a> {
 
     /// Whether threads are chosen one by one: by number or name, which other threads of their process do not share.
     pub fn by_thread(&self) -> bool {
-        !self.filters.tids.is_empty() || !self.filters.comms.is_empty()
+        !self.filters.tids.is_empty() || self.filters.names()
     }
 
     /// Whether cgroups are asked for.
@@ -155,8 +170,7 @@ impl<'a> Scope<'a> {
     /// Whether the thread passes as one: number and name.
     pub fn thread(&self, task: &Task) -> bool {
         let f = self.filters;
-        (f.tids.is_empty() || f.tids.contains(&task.tid))
-            && (f.comms.is_empty() || f.comms.iter().any(|glob| glob::matches(glob.as_bytes(), &task.comm)))
+        (f.tids.is_empty() || f.tids.contains(&task.tid)) && f.named(&task.comm)
     }
 
     /// Whether the task's cgroup passes.
@@ -179,7 +193,7 @@ impl<'a> Scope<'a> {
                 f.pids.is_empty()
                     && f.tids.is_empty()
                     && self.uids.is_none()
-                    && f.comms.is_empty()
+                    && !f.names()
                     && self.cgroup_ids.as_ref().is_none_or(|ids| ids.contains(&cgroup))
             }
         }
@@ -327,6 +341,7 @@ impl Filters {
             tids: vec![],
             users: vec![],
             comms: vec![],
+            not_comms: vec![],
             cpus: None,
             cgroups: vec![],
             time: (None, None),
@@ -381,6 +396,7 @@ mod tests {
         assert!(passes(Filters::none(), 0));
         assert!(!passes(Filters { pids: vec![1], ..Filters::none() }, 0));
         assert!(!passes(Filters { comms: vec!["*".into()], ..Filters::none() }, 7));
+        assert!(!passes(Filters { not_comms: vec!["a".into()], ..Filters::none() }, 7), "it may be a");
         let grouped = || Filters { cgroups: vec!["/a".into()], ..Filters::none() };
         assert!(passes(grouped(), 7));
         assert!(!passes(grouped(), 0));

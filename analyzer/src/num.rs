@@ -110,8 +110,8 @@ mod tests {
     fn milliseconds() {
         assert_eq!(text(|o| millis(o, 1_234_567, 10, "")), "     1.235");
         assert_eq!(text(|o| millis(o, 0, 6, "")), " 0.000");
-        assert_eq!(text(|o| millis(o, 999_500, 6, "≥")), "≥1.000");
-        assert_eq!(text(|o| millis(o, 5_000_123_000, 6, "≥")), "≥5000.123");
+        assert_eq!(text(|o| millis(o, 999_500, 8, ">=")), " >=1.000");
+        assert_eq!(text(|o| millis(o, 5_000_123_000, 6, ">=")), ">=5000.123");
         assert_eq!(text(|o| millis(o, u64::MAX, 6, "")), "18446744073709.552");
     }
 }

@@ -98,7 +98,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         Run::Prints(_) | Run::Judges { .. } => None,
     };
     if confined {
-        sandbox::enter(&Needs::of(config, file.iter()));
+        sandbox::enter(&Needs::of(config, file.iter())?);
     }
     report(config, input, file.as_mut())
 }

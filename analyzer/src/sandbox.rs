@@ -14,6 +14,8 @@ mod rights;
 
 use std::path::PathBuf;
 
+use anyhow::Result;
+
 use crate::config::Config;
 use crate::output::NewFile;
 
@@ -35,23 +37,23 @@ const DEBUG_FILES: &str = "/usr/lib/debug";
 
 impl Needs {
     /// What a run with `config` needs that made the files `new`.
-    pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Self {
+    ///
+    /// # Errors
+    /// The view asks for options that are not its own.
+    pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Result<Self> {
         let copies = config.view.makes_a_copy();
         let second = config.second.clone();
         let (before, to) = if copies { (None, second) } else { (second, None) };
-        let dirs = config.stacks.debug_dirs.clone();
-        let debug = (!dirs.is_empty()).then(|| PathBuf::from(DEBUG_FILES));
+        let reads = (config.view.reads)(config)?;
+        let debug = (!reads.search.is_empty()).then(|| PathBuf::from(DEBUG_FILES));
         // a copy has a random id
         let random = copies.then(|| PathBuf::from("/dev/urandom"));
-        Self {
-            read: [Some(config.file.clone()), before, config.stacks.diff.clone(), random]
-                .into_iter()
-                .flatten()
-                .collect(),
+        Ok(Self {
+            read: [Some(config.file.clone()), before, random].into_iter().flatten().chain(reads.files).collect(),
             write: to.into_iter().collect(),
             clear: new.map(|file| file.dir().to_owned()).collect(),
-            search: dirs.into_iter().chain(debug).collect(),
-        }
+            search: reads.search.into_iter().chain(debug).collect(),
+        })
     }
 }
 

@@ -5,6 +5,9 @@
 
 use std::path::Path;
 
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
 use crate::args::Args;
 use crate::config::view::{Rows, View};
 use crate::reports::{self, calls};
@@ -49,18 +52,13 @@ pub fn named<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<(&'stat
     exact(first).or_else(|| VIEWS.iter().find(begins)).map(|view| (*view, 1))
 }
 
-/// The view that `args` choose, and how many of their words: by the first ones, or by what a summary is asked for with.
-pub fn chosen(args: &Args) -> (&'static View, usize) {
+/// The view that `args` choose, and how many of their words: by the first ones, or by an option among `matches` that chooses one.
+pub fn chosen(args: &Args, matches: &ArgMatches) -> (&'static View, usize) {
     let words = args.words.iter().map_while(|word| word.to_str());
-    if let Some(named) = named(words) {
-        return named;
-    }
-    let view = match (args.with_summary, args.summary || args.errno_summary) {
-        (true, _) => &calls::WITH_SUMMARY,
-        (false, true) => &calls::SUMMARY,
-        (false, false) => &calls::LISTING,
-    };
-    (view, 0)
+    let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    // options of -s go with -S too, which stands behind it
+    let switched = || VIEWS.iter().rev().find(|view| view.switches.iter().any(|id| given(id)));
+    named(words).unwrap_or_else(|| (switched().copied().unwrap_or(VIEWS[0]), 0))
 }
 
 /// The first words of all views but the listing, each once.

@@ -156,7 +156,7 @@ fn an_abnormal_end_is_said_and_open_calls_survive() {
     assert!(listing.err.contains("ended abnormally: complete until 0.002 s"), "{}", listing.err);
     let lines: Vec<_> = listing.out.lines().collect();
     assert_eq!(lines.len(), 3, "{}", listing.out);
-    assert!(lines[1].contains("(≥1.800 ms): app/101 futex(") && lines[1].ends_with("= ? in flight"), "{}", lines[1]);
+    assert!(lines[1].contains("(>=1.800 ms): app/101 futex(") && lines[1].ends_with("= ? in flight"), "{}", lines[1]);
     assert_eq!(place.analyze("--fail-on-loss").status, 3);
     assert_eq!(place.analyze("--fail-on-loss --time 0,1500us").status, 0);
     let summary = place.analyze("-s");

@@ -69,12 +69,48 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("diff", "--folded", "--diff more.tape"),
     ("opens", "", "--opens"),
     ("slower", "", "--slower 0.0001"),
+    ("slower", "", "--slower 1s"),
     ("sockets", "--top 0", "--sockets"),
     ("top", "", "--top 1"),
     ("absolute", "--opens", "-T"),
     ("max_events", "--opens", "--max-events 1"),
     ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
+];
+
+/// Answers of a view that are of another kind: what asks for them.
+#[rustfmt::skip]
+const MODES: &[(&str, &str)] = &[
+    ("", "-e sched:*"),
+    ("summary", "--by file"),
+    ("summary", "-e exceptions:*"),
+    ("kills", "-v"),
+    ("kills", "--all"),
+    ("exec", "--tree"),
+    ("block", "--hist"),
+    ("block", "--top"),
+    ("files", "--opens"),
+    ("files", "--slower 0.0001"),
+    ("net", "--events"),
+    ("offcpu", "--wakers 200"),
+    ("states", "--at 50%"),
+    ("states", "--at 50% --call-graph"),
+    ("callgraph", "--of cpu"),
+    ("callgraph", "--of syscall"),
+    ("callgraph", "--of offcpu"),
+    ("callgraph", "--of block"),
+    ("callgraph", "--of signal"),
+    ("callgraph", "--of wakeup"),
+    ("callgraph", "--folded"),
+    ("callgraph", "--svg out.svg"),
+];
+
+/// What of a mode cannot be seen on the tapes here: all its stacks are of one thread of no cgroup, or of two frames. Without the mode it can.
+const UNSEEN: &[(&str, &[&str])] = &[
+    ("--of syscall", &["metric"]),
+    ("--of block", &["cgroups", "max_events", "metric", "min_percent"]),
+    ("--of signal", &["cgroups", "max_events", "metric", "min_percent"]),
+    ("--of wakeup", &["cgroups", "metric", "max_depth"]),
 ];
 
 /// What cannot be seen on the tapes here, and where it is tested.
@@ -113,8 +149,8 @@ fn place() -> Place {
     place
 }
 
-/// What `view` answers about `tape` with `words`: its output, and what it wrote; None when it refuses.
-fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Option<String> {
+/// What `view` answers about `tape` with `words`: its output, and what it wrote; the status when it refuses.
+fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String, i32> {
     let (copy, svg) = (place.path("copy.tape"), place.path("out.svg"));
     let operands = match view.operands {
         Operands::Tape => tape.to_owned(),
@@ -132,38 +168,60 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Option<String>
     for file in [copy, svg] {
         let _ = fs::remove_file(file);
     }
-    (got.status == 0).then(|| format!("{}{written}{graph}", got.out))
+    if got.status == 0 { Ok(format!("{}{written}{graph}", got.out)) } else { Err(got.status) }
 }
 
-/// Whether `option` changes what `view` answers about one of the tapes.
-fn changes(place: &Place, view: &View, option: &str) -> bool {
-    let asked = WORDS.iter().filter(|(id, ..)| *id == option);
-    asked.into_iter().any(|(_, without, with)| {
-        TAPES.iter().any(|tape| {
-            let before = answer(place, view, without, tape);
-            before.is_some() && {
-                // of two options that cannot stand together the second one replaces the first
-                let words = if option == "level" { (*with).to_owned() } else { format!("{without} {with}") };
-                answer(place, view, &words, tape).is_some_and(|after| Some(after) != before)
+/// Whether `option` changes what `view` answers about one of the tapes when asked with `mode`, or is always refused as bad usage.
+fn changes(place: &Place, view: &View, mode: &str, option: &str) -> bool {
+    let mut refused = true;
+    for (_, without, with) in WORDS.iter().filter(|(id, ..)| *id == option) {
+        // of two options that cannot stand together the second one replaces the first
+        let words = if option == "level" { format!("{mode} {with}") } else { format!("{mode} {without} {with}") };
+        for tape in TAPES {
+            let Ok(before) = answer(place, view, &format!("{mode} {without}"), tape) else { continue };
+            match answer(place, view, &words, tape) {
+                Ok(after) if after != before => return true,
+                Err(2) => {}
+                // a picture of nothing is not drawn
+                Err(1) if mode.contains("--svg") => return true,
+                _ => refused = false,
             }
-        })
-    })
+        }
+    }
+    // what nothing was asked with was not refused either
+    refused && !mode.is_empty()
+}
+
+/// The options that `view` takes.
+fn taken(view: &View) -> Vec<String> {
+    let own = view.own.args();
+    let own = own.iter().map(|arg| arg.get_id().to_string());
+    view.options.iter().copied().flatten().map(|id| (*id).to_owned()).chain(own).collect()
 }
 
 #[test]
 fn every_option_of_every_view_has_an_effect() {
     let place = place();
     let mut idle = Vec::new();
-    for view in VIEWS {
-        let own: Vec<String> = view.own.args().iter().map(|arg| arg.get_id().to_string()).collect();
-        let taken = view.options.iter().copied().flatten().copied().chain(own.iter().map(String::as_str));
-        for option in taken.filter(|option| !ELSEWHERE.contains(option) && !CHOOSE.contains(option)) {
-            if !changes(&place, view, option) {
-                idle.push(format!("'{}': {option}", view.name));
+    let plain = VIEWS.iter().map(|view| (*view, String::new()));
+    let forms = VIEWS.iter().flat_map(|view| ["json", "csv"].map(|form| (*view, format!("--format {form}"))));
+    let view = |name: &str| *VIEWS.iter().find(|view| view.name == name).expect("a view");
+    let modes = MODES.iter().map(|(name, words)| (view(name), (*words).to_owned()));
+    let mut tried = 0;
+    for (view, mode) in plain.chain(forms).chain(modes) {
+        let options = taken(view);
+        let options = options.iter().map(String::as_str);
+        let unseen = UNSEEN.iter().find(|(words, _)| *words == mode).map_or(&[][..], |(_, options)| options);
+        let skipped = [&ELSEWHERE[..], &CHOOSE, unseen].concat();
+        for option in options.filter(|option| !skipped.contains(option)) {
+            tried += 1;
+            if !changes(&place, view, &mode, option) {
+                idle.push(format!("'{} {mode}': {option}", view.name));
             }
         }
     }
     assert!(idle.is_empty(), "options that change nothing:\n{}", idle.join("\n"));
+    assert!(tried > 500, "{tried}");
 }
 
 #[test]

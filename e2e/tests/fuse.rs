@@ -81,7 +81,7 @@ fn the_slow_reads_are_found_by_path() {
                 seen.push((start, dur));
             }
             None => {
-                let (_, bound) = line.split_once("(≥").unwrap_or_else(|| panic!("{line}"));
+                let (_, bound) = line.split_once("(>=").unwrap_or_else(|| panic!("{line}"));
                 bounds.push((bound.split_once(" ms): ").expect("ms").0.parse::<f64>().expect("ms"), line.to_owned()));
             }
         }
@@ -98,7 +98,7 @@ fn the_slow_reads_are_found_by_path() {
     assert!(bounds.len() <= 2, "{bounds:?}");
     // what is left of it inside the recording may be less than 10 ms
     let edges = lab.analyze(&["t.tape", "-e", "read"]).expect(0).text();
-    assert!(edges.contains("(≥"), "{edges}");
+    assert!(edges.contains("(>="), "{edges}");
     let before = reads.iter().rev().find(|(start, _)| *start < first - 1.0).expect("the read before");
     for (bound, line) in &bounds {
         let began_before = line.trim_start().starts_with('?');

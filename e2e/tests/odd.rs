@@ -57,7 +57,7 @@ fn open_during_the_whole_recording() {
     }
     let text = line(&lab, &["-t", &tids[0].to_string()], "read(");
     assert!(
-        text.contains("(≥") && text.contains(&format!("fd: 3<{pipe}>")) && text.ends_with("= ? in flight"),
+        text.contains("(>=") && text.contains(&format!("fd: 3<{pipe}>")) && text.ends_with("= ? in flight"),
         "{text}"
     );
     // in a summary it counts, and is at least that long
@@ -90,7 +90,7 @@ fn open_before_and_ended_within() {
         assert!(call.dur().is_some_and(|dur| dur >= 200_000_000) && call.ts() == 0, "{call:?}");
     }
     let text = line(&lab, &["-t", &tids[1].to_string()], "read(");
-    assert!(text.contains(" ? (≥") && text.ends_with("= 1"), "{text}");
+    assert!(text.contains(" ? (>=") && text.ends_with("= 1"), "{text}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn killed_inside() {
     assert_eq!((call.incomplete(), call.errno(), call.ret()), (Some("killed"), None, None), "{call:?}");
     assert!(call.dur().is_some_and(|dur| (200_000_000..2_000_000_000).contains(&dur)), "{call:?}");
     let text = line(&lab, &["-p", pid], "clock_nanosleep(");
-    assert!(text.contains("(≥") && text.ends_with("= ? (killed)"), "{text}");
+    assert!(text.contains("(>=") && text.ends_with("= ? (killed)"), "{text}");
     // it made no other call after it, not even an exit, and it failed in nothing
     let all = lab.calls("t.tape", &["-p", pid]);
     assert_eq!(all.last().map(Call::name), Some("clock_nanosleep"));

@@ -254,7 +254,7 @@ fn blocked_before_and_after_the_recording() {
     assert_eq!((call.name(), call.num("fd"), call.ret()), ("read", 0, None));
     assert!(call.incomplete().is_some() && bound >= span && bound <= longest, "{span} {call:?} {longest}");
     let text = lab.analyze(&["t.tape", "--duration", "1s", "-p", &pid]).expect(0).text();
-    assert!(text.contains("(≥") && text.contains(" = ? in flight"), "{text}");
+    assert!(text.contains("(>=") && text.contains(" = ? in flight"), "{text}");
 
     let states = rows(&lab, &["states", "t.tape", "-p", &pid, "--by", "task,state,syscall"]);
     assert!(states.iter().all(|row| row["state"] == "S" && num(row, "tid") == num(row, "pid")), "{states:?}");
@@ -272,7 +272,7 @@ fn blocked_before_and_after_the_recording() {
         assert!(num(now, key) >= span * 79 / 100 && num(now, key) <= longest, "{key}: {now}");
     }
     let text = lab.analyze(&["states", "t.tape", "--at", "80%", "-p", &pid]).expect(0).text();
-    assert!(text.contains("≥") && text.contains("read(fd: 0"), "{text}");
+    assert!(text.contains(">=") && text.contains("read(fd: 0"), "{text}");
 }
 
 #[test]

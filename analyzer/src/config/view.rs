@@ -1,5 +1,7 @@
 //! What a view is: one question that can be asked. Each is declared in its report's own file; [`crate::views`] lists them.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::{ArgMatches, Command};
 use systape_format::reader::Tape;
@@ -35,10 +37,14 @@ pub struct View {
     pub own: Own,
     /// Two command lines, and what they print.
     pub examples: [(&'static str, &'static str); 2],
+    /// Options that choose it without its name.
+    pub switches: &'static [&'static str],
     /// What it prints as JSON and CSV.
     pub tables: &'static [Rows],
     /// What cannot be asked together: bad usage.
     pub check: fn(&Config) -> Result<()>,
+    /// What it reads beside the tape.
+    pub reads: fn(&Config) -> Result<Reads>,
     /// What answers.
     pub run: Run,
 }
@@ -64,6 +70,15 @@ pub enum Run {
         /// Of one that is none: why.
         not_a_tape: fn(&Config, &str) -> Result<Verdict>,
     },
+}
+
+/// What a view reads beside the files that stand behind the options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Files.
+    pub files: Vec<PathBuf>,
+    /// Directories with all that is in them, in which files with better symbols are looked for.
+    pub search: Vec<PathBuf>,
 }
 
 /// Options of one view alone: a struct of clap's in the view's file.
@@ -141,12 +156,6 @@ pub const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups"];
 pub const CALLS: &[&str] = &["duration", "events", "failure"];
 /// The CPUs whose events count.
 pub const CPUS: &[&str] = &["cpus", "cpu"];
-/// How lines of calls look.
-pub const LOOK: &[&str] = &["absolute", "no_comm", "show_zeros", "show_prefix"];
-/// Stacks below lines.
-pub const STACKS: &[&str] = &["call_graph", "max_stack", "min_stack", "debug_dirs"];
-/// What a summary is asked.
-pub const SUMS: &[&str] = &["errno_summary", "summary_mode"];
 
 impl View {
     /// What a view has that says nothing else: reads a tape, has no options, prints nothing.
@@ -157,8 +166,10 @@ impl View {
         options: &[],
         own: Own::NONE,
         examples: [("", ""); 2],
+        switches: &[],
         tables: &[],
         check: |_| Ok(()),
+        reads: |_| Ok(Reads::default()),
         run: Run::Prints(|_, _| Ok(Verdict { lost: false, bad: false })),
     };
 

@@ -1,7 +1,7 @@
 //! The listing in perf trace's format: `%10.3f (%6.3f ms): comm/tid syscall(arg: val, ...)  = ret`.
 //!
 //! Columns, zeros that are left out, `CWD`, `(Timeout)` and hex returns follow tools/perf/builtin-trace.c, so scripts for
-//! perf trace work. What perf cannot know is added where its column is: `≥` for a lower bound, `?` for a time not known.
+//! perf trace work. What perf cannot know is added where its column is: `>=` for a lower bound, `?` for a time not known.
 
 use systape_abi::{ArgKind, FlagStyle, RetKind, uapi};
 use systape_format::model::{Gap, Session};
@@ -13,6 +13,7 @@ use crate::calls::CallInfo;
 use crate::load::{FdPath, Loaded};
 use crate::loss::{self, Hole};
 use crate::num;
+use crate::render::mark;
 
 /// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
 const ALIGNMENT: usize = 70;
@@ -146,7 +147,7 @@ impl TextLines<'_> {
     fn duration(&self, out: &mut Vec<u8>, row: usize) {
         let (ns, lead) = match row::duration(self.segment, row) {
             Duration::Exact(ns) => (ns, ""),
-            Duration::AtLeast(ns) => (ns, "≥"),
+            Duration::AtLeast(ns) => (ns, mark::AT_LEAST),
             Duration::Unknown => return out.extend_from_slice(b"(         ): "),
         };
         out.push(b'(');

@@ -1,4 +1,3 @@
-//! What was typed for a kind of report, settled.
+//! Options that several reports take as their own.
 
-pub mod sched;
 pub mod stacks;

@@ -1,98 +1,78 @@
-//! What callgraph and listings with stacks are asked beside the filters.
+//! Options about stacks: of reports that print them below their lines, and of all that name functions.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::args::Args;
-use crate::render::form::Format;
-use crate::stacks::graph::Order;
+use crate::config::view::Reads;
 use crate::stacks::limits::Limits;
-use crate::stacks::of::Of;
-use crate::stacks::weight::Metric;
 
-/// Settled values.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
-    /// What the graph is of; None: what the tape has.
-    pub of: Option<Of>,
-    /// What percentages are of; None: what suits that.
-    pub metric: Option<Metric>,
-    /// Callers or callees first.
-    pub order: Order,
-    /// Least share that is printed, in percent.
-    pub min_percent: f64,
-    /// Functions of a stack at most; None: all.
-    pub max_depth: Option<usize>,
-    /// Folded stacks instead of a tree.
-    pub folded: bool,
-    /// A flame graph goes to this file.
-    pub svg: Option<PathBuf>,
-    /// The tape this one is compared with.
-    pub diff: Option<PathBuf>,
-    /// Where to look for files with symbols that the tape lacks.
-    pub debug_dirs: Vec<PathBuf>,
-    /// Listings print stacks.
-    pub listed: bool,
-    /// How much of them.
-    pub limits: Limits,
+/// Stacks below lines.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct Below {
+    /// Print the stack below each call and event
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = call_graph, help_heading = "Stacks")]
+    call_graph: Option<String>,
+
+    /// Print at most N functions of a stack; implies --call-graph
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    max_stack: Option<usize>,
+
+    /// Only calls and events whose stacks have at least N functions; implies --call-graph
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    min_stack: Option<usize>,
+
+    /// Where functions get their names from.
+    #[command(flatten)]
+    pub names: DebugDirs,
 }
 
-impl Options {
-    /// Settles what was typed for the view called `name`.
-    pub fn resolve(args: &Args, name: &str) -> Result<Self> {
-        let graph = name == "callgraph";
-        let limited = args.max_stack.is_some() || args.min_stack.is_some();
-        let listed = args.call_graph.is_some() || limited;
-        let instant = name == "states" && args.at.is_some();
-        if listed && name == "states" && !instant {
-            bail!("--call-graph shows the stacks of one instant: it needs --at TIME");
-        }
-        let of_kills = name == "kills" && (args.verbose || args.format != Format::Text);
-        if !args.debug_dirs.is_empty() && !graph && !listed && !of_kills {
+impl Below {
+    /// Whether stacks are asked for.
+    pub fn asked(&self) -> bool {
+        self.call_graph.is_some() || self.max_stack.is_some() || self.min_stack.is_some()
+    }
+
+    /// How much of them.
+    pub fn limits(&self) -> Limits {
+        Limits { max: self.max_stack.unwrap_or(usize::MAX), min: self.min_stack.unwrap_or(0) }
+    }
+}
+
+/// Where symbols are looked for that the tape lacks.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct DebugDirs {
+    /// Look for files with better symbols in DIR, by build id; may be repeated
+    #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
+    pub debug_dirs: Vec<PathBuf>,
+}
+
+impl DebugDirs {
+    /// What they let a report read.
+    pub fn reads(&self) -> Reads {
+        Reads { search: self.debug_dirs.clone(), ..Reads::default() }
+    }
+
+    /// Refuses them where no stack is `printed`.
+    ///
+    /// # Errors
+    /// They would have no effect.
+    pub fn check(&self, printed: bool) -> Result<()> {
+        if !self.debug_dirs.is_empty() && !printed {
             bail!(
                 "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"
             );
         }
-        if graph {
-            check(args)?;
-        }
-        // rows have no place to say what was left out
-        let min_percent = args.min_percent.unwrap_or(if args.format == Format::Text { 0.5 } else { 0.0 });
-        if !(0.0..=100.0).contains(&min_percent) {
-            bail!("--min-percent {min_percent}: a percentage is between 0 and 100");
-        }
-        if args.max_depth == Some(0) {
-            bail!("--max-depth 0 leaves nothing");
-        }
-        Ok(Self {
-            of: args.of.clone(),
-            metric: args.metric,
-            order: if args.callee { Order::Callee } else { Order::Caller },
-            min_percent,
-            max_depth: args.max_depth,
-            folded: args.folded,
-            svg: args.svg.clone(),
-            diff: args.diff.clone(),
-            debug_dirs: args.debug_dirs.clone(),
-            listed,
-            limits: Limits { max: args.max_stack.unwrap_or(usize::MAX), min: args.min_stack.unwrap_or(0) },
-        })
+        Ok(())
     }
 }
 
-/// What the report cannot do, said instead of ignored.
-fn check(args: &Args) -> Result<()> {
-    if args.folded && args.format != Format::Text {
-        bail!("--folded is a form of its own: leave out --format");
+/// perf trace's values of --call-graph choose how stacks are recorded: a tape has them already.
+fn call_graph(text: &str) -> Result<String, String> {
+    match text.split(',').next() {
+        Some("" | "fp" | "dwarf" | "lbr") => Ok(text.to_owned()),
+        _ => Err("there are fp, dwarf and lbr, and none changes what the tape has".to_owned()),
     }
-    if args.diff.is_some() && !args.folded && args.svg.is_none() {
-        bail!("--diff compares two tapes as --folded (two columns) or as --svg FILE: give one of them");
-    }
-    if let (Some(of), Some(metric)) = (&args.of, args.metric)
-        && !of.has(metric)
-    {
-        bail!("--metric {}: {} have none", metric.name(), of.words());
-    }
-    Ok(())
 }

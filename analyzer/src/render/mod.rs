@@ -7,6 +7,7 @@ pub mod form;
 pub mod json;
 pub mod keys;
 pub mod loghist;
+pub mod mark;
 pub mod row;
 pub mod sink;
 pub mod table;

@@ -15,9 +15,9 @@ use super::{Context, losses};
 use crate::block::by;
 use crate::block::io::Io;
 use crate::block::sums::{Folded, Sums};
-use crate::config::Config;
 use crate::config::view::Part::{All, Keys};
 use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::devices::Devices;
 use crate::group::by::By;
 use crate::lines::tables as lines;
@@ -70,6 +70,9 @@ fn check(config: &Config) -> Result<()> {
     }
     if !config.by.is_empty() && !hist && !top {
         bail!("--by needs --top or --hist");
+    }
+    if hist || top {
+        refuse(&[(config.look.absolute, "-T")], "sums have no time")?;
     }
     By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
 }
@@ -159,7 +162,8 @@ fn sums(context: &mut Context<'_>, devices: &Devices, hist: bool, out: &mut BufW
         ios.iter().for_each(|io| sums.add(io));
         Ok(ControlFlow::Continue(()))
     })?;
-    let folded: Folded = sums.fold(devices);
+    let mut folded: Folded = sums.fold(devices);
+    folded.rows.truncate(usize::try_from(config.max_events).unwrap_or(usize::MAX));
     let view = table::View {
         keys: &keys,
         folded: &folded,

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use systape_abi::{Abi, Selection};
 use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
@@ -10,7 +10,7 @@ use systape_format::reader::Tape;
 use super::{Context, events, listing, losses, summary};
 use crate::config::Config;
 use crate::config::view::Part::{All, Keys, Maybe};
-use crate::config::view::{CALLS, CPUS, LOOK, Rows, Run, STACKS, SUMS, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Own, Reads, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::loss::family_name;
 use crate::render::by;
@@ -23,7 +23,8 @@ use crate::{families, output};
 pub static LISTING: View = View {
     name: "",
     about: "Lists calls in order of their start, and other events that -e names",
-    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "sort", "clone_child"], LOOK, STACKS],
+    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "absolute"]],
+    own: Own::of::<listing::Options>(),
     examples: [
         ("analyze --duration 10 -e '!futex' t.tape", "calls longer than 10 ms, futex left out"),
         ("analyze -e file,network --failure", "failed calls on files and sockets"),
@@ -33,7 +34,9 @@ pub static LISTING: View = View {
         Rows::json("", &[All(&lines::EVENTS), Maybe(&STACK)]),
         Rows::json("", &[All(&lines::LOSSES)]),
     ],
-    run: Run::Prints(run),
+    check,
+    reads,
+    run: Run::Prints(|config, tape| run(config, tape, Parts { listing: true, summary: false })),
     ..View::PLAIN
 };
 
@@ -41,7 +44,9 @@ pub static LISTING: View = View {
 pub static SUMMARY: View = View {
     name: "summary",
     about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
-    options: &[TASKS, CALLS, CPUS, &["time", "summary", "by"], SUMS],
+    options: &[TASKS, CALLS, CPUS, &["time", "summary", "by"]],
+    own: Own::of::<summary::Options>(),
+    switches: &["summary", "errno_summary"],
     examples: [
         ("analyze -s --cpu", "calls, errors and times per thread and syscall, and the time on a CPU"),
         ("analyze --errno-summary --summary-mode total", "how often each error was returned"),
@@ -51,8 +56,8 @@ pub static SUMMARY: View = View {
         Rows::json("--summary", &[All(&summary::URING)]),
         Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],
-    check,
-    run: Run::Prints(run),
+    check: summary::check,
+    run: Run::Prints(|config, tape| run(config, tape, Parts { listing: false, summary: true })),
     ..View::PLAIN
 };
 
@@ -60,57 +65,82 @@ pub static SUMMARY: View = View {
 pub static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
-    options: &[
-        TASKS,
-        CALLS,
-        CPUS,
-        &["time", "max_events", "sort", "clone_child", "summary", "with_summary"],
-        LOOK,
-        STACKS,
-        SUMS,
-    ],
+    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "absolute", "summary", "with_summary"]],
+    own: Own::of::<Both>(),
+    switches: &["with_summary"],
     examples: [
         ("analyze -S -p 2214", "the calls of a process, then their sums"),
         ("analyze -S --time 1.5,2", "half a second"),
     ],
-    run: Run::Prints(run),
+    check: check_both,
+    reads,
+    run: Run::Prints(|config, tape| run(config, tape, Parts { listing: true, summary: true })),
     ..View::PLAIN
 };
 
-/// What cannot be asked of events of tables.
-fn check(config: &Config) -> Result<()> {
-    if config.events.tables() { events::keys(config).map(drop) } else { Ok(()) }
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+struct Both {
+    #[command(flatten)]
+    listing: listing::Options,
+    #[command(flatten)]
+    sums: summary::Options,
 }
 
-/// Prints what `config` asks for.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    tell_not_recorded(config, tape)?;
+/// What a listing cannot be asked.
+fn check(config: &Config) -> Result<()> {
+    config.own::<listing::Options>()?.check(config)
+}
+
+/// What both together cannot be asked.
+fn check_both(config: &Config) -> Result<()> {
+    if config.format == Format::Csv {
+        bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
+    }
+    check(config)?;
+    summary::check(config)
+}
+
+fn reads(config: &Config) -> Result<Reads> {
+    Ok(config.own::<listing::Options>()?.stacks.names.reads())
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    listing: bool,
+    summary: bool,
+}
+
+/// Prints `parts` of what `config` asks for.
+fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
+    tell_not_recorded(config, tape, parts)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
     let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };
     families.extend(config.events.families());
-    if config.stacks.listed {
+    if parts.listing && config.own::<listing::Options>()?.stacks.asked() {
         families.push(Family::Stack);
     }
     let mut context = Context::about(config, tape, &families)?;
     let mut out = output::stdout()?;
-    if config.listing {
+    if parts.listing {
         listing::run(&mut context, &mut out)?;
     }
     // a listing has the events themselves
-    let by_task = config.summary && config.events.tables();
-    let told = if config.summary && config.calls { Some(summary::run(&mut context, &mut out)?) } else { None };
+    let by_task = parts.summary && config.events.tables();
+    let told = if parts.summary && config.calls { Some(summary::run(&mut context, &mut out)?) } else { None };
     let events_lost = by_task && events::run(config, tape, &mut out)?;
     out.flush()?;
-    if config.listing && calls {
+    if parts.listing && calls {
         losses::tell_filtered(&context);
     } else if let Some(told) = &told {
         context.question.loss = told.loss.clone();
     }
     let mut lost = events_lost || !context.question.loss.complete();
     // where the answer itself has no line for it
-    let silent = config.format != Format::Text || !config.summary;
+    let silent = config.format != Format::Text || !parts.summary;
     if lost && silent {
-        losses::tell(&context, config.format != Format::Csv && config.listing);
+        losses::tell(&context, config.format != Format::Csv && parts.listing);
     }
     if let Some(told) = told {
         lost |= told.lost;
@@ -122,7 +152,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 }
 
 /// Says which of the events asked for the tape cannot have; refuses when it has none of what is asked.
-fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
+fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
     let asked = config.events.families();
     // a tape that has a family's table has the family, whoever wrote it
     let defines = |family| tape.table_defs().values().any(|def| Family::of_table(&def.name) == Some(family));
@@ -136,7 +166,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape) -> Result<()> {
     }
     if config.calls && families::recorded(tape, Family::Syscall) == Some(false) {
         // a summary tells of io_uring's operations too
-        let rings = config.summary && families::recorded(tape, Family::IoUring) == Some(true);
+        let rings = parts.summary && families::recorded(tape, Family::IoUring) == Some(true);
         if !rings && absent.len() == asked.len() {
             families::require(tape, Family::Syscall, "syscalls")?;
         }

@@ -20,6 +20,7 @@ use crate::num;
 use crate::open::open;
 use crate::output::{self, line};
 use crate::render::cell::Cell;
+use crate::render::mark;
 use crate::render::row::Judgement;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -196,14 +197,14 @@ fn signed(before: u64, after: u64) -> String {
 impl Row {
     fn cells(&self) -> Vec<String> {
         let (a, b) = (&self.before, &self.after);
-        let total = |sum: &Sum| millis(sum.total, if sum.open { "≥" } else { "" });
+        let total = |sum: &Sum| millis(sum.total, mark::at_least(sum.open));
         let sign = match b.total.cmp(&a.total) {
             std::cmp::Ordering::Less => "-",
             std::cmp::Ordering::Equal => "",
             std::cmp::Ordering::Greater => "+",
         };
         // the difference of a lower bound is neither more nor less than anything
-        let about = if a.open || b.open { "~" } else { "" };
+        let about = mark::about(a.open || b.open);
         let mut difference = Vec::new();
         num::millis(&mut difference, b.total.abs_diff(a.total), 0, &format!("{about}{sign}"));
         vec![

@@ -22,6 +22,7 @@ use crate::group::{Add, Groups};
 use crate::output::line;
 use crate::render::by;
 use crate::render::keys::with_keys;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::Table;
@@ -153,7 +154,7 @@ fn name(event: &Value) -> String {
 }
 
 fn text(rows: &[(Keys<'_>, &Value, u64)], by: &[By], lost: bool, out: &mut impl Write) -> Result<()> {
-    let least = if lost { ">=" } else { "" };
+    let least = mark::at_least(lost);
     let table = Table::default().number("events").word("event");
     let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
     for (keys, event, count) in rows {

@@ -8,20 +8,23 @@ use std::io::{self, BufWriter, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use rayon::prelude::*;
+use systape_abi::FlagStyle;
 use systape_format::model::{CallState, Family, StackOf};
 
 use super::Context;
-use crate::args::Sort;
 use crate::clock::Clock;
+use crate::config::{Config, refuse};
 use crate::events::lines::EventLines;
 use crate::families;
 use crate::lines::LineFormat;
 use crate::lines::csv::Csv;
 use crate::lines::json::Json;
-use crate::lines::text::Text;
+use crate::lines::text::{Look, Text};
 use crate::load::{Base, Loaded, OpenCalls};
 use crate::loss::Hole;
+use crate::options::stacks::Below;
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::say::complain;
@@ -37,24 +40,106 @@ const BATCH: usize = 6;
 /// Lines of the first segment that are rendered and written before its others: a segment's take 20 ms.
 const FIRST_LINES: usize = 1024;
 
+/// Options of the listing.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Options {
+    /// Order of the listing: by start of each call, or by its end as perf trace does
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t, help_heading = "Listing")]
+    sort: Sort,
+
+    /// Leave out thread names
+    #[arg(long, help_heading = "Listing")]
+    no_comm: bool,
+
+    /// Print arguments that are 0 too
+    #[arg(long, help_heading = "Listing")]
+    show_zeros: bool,
+
+    /// Print constants with their prefix: O_RDONLY, not RDONLY
+    #[arg(long, help_heading = "Listing")]
+    show_prefix: bool,
+
+    /// Also list the child's side of fork and clone, which no one called
+    #[arg(long, help_heading = "Listing")]
+    clone_child: bool,
+
+    /// Stacks below its lines.
+    #[command(flatten)]
+    pub stacks: Below,
+}
+
+impl Options {
+    /// What cannot be asked.
+    ///
+    /// # Errors
+    /// An option would have no effect.
+    pub fn check(&self, config: &Config) -> Result<()> {
+        let look = self.look(config.look);
+        let of_text =
+            [(look.no_comm, "--no-comm"), (look.show_zeros, "--show-zeros"), (self.show_prefix, "--show-prefix")];
+        if config.format != Format::Text {
+            refuse(&of_text, "JSON and CSV have all names, arguments and numbers of flags")?;
+        }
+        if !config.calls {
+            let filters = &config.filters;
+            let of_calls = [
+                (filters.longer_than.is_some(), "--duration"),
+                (filters.failure, "--failure"),
+                (self.sort == Sort::End, "--sort end"),
+                (self.clone_child, "--clone-child"),
+                of_text[1],
+                of_text[2],
+            ];
+            refuse(&of_calls, "it is about calls, and -e names none")?;
+        }
+        self.stacks.names.check(self.stacks.asked())
+    }
+
+    /// How lines look.
+    fn look(&self, common: Look) -> Look {
+        let style = FlagStyle { prefix: self.show_prefix };
+        Look { no_comm: self.no_comm, show_zeros: self.show_zeros, style, ..common }
+    }
+}
+
+/// Order of a listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    /// By start of each call.
+    #[default]
+    Start,
+    /// By end of each call.
+    End,
+}
+
 /// Prints the listing to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
-    let session = context.question.tape.session();
+    let own: Options = context.config.own()?;
+    let (session, look) = (context.question.tape.session(), own.look(context.config.look));
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(Text::new(session, context.config.look)),
+        Format::Text => Box::new(Text::new(session, look)),
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
-        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), context.config.stacks.listed)),
+        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
     };
-    let sort = order(context);
+    let sort = order(context, own.sort);
     out.write_all(&form.header())?;
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
-    let names = names(context)?;
-    let mut events = EventLines::new(config.events.clone(), config.format, config.look, session, times);
-    events.stacks = names.as_ref().map(|names| (names, config.stacks.limits));
+    let names = names(context, &own.stacks)?;
+    let mut events = EventLines::new(config.events.clone(), config.format, look, session, times);
+    events.stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
     let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);
-    let listing =
-        Listing { context, form: &*form, calls, sort, events, spare: Mutex::default(), findings: Mutex::default() };
+    let listing = Listing {
+        context,
+        form: &*form,
+        calls,
+        sort,
+        children: own.clone_child,
+        events,
+        spare: Mutex::default(),
+        findings: Mutex::default(),
+    };
     listing.run(out, &mut holes)?;
     let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
     context.question.loss.holes.extend(holes);
@@ -63,9 +148,8 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
 }
 
 /// The names for stacks, if those are asked for.
-fn names(context: &Context<'_>) -> Result<Option<Names>> {
-    let options = &context.config.stacks;
-    if !options.listed {
+fn names(context: &Context<'_>, below: &Below) -> Result<Option<Names>> {
+    if !below.asked() {
         return Ok(None);
     }
     let tape = context.question.tape;
@@ -74,7 +158,7 @@ fn names(context: &Context<'_>) -> Result<Option<Names>> {
         bail!("this tape has stacks, but none of syscalls: 'analyze callgraph' adds up those it has");
     }
     let mut findings = Vec::new();
-    let names = debug_files::find(tape, || recorded::places(tape), &options.debug_dirs, &mut findings)?;
+    let names = debug_files::find(tape, || recorded::places(tape), &below.names.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
     Ok(Some(names))
 }
@@ -86,14 +170,14 @@ fn clock_for(context: &Context<'_>) -> Clock {
 }
 
 /// The order asked for, if the tape allows it: without the index of carry rows, only end order can be streamed.
-fn order(context: &Context<'_>) -> Sort {
+fn order(context: &Context<'_>, sort: Sort) -> Sort {
     let unknown =
         context.question.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
-    if context.config.sort == Sort::Start && context.config.calls && unknown {
+    if sort == Sort::Start && context.config.calls && unknown {
         complain("the tape has no index (the recording ended abnormally): calls are listed by end, not by start");
         return Sort::End;
     }
-    context.config.sort
+    sort
 }
 
 /// Least start among a segment's carry rows. They begin before all its other rows, so it is the least start of the segment.
@@ -149,6 +233,8 @@ struct Listing<'a, 'b> {
     /// Calls are asked for, and were recorded.
     calls: bool,
     sort: Sort,
+    /// So is the child's side of clone.
+    children: bool,
     /// Lines of what is no call.
     events: EventLines<'a>,
     /// Damage met while reading events and stacks.
@@ -397,7 +483,7 @@ impl Listing<'_, '_> {
     fn rows<'c>(&self, core: &'c systape_format::model::Core, job: Job) -> impl Iterator<Item = usize> + use<'c> {
         let from = if job.carry { 0 } else { core.carry_rows };
         let to = if job.own { core.call.len() } else { core.carry_rows };
-        let children = self.context.config.clone_child;
+        let children = self.children;
         (from..to).filter(move |row| children || core.state[*row] != CallState::CloneChild)
     }
 

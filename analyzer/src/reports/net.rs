@@ -12,9 +12,9 @@ use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
 use crate::calls::CallBook;
-use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{Rows, Run, TASKS, View};
+use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::lines::tables as lines;
 use crate::loss::{Loss, is_loss, loses};
 use crate::net::accepts::{self, Accepted};
@@ -33,7 +33,8 @@ use crate::{families, output};
 pub static VIEW: View = View {
     name: "net",
     about: "Connections: both ends, who, how long; or each change of a socket's state",
-    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute", "changes"]],
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze net --failure", "connections that could not be made"),
         ("analyze net --events", "each change of a socket's state"),
@@ -44,9 +45,27 @@ pub static VIEW: View = View {
         Rows::of("net --events", &[All(&line::CHANGES)]),
         Rows::json("net --events", &[All(&lines::LOSSES)]),
     ],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Each change of a socket's state
+    #[arg(long = "events")]
+    changes: bool,
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let filters = &config.filters;
+    let of_connections = [(filters.longer_than.is_some(), "--duration"), (filters.failure, "--failure")];
+    match config.own()? {
+        Options { changes: true } => refuse(&of_connections, "a change of state neither lasts nor fails"),
+        Options { changes: false } => Ok(()),
+    }
+}
 
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
@@ -54,7 +73,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = Context::about(config, tape, &[Family::Net])?;
     let mut out = output::stdout()?;
     let mut loss = context.question.loss.clone();
-    let report = if config.changes { changes } else { connections };
+    let report = if config.own::<Options>()?.changes { changes } else { connections };
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
     out.flush()?;

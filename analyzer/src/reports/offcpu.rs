@@ -4,16 +4,17 @@ pub(super) mod wakers;
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
 use super::{Context, scheduling};
-use crate::config::Config;
-use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
+use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -40,7 +41,8 @@ const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
 pub static VIEW: View = View {
     name: "offcpu",
     about: "Time off CPU by task, state, call and file; or who woke whom",
-    options: &[TASKS, CPUS, &["time", "duration", "events", "max_events", "by", "wakers"]],
+    options: &[TASKS, CPUS, &["time", "duration", "events", "max_events", "by"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze offcpu -p 2214", "what a process waited for"),
         ("analyze offcpu --wakers 2214", "who woke its threads"),
@@ -49,16 +51,47 @@ pub static VIEW: View = View {
         Rows::of("offcpu", &[Part::Keys(&crate::render::by::BY), Part::All(&OFFCPU)]),
         Rows::of("offcpu --wakers", &[Part::All(&wakers::WAKERS)]),
     ],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
 
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Who woke the threads of this process
+    #[arg(long, value_name = "PID")]
+    wakers: Option<u32>,
+}
+
+/// What `offcpu` and `states` can add up by.
+pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
+    use By::{Cgroup, Comm, File, Pid, State, Syscall, Tid, Uid};
+    By::parse(&config.by, &[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid], &config.view.title())
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let (by, filters) = (keys_of(config)?, &config.filters);
+    if config.own::<Options>()?.wakers.is_none() {
+        return Ok(());
+    }
+    if !by.is_empty() {
+        bail!("--wakers has columns of its own: leave out --by");
+    }
+    let of_stretches =
+        [(filters.selects, "-e"), (filters.longer_than.is_some(), "--duration"), (filters.cpus.is_some(), "-C")];
+    refuse(&of_stretches, "--wakers counts who woke whom, whatever it waited in")
+}
+
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    if let Some(pid) = config.sched.wakers {
+    if let Some(pid) = config.own::<Options>()?.wakers {
         return wakers::run(scheduling::context(config, tape, false)?, pid);
     }
-    let by = if config.sched.by.is_empty() { DEFAULT.to_vec() } else { config.sched.by.clone() };
+    let by = match keys_of(config)? {
+        by if by.is_empty() => DEFAULT.to_vec(),
+        by => by,
+    };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
@@ -138,12 +171,12 @@ impl Sum {
     }
 
     fn cells(&self, all: u64) -> Vec<String> {
-        let lead = if self.open { "≥" } else { "" };
+        let lead = mark::at_least(self.open);
         vec![
             millis(self.total, lead),
             self.count.to_string(),
             millis(self.avg(), lead),
-            millis(self.max, if self.max_open { "≥" } else { "" }),
+            millis(self.max, mark::at_least(self.max_open)),
             share(self.total, all),
         ]
     }

@@ -8,17 +8,18 @@ use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
 use serde_json::Value;
 use systape_abi::Abi;
 use systape_format::model::{Call, Class};
 use systape_format::reader::Tape;
-use systape_format::redact::Redactor;
+use systape_format::redact::{Level, Redactor};
 use systape_format::repair::{Repaired, redact, repair};
 
 use super::check;
 use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{Operands, Rows, Run, View};
+use crate::config::view::{Operands, Own, Rows, Run, View};
 use crate::output::{self, NewFile, line};
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
@@ -68,7 +69,7 @@ pub static REDACT_VIEW: View = View {
     name: "redact",
     about: "Copies a tape without paths, strings and names",
     operands: Operands::TapeAndCopy,
-    options: &[&["level"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze redact in.tape out.tape", "without all that tells of people and machines"),
         ("analyze redact --level paths in.tape out.tape", "without paths"),
@@ -77,6 +78,35 @@ pub static REDACT_VIEW: View = View {
     run: Run::Writes { make: create, run, tells_damage: true },
     ..View::PLAIN
 };
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// What is taken out: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host)
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
+    level: RedactLevel,
+}
+
+/// What is taken out.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum RedactLevel {
+    /// Paths.
+    Paths,
+    /// Paths, captured strings and command lines.
+    Strings,
+    /// All that tells of people and machines.
+    #[default]
+    All,
+}
+
+impl From<RedactLevel> for Level {
+    fn from(level: RedactLevel) -> Self {
+        match level {
+            RedactLevel::Paths => Self::Paths,
+            RedactLevel::Strings => Self::Strings,
+            RedactLevel::All => Self::All,
+        }
+    }
+}
 
 /// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
 fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
@@ -140,7 +170,8 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
 fn write(config: &Config, tape: &Tape, file: &File) -> Result<Repaired> {
     let mut id = [0; 16];
     File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
-    let redactor = (redacts(config)).then(|| Redactor::new(config.level, class));
+    let level = if redacts(config) { Some(config.own::<Options>()?.level) } else { None };
+    let redactor = level.map(|level| Redactor::new(level.into(), class));
     let bar = check::progress(if redactor.is_some() { "redacting" } else { "repairing" }, tape.len_bytes());
     let progress = |done| bar.set_position(done);
     let (out, repaired) = match &redactor {

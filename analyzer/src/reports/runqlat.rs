@@ -40,15 +40,20 @@ pub static VIEW: View = View {
     options: &[TASKS, CPUS, &["time", "by"]],
     examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
     tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
+    check: |config| scheduling::key(config, KEYS).map(drop),
     run: Run::Prints(run),
     ..View::PLAIN
 };
 
+/// What one histogram is of.
+const KEYS: &[By] = &[By::Tid, By::Pid, By::Cgroup, By::Cpu, By::Comm];
+
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let by = Vec::from_iter(scheduling::key(config, KEYS)?);
     let mut context = scheduling::context(config, tape, false)?;
     let sink = Waits {
-        keys: Keys::new(&config.sched.by, &context.question.scope, false),
+        keys: Keys::new(&by, &context.question.scope, false),
         context: &context,
         hists: FxHashMap::default(),
         unknown: 0,

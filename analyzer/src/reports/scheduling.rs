@@ -9,10 +9,24 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::config::Config;
 use crate::families::{in_session, recorded, why_left_out};
+use crate::group::by::By;
 use crate::loss::loses;
 use crate::output::line;
 use crate::say::{Verdict, complain};
 use crate::summary::ledger::options;
+
+/// The key of `--by`, one of `known`; None without.
+///
+/// # Errors
+/// There are several, or it is none of them.
+pub fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
+    let title = config.view.title();
+    match *By::parse(&config.by, known, &title)? {
+        [] => Ok(None),
+        [by] => Ok(Some(by)),
+        _ => bail!("--by: {title} takes one key"),
+    }
+}
 
 /// Binds `config` to a tape that must have scheduler events; `calls`: lost calls touch the answer too.
 pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {

@@ -6,15 +6,16 @@ pub(super) mod stacks;
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
-use super::offcpu::{selected, share};
+use super::offcpu::{keys_of, selected, share};
 use super::scheduling;
-use crate::config::Config;
-use crate::config::view::{CPUS, Part, Rows, Run, STACKS, TASKS, View};
+use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::group::by::By;
+use crate::options::stacks::Below;
 use crate::output;
 use crate::render::keys::with_keys;
 use crate::render::row::Row;
@@ -25,6 +26,7 @@ use crate::runs::decode::Needs;
 use crate::runs::keys::{self, Key, Keys, Words};
 use crate::runs::{Interval, Sink, Slot, Thread, feed};
 use crate::say::Verdict;
+use crate::timespec::{self, Edge};
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
@@ -42,7 +44,8 @@ const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
 pub static VIEW: View = View {
     name: "states",
     about: "What every thread was doing: time by state, call and file; or the picture of one instant",
-    options: &[TASKS, CPUS, &["time", "events", "max_events", "by", "at"], STACKS],
+    options: &[TASKS, CPUS, &["time", "events", "max_events", "by"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze states --by state,syscall", "what all threads were doing"),
         ("analyze states --at 1.5", "at one instant, longest stuck first"),
@@ -52,16 +55,59 @@ pub static VIEW: View = View {
         Rows::of("states --at", &[Part::All(&now::NOW)]),
         Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
     ],
+    check,
+    reads: |config| Ok(config.own::<Options>()?.stacks.names.reads()),
     run: Run::Prints(run),
     ..View::PLAIN
 };
 
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// What every thread was doing at this time (as an end of --time)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    at: Option<String>,
+
+    #[command(flatten)]
+    stacks: Below,
+}
+
+impl Options {
+    fn at(&self) -> Result<Option<Edge>> {
+        self.at.as_deref().map(timespec::edge).transpose().context("--at")
+    }
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let own: Options = config.own()?;
+    let instant = own.at()?.is_some();
+    if own.stacks.asked() && !instant {
+        bail!("--call-graph shows the stacks of one instant: it needs --at TIME");
+    }
+    if !keys_of(config)?.is_empty() && instant {
+        bail!("--at has columns of its own: leave out --by");
+    }
+    if instant {
+        let filters = &config.filters;
+        let timed = config.args.time.is_some();
+        refuse(
+            &[(filters.selects, "-e"), (filters.cpus.is_some(), "-C"), (timed, "--time")],
+            "--at shows every thread at one instant",
+        )?;
+    }
+    own.stacks.names.check(own.stacks.asked())
+}
+
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    if let Some(edge) = config.sched.at {
-        return at::run(scheduling::context(config, tape, true)?, edge);
+    let own: Options = config.own()?;
+    if let Some(edge) = own.at()? {
+        return at::run(scheduling::context(config, tape, true)?, edge, &own.stacks);
     }
-    let by = if config.sched.by.is_empty() { DEFAULT.to_vec() } else { config.sched.by.clone() };
+    let by = match keys_of(config)? {
+        by if by.is_empty() => DEFAULT.to_vec(),
+        by => by,
+    };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use systape_format::model::{Family, Task};
 use systape_format::table::TableDef;
 
-use super::Context;
+use super::{Context, events};
 use crate::config::Config;
 use crate::families;
 use crate::group::by::By;
@@ -22,12 +22,13 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
 use crate::render::keys::{columns as named, with_keys, with_parts};
+use crate::render::mark;
 use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
-use crate::say::{BadUsage, complain};
+use crate::say::complain;
 use crate::summary::collect;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
@@ -78,6 +79,49 @@ systape_format::tables! {
     }
 }
 
+/// Options of the summary.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Options {
+    /// Add how often each errno was returned; implies -s
+    #[arg(long, help_heading = "Summary")]
+    errno_summary: bool,
+
+    /// What the summary groups by
+    #[arg(long, value_enum, value_name = "MODE", default_value_t, help_heading = "Summary")]
+    summary_mode: SummaryMode,
+}
+
+/// What a summary cannot be asked.
+pub fn check(config: &Config) -> Result<()> {
+    let own: Options = config.own()?;
+    if config.events.tables() {
+        events::keys(config)?;
+        if config.calls && config.format == Format::Csv {
+            bail!(
+                "-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own"
+            );
+        }
+    }
+    if config.calls {
+        return keys(config, &own).map(drop);
+    }
+    if !config.events.tables() {
+        bail!("-s sums up calls, and -e names none: add the calls to sum up, or leave out -s");
+    }
+    let of_calls = [
+        (config.filters.longer_than.is_some(), "--duration"),
+        (config.filters.failure, "--failure"),
+        (own.errno_summary, "--errno-summary"),
+        (own.summary_mode != SummaryMode::default(), "--summary-mode"),
+        (config.bare_cpu(), "--cpu"),
+    ];
+    match of_calls.iter().find(|(given, _)| *given) {
+        Some((_, option)) => bail!("{option} is about calls, and -e names none: leave it out, or add calls"),
+        None => Ok(()),
+    }
+}
+
 /// What a summary found out beside its numbers.
 #[derive(Debug)]
 pub struct Told {
@@ -94,7 +138,8 @@ const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 
 /// Prints the summary to `out`; holes it meets are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
-    let (by, plan) = keys(context.config)?;
+    let own: Options = context.config.own()?;
+    let (by, plan) = keys(context.config, &own)?;
     let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {
         // those in flight when the recording began or ended are no summary
         Some(false) => Default::default(),
@@ -115,7 +160,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let whole = Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan);
     context.config.shown.rows(rows.len() + rings.len());
-    let cpu = context.config.cpu_time.then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
+    let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
     let seen = !matches!(cpu, Some(Some(_))) || of_cpu.of_sums().complete();
@@ -124,7 +169,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     }
     let cpu = Cpu { times: cpu, seen };
     let loss = context.question.loss.of_sums();
-    let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, cpu: &cpu };
+    let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, own: &own, cpu: &cpu };
     if matches!(cpu.times, Some(None)) {
         complain(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
@@ -156,17 +201,17 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
 }
 
 /// What is added up by: the keys of `--by`, none without, and the plan.
-fn keys(config: &Config) -> Result<(Vec<By>, Plan)> {
-    let by = By::parse(&config.by, &Plan::KNOWN, "the summary").map_err(|error| BadUsage(error.to_string()))?;
+fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
+    let by = By::parse(&config.by, &Plan::KNOWN, "the summary")?;
     if by.is_empty() {
-        return Ok((by, Plan::mode(config.mode)));
+        return Ok((by, Plan::mode(own.summary_mode)));
     }
-    if config.mode != SummaryMode::default() {
-        bail!(BadUsage("--summary-mode is a short way to say --by: give one of them".to_owned()));
+    if own.summary_mode != SummaryMode::default() {
+        bail!("--summary-mode is a short way to say --by: give one of them");
     }
     let plan = Plan::by(&by);
-    if config.cpu_time && plan.by_row() {
-        bail!(BadUsage("--cpu goes with keys of tasks and syscalls, not with file, errno or cpu".to_owned()));
+    if config.bare_cpu() && plan.by_row() {
+        bail!("--cpu goes with keys of tasks and syscalls, not with file, errno or cpu");
     }
     Ok((by, plan))
 }
@@ -179,6 +224,7 @@ struct View<'a> {
     plan: &'a Plan,
     /// Keys of `--by`; empty: in perf's shape, by the plan's.
     by: &'a [By],
+    own: &'a Options,
     cpu: &'a Cpu,
 }
 
@@ -220,32 +266,40 @@ impl Cpu {
         line.bound("cpu_calls", count(time.calls), short).bound("cpu_unknown_calls", count(time.unknown), short);
     }
 
-    /// Two columns of a row: `≥` when calls are left out, or may be because the tape could not be read to the end.
+    /// Two columns of a row: `>=` when calls are left out, or may be because the tape could not be read to the end.
     fn columns(&self, row: &Row<'_>, whole: bool) -> Option<[(Option<u64>, &'static str); 2]> {
         let time = self.of(row)?;
-        let lead = if time.unknown > 0 || !whole { "≥" } else { "" };
+        let lead = mark::at_least(time.unknown > 0 || !whole);
         Some([time.on, time.off].map(|ns| ((time.calls > 0).then_some(ns), lead)))
     }
 }
 
-/// Widths of the two columns that perf does not have: as wide as their widest value, so that the table fits 100 columns when it can.
+/// Widths of columns that are as wide as their widest value: those that may have a mark before it, and those that perf does not have, so
+/// that the table fits 100 columns when it can.
 #[derive(Clone, Copy, Debug)]
 struct Widths {
+    total: usize,
+    max: usize,
     p50: usize,
     p99: usize,
 }
 
 impl Widths {
     fn of(rows: &[Row<'_>]) -> Self {
-        let width = |permille| {
+        let widest = |write: &dyn Fn(&mut Vec<u8>, &Stats)| {
             let width = |row: &Row<'_>| {
                 let mut text = Vec::new();
-                quantile(&mut text, row.stats, permille, 1);
-                String::from_utf8_lossy(&text).chars().count()
+                write(&mut text, row.stats);
+                text.len()
             };
             rows.iter().map(width).max().unwrap_or(0)
         };
-        Self { p50: width(500).max(6), p99: width(990).max(7) }
+        Self {
+            total: widest(&|out, stats| total(out, stats, 1)).max(9),
+            max: widest(&|out, stats| longest(out, stats, 1)).max(9),
+            p50: widest(&|out, stats| quantile(out, stats, 500, 1)).max(6),
+            p99: widest(&|out, stats| quantile(out, stats, 990, 1)).max(7),
+        }
     }
 }
 
@@ -302,7 +356,7 @@ impl View<'_> {
         let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
         let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.times.is_some());
         let table = names.into_iter().chain(cpu).fold(Table::default(), Table::number);
-        let errnos = ["errnos"].into_iter().filter(|_| self.context.config.errnos);
+        let errnos = ["errnos"].into_iter().filter(|_| self.own.errno_summary);
         let words = self.by.iter().map(|by| by.heading()).chain(errnos);
         let mut table = words.fold(table, Table::word);
         for row in rows {
@@ -311,7 +365,7 @@ impl View<'_> {
             cells.extend(cpu.map(|(ns, lead)| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead))));
             let keys = self.keys(row);
             cells.extend(self.by.iter().map(|by| keys.text(*by)));
-            if self.context.config.errnos {
+            if self.own.errno_summary {
                 cells.push(errnos_text(row.stats));
             }
             table.row(cells);
@@ -320,7 +374,7 @@ impl View<'_> {
     }
 
     fn errnos(&self, out: &mut Vec<u8>, row: &Row<'_>, indent: &str) {
-        for (errno, count) in row.stats.errnos.iter().filter(|_| self.context.config.errnos) {
+        for (errno, count) in row.stats.errnos.iter().filter(|_| self.own.errno_summary) {
             out.extend_from_slice(format!("{indent}{}: {count}\n", errno_text(*errno)).as_bytes());
         }
     }
@@ -355,8 +409,8 @@ impl View<'_> {
     fn rows(&self, form: Form, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
-        parts.extend(Some(&ERRNOS).filter(|_| self.context.config.errnos));
-        let modal = mode_columns(self.context.config.mode);
+        parts.extend(Some(&ERRNOS).filter(|_| self.own.errno_summary));
+        let modal = mode_columns(self.own.summary_mode);
         let (columns, rows) = if self.by.is_empty() {
             let (groups, _) = table::groups(rows, self.knowledge, self.plan);
             let rows = groups.into_iter().flat_map(|group| group.rows).collect();
@@ -379,7 +433,7 @@ impl View<'_> {
             }
             measures(&mut line, row.stats);
             self.cpu.fill(&mut line, row);
-            if self.context.config.errnos {
+            if self.own.errno_summary {
                 line.set("errnos", errnos(row.stats));
             }
             line
@@ -409,23 +463,22 @@ fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
 /// What a row says, as text; `short`: there may be more.
 fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
     let stats = row.stats;
-    let count = |count: u64| format!("{}{count}", if short { "≥" } else { "" });
-    let lead = |least: bool| if least { "≥" } else { "" };
+    let count = |count: u64| format!("{}{count}", mark::at_least(short));
+    let lead = mark::at_least;
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
     let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
     let quantile = |permille| match stats.quantile(permille) {
-        Some(quantile) => millis(quantile.value, if short || quantile.error > ROUGH { "~" } else { "" }),
+        Some(quantile) => millis(quantile.value, mark::about(short || quantile.error > ROUGH)),
         None => "-".to_owned(),
     };
-    let about = |lead: &'static str| if short { lead } else { "" };
     vec![
         count(stats.calls),
         count(stats.errors),
         millis(total, lead(short || stats.open > 0)),
-        (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, about("≤"))),
-        stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, about("~"))),
+        (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, mark::at_most(short))),
+        stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, mark::about(short))),
         longest.map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
-        stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", about("~"))),
+        stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", mark::about(short))),
         quantile(500),
         quantile(990),
     ]
@@ -456,18 +509,26 @@ fn ring_rows(ring: &Ring) -> impl Iterator<Item = record::Row<'_>> {
 
 fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
     let (a, b) = (widths.p50, widths.p99);
+    // perf's columns are 9 wide
+    let [t, m] = [widths.total, widths.max].map(|width| width - 9);
     let more =
         if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
     let text = format!(
-        "   syscall            calls  errors  total       min       avg       max       stddev  {:>a$} {:>b$}{}\n\
-         \x20                                    (msec)    (msec)    (msec)    (msec)        (%)  {:>a$} {:>b$}{}\n\
-         \x20  --------------- --------  ------ -------- --------- --------- ---------     ------  {} {}{}\n",
+        "   syscall            calls  errors  {:t$}total       min       avg       {:m$}max       stddev  {:>a$} {:>b$}{}\n\
+         \x20                                    {:t$}(msec)    (msec)    (msec)    {:m$}(msec)        (%)  {:>a$} {:>b$}{}\n\
+         \x20  --------------- --------  ------ {:-<t$}-------- --------- --------- {:-<m$}---------     ------  {} {}{}\n",
+        "",
+        "",
         "p50",
         "p99",
         more[0],
+        "",
+        "",
         "(msec)",
         "(msec)",
         more[1],
+        "",
+        "",
         "-".repeat(a),
         "-".repeat(b),
         more[2]
@@ -478,17 +539,14 @@ fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
 fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
     let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), row.stats);
-    let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
     out.extend_from_slice(format!("   {:<15} {:8} {:6} ", name, stats.calls, stats.errors).as_bytes());
-    num::millis(out, total, 9, if stats.open > 0 { "≥" } else { "" });
+    total(out, stats, widths.total);
     for value in [(stats.timed > 0).then_some(stats.min), stats.avg()] {
         out.push(b' ');
         optional(out, value, 9, "");
     }
     out.push(b' ');
-    // an open call may already be longer than every finished one
-    let longest = if stats.timed > 0 || stats.open_max > 0 { Some(stats.max.max(stats.open_max)) } else { None };
-    optional(out, longest, 9, if stats.open_max > stats.max { "≥" } else { "" });
+    longest(out, stats, widths.max);
     match stats.stddev_percent() {
         Some(percent) => out.extend_from_slice(format!(" {percent:9.2}%  ").as_bytes()),
         None => out.extend_from_slice(b"         -   "),
@@ -498,11 +556,23 @@ fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
     quantile(out, stats, 990, widths.p99);
 }
 
+/// The time in all calls in ms; `>=`: some went on for longer than is known.
+fn total(out: &mut Vec<u8>, stats: &Stats, width: usize) {
+    let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
+    num::millis(out, total, width, mark::at_least(stats.open > 0));
+}
+
+/// The longest call in ms: one that is open may already be longer than every finished one.
+fn longest(out: &mut Vec<u8>, stats: &Stats, width: usize) {
+    let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
+    optional(out, longest, width, mark::at_least(stats.open_max > stats.max));
+}
+
 /// A quantile in ms; `~`: sizes from the ledger leave it open by more than the histogram of stored calls does.
 fn quantile(out: &mut Vec<u8>, stats: &Stats, permille: u64, width: usize) {
     let quantile = stats.quantile(permille);
     let about = quantile.is_some_and(|quantile| quantile.error > ROUGH);
-    optional(out, quantile.map(|quantile| quantile.value), width, if about { "~" } else { "" });
+    optional(out, quantile.map(|quantile| quantile.value), width, mark::about(about));
 }
 
 /// A duration in ms, or `-` when there is none.

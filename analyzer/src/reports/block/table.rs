@@ -13,6 +13,7 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::keys::{with_keys, with_parts};
+use crate::render::mark;
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::millis_if;
@@ -158,9 +159,9 @@ fn name(key: By) -> String {
     column.split_whitespace().next_back().unwrap_or(column).to_ascii_lowercase()
 }
 
-/// The columns of `sum`; `≥` before times when the latency of some I/Os is not known.
+/// The columns of `sum`; `>=` before times when the latency of some I/Os is not known.
 fn numbers(sum: &Sum) -> String {
-    let lead = if sum.timed < sum.ios { "≥" } else { "" };
+    let lead = mark::at_least(sum.timed < sum.ios);
     let known = |ns: u64| (sum.timed > 0).then_some(ns);
     let bound = |ns: Option<u64>| match ns {
         Some(_) => format!("{lead}{}", millis_if(ns)),

@@ -14,19 +14,20 @@ use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{CALLS, CPUS, Rows, Run, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Own, Reads, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::loss::family_name;
 use crate::num;
 use crate::open::open;
+use crate::options::stacks::DebugDirs;
 use crate::output::{self, NewFile, line};
 use crate::render::form::Format;
 use crate::say::{BadUsage, Verdict, complain};
 use crate::stacks::debug_files;
 use crate::stacks::flame::Picture;
 use crate::stacks::folded;
-use crate::stacks::graph::{Graph, Stacked};
+use crate::stacks::graph::{Graph, Order, Stacked};
 use crate::stacks::of::{self, Of};
 use crate::stacks::recorded;
 use crate::stacks::text::{self, Left};
@@ -37,52 +38,141 @@ use crate::summary::ledger::options;
 pub static VIEW: View = View {
     name: "callgraph",
     about: "Stacks added up: who called what, by count, time or bytes; also as a flame graph",
-    options: &[
-        TASKS,
-        CALLS,
-        CPUS,
-        &["time", "max_events", "debug_dirs"],
-        &["of", "metric", "callee", "min_percent", "max_depth", "folded", "svg", "diff"],
-    ],
+    options: &[TASKS, CALLS, CPUS, &["time", "max_events"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze callgraph --of offcpu", "where threads left the CPU, by time"),
         ("analyze callgraph --svg flame.svg", "a flame graph"),
     ],
     tables: &[Rows::of("callgraph", &[All(&rows::CALLGRAPH)])],
+    check: |config| config.own::<Options>()?.check(config),
+    reads,
     run: Run::Writes { make, run, tells_damage: false },
     ..View::PLAIN
 };
 
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Whose stacks: cpu syscall offcpu block signal wakeup, or a table that has stacks [default: the first of these the tape has]
+    #[arg(long, value_parser = Of::parse, value_name = "EVENTS", help_heading = "Stacks")]
+    of: Option<Of>,
+
+    /// What percentages are of
+    #[arg(long, value_enum, value_name = "METRIC", help_heading = "Stacks")]
+    metric: Option<Metric>,
+
+    /// Innermost functions first, their callers below them
+    #[arg(long, help_heading = "Stacks")]
+    callee: bool,
+
+    /// Leave out what is below this share of the total [default: 0.5 in text, else 0]
+    #[arg(long, value_name = "PERCENT", help_heading = "Stacks")]
+    min_percent: Option<f64>,
+
+    /// Cut stacks after N functions
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    max_depth: Option<usize>,
+
+    /// One stack a line, functions separated by semicolons, for flame graph tools
+    #[arg(long, help_heading = "Stacks")]
+    folded: bool,
+
+    /// Write a flame graph to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Stacks")]
+    svg: Option<PathBuf>,
+
+    /// Compare with this tape (before), with --svg or --folded
+    #[arg(long, value_name = "TAPE", help_heading = "Stacks")]
+    diff: Option<PathBuf>,
+
+    #[command(flatten)]
+    names: DebugDirs,
+}
+
+impl Options {
+    /// What the report cannot do, said instead of ignored.
+    fn check(&self, config: &Config) -> Result<()> {
+        let format = config.format;
+        if self.folded || self.svg.is_some() {
+            let of_trees =
+                [(config.max_events != u64::MAX, "--max-events"), (self.min_percent.is_some(), "--min-percent")];
+            refuse(&of_trees, "folded stacks and flame graphs have all stacks")?;
+        }
+        if self.svg.is_some() && format != Format::Text {
+            bail!("--svg FILE writes a picture and prints nothing: leave out --format");
+        }
+        if self.folded && format != Format::Text {
+            bail!("--folded is a form of its own: leave out --format");
+        }
+        if self.diff.is_some() && !self.folded && self.svg.is_none() {
+            bail!("--diff compares two tapes as --folded (two columns) or as --svg FILE: give one of them");
+        }
+        if let (Some(of), Some(metric)) = (&self.of, self.metric)
+            && !of.has(metric)
+        {
+            bail!("--metric {}: {} have none", metric.name(), of.words());
+        }
+        let least = self.least(format);
+        if !(0.0..=100.0).contains(&least) {
+            bail!("--min-percent {least}: a percentage is between 0 and 100");
+        }
+        if self.max_depth == Some(0) {
+            bail!("--max-depth 0 leaves nothing");
+        }
+        Ok(())
+    }
+
+    fn order(&self) -> Order {
+        if self.callee { Order::Callee } else { Order::Caller }
+    }
+
+    /// Least share that is printed, in percent: rows have no place to say what was left out.
+    fn least(&self, format: Format) -> f64 {
+        self.min_percent.unwrap_or(if format == Format::Text { 0.5 } else { 0.0 })
+    }
+
+    fn depth(&self) -> usize {
+        self.max_depth.unwrap_or(usize::MAX)
+    }
+}
+
+/// The tape it compares with, and where functions get their names from.
+fn reads(config: &Config) -> Result<Reads> {
+    let own: Options = config.own()?;
+    Ok(Reads { files: Vec::from_iter(own.diff), ..own.names.reads() })
+}
+
 /// Makes the file of the flame graph.
 fn make(config: &Config) -> Result<Option<NewFile>> {
     let make = |path: &PathBuf| NewFile::replacing(path).with_context(|| format!("cannot write {}", path.display()));
-    config.stacks.svg.as_ref().map(make).transpose()
+    config.own::<Options>()?.svg.as_ref().map(make).transpose()
 }
 
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
-    let mut found = Found::read(config, tape, config.stacks.of.clone())?;
+    let own: Options = config.own()?;
+    let mut found = Found::read(config, &own, tape, own.of.clone())?;
     config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
-    let before = match &config.stacks.diff {
+    let before = match &own.diff {
         Some(path) => {
             let tape = open(path)?;
             // the same question to both
             let before =
-                Found::read(config, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
+                Found::read(config, &own, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
             before.tell(&tape, &path.display().to_string());
             found.lost |= before.lost;
-            Some(folded::fold(&before.graph, before.depth(config)))
+            Some(folded::fold(&before.graph, own.depth()))
         }
         None => None,
     };
     let mut out = output::stdout()?;
     if let Some(file) = svg {
-        draw(config, tape, &found, before.clone(), file)?;
+        draw(tape, &found, before.clone(), file)?;
     }
     let mut told = false;
-    if config.stacks.folded {
-        print_folded(config, &found, before, &mut out)?;
-    } else if config.stacks.svg.is_none() {
+    if own.folded {
+        print_folded(&found, before, &mut out)?;
+    } else if own.svg.is_none() {
         match config.format.rows() {
             None => {
                 text(config, tape, &found, &mut out)?;
@@ -100,6 +190,7 @@ fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdic
 
 /// What was found in one tape.
 struct Found<'a> {
+    own: &'a Options,
     of: Of,
     metric: Metric,
     /// What else the tape has stacks of.
@@ -114,7 +205,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn read(config: &'a Config, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
+    fn read(config: &'a Config, own: &'a Options, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
         let recorded = recorded::require(tape)?;
         let has = |of: &Of| recorded.contains(&of.events()) || *of == Of::OffCpu && recorded.contains(&StackOf::Asleep);
         let mut kinds: Vec<Of> = Of::ALL.into_iter().filter(has).collect();
@@ -131,9 +222,9 @@ impl<'a> Found<'a> {
         }
         let of = choose(&kinds, of.and_then(|of| of.known(tape)), tape.session())?;
         check(config, &of)?;
-        let metric = config.stacks.metric.unwrap_or(of.metric());
+        let metric = own.metric.unwrap_or(of.metric());
         if !of.has(metric) {
-            bail!("--metric {}: {} have none", metric.name(), of.words());
+            bail!(BadUsage(format!("--metric {}: {} have none", metric.name(), of.words())));
         }
         let mut context = Context::about(config, tape, &families_of(config, &of))?;
         let stacked = match of {
@@ -144,18 +235,14 @@ impl<'a> Found<'a> {
             }
         };
         let mut findings = Vec::new();
-        let dirs = &config.stacks.debug_dirs;
+        let dirs = &own.names.debug_dirs;
         let names = debug_files::find(tape, || stacked.forest.places(), dirs, &mut findings)?;
         findings.iter().for_each(|finding| complain(finding));
-        let graph = Graph::new(&stacked, &names, config.stacks.order, metric);
+        let graph = Graph::new(&stacked, &names, own.order(), metric);
         let others = kinds.into_iter().filter(|other| *other != of).collect();
         let lost = !context.question.loss.complete();
         let partial = of == Of::Syscall && losses::stores_some(tape);
-        Ok(Self { of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
-    }
-
-    fn depth(&self, config: &Config) -> usize {
-        config.stacks.max_depth.unwrap_or(usize::MAX)
+        Ok(Self { own, of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
     }
 
     /// Says on stderr what is missing, of `name` if there are two tapes.
@@ -219,16 +306,16 @@ fn check(config: &Config, of: &Of) -> Result<()> {
     let filters = &config.filters;
     let calls = matches!(of, Of::Syscall | Of::OffCpu);
     if filters.selects && !calls {
-        bail!("-e selects calls: stacks of {} cannot be narrowed by it", of.words());
+        bail!(BadUsage(format!("-e selects calls: stacks of {} cannot be narrowed by it", of.words())));
     }
     if filters.failure && !matches!(of, Of::Syscall | Of::Block) {
-        bail!("--failure: {} do not fail", of.words());
+        bail!(BadUsage(format!("--failure: {} do not fail", of.words())));
     }
     if filters.longer_than.is_some() && !(calls || *of == Of::Block) {
-        bail!("--duration: {} have none", of.words());
+        bail!(BadUsage(format!("--duration: {} have none", of.words())));
     }
     if filters.cpus.is_some() && matches!(of, Of::Block | Of::Signal) {
-        bail!("-C: {} are recorded without a CPU", of.words());
+        bail!(BadUsage(format!("-C: {} are recorded without a CPU", of.words())));
     }
     Ok(())
 }
@@ -253,8 +340,8 @@ fn families_of(config: &Config, of: &Of) -> Vec<Family> {
 fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<File>) -> Result<()> {
     const HEADING: &str = "Something is missing: every number is at least, and some stacks may be missing:";
     losses::head(&found.context, HEADING, out)?;
-    line(out, &format!("# Stacks of {} by {}, {}", found.of.words(), found.metric.name(), order(config)))?;
-    if config.stacks.of.is_none() && !found.others.is_empty() {
+    line(out, &format!("# Stacks of {} by {}, {}", found.of.words(), found.metric.name(), order(found.own)))?;
+    if found.own.of.is_none() && !found.others.is_empty() {
         let others: Vec<_> = found.others.iter().map(Of::name).collect();
         line(out, &format!("# (--of {}; this tape also has: {})", found.of.name(), others.join(", ")))?;
     }
@@ -272,9 +359,9 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<Fil
     line(out, "#")?;
     let view = text::View {
         graph: &found.graph,
-        order: config.stacks.order,
-        min_percent: config.stacks.min_percent,
-        max_depth: found.depth(config),
+        order: found.own.order(),
+        min_percent: found.own.least(config.format),
+        max_depth: found.own.depth(),
         roots: usize::try_from(config.max_events).unwrap_or(usize::MAX),
     };
     let left = view.print(out)?;
@@ -284,9 +371,8 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<Fil
     Ok(())
 }
 
-fn order(config: &Config) -> &'static str {
-    use crate::stacks::graph::Order;
-    match config.stacks.order {
+fn order(own: &Options) -> &'static str {
+    match own.order() {
         Order::Caller => "callers first",
         Order::Callee => "callees first",
     }
@@ -299,9 +385,9 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     if left.light > 0 {
         let share = percent(left.weight, found.graph.total());
         let below = if config.max_events == u64::MAX {
-            format!("each below {}% (--min-percent)", config.stacks.min_percent)
+            format!("each below {}% (--min-percent)", found.own.least(config.format))
         } else {
-            format!("below {}% (--min-percent) or past --max-events", config.stacks.min_percent)
+            format!("below {}% (--min-percent) or past --max-events", found.own.least(config.format))
         };
         lines.push(format!("Left out: {share:.2}% in {}, {below}", branches(left.light)));
     }
@@ -337,13 +423,8 @@ fn branches(count: u64) -> String {
     format!("{count} {}", if count == 1 { "branch" } else { "branches" })
 }
 
-fn print_folded(
-    config: &Config,
-    found: &Found<'_>,
-    before: Option<Vec<(String, u64)>>,
-    out: &mut BufWriter<File>,
-) -> Result<()> {
-    let stacks = folded::fold(&found.graph, found.depth(config));
+fn print_folded(found: &Found<'_>, before: Option<Vec<(String, u64)>>, out: &mut BufWriter<File>) -> Result<()> {
+    let stacks = folded::fold(&found.graph, found.own.depth());
     match before {
         None => folded::print(out, &stacks)?,
         Some(before) => {
@@ -355,14 +436,8 @@ fn print_folded(
     Ok(())
 }
 
-fn draw(
-    config: &Config,
-    tape: &Tape,
-    found: &Found<'_>,
-    before: Option<Vec<(String, u64)>>,
-    file: &mut NewFile,
-) -> Result<()> {
-    let stacks = folded::fold(&found.graph, found.depth(config));
+fn draw(tape: &Tape, found: &Found<'_>, before: Option<Vec<(String, u64)>>, file: &mut NewFile) -> Result<()> {
+    let stacks = folded::fold(&found.graph, found.own.depth());
     let session = tape.session();
     let command: Vec<u8> = session.arguments.join(&b' ');
     let picture = Picture {
@@ -370,7 +445,7 @@ fn draw(
         subtitle: Some(format!("{}; {}", found.total_text(), crate::words::escaped(&command))),
         metric: found.metric,
         waiting: found.metric == Metric::Time && matches!(found.of, Of::OffCpu | Of::Block),
-        order: config.stacks.order,
+        order: found.own.order(),
     };
     let mut bytes = Vec::new();
     match before {

@@ -39,9 +39,8 @@ systape_format::tables! {
 /// Prints them; below `--min-percent` nothing is printed.
 pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut impl Write) -> Result<()> {
     let graph = &found.graph;
-    let metric = found.metric;
-    let heavy =
-        |at: &u32| percent(graph.nodes[*at as usize].total.of(metric), graph.total()) >= config.stacks.min_percent;
+    let (metric, least) = (found.metric, found.own.least(config.format));
+    let heavy = |at: &u32| percent(graph.nodes[*at as usize].total.of(metric), graph.total()) >= least;
     let (timed, sized) = (found.of.has(Metric::Time), found.of.has(Metric::Bytes));
     let mut rows: Vec<Row<'_>> = Vec::new();
     // (node, number of its parent's row, depth)
@@ -70,7 +69,7 @@ pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut im
             row.set("self_percent", percent(node.own.of(metric), graph.total()));
             row.set("of", found.of.name()).set("metric", metric.name());
             rows.push(row);
-            if depth < found.depth(config) {
+            if depth < found.own.depth() {
                 let below = node.children.iter().rev().filter(|child| heavy(child));
                 waiting.extend(below.map(|child| (*child, Some(number), depth + 1)));
             }

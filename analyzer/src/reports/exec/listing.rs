@@ -10,6 +10,7 @@ use super::rows::{After, Row};
 use crate::output::line;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
+use crate::render::mark;
 use crate::render::row::{self, Judgement, some, user};
 use crate::render::sink;
 use crate::words::{command, escaped, span};
@@ -89,7 +90,7 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         _ if row.errno != 0 => String::new(),
         After::End(end) => span(end.ts.saturating_sub(row.ts)),
         After::Exec(ts) => span(ts.saturating_sub(row.ts)),
-        After::Open if story.lives => format!("≥{}", span(story.until.saturating_sub(row.ts))),
+        After::Open if story.lives => format!("{}{}", mark::AT_LEAST, span(story.until.saturating_sub(row.ts))),
         After::Open | After::Lost => "?".to_owned(),
     };
     let ret = if row.errno == 0 { "0".to_owned() } else { format!("-{}", row.errno) };

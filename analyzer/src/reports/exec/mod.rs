@@ -13,9 +13,9 @@ use systape_format::reader::Tape;
 use self::rows::After;
 use super::Context;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{Rows, Run, TASKS, View};
+use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::output;
 use crate::processes::{self, Ending, Processes};
 use crate::question::clock;
@@ -29,6 +29,8 @@ use crate::summary::ledger::options;
 /// What every form of both reports prints from.
 struct Story<'a> {
     context: &'a Context<'a>,
+    /// They are in the tree too.
+    kernel_threads: bool,
     processes: &'a Processes,
     times: Times<'a>,
     /// Until when it is known who was alive.
@@ -45,15 +47,39 @@ struct Story<'a> {
 pub static VIEW: View = View {
     name: "exec",
     about: "Programs that were started, with arguments, failures and ends; or the tree of processes",
-    options: &[TASKS, &["time", "max_events", "absolute", "failure", "tree", "all"]],
+    options: &[TASKS, &["time", "max_events", "absolute", "failure"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze exec --failure", "programs that could not be started"),
         ("analyze exec --tree --comm=watch", "who started what, how it ended, below watch"),
     ],
     tables: &[Rows::of("exec", &[All(&listing::EXEC)]), Rows::of("exec --tree", &[All(&tree::TREE)])],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// The tree of processes with their lifetimes
+    #[arg(long)]
+    tree: bool,
+
+    /// With --tree: kernel threads too
+    #[arg(long)]
+    all: bool,
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let Options { tree, all } = config.own()?;
+    match tree {
+        true => {
+            refuse(&[(config.filters.failure, "--failure")], "the tree has processes, not attempts to run a program")
+        }
+        false => refuse(&[(all, "--all")], "kernel threads are shown in the tree (--tree)"),
+    }
+}
 
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
@@ -62,7 +88,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if !has(Family::Process) {
         bail!("process life was not recorded: record it with --families process");
     }
-    let tree = config.life.tree;
+    let Options { tree, all } = config.own()?;
     // failed attempts are calls
     let about: &[Family] = if tree { &[Family::Process] } else { &[Family::Process, Family::Syscall] };
     let mut context = Context::about(config, tape, about)?;
@@ -82,7 +108,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let ends = whole && !lost && tape.end().is_some();
     let loss = &context.question.loss;
     let lives = !lost && loss.findings.is_empty() && loss.holes.is_empty() && loss.misses.is_empty();
-    let story = Story { context: &context, processes: &processes, times, until, whole, ends, lives };
+    let story =
+        Story { context: &context, kernel_threads: all, processes: &processes, times, until, whole, ends, lives };
     // how a process ended, and whether, may have been lost outside of the time asked for
     let doubted = match tree {
         true => tree::open(&story),

@@ -9,6 +9,7 @@ use crate::output::line;
 use crate::processes::{Image, Process};
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
+use crate::render::mark;
 use crate::render::row::{Judgement, Row, some, user};
 use crate::render::sink;
 use crate::words::{command, escaped, named, span};
@@ -92,7 +93,7 @@ fn shown(story: &Story<'_>) -> Vec<bool> {
     let mut show = vec![false; all.len()];
     for (at, process) in all.iter().enumerate() {
         let above = || story.processes.above(process);
-        if !story.context.config.life.kernel_threads && (kernel(process) || above().any(kernel)) {
+        if !story.kernel_threads && (kernel(process) || above().any(kernel)) {
             continue;
         }
         show[at] = passes(process) || (there(process) && above().any(passes));
@@ -150,7 +151,7 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
     let end = process.end();
     let lived = match process.lived(story.until) {
         Some(ns) if end.is_some() => span(ns),
-        Some(ns) if story.lives && certain(story, process) => format!("≥{}", span(ns)),
+        Some(ns) if story.lives && certain(story, process) => format!("{}{}", mark::AT_LEAST, span(ns)),
         _ => "?".to_owned(),
     };
     let exit = story.exit_text(end.as_ref(), certain(story, process));

@@ -18,6 +18,7 @@ use crate::paths::feed::{Reader, Told, Waiting, feed};
 use crate::paths::join;
 use crate::paths::names::{Name, uses};
 use crate::question::clock;
+use crate::render::mark;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
 use crate::render::table::{millis, seconds};
@@ -228,7 +229,7 @@ impl Listed {
         let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), &error);
         let latency = match self.dur {
             Duration::Exact(ns) => millis(ns, ""),
-            Duration::AtLeast(ns) => millis(ns, "≥"),
+            Duration::AtLeast(ns) => millis(ns, mark::AT_LEAST),
             Duration::Unknown => "?".to_owned(),
         };
         slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])

@@ -27,6 +27,7 @@ use crate::paths::join;
 use crate::paths::names::{Name, Use, uses};
 use crate::render::by;
 use crate::render::keys::with_keys;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -399,7 +400,7 @@ impl<'a> Shown<'a> {
     }
 
     fn cells(&self, keys: Keys<'_>, work: &Work, [calls, opens, reads, writes]: Short) -> Vec<String> {
-        let lead = |more: bool| if more { "≥" } else { "" };
+        let lead = mark::at_least;
         let count = |(count, more): (u64, bool)| format!("{}{count}", lead(more));
         let time = lead(calls || work.ns_short);
         let mut cells = vec![millis(work.ns, time), millis(work.max, time)];

@@ -20,22 +20,25 @@ use systape_format::reader::Tape;
 use self::party::Unseen;
 use self::stacks::SenderStacks;
 use super::Context;
-use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{Rows, Run, TASKS, View};
+use crate::config::view::{Own, Rows, Run, TASKS, View};
+use crate::config::{Config, refuse};
 use crate::lines::tables as lines;
+use crate::options::stacks::DebugDirs;
 use crate::processes::{self, Processes};
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::reports::losses::LOSS_LINES;
 use crate::say::{Verdict, complain};
 use crate::scan::Scan;
-use crate::signals::{Cause, Missing, Record, Tracker};
+use crate::signals::{Cause, Choice, Missing, Record, Tracker};
 use crate::{families, output};
 
 /// Everything a form of the report prints from.
 struct Story<'a> {
     context: &'a Context<'a>,
+    choice: &'a Choice,
+    verbose: bool,
     processes: &'a Processes,
     records: &'a [Record],
     /// Signals were recorded.
@@ -64,18 +67,75 @@ impl Story<'_> {
 pub static VIEW: View = View {
     name: "kills",
     about: "Who sent which signal to whom, and what came of it",
-    options: &[TASKS, &["time", "max_events", "absolute", "signal", "all", "verbose", "debug_dirs"]],
+    options: &[TASKS, &["time", "max_events", "absolute"]],
+    own: Own::of::<Options>(),
     examples: [
         ("analyze kills -v", "both command lines, chains of parents, siginfo"),
         ("analyze kills --signal KILL,TERM --comm=nginx", "only these signals to or from nginx"),
     ],
     tables: &[Rows::of("kills", &[All(&rows::KILLS)]), Rows::json("kills", &[All(&lines::LOSSES)])],
+    check,
+    reads: |config| Ok(config.own::<Options>()?.names.reads()),
     run: Run::Prints(run),
     ..View::PLAIN
 };
 
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Only these signals, by name or number: TERM,9,SIGUSR1
+    #[arg(long, value_name = "SIGNAL,...", value_delimiter = ',')]
+    signal: Vec<String>,
+
+    /// Every signal, not only those that end or stop a process
+    #[arg(long)]
+    all: bool,
+
+    /// Both command lines, chains of parents, siginfo, the sender's stack
+    #[arg(short = 'v', long)]
+    verbose: bool,
+
+    #[command(flatten)]
+    names: DebugDirs,
+}
+
+impl Options {
+    /// Which signals.
+    fn signals(&self) -> Result<Choice> {
+        if self.all && !self.signal.is_empty() {
+            bail!("--all and --signal: give one of them");
+        }
+        let number = |name: &String| match systape_abi::signal_number(name) {
+            Some(number) => Ok(number),
+            None => bail!("--signal {name}: there is no such signal"),
+        };
+        let numbers = self.signal.iter().map(number).collect::<Result<Vec<u32>>>()?;
+        Ok(match numbers {
+            _ if self.all => Choice::All,
+            numbers if numbers.is_empty() => Choice::Fatal,
+            numbers => Choice::These(numbers),
+        })
+    }
+
+    /// Whether stacks of senders are printed.
+    fn stacks(&self, format: Format) -> bool {
+        self.verbose || format != Format::Text
+    }
+}
+
+/// What cannot be asked together.
+fn check(config: &Config) -> Result<()> {
+    let own: Options = config.own()?;
+    if config.format != Format::Text {
+        refuse(&[(own.verbose, "-v")], "JSON and CSV have all that is known of a signal")?;
+    }
+    own.names.check(own.stacks(config.format))?;
+    own.signals().map(drop)
+}
+
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    let choice = own.signals()?;
     let families = &tape.session().families;
     let has = |family| families.contains(&family);
     // tapes of before there were families hold process life
@@ -86,15 +146,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         bail!("signals and process life were not recorded: record them with --families signal,process");
     }
     let mut context = Context::about(config, tape, &[Family::Signal, Family::Process])?;
-    if !config.life.signals.of_everyday() {
+    if !choice.of_everyday() {
         context.question.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
     }
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings)?;
-    let records = collect(&context, &processes, &mut findings)?;
+    let records = collect(&context, &choice, &processes, &mut findings)?;
     config.shown.rows(records.len());
     context.question.loss.findings.append(&mut findings);
-    let names = stacks::names(config, tape)?;
+    let names = stacks::names(&own, config.format, tape)?;
     if names.is_some() {
         context.question.loss.add_earlier(tape, &[Family::Stack], context.question.scope.to);
     }
@@ -104,8 +164,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let loss = &context.question.loss;
     let torn = !loss.findings.is_empty() || !loss.holes.is_empty() || !loss.misses.is_empty();
     let unseen = Unseen { gaps: processes::read::gaps(tape), torn };
-    let (context, processes, records) = (&context, &processes, &records);
-    let story = Story { context, processes, records, signals, life, whole, ends, unseen, stacks };
+    let (context, choice, verbose) = (&context, &choice, own.verbose);
+    let (processes, records) = (&processes, &records);
+    let story = Story { context, choice, verbose, processes, records, signals, life, whole, ends, unseen, stacks };
     let mut out = output::stdout()?;
     match config.format.rows() {
         None => text::print(&story, &mut out)?,
@@ -143,13 +204,18 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
 }
 
 /// The records that pass, in order of time.
-fn collect(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Result<Vec<Record>> {
+fn collect(
+    context: &Context<'_>,
+    choice: &Choice,
+    processes: &Processes,
+    findings: &mut Vec<String>,
+) -> Result<Vec<Record>> {
     let scope = &context.question.scope;
     let passes = |sender: Option<&Task>, target: &Task, ts: u64| {
         let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
         who && ts >= scope.from && ts < scope.to
     };
-    let tracker = Tracker::new(processes, &context.config.life.signals, Box::new(passes));
+    let tracker = Tracker::new(processes, choice, Box::new(passes));
     let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
     let coverage = Scan::all(context.question.tape).walk(
         "signals",

@@ -5,7 +5,7 @@ use serde_json::Value;
 use systape_format::model::StackOf;
 use systape_format::reader::Tape;
 
-use crate::config::Config;
+use super::Options;
 use crate::render::form::Format;
 use crate::say::complain;
 use crate::signals::Record;
@@ -16,13 +16,12 @@ use crate::stacks::names::Names;
 use crate::stacks::recorded;
 
 /// The names for senders' stacks; None when they are not recorded or not printed.
-pub fn names(config: &Config, tape: &Tape) -> Result<Option<Names>> {
-    let printed = config.format != Format::Text || config.life.verbose;
-    if !printed || !recorded::kinds(tape).contains(&StackOf::Signal) {
+pub(super) fn names(own: &Options, format: Format, tape: &Tape) -> Result<Option<Names>> {
+    if !own.stacks(format) || !recorded::kinds(tape).contains(&StackOf::Signal) {
         return Ok(None);
     }
     let mut findings = Vec::new();
-    let names = debug_files::find(tape, || recorded::places(tape), &config.stacks.debug_dirs, &mut findings)?;
+    let names = debug_files::find(tape, || recorded::places(tape), &own.names.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
     Ok(Some(names))
 }

@@ -27,7 +27,7 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     if let Some(missing) = missing(story.context.question.tape.session(), story.signals, story.life) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
-    let verbose = story.context.config.life.verbose;
+    let verbose = story.verbose;
     // acts are numbered in the order of their first signals
     let mut acts: Vec<Vec<&Record>> = Vec::new();
     for record in story.records {
@@ -248,7 +248,7 @@ fn totals(story: &Story<'_>) -> String {
     let seen = story.records.iter().filter(|record| record.unseen.is_none()).count();
     let at_least = if story.whole { "" } else { "at least " };
     let plural = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
-    let which = match &story.context.config.life.signals {
+    let which = match story.choice {
         Choice::These(_) => " of those asked for",
         _ => "",
     };

@@ -5,8 +5,9 @@ use systape_format::model::{NetState, Task};
 
 use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
 use crate::net::words::{address, endpoint, protocol_name};
+use crate::render::mark;
 use crate::render::row::{Row, Times};
-use crate::render::table::{millis_if, seconds};
+use crate::render::table::{millis, millis_if, seconds};
 use crate::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
 
 systape_format::tables! {
@@ -68,8 +69,10 @@ pub fn changes_header() -> Vec<u8> {
 }
 
 fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9]) -> Vec<u8> {
+    // the room that a short state leaves is that of a long time
+    let width = 24_usize.saturating_sub(state.chars().count()).max(ms.len() + 1);
     format!(
-        "{time:<11} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state:<14} {ms:>9}\n"
+        "{time:<11} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms:>width$}\n"
     )
     .into_bytes()
 }
@@ -92,7 +95,7 @@ pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
     };
     let lasted = match c.lasted(window) {
         Lasted::Exact(ns) => millis_if(Some(ns)),
-        Lasted::AtLeast(ns) => format!("≥{}", millis_if(Some(ns))),
+        Lasted::AtLeast(ns) => millis(ns, mark::AT_LEAST),
         Lasted::Unknown => "-".to_owned(),
     };
     out.extend(columns([

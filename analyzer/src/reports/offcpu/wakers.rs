@@ -9,6 +9,7 @@ use systape_format::model::Task;
 
 use super::super::{Context, scheduling};
 use crate::output::{self, line};
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -94,7 +95,7 @@ struct Sum {
 
 impl Sum {
     fn cells(&self) -> Vec<String> {
-        let lead = if self.open { "≥" } else { "" };
+        let lead = mark::at_least(self.open);
         let via = if self.softirq { VIA_SOFTIRQ } else { "" };
         let waker = self.waker.as_ref().map_or_else(|| "interrupt".into(), |task| task_text(task) + via);
         vec![

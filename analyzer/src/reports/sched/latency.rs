@@ -32,11 +32,12 @@ systape_format::tables! {
 }
 
 /// Prints the report.
-pub fn run(mut context: Context<'_>) -> Result<Verdict> {
-    let asked = &context.config.sched.by;
-    let by = if asked.is_empty() { vec![By::Comm] } else { asked.clone() };
-    let sink =
-        Latency { keys: Keys::new(&by, &context.question.scope, false), context: &context, rows: FxHashMap::default() };
+pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
+    let sink = Latency {
+        keys: Keys::new(&[by], &context.question.scope, false),
+        context: &context,
+        rows: FxHashMap::default(),
+    };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Latency { keys, rows, .. } = fed.tracker.sink;

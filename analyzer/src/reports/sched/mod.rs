@@ -10,6 +10,7 @@ use super::scheduling;
 use crate::config::Config;
 use crate::config::view::Part::{All, Keys};
 use crate::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::group::by::By;
 use crate::lines::tables as lines;
 use crate::render::by;
 use crate::say::Verdict;
@@ -27,7 +28,7 @@ pub static TIMEHIST: View = View {
         Rows::of("sched timehist", &[All(&timehist::TIMEHIST)]),
         Rows::json("sched timehist", &[All(&lines::LOSSES)]),
     ],
-    run: Run::Prints(run),
+    run: Run::Prints(timehist),
     ..View::PLAIN
 };
 
@@ -41,14 +42,21 @@ pub static LATENCY: View = View {
         ("analyze sched latency --by process", "by process"),
     ],
     tables: &[Rows::of("sched latency", &[Keys(&by::BY), All(&latency::LATENCY)])],
-    run: Run::Prints(run),
+    check: |config| scheduling::key(config, KEYS).map(drop),
+    run: Run::Prints(latency),
     ..View::PLAIN
 };
 
-/// Prints what `config` asks for.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let context = scheduling::context(config, tape, false)?;
-    if config.sched.latency { latency::run(context) } else { timehist::run(context) }
+/// What latency is added up by: one of these.
+const KEYS: &[By] = &[By::Comm, By::Pid, By::Tid];
+
+fn timehist(config: &Config, tape: &Tape) -> Result<Verdict> {
+    timehist::run(scheduling::context(config, tape, false)?)
+}
+
+fn latency(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let by = scheduling::key(config, KEYS)?;
+    latency::run(scheduling::context(config, tape, false)?, by.unwrap_or(By::Comm))
 }
 
 /// `ns` as seconds with six decimals, as perf prints times.

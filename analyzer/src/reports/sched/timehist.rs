@@ -16,6 +16,7 @@ use crate::lines::json::Json;
 use crate::loss;
 use crate::output;
 use crate::render::form::Format;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::reports::losses::LOSS_LINES;
@@ -120,7 +121,7 @@ impl Known {
         if self.unknown {
             return "?".into();
         }
-        crate::render::table::millis(self.ns, if self.at_least { "≥" } else { "" })
+        crate::render::table::millis(self.ns, mark::at_least(self.at_least))
     }
 
     fn value(self) -> Option<u64> {
@@ -231,7 +232,7 @@ impl Timehist<'_> {
             let name = task_text(&thread.task);
             return writeln!(
                 self.out,
-                "{time:>15} [{cpu}]  {name:<30}  {:>9}  {:>9}  {:>9}",
+                "{time:>15} [{cpu}]  {name:<30} {:>10} {:>10} {:>10}",
                 acc.wait.text(),
                 acc.delay.text(),
                 acc.run.text()

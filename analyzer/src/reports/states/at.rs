@@ -14,6 +14,7 @@ use crate::filter;
 use crate::lines::text::{self, Look};
 use crate::lines::value::Scratch;
 use crate::load::{Base, Loaded, OpenCalls};
+use crate::options::stacks::Below;
 use crate::output;
 use crate::question::clock;
 use crate::render::sink;
@@ -28,7 +29,7 @@ use crate::timespec::Edge;
 const SHORT: usize = 60;
 
 /// Prints the picture at `edge`.
-pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
+pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if matches!(edge, Edge::Real(_)) { clock(tape) } else { Clock::default() };
     let at = filter::place(edge, session, feed::end(tape), &clock).context("--at")?.min(feed::end(tape));
@@ -64,9 +65,9 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
     }
     context.question.loss.holes.extend(holes);
     context.question.loss.findings.extend(findings);
-    if context.config.stacks.listed {
+    if below.asked() {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
-        return with_stacks(&context, &fed.tracker.sink, &now, ts);
+        return with_stacks(&context, below, &fed.tracker.sink, &now, ts);
     }
     context.config.shown.rows(now.len());
     now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
@@ -90,9 +91,9 @@ pub fn run(mut context: Context<'_>, edge: Edge) -> Result<Verdict> {
 }
 
 /// Prints threads by their stacks.
-fn with_stacks(context: &Context<'_>, left: &Left, now: &[Now<'_>], ts: i64) -> Result<Verdict> {
-    let groups = stacks::groups(context, left, now)?;
-    let (form, max) = (context.config.format.rows(), context.config.stacks.limits.max);
+fn with_stacks(context: &Context<'_>, below: &Below, left: &Left, now: &[Now<'_>], ts: i64) -> Result<Verdict> {
+    let groups = stacks::groups(context, below, left, now)?;
+    let (form, max) = (context.config.format.rows(), below.limits().max);
     let mut out = output::stdout()?;
     if let Some(form) = form {
         sink::print(form, &STACKS, context.judged(), groups.iter().map(|group| group.row(ts, max)), &mut out)?;

@@ -3,6 +3,7 @@
 use systape_format::model::CPU_NONE;
 
 use super::super::Context;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::table::millis;
 use crate::runs::keys::{self, Place, is_kernel, set_thread};
@@ -101,13 +102,13 @@ impl<'a> Now<'a> {
         let (call, time) = match &self.call {
             Some(call) => {
                 let name = &context.question.book.get(call.call).long_name;
-                let lead = if call.began_before { "≥" } else { "" };
+                let lead = mark::at_least(call.began_before);
                 (format!("{name}({})", arguments.unwrap_or("?")), millis(self.call_ns, lead))
             }
             None => (place_name(self.place).to_owned(), "-".to_owned()),
         };
         vec![
-            optional(self.off, if self.off_before { "≥" } else { "" }),
+            optional(self.off, mark::at_least(self.off_before)),
             optional(self.came, ""),
             format!("[{}]", self.thread.state.name()),
             task.pid.to_string(),

@@ -10,8 +10,10 @@ use systape_format::model::StackOf;
 
 use super::super::Context;
 use super::now::Now;
+use crate::options::stacks::Below;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
+use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::table::millis;
 use crate::runs::decode::Part;
@@ -70,7 +72,12 @@ pub(super) struct Group<'n, 'a> {
 }
 
 /// The groups of `now`, which is sorted by how long threads have been off the CPU; so are they. `slots`: position of each in the tracker.
-pub(super) fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'a>]) -> Result<Vec<Group<'n, 'a>>> {
+pub(super) fn groups<'n, 'a>(
+    context: &Context<'_>,
+    below: &Below,
+    left: &Left,
+    now: &'n [Now<'a>],
+) -> Result<Vec<Group<'n, 'a>>> {
     recorded::require(context.question.tape)?;
     let mut findings = Vec::new();
     let before = asleep::since_before(&context.question, &mut findings);
@@ -84,8 +91,7 @@ pub(super) fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'
     let wanted: Vec<(usize, Place)> = off.filter_map(|(at, now)| place(now).map(|place| (at, *place))).collect();
     let mut forest = Forest::default();
     let stacks = asleep::graft(context.question.tape, wanted, &mut forest, &mut findings);
-    let names =
-        debug_files::find(context.question.tape, || forest.places(), &context.config.stacks.debug_dirs, &mut findings)?;
+    let names = debug_files::find(context.question.tape, || forest.places(), &below.names.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
 
     // two places in one function make no difference: what is printed is what is compared
@@ -95,7 +101,7 @@ pub(super) fn groups<'n, 'a>(context: &Context<'_>, left: &Left, now: &'n [Now<'
     for (at, now) in now.iter().enumerate() {
         let stack = stacks.get(&at).copied().unwrap_or_else(|| (NONE, NONE, missing(now)));
         let (lines, functions) = texts.entry(stack).or_insert_with(|| lines(&forest, &names, stack));
-        if *functions < context.config.stacks.limits.min {
+        if *functions < below.limits().min {
             continue;
         }
         let group = *by_lines.entry(lines.clone()).or_insert_with(|| {
@@ -187,7 +193,7 @@ impl Group<'_, '_> {
         let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
         let mut head = format!("{count} thread{}, {}", if count == 1 { "" } else { "s" }, states.join(", "));
         if let Some((off, least)) = self.longest() {
-            head.push_str(&format!(", longest off the CPU {} ms", millis(off, if least { "≥" } else { "" })));
+            head.push_str(&format!(", longest off the CPU {} ms", millis(off, mark::at_least(least))));
         }
         if let Some(came) = self.came() {
             head.push_str(&format!(", first came on one {} ms ago", millis(came, "")));
