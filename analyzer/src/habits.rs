@@ -55,8 +55,16 @@ const HABITS: &[Habit] = &[
     all(&["--syscall-times", "--force-btf", "--inline", "--show-total-period"], Always),
     of(&["summary", "with-summary"], &["-w", "--summary-wall-clock"], Always),
     of(&["sched timehist"], &["-w", "--wakeups"], Say("wake-ups are listed by -e 'sched:sched_wakeup*'")),
-    of(&["sched timehist"], &["-s", "--summary"], Say("sums by task are printed by 'analyze sched latency'")),
-    of(&["sched timehist"], &["-S", "--with-summary"], Say("sums by task are printed by 'analyze sched latency'")),
+    of(
+        &["sched timehist"],
+        &["-s", "--summary"],
+        Say("--summary sums up calls; sums by task: 'analyze sched latency'"),
+    ),
+    of(
+        &["sched timehist"],
+        &["-S", "--with-summary"],
+        Say("--summary sums up calls; sums by task: 'analyze sched latency'"),
+    ),
     of(
         &["sched timehist"],
         &["-n", "-I", "-M", "-V", "--next", "--idle-hist", "--migrations", "--cpu-visual"],
@@ -418,6 +426,7 @@ impl Walk<'_> {
         };
         let means = match id {
             "call_graph" => ["fp", "dwarf", "lbr"].contains(&next.split(',').next().unwrap_or_default()),
+            "top" => next.bytes().all(|b| b.is_ascii_digit()) && !(self.exists)(next.as_ref()),
             "cpu" => is_cpus(next) && !(self.exists)(next.as_ref()),
             "comm" => {
                 self.plain(next.as_ref(), Some("comm"));

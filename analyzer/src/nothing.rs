@@ -162,6 +162,9 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
         let none = !there.comms.iter().any(|comm| fits(comm));
         add(format!("--comm={}", filters.comms.join(",")), none, &|| names(filters.comms.first(), there));
     }
+    if !filters.not_comms.is_empty() {
+        add(format!("--comm='!{}'", filters.not_comms.join(",")), false, &String::new);
+    }
     if !filters.cgroups.is_empty() {
         add(format!("-G {}", filters.cgroups.join(",")), false, &String::new);
     }

@@ -26,9 +26,9 @@ const MEANT: &[(&str, &str)] = &[
     ("-k t.tape", "--call-graph t.tape"),
     ("-kk t.tape", "--call-graph t.tape"),
     ("--stack-trace=symbol t.tape", "--call-graph t.tape"),
-    ("-e trace=open,close t.tape", "-e open,close t.tape"),
-    ("-e t=%file t.tape", "-e file t.tape"),
-    ("-e %file t.tape", "-e file t.tape"),
+    ("-e trace=open,close t.tape", "-etrace=open,close t.tape"),
+    ("-e t=%file t.tape", "t.tape -e t=%file"),
+    ("-e %file t.tape", "--trace %file t.tape"),
     ("--trace=read t.tape", "-e read t.tape"),
     ("-efile t.tape", "-e file t.tape"),
     ("-fe read t.tape", "-e read t.tape"),
@@ -86,6 +86,8 @@ const MEANT: &[(&str, &str)] = &[
     ("t.tape sched latency", "sched latency t.tape"),
     ("t.tape -v kills", "kills -v t.tape"),
     ("t.tape summary", "summary t.tape"),
+    ("block --top 10 t.tape", "block --top=10 t.tape"),
+    ("block --top t.tape", "block t.tape --top"),
     ("summary t.tape", "-s t.tape"),
     ("t.tape -s", "-s t.tape"),
 ];
@@ -237,10 +239,9 @@ fn asked(words: &str) -> Result<String, String> {
     match cli::parse(words.map(Into::into)) {
         Ok(asked) => {
             let config = asked.config().map_err(|error| format!("{error:#}"))?;
-            // what was typed is not what is compared
-            let config = format!("{config:?}");
-            let (before, rest) = config.split_once("matches: ").expect("a field");
-            Ok(format!("{before}{}", rest.split_once(", file: ").expect("the next one").1))
+            // a summary is chosen by a word or a letter
+            let typed: Vec<_> = asked.typed().into_iter().filter(|(id, _)| id != "summary" && id != "input").collect();
+            Ok(format!("{} {typed:?} of {} {:?}", config.view.name, config.file.display(), config.second))
         }
         Err(Stop::Usage(text)) => Err(text),
         Err(Stop::Printed(text)) => Ok(text),

@@ -10,6 +10,7 @@ use systape_format::model::Task;
 use super::super::{Context, scheduling};
 use crate::output::{self, line};
 use crate::render::mark;
+use crate::render::rank::more;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -41,14 +42,16 @@ systape_format::tables! {
 }
 
 /// Prints the report.
-pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
+pub fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let unsure = fed.tracker.unsure_until();
     let Wakers { sums, seen, .. } = fed.tracker.sink;
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
-    sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
+    context.config.shown.rows(sums.len());
+    let more = more(sums.len(), limit);
+    sums.truncate(limit);
     let form = context.config.format.rows();
     context.question.loss.findings.extend(fed.findings);
     scheduling::touched(&mut context, unsure);
@@ -72,6 +75,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
             line(&mut out, &format!("process {pid} {what}"))?;
         } else {
             table.print(&mut out)?;
+            more.iter().try_for_each(|text| line(&mut out, text))?;
         }
     }
     out.flush()?;

@@ -17,6 +17,7 @@ use crate::load::{Base, Loaded, OpenCalls};
 use crate::options::stacks::Below;
 use crate::output;
 use crate::question::clock;
+use crate::render::rank::more;
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::runs::decode::Needs;
@@ -29,7 +30,7 @@ use crate::timespec::Edge;
 const SHORT: usize = 60;
 
 /// Prints the picture at `edge`.
-pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdict> {
+pub fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if matches!(edge, Edge::Real(_)) { clock(tape) } else { Clock::default() };
     let at = filter::place(edge, session, feed::end(tape), &clock).context("--at")?.min(feed::end(tape));
@@ -67,10 +68,11 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
     context.question.loss.findings.extend(findings);
     if below.asked() {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
-        return with_stacks(&context, below, &fed.tracker.sink, &now, ts);
+        return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit);
     }
     context.config.shown.rows(now.len());
-    now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
+    let more = more(now.len(), limit);
+    now.truncate(limit);
     let arguments = arguments(&context, &now);
     let mut out = output::stdout()?;
     let form = context.config.format.rows();
@@ -85,14 +87,24 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
         }
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
+        more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
     out.flush()?;
     Ok(scheduling::verdict(&context, form.is_none()))
 }
 
 /// Prints threads by their stacks.
-fn with_stacks(context: &Context<'_>, below: &Below, left: &Left, now: &[Now<'_>], ts: i64) -> Result<Verdict> {
-    let groups = stacks::groups(context, below, left, now)?;
+fn with_stacks(
+    context: &Context<'_>,
+    below: &Below,
+    left: &Left,
+    (now, ts): (&[Now<'_>], i64),
+    limit: usize,
+) -> Result<Verdict> {
+    let mut groups = stacks::groups(context, below, left, now)?;
+    context.config.shown.rows(groups.len());
+    let more = more(groups.len(), limit);
+    groups.truncate(limit);
     let (form, max) = (context.config.format.rows(), below.limits().max);
     let mut out = output::stdout()?;
     if let Some(form) = form {
@@ -102,6 +114,7 @@ fn with_stacks(context: &Context<'_>, below: &Below, left: &Left, now: &[Now<'_>
         for group in &groups {
             group.print(max, &mut out)?;
         }
+        more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
     out.flush()?;
     Ok(scheduling::verdict(context, form.is_none()))
