@@ -20,6 +20,18 @@ pub(crate) enum Rows {
     Losses,
 }
 
+/// What is known of a kind.
+#[derive(Debug)]
+struct Known {
+    kind: BlockKind,
+    raw: u16,
+    name: &'static str,
+    rows: Rows,
+    /// Fields of it have a class (schemas/trace.capnp).
+    classes: bool,
+    family: Option<Family>,
+}
+
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $raw:literal, $name:literal, $rows:ident, $class:ident $(, $family:ident)?;)*) => {
         /// What a block holds.
@@ -33,63 +45,24 @@ macro_rules! kinds {
         impl BlockKind {
             /// Every kind this version knows.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
-
-            /// The kind a header's number stands for.
-            pub(crate) fn from_raw(raw: u16) -> Self {
-                match raw {
-                    $($raw => Self::$kind,)*
-                    other => Self::Other(other),
-                }
-            }
-
-            /// Its number in headers.
-            pub fn raw(self) -> u16 {
-                match self {
-                    $(Self::$kind => $raw,)*
-                    Self::Other(raw) => raw,
-                }
-            }
-
-            /// Its name in messages and docs.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                    Self::Other(_) => "unknown kind",
-                }
-            }
-
-            /// Whose events its rows are; None = they are no events, or details of events that are counted without them.
-            pub fn family(self) -> Option<Family> {
-                match self {
-                    $(Self::$kind => kinds!(@family $($family)?),)*
-                    Self::Other(_) => None,
-                }
-            }
-
-            /// What its rows are; None = this version does not know.
-            pub(crate) fn rows(self) -> Option<Rows> {
-                match self {
-                    $(Self::$kind => Some(Rows::$rows),)*
-                    Self::Other(_) => None,
-                }
-            }
-
-            /// Whether it holds nothing that a redaction could take out.
-            pub fn is_numbers(self) -> bool {
-                match self {
-                    $(Self::$kind => kinds!(@numbers $class),)*
-                    Self::Other(_) => false,
-                }
-            }
         }
+
+        const KNOWN: &[Known] = &[$(Known {
+            kind: BlockKind::$kind,
+            raw: $raw,
+            name: $name,
+            rows: Rows::$rows,
+            classes: kinds!(@ $class),
+            family: kinds!(@ $($family)?),
+        }),*];
     };
-    (@family) => { None };
-    (@family $family:ident) => { Some(Family::$family) };
-    (@numbers numbers) => { true };
-    (@numbers classes) => { false };
+    (@) => { None };
+    (@ numbers) => { false };
+    (@ classes) => { true };
+    (@ $family:ident) => { Some(Family::$family) };
 }
 
-// In the order in which a segment has them. `classes`: fields of it have a class (schemas/trace.capnp).
+// In the order in which a segment has them.
 kinds! {
     /// What the tape says of itself; the first block.
     Session = 1, "session", Tape, classes;
@@ -144,6 +117,43 @@ kinds! {
 }
 
 impl BlockKind {
+    fn known(self) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| known.kind == self)
+    }
+
+    /// The kind a header's number stands for.
+    pub(crate) fn from_raw(raw: u16) -> Self {
+        KNOWN.iter().find(|known| known.raw == raw).map_or(Self::Other(raw), |known| known.kind)
+    }
+
+    /// Its number in headers.
+    pub fn raw(self) -> u16 {
+        match self {
+            Self::Other(raw) => raw,
+            _ => self.known().map_or(0, |known| known.raw),
+        }
+    }
+
+    /// Its name in messages and docs.
+    pub fn name(self) -> &'static str {
+        self.known().map_or("unknown kind", |known| known.name)
+    }
+
+    /// Whose events its rows are; None = they are no events, or details of events that are counted without them.
+    pub fn family(self) -> Option<Family> {
+        self.known()?.family
+    }
+
+    /// What its rows are; None = this version does not know.
+    pub(crate) fn rows(self) -> Option<Rows> {
+        Some(self.known()?.rows)
+    }
+
+    /// Whether it holds nothing that a redaction could take out.
+    pub fn is_numbers(self) -> bool {
+        self.known().is_some_and(|known| !known.classes)
+    }
+
     /// Kinds of column groups and events a segment can have.
     pub fn of_segment() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.rows() != Some(Rows::Tape))
