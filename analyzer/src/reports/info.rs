@@ -408,7 +408,7 @@ impl<'a> Facts<'a> {
             return;
         }
         lines.add("recorded", &printable(session.target.as_bytes()));
-        lines.add("command", &printable(&session.arguments.join(&b' ')));
+        lines.add("command", &crate::words::shell(&session.arguments));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         if !session.call_filters.is_empty() {
             let filters = printable(&session.call_filters.join(&b' '));
