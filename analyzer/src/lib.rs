@@ -39,6 +39,7 @@ pub mod options;
 pub mod output;
 pub mod paths;
 pub mod processes;
+pub mod progress;
 pub mod question;
 pub mod render;
 pub mod reports;

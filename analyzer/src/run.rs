@@ -17,7 +17,7 @@ use crate::open::{look, open};
 use crate::output::NewFile;
 use crate::sandbox::Needs;
 use crate::say::{BadUsage, Verdict, complain};
-use crate::{generate, habits, nothing, output, sandbox, spool, views};
+use crate::{generate, habits, nothing, output, progress, sandbox, spool, views};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -100,7 +100,13 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);
     }
-    report(config, input, file.as_mut())
+    // one that judges a tape shows how far it is
+    if !matches!(config.view.run, Run::Judges { .. }) {
+        progress::begin(crate::words::escaped(config.file.as_os_str().as_encoded_bytes()));
+    }
+    let verdict = report(config, input, file.as_mut());
+    progress::end();
+    verdict
 }
 
 /// Refuses a file that cannot be a tape, with the report that its name may stand for.

@@ -44,5 +44,6 @@ impl std::error::Error for BadUsage {}
 
 /// Tells the user something that is not part of the answer; that stderr is closed is no reason to fail.
 pub fn complain(text: &str) {
+    crate::progress::end();
     let _ = writeln!(std::io::stderr(), "analyze: {text}");
 }

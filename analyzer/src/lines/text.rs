@@ -170,8 +170,11 @@ impl TextLines<'_> {
         match row::outcome(self.segment, row) {
             Outcome::Ret(ret) => self.ret(out, call, row, ret),
             Outcome::Errno(errno) => {
+                let (red, plain) = if self.look.color { (RED, PLAIN) } else { (&b""[..], &b""[..]) };
+                out.extend_from_slice(red);
                 out.extend_from_slice(b"-1 ");
                 errno_words(out, errno);
+                out.extend_from_slice(plain);
             }
             Outcome::Restart(errno) => {
                 out.extend_from_slice(b"? ");
