@@ -64,7 +64,8 @@ impl Asked {
     /// The options that were typed, by their names, with their values.
     pub fn typed(&self) -> Vec<(String, Vec<String>)> {
         let ids = self.matches.ids().map(clap::Id::as_str);
-        let typed = ids.filter(|id| *id != "words" && self.matches.try_contains_id(id).is_ok());
+        // groups of options have the names of their structs
+        let typed = ids.filter(|id| *id != "words" && id.starts_with(|letter: char| letter.is_ascii_lowercase()));
         let typed = typed.filter(|id| self.matches.value_source(id) == Some(ValueSource::CommandLine));
         let values =
             |id: &str| self.matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy().into_owned());

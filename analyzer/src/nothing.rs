@@ -182,10 +182,10 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
     if let Some(least) = filters.longer_than {
         let none = of_calls && there.longest.is_some_and(|longest| longest <= least);
         let longest = crate::words::span(there.longest.unwrap_or_default());
-        add("--duration".into(), none, &|| format!("the longest call of the tape took {longest}"));
+        add("--duration".into(), none, &|| format!("the longest call that is stored took {longest}"));
     }
     if filters.failure {
-        add("--failure".into(), of_calls && !there.failures, &|| "no call on the tape failed".to_owned());
+        add("--failure".into(), of_calls && !there.failures, &|| "no call that is stored failed".to_owned());
     }
     given
 }

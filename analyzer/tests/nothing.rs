@@ -70,7 +70,7 @@ fn the_filter_that_is_to_blame_is_named_with_what_there_is() {
         ("-t 4000000 sample.tape", &["-t 4000000", "threads 100, 101"]),
         ("-u 77 sample.tape", &["-u 77", "users 0, 1000"]),
         ("-e reboot sample.tape", &["-e", "other calls: "]),
-        ("--duration 1000s sample.tape", &["--duration", "the longest call"]),
+        ("--duration 1000s sample.tape", &["--duration", "the longest call that is stored took "]),
         ("--time 99%, -p 100 --duration 3ns -e reboot* sample.tape", &["-e"]),
         ("states -p 4000000000 mix.tape", &["-p 4000000000"]),
     ] {
