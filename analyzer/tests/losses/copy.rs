@@ -9,7 +9,8 @@ use systape_format::model::{
     SyscallRow, size_bucket,
 };
 use systape_format::reader::{Segment, Tape};
-use systape_format::tables::Field;
+use systape_format::table::Type;
+use systape_format::tables::{CPU, Field};
 use systape_format::{Encoder, SegmentBuilder, Writer};
 
 /// What a fate is decided by.
@@ -144,7 +145,7 @@ impl Copied {
         self.of_scheduler(segment, fate);
         self.of_devices(segment, fate);
         self.of_stacks(segment, fate);
-        self.of_tables(segment);
+        self.of_tables(segment, fate);
         for row in segment.ledger(&self.dict).unwrap() {
             self.builder.push_ledger(row);
         }
@@ -306,18 +307,24 @@ impl Copied {
         ])
     }
 
-    fn of_tables(&mut self, segment: &Segment<'_>) {
+    fn of_tables(&mut self, segment: &Segment<'_>, fate: &mut dyn FnMut(&Event) -> Fate) {
         for table in segment.tables(&self.dict).unwrap() {
             assert!(table.ts.is_empty() || table.columns.len() + 1 == table.def.columns.len());
+            let family = Family::of_table(&table.def.name).unwrap_or(Family::Unknown);
+            let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
+            let whose = columns().find(|(column, _)| column.ty == Type::Task);
+            let cpus = columns().find(|(column, _)| column.name == CPU);
             for (row, ts) in table.ts.iter().enumerate() {
-                use systape_format::table::Type;
-                let fields = table.def.columns.iter().skip(1).zip(&table.columns).map(|(column, values)| {
-                    match (column.ty, values[row]) {
-                        (Type::Str | Type::Task, 0) => Field::Unknown,
-                        (Type::Str, code) => Field::Bytes(table.string(code).unwrap_or_default()),
-                        (Type::Task, task) => Field::Task(task as u32 - 1),
-                        (_, number) => Field::Number(number),
-                    }
+                let task = whose.and_then(|(_, tasks)| u32::try_from(tasks[row]).unwrap().checked_sub(1));
+                let cpu = cpus.map_or(CPU_NONE, |(_, cpus)| cpus[row] as u32);
+                if !self.passes(family, *ts, cpu, task, fate) {
+                    continue;
+                }
+                let fields = columns().map(|(column, values)| match (column.ty, values[row]) {
+                    (Type::Str | Type::Task, 0) => Field::Unknown,
+                    (Type::Str, code) => Field::Bytes(table.string(code).unwrap_or_default()),
+                    (Type::Task, task) => Field::Task(task as u32 - 1),
+                    (_, number) => Field::Number(number),
                 });
                 self.builder.push_table_row(&table.def, *ts, &fields.collect::<Vec<_>>()).unwrap();
             }

@@ -109,19 +109,6 @@ fn of_blocks(tape: &Tape, bytes: &[u8]) -> Vec<Damaged> {
     made
 }
 
-/// The families whose events can be missing.
-const FAMILIES: [Family; 9] = [
-    Family::Syscall,
-    Family::Process,
-    Family::Sched,
-    Family::Block,
-    Family::Signal,
-    Family::Net,
-    Family::Sample,
-    Family::Stack,
-    Family::IoUring,
-];
-
 /// Every event of the tape.
 fn events(tape: &Tape) -> Vec<Event> {
     let mut all = Vec::new();
@@ -136,7 +123,7 @@ fn events(tape: &Tape) -> Vec<Event> {
 fn of_events(tape: &Tape) -> Vec<Damaged> {
     let all = events(tape);
     let mut made = Vec::new();
-    for family in FAMILIES {
+    for family in Family::ALL.iter().copied() {
         let segments: Vec<usize> =
             all.iter().filter(|e| e.family == family).map(|e| e.segment).collect::<BTreeSet<_>>().into_iter().collect();
         for at in some(segments.len()) {

@@ -99,6 +99,12 @@ pub(crate) fn questions() -> Vec<Question> {
         asked.push(Question::new("--summary", format!("-s --by {key} TAPE")));
     }
     asked.push(Question::new("--summary", "-s --cpu --by comm,syscall TAPE"));
+    let others = KEYS.iter().map(|key| format!("--by {key}"));
+    let filters = FILTERS.iter().filter(|(option, _)| *option != "events").map(|(_, words)| (*words).to_owned());
+    for words in others.chain(filters) {
+        let words = format!("-s -e exceptions:*,writeback:* {words} TAPE");
+        asked.push(Question::new("--summary -e FAMILY:EVENT", words));
+    }
     asked.extend(filtered(&reports));
     asked
 }
