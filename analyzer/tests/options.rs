@@ -92,7 +92,7 @@ const MODES: &[(&str, &str)] = &[
     ("files", "--opens"),
     ("files", "--slower 0.0001"),
     ("net", "--events"),
-    ("offcpu", "--wakers 200"),
+    ("offcpu", "--wakers 100"),
     ("states", "--at 50%"),
     ("states", "--at 50% --call-graph"),
     ("callgraph", "--of cpu"),
@@ -105,12 +105,13 @@ const MODES: &[(&str, &str)] = &[
     ("callgraph", "--svg out.svg"),
 ];
 
-/// What of a mode cannot be seen on the tapes here: all its stacks are of one thread of no cgroup, or of two frames. Without the mode it can.
+/// What of a mode cannot be seen on the tapes here: all its rows are of one thread or cgroup, or its stacks of two frames. Without the mode it can.
 const UNSEEN: &[(&str, &[&str])] = &[
     ("--of syscall", &["metric"]),
     ("--of block", &["cgroups", "max_events", "metric", "min_percent"]),
     ("--of signal", &["cgroups", "max_events", "metric", "min_percent"]),
     ("--of wakeup", &["cgroups", "metric", "max_depth"]),
+    ("--wakers 100", &["cgroups"]),
 ];
 
 /// What cannot be seen on the tapes here, and where it is tested.
