@@ -373,7 +373,7 @@ impl Walk<'_> {
             match word.to_str() {
                 Some("--") => {
                     self.push("--");
-                    while let Some(word) = rest.next() {
+                    for word in rest.by_ref() {
                         self.push(word);
                     }
                 }
