@@ -10,6 +10,7 @@
 //! - [`errno_name`], [`errno_text`], [`signal_name`], [`sockaddr_text`], [`escape`]: single values
 //! - [`captured_class`]: what captured memory tells of somebody
 //! - [`Selection`]: the `-e` expressions of `record` and `analyze`
+//! - [`nearest`]: what a misspelt name may be meant to be
 //!
 //! Reading memory of the traced process, keeping fd tables and laying out lines are left to the recorder and the analyzer.
 
@@ -19,6 +20,7 @@ mod errno;
 mod flags;
 mod iouring;
 mod names;
+mod near;
 mod private;
 mod select;
 pub mod si_code;
@@ -36,7 +38,8 @@ pub use errno::{errno_name, errno_text, is_restart};
 pub use flags::{FlagSet, FlagStyle, How, clock_flags, open_flags, protocol_flags, sockopt_flags};
 pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
+pub use near::nearest;
 pub use private::captured_class;
-pub use select::{EventTerm, SelectError, Selection, distance};
+pub use select::{EventTerm, SelectError, Selection};
 pub use signal::{signal_name, signal_number};
 pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};

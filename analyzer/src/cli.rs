@@ -2,16 +2,20 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::Result as Settled;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::args::Args;
 use crate::config::Config;
 use crate::config::view::{Operands, View};
+use crate::habits;
 use crate::operands;
 use crate::views::{self, VIEWS};
+use crate::words::escaped;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +31,8 @@ Examples:
   analyze states --at 1.5                   what every thread was doing at one instant
   analyze callgraph --svg flame.svg         a flame graph
 
-A file named like a report is written ./info.
+A file named like a report is written ./info. The file - is standard input: a tape that comes through
+a pipe (record -o - ... | analyze -) is kept in a file without a name in $TMPDIR, 4 GiB at most.
 Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
 
 /// Options that choose a summary without a word; help shows them beside the listing's.
@@ -56,6 +61,19 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The options that were typed, by their names, with their values.
+    pub fn typed(&self) -> Vec<(String, Vec<String>)> {
+        let ids = self.matches.ids().map(clap::Id::as_str);
+        // groups of options have the names of their structs
+        let typed = ids.filter(|id| *id != "words" && id.starts_with(|letter: char| letter.is_ascii_lowercase()));
+        let typed = typed.filter(|id| self.matches.value_source(id) == Some(ValueSource::CommandLine));
+        let values =
+            |id: &str| self.matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
+        let mut typed: Vec<_> = typed.map(|id| (id.to_owned(), values(id).collect())).collect();
+        typed.sort();
+        typed
+    }
+
     /// Settles it.
     ///
     /// # Errors
@@ -72,6 +90,9 @@ impl Asked {
 /// It is wrong, or asks for help.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
     let words: Vec<OsString> = words.into_iter().collect();
+    let view = habits::view(&words);
+    let known = union(views::named(view.split(' ')).map_or(VIEWS[0], |(view, _)| view));
+    let words = habits::settled(&words, view, &known, &|word| Path::new(word).exists()).map_err(Stop::Usage)?;
     let (mut union, asked) = choose(&words)?;
     let Asked { view, args, matches, .. } = &asked;
     let typed: Vec<&str> = args.words.iter().filter_map(|word| word.to_str()).collect();
@@ -181,10 +202,29 @@ fn told(error: &clap::Error) -> Stop {
     if !error.use_stderr() {
         return Stop::Printed(text);
     }
+    if let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    {
+        return Stop::Usage(unknown(word));
+    }
+    let text = text.replace("invalid digit found in string", "it is no number");
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let tip = lines.find_map(hint).unwrap_or_default();
     Stop::Usage(format!("{first}{tip}"))
+}
+
+/// What is wrong with `word`, which is no option.
+fn unknown(word: &str) -> String {
+    let union = union(VIEWS[0]);
+    let longs = union.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+    let name = word.split('=').next().unwrap_or_default();
+    let near = name.strip_prefix("--").map(|name| systape_abi::nearest(name, longs)).unwrap_or_default();
+    let shown = escaped(name.as_bytes());
+    match near.first() {
+        Some(near) => format!("{shown} is no option of analyze; did you mean '--{near}'?"),
+        None => format!("{shown} is no option of analyze"),
+    }
 }
 
 /// What of clap's further lines helps: a tip, or the values an option takes.
@@ -315,7 +355,7 @@ mod tests {
         assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));
         assert!(usage("analyze check -p 9").starts_with("-p is not for 'analyze check'"));
         assert!(usage("analyze kills -s").starts_with("--summary sums up calls"));
-        assert!(usage("analyze kills --comm x").contains("--comm=NAME"));
+        assert!(usage("analyze kills --comm x.tape").contains("--comm=NAME"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
 use crate::render::form::Format;
+use crate::say::Shown;
 use crate::timespec;
 
 /// Settled values of what reports have in common; [`Config::own`] gives those of one report alone.
@@ -46,6 +47,8 @@ pub struct Config {
     pub format: Format,
     /// Exit with 3 when something is missing.
     pub fail_on_loss: bool,
+    /// How many rows the answer has.
+    pub shown: Shown,
 }
 
 impl Config {
@@ -79,6 +82,7 @@ impl Config {
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
+            shown: Shown::default(),
             args: args.clone(),
         };
         if config.format != Format::Text {

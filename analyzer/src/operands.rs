@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::args::Args;
 use crate::config::view::{Operands, View};
 use crate::open::DEFAULT_TAPE;
-use crate::views;
+use crate::{habits, views};
 
 /// The tape that `view` is asked about, and the second file where it takes two; the first `words` of `args` name the view.
 ///
@@ -33,6 +33,10 @@ pub fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, Option<
         (None, [file]) | (Some(file), []) => Ok((file.clone(), None)),
         (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
         (None, [first, second, ..]) => {
+            let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?)?));
+            if let (0, Some((word, typed))) = (words, files.iter().filter(|file| !file.exists()).find_map(other)) {
+                bail!("'{word}' is no report: {typed}");
+            }
             if words > 0 || first.exists() {
                 bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
             }

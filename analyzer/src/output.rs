@@ -6,8 +6,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::progress;
+
 /// Standard output without std's line buffer, which would look for the last newline of every write.
 pub fn stdout() -> io::Result<io::BufWriter<File>> {
+    progress::end();
     let fd = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(io::BufWriter::with_capacity(1 << 18, File::from(fd)))
 }

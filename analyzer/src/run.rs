@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use systape_format::reader::Misses;
+use anyhow::{Context as _, Result, bail};
+use systape_format::reader::{Misses, Tape};
 
 use crate::cli::{self, Asked, Stop};
 use crate::config::Config;
@@ -16,7 +17,7 @@ use crate::open::{look, open};
 use crate::output::NewFile;
 use crate::sandbox::Needs;
 use crate::say::{BadUsage, Verdict, complain};
-use crate::{generate, output, sandbox, views};
+use crate::{generate, habits, nothing, output, progress, sandbox, spool, views};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -87,10 +88,10 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 }
 
 fn answer(config: &Config, confined: bool) -> Result<Verdict> {
-    if let (false, Some(name)) = (config.file.exists(), views::nearest(&config.file)) {
-        bail!("{}: no such file; did you mean the report '{name}'?", config.file.display());
+    let input = if config.file == Path::new(spool::STDIN) { Some(spool::stdin()?) } else { None };
+    if input.is_none() {
+        check_name(config)?;
     }
-    look(&config.file)?;
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
@@ -99,7 +100,24 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);
     }
-    report(config, file.as_mut())
+    // one that judges a tape shows how far it is
+    if !matches!(config.view.run, Run::Judges { .. }) {
+        progress::begin(crate::words::escaped(config.file.as_os_str().as_encoded_bytes()));
+    }
+    let verdict = report(config, input, file.as_mut());
+    progress::end();
+    verdict
+}
+
+/// Refuses a file that cannot be a tape, with the report that its name may stand for.
+fn check_name(config: &Config) -> Result<()> {
+    if let (false, Some(name)) = (config.file.exists(), views::nearest(&config.file)) {
+        bail!("{}: no such file; did you mean the report '{name}'?", config.file.display());
+    }
+    if let (false, Some(typed)) = (config.file.exists(), config.file.to_str().and_then(habits::instead_of)) {
+        bail!("{}: no such file, and no report: {typed}", config.file.display());
+    }
+    look(&config.file)
 }
 
 /// Sees to it that no report forgets what it could not read: blocks it has not told of are told here, and the answer is touched.
@@ -110,8 +128,12 @@ fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
     result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
 }
 
-fn report(config: &Config, file: Option<&mut NewFile>) -> Result<Verdict> {
-    let tape = match (open(&config.file), config.view.run) {
+fn report(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> Result<Verdict> {
+    let opened = match input {
+        Some(input) => Tape::from_file(input).context("standard input"),
+        None => open(&config.file),
+    };
+    let tape = match (opened, config.view.run) {
         (Ok(tape), _) => tape,
         (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
             Some(why) => return judge(config, &why),
@@ -125,7 +147,11 @@ fn report(config: &Config, file: Option<&mut NewFile>) -> Result<Verdict> {
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
         Run::Judges { run, .. } => (run(config, &tape), true),
     };
-    if told { result } else { with_misses(result, tape.misses()) }
+    let result = if told { result } else { with_misses(result, tape.misses()) };
+    if result.is_ok() && config.shown.nothing() {
+        nothing::why(config, &tape).iter().for_each(|why| complain(why));
+    }
+    result
 }
 
 /// Why a file holds no tape, if that is what is wrong: not that it cannot be read, or needs a newer program.

@@ -1,6 +1,25 @@
 //! Messages to the user, and what a report says beyond what it prints.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many rows an answer has, for those who want to know why there are none.
+#[derive(Debug, Default)]
+pub struct Shown(AtomicU64);
+
+impl Shown {
+    /// The answer has `more` rows; with 0 it only says that they are counted.
+    pub fn rows(&self, more: usize) {
+        // one more than there are, so that 0 is: not counted
+        let more = |rows: u64| Some(rows.max(1).saturating_add(more as u64));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// Whether rows were counted, and there were none.
+    pub fn nothing(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 1
+    }
+}
 
 /// What a report has to say beyond what it printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,5 +44,6 @@ impl std::error::Error for BadUsage {}
 
 /// Tells the user something that is not part of the answer; that stderr is closed is no reason to fail.
 pub fn complain(text: &str) {
+    crate::progress::end();
     let _ = writeln!(std::io::stderr(), "analyze: {text}");
 }

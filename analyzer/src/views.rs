@@ -68,11 +68,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     (0..VIEWS.len()).filter(new).map(move |at| first(&at))
 }
 
-/// The report whose name `path` resembles, for a message: a word without `/` or `.` at most two edits away.
+/// The report whose name `path` resembles, for a message: a word without `/` or `.`.
 pub fn nearest(path: &Path) -> Option<&'static str> {
-    let word = path.to_str().filter(|word| word.len() < 20 && !word.contains(['/', '.']))?;
-    let near = names().map(|name| (systape_abi::distance(word.as_bytes(), name.as_bytes()), name)).min()?;
-    (near.0 <= 2).then_some(near.1)
+    let word = path.to_str().filter(|word| !word.contains(['/', '.']))?;
+    systape_abi::nearest(word, names()).first().copied()
 }
 
 #[cfg(test)]

@@ -62,6 +62,22 @@ fn word(bytes: &[u8]) -> String {
     if !bytes.is_empty() && bytes.iter().all(plain) { escaped(bytes) } else { format!("\"{}\"", escaped(bytes)) }
 }
 
+/// Arguments as a shell takes them back: what is more than letters, digits and plain signs is in single quotes, and what no terminal
+/// should get is escaped in `$'...'`.
+pub fn shell(words: &[Vec<u8>]) -> String {
+    let word = |bytes: &Vec<u8>| {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%^".contains(byte);
+        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
+        match text {
+            Some(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_owned(),
+            Some(text) if text.is_ascii() => format!("'{}'", text.replace('\'', "'\\''")),
+            // a shell undoes \xff, \n, \\ and \" there
+            _ => format!("$'{}'", escaped(bytes).replace('\'', "\\'")),
+        }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// A span of time in a unit that suits it: `0.412 ms`, `15.3 ms`, `3.20 s`, `25.0 min`, `7.5 h`.
 pub fn span(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
@@ -89,6 +105,27 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_takes_a_command_back() {
+        let awkward: [&[u8]; 9] = [
+            b"record",
+            b"sh",
+            b"-c",
+            b"sleep 60 & kill $!; echo 'a' \"b\" `c` \\n",
+            b"",
+            b"a\x1b[m\n\xff'",
+            "l\u{f6}ng $x".as_bytes(),
+            b"!x",
+            b"*",
+        ];
+        let words: Vec<Vec<u8>> = awkward.iter().map(|word| word.to_vec()).collect();
+        let text = shell(&words);
+        assert!(text.starts_with("record sh -c 'sleep 60 & kill $!; ") && !text.contains('\x1b'), "{text}");
+        let bash = std::process::Command::new("bash").args(["-c", &format!("printf '%s\\0' {text}")]).output().unwrap();
+        let back: Vec<&[u8]> = bash.stdout.split(|byte| *byte == 0).take(words.len()).collect();
+        assert_eq!(back, awkward, "{text}");
+    }
 
     #[test]
     fn texts() {

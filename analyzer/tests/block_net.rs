@@ -14,7 +14,9 @@ fn place() -> Place {
 
 fn rows(place: &Place, words: &str) -> Vec<Value> {
     let got = place.analyze(words);
-    assert_eq!((got.status, got.err.as_str()), (0, ""), "{words}");
+    // why there is none
+    let nothing = got.out.is_empty() && got.err.starts_with("analyze: nothing ");
+    assert!(got.status == 0 && (nothing || got.err.is_empty()), "{words}: {}", got.err);
     got.json()
 }
 

@@ -125,7 +125,7 @@ fn a_summary_is_that_of_every_call() {
             let all = keyed(&all);
             for name in ["part.tape", "short.tape"] {
                 let got = place.analyze(&format!("{words} --fail-on-loss {name}"));
-                assert_eq!((got.status, got.err.as_str()), (0, ""), "{name} {words}");
+                assert_eq!((got.status, got.told().as_str()), (0, ""), "{name} {words}");
                 let got = got.json();
                 let got = keyed(&got);
                 assert_eq!(got.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>(), "{name} {words}");
@@ -256,7 +256,7 @@ fn what_may_pass_is_at_least() {
     }
     // no thread of the others has that name: they do not matter
     let other = place.analyze("-s --fail-on-loss --comm=app -p 102 part.tape");
-    assert_eq!((other.status, other.err.as_str()), (0, ""));
+    assert_eq!((other.status, other.told().as_str()), (0, ""));
     // all that were left out took 9 us at most, which a limit of 9 us rules out
     let long = rows(&place, "-s --summary-mode process --format json --duration 9us short.tape");
     assert_eq!(sum(&long), sum(&rows(&place, "-s --summary-mode process --format json --duration 9us all.tape")));

@@ -23,7 +23,7 @@ fn place() -> Place {
 /// Output of a run that says nothing on stderr.
 fn out(place: &Place, words: &str) -> String {
     let got = place.analyze(words);
-    assert_eq!((got.status, got.err.as_str()), (0, ""), "{words}");
+    assert_eq!((got.status, got.told().as_str()), (0, ""), "{words}");
     got.out
 }
 

@@ -14,14 +14,14 @@ const CRATES: [&str; 9] = ["abi", "analyzer", "benches", "bpf", "e2e", "format",
 
 /// The analyzer's top-level modules, the lowest storey first.
 const STOREYS: [(&str, &[&str]); 8] = [
-    ("values", &["clock", "devices", "glob", "num", "open", "output", "say", "timespec", "words"]),
+    ("values", &["clock", "devices", "glob", "num", "open", "output", "progress", "say", "spool", "timespec", "words"]),
     ("table", &["call_files", "calls", "families", "filter", "group", "load", "loss", "question", "scan", "stream"]),
     ("render", &["render"]),
     ("derive", &["block", "net", "paths", "processes", "runs", "signals", "stacks", "summary"]),
     ("lines", &["events", "lines"]),
     ("asked", &["args", "config", "options"]),
     ("views", &["reports"]),
-    ("cli", &["cli", "generate", "operands", "run", "sandbox", "views"]),
+    ("cli", &["cli", "generate", "habits", "nothing", "operands", "run", "sandbox", "views"]),
 ];
 
 /// A module's path from the crate's root.

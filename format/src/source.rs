@@ -19,7 +19,11 @@ impl Source {
     /// Opens a file; also returns its length now. Later growth or truncation by others is no concern of the length.
     pub(crate) fn open(path: &Path) -> Result<(Self, u64)> {
         let what = || format!("open {}", path.display());
-        let file = File::open(path).map_err(|e| Error::io(what(), e))?;
+        Self::file(File::open(path).map_err(|e| Error::io(what(), e))?, &what)
+    }
+
+    /// The same of a file that is open; `what` is done with it.
+    pub(crate) fn file(file: File, what: &dyn Fn() -> String) -> Result<(Self, u64)> {
         let meta = file.metadata().map_err(|e| Error::io(what(), e))?;
         if !meta.is_file() {
             let e =

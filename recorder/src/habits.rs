@@ -59,11 +59,7 @@ pub fn instead_of(word: &str) -> Option<&'static str> {
 /// The option of `known` (long names without dashes) that `word` may be meant to be.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = word.strip_prefix("--")?.split_once('=').map_or(word.strip_prefix("--")?, |(name, _)| name);
-    if name.len() > 32 {
-        return None;
-    }
-    let near = known.map(|known| (systape_abi::distance(name.as_bytes(), known.as_bytes()), known)).min()?;
-    (near.0 <= (name.len() / 3).max(2)).then_some(near.1)
+    systape_abi::nearest(name, known).first().copied()
 }
 
 #[cfg(test)]

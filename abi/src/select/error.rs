@@ -1,6 +1,7 @@
 //! What can be wrong with an expression, in words that say what to write instead.
 
 use super::{NAMES, aliases, groups};
+use crate::near;
 
 /// Why an `-e` expression was not accepted. The text of each names the term and, where one is near, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,49 +80,14 @@ pub(super) fn not_supported(term: &str) -> Option<&'static str> {
     })
 }
 
-/// Up to three names at the smallest edit distance from `name`, if that is less than about half its length.
+/// Names of calls and groups that `name` may be meant to be.
 fn nearest(name: &str) -> Vec<&'static str> {
-    let lower = name.to_ascii_lowercase();
-    // a name of absurd length is near to nothing, and must not cost its square
-    if lower.len() > 64 {
-        return Vec::new();
-    }
-    let limit = (lower.len() / 2).clamp(1, 3);
-    let candidates = NAMES.iter().copied().chain(aliases::names()).chain(groups::GROUPS);
-    let mut near: Vec<(usize, &'static str)> = candidates
-        .map(|known| (distance(lower.as_bytes(), known.as_bytes()), known))
-        .filter(|(d, _)| *d <= limit)
-        .collect();
-    near.sort_unstable();
-    near.dedup();
-    near.into_iter().take(3).map(|(_, known)| known).collect()
-}
-
-/// Edit distance: insertions, deletions and replacements of one byte. Time grows with the product of the lengths.
-pub fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    near::nearest(name, NAMES.iter().copied().chain(aliases::names()).chain(groups::GROUPS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance(b"openat", b"openat"), 0);
-        assert_eq!(distance(b"opennat", b"openat"), 1);
-        assert_eq!(distance(b"", b"abc"), 3);
-        assert_eq!(distance(b"kitten", b"sitting"), 3);
-    }
 
     #[test]
     fn nearest_names_are_few_and_near() {

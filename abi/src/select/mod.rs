@@ -25,7 +25,7 @@ mod nrset;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-pub use error::{SelectError, distance};
+pub use error::SelectError;
 use nrset::NrSet;
 
 use crate::{Abi, names};

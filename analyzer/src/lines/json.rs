@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use systape_abi::{ArgKind, FlagStyle};
-use systape_format::model::{ByteStatus, CPU_NONE, Captured, Gap, GapCause, Session, Task, UID_UNKNOWN};
+use systape_format::model::{CPU_NONE, Captured, Gap, GapCause, Session, Task, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
 use super::tables::LOSSES;
@@ -309,7 +309,7 @@ impl JsonLines<'_> {
             full => num::unsigned(out, full),
         }
         out.extend_from_slice(b",\"missing\":");
-        optional(out, missing(value.status).map(str::as_bytes));
+        optional(out, value::missing(value.status).map(str::as_bytes));
         let _ = write!(Text(out), ",\"addr\":\"{addr:#x}\"}}");
     }
 
@@ -355,17 +355,6 @@ fn words(out: &mut Vec<u8>, bytes: &[u8]) {
         string(out, word);
     }
     out.push(b']');
-}
-
-/// Why a value is not whole.
-fn missing(status: ByteStatus) -> Option<&'static str> {
-    match status {
-        ByteStatus::Whole | ByteStatus::Late => None,
-        ByteStatus::Truncated | ByteStatus::LateTruncated => Some("truncated"),
-        ByteStatus::NotResident => Some("not-resident"),
-        ByteStatus::NoBuffer => Some("no-buffer"),
-        ByteStatus::Redacted => Some("redacted"),
-    }
 }
 
 /// Lets `write!` append to a byte buffer; it never fails.

@@ -1,10 +1,13 @@
 //! What a row says, apart from how it is printed: its times, its result, the names of its states.
 
+use std::borrow::Cow;
+
 use systape_abi::RetKind;
 use systape_format::model::CallState;
 
 use crate::calls::CallInfo;
-use crate::load::Loaded;
+use crate::load::{FdPath, Loaded};
+use crate::paths;
 
 /// A duration as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,34 @@ pub fn duration(segment: &Loaded, row: usize) -> Duration {
             Duration::AtLeast(dur)
         }
         CallState::CloneChild | CallState::Denied | CallState::LostEnter => Duration::Unknown,
+    }
+}
+
+/// What the descriptor that `row` returned stands for, as the program named it: of calls that open a path that is not relative to an
+/// unknown directory, and of copies of a descriptor whose path is known. None: it returned none, or that is not known.
+pub fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Cow<'_, [u8]>> {
+    let call = segment.call(row);
+    let known = |at: usize| match segment.fd_path(row, at) {
+        FdPath::Known(path) => Some(path),
+        FdPath::None | FdPath::Unknown => None,
+    };
+    if ret < 0 {
+        return None;
+    }
+    let (dir, name) = match call.name.as_str() {
+        "open" | "creat" => (None, 0),
+        "openat" | "openat2" => (known(0), 1),
+        "dup" | "dup2" | "dup3" => return known(0).map(Cow::Borrowed),
+        _ => return None,
+    };
+    let named = segment.captured(row).iter().find(|value| usize::from(value.arg) == name)?;
+    if !named.status.has_bytes() || !named.status.is_whole() || named.bytes.is_empty() {
+        return None;
+    }
+    match dir {
+        None if named.bytes.starts_with(b"/") => Some(Cow::Borrowed(&named.bytes)),
+        None => None,
+        Some(dir) => paths::join(dir, &named.bytes).map(Cow::Owned),
     }
 }
 

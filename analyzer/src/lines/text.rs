@@ -170,8 +170,11 @@ impl TextLines<'_> {
         match row::outcome(self.segment, row) {
             Outcome::Ret(ret) => self.ret(out, call, row, ret),
             Outcome::Errno(errno) => {
+                let (red, plain) = if self.look.color { (RED, PLAIN) } else { (&b""[..], &b""[..]) };
+                out.extend_from_slice(red);
                 out.extend_from_slice(b"-1 ");
                 errno_words(out, errno);
+                out.extend_from_slice(plain);
             }
             Outcome::Restart(errno) => {
                 out.extend_from_slice(b"? ");
@@ -190,6 +193,11 @@ impl TextLines<'_> {
             RetKind::Timeout if ret == 0 => out.extend_from_slice(b"0 (Timeout)"),
             RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
             _ => num::signed(out, ret),
+        }
+        if let Some(path) = row::returned_path(self.segment, row, ret) {
+            out.push(b'<');
+            self.scratch.escaped(out, &path);
+            out.push(b'>');
         }
         if let Some(comm) = row::child_comm(self.segment, call, row, ret) {
             out.extend_from_slice(b" (");
@@ -256,6 +264,11 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row
             continue;
         }
         value::scalar(out, scratch, call, at, args, look.style);
+        if let Some(why) = bytes.and_then(|bytes| value::missing(bytes.status)) {
+            out.extend_from_slice(b" (");
+            out.extend_from_slice(why.replace('-', " ").as_bytes());
+            out.push(b')');
+        }
         if let FdPath::Known(path) = segment.fd_path(row, at) {
             out.push(b'<');
             scratch.escaped(out, path);

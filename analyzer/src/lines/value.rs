@@ -145,6 +145,17 @@ pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usi
     }
 }
 
+/// Why a value is not whole.
+pub fn missing(status: ByteStatus) -> Option<&'static str> {
+    match status {
+        ByteStatus::Whole | ByteStatus::Late => None,
+        ByteStatus::Truncated | ByteStatus::LateTruncated => Some("truncated"),
+        ByteStatus::NotResident => Some("not-resident"),
+        ByteStatus::NoBuffer => Some("no-buffer"),
+        ByteStatus::Redacted => Some("redacted"),
+    }
+}
+
 /// Appends what was captured behind argument `at`; false when there is nothing to show and the pointer must do.
 pub fn captured(
     out: &mut Vec<u8>,

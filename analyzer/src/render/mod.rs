@@ -8,6 +8,7 @@ pub mod json;
 pub mod keys;
 pub mod loghist;
 pub mod mark;
+pub mod rank;
 pub mod row;
 pub mod sink;
 pub mod table;

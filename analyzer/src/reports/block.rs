@@ -23,6 +23,7 @@ use crate::group::by::By;
 use crate::lines::tables as lines;
 use crate::question::clock;
 use crate::render::form::Format;
+use crate::render::rank::Rank;
 use crate::render::row::Times;
 use crate::render::sink::Sink;
 use crate::say::Verdict;
@@ -58,13 +59,27 @@ struct Options {
     hist: bool,
 
     /// Sums by the task an I/O is blamed on, or by --by
-    #[arg(long)]
-    top: bool,
+    /// N rows, 0: all [default: 40 in text, all in JSON and CSV]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    top: Option<String>,
+}
+
+/// Rows of `--top`, with this value, that are printed at most.
+fn limit(config: &Config, top: Option<&str>) -> Result<usize> {
+    let Some(text) = top.filter(|text| !text.is_empty()) else {
+        return Ok(Rank::default().limit(config.format, config.max_events));
+    };
+    match text.parse() {
+        Ok(top) => Ok(Rank::of(top).limit(config.format, config.max_events)),
+        Err(_) => bail!("--top={text}: write a number of rows, such as --top=100; 0: all"),
+    }
 }
 
 /// What cannot be asked together.
 fn check(config: &Config) -> Result<()> {
     let Options { hist, top } = config.own()?;
+    limit(config, top.as_deref())?;
+    let top = top.is_some();
     if hist && top {
         bail!("--hist and --top are two answers: give one of them");
     }
@@ -84,8 +99,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let devices = Devices::new(tape.session());
     let mut out = output::stdout()?;
     let Options { hist, top } = config.own()?;
-    let listed = if hist || top {
-        sums(&mut context, &devices, hist, &mut out)?;
+    let listed = if hist || top.is_some() {
+        let limit = limit(config, top.as_deref())?;
+        sums(&mut context, &devices, hist, limit, &mut out)?;
         false
     } else {
         list(&mut context, &devices, &mut out)?;
@@ -97,11 +113,16 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
 /// Calls `each` with the I/Os of every segment that pass.
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
-    let scope = &context.question.scope;
+    let (scope, shown) = (&context.question.scope, &context.config.shown);
+    shown.rows(0);
     let coverage = Scan::candidates(&context.question).walk(
         "block I/Os",
         |segment, dict| segment.blocks(dict),
-        |_, dict, ios| each(ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect()),
+        |_, dict, ios| {
+            let passing: Vec<_> = ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect();
+            shown.rows(passing.len());
+            each(passing)
+        },
     )?;
     coverage.tell(&mut context.question.loss);
     Ok(())
@@ -137,7 +158,13 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     Ok(())
 }
 
-fn sums(context: &mut Context<'_>, devices: &Devices, hist: bool, out: &mut BufWriter<File>) -> Result<()> {
+fn sums(
+    context: &mut Context<'_>,
+    devices: &Devices,
+    hist: bool,
+    limit: usize,
+    out: &mut BufWriter<File>,
+) -> Result<()> {
     let config = context.config;
     let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
     if keys.is_empty() {
@@ -165,9 +192,9 @@ fn sums(context: &mut Context<'_>, devices: &Devices, hist: bool, out: &mut BufW
     match config.format.rows() {
         None => {
             losses::head(context, "At least, because something is missing:", out)?;
-            if hist { view.histograms(out)? } else { view.top(out)? }
+            if hist { view.histograms(out)? } else { view.top(limit, out)? }
         }
-        Some(form) => view.rows(form, hist, out)?,
+        Some(form) => view.rows(form, hist, limit, out)?,
     }
     Ok(())
 }

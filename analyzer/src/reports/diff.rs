@@ -13,7 +13,7 @@ use super::Context;
 use super::losses::LOSS_LINES;
 use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{CALLS, CPUS, Operands, Rows, Run, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Operands, Own, Rows, Run, TASKS, View};
 use crate::families;
 use crate::loss::seconds;
 use crate::num;
@@ -21,6 +21,7 @@ use crate::open::open;
 use crate::output::{self, line};
 use crate::render::cell::Cell;
 use crate::render::mark;
+use crate::render::rank::{Rank, more};
 use crate::render::row::Judgement;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -59,6 +60,7 @@ pub static VIEW: View = View {
         ("analyze diff before.tape after.tape", "what changed, by time"),
         ("analyze diff before.tape after.tape -e file", "calls on files only"),
     ],
+    own: Own::of::<Rank>(),
     tables: &[Rows::of("diff", &[All(&DIFF)])],
     check,
     run: Run::Prints(run),
@@ -80,11 +82,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let before = Side::read(config, tape, &config.file)?;
     let after = Side::read(config, &second, path)?;
     let rows = rows(&before, &after);
-    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    config.shown.rows(rows.len());
+    let limit = config.own::<Rank>()?.limit(config.format, config.max_events);
     let mut out = output::stdout()?;
     let complete = before.complete && after.complete;
     match config.format.rows() {
-        None => text(&[&before, &after], &rows[..rows.len().min(limit)], &mut out)?,
+        None => {
+            text(&[&before, &after], &rows[..rows.len().min(limit)], &mut out)?;
+            more(rows.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
+        }
         Some(form) => {
             let judged = Judgement::Touched(!complete);
             sink::print(form, &DIFF, judged, rows.iter().take(limit).map(Row::record), &mut out)?;

@@ -126,6 +126,7 @@ pub fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
             Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, count.0))
         })
         .collect();
+    config.shown.rows(rows.len());
     rows.sort_by_key(|(keys, event, count)| (Reverse(*count), *event, keys.values));
     let lost = !context.question.loss.complete();
     let Some(form) = config.format.rows() else {

@@ -408,7 +408,7 @@ impl<'a> Facts<'a> {
             return;
         }
         lines.add("recorded", &printable(session.target.as_bytes()));
-        lines.add("command", &printable(&session.arguments.join(&b' ')));
+        lines.whole("command", &crate::words::shell(&session.arguments));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         if !session.call_filters.is_empty() {
             let filters = printable(&session.call_filters.join(&b' '));
@@ -506,10 +506,19 @@ fn taken_out(session: &Session) -> Vec<&'static str> {
 #[derive(Debug, Default)]
 struct Lines(Vec<String>);
 
+/// Width of a key and the space behind it.
+const KEY: usize = 12;
+
 impl Lines {
+    /// Adds `value` under `key` on one line, as it is: it is to be copied. Nothing for an empty value.
+    fn whole(&mut self, key: &str, value: &str) {
+        if !value.is_empty() {
+            self.0.push(format!("{key:<KEY$}{value}"));
+        }
+    }
+
     /// Adds `value` under `key`; nothing for an empty value.
     fn add(&mut self, key: &str, value: &str) {
-        const KEY: usize = 12;
         const WIDTH: usize = 100;
         let mut line = format!("{key:<KEY$}");
         let mut used = KEY;

@@ -245,6 +245,7 @@ impl Listing<'_, '_> {
         let carries = if self.calls && self.sort == Sort::Start { &segments[..] } else { &[] };
         let mut plan = CarryPlan::of(self.context.question.tape, carries);
         let mut merger = Merger::new(out, self.context.config.max_events);
+        self.context.config.shown.rows(0);
         self.gaps(&mut merger);
         if self.calls {
             self.open_calls(&mut merger);
@@ -320,6 +321,7 @@ impl Listing<'_, '_> {
         let segment = open.load(&context.question.book);
         let mut lines = self.form.segment(&segment);
         let mut stacks = self.events.stacks.map(|(names, limits)| StackLines::none(names, limits));
+        context.config.shown.rows(rows.len());
         for row in rows {
             if stacks.as_mut().is_some_and(|stacks| !stacks.passes(StackOf::Syscall, row as u32)) {
                 continue;
@@ -357,6 +359,7 @@ impl Listing<'_, '_> {
 
     fn write<W: Write>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
         for rendered in &mut batch.rendered {
+            self.context.config.shown.rows(rendered.own.marks.len() + rendered.carry.len());
             for loose in rendered.carry.drain(..) {
                 merger.push(loose);
             }

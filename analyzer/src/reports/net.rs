@@ -182,6 +182,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
                     part.end_line(event.ts);
                 }
             }
+            config.shown.rows(part.marks.len());
             merger.part(&part)?;
             Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
@@ -198,6 +199,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     // a connection may have begun before the time asked for
     loss.add_earlier(tape, &[Family::Net], context.question.scope.to);
     let mut doubts = Doubts::default();
+    config.shown.rows(0);
     let mut window = Window {
         open: times.session.window_open,
         close: tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close),
@@ -212,6 +214,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, base);
             write(&mut part.bytes, sink.as_ref(), text, || line::row(connection, window, &times));
             part.end_line(connection.end.unwrap_or(u64::MAX));
+            config.shown.rows(1);
         }
     };
     let mut head = Vec::new();

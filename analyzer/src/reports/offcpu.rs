@@ -13,6 +13,7 @@ use crate::group::by::By;
 use crate::output;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -59,6 +60,9 @@ struct Options {
     /// Who woke the threads of this process
     #[arg(long, value_name = "PID")]
     wakers: Option<u32>,
+
+    #[command(flatten)]
+    rank: Rank,
 }
 
 /// What `offcpu` and `states` can add up by.
@@ -83,8 +87,10 @@ fn check(config: &Config) -> Result<()> {
 
 /// Prints what `config` asks for.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    if let Some(pid) = config.own::<Options>()?.wakers {
-        return wakers::run(scheduling::context(config, tape, false)?, pid);
+    let own: Options = config.own()?;
+    let limit = own.rank.limit(config.format, config.max_events);
+    if let Some(pid) = own.wakers {
+        return wakers::run(scheduling::context(config, tape, false)?, pid, limit);
     }
     let by = match keys_of(config)? {
         by if by.is_empty() => DEFAULT.to_vec(),
@@ -102,9 +108,10 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let OffCpu { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
     sums.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.total), **key));
+    config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
-    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    let more = more(sums.len(), limit);
     let form = config.format.rows();
     let declared = with_keys(keys.columns(), &OFFCPU);
     let mut table =
@@ -128,6 +135,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
+        more.iter().try_for_each(|text| output::line(&mut out, text))?;
         scheduling::foot(&context, &mut out)?;
     }
     losses::end(&context, &mut out, form.is_none(), false)

@@ -61,8 +61,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
-    // the busiest last, where the eye is; CPUs by number
-    hists.sort_by_key(|(key, hist)| (key.cpu, hist.total(), *key));
+    // the busiest first; CPUs by number
+    hists.sort_by_key(|(key, hist)| (key.cpu, std::cmp::Reverse(hist.total()), *key));
+    config.shown.rows(hists.len());
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let mut out = output::stdout()?;
     let mut printed = Vec::new();

@@ -1,6 +1,7 @@
 //! What every thread was doing: time by state, call and file; or the picture of one instant.
 
 mod at;
+mod idle;
 pub(super) mod now;
 pub(super) mod stacks;
 
@@ -8,14 +9,16 @@ use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::reader::Tape;
 
+use self::idle::Sum;
 use super::offcpu::{keys_of, selected, share};
 use super::scheduling;
 use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
 use crate::config::{Config, refuse};
 use crate::group::by::By;
 use crate::options::stacks::Below;
-use crate::output;
+use crate::output::{self, line};
 use crate::render::keys::with_keys;
+use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -66,6 +69,9 @@ struct Options {
     at: Option<String>,
 
     #[command(flatten)]
+    rank: Rank,
+
+    #[command(flatten)]
     stacks: Below,
 }
 
@@ -100,7 +106,8 @@ fn check(config: &Config) -> Result<()> {
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     if let Some(edge) = own.at()? {
-        return at::run(scheduling::context(config, tape, true)?, edge, &own.stacks);
+        let limit = own.rank.limit(config.format, config.max_events);
+        return at::run(scheduling::context(config, tape, true)?, edge, &own.stacks, limit);
     }
     let by = match keys_of(config)? {
         by if by.is_empty() => DEFAULT.to_vec(),
@@ -109,26 +116,39 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
+    let from = context.question.scope.from.max(tape.session().window_open);
+    let to = context.question.scope.to.min(feed::end(tape));
+    let folds = !own.rank.all() && idle::folds(&context, config);
     let sink = States {
+        folds: folds.then_some((from, to)),
         keys: Keys::new(&by, &context.question.scope, keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
     };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let States { keys, sums, .. } = &fed.tracker.sink;
-    let mut sums: Vec<(&Key, u64)> = sums.iter().map(|(key, ns)| (key, *ns)).collect();
-    sums.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), **key));
-    let total = sums.iter().fold(0_u64, |total, (_, ns)| total.saturating_add(*ns));
-    let from = context.question.scope.from.max(tape.session().window_open);
-    let span = context.question.scope.to.min(feed::end(tape)).saturating_sub(from);
+    let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
+    sums.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.ns), **key));
+    config.shown.rows(sums.len());
+    let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.ns));
+    let span = to.saturating_sub(from);
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
-    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    let limit = own.rank.limit(config.format, config.max_events);
+    let (mut idle, mut threads) = (0, 0);
+    sums.retain(|(key, sum)| match sum.idle(fed.names.name(key.file)).filter(|_| folds) {
+        Some(more) => {
+            (idle, threads) = (idle + 1, threads + more);
+            false
+        }
+        None => true,
+    });
+    let more = more(sums.len(), limit);
     let form = config.format.rows();
     let declared = with_keys(keys.columns(), &STATES);
     let mut table = Table::default().number("time ms").number("share").number("threads");
     table = by.iter().fold(table, |table, by| table.word(by.heading()));
     let mut rows = Vec::new();
-    for (key, ns) in sums.into_iter().take(limit) {
+    for (key, Sum { ns, .. }) in sums.into_iter().map(|(key, sum)| (key, *sum)).take(limit) {
         let threads = ns as f64 / span.max(1) as f64;
         if form.is_none() {
             let cells = [millis(ns, ""), share(ns, total), format!("{threads:.2}")];
@@ -147,6 +167,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
+        let idle = (idle > 0).then(|| idle::line(idle, threads));
+        more.into_iter().chain(idle).try_for_each(|text| line(&mut out, &text))?;
         scheduling::foot(&context, &mut out)?;
     }
     losses::end(&context, &mut out, form.is_none(), false)
@@ -155,7 +177,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 struct States<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
-    sums: FxHashMap<Key, u64>,
+    sums: FxHashMap<Key, Sum>,
+    /// The time asked for, where threads that slept through it are one line.
+    folds: Option<(u64, u64)>,
 }
 
 impl Sink for States<'_> {
@@ -174,8 +198,9 @@ impl Sink for States<'_> {
             return;
         }
         if let Some(key) = self.keys.key(threads, slot, interval) {
-            let sum = self.sums.entry(key).or_default();
-            *sum = sum.saturating_add(interval.to - from);
+            let waits = self.folds.and_then(|span| idle::waits(self.context, interval, span));
+            let continued = interval.continued && interval.from > scope.from;
+            self.sums.entry(key).or_default().add(interval.to - from, waits, continued);
         }
     }
 }

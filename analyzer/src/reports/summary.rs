@@ -159,6 +159,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let rings = rings.processes();
     let whole = Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan);
+    context.config.shown.rows(rows.len() + rings.len());
     let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);

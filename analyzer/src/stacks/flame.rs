@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use inferno::flamegraph::color::{BasicPalette, Palette};
 use inferno::flamegraph::{Direction, Options, from_lines};
 
+use super::folded::frame;
 use super::graph::Order;
 use super::weight::Metric;
 
@@ -22,6 +23,8 @@ pub struct Picture {
     pub waiting: bool,
     /// Innermost functions first are drawn from the top down.
     pub order: Order,
+    /// What all stacks are of: the frame below them.
+    pub root: String,
 }
 
 impl Picture {
@@ -46,12 +49,20 @@ impl Picture {
 
     /// Draws folded stacks.
     pub fn draw(&self, folded: &[(String, u64)], out: impl Write) -> Result<()> {
-        self.lines(folded.iter().map(|(stack, weight)| format!("{stack} {weight}")).collect(), out)
+        let root = frame(&self.root);
+        self.lines(folded.iter().map(|(stack, weight)| format!("{root};{stack} {weight}")).collect(), out)
     }
 
-    /// Draws the stacks of the second of two tapes, coloured by how they differ from the first: red is more, blue less.
-    pub fn difference(&self, both: &[(String, u64, u64)], out: impl Write) -> Result<()> {
-        self.lines(both.iter().map(|(stack, a, b)| format!("{stack} {a} {b}")).collect(), out)
+    /// Draws the stacks of the second of two tapes, coloured by how they differ from the first: red is more, blue less. Stacks that
+    /// only the first has stand beside them, above a frame `gone`.
+    pub fn difference(&self, both: &[(String, u64, u64)], gone: &str, out: impl Write) -> Result<()> {
+        let (root, gone) = (frame(&self.root), frame(gone));
+        let line = |(stack, before, after): &(String, u64, u64)| match after {
+            // widths are of the second number, and colours of how it differs from the first: as wide as it was, and that much less
+            0 => format!("{gone};{stack} {} {before}", before.saturating_mul(2)),
+            _ => format!("{root};{stack} {before} {after}"),
+        };
+        self.lines(both.iter().map(line).collect(), out)
     }
 
     fn lines(&self, lines: Vec<String>, out: impl Write) -> Result<()> {
@@ -68,7 +79,14 @@ mod tests {
     use super::*;
 
     fn picture(metric: Metric) -> Picture {
-        Picture { title: "a < b".into(), subtitle: None, metric, waiting: true, order: Order::Caller }
+        Picture {
+            title: "a < b".into(),
+            subtitle: None,
+            metric,
+            waiting: true,
+            order: Order::Caller,
+            root: "a;c 7".into(),
+        }
     }
 
     #[test]
@@ -80,7 +98,13 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let text = draw(Metric::Count);
-        for part in ["a &lt; b", "main (4 events, 100.00%)", "read (3 events, 75.00%)", "op&lt;int&gt; x (1 events"] {
+        for part in [
+            "a:c_7 (4 events, 100.00%)",
+            "a &lt; b",
+            "main (4 events, 100.00%)",
+            "read (3 events, 75.00%)",
+            "op&lt;int&gt; x (1 events",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(text, draw(Metric::Count));
@@ -90,8 +114,16 @@ mod tests {
     #[test]
     fn a_difference_says_how_much() {
         let mut out = Vec::new();
-        picture(Metric::Count).difference(&[("a;b".into(), 10, 5), ("a;c".into(), 0, 5)], &mut out).unwrap();
+        let both = [("a;b".into(), 10, 5), ("a;c".into(), 0, 5), ("a;d".into(), 10, 0)];
+        picture(Metric::Count).difference(&both, "gone", &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains("-50.00%") && text.contains("+50.00%"), "{text}");
+        for part in [
+            "b (5 events, 25.00%; -25.00%)",
+            "c (5 events, 25.00%; +25.00%)",
+            "d (10 events, 50.00%; -50.00%)",
+            "gone (10",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

@@ -55,7 +55,7 @@ fn of_label(label: &Label) -> String {
 }
 
 /// A name without what separates frames, and without a number behind a space, which would be read as the weight.
-fn frame(name: &str) -> String {
+pub fn frame(name: &str) -> String {
     let name = name.replace(';', ":");
     let number = name.rsplit(' ').next().is_some_and(|word| word.parse::<f64>().is_ok());
     if number { name.replace(' ', "_") } else { name }

@@ -498,6 +498,12 @@ pub struct Output {
 }
 
 impl Output {
+    /// What stderr has beyond the line that says why there are no rows.
+    pub fn told(&self) -> String {
+        let lines = self.err.lines().filter(|line| !line.starts_with("analyze: nothing "));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
     /// Its lines of JSON.
     pub fn json(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()

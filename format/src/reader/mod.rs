@@ -9,6 +9,7 @@ mod open;
 mod segment;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -105,6 +106,12 @@ impl Tape {
     /// systape, or the file system refuses.
     pub fn open(path: &Path) -> Result<Self> {
         let (source, len) = Source::open(path)?;
+        open::open(source, len)
+    }
+
+    /// As [`Self::open`] for a file that is open.
+    pub fn from_file(file: File) -> Result<Self> {
+        let (source, len) = Source::file(file, &|| "read the tape".to_owned())?;
         open::open(source, len)
     }
 

@@ -14,6 +14,7 @@ use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
+use crate::render::rank::more;
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::millis_if;
@@ -57,7 +58,7 @@ pub struct View<'a> {
 
 impl View<'_> {
     /// A table, the total below it, and what that leaves out.
-    pub fn top(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let mut head = String::new();
         for key in self.keys {
             let (name, width) = parts_of::column(*key);
@@ -69,7 +70,7 @@ impl View<'_> {
             "IOS", "READ(KiB)", "WRIT(KiB)", "ERRS", "REQUE", "TOTAL(ms)", "AVG(ms)", "MAX(ms)", "SHARE"
         ));
         line(out, &head)?;
-        for (parts, sum, counted) in &self.folded.rows {
+        for (parts, sum, counted) in self.folded.rows.iter().take(limit) {
             let mut names = String::new();
             for (key, part) in self.keys.iter().zip(parts) {
                 let width = parts_of::column(*key).1;
@@ -79,6 +80,8 @@ impl View<'_> {
             let share = share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
             line(out, &format!("{names}{} {share:>6}", numbers(sum)))?;
         }
+        let more = more(self.folded.rows.len(), limit);
+        more.iter().try_for_each(|text| line(out, &text.replace("--top 0", "--top=0")))?;
         let all = &self.folded.all;
         line(
             out,
@@ -125,11 +128,11 @@ impl View<'_> {
         (self.folded.all.total > 0).then(|| sum.total as f64 / self.folded.all.total as f64)
     }
 
-    /// Prints a row for each key; with its histogram in it when `hist`.
-    pub fn rows(&self, form: Form, hist: bool, out: &mut impl Write) -> io::Result<()> {
+    /// Prints a row for each key, `limit` at most; with its histogram in it when `hist`.
+    pub fn rows(&self, form: Form, hist: bool, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
         let table = with_keys(by::columns(self.keys), &with_parts(&SUMS, parts));
-        let rows = self.folded.rows.iter().map(|(parts, sum, counted)| {
+        let rows = self.folded.rows.iter().take(limit).map(|(parts, sum, counted)| {
             let mut row = Row::new(&table);
             by::fill(&mut row, self.keys, |by, name| {
                 let place = self.keys.iter().position(|key| *key == by);

@@ -152,6 +152,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
     let own: Options = config.own()?;
     let mut found = Found::read(config, &own, tape, own.of.clone())?;
+    config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
     let before = match &own.diff {
         Some(path) => {
             let tape = open(path)?;
@@ -166,7 +167,7 @@ fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdic
     };
     let mut out = output::stdout()?;
     if let Some(file) = svg {
-        draw(tape, &found, before.clone(), file)?;
+        draw(config, tape, &found, before.clone(), file)?;
     }
     let mut told = false;
     if own.folded {
@@ -435,21 +436,35 @@ fn print_folded(found: &Found<'_>, before: Option<Vec<(String, u64)>>, out: &mut
     Ok(())
 }
 
-fn draw(tape: &Tape, found: &Found<'_>, before: Option<Vec<(String, u64)>>, file: &mut NewFile) -> Result<()> {
+fn draw(
+    config: &Config,
+    tape: &Tape,
+    found: &Found<'_>,
+    before: Option<Vec<(String, u64)>>,
+    file: &mut NewFile,
+) -> Result<()> {
     let stacks = folded::fold(&found.graph, found.own.depth());
     let session = tape.session();
-    let command: Vec<u8> = session.arguments.join(&b' ');
+    let named = |path: &std::path::Path| crate::words::escaped(path.as_os_str().as_encoded_bytes());
+    let (this, other) = (named(&config.file), found.own.diff.as_deref().map(named));
+    let legend = other.as_ref().map_or_else(String::new, |other| {
+        format!("; red: more in {this}, blue: less than in {other}, gone: only in {other}")
+    });
     let picture = Picture {
         title: format!("{} by {}", found.of.words(), found.metric.name()),
-        subtitle: Some(format!("{}; {}", found.total_text(), crate::words::escaped(&command))),
+        subtitle: Some(format!("{}; {}{legend}", found.total_text(), crate::words::shell(&session.arguments))),
         metric: found.metric,
         waiting: found.metric == Metric::Time && matches!(found.of, Of::OffCpu | Of::Block),
         order: found.own.order(),
+        root: format!("{this}: {}", session.target),
     };
     let mut bytes = Vec::new();
     match before {
         None => picture.draw(&stacks, &mut bytes)?,
-        Some(before) => picture.difference(&folded::both(before, stacks), &mut bytes)?,
+        Some(before) => {
+            let gone = format!("gone: only in {}", other.unwrap_or_default());
+            picture.difference(&folded::both(before, stacks), &gone, &mut bytes)?;
+        }
     }
     // only a whole picture replaces what is there
     file.replace(&bytes).with_context(|| format!("cannot write {}", file.path().display()))

@@ -46,6 +46,7 @@ systape_format::tables! {
 /// Prints `rows`.
 pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    story.context.config.shown.rows(rows.len());
     let shown = rows.iter().take(limit);
     match story.context.config.format.rows() {
         None => {

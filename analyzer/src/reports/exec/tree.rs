@@ -55,6 +55,7 @@ struct Node<'a> {
 pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     let nodes = order(story, &shown(story));
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    story.context.config.shown.rows(nodes.len());
     let listed = nodes.iter().take(limit);
     match story.context.config.format.rows() {
         None => {

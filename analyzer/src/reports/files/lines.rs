@@ -173,6 +173,7 @@ pub(super) fn print(
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
+    config.shown.rows(0);
     let lines = Lines { context, opens: own.opens, slower, sockets: own.sockets };
     let mut told = 0_u32;
     let read = feed(question, &lines, |row| {
@@ -185,6 +186,7 @@ pub(super) fn print(
         }
         told = told.wrapping_add(1);
         merger.flush_below(key)?;
+        config.shown.rows(1);
         merger.push(Loose { key, tie: (told, 0), line: bytes });
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;

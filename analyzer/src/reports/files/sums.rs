@@ -348,6 +348,7 @@ impl<'a> Shown<'a> {
         let question = &context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan };
         let mut rows: Vec<_> = sums.groups.iter().collect();
+        context.config.shown.rows(rows.len());
         rows.sort_by_key(|(key, work)| (Reverse(work.ns), Reverse(work.calls), *key));
         Self { context, words, sums, by, rows }
     }

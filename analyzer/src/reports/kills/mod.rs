@@ -152,6 +152,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings)?;
     let records = collect(&context, &choice, &processes, &mut findings)?;
+    config.shown.rows(records.len());
     context.question.loss.findings.append(&mut findings);
     let names = stacks::names(&own, config.format, tape)?;
     if names.is_some() {

@@ -9,6 +9,7 @@ use systape_format::model::Task;
 use super::super::{Context, losses, scheduling};
 use crate::output::{self, line};
 use crate::render::mark;
+use crate::render::rank::more;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -40,13 +41,15 @@ systape_format::tables! {
 }
 
 /// Prints the report.
-pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
+pub fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let Wakers { sums, seen, .. } = fed.tracker.sink;
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
-    sums.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
+    context.config.shown.rows(sums.len());
+    let more = more(sums.len(), limit);
+    sums.truncate(limit);
     let form = context.config.format.rows();
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     let mut out = output::stdout()?;
@@ -69,6 +72,7 @@ pub fn run(mut context: Context<'_>, pid: u32) -> Result<Verdict> {
             line(&mut out, &format!("process {pid} {what}"))?;
         } else {
             table.print(&mut out)?;
+            more.iter().try_for_each(|text| line(&mut out, text))?;
         }
     }
     losses::end(&context, &mut out, form.is_none(), false)

@@ -11,6 +11,7 @@ use crate::group::by::By;
 use crate::output::{self, line};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
+use crate::render::rank::{Rank, more};
 use crate::render::{row as record, sink};
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Key, Keys, Words};
@@ -44,11 +45,12 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     // perf's default order: avg, max, switch, runtime
     rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
     let words = Words { session: context.question.tape.session(), book: &context.question.book, names: &fed.names };
+    context.config.shown.rows(rows.len());
     let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));
     let mut out = output::stdout()?;
     let open = context.question.tape.session().window_open;
-    let limit = usize::try_from(context.config.max_events).unwrap_or(usize::MAX);
     let format = context.config.format;
+    let limit = context.config.own::<Rank>()?.limit(format, context.config.max_events);
     let base = if context.config.look.absolute { 0 } else { open };
     let printed = rows.iter().take(limit);
     let declared = with_keys(keys.columns(), &LATENCY);
@@ -64,7 +66,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     match format.rows() {
         None => {
             scheduling::head(&context, &mut out)?;
-            table(&mut out, &lines, total)?;
+            table(&mut out, &lines, more(rows.len(), limit), total)?;
             scheduling::foot(&context, &mut out)?;
         }
         Some(form) => {
@@ -188,7 +190,7 @@ fn fill(line: &mut record::Row<'_>, row: &Row, open: u64) {
     line.set("max_delay_start_ns", at(row.max_at.0)).set("max_delay_end_ns", at(row.max_at.1));
 }
 
-fn table(out: &mut impl Write, lines: &[String], total: (u64, u64)) -> std::io::Result<()> {
+fn table(out: &mut impl Write, lines: &[String], more: Option<String>, total: (u64, u64)) -> std::io::Result<()> {
     let rule = format!(" {}", "-".repeat(139));
     line(out, "")?;
     line(out, &rule)?;
@@ -200,6 +202,7 @@ fn table(out: &mut impl Write, lines: &[String], total: (u64, u64)) -> std::io::
     for text in lines {
         line(out, text)?;
     }
+    more.iter().try_for_each(|text| line(out, &format!("  {text}")))?;
     line(out, &format!(" {}", "-".repeat(113)))?;
     line(out, &format!("  TOTAL:                |{} ms |{:9} |", millis(total.0, 11), total.1))?;
     line(out, &format!(" {}", "-".repeat(51)))?;

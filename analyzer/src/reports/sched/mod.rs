@@ -9,10 +9,11 @@ use systape_format::reader::Tape;
 use super::scheduling;
 use crate::config::Config;
 use crate::config::view::Part::{All, Keys};
-use crate::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::config::view::{CPUS, Own, Rows, Run, TASKS, View};
 use crate::group::by::By;
 use crate::lines::tables as lines;
 use crate::render::by;
+use crate::render::rank::Rank;
 use crate::say::Verdict;
 
 /// Each run of a thread.
@@ -41,6 +42,7 @@ pub static LATENCY: View = View {
         ("analyze sched latency", "by name of the thread, longest wait first"),
         ("analyze sched latency --by process", "by process"),
     ],
+    own: Own::of::<Rank>(),
     tables: &[Rows::of("sched latency", &[Keys(&by::BY), All(&latency::LATENCY)])],
     check: |config| scheduling::key(config, KEYS).map(drop),
     run: Run::Prints(latency),

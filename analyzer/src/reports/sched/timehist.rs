@@ -57,6 +57,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         rows.head(&mut head);
     }
     out.write_all(&head)?;
+    context.config.shown.rows(0);
     let sink = Timehist {
         keys: Keys::new(&[], &context.question.scope, false),
         context: &context,
@@ -210,6 +211,7 @@ impl Timehist<'_> {
             self.error = Some(error);
         }
         self.left -= 1;
+        self.context.config.shown.rows(1);
     }
 
     fn write(&mut self, thread: &Thread, interval: &Interval, acc: Acc, letter: u8) -> std::io::Result<()> {

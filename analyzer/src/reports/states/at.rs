@@ -15,6 +15,7 @@ use crate::load::{Base, Loaded, OpenCalls};
 use crate::options::stacks::Below;
 use crate::output;
 use crate::question::clock;
+use crate::render::rank::more;
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::runs::decode::Needs;
@@ -27,7 +28,7 @@ use crate::timespec::Edge;
 const SHORT: usize = 60;
 
 /// Prints the picture at `edge`.
-pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdict> {
+pub fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if matches!(edge, Edge::Real(_)) { clock(tape) } else { Clock::default() };
     let at = filter::place(edge, session, feed::end(tape), &clock).context("--at")?.min(feed::end(tape));
@@ -63,9 +64,11 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
     fed.coverage.tell(&mut context.question.loss);
     if below.asked() {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
-        return with_stacks(&context, below, &fed.tracker.sink, &now, ts);
+        return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit);
     }
-    now.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
+    context.config.shown.rows(now.len());
+    let more = more(now.len(), limit);
+    now.truncate(limit);
     let arguments = arguments(&context, &now);
     let mut out = output::stdout()?;
     let form = context.config.format.rows();
@@ -80,13 +83,23 @@ pub fn run(mut context: Context<'_>, edge: Edge, below: &Below) -> Result<Verdic
         }
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
+        more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
     losses::end(&context, &mut out, form.is_none(), false)
 }
 
 /// Prints threads by their stacks.
-fn with_stacks(context: &Context<'_>, below: &Below, left: &Left, now: &[Now<'_>], ts: i64) -> Result<Verdict> {
-    let groups = stacks::groups(context, below, left, now)?;
+fn with_stacks(
+    context: &Context<'_>,
+    below: &Below,
+    left: &Left,
+    (now, ts): (&[Now<'_>], i64),
+    limit: usize,
+) -> Result<Verdict> {
+    let mut groups = stacks::groups(context, below, left, now)?;
+    context.config.shown.rows(groups.len());
+    let more = more(groups.len(), limit);
+    groups.truncate(limit);
     let (form, max) = (context.config.format.rows(), below.limits().max);
     let mut out = output::stdout()?;
     if let Some(form) = form {
@@ -96,6 +109,7 @@ fn with_stacks(context: &Context<'_>, below: &Below, left: &Left, now: &[Now<'_>
         for group in &groups {
             group.print(max, &mut out)?;
         }
+        more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
     losses::end(context, &mut out, form.is_none(), false)
 }

@@ -111,7 +111,6 @@ pub(super) fn groups<'n, 'a>(
         });
         groups[group].threads.push(now);
     }
-    groups.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
     Ok(groups)
 }
 

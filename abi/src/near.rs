@@ -1,0 +1,66 @@
+//! Which known names a misspelt one is near to.
+
+/// A longer name is near to nothing: it must not cost its length times that of all names.
+const LONGEST: usize = 64;
+/// Names that are suggested at most.
+const MOST: usize = 3;
+
+/// Edit distance: insertions, deletions and replacements of a byte, exchanges of two neighbours. Time grows with the product of the
+/// lengths.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let replaced = last[j] + usize::from(a[i] != b[j]);
+            let least = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            let exchanged = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            row.push(if exchanged { least.min(before[j - 1] + 1) } else { least });
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+/// Up to three of `known` that `name` may be meant to be, nearest first: at most half its length away, and at most three edits.
+/// Upper case counts as lower case.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
+    let lower = name.to_ascii_lowercase();
+    let limit = (lower.len() / 2).clamp(1, 3);
+    let near = known.into_iter().map(|known| (distance(lower.as_bytes(), known.as_bytes()), known));
+    let mut near: Vec<(usize, &str)> = near.filter(|(distance, _)| *distance <= limit).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().take(MOST).map(|(_, known)| known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance(b"openat", b"openat"), 0);
+        assert_eq!(distance(b"opennat", b"openat"), 1);
+        assert_eq!(distance(b"", b"abc"), 3);
+        assert_eq!(distance(b"abc", b""), 3);
+        assert_eq!(distance(b"kitten", b"sitting"), 3);
+        assert_eq!(distance(b"raed", b"read"), 1);
+        assert_eq!(distance(b"ba", b"abc"), 2);
+    }
+
+    #[test]
+    fn few_names_are_near() {
+        let known = ["for", "freq", "failure", "format"];
+        assert_eq!(nearest("fro", known), ["for"]);
+        assert_eq!(nearest("FORMTA", known)[0], "format");
+        assert!(nearest("nothing-like-it", known).is_empty());
+        assert!(nearest("", known).is_empty());
+        assert!(nearest(&"x".repeat(100_000), known).is_empty());
+        assert_eq!(nearest("ab", ["ac", "ad", "ae", "af"]).len(), 3);
+    }
+}

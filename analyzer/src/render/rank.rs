@@ -1,0 +1,59 @@
+//! How much of a ranking is printed: the busiest rows first, and how many more there are.
+
+use crate::render::form::Format;
+
+/// Rows of a ranking that text has if nothing is said.
+pub const TOP: usize = 40;
+
+/// The option of a ranking.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Rank {
+    /// Rows to print; 0: all [default: 40 in text, all in JSON and CSV]
+    #[arg(long = "top", value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Rank {
+    /// `top` rows; 0: all.
+    pub fn of(top: usize) -> Self {
+        Self { top: Some(top) }
+    }
+
+    /// The rows that are printed at most of an answer as `format`; `max_events`: what that option says, or no limit.
+    pub fn limit(self, format: Format, max_events: u64) -> usize {
+        let most = usize::try_from(max_events).unwrap_or(usize::MAX);
+        match self.top {
+            Some(0) => most,
+            Some(top) => most.min(top),
+            None if format == Format::Text && max_events == u64::MAX => TOP,
+            None => most,
+        }
+    }
+
+    /// Whether everything is asked for.
+    pub fn all(self) -> bool {
+        self.top == Some(0)
+    }
+}
+
+/// What stands below a ranking of `rows` of which `limit` are printed; None: that is all.
+pub fn more(rows: usize, limit: usize) -> Option<String> {
+    let more = rows.saturating_sub(limit);
+    (more > 0).then(|| format!("and {more} more (--top 0)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_and_says_so() {
+        let limit = |top, format, max_events| Rank { top }.limit(format, max_events);
+        assert_eq!(limit(None, Format::Text, u64::MAX), TOP);
+        assert_eq!(limit(None, Format::Json, u64::MAX), usize::MAX);
+        assert_eq!(limit(Some(0), Format::Text, u64::MAX), usize::MAX);
+        assert_eq!(limit(Some(7), Format::Csv, u64::MAX), 7);
+        assert_eq!((limit(None, Format::Text, 90), limit(Some(7), Format::Text, 3)), (90, 3));
+        assert_eq!((more(41, 40), more(40, 40)), (Some("and 1 more (--top 0)".into()), None));
+    }
+}

@@ -1,0 +1,76 @@
+//! Rankings print the busiest rows and say how many more there are; threads that slept all the time are one line of `states`.
+
+mod common;
+
+use common::Place;
+
+/// sched.tape: the whole machine; thread 300 (sleeper) is in futex all the time.
+fn place() -> Place {
+    let place = Place::new();
+    common::sched::tape(&place.path("sched.tape"), false);
+    place
+}
+
+fn ok(place: &Place, words: &str) -> String {
+    let got = place.analyze(words);
+    assert_eq!(got.status, 0, "{words}: {got:?}");
+    got.out
+}
+
+#[test]
+fn what_is_not_printed_is_counted() {
+    let place = place();
+    for report in [
+        "states --by tid,state",
+        "offcpu --by tid,state",
+        "sched latency --by tid",
+        "states --at 50%",
+        "offcpu --wakers 100",
+    ] {
+        let rows = |words: &str| {
+            let out = ok(&place, &format!("{report} {words} --format csv sched.tape"));
+            out.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let all = rows("");
+        assert_eq!(rows("--top 0"), all, "{report}");
+        if all.len() < 2 {
+            continue;
+        }
+        assert_eq!(rows("--top 1"), all[..1], "{report}");
+        assert_eq!(rows("--top 9 --max-events 1"), all[..1], "{report}");
+        let text = ok(&place, &format!("{report} --top 1 -p 100,200,300 sched.tape"));
+        let few = ok(&place, &format!("{report} -p 100,200,300 --format csv sched.tape")).lines().count() - 1;
+        assert!(few < 2 || text.contains(&format!("and {} more (--top 0)", few - 1)), "{report}:\n{text}");
+        let whole = ok(&place, &format!("{report} --top 0 sched.tape"));
+        assert!(!whole.contains(" more ("), "{report}:\n{whole}");
+    }
+}
+
+#[test]
+fn threads_that_slept_all_the_time_are_one_line() {
+    let place = place();
+    let folded = ok(&place, "states --by tid,state,syscall sched.tape");
+    assert!(folded.contains("\nidle: 1 thread slept all the time in poll, accept, nanosleep, futex"), "{folded}");
+    assert!(!folded.contains("sleeper"), "{folded}");
+    // the others' shares are of all time, as before
+    let whole = ok(&place, "states --by tid,state,syscall --top 0 sched.tape");
+    assert!(whole.contains("sleeper") && !whole.contains("idle:"), "{whole}");
+    let words =
+        |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    for line in words(&folded).iter().filter(|line| line.contains('%')) {
+        assert!(words(&whole).contains(line), "{line} is not in\n{whole}");
+    }
+    // who asks for it, or for data, gets it
+    for words in [
+        "--by tid,state,syscall -p 300",
+        "--by tid,state,syscall -e futex",
+        "--by tid,syscall --format csv",
+        "--at 50%",
+    ] {
+        let out = ok(&place, &format!("states {words} sched.tape"));
+        assert!(!out.contains("idle:") && out.contains("300"), "{words}:\n{out}");
+    }
+    // a row in which others slept too is none of it
+    let out = ok(&place, "states --by state sched.tape");
+    assert!(!out.contains("idle:"), "{out}");
+}

@@ -1,0 +1,69 @@
+//! `analyze -`: a tape that comes through a pipe, a FIFO or a redirection gives the same answer as the file.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use common::Place;
+
+fn analyze(place: &Place, words: &[&str], input: Stdio) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("analyze"));
+    command.args(words).current_dir(place.path(".")).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn piped(place: &Place, words: &[&str], bytes: &[u8]) -> Output {
+    let mut child = analyze(place, words, Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // it may not want all of it
+    let _ = input.write_all(bytes);
+    drop(input);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_pipe_is_as_good_as_a_file() {
+    let place = Place::with_sample();
+    let bytes = fs::read(place.path("sample.tape")).unwrap();
+    for words in [&["-"][..], &["-s", "-"], &["kills", "-"], &["--format", "json", "-"], &["--no-sandbox", "-"]] {
+        let named: Vec<&str> = words.iter().map(|word| if *word == "-" { "sample.tape" } else { word }).collect();
+        let expected = analyze(&place, &named, Stdio::null()).output().unwrap();
+        let got = piped(&place, words, &bytes);
+        assert!(expected.status.success() && !expected.stdout.is_empty(), "{expected:?}");
+        assert_eq!(got, expected, "{words:?}");
+    }
+    let info = piped(&place, &["check", "-"], &bytes);
+    assert!(info.status.success(), "{info:?}");
+}
+
+#[test]
+fn a_fifo_and_a_redirection_too() {
+    let place = Place::with_sample();
+    let expected = analyze(&place, &["-s", "sample.tape"], Stdio::null()).output().unwrap();
+    let file = File::open(place.path("sample.tape")).unwrap();
+    assert_eq!(analyze(&place, &["-s", "-"], file.into()).output().unwrap(), expected);
+    let fifo = place.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (from, to) = (place.path("sample.tape"), fifo.clone());
+    let writer = std::thread::spawn(move || fs::write(to, fs::read(from).unwrap()).unwrap());
+    let read = File::open(&fifo).unwrap();
+    assert_eq!(analyze(&place, &["-s", "-"], read.into()).output().unwrap(), expected);
+    writer.join().unwrap();
+}
+
+#[test]
+fn what_is_no_tape_is_told() {
+    let place = Place::new();
+    for bytes in [&b""[..], b"no tape", &[7; 100_000]] {
+        let got = piped(&place, &["-"], bytes);
+        let err = String::from_utf8(got.stderr).unwrap();
+        assert_eq!((got.status.code(), got.stdout.len(), err.lines().count()), (Some(1), 0, 1), "{err}");
+        assert!(err.contains("standard input: "), "{err}");
+    }
+    // a terminal has no tape; what is kept has no name
+    assert_eq!(fs::read_dir(place.path(".")).unwrap().count(), 0);
+    let help = place.analyze("--help").out;
+    assert!(help.contains("4 GiB at most"), "{help}");
+}
