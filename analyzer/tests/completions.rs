@@ -13,7 +13,9 @@ fn offered(place: &Place, words: &[&str]) -> Vec<String> {
     if !script.exists() {
         fs::write(&script, place.analyze("--generate bash").out).expect("write");
         fs::create_dir(place.path("dir")).expect("mkdir");
-        ["one.tape", "two words.tape", "other.txt"].map(|name| fs::write(place.path(name), "").expect("write"));
+        for name in ["one.tape", "two words.tape", "other.txt"] {
+            fs::write(place.path(name), "").expect("write");
+        }
     }
     let ask = r#"source ./completions.bash
         function=$(complete -p analyze); function=${function#*-F }; function=${function%% *}

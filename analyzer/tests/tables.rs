@@ -172,9 +172,15 @@ fn is_row(rows: &Rows, line: &[(String, Tree)]) -> Option<Vec<bool>> {
             }
             group => match of(group) {
                 Tree::Object(parts) => {
-                    let declared = columns.iter().filter(|c| c.group == group).map(|c| c.name.to_string());
+                    let names = |c: &ColumnDef| {
+                        let short = c.short.suffix().map(|suffix| format!("{}{suffix}", c.name));
+                        [c.name.to_string()].into_iter().chain(short)
+                    };
+                    let declared = columns.iter().filter(|c| c.group == group).flat_map(names);
                     assert!(parts.iter().map(|(name, _)| name.clone()).eq(declared), "{group}: {parts:?}");
-                    (parts.iter().find(|(name, _)| *name == column.name).expect("it is there").1.value(), None)
+                    let of = |name: &str| parts.iter().find(|(n, _)| n == name).expect("it is there").1.value();
+                    let short = column.short.suffix().map(|suffix| of(&format!("{}{suffix}", column.name)));
+                    (of(&column.name), short)
                 }
                 tree => {
                     assert!(tree.value().is_null(), "{group}: {tree:?}");

@@ -3,25 +3,12 @@
 use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
-use clap::{Command, CommandFactory, ValueEnum};
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use systape_abi::Selection;
 
-use crate::args::Args;
+use crate::args::{Args, Generate};
 use crate::{families, stacks};
-
-/// What `--generate` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Generate {
-    /// Man page.
-    Man,
-    /// Completions for bash.
-    Bash,
-    /// Completions for zsh.
-    Zsh,
-    /// Completions for fish.
-    Fish,
-}
 
 /// What the man page says besides the options, as roff.
 const MORE: &str = r#".SH "EXIT STATUS"

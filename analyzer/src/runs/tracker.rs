@@ -135,11 +135,6 @@ impl<S: Sink> Tracker<S> {
             if let Some(ts) = newest
                 && !Arc::ptr_eq(&self.threads[slot].task, task)
             {
-                // what it ran until now it did under its old name
-                if self.threads[slot].state == State::Running && self.threads[slot].task.comm != task.comm {
-                    let ts = self.at(ts);
-                    self.step(slot, ts);
-                }
                 self.threads[slot].task = Arc::clone(task);
                 self.follow(slot, ts, self.coverage.followed.has(task));
             }

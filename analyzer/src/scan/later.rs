@@ -61,7 +61,7 @@ impl<T: Timed> Later<T> {
         if self.heap.peek().is_none_or(|Reverse(next)| next.key.0 >= key) {
             return None;
         }
-        self.next()
+        self.pop()
     }
 
     /// Whether nothing waits.
@@ -70,7 +70,7 @@ impl<T: Timed> Later<T> {
     }
 
     /// The next one.
-    pub fn next(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<T> {
         self.heap.pop().map(|Reverse(next)| next.what)
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             |key: (u64, u8)| std::iter::from_fn(|| later.next_before(key)).map(|what| what.2).collect::<String>();
         assert_eq!(until((5, 1)), "ab");
         assert_eq!(until((9, 0)), "cd");
-        assert_eq!(later.next().map(|what| what.2), Some('e'));
-        assert!(later.next().is_none());
+        assert_eq!(later.pop().map(|what| what.2), Some('e'));
+        assert!(later.pop().is_none());
     }
 }

@@ -322,7 +322,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
 
     /// Tells of all that still waits.
     fn finish(&mut self) -> ControlFlow<()> {
-        while let Some(what) = self.later.next() {
+        while let Some(what) = self.later.pop() {
             self.losses(what.key().0)?;
             self.push(Event::Due(what))?;
         }

@@ -50,7 +50,8 @@ impl Names {
             }
         }
         if tape.end().is_none() {
-            findings.push("names: the tape lacks its end, where most of them stand: places print as addresses".to_owned());
+            findings
+                .push("names: the tape lacks its end, where most of them stand: places print as addresses".to_owned());
         }
         if names.dropped > 0 {
             findings.push(format!("names: {} places more than are kept print as addresses", names.dropped));

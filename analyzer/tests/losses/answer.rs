@@ -116,7 +116,7 @@ fn row(all: &[Rows], line: Map<String, Value>) -> Option<Row> {
         let is_key = is_key && !(by_task && column.name == "comm");
         let of = if column.group.is_empty() { Some(&line) } else { line[&*column.group].as_object() };
         let value = of.map_or(Value::Null, |of| of[&*column.name].clone());
-        let flag = column.short.suffix().and_then(|suffix| line[&format!("{}{suffix}", column.name)].as_bool());
+        let flag = column.short.suffix().and_then(|suffix| of?.get(&format!("{}{suffix}", column.name))?.as_bool());
         let name = column.full_name();
         if is_key || identity(&table.name).contains(&name.as_str()) {
             key.push(format!("{name}={value}"));
@@ -203,13 +203,13 @@ fn differences(is: &Row, says: &Row, lost: bool) -> Vec<Lie> {
             lies.push(Lie { what: format!("{}.{name}: it is new", says.table), example: says.key.clone() });
             continue;
         };
-        let heard = AS_HEARD.contains(&name.as_str()) && (lost || near_in_time(&truth.value, &told.value));
+        let counted = ledger_calls(says) > 0.0;
+        let heard = AS_HEARD.contains(&name.as_str()) && (lost || counted || near_in_time(&truth.value, &told.value));
         if heard || KNOWING.contains(&name.as_str()) || (QUANTILES.contains(&name.as_str()) && is_near(is, says, name))
         {
             continue;
         }
         // what is not known to be of another row is in the row of what is not known
-        let counted = ledger_calls(says) > 0.0;
         let more_is_fine = says.vague && ((lost && told.flag == Some(true)) || counted);
         // nor does a count say how often, when and on which CPU: the answer says that it counts
         let lost = lost || counted;

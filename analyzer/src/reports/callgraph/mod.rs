@@ -240,7 +240,8 @@ impl<'a> Found<'a> {
         findings.iter().for_each(|finding| complain(finding));
         let graph = Graph::new(&stacked, &names, own.order(), metric);
         let others = kinds.into_iter().filter(|other| *other != of).collect();
-        let lost = !context.question.loss.complete();
+        // what a missing name stands for is in another row
+        let lost = !context.question.loss.complete() || !findings.is_empty();
         let partial = of == Of::Syscall && losses::stores_some(tape);
         Ok(Self { own, of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
     }
