@@ -5,6 +5,7 @@
 //! fills a segment → compressor threads → writer thread ([`pipeline`]). [`run`] is the whole of a recording; the rest
 //! prepares it.
 
+mod addresses;
 pub mod args;
 mod backlog;
 mod bounded;

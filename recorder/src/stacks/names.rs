@@ -180,7 +180,7 @@ impl Names {
 
     fn kernel_names(&self, pending: &Pending) -> Result<Vec<Vec<Function>>, String> {
         let Some(kernel) = &self.kernel else {
-            return Err(crate::rights::hidden_addresses().to_owned());
+            return Err(crate::addresses::hidden().to_owned());
         };
         let name = |address: &u64| match kernel.lookup(*address) {
             Some((name, ..)) => vec![Function { name: name.as_bytes().to_vec(), ..Function::default() }],
