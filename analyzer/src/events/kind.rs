@@ -185,11 +185,6 @@ impl Wanted {
         recorded || self.terms.iter().any(|term| !term.negated && !term.built_in)
     }
 
-    /// Whether nothing else is.
-    pub fn only_tables(&self) -> bool {
-        self.kinds == 0 && self.tables()
-    }
-
     /// Whether `kind` is.
     pub fn has(&self, kind: Kind) -> bool {
         self.kinds & 1 << kind as u32 != 0
@@ -199,11 +194,6 @@ impl Wanted {
     pub fn has_table(&self, name: &str) -> bool {
         let named = |negated| self.terms.iter().any(|term| term.negated == negated && term.names_table(name));
         named(false) && !named(true)
-    }
-
-    /// Whether one of `family` is.
-    pub fn of_family(&self, family: Family) -> bool {
-        Kind::ALL.iter().any(|(kind, _, _, of)| *of == family && self.has(*kind))
     }
 
     /// The families of the tape that hold those asked for, each once.

@@ -53,11 +53,6 @@ impl<'t> Sink<'t> {
         Self { form, table, keys: (0..columns.len()).map(key).collect() }
     }
 
-    /// Its table.
-    pub fn table(&self) -> &'t TableDef {
-        self.table
-    }
-
     /// Appends what is above the rows: in CSV the names of the columns.
     pub fn head(&self, out: &mut Vec<u8>) {
         if self.form == Form::Csv {

@@ -17,9 +17,8 @@ pub mod via;
 use systape_abi::signo;
 
 pub use missing::Missing;
-pub use outcome::{Cause, Disposition, Outcome};
+pub use outcome::{Cause, Disposition};
 pub use record::Record;
-pub use sent::Sent;
 pub use track::{Choice, Tracker};
 pub use via::Via;
 
