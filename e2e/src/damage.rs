@@ -43,7 +43,11 @@ pub fn complete_until(lab: &Lab) -> i64 {
 pub fn seeks(lab: &Lab, options: &[&str]) -> Vec<Call> {
     let run = listed(lab, options);
     let clean = lab.info("t.tape")["clean_end"] == true;
-    assert!(if clean { run.stderr.is_empty() } else { run.stderr.contains("ended abnormally") }, "{}", run.stderr);
+    assert!(
+        if clean { run.complaints().is_empty() } else { run.stderr.contains("ended abnormally") },
+        "{}",
+        run.stderr
+    );
     numbered_calls(&run)
 }
 

@@ -225,7 +225,7 @@ impl Event {
 #[track_caller]
 pub fn events(lab: &Lab, tape: &str, options: &[&str]) -> Vec<Event> {
     let run = lab.analyze(&[&[tape, "-e", "=lseek", "--call-graph", "--format", "json"], options].concat()).expect(0);
-    assert_eq!(run.stderr, "", "analyze --call-graph {tape}");
+    assert_eq!(run.complaints(), "", "analyze --call-graph {tape}");
     run.json().iter().filter_map(Event::of).collect()
 }
 

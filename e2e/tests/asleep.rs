@@ -47,7 +47,7 @@ fn aliased(names: Vec<String>) -> Vec<String> {
 /// Groups of threads at a time, as JSON.
 fn groups(lab: &Lab, tape: &str, at: &str) -> Vec<Value> {
     let run = lab.analyze(&["states", tape, "--at", at, "--call-graph", "--format", "json"]).expect(0);
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.complaints(), "");
     run.json()
 }
 

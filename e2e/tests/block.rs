@@ -18,7 +18,7 @@ const FAMILIES: [&str; 3] = ["-a", "--families", "process,block,io_uring"];
 #[track_caller]
 fn ios(lab: &Lab, tape: &str, disk: &str, filters: &[&str]) -> Vec<Value> {
     let run = lab.analyze(&[&["block", tape, "--format", "json"], filters].concat()).expect(0);
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.complaints(), "");
     let mut lines = run.json();
     assert!(lines.iter().all(|line| line.get("lost").is_none()), "{lines:?}");
     lines.retain(|io| io["disk"] == disk);

@@ -94,7 +94,7 @@ fn words(printed: &str) -> Vec<String> {
 fn every_start_as_strace_sees_it() {
     let Some(story) = story() else { return };
     let report = story.lab.analyze(&["exec", "t.tape", "--format", "json", "--fail-on-loss"]).expect(0);
-    assert_eq!(report.stderr, "");
+    assert_eq!(report.complaints(), "");
     let mut wrong = Vec::new();
     let mut rows: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
     for row in report.json() {

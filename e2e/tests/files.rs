@@ -37,7 +37,7 @@ fn logged(stdout: &str) -> Vec<Logged> {
 #[track_caller]
 fn rows(lab: &Lab, tape: &str, arguments: &[&str]) -> Vec<Value> {
     let run = lab.analyze(&[&["files", tape, "--format", "json"], arguments].concat()).expect(0);
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.complaints(), "");
     run.json()
 }
 

@@ -69,7 +69,7 @@ fn the_slow_reads_are_found_by_path() {
     lab.assert_whole("t.tape");
 
     let listing = lab.analyze(&["t.tape", "--duration", "10", "-e", "!futex", "-T"]).expect(0);
-    assert_eq!(listing.stderr, "");
+    assert_eq!(listing.complaints(), "");
     let call = format!("read(fd: 3<{}>, buf: 0x", big_file.display());
     let (mut seen, mut bounds) = (Vec::new(), Vec::new());
     for line in listing.text().lines() {

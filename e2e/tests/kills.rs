@@ -229,6 +229,6 @@ fn a_hundred_of_a_hundred() {
     // these end processes, so they are in the report without being asked for
     // and what the flood pushed out could end nobody, so nothing is missing
     let report = story.lab.analyze(&["kills", "t.tape", "--format", "json", "--fail-on-loss"]).expect(0);
-    assert_eq!(report.stderr, "");
+    assert_eq!(report.complaints(), "");
     story.facts.check(&report.json());
 }

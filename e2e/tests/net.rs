@@ -12,7 +12,7 @@ const MS: i64 = 1_000_000;
 #[track_caller]
 fn rows(lab: &Lab, arguments: &[&str]) -> Vec<Value> {
     let run = lab.analyze(&[&["net", "t.tape", "--format", "json"], arguments].concat()).expect(0);
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.complaints(), "");
     run.json()
 }
 

@@ -54,7 +54,7 @@ fn touch(lab: &Lab, name: &str) {
 #[track_caller]
 fn rows(lab: &Lab, arguments: &[&str]) -> Vec<Value> {
     let run = lab.analyze(&[&["net", "t.tape", "--format", "json"], arguments].concat()).expect(0);
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.complaints(), "");
     run.json()
 }
 

@@ -71,7 +71,7 @@ impl Case<'_> {
     #[track_caller]
     fn rows(&self, arguments: &[&str]) -> Vec<Value> {
         let run = self.lab.analyze(&[arguments, &["--format", "json", "t.tape"]].concat()).expect(0);
-        assert_eq!(run.stderr, "", "{}: {arguments:?}", self.what);
+        assert_eq!(run.complaints(), "", "{}: {arguments:?}", self.what);
         run.json()
     }
 

@@ -16,7 +16,7 @@ const MS: i64 = 1_000_000;
 #[track_caller]
 fn rows(lab: &Lab, arguments: &[&str]) -> Vec<Value> {
     let run = lab.analyze(&[arguments, &["--format", "json"]].concat()).expect(0);
-    assert_eq!(run.stderr, "", "{arguments:?}");
+    assert_eq!(run.complaints(), "", "{arguments:?}");
     run.json()
 }
 

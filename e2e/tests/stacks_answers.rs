@@ -52,7 +52,7 @@ fn who_asks_for_the_time_zone() {
     let there = |arguments: &[&str]| lab::run(in_bare_root(&lab, &root, arguments)).expect(0);
     let listing = ["unset.tape", "-e", "=newfstatat", "--comm=tz", "--call-graph"];
     let run = there(&[&listing[..], &["--format", "json"]].concat());
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.complaints(), "");
     let chain =
         "~fstatat ~__tzfile_read ~tzset_internal ~tzset ?mktime ?__GI_mktime seconds_of! parse_line parse_log main";
     let is = |s: &Stack| {

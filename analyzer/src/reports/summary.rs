@@ -151,19 +151,20 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
         }
     };
     let mut rings = Rings::default();
-    if context.config.format != Format::Csv && families::recorded(context.question.tape, Family::IoUring) != Some(false)
-    {
+    let has_rings = families::recorded(context.question.tape, Family::IoUring) != Some(false);
+    if has_rings && context.config.format != Format::Csv {
         let coverage = rings.collect(&context.question)?;
         coverage.tell(&mut context.question.loss);
     }
     let rings = rings.processes();
-    let whole = Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]).complete();
+    let gather = || Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]);
+    let whole = !has_rings || gather().complete();
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan);
     context.config.shown.rows(rows.len() + rings.len());
     let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
-    let of_cpu = Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
-    let seen = !matches!(cpu, Some(Some(_))) || of_cpu.of_sums().complete();
+    let of_cpu = || Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
+    let seen = !matches!(cpu, Some(Some(_))) || of_cpu().of_sums().complete();
     if !seen && context.config.format != Format::Text {
         complain("--cpu: scheduler events were lost: how long some calls were on a CPU is not known");
     }
