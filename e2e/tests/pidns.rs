@@ -59,9 +59,9 @@ fn a_command() {
         let script =
             format!("for i in 1 2 3 4 5; do /bin/true; done; $RECORD -o t.tape -- {target} spin 1009 3</etc/hostname");
         let stderr = run(container(&lab, depth, &script)).expect(0).stderr;
-        assert!(stderr.contains("other ids than on the machine") && stderr.contains(" 0 lost"), "{stderr}");
+        assert!(stderr.contains("this pid namespace has its own ids") && stderr.contains(" 0 lost"), "{stderr}");
         lab.assert_whole("t.tape");
-        assert!(notes(&lab, "t.tape").contains("other ids than on the machine"));
+        assert!(notes(&lab, "t.tape").contains("this pid namespace has its own ids"));
         let calls = lab.calls("t.tape", &[]);
         assert_eq!(spun(&calls), [1009]);
         assert_eq!(of(&calls, "target").len(), calls.len(), "nobody else");
