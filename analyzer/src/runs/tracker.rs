@@ -81,11 +81,6 @@ struct Note {
     by_loss: bool,
 }
 
-/// What a thread is found by: without an id that is unique in the tape the number must do.
-fn key(task: &Task) -> u64 {
-    if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) }
-}
-
 impl<S: Sink> Tracker<S> {
     /// Nothing is known yet.
     pub fn new(coverage: Coverage, sink: S) -> Self {
@@ -134,14 +129,12 @@ impl<S: Sink> Tracker<S> {
         if task.tid == 0 {
             return None;
         }
-        let key = key(task);
+        // without an id that is unique in the tape the number must do
+        let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
         if let Some(slot) = self.by_utid.get(&key).copied() {
             if let Some(ts) = newest
                 && !Arc::ptr_eq(&self.threads[slot].task, task)
             {
-                if self.has_other_name(slot, task) {
-                    self.heard_late(slot, ts);
-                }
                 self.threads[slot].task = Arc::clone(task);
                 self.follow(slot, ts, self.coverage.followed.has(task));
             }
@@ -183,33 +176,6 @@ impl<S: Sink> Tracker<S> {
         };
         self.by_utid.insert(key, slot);
         Some(slot)
-    }
-
-    /// The slot of a task that became what `task` says at `ts`: what it ran until then it did under its old name.
-    pub fn becomes(&mut self, task: &Arc<Task>, ts: u64) -> Option<Slot> {
-        if let Some(slot) = self.by_utid.get(&key(task)).copied()
-            && self.has_other_name(slot, task)
-        {
-            let ts = self.at(ts);
-            self.step(slot, ts);
-        }
-        self.slot(task, Some(ts))
-    }
-
-    /// Whether a thread that runs was called otherwise until now.
-    fn has_other_name(&self, slot: Slot, task: &Task) -> bool {
-        let Thread { state, task: before, .. } = &self.threads[slot];
-        *state == State::Running && before.comm != task.comm && !before.comm.is_empty()
-    }
-
-    /// A thread has got another name, nobody knows when: what it ran meanwhile is neither's.
-    fn heard_late(&mut self, slot: Slot, ts: u64) {
-        let ts = self.at(ts);
-        let before = std::mem::replace(&mut self.notes[slot].by_loss, true);
-        self.threads[slot].state = State::Unknown;
-        self.step(slot, ts);
-        self.threads[slot].state = State::Running;
-        self.notes[slot].by_loss = before;
     }
 
     /// From `ts` on everything that happens to a thread is on the tape, or no longer is.

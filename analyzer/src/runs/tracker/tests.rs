@@ -495,26 +495,3 @@ proptest! {
         }
     }
 }
-
-fn called(tid: u32, comm: &str) -> Arc<Task> {
-    Arc::new(Task { comm: comm.into(), ..(*task(tid)).clone() })
-}
-
-#[test]
-fn what_a_thread_runs_counts_for_the_name_it_has() {
-    let run = |rename: fn(&mut Tracker<Told>)| {
-        let mut t = tracker(ALL);
-        let sh = t.slot(&called(1, "sh"), Some(0)).unwrap();
-        t.begin(sh, &RunState { utid: 1, state: b'S', cpu: 0, ..RunState::default() });
-        t.wakeup(105, None, sh, false);
-        switch(&mut t, 110, 0, None, Some(sh), b'R');
-        rename(&mut t);
-        switch(&mut t, 150, 0, Some(sh), None, b'S');
-        (of(&t, 1)[2..].to_vec(), t.unsure_until())
-    };
-    let seen = run(|t| _ = t.becomes(&called(1, "dd"), 130));
-    assert_eq!(seen, (vec![("RUN", 110, 130, End::Step), ("RUN", 130, 150, End::Out(b'S'))], 0));
-    // its name is first heard of at another event: it may have had it for a while
-    let heard = run(|t| _ = t.slot(&called(1, "dd"), Some(130)));
-    assert_eq!(heard, (vec![("?", 110, 130, End::Step), ("RUN", 130, 150, End::Out(b'S'))], 130));
-}
