@@ -105,7 +105,7 @@ pub fn why(config: &Config, tape: &Tape) -> Option<String> {
     }
     let names: Vec<&str> = given.iter().map(|given| given.text.as_str()).collect();
     let together = if names.len() > 1 { " together" } else { "" };
-    let (open, end) = (tape.session().window_open, end(tape));
+    let (open, end) = (tape.session().window_open, tape.complete_until());
     Some(format!(
         "nothing in this report matches {}{together}; the tape has 0 to {} s, CPUs 0-{}, threads {}",
         names.join(" "),
@@ -113,10 +113,6 @@ pub fn why(config: &Config, tape: &Tape) -> Option<String> {
         tape.session().cpus.saturating_sub(1),
         some(there.comms.iter().map(|comm| escaped(comm)))
     ))
-}
-
-fn end(tape: &Tape) -> u64 {
-    tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close)
 }
 
 fn numbers(numbers: &[u32]) -> String {
@@ -131,7 +127,7 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
         given.push(Given { text, alone });
     };
     if filters.time != (None, None) {
-        let (open, end) = (tape.session().window_open, end(tape));
+        let (open, end) = (tape.session().window_open, tape.complete_until());
         let scope = Question::new(filters, tape, &[]).ok().map(|question| (question.scope.from, question.scope.to));
         let outside = scope.is_some_and(|(from, to)| from > end || to <= open || from >= to);
         add("--time".into(), outside, &|| format!("the tape is from 0 to {} s", seconds(end, open)));

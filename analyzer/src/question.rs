@@ -30,7 +30,7 @@ impl<'a> Question<'a> {
     /// # Errors
     /// The filters name a time or a user that the tape does not know.
     pub fn new(filters: &'a Filters, tape: &'a Tape, families: &[Family]) -> Result<Self> {
-        let end = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+        let end = tape.complete_until();
         let scope = Scope::new(filters, tape.session(), end, || clock(tape))?;
         let loss = Loss::gather(tape, &scope, families);
         let families = families.to_vec();

@@ -25,7 +25,6 @@ use crate::render::rank::{Rank, more};
 use crate::render::row::Judgement;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::runs::feed;
 use crate::say::{Verdict, complain};
 use crate::summary::collect;
 use crate::summary::mode::SummaryMode;
@@ -151,7 +150,7 @@ impl Side {
         Ok(Self {
             name,
             sums,
-            length: seconds(feed::end(tape), session),
+            length: seconds(tape.complete_until(), session),
             complete: of_sums.complete() && !knowledge.missing(),
             lost: !of_sums.complete() || knowledge.lost(),
             loss,

@@ -208,7 +208,7 @@ impl<'a> Facts<'a> {
             *count > 0
                 || gaps.iter().any(|((cause, f, ledger), _)| is_loss(*cause) && !ledger && family_name(*f) == *family)
         });
-        let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+        let until = tape.complete_until();
         let ledger = Ledger::read(tape, &mut unreadable);
         let mut stacks = Inventory::read(tape);
         if let Some(stacks) = &mut stacks {

@@ -202,7 +202,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     config.shown.rows(0);
     let mut window = Window {
         open: times.session.window_open,
-        close: tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close),
+        close: tape.complete_until(),
         complete: nothing_missing(tape),
         ended: tape.end().is_some(),
     };

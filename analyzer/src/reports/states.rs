@@ -117,7 +117,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
     let from = context.question.scope.from.max(tape.session().window_open);
-    let to = context.question.scope.to.min(feed::end(tape));
+    let to = context.question.scope.to.min(tape.complete_until());
     let folds = !own.rank.all() && idle::folds(&context, config);
     let sink = States {
         folds: folds.then_some((from, to)),

@@ -52,15 +52,10 @@ pub fn coverage(tape: &Tape) -> Coverage {
     }
 }
 
-/// The end of what is known.
-pub fn end(tape: &Tape) -> u64 {
-    tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close)
-}
-
 /// Tells `sink` everything up to `until`, or the end.
 pub fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
     let tape = question.tape;
-    let until = until.min(end(tape));
+    let until = until.min(tape.complete_until());
     let began = tape.session().window_open;
     let mut feeder = Feeder {
         question,

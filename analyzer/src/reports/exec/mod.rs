@@ -100,7 +100,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         // a process that is shown may have begun, and become what it is, before the time asked for
         context.question.loss.add_earlier(tape, &[Family::Process], context.question.scope.to);
     }
-    let until = tape.end().map_or_else(|| tape.complete_until(), |end| end.window_close);
+    let until = tape.complete_until();
     let whole = context.question.loss.complete();
     let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
     let times = Times { session: tape.session(), clock };
