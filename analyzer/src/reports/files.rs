@@ -114,9 +114,6 @@ impl Options {
     }
 }
 
-/// Rows if nothing is said.
-const TOP: usize = 40;
-
 /// What cannot be asked together.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;

@@ -15,7 +15,7 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::work::Work;
-use super::{FILES, Options, TOP, is_file, names_file, on_files};
+use super::{FILES, Options, is_file, names_file, on_files};
 use crate::group::by::By;
 use crate::group::open::Open;
 use crate::group::value::{Key, Value};
@@ -28,6 +28,7 @@ use crate::paths::names::{Name, Use, uses};
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::rank::{self, Rank};
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -325,8 +326,8 @@ pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &m
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
     read.tell(&mut context.question.loss);
-    let top = own.top.unwrap_or(TOP);
-    Shown::new(context, &sums, &plan, by).print(if top == 0 { usize::MAX } else { top }, out)?;
+    let limit = Rank::of(own.top.unwrap_or(rank::TOP)).limit(context.config.format, u64::MAX);
+    Shown::new(context, &sums, &plan, by).print(limit, out)?;
     Ok(sums.doubts_lost)
 }
 
@@ -379,10 +380,7 @@ impl<'a> Shown<'a> {
         let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         rows.for_each(|(keys, work, short)| table.row(self.cells(keys, work, short)));
         table.print(out)?;
-        let more = self.rows.len().saturating_sub(limit);
-        if more > 0 {
-            line(out, &format!("and {more} more (--top 0)"))?;
-        }
+        rank::more(self.rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
         Ok(())
     }
 
