@@ -59,7 +59,7 @@ pub fn rows<'a>(sums: &'a Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan
     };
     // a place is made before filters on durations decide
     let mut rows: Vec<Row<'_>> = sums.groups.iter().filter(|(_, stats)| stats.calls > 0).map(row).collect();
-    let name = |row: &Row<'_>| row.call.clone().map(|call| call.long_name.clone());
+    let name = |row: &Row<'_>| row.call.as_ref().map(|call| call.long_name.clone());
     rows.sort_by_cached_key(|row| (Reverse(row.stats.total()), Reverse(row.stats.calls), name(row), row.key));
     rows
 }

@@ -4,6 +4,7 @@ use systape_format::model::SignalEvent;
 
 use super::party::short;
 use crate::processes::Ending;
+use crate::render::mark;
 use crate::signals::missing::Lost;
 use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
 use crate::signals::via::fault_address;
@@ -115,7 +116,7 @@ pub fn outcome(record: &Record, certain: bool) -> String {
         let doubt = if let Cause::Maybe(lost) = outcome.cause { doubt(lost) } else { String::new() };
         return parts.join(", ") + &doubt;
     }
-    let taken = |taken: Taken| format!("{}{}", if taken.at_most { "<=" } else { "" }, after(taken.ts));
+    let taken = |taken: Taken| format!("{}{}", mark::at_most(taken.at_most), after(taken.ts));
     match (event.result, outcome.taken) {
         (IGNORED, _) => parts.push("ignored".to_owned()),
         (ALREADY_PENDING, _) => parts.push("already pending".to_owned()),
