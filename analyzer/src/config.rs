@@ -23,10 +23,10 @@ use crate::timespec;
 pub struct Config {
     /// What is asked.
     pub view: &'static View,
-    /// What was typed.
-    pub args: Args,
-    /// The same, with the view's own options.
+    /// What was typed, with the view's own options.
     matches: ArgMatches,
+    /// See [`Self::bare_cpu`].
+    bare_cpu: bool,
     /// The tape.
     pub file: PathBuf,
     /// diff: the tape it is compared with; repair and redact: the file to write.
@@ -72,6 +72,7 @@ impl Config {
         let config = Self {
             view,
             matches,
+            bare_cpu: args.cpu.as_deref().is_some_and(str::is_empty),
             file,
             second,
             events: Wanted::new(filters.selection.other_events()),
@@ -83,7 +84,6 @@ impl Config {
             format: args.format,
             fail_on_loss: args.fail_on_loss,
             shown: Shown::default(),
-            args: args.clone(),
         };
         if config.format != Format::Text {
             let why = "times in JSON and CSV are since the start of the tape (ts_ns) and of day (time)";
@@ -98,7 +98,7 @@ impl Config {
 
     /// Whether `--cpu` was given without CPUs: it is no filter then.
     pub fn bare_cpu(&self) -> bool {
-        self.args.cpu.as_deref().is_some_and(str::is_empty)
+        self.bare_cpu
     }
 
     /// The view's own options.

@@ -93,7 +93,7 @@ fn check(config: &Config) -> Result<()> {
     }
     if instant {
         let filters = &config.filters;
-        let timed = config.args.time.is_some();
+        let timed = filters.time != (None, None);
         refuse(
             &[(filters.selects, "-e"), (filters.cpus.is_some(), "-C"), (timed, "--time")],
             "--at shows every thread at one instant",
