@@ -48,7 +48,7 @@ const HABITS: &[Habit] = &[
     // what is always so
     of(&["callgraph"], &["-f"], Say("--folded prints one stack a line")),
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),
-    of(&["callgraph"], &["-g", "--stdio", "--children", "--inline"], Always),
+    of(&["callgraph"], &["-g", "--children"], Always),
     all(&["-f", "-ff", "--follow-forks", "--force", "--output-separately"], Always),
     all(&["-y", "-yy", "-Y", "--decode-fds", "--decode-pids"], Always),
     all(&["-q", "-qq", "-qqq", "--quiet", "--silent", "--silence", "--stdio"], Always),
