@@ -30,6 +30,11 @@ impl Rank {
         }
     }
 
+    /// Whether a number of rows was asked for.
+    pub fn given(self) -> bool {
+        self.top.is_some()
+    }
+
     /// Whether everything is asked for.
     pub fn all(self) -> bool {
         self.top == Some(0)

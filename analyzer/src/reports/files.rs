@@ -24,6 +24,7 @@ use crate::output;
 use crate::paths::names::Name;
 use crate::render::by;
 use crate::render::form::Form;
+use crate::render::rank::Rank;
 use crate::say::Verdict;
 use crate::summary::plan::Plan;
 use crate::{families, timespec};
@@ -103,9 +104,8 @@ struct Options {
     #[arg(long)]
     sockets: bool,
 
-    /// Rows to print; 0: all [default: 40]
-    #[arg(long = "top", value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    rank: Rank,
 }
 
 impl Options {
@@ -121,7 +121,7 @@ fn check(config: &Config) -> Result<()> {
     slower(&own)?;
     let lines = config.max_events != u64::MAX || config.look.absolute;
     match own.listed() {
-        true if !config.by.is_empty() || own.top.is_some() => {
+        true if !config.by.is_empty() || own.rank.given() => {
             bail!("--opens and --slower list calls: --by and --top are for sums")
         }
         false if lines => bail!("-T and --max-events are for lines: they need --opens or --slower (rows: --top N)"),

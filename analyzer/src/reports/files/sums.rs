@@ -28,7 +28,7 @@ use crate::paths::names::{Name, Use, uses};
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
-use crate::render::rank::{self, Rank};
+use crate::render::rank;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
@@ -326,7 +326,7 @@ pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &m
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
     read.tell(&mut context.question.loss);
-    let limit = Rank::of(own.top.unwrap_or(rank::TOP)).limit(context.config.format, u64::MAX);
+    let limit = own.rank.limit(context.config.format, u64::MAX);
     Shown::new(context, &sums, &plan, by).print(limit, out)?;
     Ok(sums.doubts_lost)
 }
