@@ -4,7 +4,9 @@ pub mod by;
 pub mod open;
 pub mod value;
 
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+use rustc_hash::FxBuildHasher;
 
 use self::value::{Key, Value};
 
@@ -17,32 +19,26 @@ pub trait Add: Default {
 /// Sums by key. Memory grows with the number of keys.
 #[derive(Debug)]
 pub struct Groups<A> {
-    index: FxHashMap<Key, u32>,
-    sums: Vec<(Key, A)>,
+    sums: IndexMap<Key, A, FxBuildHasher>,
 }
 
 impl<A> Default for Groups<A> {
     fn default() -> Self {
-        Self { index: FxHashMap::default(), sums: Vec::new() }
+        Self { sums: IndexMap::default() }
     }
 }
 
 impl<A: Add> Groups<A> {
     /// Where the sum of `key` is, for [`Self::at`]; a new one is empty.
     pub fn place(&mut self, key: &[Value]) -> u32 {
-        if let Some(at) = self.index.get(key) {
-            return *at;
-        }
-        let at = self.sums.len() as u32;
-        self.index.insert(key.into(), at);
-        self.sums.push((key.into(), A::default()));
-        at
+        let place = self.sums.get_index_of(key);
+        place.unwrap_or_else(|| self.sums.insert_full(key.into(), A::default()).0) as u32
     }
 
     /// The sum at a place.
     #[inline]
     pub fn at(&mut self, place: u32) -> &mut A {
-        &mut self.sums[place as usize].1
+        &mut self.sums[place as usize]
     }
 
     /// The sum of `key`.
@@ -68,7 +64,10 @@ impl<A: Add> Groups<A> {
             return;
         }
         for (key, sum) in other.sums {
-            self.of(&key).add(&sum);
+            match self.sums.entry(key) {
+                Entry::Occupied(mut mine) => mine.get_mut().add(&sum),
+                Entry::Vacant(place) => _ = place.insert(sum),
+            }
         }
     }
 
@@ -78,8 +77,8 @@ impl<A: Add> Groups<A> {
     }
 
     /// The same, to be kept.
-    pub fn into_sums(self) -> Vec<(Key, A)> {
-        self.sums
+    pub fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
+        self.sums.into_iter()
     }
 }
 
@@ -107,7 +106,7 @@ mod tests {
     fn groups_shared_early_are_those_shared_late() {
         let mut all: Groups<Count> = Groups::default();
         [groups(0..5), groups(3..9), groups(0..1)].into_iter().for_each(|part| all.merge(part));
-        let mut sums: Vec<_> = all.into_sums().into_iter().map(|(key, count)| (key, count.0)).collect();
+        let mut sums: Vec<_> = all.into_sums().map(|(key, count)| (key, count.0)).collect();
         sums.sort();
         assert_eq!(sums.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [2, 1, 1, 2, 2, 1, 1, 1, 1]);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use systape_format::model::{Call, Task};
 
 /// The value of one key.
@@ -23,8 +24,8 @@ pub enum Value {
     Unknown,
 }
 
-/// The values of all keys, in their order.
-pub type Key = Box<[Value]>;
+/// The values of all keys, in their order. Most questions have one or two.
+pub type Key = SmallVec<[Value; 2]>;
 
 impl Value {
     /// Whether it is known.
