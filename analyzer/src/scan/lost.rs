@@ -11,6 +11,8 @@ use super::later::Timed;
 pub enum Missing {
     /// Events that are no calls.
     Events,
+    /// Those of process life among them: what tasks are called, who began and ended.
+    Life,
     /// Calls.
     Calls,
 }
