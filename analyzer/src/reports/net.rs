@@ -76,19 +76,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let report = if config.own::<Options>()?.changes { changes } else { connections };
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
-    out.flush()?;
-    let lost = !context.question.loss.complete();
-    if lost {
-        losses::tell(&context, config.format != Format::Csv);
-    }
+    let verdict = losses::end(&context, &mut out, false, config.format != Format::Csv)?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
         complain("calls were lost: who accepted some of the connections is not known");
     }
-    if doubts.open && !lost {
+    if doubts.open && !verdict.lost {
         complain("changes of sockets were lost: whether some of the connections are open is not known");
     }
-    Ok(Verdict { lost: lost || doubts.open || unknown, bad: false })
+    Ok(verdict.doubted(doubts.open || unknown))
 }
 
 /// What is not known of connections because something may be missing.
