@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use systape_format::model::{Dict, Family, Gap, NetState, Task};
+use systape_format::model::{Dict, Family, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
@@ -16,7 +16,7 @@ use crate::config::view::Part::All;
 use crate::config::view::{Own, Rows, Run, TASKS, View};
 use crate::config::{Config, refuse};
 use crate::lines::tables as lines;
-use crate::loss::{Loss, is_loss, loses};
+use crate::loss::{Loss, loses};
 use crate::net::accepts::{self, Accepted};
 use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
 use crate::net::tracker::Tracker;
@@ -25,7 +25,7 @@ use crate::render::form::Format;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
 use crate::say::{Verdict, complain};
-use crate::scan::Scan;
+use crate::scan::{Scan, lost};
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -98,9 +98,7 @@ struct Doubts {
 
 /// Whether calls are missing anywhere.
 fn calls_missing(tape: &Tape) -> bool {
-    let lost =
-        |at: usize| tape.segment(at).gaps().is_ok_and(|gaps| gaps.iter().any(|gap| loses(gap, &[Family::Syscall])));
-    (0..tape.segments().len()).any(lost)
+    lost::any(tape, |gap| loses(gap, &[Family::Syscall]))
 }
 
 /// What the names of segments' parts are in messages.
@@ -269,7 +267,5 @@ fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> boo
 
 /// Whether no change of a socket is known to be missing anywhere on the tape, also outside the filters.
 fn nothing_missing(tape: &Tape) -> bool {
-    let lost = |gap: &Gap| is_loss(gap.cause) && matches!(gap.family, Family::Net | Family::Unknown);
-    let whole = |at: usize| tape.segment(at).gaps().is_ok_and(|gaps| !gaps.iter().any(lost));
-    tape.findings().is_empty() && (0..tape.segments().len()).all(whole)
+    tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Net]))
 }

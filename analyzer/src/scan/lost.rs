@@ -57,6 +57,11 @@ pub fn window(segment: &Segment<'_>) -> (u64, u64) {
     segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end))
 }
 
+/// Whether there is a gap that `wanted` picks, or gaps that cannot be read: one of them may be it.
+pub fn any(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> bool {
+    !gaps(tape, |_, gap| wanted(gap)).is_empty()
+}
+
 /// The losses of those gaps that `wanted` picks, given the position of their segment too; in order of their first times.
 pub fn gaps(tape: &Tape, wanted: impl Fn(usize, &Gap) -> bool) -> Vec<Lost> {
     let mut lost = Vec::new();
