@@ -257,6 +257,7 @@ pub fn command(view: &View) -> Command {
         Operands::Tape => "[FILE]",
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
+        Operands::Table => "[TABLE]",
     };
     let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
     let own = |arg: &Arg| {

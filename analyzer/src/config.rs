@@ -27,9 +27,9 @@ pub struct Config {
     matches: ArgMatches,
     /// See [`Self::bare_cpu`].
     bare_cpu: bool,
-    /// The tape.
+    /// The tape; tables: empty without one.
     pub file: PathBuf,
-    /// diff: the tape it is compared with; repair and redact: the file to write.
+    /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
     pub second: Option<PathBuf>,
     /// Which calls.
     pub filters: Filters,

@@ -156,6 +156,11 @@ impl<'a> Scope<'a> {
         self.cgroup_ids.is_some()
     }
 
+    /// Whether tasks are chosen by what may change while they live.
+    pub fn by_state(&self) -> bool {
+        self.filters.names() || self.by_cgroup() || self.uids.is_some()
+    }
+
     /// Whether tasks are chosen at all.
     pub fn by_task(&self) -> bool {
         self.by_thread() || self.by_cgroup() || self.uids.is_some() || !self.filters.pids.is_empty()

@@ -26,6 +26,10 @@ pub fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, Option<
         (Operands::TapeAndCopy, ..) => {
             bail!("'analyze {} IN OUT' copies what is whole of a tape: name both files", view.name)
         }
+        (Operands::Table, input, [] | [_]) => {
+            return Ok((input.clone().unwrap_or_default(), files.first().cloned()));
+        }
+        (Operands::Table, ..) => bail!("'analyze {} [TABLE]' shows one table: name one", view.name),
         (Operands::Tape, ..) => {}
     }
     match (&args.input, files) {
@@ -78,6 +82,9 @@ mod tests {
         let two = |words| files(words).unwrap();
         assert_eq!(two("analyze diff a b"), ("a".into(), Some("b".into())));
         assert_eq!(two("analyze repair -i a b"), ("a".into(), Some("b".into())));
+        assert_eq!(two("analyze tables"), ("".into(), None));
+        assert_eq!(two("analyze tables -i a calls"), ("a".into(), Some("calls".into())));
+        assert!(files("analyze tables a b").unwrap_err().to_string().contains("name one"));
         for wrong in ["analyze diff a", "analyze diff -i a b", "analyze redact a", "analyze repair a b c"] {
             assert!(files(wrong).unwrap_err().to_string().contains("name both"), "{wrong}");
         }

@@ -88,6 +88,9 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 }
 
 fn answer(config: &Config, confined: bool) -> Result<Verdict> {
+    if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
+        return run(config, views::VIEWS, None);
+    }
     let input = if config.file == Path::new(spool::STDIN) { Some(spool::stdin()?) } else { None };
     if input.is_none() {
         check_name(config)?;
@@ -95,7 +98,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
-        Run::Prints(_) | Run::Judges { .. } => None,
+        Run::Prints(_) | Run::Lists(_) | Run::Judges { .. } => None,
     };
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);
@@ -144,6 +147,7 @@ fn report(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> R
     config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
     let (result, told) = match config.view.run {
         Run::Prints(run) => (run(config, &tape), false),
+        Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
         Run::Judges { run, .. } => (run(config, &tape), true),
     };

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::config::Config;
+use crate::config::view::Operands;
 use crate::output::NewFile;
 
 /// What stays possible.
@@ -42,8 +43,8 @@ impl Needs {
     /// The view asks for options that are not its own.
     pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Result<Self> {
         let copies = config.view.makes_a_copy();
-        let second = config.second.clone();
-        let (before, to) = if copies { (None, second) } else { (second, None) };
+        let second = |of| config.second.clone().filter(|_| config.view.operands == of);
+        let (before, to) = (second(Operands::TwoTapes), second(Operands::TapeAndCopy));
         let reads = (config.view.reads)(config)?;
         let debug = (!reads.search.is_empty()).then(|| PathBuf::from(DEBUG_FILES));
         // a copy has a random id

@@ -30,6 +30,13 @@ pub struct Verdict {
     pub bad: bool,
 }
 
+impl Verdict {
+    /// The same; `doubts`: something of the answer is not known because of what may be missing elsewhere.
+    pub fn doubted(self, doubts: bool) -> Self {
+        Self { lost: self.lost || doubts, ..self }
+    }
+}
+
 /// The question was wrong, as only the tape could tell: exit status 2.
 #[derive(Debug)]
 pub struct BadUsage(pub String);

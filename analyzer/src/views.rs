@@ -30,6 +30,7 @@ pub static VIEWS: &[&View] = &[
     &reports::callgraph::VIEW,
     &reports::diff::VIEW,
     &reports::info::VIEW,
+    &reports::tables::VIEW,
     &reports::check::VIEW,
     &reports::repair::VIEW,
     &reports::repair::REDACT_VIEW,

@@ -157,6 +157,7 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String,
         Operands::Tape => tape.to_owned(),
         Operands::TwoTapes => format!("{tape} more.tape"),
         Operands::TapeAndCopy => format!("{tape} copy.tape"),
+        Operands::Table => format!("-i {tape}"),
     };
     let got = place.analyze(&format!("{} {words} {operands}", view.name));
     let written = if view.takes("level") {

@@ -379,6 +379,54 @@ fn declarations_are_sound() {
     }
 }
 
+/// The objects that `words` answer.
+fn objects(place: &Place, words: &str) -> Vec<Value> {
+    let got = place.analyze(&format!("{words} --format json"));
+    assert_eq!(got.status, 0, "{words}: {got:?}");
+    got.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn declarations_are_printed_without_a_tape() {
+    let place = Place::with_sample();
+    let names = |rows: &[Value], of: &str| -> Vec<String> {
+        rows.iter().map(|row| row[of].as_str().unwrap().to_owned()).collect()
+    };
+    let listed = objects(&place, "tables");
+    let declared: BTreeSet<String> =
+        views::tables().flat_map(|rows| rows.parts).map(|part| part.table().name.to_string()).collect();
+    assert_eq!(names(&listed, "table").into_iter().collect::<BTreeSet<_>>(), declared);
+    assert_eq!(listed.len(), declared.len());
+    assert!(listed.iter().all(|row| row["rows"].is_null() && row["of"] == "answers"), "{listed:?}");
+    // what it says of a report's columns is what the report prints
+    let header = place.analyze("exec --format csv sample.tape").out;
+    let columns = objects(&place, "tables exec");
+    let both = columns.iter().flat_map(|row| [row["column"].as_str(), row["inexact"].as_str()]).flatten();
+    assert_eq!(both.collect::<Vec<_>>().join(","), header.lines().next().unwrap());
+    assert_eq!(names(&objects(&place, "tables --of sched"), "table").into_iter().collect::<BTreeSet<_>>(), {
+        ["by", "losses", "sched_latency", "sched_timehist"].map(str::to_owned).into()
+    });
+    let unknown = place.analyze("tables sched_latenci");
+    assert!(unknown.status == 2 && unknown.err.contains("did you mean 'sched_latency'?"), "{unknown:?}");
+    assert_eq!(place.analyze("tables --of kills kills").status, 2);
+}
+
+#[test]
+fn tables_of_a_tape_have_their_rows() {
+    let place = Place::new();
+    common::tables::write(&place.path("t.tape"));
+    let stored: Vec<Value> =
+        objects(&place, "tables -i t.tape").into_iter().filter(|row| row["of"] == "tape").collect();
+    assert!(!stored.is_empty());
+    for row in &stored {
+        let name = row["table"].as_str().unwrap();
+        let listed = objects(&place, &format!("-e {name} t.tape"));
+        assert_eq!(row["rows"], listed.iter().filter(|line| line["event"] == name).count(), "{row}");
+        assert_eq!(row["rows_at_least"], false);
+        assert_eq!(objects(&place, &format!("tables {name} -i t.tape")).len() as u64, row["columns"].as_u64().unwrap());
+    }
+}
+
 /// `text` in lines of at most 118 characters.
 fn folded(text: &str) -> String {
     let mut lines = vec![String::new()];

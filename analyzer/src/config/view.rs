@@ -20,6 +20,8 @@ pub enum Operands {
     TwoTapes,
     /// A tape, and the file to write.
     TapeAndCopy,
+    /// The name of a table, or none; `-i` names a tape.
+    Table,
 }
 
 /// One view.
@@ -63,6 +65,8 @@ pub enum Run {
         /// It is about what cannot be read, and says all of it.
         tells_damage: bool,
     },
+    /// Says what answers hold: of the views there are, and of the tape if one is named.
+    Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
     /// Says whether a file is a tape, and sound; it tells of all damage.
     Judges {
         /// Of one that is a tape.

@@ -8,7 +8,8 @@ use systape_format::model::{Family, Gap};
 use systape_format::reader::Tape;
 
 use super::Processes;
-use crate::scan::Scan;
+use crate::loss::loses;
+use crate::scan::{Scan, lost};
 
 /// The processes of `tape`. What cannot be read is told in `findings`: processes may be missing then.
 pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
@@ -45,7 +46,7 @@ fn checkpoint(tape: &Tape, at: usize, processes: &mut Processes, findings: &mut 
 
 /// Whether events of process life are missing anywhere, whatever is asked for: an end that is not on the tape may be one of them.
 pub fn lost(tape: &Tape) -> bool {
-    !gaps(tape).is_empty()
+    lost::any(tape, |gap| loses(gap, &[Family::Process]))
 }
 
 /// Where they are missing.
@@ -54,6 +55,6 @@ pub fn gaps(tape: &Tape) -> Vec<Gap> {
     (0..tape.segments().len())
         .filter(|at| tape.segment(*at).has(BlockKind::Gaps))
         .flat_map(gaps)
-        .filter(|gap| crate::loss::loses(gap, &[Family::Process]))
+        .filter(|gap| loses(gap, &[Family::Process]))
         .collect()
 }

@@ -136,19 +136,12 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     } else if let Some(told) = &told {
         context.question.loss = told.loss.clone();
     }
-    let mut lost = events_lost || !context.question.loss.complete();
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !parts.summary;
-    if lost && silent {
-        losses::tell(&context, config.format != Format::Csv && parts.listing);
-    }
-    if let Some(told) = told {
-        lost |= told.lost;
-        if silent {
-            told.doubts.iter().for_each(|line| complain(line));
-        }
-    }
-    Ok(Verdict { lost, bad: false })
+    let verdict = losses::end(&context, &mut out, !silent, config.format != Format::Csv && parts.listing)?;
+    let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
+    doubts.for_each(|line| complain(line));
+    Ok(verdict.doubted(events_lost || told.is_some_and(|told| told.lost)))
 }
 
 /// Says which of the events asked for the tape cannot have; refuses when it has none of what is asked.

@@ -6,8 +6,6 @@ mod lines;
 mod sums;
 mod work;
 
-use std::io::Write as _;
-
 use anyhow::{Result, bail};
 use systape_abi::{ArgKind, Io};
 use systape_format::model::Family;
@@ -23,7 +21,7 @@ use crate::lines::tables::LOSSES;
 use crate::output;
 use crate::paths::names::Name;
 use crate::render::by;
-use crate::render::form::Form;
+use crate::render::form::Format;
 use crate::render::rank::Rank;
 use crate::say::Verdict;
 use crate::summary::plan::Plan;
@@ -156,12 +154,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         doubts = sums::print(&mut context, &own, &by, &mut out)?;
     }
-    out.flush()?;
-    let lost = !context.question.loss.complete();
-    if lost && (own.listed() || config.format.rows().is_some()) {
-        losses::tell(&context, own.listed() && config.format.rows() != Some(Form::Csv));
-    }
-    Ok(Verdict { lost: lost || doubts, bad: false })
+    let told = !own.listed() && config.format == Format::Text;
+    let verdict = losses::end(&context, &mut out, told, own.listed() && config.format != Format::Csv)?;
+    Ok(verdict.doubted(doubts))
 }
 
 /// Whether what a descriptor stood for is a file, or may be one.

@@ -21,6 +21,7 @@ pub mod sched;
 pub mod scheduling;
 pub mod states;
 pub mod summary;
+pub mod tables;
 
 use anyhow::Result;
 use systape_format::model::Family;

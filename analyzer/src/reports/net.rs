@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use systape_format::model::{Dict, Family, Gap, NetState, Task};
+use systape_format::model::{Dict, Family, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
@@ -16,7 +16,7 @@ use crate::config::view::Part::All;
 use crate::config::view::{Own, Rows, Run, TASKS, View};
 use crate::config::{Config, refuse};
 use crate::lines::tables as lines;
-use crate::loss::{Loss, is_loss, loses};
+use crate::loss::{Loss, loses};
 use crate::net::accepts::{self, Accepted};
 use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
 use crate::net::tracker::Tracker;
@@ -25,7 +25,7 @@ use crate::render::form::Format;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
 use crate::say::{Verdict, complain};
-use crate::scan::Scan;
+use crate::scan::{Scan, lost};
 use crate::stream::{Merger, Part};
 use crate::{families, output};
 
@@ -76,19 +76,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let report = if config.own::<Options>()?.changes { changes } else { connections };
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
-    out.flush()?;
-    let lost = !context.question.loss.complete();
-    if lost {
-        losses::tell(&context, config.format != Format::Csv);
-    }
+    let verdict = losses::end(&context, &mut out, false, config.format != Format::Csv)?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
         complain("calls were lost: who accepted some of the connections is not known");
     }
-    if doubts.open && !lost {
+    if doubts.open && !verdict.lost {
         complain("changes of sockets were lost: whether some of the connections are open is not known");
     }
-    Ok(Verdict { lost: lost || doubts.open || unknown, bad: false })
+    Ok(verdict.doubted(doubts.open || unknown))
 }
 
 /// What is not known of connections because something may be missing.
@@ -102,9 +98,7 @@ struct Doubts {
 
 /// Whether calls are missing anywhere.
 fn calls_missing(tape: &Tape) -> bool {
-    let lost =
-        |at: usize| tape.segment(at).gaps().is_ok_and(|gaps| gaps.iter().any(|gap| loses(gap, &[Family::Syscall])));
-    (0..tape.segments().len()).any(lost)
+    lost::any(tape, |gap| loses(gap, &[Family::Syscall]))
 }
 
 /// What the names of segments' parts are in messages.
@@ -273,7 +267,5 @@ fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> boo
 
 /// Whether no change of a socket is known to be missing anywhere on the tape, also outside the filters.
 fn nothing_missing(tape: &Tape) -> bool {
-    let lost = |gap: &Gap| is_loss(gap.cause) && matches!(gap.family, Family::Net | Family::Unknown);
-    let whole = |at: usize| tape.segment(at).gaps().is_ok_and(|gaps| !gaps.iter().any(lost));
-    tape.findings().is_empty() && (0..tape.segments().len()).all(whole)
+    tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Net]))
 }

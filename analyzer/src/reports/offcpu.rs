@@ -4,6 +4,7 @@ pub(super) mod wakers;
 
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
+use systape_format::model::Task;
 use systape_format::reader::Tape;
 
 use super::{Context, losses, scheduling};
@@ -201,6 +202,10 @@ struct OffCpu<'a> {
 impl Sink for OffCpu<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
+    }
+
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        self.keys.parts(before, after)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
+use systape_format::model::Task;
 use systape_format::reader::Tape;
 
 use super::{Context, losses, scheduling};
@@ -116,6 +117,10 @@ struct Waits<'a> {
 impl Sink for Waits<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
+    }
+
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        self.keys.parts(before, after)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {

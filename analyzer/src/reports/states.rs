@@ -7,6 +7,7 @@ pub(super) mod stacks;
 
 use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashMap;
+use systape_format::model::Task;
 use systape_format::reader::Tape;
 
 use self::idle::Sum;
@@ -185,6 +186,10 @@ struct States<'a> {
 impl Sink for States<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
+    }
+
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        self.keys.parts(before, after)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use systape_format::Error;
 use systape_format::model::{
-    CPU_NONE, Call, CallState, Core, Dict, ProcessKind, RunState, Stacks, Switch, TARGET_RUNNING, Task, Time, Wakeup,
+    CGROUP_ALL_THREADS, CPU_NONE, Call, CallState, Core, Dict, ProcessKind, RunState, Stacks, Switch, TARGET_RUNNING,
+    Task, Time, Wakeup,
 };
 use systape_format::reader::Segment;
 
@@ -65,6 +66,8 @@ pub enum What {
         task: u32,
         /// It did so itself, so it is on a CPU.
         running: bool,
+        /// All threads of its process are in its cgroup now.
+        all: bool,
     },
     /// A thread began to end.
     Exit {
@@ -176,6 +179,8 @@ pub enum Edge {
     Enter(InCall),
     /// A checkpoint has its state, and the call it was in.
     Seen(RunState, Option<InCall>),
+    /// A checkpoint has who it is.
+    Is,
 }
 
 impl Timed for Loose {
@@ -184,7 +189,7 @@ impl Timed for Loose {
             Edge::Leave(_) => What::LEAVE_ORDER,
             Edge::Enter(_) => What::ENTER_ORDER,
             // after everything else of the same time
-            Edge::Seen(..) => u8::MAX,
+            Edge::Is | Edge::Seen(..) => u8::MAX,
         };
         (self.ts, order)
     }
@@ -324,10 +329,11 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
         let what = match process.kind {
             ProcessKind::Fork => What::Fork { task },
             ProcessKind::Exit => What::Exit { task },
-            ProcessKind::Exec | ProcessKind::Cred => What::Become { task, running: true },
-            ProcessKind::Target => What::Become { task, running: process.flags & TARGET_RUNNING != 0 },
+            ProcessKind::Exec | ProcessKind::Cred => What::Become { task, running: true, all: false },
+            ProcessKind::Target => What::Become { task, running: process.flags & TARGET_RUNNING != 0, all: false },
             // another may have done it to the thread
-            ProcessKind::Rename | ProcessKind::Cgroup => What::Become { task, running: false },
+            ProcessKind::Rename => What::Become { task, running: false, all: false },
+            ProcessKind::Cgroup => What::Become { task, running: false, all: process.flags & CGROUP_ALL_THREADS != 0 },
         };
         events.push(Event { ts: process.ts, what });
     }

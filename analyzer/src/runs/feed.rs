@@ -68,7 +68,8 @@ pub fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S)
     };
     let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (Missing::Events, lost));
     let calls = if needs.calls { gaps::of_calls(tape) } else { Vec::new() };
-    let lost = events.chain(calls.into_iter().map(|lost| (Missing::Calls, lost)));
+    let life = gaps::of_family(tape, Family::Process).into_iter().map(|lost| (Missing::Life, lost));
+    let lost = events.chain(life).chain(calls.into_iter().map(|lost| (Missing::Calls, lost)));
     let decoder = Decoder { began, scope: &question.scope, book: &question.book, needs };
     let coverage = Scan::all(tape).stream(&decoder, lost, &mut feeder);
     let Feeder { mut tracker, names, .. } = feeder;
@@ -106,6 +107,7 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
             stream::Event::Early(part, event) => self.wait(part, event, later),
             stream::Event::Lost(missing, lost) if lost.first < self.until => match missing {
                 Missing::Events => self.tracker.lose(lost),
+                Missing::Life => self.tracker.lose_life(lost),
                 Missing::Calls => self.tracker.lose_calls(lost),
             },
             stream::Event::Lost(..) => {}
@@ -148,6 +150,7 @@ impl<S: Sink> Feeder<'_, S> {
         let mut calls: FxHashMap<u32, InCall> = open_calls(checkpoint, self.question, self.needs, open).collect();
         for run in &checkpoint.run {
             let Some(task) = tasks.get(&run.utid) else { continue };
+            later.push(Loose { ts: checkpoint.ts, task: Arc::clone(task), what: Edge::Is });
             let ts = if run.seen == 0 { checkpoint.ts } else { run.seen };
             later.push(Loose { ts, task: Arc::clone(task), what: Edge::Seen(*run, calls.remove(&run.utid)) });
         }
@@ -174,6 +177,8 @@ impl<S: Sink> Feeder<'_, S> {
             Edge::Enter(call) => self.tracker.enter(slot, call),
             Edge::Leave(cpu) => self.tracker.leave(ts, slot, cpu),
             Edge::Seen(run, call) => self.tracker.seen(ts, slot, &run, call),
+            Edge::Is if self.tracker.doubts(slot) => _ = self.tracker.slot(&task, Some(ts)),
+            Edge::Is => {}
         }
     }
 
@@ -204,11 +209,15 @@ impl<S: Sink> Feeder<'_, S> {
                     self.tracker.leave(event.ts, slot, cpu);
                 }
             }
-            What::Become { task, running } => {
+            What::Become { task, running, all } => {
+                self.tracker.becomes(&part.tasks[task as usize], event.ts);
                 if let Some(slot) = self.slot(part, task, event.ts)
                     && running
                 {
                     self.tracker.runs(event.ts, slot);
+                }
+                if all {
+                    self.tracker.moves(&part.tasks[task as usize], event.ts);
                 }
             }
             What::Enter { task, .. } => {
@@ -259,6 +268,7 @@ impl<S: Sink> Feeder<'_, S> {
         let task = task as usize;
         if let Some(slot) = self.slots[task]
             && Arc::ptr_eq(&self.tracker.threads()[slot].task, &part.tasks[task])
+            && !self.tracker.doubts(slot)
         {
             return Some(slot);
         }

@@ -142,6 +142,21 @@ impl<'a> Keys<'a> {
         Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
     }
 
+    /// See [`super::Sink::parts`].
+    pub fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        let differs = |by: &By| match by {
+            By::Comm => after.is_none_or(|after| after.comm != before.comm),
+            By::Cgroup => after.is_none_or(|after| after.cgroup_id != before.cgroup_id),
+            By::Uid => after.is_none_or(|after| after.uid != before.uid),
+            _ => false,
+        };
+        let filtered = match after {
+            Some(after) => self.scope.task(after) != self.scope.task(before),
+            None => self.scope.by_state(),
+        };
+        filtered || self.by.iter().any(differs)
+    }
+
     /// Whether the thread passes the filters.
     pub fn passes(&mut self, threads: &[Thread], slot: Slot) -> bool {
         self.known(threads, slot).passes

@@ -206,6 +206,11 @@ pub trait Sink: Send {
     fn concerns(&self, _thread: &Thread) -> bool {
         true
     }
+    /// Whether what a thread did as `before` and what it did as `after` are told apart: an interval ends where it changed. None: as
+    /// anything it may have become.
+    fn parts(&self, _before: &Task, _after: Option<&Task>) -> bool {
+        false
+    }
     /// Everything before `ts` was told.
     fn reached(&mut self, _ts: u64) {}
     /// Whether nothing more is wanted.

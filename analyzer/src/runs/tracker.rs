@@ -62,6 +62,7 @@ pub struct Tracker<S> {
     anywhere: Vec<Slot>,
     lost: Active,
     lost_calls: Active,
+    lost_life: Active,
     now: u64,
     /// Scheduler events were lost so far; calls were.
     losses: bool,
@@ -79,6 +80,13 @@ struct Note {
     exiting: bool,
     /// That its state is not known may be for a loss.
     by_loss: bool,
+    /// See [`Tracker::doubts`].
+    doubt: bool,
+}
+
+/// What a thread is found by: without an id that is unique in the tape the number must do.
+fn key(task: &Task) -> u64 {
+    if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) }
 }
 
 impl<S: Sink> Tracker<S> {
@@ -96,6 +104,7 @@ impl<S: Sink> Tracker<S> {
             anywhere: Vec::new(),
             lost: Active::default(),
             lost_calls: Active::default(),
+            lost_life: Active::default(),
             losses: false,
             call_losses: false,
             unsure: 0,
@@ -129,14 +138,10 @@ impl<S: Sink> Tracker<S> {
         if task.tid == 0 {
             return None;
         }
-        // without an id that is unique in the tape the number must do
-        let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
+        let key = key(task);
         if let Some(slot) = self.by_utid.get(&key).copied() {
-            if let Some(ts) = newest
-                && !Arc::ptr_eq(&self.threads[slot].task, task)
-            {
-                self.threads[slot].task = Arc::clone(task);
-                self.follow(slot, ts, self.coverage.followed.has(task));
+            if let Some(ts) = newest {
+                self.is(slot, task, ts, false);
             }
             return Some(slot);
         }
@@ -162,7 +167,7 @@ impl<S: Sink> Tracker<S> {
             followed,
         };
         // what would have told of it before may have been lost
-        let note = Note { by_loss: self.losses, ..Note::default() };
+        let note = Note { by_loss: self.losses, doubt: self.may_become(task), ..Note::default() };
         let slot = match self.free.pop() {
             Some(slot) => {
                 (self.threads[slot], self.notes[slot]) = (thread, note);
@@ -422,9 +427,7 @@ impl<S: Sink> Tracker<S> {
     pub fn bury(&mut self) {
         let dead = self.free_after_next();
         for slot in dead {
-            let task = &self.threads[slot].task;
-            let key = if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) };
-            self.by_utid.remove(&key);
+            self.by_utid.remove(&key(&self.threads[slot].task));
             self.free.push(slot);
         }
     }
@@ -446,6 +449,9 @@ impl<S: Sink> Tracker<S> {
         }
         if !self.lost_calls.none() {
             self.lost_calls.end_before(self.now);
+        }
+        if !self.lost_life.none() {
+            self.lost_life.end_before(self.now);
         }
         self.now
     }
@@ -579,13 +585,14 @@ impl<S: Sink> Tracker<S> {
         if !thread.followed || thread.dead {
             return;
         }
-        let by_loss = self.notes[slot].by_loss && thread.state == State::Unknown;
+        let Note { by_loss, doubt, .. } = self.notes[slot];
+        let by_loss = doubt || (by_loss && thread.state == State::Unknown);
         let call_lost = self.call_losses && thread.doing == Doing::Unknown;
         if (by_loss || call_lost) && ts > thread.since && self.sink.concerns(thread) {
             self.unsure = self.unsure.max(ts);
         }
         let interval = Interval {
-            state: thread.state,
+            state: if doubt { State::Unknown } else { thread.state },
             from: thread.since,
             to: ts.max(thread.since),
             began_before: thread.began_before,
@@ -608,5 +615,6 @@ fn found(run: &RunState) -> State {
     }
 }
 
+mod identity;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,8 @@ use super::later::Timed;
 pub enum Missing {
     /// Events that are no calls.
     Events,
+    /// Those of process life among them: what tasks are called, who began and ended.
+    Life,
     /// Calls.
     Calls,
 }
@@ -53,6 +55,11 @@ impl Lost {
 pub fn window(segment: &Segment<'_>) -> (u64, u64) {
     let info = segment.info();
     segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end))
+}
+
+/// Whether there is a gap that `wanted` picks, or gaps that cannot be read: one of them may be it.
+pub fn any(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> bool {
+    !gaps(tape, |_, gap| wanted(gap)).is_empty()
 }
 
 /// The losses of those gaps that `wanted` picks, given the position of their segment too; in order of their first times.

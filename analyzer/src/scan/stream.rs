@@ -260,6 +260,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         self.known_until = end;
         if piece.lacks_events {
             self.lost.push((Missing::Events, Lost::any(start, end)));
+            self.lost.push((Missing::Life, Lost::any(start, end)));
         }
         if piece.lacks_calls {
             self.lost.push((Missing::Calls, Lost::any(start, end)));
@@ -299,8 +300,9 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
     }
 
     fn lose_all(&mut self, lost: Lost) {
-        self.lost.push((Missing::Events, lost));
-        self.lost.push((Missing::Calls, lost));
+        for missing in [Missing::Events, Missing::Life, Missing::Calls] {
+            self.lost.push((missing, lost));
+        }
     }
 
     /// Tells of what waits for a time before `key`.

@@ -2,12 +2,14 @@
 //! calls of a thread that is asked for depends on that. Read only when somebody asks.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::Error;
 use systape_format::model::{CGROUP_ALL_THREADS, Family, ProcessKind, Task};
 use systape_format::reader::{Segment, Tape};
 
 use crate::filter::Scope;
 use crate::group::value::Value;
 use crate::loss::loses;
+use crate::scan::lost;
 
 /// What is known of the threads of all processes.
 #[derive(Debug, Default)]
@@ -24,7 +26,7 @@ impl Threads {
     /// Reads all tables of tasks and what happened to them.
     pub fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
         let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());
-        let mut whole = tape.findings().is_empty();
+        let mut whole = tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Process]));
         let mut see = |task: &Task| {
             if scope.thread(task) {
                 asked.insert(process(task));
@@ -81,14 +83,10 @@ fn segment(
     see: &mut impl FnMut(&Task),
     moves: &mut FxHashMap<Value, Vec<u64>>,
     split: &mut FxHashSet<Value>,
-) -> Result<(), ()> {
-    let lost = |_| ();
-    if segment.gaps().map_err(lost)?.iter().any(|gap| loses(gap, &[Family::Process])) {
-        return Err(());
-    }
-    let dict = segment.dict().map_err(lost)?;
+) -> Result<(), Error> {
+    let dict = segment.dict()?;
     dict.tasks.iter().for_each(see);
-    for event in segment.processes(&dict).map_err(lost)? {
+    for event in segment.processes(&dict)? {
         let Some(task) = dict.tasks.get(event.task as usize) else { continue };
         if event.kind != ProcessKind::Cgroup {
             continue;

@@ -1,7 +1,7 @@
 //! How each report is asked for.
 
 /// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
-pub const COMMANDS: [(&str, &[&str]); 25] = [
+pub const COMMANDS: [(&str, &[&str]); 27] = [
     (
         "",
         &[
@@ -54,6 +54,8 @@ pub const COMMANDS: [(&str, &[&str]); 25] = [
     ),
     ("diff", &["diff SOUND TAPE"]),
     ("info", &["info TAPE"]),
+    ("tables", &["tables -i TAPE"]),
+    ("tables TABLE", &["tables calls -i TAPE", "tables --of exec -i TAPE"]),
     ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
 ];
 

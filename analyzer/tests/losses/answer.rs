@@ -32,6 +32,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "states_at_stacks" => &["ts_ns", "stack", "stack_status"],
         "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
         "diff" => &["abi", "syscall"],
+        "tables" => &["table"],
         other => panic!("which columns say which row of '{other}' is which?"),
     }
 }

@@ -5,7 +5,7 @@ mod offcpu;
 pub(super) mod rows;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -159,7 +159,9 @@ fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdic
             // the same question to both
             let before =
                 Found::read(config, &own, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
-            before.tell(&tape, &path.display().to_string());
+            let lines = before.context.question.loss.lines(tape.session(), losses::LOSS_LINES);
+            let lines = lines.into_iter().chain(before.partial());
+            lines.for_each(|text| complain(&format!("{}: {text}", path.display())));
             found.lost |= before.lost;
             Some(folded::fold(&before.graph, own.depth()))
         }
@@ -181,11 +183,9 @@ fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdic
             Some(form) => rows::print(config, form, &found, &mut out)?,
         }
     }
-    out.flush()?;
-    if !told {
-        found.tell(tape, "");
-    }
-    Ok(Verdict { lost: found.lost, bad: false })
+    let verdict = losses::end(&found.context, &mut out, told, false)?;
+    found.partial().filter(|_| !told).iter().for_each(|text| complain(text));
+    Ok(verdict.doubted(found.lost))
 }
 
 /// What was found in one tape.
@@ -244,17 +244,6 @@ impl<'a> Found<'a> {
         let lost = !context.question.loss.complete() || !findings.is_empty();
         let partial = of == Of::Syscall && losses::stores_some(tape);
         Ok(Self { own, of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
-    }
-
-    /// Says on stderr what is missing, of `name` if there are two tapes.
-    fn tell(&self, tape: &Tape, name: &str) {
-        let lead = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        for text in self.context.question.loss.lines(tape.session(), losses::LOSS_LINES) {
-            complain(&format!("{lead}{text}"));
-        }
-        if let Some(text) = self.partial() {
-            complain(&format!("{lead}{text}"));
-        }
     }
 
     /// Calls that were only counted have no stack.

@@ -4,8 +4,6 @@ pub(super) mod listing;
 mod rows;
 pub(super) mod tree;
 
-use std::io::Write as _;
-
 use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
@@ -141,12 +139,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         listing::print(&story, &rows, &mut out)?;
     }
-    out.flush()?;
+    let verdict = losses::end(&context, &mut out, config.format == Format::Text, false)?;
     if config.format != Format::Text {
-        context.question.loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
         notes.iter().for_each(|line| complain(line));
     }
-    Ok(Verdict { lost: !whole || (doubted && !ends), bad: false })
+    Ok(verdict.doubted(doubted && !ends))
 }
 
 impl Story<'_> {

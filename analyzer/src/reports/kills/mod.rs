@@ -10,7 +10,6 @@ mod stacks;
 mod text;
 
 use std::cell::RefCell;
-use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
@@ -28,7 +27,7 @@ use crate::options::stacks::DebugDirs;
 use crate::processes::{self, Processes};
 use crate::question::clock;
 use crate::render::form::Format;
-use crate::reports::losses::LOSS_LINES;
+use crate::reports::losses;
 use crate::say::{Verdict, complain};
 use crate::scan::Scan;
 use crate::signals::{Cause, Choice, Missing, Record, Tracker};
@@ -172,20 +171,14 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         None => text::print(&story, &mut out)?,
         Some(form) => rows::print(&story, form, clock(tape), &mut out)?,
     }
-    out.flush()?;
+    let verdict = losses::end(context, &mut out, config.format == Format::Text, config.format == Format::Json)?;
     if config.format != Format::Text {
-        let mut loss = context.question.loss.clone();
-        if config.format == Format::Json {
-            // these have lines of their own
-            loss.gaps.clear();
-        }
-        loss.lines(tape.session(), LOSS_LINES).iter().for_each(|line| complain(line));
         missing(tape.session(), signals, life).iter().for_each(|line| complain(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for
     let unknown = |record: &Record| record.outcome.end.is_none() && record.unseen.is_none() && !ends;
     let doubted = records.iter().any(|record| matches!(record.outcome.cause, Cause::Maybe(_)) || unknown(record));
-    Ok(Verdict { lost: !whole || doubted, bad: false })
+    Ok(verdict.doubted(doubted))
 }
 
 /// What the recording left out.

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::Task;
 
 use super::super::{Context, losses, scheduling};
 use super::seconds;
@@ -112,6 +113,10 @@ struct Latency<'a> {
 impl Sink for Latency<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
+    }
+
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        self.keys.parts(before, after)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {

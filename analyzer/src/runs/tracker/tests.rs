@@ -11,6 +11,10 @@ impl Sink for Told {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         self.0.push((threads[slot].task.tid, *interval));
     }
+
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        after.is_none_or(|after| (&after.comm, after.cgroup_id) != (&before.comm, before.cgroup_id))
+    }
 }
 
 fn task(tid: u32) -> Arc<Task> {
@@ -494,4 +498,67 @@ proptest! {
             }
         }
     }
+}
+
+fn called(tid: u32, comm: &str) -> Arc<Task> {
+    Arc::new(Task { comm: comm.into(), ..(*task(tid)).clone() })
+}
+
+/// What thread 1 does: woken at 105, it runs from 110 to 150 and falls asleep; `then` happens while it runs.
+fn run(then: impl FnOnce(&mut Tracker<Told>, Slot)) -> (Vec<(&'static str, u64, u64, End)>, u64) {
+    let mut t = tracker(ALL);
+    let sh = t.slot(&called(1, "sh"), Some(0)).unwrap();
+    t.begin(sh, &RunState { utid: 1, state: b'S', cpu: 0, ..RunState::default() });
+    t.wakeup(105, None, sh, false);
+    switch(&mut t, 110, 0, None, Some(sh), b'R');
+    then(&mut t, sh);
+    switch(&mut t, 150, 0, Some(sh), None, b'S');
+    (of(&t, 1)[2..].to_vec(), t.unsure_until())
+}
+
+#[test]
+fn what_a_thread_runs_counts_for_the_name_it_has() {
+    let (seen, unsure) = run(|t, _| t.becomes(&called(1, "dd"), 130));
+    assert_eq!(seen, [("RUN", 110, 130, End::Step), ("RUN", 130, 150, End::Out(b'S'))]);
+    assert_eq!(unsure, 0);
+    let (seen, _) = run(|t, _| t.becomes(&called(1, "sh"), 130));
+    assert_eq!(seen, [("RUN", 110, 150, End::Out(b'S'))], "nothing that matters changed");
+    // its process was moved to another cgroup
+    let (seen, _) = run(|t, _| t.moves(&Task { tid: 7, cgroup_id: 5, ..(*task(1)).clone() }, 130));
+    assert_eq!(seen, [("RUN", 110, 130, End::Step), ("RUN", 130, 150, End::Out(b'S'))]);
+}
+
+#[test]
+fn where_a_new_name_may_be_lost_nobody_has_the_time() {
+    let hears = |name: &'static str| {
+        move |t: &mut Tracker<Told>, slot: Slot| {
+            t.lose_life(Lost::any(120, 125));
+            // a call's beginning does not say who it is
+            t.enter(slot, InCall { start: 130, ..InCall::default() });
+            t.slot(&called(1, name), Some(140));
+        }
+    };
+    let other = [("RUN", 110, 120, End::Step), ("?", 120, 130, End::Step), ("?", 130, 140, End::Step)];
+    let (seen, unsure) = run(hears("dd"));
+    assert_eq!((&seen[..3], &seen[3..]), (&other[..], &[("RUN", 140, 150, End::Out(b'S'))][..]));
+    assert_eq!(unsure, 140);
+    let same = [("RUN", 110, 120, End::Step), ("?", 120, 130, End::Step), ("RUN", 130, 150, End::Out(b'S'))];
+    assert_eq!(run(hears("sh")), (same.to_vec(), 130));
+}
+
+#[test]
+fn a_wait_in_which_a_name_may_be_lost_is_whole_or_unknown() {
+    let waits = |name: &str| {
+        let mut t = tracker(ALL);
+        let sh = t.slot(&called(1, "sh"), Some(0)).unwrap();
+        t.begin(sh, &RunState { utid: 1, state: b'S', cpu: 0, ..RunState::default() });
+        t.wakeup(105, None, sh, false);
+        t.lose_life(Lost::any(107, 108));
+        t.slot(&called(1, name), Some(110));
+        switch(&mut t, 110, 0, None, Some(sh), b'R');
+        let after = t.sink.0[1..].iter().map(|(_, i)| (i.state.name(), i.from, i.to, i.began_before));
+        after.collect::<Vec<_>>()
+    };
+    assert_eq!(waits("sh"), [("RQ", 105, 110, false)]);
+    assert_eq!(waits("dd"), [("?", 105, 110, false), ("RQ", 110, 110, true)]);
 }
