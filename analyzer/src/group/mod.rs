@@ -1,4 +1,4 @@
-//! Adding up by keys, in any order: one way for every report that has `--by`.
+//! Sums by keys, in any order: one implementation for every report with `--by`.
 
 pub mod by;
 pub mod open;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use self::value::{Key, Value};
 
-/// What can be added up.
+/// A sum.
 pub trait Add: Default {
     /// Adds all of `other`.
     fn add(&mut self, other: &Self);
@@ -28,7 +28,7 @@ impl<A> Default for Groups<A> {
 }
 
 impl<A: Add> Groups<A> {
-    /// Where the sum of `key` is, for [`Self::at`]; a new one is empty.
+    /// Index of the sum of `key`, for [`Self::at`]; a new sum is empty.
     pub fn place(&mut self, key: &[Value]) -> u32 {
         if let Some(at) = self.index.get(key) {
             return *at;
@@ -39,7 +39,7 @@ impl<A: Add> Groups<A> {
         at
     }
 
-    /// The sum at a place.
+    /// The sum at an index.
     #[inline]
     pub fn at(&mut self, place: u32) -> &mut A {
         &mut self.sums[place as usize].1
@@ -51,12 +51,12 @@ impl<A: Add> Groups<A> {
         self.at(place)
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.sums.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
@@ -72,12 +72,12 @@ impl<A: Add> Groups<A> {
         }
     }
 
-    /// Keys and sums, in no order.
+    /// Keys and sums, in any order.
     pub fn iter(&self) -> impl Iterator<Item = (&[Value], &A)> {
         self.sums.iter().map(|(key, sum)| (&**key, sum))
     }
 
-    /// The same, to be kept.
+    /// The same, by reference.
     pub fn into_sums(self) -> Vec<(Key, A)> {
         self.sums
     }
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Sums of 1 each for these keys.
+    /// Sums of 1 for each of these keys.
     fn groups(keys: std::ops::Range<u64>) -> Groups<Count> {
         let mut groups: Groups<Count> = Groups::default();
         keys.for_each(|key| groups.of(&[Value::Number(key)]).0 += 1);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// The least number of a known one.
+/// The least number of a known string.
 const FIRST: usize = 2;
 
-/// Strings seen so far.
+/// The strings so far.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     numbers: FxHashMap<Arc<[u8]>, u32>,
