@@ -17,7 +17,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Runs `f`, which may wait for the output.
+    /// Runs `work`, which may wait for the output.
     pub(crate) fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
         self.waiting.store(true, Ordering::Relaxed);
         let done = work();
