@@ -110,7 +110,7 @@ impl About {
 pub(crate) struct Pipeline {
     /// Stops the drain.
     pub control: Arc<Control>,
-    /// Statistics of the others.
+    /// Counters of all stages.
     pub progress: Arc<Progress>,
     drain: JoinHandle<Result<Option<Checked>>>,
     ledger: JoinHandle<Result<()>>,

@@ -39,7 +39,7 @@ impl Raised {
         thread::scope(|scope| scope.spawn(counted("scan", lowered)).join()).map_err(|_| anyhow!("a thread died"))?
     }
 
-    /// Sets it for the threads made from now on.
+    /// Restores it for the threads made from now on.
     pub(crate) fn lower(self) {
         set(self.before);
     }
