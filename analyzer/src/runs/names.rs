@@ -27,7 +27,7 @@ impl Names {
         number
     }
 
-    /// The name of `number`; None for [`NO_FILE`], [`UNKNOWN_FILE`] and numbers never given.
+    /// The name of `number`; None for `NO_FILE`, `UNKNOWN_FILE` and numbers never given.
     pub fn name(&self, number: u32) -> Option<&[u8]> {
         self.names.get((number as usize).checked_sub(FIRST)?).map(|name| &**name)
     }

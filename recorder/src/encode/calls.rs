@@ -306,7 +306,7 @@ pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [
     }
 }
 
-/// The two fds of a captured int[2].
+/// The two fds of a captured `int[2]`.
 pub(super) fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
     let (a, b) = bytes.split_first_chunk::<4>()?;
     Some([i32::from_ne_bytes(*a), i32::from_ne_bytes(*b.first_chunk::<4>()?)])
