@@ -1,15 +1,15 @@
-# The messages inside a tape. One block of a tape = one zstd frame = one of the root structs below; which one is
-# told by the block's kind (see docs/tape-format.md for the block header).
+# The messages inside a tape. One block of a tape = one zstd frame = one of the root structs below. The block's kind
+# decides which one (see docs/tape-format.md for the block header).
 #
 # Rules
 # - Add fields with the next number, never renumber, never reuse. An absent field must read as "not recorded".
 # - A change to the meaning of a row needs a bit in the block header's features_incompat (schemas/CHANGES.md).
-# - Kernel values (nr, signo, errno, flags, modes) are raw integers. Only our own kinds are enums: `unknown @0`, or what an
-#   older tape means by not saying it; append-only.
+# - Kernel values (nr, signo, errno, flags, modes) are raw integers. Only our own kinds are enums: append-only, with
+#   `unknown @0`, or @0 = the meaning of an older tape, which lacks the field.
 # - Bytes that the kernel does not promise to be UTF-8 are Data.
 # - Every text or bytes field carries its class in $class(...); redaction works by class, and a test fails on a field
-#   without one. Classes: path, string, comm, address, host, user, command, none. A class on a list of structs goes
-#   before those of the structs' fields.
+#   without one. Classes: path, string, comm, address, host, user, command, none. A class on a list of structs overrides
+#   those of the structs' fields.
 # - Times are nanoseconds of CLOCK_MONOTONIC of the recorded machine unless the name says otherwise.
 # - "must" is checked by the reader; a block that breaks a must is refused as a whole and counted as a hole.
 
@@ -24,8 +24,8 @@ using Errno = UInt16;       # 0 = ok; 1..4095 an error; 512..516 a restart the c
 # ---------------------------------------------------------------- columns
 
 struct Column {
-  # n unsigned values, one per row, narrowed to the smallest width that holds most of them; the rows that do not fit
-  # are in `exceptions`. n is given by the group, not by the column; a list of any other length is refused.
+  # n unsigned values, one per row, in the smallest width that holds most of them; exceptionRows and exceptionValues
+  # patch the rows that do not fit. The group gives n, not the column; a list of any other length is refused.
   union {
     absent @0 :Void;            # not recorded: prints as unknown, never as 0
     const @1 :UInt64;           # every row has this value
@@ -33,20 +33,22 @@ struct Column {
     u16 @3 :List(UInt16);
     u32 @4 :List(UInt32);
     u64 @5 :List(UInt64);
-    planes @10 :Data $class("none"); # 2 to 8 bytes a row, of all rows the lowest, then of all rows the next, ... Since 1.4
+    planes @10 :Data $class("none"); # byte-stream split, 2 to 8 bytes a row: the lowest byte of every row, then the
+                                     # next of every row, ... Since 1.4
   }
   transform @6 :Transform;
   exceptionRows @7 :List(UInt32);     # strictly ascending, must be < n
   exceptionValues @8 :List(UInt64);   # as long as exceptionRows; replaces the narrow value before the transform
-  values @9 :List(UInt64);            # with transform listed
+  values @9 :List(UInt64);            # the dictionary of transform listed
 }
 
 enum Transform {
   unknown @0;        # must not occur: the block is refused
   none @1;
   zigzag @2;         # value = (v >> 1) ^ -(v & 1), a signed 64-bit number
-  listed @3;         # value = values[v]; v must be < length of values. Since 1.4
-  delta @4;          # value = the row's before it (0 before the first) + (v >> 1) ^ -(v & 1), modulo 2^64. Since 1.4
+  listed @3;         # dictionary: value = values[v]; v must be < length of values. Since 1.4
+  delta @4;          # value = that of the row before (0 before the first) + ((v >> 1) ^ -(v & 1)), modulo 2^64.
+                     # Since 1.4
 }
 
 # ---------------------------------------------------------------- session (first block of a tape)
@@ -67,47 +69,52 @@ struct Session {
   target @12 :Text $class("command");  # in words: "system-wide", "command dd ...", "pid 17"
   selection @13 :List(Argument) $class("none");  # the -e expressions, empty = everything
   stringLimit @14 :UInt32;             # bytes kept of a path or string
-  windowOpen @15 :Ns;                  # events before this were not taken; ts_ns in reports counts from here
+  windowOpen @15 :Ns;                  # events before this were not recorded; ts_ns in reports counts from here
   syscalls @16 :List(SyscallFormat);   # from the kernel's tracefs formats; empty when tracefs was absent
   users @17 :List(User);
   devices @18 :List(Device);
   cgroups @19 :List(Cgroup);
   ringBytes @20 :UInt64;               # all rings together
-  notes @21 :List(Argument) $class("none");  # what this recording could not do and why (capability, kernel feature)
+  notes @21 :List(Argument) $class("none");  # what this recording could not do, and why (capability, kernel feature)
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
-  families @23 :List(Family);          # captured; empty = not said: syscalls and process life
-  stacks @24 :StackSettings;           # what stacks were asked for; null = none
-  callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g. --duration 10ms
-  redacted @26 :List(Text) $class("none");  # classes of fields that were taken out; empty = none. Where there was
-                                       # something, it says "<redacted>"
-  cpuList @27 :List(UInt32);           # only what ran on these CPUs was recorded; empty = all CPUs. Since 1.5
-  withSelf @28 :Bool;                  # the recorder's own threads are recorded like others (all but their calls). Since 1.5
+  families @23 :List(Family);          # recorded families; empty = an older tape: syscalls and process life
+  stacks @24 :StackSettings;           # which stacks were asked for; null = none
+  callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g.
+                                                   # --duration 10ms
+  redacted @26 :List(Text) $class("none");  # classes of fields that were taken out; empty = none. A field that had
+                                       # a value then has "<redacted>"
+  cpuList @27 :List(UInt32);           # only events on these CPUs were recorded; empty = all CPUs. Since 1.5
+  withSelf @28 :Bool;                  # the recorder's own threads are recorded like others (all but their calls).
+                                       # Since 1.5
   extent @29 :Extent;                  # Since 1.5
-  leftOut @30 :List(LeftOut);          # families that were asked for and could not be recorded; not in `families`. Since 1.5
-  preemptible @31 :Bool;               # the kernel lets tracing programs be preempted, and skips a program that another task was
-                                       # preempted in on that CPU (gap cause `skipped`); false = not so, or not known. Since 1.5
-  registersUnknown @32 :Bool;          # the registers of tasks in the kernel could not be read: calls that began before the
-                                       # recording, calls of senders of signals and user stacks are missing. Since 1.5
+  leftOut @30 :List(LeftOut);          # families that were asked for and could not be recorded; not in `families`.
+                                       # Since 1.5
+  preemptible @31 :Bool;               # tracing programs can be preempted; the kernel then skips a program in which
+                                       # another task was preempted on that CPU (gap cause `skipped`). false = no, or
+                                       # unknown. Since 1.5
+  registersUnknown @32 :Bool;          # registers of tasks in the kernel could not be read, so these are missing: calls
+                                       # that began before the recording, calls of signals' senders, user stacks. Since
+                                       # 1.5
 }
 
 struct LeftOut {
   family @0 :Family;
-  program @1 :Text $class("none");     # BPF program that the kernel refused; empty = something else was in the way
-  reason @2 :Text $class("none");      # in the kernel's words, or what was in the way; may be empty
+  program @1 :Text $class("none");     # BPF program that the kernel refused; empty = another obstacle
+  reason @2 :Text $class("none");      # the kernel's message, or the obstacle; may be empty
 }
 
 enum Extent {
   # Whose events are recorded.
-  notSaid @0;        # before 1.5: only the words of `target` say it
-  everyone @1;       # all tasks, but for the idle tasks and, without withSelf, the recorder's
-  some @2;           # tasks whose entry says so (Task.recorded)
+  notSaid @0;        # before 1.5: see the text of `target`
+  everyone @1;       # all tasks except the idle tasks and, without withSelf, the recorder's
+  some @2;           # tasks with Task.recorded
 }
 
 struct StackSettings {
   mode @0 :StackMode;
   copyLimit @1 :UInt32;                # most bytes copied of a stack; 0 unless mode is dwarf
-  on @2 :List(StackOf);                # of which events
-  kernel @3 :List(StackOf);            # of which of them the kernel's part too
+  on @2 :List(StackOf);                # kinds of events with stacks
+  kernel @3 :List(StackOf);            # those whose kernel part is recorded too
   frequency @4 :UInt32;                # CPU samples a second on each CPU; 0 = none
   minDur @5 :UInt64;                   # only of calls at least this long, ns; 0 = all
 }
@@ -115,7 +122,7 @@ struct StackSettings {
 enum StackMode {
   none @0;           # user stacks were not taken
   framePointers @1;
-  dwarf @2;          # by unwind information, from a copy of the stack
+  dwarf @2;          # unwound by DWARF information, from a copy of the stack
 }
 
 struct Argument { value @0 :Data $class("command"); }
@@ -144,9 +151,9 @@ struct DeviceNumber { major @0 :UInt32; minor @1 :UInt32; }
 struct DeviceLink {
   # A block device and what it is made of.
   dev @0 :DeviceNumber;
-  disk @1 :DeviceNumber;             # of a partition: its disk; null = none
-  firstSector @2 :UInt64;            # of a partition: where it begins on the disk, in units of 512 bytes
-  lower @3 :List(DeviceNumber);      # devices below it (dm, md: members; loop: where the backing file is)
+  disk @1 :DeviceNumber;             # the disk of a partition; null = no partition
+  firstSector @2 :UInt64;            # where a partition begins on its disk, in units of 512 bytes
+  lower @3 :List(DeviceNumber);      # devices below it (dm, md: members; loop: the backing file's device)
 }
 
 # ---------------------------------------------------------------- dict (first block of a segment)
@@ -172,8 +179,8 @@ struct Task {
   nsTid @10 :UInt32;         # tid in the task's own pid namespace; 0 = not known
   nsPid @11 :UInt32;
   ppid @12 :UInt32;          # 0 = none or not known
-  recorded @13 :UInt32;      # bit 0: the other bits hold; bit n: events of Family n that happen to this task are recorded,
-                             # all of them, from the event on that this row comes with. 0 = not said. Since 1.5
+  recorded @13 :UInt32;      # bit 0: the other bits are valid; bit n: from the event with this entry on, all events of
+                             # Family n that happen to this task are recorded. 0 = unknown. Since 1.5
 }
 
 struct Call { abi @0 :UInt8; nr @1 :UInt32; }
@@ -191,8 +198,8 @@ struct SyscallsCore {
   task @3 :Column;           # TaskIdx, must be < length of Dict.tasks
   dur @4 :Column;            # ns; a lower bound unless state = complete
   errno @5 :Column;          # Errno
-  state @6 :Column;          # low 4 bits: CallState; bit 4: kept for fd tracking only, the -e of record did not select it;
-                             # other bits must be 0
+  state @6 :Column;          # low 4 bits: CallState; bit 4 (before 1.5): not selected by record -e, kept for fd
+                             # tracking; other bits must be 0
 }
 
 enum CallState {
@@ -202,20 +209,20 @@ enum CallState {
   killed @3;        # the task was killed inside the call: no return value
   noReturn @4;      # exit, exit_group, and calls open at the task's exit
   beganBefore @5;   # ended in the recording, began before it: dur is a lower bound
-  cloneChild @6;    # the child's side of fork/clone: an exit without an enter, nobody called it
+  cloneChild @6;    # the child's return from fork/clone: an exit without an enter
   denied @7;        # seccomp or ptrace refused it before it was entered: no duration
-  lostEnter @8;     # its enter was not seen (state map full): no duration, arguments as at exit
+  lostEnter @8;     # its enter was not recorded (state map full): no duration, arguments as at exit
 }
 
 struct SyscallsTime {
-  # Rows r >= carryRows are sorted by end. Going through them with e = windowStart at first:
+  # Rows r >= carryRows are sorted by end. Begin with e = windowStart:
   #   endFrom = previousEnd:         e += endDelta[r]            (unsigned; ends ascend, so it is never negative)
   #   endFrom = previousEndToStart:  e += endDelta[r] + dur[r]   (signed: start minus the previous end; the sum must not
   #                                  be negative)
   # then e is the end of row r; its start is end - dur, 0 when dur > end. A row that ended before the window (a late
   # record) also began before it and is a carry row.
   # start of row r (r < carryRows) = carryStart0 + sum of carryStartDelta up to r; its end is start + dur.
-  # No sum may pass 2^64 - 1.
+  # No sum may exceed 2^64 - 1.
   endDelta @0 :Column;           # rows - carryRows values
   carryStart0 @1 :Ns;
   carryStartDelta @2 :Column;    # carryRows values, the first is 0
@@ -226,7 +233,7 @@ struct SyscallsTime {
 enum EndFrom {
   unknown @0;              # must not occur
   previousEnd @1;
-  previousEndToStart @2;   # of use when one task makes most calls: what lies between them varies less than they do
+  previousEndToStart @2;   # smaller when one task makes most calls: the gaps between them vary less than the calls
 }
 
 struct SyscallsArgs {
@@ -236,7 +243,7 @@ struct SyscallsArgs {
 }
 
 struct SyscallsFds {
-  # The path behind fd arguments, resolved at the call's enter time. Same row order as args.
+  # Paths of fd arguments, resolved at the call's enter time. Same row order as args.
   # 0 = the call has no fd argument or it is negative; 1 = unknown; i + 2 = names[i]
   fd @0 :Column;           # of the first fd argument
   names @1 :List(FdName);
@@ -252,7 +259,7 @@ struct SyscallsBytes {
   arg @2 :Column;          # 0..5; bit 3 set: second captured value of that argument
   status @3 :Column;       # ByteStatus
   len @4 :Column;          # bytes stored
-  full @5 :Column;         # bytes the value really had; 0 = not known
+  full @5 :Column;         # full size of the value; 0 = not known
   bytes @6 :Data $class("string");    # all values one after the other, must be sum(len) long
 }
 
@@ -281,9 +288,9 @@ struct ProcessEvent {
   flags @4 :UInt32;            # fork: 1 thread, 2 shares files, 4 shares fs
   exitCode @5 :UInt32;         # exit: the kernel's exit_code (status in bits 8..15, signal in 0..6, 0x80 core)
   groupDead @6 :Bool;          # exit: the last thread of its process
-  path @7 :Data $class("path");        # exec: as given to exec
+  path @7 :Data $class("path");        # exec: the path passed to exec
   argv @8 :Data $class("command");     # exec: NUL-separated
-  argvFull @9 :UInt64;         # bytes argv really had
+  argvFull @9 :UInt64;         # full size of argv
   argvStatus @10 :ByteStatus;
   oldTid @11 :UInt32;          # exec by a thread other than the leader: its tid before
   comm @12 :Data $class("comm");       # rename: the new name
@@ -297,14 +304,14 @@ enum ProcessKind {
   rename @4;
   cred @5;       # uid changed
   cgroup @6;     # moved to another cgroup; flags: 1 all threads of the process
-  target @7;     # it became a target or is none any more: task.recorded holds from here on; flags: 1 it was
-                 # on a CPU. Since 1.5
+  target @7;     # it became a target or ceased to be one: task.recorded is valid from here on; flags: 1 it
+                 # was on a CPU. Since 1.5
 }
 
 # ---------------------------------------------------------------- scheduler, block I/O, io_uring: columns
 #
 # Rows are sorted by their time. Time of row 0 = first + delta[0], of row r = that of row r - 1 + delta[r]; delta[0] is
-# 0, no sum may pass 2^64 - 1. Times may lie before the segment's window: late records. "TaskIdx + 1": 0 = none, not
+# 0, no sum may exceed 2^64 - 1. Times may lie before the segment's window: late records. "TaskIdx + 1": 0 = none, not
 # known or an interrupt, as the field says; must be at most the length of Dict.tasks.
 
 struct Sched {
@@ -313,9 +320,9 @@ struct Sched {
   first @1 :Ns;
   delta @2 :Column;
   cpu @3 :Column;
-  next @4 :Column;           # TaskIdx: who runs from then on
-  prev @5 :Column;           # who ran until then: 0 = `next` of the row before this one on the same CPU (must not be 0
-                             # in a CPU's first row), else TaskIdx + 1
+  next @4 :Column;           # TaskIdx: the task that runs from then on
+  prev @5 :Column;           # the task that ran until then: 0 = `next` of the previous row of the same CPU (must not be
+                             # 0 in a CPU's first row), else TaskIdx + 1
   prevState @6 :Column;      # bit 0: prev was preempted; from bit 1 on the kernel's task state, must be below 2^32
 }
 
@@ -326,21 +333,21 @@ struct Wakeups {
   cpu @3 :Column;            # of the waker
   waker @4 :Column;          # TaskIdx + 1; 0 = an interrupt
   wakee @5 :Column;          # TaskIdx
-  targetCpu @6 :Column;      # the wakee ran there last (new task: is queued there)
-  flags @7 :Column;          # bit 0: a new task's first; bit 1 (since 1.5): by a network softirq at the end of the
-                             # waker's own send (incompat bit 2 of the block); other bits must be 0
+  targetCpu @6 :Column;      # the wakee's last CPU (new task: where it is queued)
+  flags @7 :Column;          # bit 0: a new task's first; bit 1 (since 1.5, with incompat bit 2 of the block): by a
+                             # network softirq at the end of the waker's own send; other bits must be 0
 }
 
 struct Blocks {
   # I/O of block devices, by completion.
   #
   # A time t before a later one T is stored as v, a signed column: v = 0 when t = 0 (not known), v = T when t = T, else
-  # v = T - t modulo 2^64. So every t has one v, "not known" costs nothing, and v is how long it took otherwise.
+  # v = T - t modulo 2^64. So every t has one v.
   rows @0 :UInt32;
   first @1 :Ns;
   delta @2 :Column;          # of the completion
-  issued @3 :Column;         # back from the completion, as above
-  queued @4 :Column;         # back from issued, as above; from the completion where issued is not known
+  issued @3 :Column;         # back from the completion (above)
+  queued @4 :Column;         # back from issued (above); from the completion if issued is not known
   dev @5 :Column;            # the kernel's dev_t: major << 20 | minor, of the whole disk
   sector @6 :Column;         # units of 512 bytes
   bytes @7 :Column;
@@ -349,9 +356,9 @@ struct Blocks {
   requeues @10 :Column;
   merged @11 :Column;
   layer @12 :Column;         # BlockLayer
-  origin @13 :Column;        # TaskIdx + 1: who ran when it was queued; 0 = not known or an interrupt
+  origin @13 :Column;        # TaskIdx + 1: the task that ran when it was queued; 0 = not known or an interrupt
   cause @14 :Column;         # BlockCause
-  owner @15 :Column;         # TaskIdx + 1: who caused it; 0 = not known
+  owner @15 :Column;         # TaskIdx + 1: the task that caused it; 0 = not known
   cgroupId @16 :Column;      # 0 = not known
   inode @17 :Column;         # 0 = not known
 }
@@ -363,12 +370,12 @@ enum BlockLayer {
 }
 
 enum BlockCause {
-  unknown @0;        # nobody known
+  unknown @0;        # the owner is not known
   direct @1;         # the task that submitted it
   dirtier @2;        # the last task that dirtied the inode
   cgroupOwner @3;    # only the cgroup that owns the pages is known
-  kernelThread @4;   # 1.5: the kernel thread that submitted it by itself (a journal, kswapd); no worker of a work queue
-  flush @5;          # 1.5: a flush of the device's cache; owner and origin are those of the first request that waited for it
+  kernelThread @4;   # 1.5: the kernel thread that submitted it (a journal, kswapd), other than a workqueue's worker
+  flush @5;          # 1.5: a flush of the device's cache; owner and origin are those of the first waiting request
 }
 
 struct UringOps {
@@ -380,58 +387,60 @@ struct UringOps {
 }
 
 struct TableDefs {
-  # What tables of this tape hold (since 1.5). Of no segment: in front of the first segment of each chunk that has rows of them.
-  # Definitions are the same in all chunks, so any copy will do. At most 64 in a tape.
+  # Definitions of this tape's tables (since 1.5). Of no segment: before the first segment of each chunk that has rows
+  # of them. All copies of a definition are equal. At most 64 in a tape.
   defs @0 :List(TableDef);
 }
 
 struct TableDef {
-  name @0 :Text $class("none");      # family:event, e.g. "exceptions:page_fault_user"; 1 to 64 graphic characters of ASCII
-  doc @1 :Text $class("none");       # what a row is; at most 256 bytes
+  name @0 :Text $class("none");      # family:event, e.g. "exceptions:page_fault_user"; 1 to 64 graphic characters of
+                                     # ASCII
+  doc @1 :Text $class("none");       # meaning of a row; at most 256 bytes
   columns @2 :List(TableColumn);     # 1 to 128; the first is of type time, no other is "ts"
 }
 
 struct TableColumn {
-  name @0 :Text $class("none");      # as a table's, unlike the other columns'
+  name @0 :Text $class("none");      # 1 to 64 graphic characters of ASCII, unique in the table
   doc @1 :Text $class("none");       # at most 256 bytes
   type @2 :ColumnType;
-  class @3 :Text $class("none");     # of a str column; "" = not known: it is taken out at every level of redaction
+  class @3 :Text $class("none");     # of a str column; "" = not known: every level of redaction takes it out
 }
 
 enum ColumnType {
   unknown @0;        # must not occur
-  time @1;           # CLOCK_MONOTONIC, ns. The first column of a table: when it happened
+  time @1;           # CLOCK_MONOTONIC, ns. The first column of a table: time of the event
   duration @2;       # ns
   count @3;
   bytes @4;
   int @5;            # signed
   wide @6;           # unsigned, up to 64 bits
-  hex @7;            # a pattern or an address
+  hex @7;            # a bit pattern or an address
   flag @8;           # 0 or 1
   str @9;            # bytes
-  task @10;          # whose: an entry of the segment's tasks
+  task @10;          # an entry of the segment's tasks
   stack @11;         # an entry of the distinct stacks in the segment's Stacks
 }
 
 struct Tables {
-  # Rows of tables that the tape itself defines. A segment has one block of them, with a table each.
-  tables @0 :List(TableRows);        # at most 64; rows of all times their columns: at most 2 Mi
+  # Rows of tables that the tape itself defines: one block a segment.
+  tables @0 :List(TableRows);        # at most 64; rows * columns of all together: at most 2 Mi
 }
 
 struct TableRows {
-  def @0 :UInt64;            # which: xxh3-64 (seed 0) of the definition, see docs/tape-format.md
+  def @0 :UInt64;            # xxh3-64 (seed 0) of the definition, see docs/tape-format.md
   rows @1 :UInt32;
-  first @2 :Ns;              # the first column: of the first row,
-  delta @3 :Column;          # and the difference from the row before
-  columns @4 :List(Column);  # the others, in the definition's order. int: zigzag; str: i + 1 = strings[i], 0 = not known;
-                             # task: TaskIdx + 1, 0 = none; stack: index + 1 of the distinct stacks in Stacks, 0 = none
+  first @2 :Ns;              # the first column is the time: that of the first row,
+  delta @3 :Column;          # and each row's difference from the row before
+  columns @4 :List(Column);  # the others, in the definition's order. int: zigzag; str: i + 1 = strings[i], 0 = not
+                             # known; task: TaskIdx + 1, 0 = none; stack: index + 1 of the distinct stacks in Stacks, 0
+                             # = none
   strings @5 :List(TableString);
 }
 
 struct TableString { value @0 :Data $class("string"); }
 
 struct Samples {
-  # CPU samples: a task was on a CPU when a timer looked.
+  # CPU samples: the task on a CPU at a timer's tick.
   rows @0 :UInt32;
   first @1 :Ns;
   delta @2 :Column;
@@ -443,34 +452,35 @@ struct Samples {
 # ---------------------------------------------------------------- stacks and symbols
 #
 # Frames are places in mappings, not names. Stacks are a tree of nodes: a node is a frame and the node of its caller.
-# Mappings, frames, nodes and stacks are numbered in order of first use, which their columns are made for: in a "next or
-# value + 1" column 0 = the least number that no value before has reached, else the value + 1.
+# Mappings, frames, nodes and stacks are numbered in order of first use. In a "next or value + 1" column 0 = the lowest
+# number that no value before has reached, else the value + 1.
 
 struct Mapping {
   kind @0 :UInt8;                      # MappingKind
-  buildId @1 :Data $class("none");     # empty = it has none, or not known
-  path @2 :Data $class("path");        # of a file; name of a module or BPF program; empty = none
-  upid @3 :UInt32;                     # jit and unknown: whose address space; else 0
+  buildId @1 :Data $class("none");     # empty = none, or not known
+  path @2 :Data $class("path");        # path of a file, or name of a module or BPF program; empty = none
+  upid @3 :UInt32;                     # jit and unknown: the process of the address space; else 0
 }
 
 enum MappingKind {
-  unknown @0;        # nothing is known to be mapped there; offsets are addresses
-  elf @1;            # a file; file offsets
-  kernel @2;         # from its symbol _text on; 0 = not known
-  module @3;         # from its load address on
-  vdso @4;           # from its first byte on
-  jit @5;            # executable memory without a file; addresses
-  bpf @6;            # from the program's first byte on
+  unknown @0;        # no mapping is known; offsets are addresses
+  elf @1;            # a file; offsets in the file
+  kernel @2;         # offsets from its symbol _text; 0 = not known
+  module @3;         # offsets from its load address
+  vdso @4;           # offsets from its first byte
+  jit @5;            # executable memory without a file; offsets are addresses
+  bpf @6;            # offsets from the program's first byte
 }
 
 struct Stacks {
-  # Of the events of this segment.
+  # Stacks of this segment's events.
   mappings @0 :List(Mapping);
   frames @1 :UInt32;
   mapping @2 :Column;        # of a frame: index, must be < length of mappings
-  offset @3 :Column;         # signed: minus that of the frame before of the same mapping (first: minus 0), modulo 2^64
-  flags @4 :Column;          # 1 exact (the offset is of the instruction that ran, else a return address), 2 signal
-                             # trampoline, 4 guessed by frame pointers or by the instructions of code made at
+  offset @3 :Column;         # signed: offset minus that of the previous frame of the same mapping (first: minus 0),
+                             # modulo 2^64
+  flags @4 :Column;          # 1 exact (the offset is that of the running instruction, else a return address), 2 signal
+                             # trampoline, 4 guessed from frame pointers or from instructions of code made at
                              # run time; other bits must be 0
   nodes @5 :UInt32;
   parent @6 :Column;         # of a node: own index minus the caller's, must be at most the own index; 0 = outermost
@@ -481,47 +491,47 @@ struct Stacks {
   status @11 :Column;        # StackStatus
   rows @12 :UInt32;          # events with a stack
   of @13 :Column;            # StackOf, must ascend
-  row @14 :Column;           # the event's position in its block, minus that of the row before with the same `of` (first:
-                             # minus 0); must be > 0 but for a first; the position must be < the rows of that block
+  row @14 :Column;           # the event's position in its block, minus that of the previous row with the same `of`
+                             # (first: minus 0, else must be > 0); the position must be < the rows of that block
   stack @15 :Column;         # next or index + 1, must be < stacks
 }
 
 enum StackOf {
   unknown @0;        # must not occur
-  syscall @1;        # its caller; position: row of the calls
-  switch @2;         # of the task that went off the CPU
+  syscall @1;        # of the caller; position: row of the calls
+  switch @2;         # of the task that left the CPU
   wakeup @3;         # of the waker
-  block @4;          # of who queued it
+  block @4;          # of the task that queued it
   signal @5;         # of the sender
   sample @6;
-  asleep @7;         # of a thread that slept since before the recording: no event, a row of Sleepers. Since 1.5
-  row @8;            # of rows of tables, whose stacks are columns: in StackSettings only, never in Stacks. Since 1.5
+  asleep @7;         # of a row of Sleepers: a thread asleep since before the recording. Since 1.5
+  row @8;            # of rows of tables, which have a column for it: only in StackSettings, never in Stacks. Since 1.5
 }
 
 enum StackStatus {
-  # How far the user part reaches, and why no further.
-  absent @0;         # there is none: a kernel thread, an interrupt, or only the kernel's part was asked for
+  # How far the user part reaches, and why it ends there.
+  absent @0;         # no user part: a kernel thread, an interrupt, or only the kernel's part was asked for
   complete @1;
   framePointers @2;  # as far as they reach; callers compiled without them may be missing
   tooDeep @3;        # more frames than are kept
-  cut @4;            # larger than what was copied of it
+  cut @4;            # larger than the copy of it
   notResident @5;
   noUnwindInfo @6;
-  badMemory @7;      # unwind information, or stack, makes no sense there
-  noFile @8;         # could not be opened, or is none
+  badMemory @7;      # unwind information or stack makes no sense there
+  noFile @8;         # the mapping's file could not be opened, or is no file
   noMapping @9;
   jit @10;
   otherStack @11;    # the rest is on another stack (a signal handler's)
   late @12;          # the recorder was too slow to unwind it
-  lost @13;          # not taken: no buffer, or the stack ring was full
+  lost @13;          # no buffer, or the stack ring was full
   failed @14;        # the kernel could not give it
-  unavailable @15;   # of a sleeper: this kernel lets nobody copy another task's stack. Since 1.5
-  locked @16;        # of a sleeper: its address space was locked, reading might have waited for ever. Since 1.5
+  unavailable @15;   # of a sleeper: this kernel cannot copy another task's stack. Since 1.5
+  locked @16;        # of a sleeper: its address space was locked, and a read might never have returned. Since 1.5
 }
 
 struct Sleepers {
-  # Threads that slept when the recorder looked, once, right after the start; their stacks are those of StackOf asleep.
-  # Whether such a thread had slept since before the recording follows from the switches between. Since 1.5
+  # Threads that were asleep when the recorder read their state, once, right after the start. Their stacks have StackOf
+  # asleep. The switches until then show whether a thread slept since before the recording. Since 1.5
   rows @0 :UInt32;
   first @1 :Ns;
   delta @2 :Column;
@@ -530,15 +540,15 @@ struct Sleepers {
 }
 
 struct Symbols {
-  # Names of places. Blocks of no segment, anywhere in the tape; each complete in itself; of two that name a place the
-  # later one holds.
+  # Names of places. Blocks of no segment, anywhere in the tape, each complete in itself. If two name a place, the later
+  # one wins.
   mappings @0 :List(Mapping);
   rows @1 :UInt32;           # places; sorted by (mapping, offset), must not repeat
   mapping @2 :Column;        # index, must be < length of mappings
-  offset @3 :Column;         # minus that of the row before of the same mapping (first: minus 0)
-  functions @4 :Column;      # how many are at the place, the innermost inlined one first, must be <= 256; 0 = looked up,
+  offset @3 :Column;         # minus that of the previous row of the same mapping (first: minus 0)
+  functions @4 :Column;      # functions at the place, the innermost inlined one first, must be <= 256; 0 = looked up,
                              # no name
-  functionRows @5 :UInt32;   # their sum, must
+  functionRows @5 :UInt32;   # must be the sum of functions
   name @6 :Column;           # next or index into names + 1
   file @7 :Column;           # the same into files
   line @8 :Column;           # 0 = not known
@@ -552,7 +562,7 @@ struct Symbols {
 }
 
 struct SymbolFailure {
-  mapping @0 :UInt32;                  # whose names could not be looked up; must be < length of mappings
+  mapping @0 :UInt32;                  # the mapping without names; must be < length of mappings
   text @1 :Text $class("path");        # why
 }
 
@@ -571,21 +581,22 @@ struct Signal {
   info @5 :SignalInfo;
   result @6 :UInt8;          # generate: the kernel's enum trace_signal
   flags @7 :UInt32;          # 1 in an interrupt, 2 sender is exiting, 4 sender is a kernel thread, 8 target blocks it,
-                             # 16 target ignores it, 32 target handles it, 64 asked for by PR_SET_PDEATHSIG, 128 of the group
+                             # 16 target ignores it, 32 target handles it, 64 asked for by PR_SET_PDEATHSIG, 128 of the
+                             # group
   target @8 :TaskIdx;
-  sender @9 :UInt32;         # TaskIdx + 1: who ran; 0 = none (deliver)
+  sender @9 :UInt32;         # TaskIdx + 1: the task that ran; 0 = none (deliver)
   call @10 :UInt32;          # index into Dict.calls + 1: the call the sender was in; 0 = none or not known
   callArgs @11 :List(UInt64);            # its first arguments, at most 4; absent ones are 0
-  callPath @12 :Data $class("path");     # what its fd argument stood for; empty = none or not known
+  callPath @12 :Data $class("path");     # the path of its fd argument; empty = none or not known
   siPid @13 :UInt32;
   siUid @14 :UInt32;
   addr @15 :UInt64;          # of a fault
   ip @16 :UInt64;            # fault: instruction pointer; deliver: the handler
   senderAncestors @17 :List(Ancestor);   # parent first
   targetAncestors @18 :List(Ancestor);
-  argv @19 :Data $class("command");      # the sender's, NUL-separated
+  argv @19 :Data $class("command");      # the sender's arguments, NUL-separated
   argvStatus @20 :ByteStatus;
-  argvFull @21 :UInt64;      # bytes argv really had; 0 = not known
+  argvFull @21 :UInt64;      # full size of argv; 0 = not known
   oom @22 :OomMemory;        # null = not known
 }
 
@@ -598,7 +609,7 @@ enum SignalKind {
 
 enum SignalInfo {
   unknown @0;
-  siginfo @1;        # code, siPid, siUid, addr hold
+  siginfo @1;        # code, siPid, siUid, addr are valid
   noInfo @2;         # SEND_SIG_NOINFO
   priv @3;           # SEND_SIG_PRIV
 }
@@ -618,9 +629,9 @@ struct Net {
 }
 
 struct NetState {
-  # A socket changed its state.
+  # A socket's change of state.
   ts @0 :Ns;
-  task @1 :UInt32;           # TaskIdx + 1: who ran; 0 = an interrupt
+  task @1 :UInt32;           # TaskIdx + 1: the task that ran; 0 = an interrupt
   socket @2 :UInt64;         # unique in the tape, from 1
   family @3 :UInt16;
   protocol @4 :UInt16;
@@ -628,18 +639,18 @@ struct NetState {
   newState @6 :UInt8;
   sport @7 :UInt16;
   dport @8 :UInt16;
-  saddr @9 :Data $class("address");      # at most 16 bytes, must
+  saddr @9 :Data $class("address");      # must have at most 16 bytes
   daddr @10 :Data $class("address");
-  sender @11 :UInt32;        # TaskIdx + 1, with task 0: the interrupt was a network softirq at the end of this task's own
-                             # send. 0 = it was not, or that is not known
+  sender @11 :UInt32;        # TaskIdx + 1, only with task 0: the interrupt was a network softirq at the end of this
+                             # task's own send. 0 = another interrupt, or not known
 }
 
 # ---------------------------------------------------------------- checkpoint (head of a chunk)
 
 struct Checkpoint {
-  # Everything known at `ts`; chunks can be read without what came before them. May be several blocks (parts): lists go
-  # on where those of the part before ended, a table whose upid equals the last one's goes on too; ts, clock and source
-  # are those of the first part.
+  # The full state at `ts`, so that a chunk can be read without the blocks before it. May be several blocks (parts):
+  # lists continue where those of the previous part ended; so does a table whose upid equals the last one's. ts, clock
+  # and source are those of the first part.
   ts @0 :Ns;
   clock @1 :ClockSample;
   tasks @2 :List(Task);
@@ -662,7 +673,7 @@ struct Fd { fd @0 :Int32; path @1 :Data $class("path"); cloexec @2 :Bool; }
 struct InFlight {
   utid @0 :UInt32;
   call @1 :Call;
-  start @2 :Ns;                # a lower bound of the duration follows from it; 0 = before the recording
+  start @2 :Ns;                # gives a lower bound of the duration; 0 = before the recording
   args @3 :List(UInt64);
   taskState @4 :UInt8;         # letter of ps(1): R S D T Z X I; 0 = not known
 }
@@ -671,15 +682,16 @@ struct RunState {
   utid @0 :UInt32;
   state @1 :UInt8;             # letter of ps(1); R is running or waiting for a CPU
   onCpu @2 :Bool;
-  cpu @3 :UInt32;              # it runs there or ran there last
-  lastRun @4 :Ns;              # when it last came on a CPU; 0 = not known
-  seen @5 :Ns;                 # when it was in that state; 0 = at the checkpoint's ts. Since 1.5
+  cpu @3 :UInt32;              # where it runs or ran last
+  lastRun @4 :Ns;              # when it last got a CPU; 0 = not known
+  seen @5 :Ns;                 # when `state` was read; 0 = at the checkpoint's ts. Since 1.5
 }
 
 struct CommandLine {
   upid @0 :UInt32;
   argv @1 :Data $class("command");     # NUL-separated; empty = not known
-  full @2 :UInt64;             # bytes it really had; above 65536 at least so many: of a process that runs already no more are read. Since 1.5
+  full @2 :UInt64;             # full size; above 65536 a lower bound, because no more is read of a process that runs
+                               # already. Since 1.5
 }
 
 # ---------------------------------------------------------------- loss
@@ -692,18 +704,18 @@ struct Gap {
   cause @0 :GapCause;
   family @1 :Family;
   cpu @2 :UInt32;            # 0xffffffff = not tied to one
-  count @3 :UInt64;          # 0 = how many is not known: every total it touches is "at least"
+  count @3 :UInt64;          # 0 = not known: every total it touches is "at least"
   first @4 :Ns;
   last @5 :Ns;
   pid @6 :UInt32;            # 0 = not known
-  ledger @7 :Bool;           # these calls are counted in ledger blocks: counts, errors and times are whole without them
+  ledger @7 :Bool;           # ledger blocks count these calls: with them counts, errors and times are complete
 }
 
 enum GapCause {
   unknown @0;
   ringFull @1;
-  stateFailed @2;      # per-task state could not be made: the call's exit had no enter
-  scratchExhausted @3; # strings could not be taken
+  stateFailed @2;      # per-task state could not be allocated: the call's exit had no enter
+  scratchExhausted @3; # no slot for the call's strings
   skipped @4;          # the kernel skipped the program (recursion)
   queueFull @5;        # the recorder was behind and its memory full
   ownTraffic @6;       # calls of the recorder itself, left out on purpose
@@ -711,28 +723,30 @@ enum GapCause {
   diskError @8;
   badRecord @9;        # a wire record the recorder could not read
   lateRecord @10;      # arrived after its segment was closed: stored in a later one
-  everyday @11;        # ring full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled, ...)
-  unexplained @12;     # it should have come and did not, and nothing counted it
-  damaged @13;         # a block of the tape this one was repaired from was lost or could not be read
-  detailDamaged @14;   # the same, of a block without which calls are still counted: times, arguments, strings, paths
-  filtered @15;        # counted instead of stored, as record was asked to
+  everyday @11;        # ring full, of frequent signals that end no process (SIGCHLD, handled timers, ...)
+  unexplained @12;     # expected but missing, cause unknown
+  damaged @13;         # a block of the original of this repaired tape was lost or unreadable
+  detailDamaged @14;   # the same, but only times, arguments, strings or paths: the calls are still counted
+  filtered @15;        # counted instead of stored, by an option of record
   overShare @16;       # a process had filled its share of the ring
   hidden @17;          # 1.5: the kernel ran no BPF program when it happened
-  notRead @18;         # 1.5: no event is missing: what /proc has of a process did not come in time; family state: its open files, process: its arguments
+  notRead @18;         # 1.5: no event is missing; /proc of a process was not read in time. Family state: its open
+                       # files; process: its arguments
 }
 
 enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; fault @11; }
 
 struct Ledger {
-  # Calls that were counted instead of stored. A row is what one process's calls with one outcome on one CPU came to in
-  # one window of time; of several windows there are several rows. Sorted by first.
+  # Calls that were counted instead of stored. A row sums up one process's calls with one outcome on one CPU in one
+  # window of time; several windows give several rows. Sorted by first.
   rows @0 :UInt32;
-  task @1 :Column;           # TaskIdx + 1 of the process's leader as it was then; 0 = whose is not known: the ledger was full
+  task @1 :Column;           # TaskIdx + 1 of the process's leader as it was then; 0 = not known, because the kernel's
+                             # table was full
   call @2 :Column;           # index into Dict.calls
   reason @3 :Column;         # LedgerReason
   errno @4 :Column;          # Errno; of rows without a task 65535 stands for any error
   state @5 :Column;          # CallState; must not be unknown
-  cpu @6 :Column;            # that ran the calls' exits
+  cpu @6 :Column;            # CPU of the calls' exits
   count @7 :Column;          # calls, must be > 0
   sum @8 :Column;            # ns of all of them
   min @9 :Column;            # ns
@@ -740,26 +754,26 @@ struct Ledger {
   start @11 :Ns;             # `first` of the first row
   first @12 :Column;         # end of the earliest call, minus that of the row before (first row: minus start)
   last @13 :Column;          # end of the latest call minus that of the earliest
-  buckets @14 :Column;       # how many buckets tell the sizes, must be <= 64; 0 = sizes are not known
-  bucketRows @15 :UInt32;    # their sum, must
-  bucket @16 :Column;        # bucketRows values: b stands for durations of 2^b to 2^(b+1) - 1 ns, 0 for 0 and 1 ns; ascending in
-                             # a row, must be < 64
-  bucketCount @17 :Column;   # bucketRows values: calls of that size, must be > 0 and come to `count` in a row
+  buckets @14 :Column;       # number of buckets, must be <= 64; 0 = the durations' sizes are not known
+  bucketRows @15 :UInt32;    # must be the sum of buckets
+  bucket @16 :Column;        # bucketRows values: b = durations of 2^b to 2^(b+1) - 1 ns, 0 = 0 and 1 ns; ascending in a
+                             # row, must be < 64
+  bucketCount @17 :Column;   # bucketRows values: calls in that bucket, must be > 0 and add up to `count` in a row
 }
 
 enum LedgerReason {
   unknown @0;        # must not occur
   lost @1;           # there was no room for them
-  filtered @2;       # record was asked to count them only
-  overShare @3;      # there was no room: the process had filled its share of the ring
-  checked @4;        # stored as well, to check the ledger: reports do not add them
-  behind @5;         # since 1.5: there was no room: the recorder was behind and its memory full
+  filtered @2;       # an option of record: count them only
+  overShare @3;      # no room: the process had filled its share of the ring
+  checked @4;        # stored too, to check the ledger: reports do not add them
+  behind @5;         # since 1.5: no room: the recorder was behind and its memory full
 }
 
 # ---------------------------------------------------------------- index and end
 
 struct Index {
-  # May be several blocks; lists go on where those of the block before ended.
+  # May be several blocks; lists continue where those of the previous block ended.
   segments @0 :List(SegmentEntry);     # by segment number, ascending
   checkpoints @1 :List(BlockRef);      # by offset; a checkpoint of several parts has an entry for each
   symbols @2 :List(BlockRef);          # by offset
@@ -789,7 +803,7 @@ struct SegmentEntry {
   pids @11 :List(UInt32);    # ascending, of every task and gap of the segment; at most 64
   pidBloom @12 :Data $class("none");   # 256 bytes when there are more than 64 pids, else empty (docs/tape-format.md)
   failures @13 :UInt32;    # rows with an errno below 512
-  tableStartMin @14 :Ns;    # of rows of tables: startMin and endMax do not reach over them; 0 = none. Since 1.5
+  tableStartMin @14 :Ns;    # of rows of tables, which startMin and endMax do not cover; 0 = none. Since 1.5
   tableEndMax @15 :Ns;
 }
 
@@ -799,7 +813,7 @@ struct End {
   reason @2 :Text $class("none");      # "command exited", "interrupted", "--for reached", ...
   events @3 :List(KindCount);          # stored
   lost @4 :List(KindCount);
-  commandExit @5 :Int32;               # wait status of the command; -1 = there was none
+  commandExit @5 :Int32;               # wait status of the command; -1 = no command
   selfCpuNs @6 :UInt64;                # the recorder's own CPU time
   selfPeakRss @7 :UInt64;
   ownCalls @8 :UInt64;                 # syscalls of the recorder itself, not recorded

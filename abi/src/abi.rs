@@ -5,7 +5,7 @@
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Abi {
-    /// Not recorded, or a value this version does not know; such calls have numbers but no names.
+    /// Not recorded, or unknown to this version; such calls have numbers but no names.
     #[default]
     Unknown = 0,
     /// 64-bit calls on x86.

@@ -1,4 +1,4 @@
-//! Syscall numbers, names, argument kinds and values: what both the recorder and the analyzer know of the kernel ABI.
+//! Syscall numbers, names, argument kinds and values: the kernel ABI for both the recorder and the analyzer.
 //!
 //! Pure data and pure functions: no file is read and no syscall is made, so a tape of any supported ABI is printed the same on any
 //! host, macOS included. Nothing here follows the host's own architecture: constants that differ between x86 and arm64 are written

@@ -1,8 +1,8 @@
-//! Which known names a misspelt one is near to.
+//! Known names similar to a misspelt one.
 
-/// A longer name is near to nothing: it must not cost its length times that of all names.
+/// Longest name that is compared: it must not cost its length times that of all names.
 const LONGEST: usize = 64;
-/// Names that are suggested at most.
+/// Most suggested names.
 const MOST: usize = 3;
 
 /// Edit distance: insertions, deletions and replacements of a byte, exchanges of two neighbours. Time grows with the product of the
@@ -23,7 +23,7 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
     last[b.len()]
 }
 
-/// Up to three of `known` that `name` may be meant to be, nearest first: at most half its length away, and at most three edits.
+/// Up to three of `known` similar to `name`, the nearest first: at most half its length away, and at most three edits.
 /// Upper case counts as lower case.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     if name.len() > LONGEST {

@@ -1,13 +1,13 @@
-//! What captured user memory tells of somebody: for redaction.
+//! Class of captured user memory, for redaction.
 
 use crate::uapi::AF_UNIX;
 use crate::{Abi, ArgKind, describe};
 
-/// The class of what was captured of argument `arg` of a call, as schemas/trace.capnp names classes: `path`, `string`, `command`,
-/// `address`, or `none` for structures that only hold numbers.
+/// The class of the captured value of argument `arg` of a call, as schemas/trace.capnp names classes: `path`, `string`,
+/// `command`, `address`, or `none` for structures with only numbers.
 ///
-/// What looks like a path is one: the address of a local socket, and any string with a slash in it. So is what a call that is not known
-/// was given: nobody can say what it holds, so it is taken out first.
+/// A value that looks like a path is one: the address of a local socket, and any string with a slash in it. So is a
+/// value of an unknown call: its contents are not known, so every level takes it out.
 pub fn captured_class(abi: Abi, nr: u32, arg: u8, bytes: &[u8]) -> &'static str {
     let Some(desc) = describe(abi, nr).and_then(|desc| desc.args.get(usize::from(arg))) else { return "path" };
     match desc.kind {
@@ -54,7 +54,8 @@ mod tests {
         assert_eq!(class("openat", 9, b"x"), "path");
     }
 
-    /// Every string argument that is no path. What is added to the tables as a string must be put here, after asking what it names.
+    /// Every string argument other than paths. A string argument added to the tables must be added here too, after a
+    /// check of its contents.
     #[rustfmt::skip]
     const STRINGS: [(&str, &str); 9] = [
         ("add_key", "_type _description"), ("request_key", "_type _description _callout_info"),

@@ -1,4 +1,4 @@
-//! What calls are on: the path a call names, as the program named it, else what its first descriptor stands for.
+//! Files of calls: the path argument as the program named it, else the file of the first descriptor.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::calls::CallInfo;
 
 /// The number of a call without a file.
 pub const NO_FILE: u32 = 0;
-/// The number of a file whose path is not known. From [`FD_FIRST`] on numbers are positions among the names.
+/// The number of an unknown file. Numbers from [`FD_FIRST`] on are indices of names.
 pub const UNKNOWN_FILE: u32 = 1;
 
-/// What each row's call is on: its path argument, else what its first descriptor stands for. `names` gets those that are known. A block that
-/// cannot be read leaves them unknown; the tape's misses tell of it.
+/// The file of each row: its path argument, else the file of its first descriptor. Known ones are added to `names`. If
+/// a block cannot be read they stay unknown, and the tape's misses list it.
 pub fn of_rows(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], names: &mut Vec<Vec<u8>>) -> Vec<u32> {
     let fds = segment.fds(core).unwrap_or_default();
     let captured = segment.captured(core).unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn of_rows(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], name
     of_row
 }
 
-/// What a call is on when its arguments cannot be looked at.
+/// The file of a call whose arguments cannot be read.
 pub fn unseen(info: &CallInfo) -> u32 {
     if path_argument(info).is_some() || info.fd_args[0].is_some() { UNKNOWN_FILE } else { NO_FILE }
 }

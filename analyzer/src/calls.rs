@@ -1,7 +1,7 @@
-//! What is known of each syscall on a tape: its name, its arguments and how to print them.
+//! The syscalls on a tape: names, arguments, and how to print them.
 //!
-//! Argument names are those of the recording kernel where the tape has them, else systape-abi's; what an argument *is*
-//! always comes from systape-abi. A number neither knows is `sys_451` with `arg0` to `arg5`.
+//! Argument names are those of the recording kernel if the tape has them, else systape-abi's. The *kind* of an argument
+//! always comes from systape-abi. A number unknown to both is `sys_451` with `arg0` to `arg5`.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub struct ArgInfo {
     pub name: String,
     /// `dfd: `, ready to print.
     pub label: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ArgKind,
 }
 
@@ -40,17 +40,17 @@ pub struct CallInfo {
     pub long_name: String,
     /// Its arguments, at most six.
     pub args: Vec<ArgInfo>,
-    /// What its return value is; None for an unknown call.
+    /// Kind of its return value; None for an unknown call.
     pub ret: RetKind,
-    /// The arguments the tape's `fd` and `fd2` columns speak of.
+    /// The arguments of the tape's `fd` and `fd2` columns.
     pub fd_args: [Option<usize>; 2],
-    /// What it does with the contents of files.
+    /// Its effect on the contents of files.
     pub io: Io,
-    /// What it changes of the state that names are resolved by.
+    /// Its effect on the state that resolves names.
     pub effect: Effect,
-    /// exit and exit_group: they never return, so their duration means nothing.
+    /// exit and exit_group: they never return, so they have no duration.
     pub is_exit: bool,
-    /// fork, clone, wait: a pid it returns is worth a name.
+    /// fork, clone, wait: a returned pid is printed with a name.
     pub returns_pid: bool,
     /// fork, vfork, clone: that pid is a new one.
     pub makes_task: bool,
@@ -65,13 +65,13 @@ pub struct CallBook<'a> {
 }
 
 impl<'a> CallBook<'a> {
-    /// The calls of the tape `session` opens.
+    /// The calls of the tape of `session`.
     pub fn new(session: &'a Session) -> Self {
         let formats = session.syscalls.iter().map(|f| (Call { abi: f.abi, nr: f.nr }, f)).collect();
         Self { formats, native: native_abi(&session.machine), known: Mutex::default() }
     }
 
-    /// What is known of `call`.
+    /// Facts about `call`.
     pub fn get(&self, call: Call) -> Arc<CallInfo> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(known.entry(call).or_insert_with(|| Arc::new(self.make(call))))
@@ -116,7 +116,7 @@ fn native_abi(machine: &str) -> Abi {
     }
 }
 
-/// Names of a tape are only bytes someone wrote: keep them to what a terminal prints as one word.
+/// A tape's names are untrusted bytes: keeps the characters that a terminal prints as one word.
 fn printable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
 }

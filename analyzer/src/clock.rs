@@ -1,19 +1,19 @@
 //! Real time: from the tape's clock samples to RFC 3339 in UTC, and back.
 //!
-//! A tape counts CLOCK_MONOTONIC. Its session, its checkpoints and its end each hold a sample of MONOTONIC and REALTIME
-//! together. Between two samples that differ by no more than a clock drifts, real time is interpolated; outside them it runs on at one ns
-//! per ns. When they differ by more, somebody set the clock in between (or the machine slept), and the tape does not say when: until then
-//! the old setting holds, from then on the new one, so a time in between is one of two. No timezone file is read: output is UTC on every
-//! machine.
+//! A tape counts CLOCK_MONOTONIC. Its session, its checkpoints and its end each have a sample of MONOTONIC and REALTIME
+//! together. Between two samples whose difference is within a clock's drift, real time is interpolated; outside of all
+//! samples it advances one ns per ns. With a larger difference the clock was set in between (or the machine slept), at
+//! a time that the tape does not have: up to it the old setting applies, after it the new one, so a time in between has
+//! two possible values. No timezone file is read: output is UTC on every machine.
 
 use systape_format::model::ClockSample;
 
-/// By how much a running clock may move against CLOCK_MONOTONIC: adjtimex(2) lets NTP slew by 500 ppm.
+/// Largest drift of a running clock against CLOCK_MONOTONIC: adjtimex(2) lets NTP slew by 500 ppm.
 const DRIFT: i128 = 2_000;
-/// What two samples may differ by however close they are, ns.
+/// Largest difference of two samples regardless of their distance, ns.
 const MARGIN: i128 = 1_000_000;
 
-/// A time of day, ns since 1970: of a time at which it is not known whether the clock had been set already, both.
+/// A real time, ns since 1970. If the clock may or may not have been set before it, both possible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     /// The earlier one.
@@ -23,7 +23,7 @@ pub struct Real {
 }
 
 impl Real {
-    /// How far apart the two are, ns; None: it is known.
+    /// Distance of the two, ns; None: they are equal.
     pub fn uncertain(self) -> Option<u64> {
         (self.first != self.last).then(|| self.last.abs_diff(self.first))
     }
@@ -63,7 +63,7 @@ impl Stretch {
         (old.min(new), old.max(new))
     }
 
-    /// When real time reaches `real` in it: at the earliest, or at the latest; None: not in it.
+    /// The time at which real time reaches `real` in it: at the earliest, or at the latest; None: not in it.
     fn reaches(&self, real: i128, late: bool) -> Option<i128> {
         let ((m0, r0), (m1, r1)) = (self.from, self.to);
         if real <= r0 {
@@ -91,7 +91,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock through `samples`, in any order; samples that were never taken (0) are left out.
+    /// A clock through `samples`, in any order; samples that were never taken (0) are ignored.
     pub fn new(samples: impl IntoIterator<Item = ClockSample>) -> Self {
         let mut samples: Vec<_> = samples.into_iter().filter(|s| s.realtime != 0).collect();
         samples.sort_unstable_by_key(|s| s.monotonic);
@@ -99,7 +99,7 @@ impl Clock {
         Self { samples }
     }
 
-    /// The stretch that begins with the last sample at or before `ts`; None before the first and after the last one.
+    /// The interval that begins with the last sample at or before `ts`; None before the first and after the last one.
     fn stretch(&self, ts: u64) -> Option<Stretch> {
         let after = self.samples.partition_point(|s| s.monotonic <= ts);
         Some(Stretch::new(self.samples.get(after.checked_sub(1)?)?, self.samples.get(after)?))
@@ -119,8 +119,8 @@ impl Clock {
         Some(Real { first: i64::try_from(first).ok()?, last: i64::try_from(last).ok()? })
     }
 
-    /// From when on the clock may have shown `real` or more, and from when on it certainly did, CLOCK_MONOTONIC: the same time, but where
-    /// the clock was set. When it was set back, the first such times.
+    /// The time from which the clock may have shown `real` or more, and the time from which it certainly did,
+    /// CLOCK_MONOTONIC: the same unless the clock was set. If it was set back, the first such times.
     pub fn monotonic(&self, real: i64) -> Option<(u64, u64)> {
         let real = i128::from(real);
         let (first, last) = (self.samples.first()?, self.samples.last()?);
@@ -138,7 +138,7 @@ impl Clock {
         Some((ts(find(false)), ts(find(true))))
     }
 
-    /// The largest step of real time between two samples, ns: by how much it moved more (or less) than CLOCK_MONOTONIC did.
+    /// The largest step of real time between two samples, ns: the difference from the advance of CLOCK_MONOTONIC.
     pub fn largest_step(&self) -> i64 {
         let steps = self.samples.windows(2).map(|pair| {
             let real = i128::from(pair[1].realtime) - i128::from(pair[0].realtime);
@@ -147,7 +147,7 @@ impl Clock {
         steps.max_by_key(|step| step.unsigned_abs()).map_or(0, |step| i64::try_from(step).unwrap_or(i64::MAX))
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn samples(&self) -> usize {
         self.samples.len()
     }
@@ -173,7 +173,7 @@ pub fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
     put(out, ns, 9, b'Z');
 }
 
-/// Appends `real` as RFC 3339: one that is not known as `FIRST/LAST`, as ISO 8601 writes what lies between two times.
+/// Appends `real` as RFC 3339, with two possible values as `FIRST/LAST`, the form of ISO 8601 for an interval.
 pub fn write_real(out: &mut Vec<u8>, real: Real) {
     write_rfc3339(out, real.first);
     if real.first != real.last {
@@ -214,7 +214,7 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
-/// Cuts `Z`, `+01:00` or `-0130` off a time: (time, offset in seconds).
+/// Splits `Z`, `+01:00` or `-0130` off a time: (time, offset in seconds).
 fn split_offset(time: &str) -> Option<(&str, i64)> {
     if let Some(time) = time.strip_suffix(['Z', 'z']) {
         return Some((time, 0));
@@ -245,7 +245,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
-/// The other way round; same source.
+/// The inverse; same source.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
@@ -268,7 +268,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// 60 s of which somebody set the clock by `step` seconds at a time that no sample tells.
+    /// 60 s in which the clock was set by `step` seconds at an unknown time.
     fn stepped(step: i64) -> Clock {
         let sample = |at: u64, by: i64| sample(at * S, ((1_000_000 + at).wrapping_add_signed(by)) * S);
         Clock::new([sample(100, 0), sample(160, 0), sample(220, step), sample(280, step)])

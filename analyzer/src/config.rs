@@ -1,4 +1,4 @@
-//! The command line resolved: which report, which tape, which calls, which form. Anything wrong here is bad usage (exit 2).
+//! The resolved command line: report, tape, calls, form. Any error here is bad usage (exit 2).
 
 pub mod view;
 
@@ -18,12 +18,12 @@ use crate::render::form::Format;
 use crate::say::Shown;
 use crate::timespec;
 
-/// Settled values of what reports have in common; [`Config::own`] gives those of one report alone.
+/// Resolved values common to all reports; [`Config::own`] has those of one report.
 #[derive(Debug)]
 pub struct Config {
-    /// What is asked.
+    /// The view.
     pub view: &'static View,
-    /// What was typed, with the view's own options.
+    /// The arguments as typed, with the view's own options.
     matches: ArgMatches,
     /// See [`Self::bare_cpu`].
     bare_cpu: bool,
@@ -31,31 +31,31 @@ pub struct Config {
     pub file: PathBuf,
     /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
     pub second: Option<PathBuf>,
-    /// Which calls.
+    /// The filters.
     pub filters: Filters,
-    /// Whether calls are asked for: not when `-e` names other events only.
+    /// Whether calls are requested: not when `-e` names only other events.
     pub calls: bool,
-    /// The other events that are.
+    /// The requested other events.
     pub events: Wanted,
-    /// Lines to print at most.
+    /// Most lines to print.
     pub max_events: u64,
-    /// How lines look; the listing has options of its own for more of it.
+    /// Form of the lines; the listing has more options of its own.
     pub look: Look,
-    /// What a report adds up by, as typed.
+    /// The keys of `--by`, as typed.
     pub by: Vec<String>,
     /// Text, JSON or CSV.
     pub format: Format,
-    /// Exit with 3 when something is missing.
+    /// Exit with 3 if a loss could change the answer.
     pub fail_on_loss: bool,
-    /// How many rows the answer has.
+    /// Number of rows of the answer.
     pub shown: Shown,
 }
 
 impl Config {
-    /// Settles what was typed: `args`, and what else is among `matches`, of `view` and the files it was given.
+    /// Resolves the command line: `args`, and the other `matches`, of `view` and its files.
     ///
     /// # Errors
-    /// It makes no sense.
+    /// The options contradict each other.
     pub fn resolve(
         view: &'static View,
         args: &Args,
@@ -104,13 +104,13 @@ impl Config {
     /// The view's own options.
     ///
     /// # Errors
-    /// They are those of another view.
+    /// They belong to another view.
     pub fn own<T: clap::Args>(&self) -> Result<T> {
         view::own(&self.matches)
     }
 }
 
-/// Refuses the first of `options` that was given: it would have no effect. `why` says what the answer is.
+/// Refuses the first of `options` that was given, because it would have no effect. `why` describes the answer.
 ///
 /// # Errors
 /// One of them was given.
@@ -146,8 +146,8 @@ fn filters(args: &Args) -> Result<Filters> {
     })
 }
 
-/// The names that `--comm` asks for, and those it leaves out: as in `-e` a `!` at the beginning is about the whole list, one before a
-/// name about that name. A name that begins with `!` itself has a backslash before it.
+/// The names that `--comm` selects, and those it leaves out. As in `-e`, a `!` at the beginning negates the whole list,
+/// one before a name only that name. A backslash precedes a name that begins with `!`.
 fn comms(lists: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     let (mut asked, mut left_out) = (Vec::new(), Vec::new());
     // without a value it asks for nothing

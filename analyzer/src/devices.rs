@@ -1,4 +1,4 @@
-//! Block devices of a tape: their names, partitions, and what lies below what.
+//! Block devices of a tape: names, partitions, and layers.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Session;
@@ -16,7 +16,7 @@ pub fn numbers(dev: Dev) -> (u32, u32) {
     (dev >> 20, dev & 0xf_ffff)
 }
 
-/// What a tape knows of its devices.
+/// The devices of a tape.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     names: FxHashMap<Dev, String>,
@@ -27,7 +27,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Those of the tape `session` opens.
+    /// The devices of the tape of `session`.
     pub fn new(session: &Session) -> Self {
         let mut devices = Self::default();
         for (major, minor, name) in &session.devices {
@@ -57,15 +57,15 @@ impl Devices {
         })
     }
 
-    /// The partition `sector` of disk `dev` lies in: the last one that begins at or before it, as ends are not recorded. None before the
-    /// first, and on a disk without.
+    /// The partition of disk `dev` with `sector`: the last one that begins at or before it, because ends are not
+    /// recorded. None before the first, and on a disk without partitions.
     pub fn partition(&self, dev: Dev, sector: u64) -> Option<String> {
         let list = self.partitions.get(&dev)?;
         let after = list.partition_point(|(first, _)| *first <= sector);
         list.get(after.checked_sub(1)?).map(|(_, partition)| self.name(*partition))
     }
 
-    /// The devices at any depth below `dev` that are in `present`, ascending: an I/O of `dev` is an I/O of theirs once more.
+    /// The devices at any depth below `dev` that are in `present`, ascending: an I/O of `dev` is also an I/O of theirs.
     pub fn below(&self, dev: Dev, present: &FxHashSet<Dev>) -> Vec<Dev> {
         let mut seen = FxHashSet::default();
         let mut open = vec![dev];

@@ -1,4 +1,4 @@
-//! Which calls a report is about: one struct that every report shares.
+//! The filters of a report: one struct that every report shares.
 //!
 //! [`Filters`] is what was asked, before a tape is open. [`Scope`] is the same bound to one tape: times are its
 //! clock's, user names are numbers, cgroups are ids. [`SegmentFilter`] is a scope bound to one segment: tasks and calls are decided
@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::glob;
 use crate::timespec::Edge;
 
-/// What was asked for; empty lists and None let everything pass.
+/// The filters as typed; empty lists and None let everything pass.
 #[derive(Debug)]
 pub struct Filters {
     /// Calls longer than this, ns.
@@ -43,12 +43,12 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Whether names of threads decide.
+    /// Whether there is a filter on thread names.
     fn names(&self) -> bool {
         !self.comms.is_empty() || !self.not_comms.is_empty()
     }
 
-    /// Whether a thread of that name passes.
+    /// Whether a thread with that name passes.
     fn named(&self, comm: &[u8]) -> bool {
         let any = |globs: &[String]| globs.iter().any(|glob| glob::matches(glob.as_bytes(), comm));
         (self.comms.is_empty() || any(&self.comms)) && !any(&self.not_comms)
@@ -67,7 +67,7 @@ pub struct Scope<'a> {
     pub to: u64,
 }
 
-/// Where `edge` is on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns.
+/// The time of `edge` on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns.
 pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<u64> {
     let length = u128::from(end.saturating_sub(session.window_open));
     Ok(match edge {
@@ -84,7 +84,7 @@ pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<u
 }
 
 impl<'a> Scope<'a> {
-    /// Binds `filters` to the tape of `session`, which ends at `end`; `clock` is made only for real times.
+    /// Binds `filters` to the tape of `session`, which ends at `end`; `clock` is called only for real times.
     pub fn new(filters: &'a Filters, session: &Session, end: u64, clock: impl FnOnce() -> Clock) -> Result<Self> {
         let real = [filters.time.0, filters.time.1].iter().any(|edge| matches!(edge, Some(Edge::Real(_))));
         let clock = if real { clock() } else { Clock::default() };
@@ -101,22 +101,22 @@ impl<'a> Scope<'a> {
         Ok(Self { filters, uids: uids(filters, session)?, cgroup_ids: cgroup_ids(filters, session)?, from, to })
     }
 
-    /// What was asked.
+    /// The filters as typed.
     pub fn filters(&self) -> &Filters {
         self.filters
     }
 
-    /// Whether durations or errors decide, so that each row must be looked at.
+    /// Whether there is a filter on durations or errors, so that each row must be tested.
     pub fn valued(&self) -> bool {
         self.filters.longer_than.is_some() || self.filters.failure
     }
 
-    /// Whether times matter: rows of some segments may begin outside.
+    /// Whether there is a filter on times: rows of some segments may begin outside.
     pub fn timed(&self) -> bool {
         self.from > 0 || self.to < u64::MAX
     }
 
-    /// Whether the index cannot rule out that the segment holds a row that passes.
+    /// Whether the segment may have a row that passes, by the index.
     pub fn may_match(&self, info: &SegmentInfo) -> bool {
         let f = self.filters;
         if info.rows == 0 || info.end_max < self.from || info.start_min >= self.to {
@@ -137,8 +137,8 @@ impl<'a> Scope<'a> {
         f.pids.is_empty() || f.pids.iter().any(|pid| info.may_contain_pid(*pid))
     }
 
-    /// Whether the index cannot rule out that the segment's ledger has calls that pass. It lists neither their durations nor their
-    /// outcomes, and rows of nobody known have no pid.
+    /// Whether the segment's ledger may have calls that pass, by the index. It has neither their durations nor their
+    /// outcomes, and rows of unknown processes have no pid.
     pub fn may_count(&self, info: &SegmentInfo) -> bool {
         let f = self.filters;
         let named = |calls: &Vec<Call>| calls.iter().any(|c| f.selection.contains(Abi::from_raw(c.abi), c.nr));
@@ -146,12 +146,12 @@ impl<'a> Scope<'a> {
         info.end_max >= self.from && (!f.selects || info.calls.as_ref().is_none_or(named))
     }
 
-    /// Whether threads are chosen one by one: by number or name, which other threads of their process do not share.
+    /// Whether a filter selects single threads: by number or name, which other threads of their process do not share.
     pub fn by_thread(&self) -> bool {
         !self.filters.tids.is_empty() || self.filters.names()
     }
 
-    /// Whether cgroups are asked for.
+    /// Whether there is a filter on cgroups.
     pub fn by_cgroup(&self) -> bool {
         self.cgroup_ids.is_some()
     }
@@ -161,18 +161,18 @@ impl<'a> Scope<'a> {
         self.filters.names() || self.by_cgroup() || self.uids.is_some()
     }
 
-    /// Whether tasks are chosen at all.
+    /// Whether there is a filter on tasks.
     pub fn by_task(&self) -> bool {
         self.by_thread() || self.by_cgroup() || self.uids.is_some() || !self.filters.pids.is_empty()
     }
 
-    /// Whether what all threads of a process share passes: its pid and its user.
+    /// Whether the facts that all threads of a process share pass: its pid and its user.
     pub fn process(&self, leader: &Task) -> bool {
         (self.filters.pids.is_empty() || self.filters.pids.contains(&leader.pid))
             && self.uids.as_ref().is_none_or(|uids| uids.contains(&leader.uid))
     }
 
-    /// Whether the thread passes as one: number and name.
+    /// Whether the facts of the thread pass: number and name.
     pub fn thread(&self, task: &Task) -> bool {
         let f = self.filters;
         (f.tids.is_empty() || f.tids.contains(&task.tid)) && f.named(&task.comm)
@@ -188,8 +188,8 @@ impl<'a> Scope<'a> {
         self.process(task) && self.thread(task) && self.cgroup(task)
     }
 
-    /// Whether an event of `task` passes; one of nobody known passes unless tasks are asked for, but with `-G` its own `cgroup` (0 = not
-    /// known) decides.
+    /// Whether an event of `task` passes. One without a known task passes unless there is a filter on tasks; with `-G`
+    /// its own `cgroup` (0 = not known) decides.
     pub fn blamed(&self, task: Option<&Task>, cgroup: u64) -> bool {
         let f = self.filters;
         match task {
@@ -214,7 +214,7 @@ impl<'a> Scope<'a> {
         self.filters.selection.contains(Abi::from_raw(call.abi), call.nr)
     }
 
-    /// Decides tasks and calls of one segment.
+    /// Decides about the tasks and calls of one segment.
     pub fn segment(&self, dict: &Dict) -> SegmentFilter<'_> {
         SegmentFilter {
             scope: self,
@@ -241,8 +241,8 @@ impl SegmentFilter<'_> {
         self.key(core, row) && self.value(core, row)
     }
 
-    /// Whether task and call of `row` pass. Calls that a tape before 1.5 kept only to know descriptors were not asked for, and may be those of
-    /// processes that were not.
+    /// Whether task and call of `row` pass. Calls that a tape before 1.5 kept only to track descriptors do not: they
+    /// were not selected, and may be of processes that were not.
     #[inline]
     fn key(&self, core: &Core, row: usize) -> bool {
         self.calls[core.call[row] as usize]
@@ -285,7 +285,7 @@ impl SegmentFilter<'_> {
     }
 }
 
-/// `-u` as numbers; names are looked up among the tape's users.
+/// `-u` as numbers; names are resolved by the tape's users.
 fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> {
     if filters.users.is_empty() {
         return Ok(None);
@@ -304,7 +304,7 @@ fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> 
     Ok(Some(uids))
 }
 
-/// `-G` as ids: a path stands for itself and everything below it.
+/// `-G` as ids: a path selects itself and everything below it.
 fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u64>>> {
     if filters.cgroups.is_empty() {
         return Ok(None);
@@ -328,7 +328,7 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
     Ok(Some(ids))
 }
 
-/// Whether a call with this `state` and `errno` failed in the caller's eyes.
+/// Whether a call with this `state` and `errno` failed for its caller.
 pub fn failed(state: CallState, errno: u16) -> bool {
     errno != 0 && !systape_abi::is_restart(errno) && state.returned()
 }

@@ -1,6 +1,7 @@
-//! A segment with everything a printed line needs, read and looked up once.
+//! A segment with everything a printed line needs, read and resolved once.
 //!
-//! A group that cannot be read costs only what it holds: without arguments a call is still listed, without times it is not.
+//! A group that cannot be read costs only its own contents: without arguments a call is still listed, without times it
+//! is not.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use systape_format::reader::{Segment, Tape};
 use crate::calls::{CallBook, CallInfo};
 use crate::loss::Hole;
 
-/// What an fd argument stands for.
+/// The file of an fd argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FdPath<'a> {
     /// No descriptor.
@@ -37,7 +38,7 @@ pub struct Loaded {
     pub args: Args,
     /// Paths behind descriptors; empty = not recorded or not readable.
     pub fds: Fds,
-    /// What is known of each of `dict.calls`.
+    /// Facts about each of `dict.calls`.
     pub calls: Vec<Arc<CallInfo>>,
     captured: Vec<Captured>,
     /// Row r's captured values are `captured[first[r]..first[r + 1]]`; empty without any.
@@ -46,7 +47,7 @@ pub struct Loaded {
     by_tid: FxHashMap<u32, (u32, u32)>,
 }
 
-/// The hole an error leaves.
+/// The hole for an error.
 pub fn hole(segment: &Segment<'_>, rows: u32, error: &systape_format::Error) -> Hole {
     let info = segment.info();
     Hole { segment: info.segment, rows, first: info.start_min, last: info.end_max, why: error.to_string() }
@@ -65,8 +66,8 @@ pub struct Base<'a> {
 }
 
 impl<'a> Base<'a> {
-    /// Reads that part of `segment`; None when it cannot be read, which is a hole of all its calls, or when no row passes `wanted`
-    /// judging by tasks, calls, durations and errors: then nothing more is read.
+    /// Reads that part of `segment`. None when it cannot be read, which is a hole of all its calls, or when no row
+    /// passes `wanted` by tasks, calls, durations and errors: then nothing more is read.
     pub fn read(
         segment: Segment<'a>,
         holes: &mut Vec<Hole>,
@@ -76,7 +77,7 @@ impl<'a> Base<'a> {
         Self::of(segment, dict, holes, wanted)
     }
 
-    /// The same of a segment of which `dict` was read.
+    /// The same with the segment's `dict`, read before.
     pub fn of(
         segment: Segment<'a>,
         dict: Result<Dict, systape_format::Error>,
@@ -116,8 +117,9 @@ impl<'a> Base<'a> {
     }
 }
 
-/// The calls that were open when a recording ended abnormally, as a segment of their own. A clean end writes them as rows; after
-/// kill -9 the last checkpoint is all that tells of a hung call. A thread that ended a call after the checkpoint is not in it any more.
+/// The calls that were open when a recording ended abnormally, as a segment of their own. A clean end writes them as
+/// rows; after kill -9 only the last checkpoint has a hung call. A call that its thread ended after the checkpoint is
+/// not included.
 #[derive(Debug)]
 pub struct OpenCalls {
     /// Tasks and calls.
@@ -130,7 +132,7 @@ pub struct OpenCalls {
 }
 
 impl OpenCalls {
-    /// Those of `tape`; None when it ended cleanly or there are none.
+    /// The open calls of `tape`; None when it ended cleanly or there are none.
     pub fn read(tape: &Tape) -> Option<Self> {
         if tape.end().is_some() {
             return None;
@@ -159,7 +161,7 @@ impl OpenCalls {
         (!open.core.call.is_empty()).then_some(open)
     }
 
-    /// One that a checkpoint tells of.
+    /// An open call of a checkpoint.
     pub fn of(task: &Task, call: &InFlight) -> Self {
         let mut args = [0; 6];
         args.iter_mut().zip(&call.args).for_each(|(to, from)| *to = *from);
@@ -178,7 +180,7 @@ impl OpenCalls {
         }
     }
 
-    /// As a segment to print; what their descriptors stood for is not known.
+    /// As a segment to print; the files of its descriptors are not known.
     pub fn load(self, book: &CallBook<'_>) -> Loaded {
         let Self { dict, core, time, args } = self;
         let calls = dict.calls.iter().map(|call| book.get(*call)).collect();
@@ -197,12 +199,12 @@ impl OpenCalls {
     }
 }
 
-/// What the segments after a checkpoint say of the calls that were open then.
+/// Facts of the segments after a checkpoint about the calls that were open then.
 #[derive(Debug, Default)]
 struct Since {
-    /// Threads (utid) with a call that ended later: they got out of the one that was open.
+    /// Threads (utid) with a call that ended later: the open one had returned.
     ended: FxHashSet<u32>,
-    /// Something is missing: a thread that is not in `ended` may have got out all the same.
+    /// Something is missing: a thread that is not in `ended` may have returned too.
     unsure: bool,
 }
 
@@ -230,7 +232,7 @@ impl Since {
     }
 }
 
-/// Turns errors of groups a line can do without into holes.
+/// Turns errors of groups that a line can do without into holes.
 struct Detail<'a, 'b> {
     segment: &'a Segment<'a>,
     holes: &'b mut Vec<Hole>,
@@ -281,7 +283,7 @@ impl Loaded {
         &self.calls[self.core.call[row] as usize]
     }
 
-    /// Who made the call of `row`.
+    /// The thread that made the call of `row`.
     pub fn task(&self, row: usize) -> &Task {
         &self.dict.tasks[self.core.task[row] as usize]
     }
@@ -295,7 +297,7 @@ impl Loaded {
         }
     }
 
-    /// What the descriptor in argument `at` of `row` stands for.
+    /// The file of the descriptor in argument `at` of `row`.
     #[inline]
     pub fn fd_path(&self, row: usize, at: usize) -> FdPath<'_> {
         let column = match self.call(row).fd_args {
@@ -312,7 +314,7 @@ impl Loaded {
         }
     }
 
-    /// The name of thread `tid` as far as this segment knows it: of a new child (`first`) the name it began with.
+    /// The name of thread `tid`, if this segment has it: for a new child (`first`) its first name.
     pub fn comm_of(&self, tid: u32, first: bool) -> Option<&[u8]> {
         let (begin, end) = self.by_tid.get(&tid)?;
         self.dict.tasks.get(if first { *begin } else { *end } as usize).map(|task| task.comm.as_slice())

@@ -1,8 +1,8 @@
-//! What is missing from an answer: gaps the recorder knew of, parts of the tape that cannot be read, an end that never came.
+//! Losses that concern an answer: gaps that the recorder counted, unreadable parts of the tape, a missing end mark.
 //!
-//! Only what can touch the answer counts: a gap outside `--time`, or of another process than the one asked for, does not.
-//! Strings that could not be taken and the recorder's own calls are no loss of calls; `info` lists them. Calls that the ledger counts are lost
-//! to a listing, not to a summary; calls that `record` was asked not to store are lost to nobody.
+//! Only losses that could change the answer count: not a gap outside `--time`, or of a process that a filter excludes.
+//! Missing strings and the recorder's own calls are no loss of calls; `info` lists them. Calls in the ledger are a loss
+//! for a listing, not for a summary. Calls left out by request do not count as lost.
 
 use std::cell::OnceCell;
 use std::fmt::Write as _;
@@ -14,42 +14,42 @@ use systape_format::reader::{Finding, Miss, Misses, Tape};
 
 use crate::filter::Scope;
 
-/// A part of the tape that cannot be read.
+/// An unreadable part of the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Which segment.
+    /// Its segment.
     pub segment: u32,
-    /// Calls that are missing with it; 0 = only details of calls are (arguments, paths).
+    /// Number of missing calls; 0 = only details of calls are missing (arguments, paths).
     pub rows: u32,
-    /// First time it may touch.
+    /// First time it may concern.
     pub first: u64,
-    /// Last time it may touch.
+    /// Last time it may concern.
     pub last: u64,
-    /// What is wrong.
+    /// The error.
     pub why: String,
 }
 
 /// Everything that makes an answer "at least".
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// Gaps of the report's families, by time of the first.
+    /// Gaps of the report's families, by time of the first event.
     pub gaps: Vec<Gap>,
     /// Unreadable parts.
     pub holes: Vec<Hole>,
-    /// The recording ended abnormally, and is whole only until then.
+    /// The recording ended abnormally, and is complete only up to this time.
     pub cut: Option<u64>,
-    /// Damage the reader met that belongs to no segment it could name.
+    /// Damage outside of known segments.
     pub findings: Vec<String>,
-    /// Blocks that were asked for and could not be read, those included that will be asked for after this was gathered. A report is
-    /// touched by every block it reads, whatever it does about the error and whichever family the block is of.
+    /// Requested blocks that could not be read, also those requested after this was gathered. Every block that a report
+    /// reads concerns its answer, whatever its family and however the report handles the error.
     pub misses: Arc<Misses>,
     /// Gaps and holes have lines of their own in the answer.
     pub listed: bool,
 }
 
 impl Loss {
-    /// What is known to be missing before any event is read: gap blocks, the end mark, damage found on opening.
-    /// `families` are those the report is about.
+    /// Losses known before any event is read: gap blocks, the end mark, damage found on opening. `families` are those
+    /// of the report.
     pub fn gather(tape: &Tape, scope: &Scope<'_>, families: &[Family]) -> Self {
         let of_calls = families.contains(&Family::Syscall);
         let findings = tape.findings().iter().map(finding_text).collect();
@@ -89,7 +89,7 @@ impl Loss {
         loss
     }
 
-    /// The end mark may count losses that no gap record locates: their block may be damaged.
+    /// The end mark may count losses without a gap record, because its block may be damaged.
     fn unlocated(&mut self, lost: impl Iterator<Item = (Family, u64)>, scope: &Scope<'_>, families: &[Family]) {
         // saturating: counts of a tape may be anything, and a sum that wraps to 0 would hide a loss
         let counted =
@@ -100,7 +100,7 @@ impl Loss {
         }
     }
 
-    /// Whether everything the answer was drawn from was there. It may turn false whenever more of the tape is read.
+    /// Whether everything the answer depends on could be read. It may become false when more of the tape is read.
     pub fn complete(&self) -> bool {
         self.gaps.is_empty()
             && self.findings.is_empty()
@@ -109,15 +109,15 @@ impl Loss {
             && self.misses.is_empty()
     }
 
-    /// What makes a sum of calls "at least": calls that are in the ledger are in the sum, and it shows no arguments.
+    /// Losses that make a sum of calls "at least": the sum includes calls in the ledger, and shows no arguments.
     pub fn of_sums(&self) -> Self {
         let mut loss = self.clone();
         loss.gaps.retain(|gap| !gap.ledger && gap.cause != GapCause::DetailDamaged);
         loss
     }
 
-    /// Adds every gap before `until`: for answers that follow from what happened before the time, and on other CPUs and in other
-    /// processes, than is asked for.
+    /// Adds every gap before `until`, for answers that depend on earlier events, and on events of other CPUs and
+    /// processes than selected.
     pub fn add_earlier(&mut self, tape: &Tape, families: &[Family], until: u64) {
         for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Gaps)) {
             let gaps = tape.segment(at).gaps().unwrap_or_default();
@@ -128,13 +128,14 @@ impl Loss {
         self.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
     }
 
-    /// Whether a hole or a finding tells of this block.
+    /// Whether a hole or a finding already reports this block.
     fn says(&self, miss: &Miss) -> bool {
         self.holes.iter().any(|hole| hole.rows > 0 && hole.why == miss.why)
             || self.findings.iter().any(|finding| finding.contains(&miss.why))
     }
 
-    /// Lines for the head of a summary or the end of a listing: one for each thing missing, at most `limit` of them and a count of the rest.
+    /// Lines for the head of a summary or the end of a listing: one per loss, at most `limit` of them and a count of
+    /// the rest.
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.listed {
@@ -171,13 +172,13 @@ pub fn finding_text(finding: &Finding) -> String {
     format!("offset {:#x}: {}", finding.offset, finding.text)
 }
 
-/// Whether only some processes, threads or CPUs are asked for.
+/// Whether a filter selects processes, threads or CPUs.
 fn narrow(scope: &Scope<'_>) -> bool {
     let f = scope.filters();
     !f.pids.is_empty() || f.cpus.is_some()
 }
 
-/// Calls that change fds are calls; a gap of no known family may be of any.
+/// Calls that change fds are calls; a gap of an unknown family may concern any.
 fn of_families(family: Family, families: &[Family]) -> bool {
     match family {
         Family::Unknown => true,
@@ -186,23 +187,23 @@ fn of_families(family: Family, families: &[Family]) -> bool {
     }
 }
 
-/// Whether `gap` means that events that were asked for are missing.
+/// Whether `gap` means that selected events are missing.
 pub fn is_loss(cause: GapCause) -> bool {
     use GapCause::{DetailDamaged, Filtered, LateRecord, NotRead, OwnTraffic, ScratchExhausted, StringFault};
     !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged | Filtered | NotRead)
 }
 
-/// Whether calls are not on the tape by `gap`, be it that `record` was asked to leave them out.
+/// Whether `gap` means that calls are missing from the tape, by loss or by request.
 pub fn leaves_out_calls(gap: &Gap) -> bool {
     loses(gap, &[Family::Syscall]) || (gap.cause == GapCause::Filtered && of_families(gap.family, &[Family::Syscall]))
 }
 
-/// Whether events of `families` are missing by `gap`.
+/// Whether `gap` means that events of `families` are missing.
 pub fn loses(gap: &Gap, families: &[Family]) -> bool {
     is_loss(gap.cause) && of_families(gap.family, families)
 }
 
-/// When the first of the calls that were lost to listings but counted began, at the earliest.
+/// The earliest possible start of the calls that were counted instead of listed.
 fn counted_began(tape: &Tape) -> u64 {
     let of_row = |row: &LedgerRow| match row.state {
         CallState::LostEnter => 0,
@@ -217,7 +218,7 @@ fn counted_began(tape: &Tape) -> u64 {
     with.map(of_segment).min().unwrap_or(0)
 }
 
-/// Whether events of `families` are missing by `gap`, and ones that `scope` asks for; `began`: see [`counted_began`].
+/// Whether `gap` means that selected events of `families` are missing; `began`: see [`counted_began`].
 fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -> u64) -> bool {
     let f = scope.filters();
     // a call is missing where it ended; when it had begun is known only if it was counted
@@ -268,7 +269,7 @@ pub const CAUSES: [GapCause; 19] = [
     GapCause::NotRead,
 ];
 
-/// Why, in a few words.
+/// The cause in a few words.
 pub fn cause_text(cause: GapCause) -> &'static str {
     match cause {
         GapCause::Unknown => "for a reason this version does not know",
@@ -318,7 +319,7 @@ pub fn cause_name(cause: GapCause) -> &'static str {
     }
 }
 
-/// What to do about `cause` when recording again, on a machine as the session's.
+/// Advice against `cause` for the next recording, on a machine as the session's.
 pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
     match cause {
         GapCause::Unknown => "a newer analyze may know it",
@@ -396,7 +397,7 @@ pub fn hole_text(hole: &Hole, session: &Session) -> String {
     )
 }
 
-/// What an abnormal end means for every total.
+/// Meaning of an abnormal end for every total.
 pub fn cut_text(until: u64, session: &Session) -> String {
     format!("The recording ended abnormally: complete until {} s, every total is at least", seconds(until, session))
 }

@@ -12,14 +12,14 @@ use crate::question::Question;
 use crate::render::table::seconds;
 use crate::words::escaped;
 
-/// Names and numbers that are looked through at most: with more of them nothing is said of what is not there.
+/// Most names and numbers that are examined: with more of them the message does not list what is absent.
 const MOST: usize = 65_536;
 /// Views whose rows are of calls.
 const OF_CALLS: &[&str] = &["", "summary", "with-summary", "files", "diff"];
-/// Names that are listed.
+/// Most names in a message.
 const LISTED: usize = 5;
 
-/// Who and what is on a tape, as far as its segments and checkpoints name it.
+/// Tasks and names on a tape, as far as its segments and checkpoints have them.
 #[derive(Debug, Default)]
 struct There {
     pids: BTreeSet<u32>,
@@ -30,7 +30,7 @@ struct There {
     /// The longest call, ns; None: not known.
     longest: Option<u64>,
     failures: bool,
-    /// All of it could be read.
+    /// Everything could be read.
     whole: bool,
 }
 
@@ -84,11 +84,11 @@ fn some<T: ToString>(all: impl ExactSizeIterator<Item = T>) -> String {
 struct Given {
     /// As typed.
     text: String,
-    /// Why nothing on the tape passes it, whatever the others are.
+    /// Why no event on the tape passes it, regardless of the other filters.
     alone: Option<String>,
 }
 
-/// Why nothing of `tape` passes the filters of `config`, in one sentence; None: there are no filters.
+/// Why no event of `tape` passes the filters of `config`, in one sentence; None: there are no filters.
 pub fn why(config: &Config, tape: &Tape) -> Option<String> {
     let of_calls = config.calls && OF_CALLS.contains(&config.view.name);
     if of_calls && families::recorded(tape, Family::Syscall) == Some(false) {
@@ -186,7 +186,7 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
     given
 }
 
-/// The names that are there, those first that are near to `asked`.
+/// The present names, those similar to `asked` first.
 fn names(asked: Option<&String>, there: &There) -> String {
     let known: Vec<String> = there.comms.iter().map(|comm| escaped(comm)).collect();
     let near = asked.map(|asked| systape_abi::nearest(asked, known.iter().map(String::as_str))).unwrap_or_default();

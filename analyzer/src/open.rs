@@ -1,4 +1,4 @@
-//! Opens tapes, and says in one line why something is none.
+//! Opens tapes, or says in one line why a file is none.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use systape_format::reader::Tape;
 /// The tape that is read when none is named.
 pub const DEFAULT_TAPE: &str = "trace.tape";
 
-/// Opens the tape, or says in one line what is at `file` instead.
+/// Opens the tape, or says in one line what `file` is instead.
 ///
 /// # Errors
-/// What is there is no tape, or nothing is.
+/// `file` is no tape, or does not exist.
 pub fn open(file: &Path) -> Result<Tape> {
     look(file)?;
     Tape::open(file).with_context(|| file.display().to_string())
@@ -20,7 +20,7 @@ pub fn open(file: &Path) -> Result<Tape> {
 /// Checks that `file` may be a tape: a regular file.
 ///
 /// # Errors
-/// It is something else, or nothing is there; the message says which in one line.
+/// It is something else, or does not exist; the message says which in one line.
 pub fn look(file: &Path) -> Result<()> {
     let metadata = match std::fs::metadata(file) {
         Ok(metadata) => metadata,

@@ -1,4 +1,4 @@
-//! What stands behind the options: which files.
+//! The operands behind the options: files.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::config::view::{Operands, View};
 use crate::open::DEFAULT_TAPE;
 use crate::{habits, views};
 
-/// The tape that `view` is asked about, and the second file where it takes two; the first `words` of `args` name the view.
+/// The tape for `view`, and the second file if it takes two; the first `words` of `args` name the view.
 ///
 /// # Errors
 /// There are too few or too many.

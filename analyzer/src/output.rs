@@ -1,4 +1,4 @@
-//! Standard output: big writes, and a closed pipe that is no error. Files that a report writes.
+//! Standard output with large writes, for which a closed pipe is no error; and files that a report writes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::progress;
 
-/// Standard output without std's line buffer, which would look for the last newline of every write.
+/// Standard output without std's line buffer, which searches every write for its last newline.
 pub fn stdout() -> io::Result<io::BufWriter<File>> {
     progress::end();
     let fd = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(io::BufWriter::with_capacity(1 << 18, File::from(fd)))
 }
 
-/// Whether `error` is that the reader of our output went away (`| head`): no one is left to tell.
+/// Whether `error` means that the reader of our output has closed it (`| head`).
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }
@@ -26,7 +26,7 @@ pub fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A file that was made for a report, and is removed if nothing comes of it.
+/// A file made for a report, and removed if the report fails.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -35,20 +35,20 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// A new file for the owner alone. O_EXCL: neither a file that exists nor what a link points to is touched.
+    /// A new file readable only by its owner. O_EXCL: it changes neither an existing file nor the target of a link.
     pub fn private(path: &Path) -> io::Result<Self> {
         Self::open(path, OpenOptions::new().mode(0o600))
     }
 
-    /// As [`Self::private`], for whom the umask lets read it.
+    /// As [`Self::private`], with permissions by the umask.
     pub fn public(path: &Path) -> io::Result<Self> {
         Self::open(path, &mut OpenOptions::new())
     }
 
-    /// A new file as [`Self::public`] makes it, or the regular file that is there: it stays whatever comes of the report.
+    /// A new file as [`Self::public`] makes it, or the existing regular file, which stays even if the report fails.
     ///
     /// # Errors
-    /// There is a link, a device, a pipe or a directory, or the file cannot be opened.
+    /// It is a link, a device, a pipe or a directory, or cannot be opened.
     pub fn replacing(path: &Path) -> io::Result<Self> {
         match Self::public(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -68,7 +68,7 @@ impl NewFile {
         Ok(Self { path: path.to_owned(), file, kept: true })
     }
 
-    /// Makes `bytes` all that is in the file, and keeps it.
+    /// Replaces the file's contents by `bytes`, and keeps the file.
     pub fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all(bytes)?;
@@ -81,12 +81,12 @@ impl NewFile {
         Ok(Self { path: path.to_owned(), file, kept: false })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory it is in.
+    /// Its directory.
     pub fn dir(&self) -> &Path {
         self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
@@ -96,7 +96,7 @@ impl NewFile {
         &self.file
     }
 
-    /// It stays.
+    /// Keeps the file.
     pub fn keep(&mut self) {
         self.kept = true;
     }

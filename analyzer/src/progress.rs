@@ -1,4 +1,4 @@
-//! A line on a terminal that says that an answer is being worked on, for reports that take longer than a second.
+//! A progress line on a terminal, for reports that take longer than a second.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How long a report may take without a word.
+/// Time without a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the line moves.
+/// Time between two updates of the line.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The line of this process, from [`begin`] to [`end`].
 static LINE: Mutex<Option<Waiting>> = Mutex::new(None);
 
-/// Something that is shown after a while, unless it ends before.
+/// Something shown after a while, unless it ends before.
 #[derive(Debug)]
 struct Waiting {
     stop: Sender<()>,
@@ -24,7 +24,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Calls `show` after `patience`, and what that gives at the end. None: there can be no thread, and nothing is shown.
+    /// Calls `show` after `patience`, and the function it returns at the end. None: no thread could be made, and
+    /// nothing is shown.
     fn start<H: FnOnce()>(patience: Duration, show: impl FnOnce() -> H + Send + 'static) -> Option<Self> {
         let (stop, stopped) = mpsc::channel();
         let wait = move || {
@@ -46,7 +47,7 @@ impl Waiting {
     }
 }
 
-/// From now on work is done on `what`; nothing is shown unless standard error is a terminal.
+/// Begins to show progress on `what`; nothing is shown unless standard error is a terminal.
 pub fn begin(what: String) {
     if !io::stderr().is_terminal() {
         return;
@@ -62,7 +63,7 @@ pub fn begin(what: String) {
     *LINE.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::start(PATIENCE, show);
 }
 
-/// The line is taken away, before anything else is printed.
+/// Removes the line before other output.
 pub fn end() {
     let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(line) = line {

@@ -1,4 +1,4 @@
-//! What every report works with: a tape with filters bound to it, and what is known to be missing.
+//! The common input of all reports: a tape with its filters and its known losses.
 
 use anyhow::Result;
 use systape_format::model::{ClockSample, Extent, Family};
@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::filter::{Filters, Scope};
 use crate::loss::Loss;
 
-/// The tape that is asked, which of its rows count, and what is missing.
+/// The tape, the filters, and the known losses.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The tape.
@@ -18,17 +18,17 @@ pub struct Question<'a> {
     pub scope: Scope<'a>,
     /// What is known of each syscall.
     pub book: CallBook<'a>,
-    /// What is missing; reports add the holes they meet.
+    /// Losses; reports add the holes they find.
     pub loss: Loss,
-    /// The families whose loss touches the answer.
+    /// The families whose loss could change the answer.
     pub families: Vec<Family>,
 }
 
 impl<'a> Question<'a> {
-    /// Binds `filters` to `tape`, for a report about these families: only their loss touches the answer.
+    /// Binds `filters` to `tape`, for a report about these families: only their loss could change its answer.
     ///
     /// # Errors
-    /// The filters name a time or a user that the tape does not know.
+    /// The filters name an unknown time or user.
     pub fn new(filters: &'a Filters, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         let end = tape.complete_until();
         let scope = Scope::new(filters, tape.session(), end, || clock(tape))?;
@@ -37,20 +37,22 @@ impl<'a> Question<'a> {
         Ok(Self { tape, scope, book: CallBook::new(tape.session()), loss, families })
     }
 
-    /// The segments that may hold a call that passes, in order.
+    /// The segments that may have a call that passes, in order.
     pub fn candidates(&self) -> Vec<usize> {
         let segments = self.tape.segments().iter().enumerate();
         segments.filter(|(_, info)| self.scope.may_match(info)).map(|(at, _)| at).collect()
     }
 }
 
-/// Whether every process was recorded, so that what is not in the tape did not happen, of a tape whose entries of tasks do not say it.
+/// Whether every process was recorded, so that events missing from the tape did not happen; for tapes whose entries of
+/// tasks do not say it.
 pub fn everyone(tape: &Tape) -> bool {
     let session = tape.session();
     session.extent == Extent::NotSaid && session.target.starts_with("system-wide")
 }
 
-/// The tape's clock: its session, its checkpoints and its end. Reads every checkpoint, so only for those who need real time.
+/// The tape's clock: samples of its session, its checkpoints and its end. Reads every checkpoint, so only for real
+/// times.
 pub fn clock(tape: &Tape) -> Clock {
     let checkpoints =
         (0..tape.checkpoints()).filter_map(|at| tape.checkpoint(at).ok()).map(|checkpoint| checkpoint.clock);

@@ -23,16 +23,16 @@ use crate::{generate, habits, nothing, output, progress, sandbox, spool, views};
 const FAILED: u8 = 1;
 /// The command line was wrong.
 const USAGE: u8 = 2;
-/// Answered, but something that touches the answer was lost, and `--fail-on-loss` was given.
+/// Answered, with `--fail-on-loss`, and a loss could change the answer.
 const LOSS: u8 = 3;
 
-/// Does what the command line says, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those made later
-/// stay in it: it is for a process that does nothing else.
+/// Executes the command line, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those
+/// made later stay in the sandbox: only for a process that does nothing else.
 pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     resolve(words, true)
 }
 
-/// Does what the command line says, with the rights there are; messages go to stderr.
+/// Executes the command line, without a sandbox; messages go to stderr.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     resolve(words, false)
 }
@@ -64,7 +64,7 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
     status(answer(&config, confined), config.fail_on_loss)
 }
 
-/// Prints what needs no tape.
+/// Prints output that needs no tape.
 fn print(write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> ExitCode {
     let printed = output::stdout().and_then(|mut out| write(&mut out).and_then(|()| out.flush()));
     status(printed.map(|()| Verdict::default()).map_err(Into::into), false)
@@ -112,7 +112,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     verdict
 }
 
-/// Refuses a file that cannot be a tape, with the report that its name may stand for.
+/// Refuses a file that cannot be a tape, and names the report that it resembles.
 fn check_name(config: &Config) -> Result<()> {
     if let (false, Some(name)) = (config.file.exists(), views::nearest(&config.file)) {
         bail!("{}: no such file; did you mean the report '{name}'?", config.file.display());
@@ -123,7 +123,7 @@ fn check_name(config: &Config) -> Result<()> {
     look(&config.file)
 }
 
-/// Sees to it that no report forgets what it could not read: blocks it has not told of are told here, and the answer is touched.
+/// Reports the blocks that could not be read and that the report has not mentioned, and marks the answer as incomplete.
 fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
     for miss in misses.tell() {
         complain(&format!("DAMAGED: {}", miss_text(&miss)));
@@ -158,7 +158,7 @@ fn report(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> R
     result
 }
 
-/// Why a file holds no tape, if that is what is wrong: not that it cannot be read, or needs a newer program.
+/// Why a file holds no tape, if that is the error: not an unreadable file or a newer version.
 fn not_a_tape(error: &anyhow::Error) -> Option<String> {
     use systape_format::Error::{BadHeader, Empty, NotATape};
     match error.downcast_ref()? {

@@ -1,9 +1,9 @@
-//! Fewer rights before a stranger's tape is parsed: what a fault in a decoder could be made to do is read the files named on the command
-//! line, write those, and print.
+//! Drops rights before an untrusted tape is parsed: a fault in a decoder can then at most read the files named on the
+//! command line, write the named output files, and print.
 //!
-//! Linux only, and as much of it as the kernel has: *no new privileges*, Landlock (files, execution, TCP, abstract sockets and signals),
-//! seccomp ([`calls`]: only the calls that reports make), no capabilities ([`rights`]). A kernel that has none of it, or refuses, changes
-//! nothing: a report never fails because it could not be confined. `--no-sandbox` leaves it out.
+//! Linux only, as far as the kernel supports it: *no new privileges*, Landlock (files, execution, TCP, abstract sockets
+//! and signals), seccomp ([`calls`]: only the calls that reports make), no capabilities ([`rights`]). If a kernel lacks
+//! or refuses a part, the report runs without it and does not fail. `--no-sandbox` leaves all of it out.
 //!
 //! [`enter`] confines the calling thread and the threads it makes later, so it comes before the first of them.
 
@@ -20,27 +20,27 @@ use crate::config::Config;
 use crate::config::view::Operands;
 use crate::output::NewFile;
 
-/// What stays possible.
+/// The remaining rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Files to read.
     pub read: Vec<PathBuf>,
-    /// Files that exist, to write and to read again.
+    /// Existing files, to write and to read again.
     pub write: Vec<PathBuf>,
-    /// Directories in which files may be removed: those of files that were made and may be of no use.
+    /// Directories in which files may be removed: those of output files that a failed report removes.
     pub clear: Vec<PathBuf>,
-    /// Directories to read with all that is in them, by a second process of this program: `--debug-dir`. Empty = no other process.
+    /// Directories to read recursively, by a second process of this program: `--debug-dir`. Empty = no other process.
     pub search: Vec<PathBuf>,
 }
 
-/// Where distributions put debug files; the reader of symbols looks there too.
+/// Where distributions put debug files; the reader of symbols searches there too.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
 impl Needs {
-    /// What a run with `config` needs that made the files `new`.
+    /// The needs of a run with `config`, which made the files `new`.
     ///
     /// # Errors
-    /// The view asks for options that are not its own.
+    /// The options are not the view's own.
     pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Result<Self> {
         let copies = config.view.makes_a_copy();
         let second = |of| config.second.clone().filter(|_| config.view.operands == of);
@@ -80,9 +80,9 @@ mod linux {
 
     use super::{Needs, calls, rights};
 
-    /// The newest rules that were tried; an older kernel takes those it knows.
+    /// The newest rules that were tested; an older kernel takes those it knows.
     const RULES: ABI = ABI::V7;
-    /// Mapped files beyond this are nobody's libraries.
+    /// Most mapped files: more are not libraries.
     const MOST_LIBRARIES: usize = 256;
 
     pub fn enter(needs: &Needs) {
@@ -125,7 +125,7 @@ mod linux {
         rules.restrict_self().map(drop)
     }
 
-    /// Adds a rule for each of `paths` that can be had: one too few is an error later, where the file is opened.
+    /// Adds a rule for each of `paths` that exists; a missing one becomes an error later, where the file is opened.
     fn allow<P: AsRef<Path>>(
         rules: &mut RulesetCreated,
         paths: impl IntoIterator<Item = P>,
@@ -137,7 +137,7 @@ mod linux {
         }
     }
 
-    /// The files this process is mapped from: what a second one of it needs too.
+    /// The files mapped by this process: a second one needs them too.
     fn libraries() -> Vec<PathBuf> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let mut paths: Vec<PathBuf> =

@@ -1,14 +1,14 @@
-//! Messages to the user, and what a report says beyond what it prints.
+//! Messages to the user, and results of a report besides its output.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many rows an answer has, for those who want to know why there are none.
+/// Number of rows of an answer, to explain an empty one.
 #[derive(Debug, Default)]
 pub struct Shown(AtomicU64);
 
 impl Shown {
-    /// The answer has `more` rows; with 0 it only says that they are counted.
+    /// The answer has `more` rows; 0 only marks that rows are counted.
     pub fn rows(&self, more: usize) {
         // one more than there are, so that 0 is: not counted
         let more = |rows: u64| Some(rows.max(1).saturating_add(more as u64));
@@ -21,12 +21,12 @@ impl Shown {
     }
 }
 
-/// What a report has to say beyond what it printed.
+/// Results of a report besides its output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Something that touches the answer is missing.
+    /// A loss could change the answer.
     pub lost: bool,
-    /// The report's own answer is no: a tape that does not check.
+    /// The report's own answer is negative: a tape that is not sound.
     pub bad: bool,
 }
 
@@ -37,7 +37,7 @@ impl Verdict {
     }
 }
 
-/// The question was wrong, as only the tape could tell: exit status 2.
+/// The question was wrong, as only the tape shows: exit status 2.
 #[derive(Debug)]
 pub struct BadUsage(pub String);
 
@@ -49,7 +49,7 @@ impl std::fmt::Display for BadUsage {
 
 impl std::error::Error for BadUsage {}
 
-/// Tells the user something that is not part of the answer; that stderr is closed is no reason to fail.
+/// Prints a message that is not part of the answer; a closed stderr is no error.
 pub fn complain(text: &str) {
     crate::progress::end();
     let _ = writeln!(std::io::stderr(), "analyze: {text}");

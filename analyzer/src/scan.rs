@@ -1,8 +1,8 @@
 //! Reading a tape: segment by segment in order ([`Scan::walk`]) or in any order on all CPUs ([`Scan::fold`]), or event by event in order of
 //! time ([`Scan::stream`]).
 //!
-//! What a scan could not read is in its [`Coverage`]. Only a scan makes one, and a report adds it to the [`Loss`] that its numbers are
-//! judged by.
+//! A scan lists in its [`Coverage`] what it could not read. Only a scan makes one, and a report adds it to the [`Loss`]
+//! that decides whether its numbers are bounds.
 
 pub mod carry;
 pub mod later;
@@ -22,12 +22,12 @@ use crate::load::hole;
 use crate::loss::{Hole, Loss};
 use crate::question::Question;
 
-/// Most segments decoded at a time by [`Scan::walk`], which keeps what it read of them.
+/// Most segments decoded together by [`Scan::walk`], which keeps their results.
 const BATCH: usize = 8;
-/// Fewer segments than a pool of threads is worth.
+/// With fewer segments a pool of threads does not pay.
 const FEW: usize = 2;
 
-/// What a scan met that could not be read.
+/// The parts that a scan could not read.
 #[derive(Debug)]
 #[must_use = "without it numbers look exact that are not"]
 pub struct Coverage {
@@ -56,12 +56,12 @@ impl Coverage {
         self.findings.push(format!("segment {}: its {what} cannot be read: {error}", segment.info().segment));
     }
 
-    /// Positions of the segments of which [`Scan::walk`] read nothing.
+    /// Indices of the segments of which [`Scan::walk`] read nothing.
     pub fn unread(&self) -> &[usize] {
         &self.unread
     }
 
-    /// Adds it to what is missing from the answer.
+    /// Adds it to the losses of the answer.
     pub fn tell(self, loss: &mut Loss) {
         for hole in self.holes {
             if !loss.holes.contains(&hole) {
@@ -84,7 +84,7 @@ impl Coverage {
     }
 }
 
-/// Segments of a tape that are to be read.
+/// The segments to read.
 #[derive(Clone, Debug)]
 pub struct Scan<'t> {
     tape: &'t Tape,
@@ -97,12 +97,12 @@ impl<'t> Scan<'t> {
         Self::of(tape, (0..tape.segments().len()).collect())
     }
 
-    /// The segments at these positions.
+    /// The segments at these indices.
     pub fn of(tape: &'t Tape, segments: Vec<usize>) -> Self {
         Self { tape, segments }
     }
 
-    /// The segments that may hold something of the processes and times asked for.
+    /// The segments that may have events of the selected processes and times.
     pub fn candidates(question: &Question<'t>) -> Self {
         let scope = &question.scope;
         let pids = &scope.filters().pids;
@@ -113,18 +113,18 @@ impl<'t> Scan<'t> {
         Self::of(question.tape, segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect())
     }
 
-    /// The positions of these segments, in order.
+    /// The indices of these segments, in order.
     pub fn segments(&self) -> &[usize] {
         &self.segments
     }
 
-    /// The segments that may hold a call that passes.
+    /// The segments that may have a call that passes.
     pub fn calls(question: &Question<'t>) -> Self {
         Self::of(question.tape, question.candidates())
     }
 
-    /// Reads what `read` gets of each segment, several at a time, and hands it to `each` in their order, with the segment's position,
-    /// until that says to stop. `what` names it where it cannot be read.
+    /// Reads each segment with `read`, several at a time, and passes the results to `each` in the segments' order, with
+    /// the segment's index, until `each` stops it. `what` names the part in messages.
     ///
     /// # Errors
     /// Those of `each`.
@@ -151,7 +151,7 @@ impl<'t> Scan<'t> {
         })
     }
 
-    /// The same for those who read a segment in several steps, each of which may fail: `read` says so itself.
+    /// The same for readers with several steps that may each fail: `read` reports that itself.
     ///
     /// # Errors
     /// Those of `each`.
@@ -177,7 +177,8 @@ impl<'t> Scan<'t> {
         Ok(coverage)
     }
 
-    /// Hands every segment to `each` on all CPUs, in any order; each thread adds to a state of its own, which are all given back.
+    /// Passes every segment to `each` on all CPUs, in any order. Each thread has its own state; all states are
+    /// returned.
     pub fn fold<S: Send>(
         &self,
         new: impl Fn() -> S + Sync,

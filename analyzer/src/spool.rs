@@ -1,5 +1,5 @@
-//! A tape from standard input. Tapes are read here and there, so one that comes through a pipe is kept in a file first: without a name,
-//! gone with the process, and of bounded size.
+//! A tape from standard input. Reads of a tape need random access, so a tape from a pipe is first copied to a file:
+//! unnamed, gone with the process, and of bounded size.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek as _, Write};
@@ -9,15 +9,15 @@ use anyhow::{Context as _, Result, bail};
 
 /// The file that is standard input.
 pub const STDIN: &str = "-";
-/// Bytes of a tape from a pipe that are kept at most; `--help` has it.
+/// Most bytes of a tape from a pipe; `--help` has it.
 const MOST: u64 = 4 << 30;
-/// Bytes that are copied at a time.
+/// Bytes per copy.
 const PIECE: usize = 1 << 20;
 
-/// Standard input as a file: itself if it is one, else a copy of all that comes through it.
+/// Standard input as a file: itself if it is one, else a copy of everything from the pipe.
 ///
 /// # Errors
-/// It is a terminal or closed, it is longer than 4 GiB, or there is no room for it.
+/// It is a terminal or closed, longer than 4 GiB, or the disk is full.
 pub fn stdin() -> Result<File> {
     let input = io::stdin();
     if input.is_terminal() {
@@ -36,7 +36,7 @@ pub fn stdin() -> Result<File> {
     Ok(file)
 }
 
-/// Copies `input` to `file`, `most` bytes at most.
+/// Copies `input` to `file`, at most `most` bytes.
 fn keep(input: &mut impl Read, file: &mut impl Write, most: u64) -> Result<()> {
     let mut piece = vec![0; PIECE];
     let mut kept = 0;

@@ -1,7 +1,8 @@
 //! Lines of many segments, merged by start with memory that does not grow with the tape.
 //!
-//! A segment's own rows, sorted, follow those of the segment before. Its carry rows belong between the lines of earlier segments: they are
-//! read when the output gets there ([`CarryPlan`](crate::scan::carry::CarryPlan)) and wait in a heap for their turn ([`Merger`]).
+//! A segment's own rows, sorted, follow those of the segment before. Its carry rows belong between the lines of earlier
+//! segments: they are read when the output reaches their time ([`CarryPlan`](crate::scan::carry::CarryPlan)) and wait
+//! in a heap ([`Merger`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +25,7 @@ impl Part {
     }
 }
 
-/// Both parts' lines in order; of equal keys, `a`'s first.
+/// The lines of both parts in order; of equal keys, `a`'s first.
 pub fn merged(a: Part, b: Part) -> Part {
     if a.marks.is_empty() || b.marks.is_empty() {
         return if a.marks.is_empty() { b } else { a };
@@ -54,13 +55,13 @@ pub fn merged(a: Part, b: Part) -> Part {
 pub struct Loose {
     /// Start (or end) time.
     pub key: u64,
-    /// Which of several with one key comes first: (segment, row).
+    /// Order among lines with one key: (segment, row).
     pub tie: (u32, u32),
     /// The line.
     pub line: Vec<u8>,
 }
 
-/// Puts loose lines between those of parts and counts what it prints.
+/// Merges loose lines with those of parts, and counts what it prints.
 #[derive(Debug)]
 pub struct Merger<W> {
     out: W,
@@ -74,17 +75,17 @@ impl<W: Write> Merger<W> {
         Self { out, waiting: BinaryHeap::new(), left: limit }
     }
 
-    /// Lines that may still be printed.
+    /// Number of lines that may still be printed.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Adds a line for later: it is printed before the first line of a part that has a greater key.
+    /// Adds a line for later: it is printed before the first line of a part with a greater key.
     pub fn push(&mut self, loose: Loose) {
         self.waiting.push(Reverse(loose));
     }
 
-    /// Prints the next part and what belongs before and between its lines. Parts must come in order of their keys.
+    /// Prints the next part and the loose lines before and between its lines. Parts must come in order of their keys.
     pub fn part(&mut self, part: &Part) -> io::Result<()> {
         let (mut line, mut from) = (0, 0);
         while line < part.marks.len() && self.left > 0 {
@@ -115,12 +116,12 @@ impl<W: Write> Merger<W> {
         Ok(())
     }
 
-    /// Hands what was printed to who reads it.
+    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Prints what still waits.
+    /// Prints the loose lines that are left.
     pub fn finish(&mut self) -> io::Result<()> {
         while self.left > 0 && !self.waiting.is_empty() {
             self.pop()?;

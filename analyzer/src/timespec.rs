@@ -1,6 +1,6 @@
-//! Times and durations as people type them: `10`, `2.5ms`, `1.5,2`, `10%,20%`, `2026-11-21T05:48:19Z`.
+//! Times and durations as users type them: `10`, `2.5ms`, `1.5,2`, `10%,20%`, `2026-11-21T05:48:19Z`.
 //!
-//! Everything is integer arithmetic on nanoseconds: `0.1` is exactly 100 ms of a second, whatever a float would make of it.
+//! Everything is integer arithmetic on nanoseconds: `0.1` is exactly 100 ms of a second, unlike in a float.
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -51,7 +51,7 @@ pub fn duration(text: &str, bare: u64) -> Result<u64> {
     scaled(number, scale).ok_or_else(|| anyhow!("'{text}' is not a time (examples: 10, 2.5ms, 300us, 1s)"))
 }
 
-/// `number × scale`, for a decimal number; None when it is not one or too large. Digits below 1 are cut off.
+/// `number × scale`, for a decimal number; None when it is not one or too large. Digits beyond the scale are cut off.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {

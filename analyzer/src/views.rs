@@ -1,5 +1,5 @@
-//! The list of views: what can be asked. Each is declared in its report's file. The command line, its help, man pages, completions and
-//! documents go by it.
+//! The list of views. Each is declared in its report's file. The command line, its help, man pages, completions and
+//! documents use it.
 //!
 //! A view that is not in the list of an option refuses it: no option is taken without an effect (tests/options.rs tries all of them).
 
@@ -12,7 +12,7 @@ use crate::args::Args;
 use crate::config::view::{Rows, View};
 use crate::reports::{self, calls};
 
-/// Every view, those that are asked most first.
+/// Every view, the most frequently used first.
 pub static VIEWS: &[&View] = &[
     &calls::LISTING,
     &calls::SUMMARY,
@@ -41,7 +41,8 @@ pub fn tables() -> impl Iterator<Item = &'static Rows> {
     VIEWS.iter().flat_map(|view| view.tables)
 }
 
-/// The view that the first of `words` choose, and how many of them; None: they name no view. `sched` alone is its first view.
+/// The view selected by the first of `words`, and the number of its words; None: they name no view. `sched` alone is
+/// its first view.
 pub fn named<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<(&'static View, usize)> {
     let first = words.clone().next()?;
     let two = words.take(2).collect::<Vec<_>>().join(" ");
@@ -53,7 +54,7 @@ pub fn named<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<(&'stat
     exact(first).or_else(|| VIEWS.iter().find(begins)).map(|view| (*view, 1))
 }
 
-/// The view that `args` choose, and how many of their words: by the first ones, or by an option among `matches` that chooses one.
+/// The view selected by `args`, and the number of its words: by the first ones, or by an option among `matches`.
 pub fn chosen(args: &Args, matches: &ArgMatches) -> (&'static View, usize) {
     let words = args.words.iter().map_while(|word| word.to_str());
     let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);

@@ -4,9 +4,9 @@ use systape_abi::errno_name;
 use systape_format::model::{ERRNO_ANY, Session, UID_UNKNOWN};
 use systape_format::redact::PLACEHOLDER;
 
-/// What brought a wake-up or a change of a socket, where it was a network softirq at the end of a task's own send.
+/// The cause of a wake-up or of a socket's change that a network softirq did at the end of a task's own send.
 pub const NET_SOFTIRQ: &str = "net-softirq";
-/// The same behind the name of that task.
+/// The same after the name of that task.
 pub const VIA_SOFTIRQ: &str = " via net softirq";
 
 /// A comm, escaped; `?` = not known.
@@ -23,7 +23,7 @@ pub fn user(session: &Session, uid: u32) -> String {
     }
 }
 
-/// `ENOENT`; the number of an error without a name; `unknown` for calls of which only that they failed is known.
+/// `ENOENT`; the number of an error without a name; `unknown` for calls that are only known to have failed.
 pub fn errno_text(errno: u16) -> String {
     match errno_name(errno) {
         _ if errno == ERRNO_ANY => "unknown".to_owned(),
@@ -44,7 +44,7 @@ pub fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// NUL-separated arguments as one would type them, quoted where that is needed; `...` when they are not whole.
+/// NUL-separated arguments as a user would type them, quoted if needed; `...` when they are incomplete.
 pub fn command(argv: &[u8], whole: bool) -> String {
     if argv == PLACEHOLDER {
         return escaped(argv);
@@ -62,8 +62,8 @@ fn word(bytes: &[u8]) -> String {
     if !bytes.is_empty() && bytes.iter().all(plain) { escaped(bytes) } else { format!("\"{}\"", escaped(bytes)) }
 }
 
-/// Arguments as a shell takes them back: what is more than letters, digits and plain signs is in single quotes, and what no terminal
-/// should get is escaped in `$'...'`.
+/// Arguments in the syntax of a shell: more than letters, digits and plain signs are in single quotes, and bytes that a
+/// terminal must not get are escaped in `$'...'`.
 pub fn shell(words: &[Vec<u8>]) -> String {
     let word = |bytes: &Vec<u8>| {
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%^".contains(byte);

@@ -1,9 +1,9 @@
 //! systape's BPF programs, compiled to a skeleton, and the wire records they send.
 //!
 //! The only crate that needs clang. C sources are in `src/c`, one file per family of events; [`wire`] checks and copies
-//! the records that come out of rings and iterators. Families, programs, causes of loss and constants stand in
-//! `src/c/events.def.h` and `src/c/values.def.h`, for both sides. Which programs to load, for whom, and what becomes of
-//! the records is the recorder's business.
+//! the records from rings and iterators. Families, programs, causes of loss and constants are listed in
+//! `src/c/events.def.h` and `src/c/values.def.h`, for both sides. The recorder decides which programs to load, for
+//! which targets, and handles the records.
 
 mod skeleton {
     #![allow(clippy::all, missing_docs, unused_qualifications, dead_code, non_camel_case_types, non_snake_case)]
@@ -27,11 +27,11 @@ pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 pub use values::limit::{BUSY_SUMS, COARSE_OUTCOMES, COARSE_PER_LANE, MAX_CPUS, MAX_RINGS, SC_MAX, SLOTS};
 pub use values::{buffer, call_flags, capture_kind, condition, ledger_word, stack_user, target_bits, walk, window};
 
-/// Buckets of a ledger entry's sizes.
+/// Number of buckets of a ledger entry's sizes.
 pub const LEDGER_SIZES: usize = values::limit::LEDGER_SIZES as usize;
-/// Of a CPU's buffers, how many are of the scheduler's events.
+/// Number of a CPU's buffers for the scheduler's events.
 pub const SCHED_BUFFERS: u32 = buffer::KINDS - buffer::SWITCHES;
-/// Most bytes of a stack that can be copied: as many pages as a mask has bits for, less the one that is begun in its middle.
+/// Most bytes of a stack copy: as many pages as a mask has bits, minus the partial first page.
 pub const STACK_COPY_MAX: u32 = (values::limit::STACK_PAGES - 1) * 4096;
 
 macro_rules! causes {

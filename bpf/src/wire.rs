@@ -32,11 +32,11 @@ kinds!(records);
 /// The kind of a [`Stack`].
 pub const STACK_KIND: u16 = WIRE_STACK;
 
-/// What the kernel side counted of one key; a lock cannot be among the skeleton's types.
+/// The kernel side's counts of one key; the skeleton's types cannot have a lock.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct LedgerSum {
-    /// Of the kernel's own.
+    /// The kernel's lock.
     pub lock: u32,
     /// 0.
     pub pad: u32,
@@ -50,7 +50,7 @@ pub struct LedgerSum {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CoarseSum {
-    /// Of the kernel's own.
+    /// The kernel's lock.
     pub lock: u32,
     /// 0.
     pub pad: u32,
@@ -92,7 +92,7 @@ macro_rules! record_enum {
         pub enum Record<'a> {
             /// A call that ended, with its captured bytes.
             Syscall(Syscall, &'a [u8]),
-            /// A process became another program: the record, the path, the NUL-separated arguments.
+            /// An exec: the record, the path, the NUL-separated arguments.
             Exec(Exec, &'a [u8], &'a [u8]),
             /// A signal was sent or taken, or the OOM killer chose a victim.
             Signal(Box<SignalParts<'a>>),
@@ -101,7 +101,7 @@ macro_rules! record_enum {
             $(#[doc = $doc] $name($name)),*
         }
 
-        /// Reads a record that has nothing behind it.
+        /// Reads a record without trailing data.
         #[inline]
         fn fixed(bytes: &[u8], kind: u16) -> Result<Record<'_>, BadRecord> {
             Ok(match kind {
@@ -113,7 +113,7 @@ macro_rules! record_enum {
 }
 fixed_kinds!(record_enum);
 
-/// A signal's record and what follows it.
+/// A signal's record and its trailing data.
 #[derive(Clone, Debug)]
 pub struct SignalParts<'a> {
     /// The record.
@@ -124,11 +124,11 @@ pub struct SignalParts<'a> {
     pub target_ancestors: Vec<Ancestor>,
     /// The sender's arguments, NUL-separated.
     pub argv: &'a [u8],
-    /// What the fd argument of the sender's call stands for; see [`name`].
+    /// File of the fd argument of the sender's call; see [`name`].
     pub path: &'a [u8],
 }
 
-/// A stack's record and what follows it.
+/// A stack's record and its trailing data.
 #[derive(Clone, Copy, Debug)]
 pub struct StackParts<'a> {
     /// The record.
@@ -156,7 +156,7 @@ pub fn stack(bytes: &[u8]) -> Result<StackParts<'_>, BadRecord> {
     Ok(StackParts { stack, kernel, user })
 }
 
-/// Bytes of the stack record at the beginning of `bytes`, with what follows it; None: it is not all there yet.
+/// Bytes of the stack record at the beginning of `bytes`, with its trailing data; None: it is incomplete.
 ///
 /// # Errors
 /// As [`parse`]: there is another record.
@@ -178,9 +178,9 @@ pub fn stack_len(bytes: &[u8]) -> Result<Option<usize>, BadRecord> {
 pub struct BadRecord {
     /// Kind read, 0 when there were too few bytes for one.
     pub kind: u16,
-    /// Bytes there were.
+    /// Number of bytes found.
     pub len: usize,
-    /// Bytes that kind needs at least.
+    /// Least bytes of that kind.
     pub needed: usize,
 }
 
@@ -201,7 +201,7 @@ pub const PLAIN_SYSCALL: usize = offset_of!(Syscall, cap);
 /// Bytes of a [`Switch`], and of a [`Wakeup`].
 pub const SCHED: usize = size_of::<Switch>();
 
-/// Reads the record of a call, with its captured bytes: [`parse`] for what is most of all records.
+/// Reads the record of a call, with its captured bytes: [`parse`] for the most frequent records.
 ///
 /// # Errors
 /// As [`parse`].
@@ -285,7 +285,7 @@ fn signal_parts(bytes: &[u8]) -> Result<SignalParts<'_>, BadRecord> {
 
 macro_rules! times {
     ($(($kind:ident, $record:ident, ($($time:tt)+)))*) => {
-        /// Where the time is by which a record is ordered; None for what is no record.
+        /// Place of the time by which a record is ordered; None for bytes that are no record.
         #[inline]
         fn time_at(kind: u16) -> Option<usize> {
             Some(match kind {
@@ -303,7 +303,7 @@ pub fn time(bytes: &[u8]) -> Option<u64> {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)
 }
 
-/// The records of an iterator's output, and how many bytes at its end are less than one.
+/// The records of an iterator's output, and the number of bytes of an incomplete one at its end.
 pub fn snaps(bytes: &[u8]) -> (Vec<Snap>, usize) {
     let mut rest = bytes;
     let mut all = Vec::with_capacity(bytes.len() / size_of::<Snap>());
@@ -328,7 +328,7 @@ fn kind(bytes: &[u8]) -> u16 {
     bytes.first_chunk::<2>().map_or(0, |b| u16::from_ne_bytes(*b))
 }
 
-/// Turns a captured name (path.bpf.h) into what /proc/PID/fd would show; None when the kernel side could not tell.
+/// Turns a captured name (path.bpf.h) into the form of /proc/PID/fd; None when the kernel side could not read it.
 pub fn name(raw: &[u8]) -> Option<Vec<u8>> {
     let (&kind, rest) = raw.split_first()?;
     match kind {

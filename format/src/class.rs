@@ -1,6 +1,6 @@
-//! What fields tell of people and machines.
+//! Classes of fields: what a field reveals of people and machines.
 
-/// What a field tells of somebody: the schema's `$class`. Fields of class `none` tell nothing.
+/// What a field reveals: the schema's `$class`. Fields of class `none` reveal nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// Names of files, directories, cgroups and kernel modules.
@@ -13,18 +13,18 @@ pub enum Class {
     Comm,
     /// Network addresses and ports.
     Address,
-    /// Which machine it was.
+    /// The recorded machine: its name and ids.
     Host,
     /// Names of users.
     User,
 }
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 7] =
         [Self::Path, Self::String, Self::Command, Self::Comm, Self::Address, Self::Host, Self::User];
 
-    /// As the schema has it.
+    /// The class's name in the schema.
     pub fn name(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -37,7 +37,7 @@ impl Class {
         }
     }
 
-    /// The class of that name; None = `none`, or one this version does not know.
+    /// The class of that name; None = `none`, or a class unknown to this version.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }

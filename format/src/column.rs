@@ -1,17 +1,19 @@
-//! Columns: one unsigned number per row, stored as narrow as most of them allow.
+//! Columns: one unsigned number per row, in the smallest width that holds most of them.
 //!
 //! An encoder may choose any width; a decoder accepts every one. A value that does not fit the narrow width is an
+//! *exception* (patched): 12 bytes for its row and its value. The choice here minimises bytes before compression.
 //! *exception*: 12 bytes for its row and its value. The choice here minimises bytes before compression.
 //!
-//! Decoding works on whole slices without a branch per row. Values are given back as the type the caller asks for; one
-//! that does not fit it refuses the block.
+//! Decoding works on whole slices without a branch per row. The caller chooses the type of the values; a value that
+//! does not fit it refuses the block.
 
 use foldhash::{HashMap, HashMapExt};
 
 use crate::error::{Error, Result, capnp_err};
 use crate::trace_capnp::{Transform, column};
 
-/// Rows that a value of a listed column stands in at least, on average, beyond the first values: with fewer, looking them up costs more than it saves.
+/// Least average number of rows per value of a listed (dictionary) column, beyond the first values: with fewer, the
+/// lookup costs more than it saves.
 const LISTED_ROWS: usize = 8;
 const LISTED_FREE: usize = 1024;
 /// Bytes an exception takes before compression: u32 row, u64 value.
@@ -27,16 +29,17 @@ pub(crate) fn unzigzag(v: u64) -> i64 {
     ((v >> 1) as i64) ^ -((v & 1) as i64)
 }
 
-/// How the values of a column are laid out.
+/// Layout of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
     Const(u64),
     U8,
-    /// This many bytes a row, of all rows the lowest byte first: what is random in the lowest does not hide what the others have in common.
+    /// Byte-stream split into this many bytes a row, lowest byte of all rows first: the random low bytes do not spoil
+    /// the compression of the others.
     Planes(u32),
 }
 
-/// A layout, how many values are exceptions to it, and the bytes that takes.
+/// A layout, the number of exceptions to it, and its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     layout: Layout,
@@ -55,7 +58,7 @@ impl Choice {
     }
 }
 
-/// The layout that takes the fewest bytes.
+/// The layout with the fewest bytes.
 fn choose<T: Copy + Into<u64>>(values: &[T]) -> Choice {
     let (mut any, mut all) = (0u64, u64::MAX);
     for &v in values {
@@ -78,7 +81,7 @@ fn choose<T: Copy + Into<u64>>(values: &[T]) -> Choice {
     narrower.into_iter().chain([widest]).min_by_key(|choice| choice.bytes).unwrap_or(widest)
 }
 
-/// How many values take more than 1, 2 and 4 bytes.
+/// Number of values that take more than 1, 2 and 4 bytes.
 fn wide<T: Copy + Into<u64>>(values: &[T]) -> [usize; 3] {
     let mut over = [0; 3];
     // mostly neighbours are alike: what none of them needs is not counted one by one
@@ -94,7 +97,7 @@ fn wide<T: Copy + Into<u64>>(values: &[T]) -> [usize; 3] {
     over
 }
 
-/// A value that may be the most frequent one (by majority in a sample), and how many rows have another.
+/// A likely most frequent value (by majority in a sample), and the number of rows with another value.
 fn most_frequent<T: Copy + Into<u64>>(values: &[T]) -> (u64, usize) {
     let step = (values.len() / 61).max(1);
     let (mut base, mut votes) = (0u64, 0u32);
@@ -109,7 +112,7 @@ fn most_frequent<T: Copy + Into<u64>>(values: &[T]) -> (u64, usize) {
     (base, values.iter().filter(|&&v| v.into() != base).count())
 }
 
-/// Roughly how many bits an entropy coder needs for values, neighbours not considered.
+/// An estimate of the bits that an entropy coder needs for values, regardless of their neighbours.
 pub(crate) fn bits(values: impl Iterator<Item = u64>) -> f64 {
     // Small values each count for themselves, large ones by their length and the 4 bits after the leading one; the
     // bits below those cost what they are.
@@ -137,7 +140,7 @@ pub(crate) fn put<T: Copy + Into<u64>>(col: column::Builder<'_>, values: &[T]) {
     put_as(col, Transform::None, values, choose(values));
 }
 
-/// Writes signed values, zigzagged only when one is negative.
+/// Writes signed values, zigzagged only if one is negative.
 pub(crate) fn put_signed(col: column::Builder<'_>, values: &[i64]) {
     if values.iter().any(|&v| v < 0) {
         let folded: Vec<u64> = values.iter().map(|&v| zigzag(v)).collect();
@@ -147,7 +150,7 @@ pub(crate) fn put_signed(col: column::Builder<'_>, values: &[i64]) {
     }
 }
 
-/// Writes unsigned values of which there are few that differ: listed when that takes fewer bytes.
+/// Writes unsigned values with few distinct ones: listed (dictionary) if that takes fewer bytes.
 pub(crate) fn put_repeating(mut col: column::Builder<'_>, values: &[u64]) {
     let plain = choose(values);
     if let Some((list, places)) = (plain.bytes > values.len()).then(|| list(values)).flatten() {
@@ -161,7 +164,7 @@ pub(crate) fn put_repeating(mut col: column::Builder<'_>, values: &[u64]) {
     put_as(col, Transform::None, values, plain);
 }
 
-/// Writes unsigned values each of which may be a little more or less than the one before.
+/// Writes unsigned values that each differ little from the one before.
 pub(crate) fn put_running(col: column::Builder<'_>, values: &[u64]) {
     let mut before = 0;
     let step = |&v: &u64| zigzag(v.wrapping_sub(std::mem::replace(&mut before, v)).cast_signed());
@@ -174,7 +177,7 @@ pub(crate) fn put_running(col: column::Builder<'_>, values: &[u64]) {
     }
 }
 
-/// The values that differ, in the order in which they come first, and the place of each row's; None when they are many.
+/// The distinct values in order of first use, and each row's index among them; None when there are many.
 fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
     let (mut list, mut places) = (Vec::new(), Vec::with_capacity(values.len()));
     // seeded: the values are chosen by the programs that are recorded
@@ -198,7 +201,7 @@ fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
     Some((list, places))
 }
 
-/// Writes what `transform` left of the values.
+/// Writes the values after `transform`.
 fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transform, values: &[T], choice: Choice) {
     col.set_transform(transform);
     let n = values.len() as u32;
@@ -246,7 +249,7 @@ fn exceptions<T: Copy + Into<u64>>(values: &[T], count: usize, is: impl Fn(u64) 
     rows.filter(|&(_, v)| is(v)).take(count).collect()
 }
 
-/// What a column can be decoded to.
+/// A type that a column can be decoded to.
 pub(crate) trait Cell: Copy + Ord + Into<u64> {
     /// Greatest value.
     const MAX: u64;
@@ -262,7 +265,7 @@ macro_rules! cell {
 }
 cell!(u8 u16 u32 u64);
 
-/// Which column of which block: for messages.
+/// Block and column, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     /// Block.
@@ -277,7 +280,7 @@ impl Name {
     }
 }
 
-/// Appends `slice` to `out`, refusing values `T` cannot hold.
+/// Appends `slice` to `out`; refuses values that `T` cannot hold.
 fn extend<S: Cell, T: Cell>(name: Name, slice: &[S], n: usize, out: &mut Vec<T>) -> Result<()> {
     if slice.len() != n {
         return Err(name.invalid(format!("{} values for {n} rows", slice.len())));
@@ -310,7 +313,7 @@ macro_rules! extend_list {
     }};
 }
 
-/// Appends values that are laid out byte by byte.
+/// Appends values of a byte-stream split column.
 fn extend_planes<T: Cell>(name: Name, planes: &[u8], n: usize, out: &mut Vec<T>) -> Result<()> {
     let width = planes.len().checked_div(n).unwrap_or(0);
     if !(2..=8).contains(&width) || width * n != planes.len() {
@@ -329,7 +332,7 @@ fn extend_planes<T: Cell>(name: Name, planes: &[u8], n: usize, out: &mut Vec<T>)
     extend(name, &values, n, out)
 }
 
-/// Reads `n` unsigned values into `out` (cleared first). False: the column is absent, `out` stays empty.
+/// Reads `n` unsigned values into `out` (cleared first). False: the column is absent and `out` stays empty.
 pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<bool> {
     out.clear();
     let which = col.which().map_err(|e| name.invalid(format!("unknown layout {}", e.0)))?;
@@ -369,7 +372,7 @@ pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &
     }
 }
 
-/// Puts the values in place of their places in the list.
+/// Replaces indices into the list by its values.
 fn take_listed<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
     let list = col.get_values().map_err(capnp_err(name.block))?;
     let mut values: Vec<T> = Vec::with_capacity(list.len() as usize);
@@ -413,7 +416,7 @@ fn get_exceptions<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -
     Ok(())
 }
 
-/// As [`get`] for a column that must be there.
+/// As [`get`] for a column that must be present.
 pub(crate) fn need<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<()> {
     if get(name, col, n, out)? { Ok(()) } else { Err(name.invalid("absent, but every tape must have it".to_owned())) }
 }

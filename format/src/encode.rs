@@ -1,6 +1,6 @@
 //! The CPU-heavy half of writing: sorts a segment's rows, narrows columns, builds messages and compresses them.
 //!
-//! An [`Encoder`] belongs to one worker thread. What it gives back has no numbers yet (chunk, segment, seq): the
+//! An [`Encoder`] belongs to one worker thread. Its blocks have no numbers yet (chunk, segment, seq): the
 //! [`crate::writer::Writer`] assigns them in the order in which segments arrive there.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::tables::TableRows;
 use crate::tree;
 use capnp::message::{Builder, HeapAllocator};
 
-/// Parts a checkpoint may have: bounds what a reader puts together.
+/// Most parts of a checkpoint: bounds the memory of a reader.
 pub(crate) const MAX_PARTS: usize = 32;
 
 /// Turns collected windows into blocks.
@@ -35,7 +35,7 @@ pub struct Encoder {
 pub struct EncodedSegment {
     pub(crate) blocks: Vec<Block>,
     pub(crate) info: SegmentInfo,
-    /// What defines the tables that it has rows of.
+    /// The definitions of its tables.
     pub(crate) defs: Vec<Arc<TableDef>>,
 }
 
@@ -59,7 +59,7 @@ impl EncodedCheckpoint {
     }
 }
 
-/// Names, compressed.
+/// Names of code, compressed.
 #[derive(Debug)]
 pub struct EncodedSymbols {
     pub(crate) blocks: Vec<Block>,
@@ -78,14 +78,14 @@ fn stored_bytes(blocks: &[Block]) -> u64 {
 }
 
 impl Encoder {
-    /// `level` is zstd's: 1 to 9 make sense.
+    /// `level` is zstd's, usually 1 to 9.
     pub fn new(level: i32) -> Self {
         Self { packer: Packer::new(level) }
     }
 
     /// Sorts and compresses a window.
     ///
-    /// Fails when a row points outside the builder's tables (a caller's mistake) or a block would pass 8 MiB (the
+    /// Fails when a row's index is outside the builder's tables (a caller's mistake) or a block would exceed 8 MiB (the
     /// caller did not stop at [`crate::segment::SegmentBuilder::is_full`]).
     pub fn segment(&mut self, mut data: SegmentData) -> Result<EncodedSegment> {
         check(&data)?;
@@ -183,7 +183,7 @@ impl Encoder {
         Ok(EncodedSegment { blocks, info, defs })
     }
 
-    /// Sorts rows of tables by their time and compresses them; none make no block.
+    /// Sorts rows of tables by their time and compresses them. Without rows there is no block.
     pub(crate) fn tables(&mut self, tables: &mut [TableRows]) -> Result<Option<Block>> {
         for table in &mut *tables {
             let mut order: Vec<u32> = (0..table.ts.len() as u32).collect();
@@ -209,7 +209,7 @@ impl Encoder {
         Ok(Some(block))
     }
 
-    /// Sorts events by their time and compresses them; none make no block.
+    /// Sorts events by their time and compresses them. Without events there is no block.
     fn events<T>(
         &mut self,
         kind: BlockKind,
@@ -240,7 +240,7 @@ impl Encoder {
         Ok(block)
     }
 
-    /// Compresses what a block says now instead: the same rows at the same times.
+    /// Compresses new content for a block: the same rows at the same times.
     pub(crate) fn again(&mut self, block: &Block, message: &Builder<HeapAllocator>) -> Result<Block> {
         let mut new = self.packer.pack(block.header.kind, message)?;
         let (old, h) = (&block.header, &mut new.header);
@@ -274,9 +274,9 @@ impl Encoder {
         Ok(block)
     }
 
-    /// Compresses names, in several blocks when they are many.
+    /// Compresses names; many names take several blocks.
     ///
-    /// Symbols need not be sorted; of two of a place the last one is kept. Long names and chains of inlined functions
+    /// Symbols need not be sorted; of two for one place the last is kept. Long names and chains of inlined functions
     /// are cut. Fails when a mapping is not one of the list.
     pub fn symbols(&mut self, symbols: &Symbols) -> Result<EncodedSymbols> {
         let mut blocks = Vec::new();
@@ -288,7 +288,7 @@ impl Encoder {
         Ok(EncodedSymbols { blocks })
     }
 
-    /// Compresses a checkpoint, in several blocks when it is large.
+    /// Compresses a checkpoint; a large one takes several blocks.
     pub fn checkpoint(&mut self, cp: &Checkpoint) -> Result<EncodedCheckpoint> {
         let parts = message::split_checkpoint(cp);
         if parts.len() > MAX_PARTS {
@@ -308,7 +308,7 @@ impl Encoder {
     }
 }
 
-/// What the format cannot hold.
+/// Checks the limits of the format.
 fn check(data: &SegmentData) -> Result<()> {
     let n = data.rows();
     let stacks = &data.stacks;
@@ -396,7 +396,7 @@ fn in_row_order(d: &SegmentData) -> (Columns, Vec<u32>) {
     (columns, ids)
 }
 
-/// Events of a kind that can have stacks.
+/// Events of one kind that can have stacks.
 fn events_of(d: &SegmentData, of: StackOf) -> usize {
     match of {
         StackOf::Syscall => d.rows(),
@@ -411,8 +411,8 @@ fn events_of(d: &SegmentData, of: StackOf) -> usize {
     }
 }
 
-/// Stacks with rows instead of insertion ids, as they are stored. Call rows are those of `ids`; those of events are what
-/// the stable sort by their time, still to come, will give.
+/// Stacks with rows instead of insertion ids, as they are stored. Rows of calls follow `ids`; rows of events follow the
+/// stable sort by their time, which comes later.
 fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::Ordered {
     fn by_time<T>(events: &[T], ts: impl Fn(&T) -> u64) -> Vec<u32> {
         let mut ids: Vec<u32> = (0..events.len() as u32).collect();
@@ -436,7 +436,7 @@ fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::Ordered {
     tree::order(&d.stacks, |of, id| rows[of as usize - 1][id as usize])
 }
 
-/// Where each insertion id is in `ids`.
+/// Position of each insertion id in `ids`.
 fn positions(ids: &[u32]) -> Vec<u32> {
     let mut positions = vec![0u32; ids.len()];
     for (position, &id) in ids.iter().enumerate() {

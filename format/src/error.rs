@@ -5,16 +5,16 @@ use std::io;
 /// Why a tape, or a part of it, cannot be read or written.
 ///
 /// An error from opening concerns the whole tape. An error from a [`crate::reader::Segment`] getter concerns that one
-/// block: the caller counts a hole (every total it touches becomes "at least") and goes on.
+/// block: the caller counts a hole (every total it touches becomes "at least") and continues.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system said no.
+    /// The file system returned an error.
     #[error("cannot {what}")]
     Io {
-        /// What was tried, e.g. `open trace.tape`.
+        /// The attempted action, e.g. `open trace.tape`.
         what: String,
-        /// What the system answered.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -26,10 +26,10 @@ pub enum Error {
     NotATape {
         /// First bytes.
         found: Vec<u8>,
-        /// Bytes searched for a block header.
+        /// Bytes that were searched for a block header.
         searched: u64,
     },
-    /// Written by a later systape whose layout this one cannot know.
+    /// Written by a later systape, in a layout unknown to this one.
     #[error("the tape has format {found}, this program reads up to {known}: use a newer analyze")]
     NewerMajor {
         /// Major version of the tape.
@@ -37,48 +37,48 @@ pub enum Error {
         /// Greatest major version this crate reads.
         known: u16,
     },
-    /// A block header that does not hold together.
+    /// An invalid block header.
     #[error("bad block header at offset {offset:#x}: {why}; try 'analyze check'")]
     BadHeader {
-        /// From the tape's first byte.
+        /// Its offset from the tape's first byte.
         offset: u64,
         /// What is wrong.
         why: String,
     },
-    /// The payload is not what was written.
+    /// The payload's hash is wrong.
     #[error(
         "block at offset {offset:#x} is damaged: hash of its payload is {found:#018x}, its header says {expected:#018x}; try 'analyze check'"
     )]
     BadHash {
-        /// Of the block, from the tape's first byte.
+        /// Offset of the block from the tape's first byte.
         offset: u64,
-        /// By the header.
+        /// The hash in the header.
         expected: u64,
-        /// Of the bytes read.
+        /// The hash of the bytes read.
         found: u64,
     },
     /// Over a limit that keeps memory bounded.
     #[error("{what}: length {len} > limit {limit}")]
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: String,
-        /// How large it claims to be.
+        /// Its claimed size.
         len: u64,
-        /// How large it may be.
+        /// Its limit.
         limit: u64,
     },
-    /// The file ends before something it should hold.
+    /// The file ends too early.
     #[error(
         "the tape ends too early: {what} needs {wanted} bytes at offset {offset:#x}, the file has {available}; it was truncated, perhaps while being read"
     )]
     Truncated {
-        /// What was to be read.
+        /// The thing to read.
         what: String,
-        /// From the tape's first byte.
+        /// Its offset from the tape's first byte.
         offset: u64,
-        /// Bytes needed.
+        /// Bytes it needs.
         wanted: u64,
-        /// Bytes there.
+        /// Bytes present.
         available: u64,
     },
     /// zstd refused the payload.
@@ -86,7 +86,7 @@ pub enum Error {
     Zstd {
         /// `compress` or `decompress`.
         what: &'static str,
-        /// zstd's words.
+        /// zstd's message.
         why: String,
     },
     /// Cap'n Proto refused the message.
@@ -94,7 +94,7 @@ pub enum Error {
     Capnp {
         /// Kind of the block.
         what: &'static str,
-        /// capnp's words.
+        /// capnp's message.
         #[source]
         source: capnp::Error,
     },
@@ -103,10 +103,10 @@ pub enum Error {
     Invalid {
         /// Kind of the block.
         what: &'static str,
-        /// Which rule, with the offending values.
+        /// The rule, with the offending values.
         why: String,
     },
-    /// The block uses a feature that changes its meaning and that this version does not know.
+    /// The block uses a feature that changes its meaning and is unknown to this version.
     #[error("{what} block needs features {bits:#x} that this program does not know: use a newer analyze")]
     UnsupportedIncompat {
         /// Kind of the block.
@@ -114,7 +114,7 @@ pub enum Error {
         /// The unknown bits.
         bits: u64,
     },
-    /// The block was written (its siblings say so) but is not in the file.
+    /// The block was written (other blocks of the segment list it) but is not in the file.
     #[error("the {what} block of segment {segment} is missing: the tape is damaged there; try 'analyze check'")]
     Missing {
         /// Kind of the block.
@@ -130,7 +130,7 @@ impl Error {
         Self::Invalid { what, why: why.into() }
     }
 
-    /// An I/O error with what was tried.
+    /// An I/O error with the attempted action.
     pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
         Self::Io { what: what.into(), source }
     }
@@ -141,5 +141,5 @@ pub(crate) fn capnp_err(what: &'static str) -> impl Fn(capnp::Error) -> Error {
     move |source| Error::Capnp { what, source }
 }
 
-/// What this crate returns.
+/// Result of this crate.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,5 +1,5 @@
-//! The list of families, and of the tables that newer ones record into. A family's number, its name and what its events say stand here,
-//! and its number in the schema's enum `Family`.
+//! The list of families, and of the tables that newer ones record into. A family's number, name and events are defined
+//! here, and its number also in the schema's enum `Family`.
 
 use crate::table::TableDef;
 
@@ -17,7 +17,7 @@ macro_rules! families {
             /// Every family.
             pub const ALL: &[Self] = &[$(Self::$family),*];
 
-            /// What the programs call it.
+            /// Its name in both programs.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$family => $name,)*
@@ -45,17 +45,17 @@ families! {
 /// A table that a family of this version records into.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Whose losses make its rows "at least".
+    /// The family whose losses make its rows "at least".
     pub family: Family,
-    /// What it holds. A column `cpu` is where the event happened; the first one of type task whose line it is.
+    /// Its definition. A column `cpu` is the event's CPU; the first column of type task is the thread of its line.
     pub def: &'static TableDef,
 }
 
-/// All of them. The recorder's side of each is a row `TABLE` in bpf/src/c/events.def.h.
+/// All of them. In the recorder each has a row `TABLE` in bpf/src/c/events.def.h.
 pub const RECORDED: &[Recorded] = &[Recorded { family: Family::Fault, def: &PAGE_FAULT_USER }];
 
 crate::tables! {
-    /// A program touched memory that had no page, or none for what it did.
+    /// A program touched memory without a page, or without one for that access.
     pub PAGE_FAULT_USER = "exceptions:page_fault_user" {
         ts: Time "when"
         task: Task "whose"
@@ -67,7 +67,7 @@ crate::tables! {
 }
 
 impl Family {
-    /// The family of a number; None for one this version does not know.
+    /// The family of a number; None for one unknown to this version.
     pub fn from_raw(raw: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|family| *family as u16 == raw)
     }
@@ -77,14 +77,14 @@ impl Family {
         RECORDED.iter().any(|table| table.family == self)
     }
 
-    /// The family that records into the table called `name`; None = no family of this version does.
+    /// The family that records into the table called `name`; None = no family of this version.
     pub fn of_table(name: &str) -> Option<Self> {
         RECORDED.iter().find(|table| table.def.name == name).map(|table| table.family)
     }
 }
 
 impl Recorded {
-    /// What it answers to beside its name: that of its family in front of the event's, `fault:page_fault_user`.
+    /// Its other name: the family's name in front of the event's, `fault:page_fault_user`.
     pub fn alias(&self) -> String {
         format!("{}:{}", self.family.name(), self.def.name.rsplit(':').next().unwrap_or_default())
     }

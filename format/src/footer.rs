@@ -11,8 +11,8 @@
 //! | 52 | 8 | reserved, 0 |
 //! | 60 | 4 | CRC32C of bytes 0..60 |
 //!
-//! Little-endian. It is no block: it has no payload and no number. A reader that does not find it in the last 64 bytes
-//! walks the headers; one that meets it on that walk knows that the tape ends there.
+//! Little-endian. The footer is no block: it has no payload and no number. A reader that does not find it in the last
+//! 64 bytes walks the headers; if it finds the footer on that walk, the tape ends there.
 
 /// First bytes of the footer.
 pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"\x8fendtape";
@@ -44,7 +44,7 @@ impl Footer {
         b
     }
 
-    /// The footer in `b`, which starts at offset `at` of the tape; None when there is none or it does not hold together.
+    /// The footer in `b`, which starts at offset `at` of the tape; None when there is none or it is invalid.
     pub(crate) fn parse(b: &[u8; FOOTER_LEN], at: u64) -> Option<Self> {
         let u64_at = |i: usize| b.get(i..i + 8)?.try_into().ok().map(u64::from_le_bytes);
         let u32_at = |i: usize| b.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);

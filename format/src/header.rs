@@ -25,19 +25,19 @@
 //! | 120 | 4 | reserved | 0 |
 //! | 124 | 4 | crc | CRC32C of bytes 0..124 |
 //!
-//! Everything is little-endian. The CRC of 124 zero bytes is not 0, and the magic is not 0 either: zeros never validate.
+//! Everything is little-endian. A header of zeros is never valid: the CRC of 124 zero bytes is not 0, nor is the magic.
 
 pub use crate::kinds::BlockKind;
 
-/// First bytes of every block, so of every tape. The first one is no text and no UTF-8.
+/// First bytes of every block, so of every tape. The first byte is neither text nor UTF-8.
 pub(crate) const MAGIC: [u8; 8] = *b"\x8fsystape";
-/// Version of the layout this crate writes, and the greatest it reads.
+/// Version of the layout: the only one that this crate writes, and the greatest that it reads.
 pub(crate) const MAJOR: u16 = 1;
-/// Minor version this crate writes.
+/// Minor version that this crate writes; a test compares docs/tape-format.md and schemas/CHANGES.md with it.
 pub const MINOR: u16 = 5;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;
-/// `segment` of a block that belongs to none.
+/// `segment` of a block of no segment.
 pub(crate) const NO_SEGMENT: u32 = u32::MAX;
 /// Greatest payload when decompressed.
 pub const MAX_RAW: u32 = 8 << 20;
@@ -45,27 +45,28 @@ pub const MAX_RAW: u32 = 8 << 20;
 pub(crate) const MAX_STORED: u32 = MAX_RAW + (64 << 10);
 /// Greatest number of rows in a group a reader accepts (the builder closes at 64 Ki).
 pub(crate) const MAX_ROWS: u32 = 1 << 20;
-/// `flags`: the next block (by seq) goes on with what this one holds.
+/// `flags`: the next block (by seq) continues this one.
 pub(crate) const FLAG_CONTINUES: u16 = 1;
-/// `flags`: this block goes on with what the block before (by seq) held.
+/// `flags`: this block continues the block before (by seq).
 pub(crate) const FLAG_CONTINUED: u16 = 2;
-/// `features_incompat` of an end block: the recording ended abnormally, and the mark was made by a repair. A reader that
-/// does not know it finds no end mark, which comes to the same.
+/// `features_incompat` of an end block: the recording ended abnormally, and a repair made the mark. A reader that does
+/// not know the bit finds no end mark, which means the same.
 pub(crate) const INCOMPAT_CUT: u64 = 1;
-/// `features_incompat` of blocks with columns: these may be in planes, listed, or deltas, which a reader of 1.3 cannot read.
+/// `features_incompat` of blocks with columns: they may be planes, listed or deltas, which a reader of 1.3 cannot read.
 pub(crate) const INCOMPAT_COLUMNS: u64 = 2;
-/// `features_incompat` of processes: events of kind [`ProcessKind::Target`](crate::model::ProcessKind::Target), which a reader of 1.4
-/// does not know, may be among them.
+/// `features_incompat` of processes: there may be events of kind
+/// [`ProcessKind::Target`](crate::model::ProcessKind::Target), unknown to a reader of 1.4.
 pub(crate) const INCOMPAT_TARGETS: u64 = 16;
 /// `features_incompat` of a block of wake-ups: some have the flag of a network softirq, which a reader of 1.4 would refuse.
 pub(crate) const INCOMPAT_SOFTIRQ: u64 = 4;
-/// `features_incompat` of stacks: some are of sleepers, or have a status that a reader of 1.4 does not know.
+/// `features_incompat` of stacks: some are of sleepers, or have a status unknown to a reader of 1.4.
 pub(crate) const INCOMPAT_SLEEPERS: u64 = 8;
-/// `features_incompat` of a blocks block: an I/O in it has a cause that a reader of 1.4 does not know.
+/// `features_incompat` of a blocks block: an I/O has a cause unknown to a reader of 1.4.
 pub(crate) const INCOMPAT_BLOCK_CAUSES: u64 = 32;
-/// `features_incompat` of a ledger: some calls were counted for a reason that a reader of 1.4 does not know.
+/// `features_incompat` of a ledger: some calls were counted for a reason unknown to a reader of 1.4.
 pub(crate) const INCOMPAT_BEHIND: u64 = 128;
-/// `features_compat` of a session: it was lost, and made by a repair. Only clock and start of the window are known.
+/// `features_compat` of a session: the original was lost, and a repair made this one. Only clock and start of the
+/// window are known.
 pub(crate) const COMPAT_MADE: u64 = 1;
 /// Blocks start at multiples of this; the bytes between are 0.
 pub(crate) const ALIGN: u64 = 8;
@@ -95,16 +96,16 @@ pub struct Header {
     pub groups: u64,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// The magic is not there.
+    /// The magic is missing.
     Magic,
-    /// The magic is, the CRC is not right.
+    /// The magic is right, the CRC is wrong.
     Crc { found: u32, expected: u32 },
-    /// Whole, but of a later major version.
+    /// Valid, but of a later major version.
     NewerMajor(u16),
-    /// Whole, but a length is over its limit.
+    /// Valid, but a length exceeds its limit.
     Length { what: &'static str, len: u32, limit: u32 },
 }
 
@@ -127,7 +128,7 @@ fn field<const N: usize>(bytes: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
 }
 
 impl Header {
-    /// A header with nothing in it but version, kind and tape.
+    /// A header with only version, kind and tape.
     pub(crate) fn new(kind: BlockKind, tape_id: [u8; 16]) -> Self {
         Self {
             major: MAJOR,
@@ -244,7 +245,7 @@ impl Header {
     }
 }
 
-/// What this version's writer may use in every block of a kind.
+/// Bits that this version's writer sets in every block of a kind.
 fn incompat_of(kind: BlockKind) -> u64 {
     match kind {
         BlockKind::Processes => INCOMPAT_TARGETS,

@@ -1,11 +1,11 @@
-//! What a report needs to know of a segment to skip it: [`SegmentInfo`] from headers alone, or with its content.
+//! Facts by which a report skips a segment: [`SegmentInfo`] from headers alone, or with its content.
 
 use crate::header::Header;
 use crate::kinds::Rows;
 use crate::message::{MAX_CALLS, MAX_PIDS};
 use crate::model::{BlockIo, Call, Gap, SegmentInfo, Task, is_failure, pid_bloom};
 
-/// What the headers of a segment's blocks tell. Content is "not known"; see [`add_content`].
+/// The facts in the headers of a segment's blocks. Content is "not known"; see [`add_content`].
 pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> SegmentInfo {
     let mut info = SegmentInfo { max_dur: u64::MAX, failures: u32::MAX, ..SegmentInfo::default() };
     // (start, least end, greatest end) of everything that has a time.
@@ -40,17 +40,17 @@ pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a Header>) -> Seg
     info
 }
 
-/// When a block I/O began, as far as is known.
+/// Start of a block I/O, as far as it is known.
 pub(crate) fn block_start(io: &BlockIo) -> u64 {
     [io.queued, io.issued].into_iter().filter(|&t| t != 0).fold(io.complete, u64::min)
 }
 
-/// Pids as an index entry has them: listed, or in a filter.
+/// Pids of an index entry: a list, or a filter.
 pub(crate) type Pids = (Option<Vec<u32>>, Option<Box<[u8; 256]>>);
 
-/// Adds what only the content tells.
+/// Adds the facts that only the content has.
 ///
-/// `calls` of a segment that stores none and counts none are an empty list, whatever its other events name.
+/// `calls` is empty for a segment that neither stores nor counts calls, even if its other events name some.
 pub(crate) fn add_content(
     info: &mut SegmentInfo,
     (dur, errno, ledger): (&[u64], &[u16], bool),
@@ -63,14 +63,14 @@ pub(crate) fn add_content(
     (info.pids, info.pid_bloom) = pids;
 }
 
-/// Calls as an index entry lists them; None = too many, or a number its packing cannot hold.
+/// Calls of an index entry; None = too many, or a number that the packing cannot hold.
 pub(crate) fn listed_calls(calls: &[Call]) -> Option<Vec<Call>> {
     let mut calls = calls.to_vec();
     calls.sort_unstable();
     (calls.len() <= MAX_CALLS && calls.iter().all(|c| c.nr < 1 << 24)).then_some(calls)
 }
 
-/// Distinct pids of tasks and gaps as an index entry has them: listed when few, else in a filter.
+/// Distinct pids of tasks and gaps for an index entry: a list when few, else a filter.
 pub(crate) fn listed_pids(tasks: &[Task], gaps: &[Gap]) -> Pids {
     let of_gaps = gaps.iter().map(|g| g.pid).filter(|&pid| pid != 0);
     let mut pids: Vec<u32> = tasks.iter().map(|t| t.pid).chain(of_gaps).collect();

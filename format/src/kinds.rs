@@ -1,44 +1,43 @@
-//! The list of kinds of block. What a kind is called, whose events it holds, what its times are and whether it tells of people stands here
-//! and nowhere else.
+//! The only list of kinds of block: name, family of the events, meaning of the times, and whether fields have a class.
 
 use crate::model::Family;
 
-/// What the rows of a block are; its times follow from it.
+/// Meaning of a block's rows; its times follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
     /// Of no segment.
     Tape,
-    /// Tables that the segment's other blocks point into: they have no times of their own.
+    /// Tables for the segment's other blocks, without times of their own.
     Names,
-    /// Calls: rows that began before the window come first.
+    /// Calls; those that began before the window come first.
     Calls,
     /// Events, or values of calls.
     Events,
-    /// Events of tables that older versions do not know: their times stand apart from the others'.
+    /// Events of tables, unknown to older versions, so their times are kept apart from the others'.
     Tables,
-    /// What is missing, or counted instead of stored: it must not hold back a listing by start.
+    /// Losses, or calls counted instead of stored: they must not hold back a listing by start.
     Losses,
 }
 
-/// What is known of a kind.
+/// Facts about a kind.
 #[derive(Debug)]
 struct Known {
     kind: BlockKind,
     raw: u16,
     name: &'static str,
     rows: Rows,
-    /// Fields of it have a class (schemas/trace.capnp).
+    /// Some of its fields have a class (schemas/trace.capnp).
     classes: bool,
     family: Option<Family>,
 }
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $raw:literal, $name:literal, $rows:ident, $class:ident $(, $family:ident)?;)*) => {
-        /// What a block holds.
+        /// Contents of a block.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum BlockKind {
             $($(#[doc = $doc])+ $kind,)*
-            /// A kind this version does not know; skipped.
+            /// A kind unknown to this version; skipped.
             Other(u16),
         }
 
@@ -64,7 +63,7 @@ macro_rules! kinds {
 
 // In the order in which a segment has them.
 kinds! {
-    /// What the tape says of itself; the first block.
+    /// Facts about machine and recording; the first block.
     Session = 1, "session", Tape, classes;
     /// Task and call tables; the first block of a segment.
     Dict = 2, "dict", Names, classes;
@@ -80,7 +79,7 @@ kinds! {
     SyscallsFds = 7, "syscalls.fds", Calls, classes;
     /// Process life.
     Processes = 8, "processes", Events, classes, Process;
-    /// What is missing and why.
+    /// Losses, with their causes.
     Gaps = 10, "gaps", Losses, numbers;
     /// Switches of the scheduler.
     Sched = 13, "sched", Events, numbers, Sched;
@@ -104,13 +103,13 @@ kinds! {
     Sleepers = 23, "sleepers", Events, numbers, Stack;
     /// Rows of tables that the tape itself defines.
     Tables = 25, "tables", Tables, classes;
-    /// What these tables hold; of no segment.
+    /// Definitions of these tables; of no segment.
     TableDefs = 24, "tabledefs", Tape, numbers;
-    /// Everything known at one instant; head of a chunk.
+    /// The full state at one instant; head of a chunk.
     Checkpoint = 9, "checkpoint", Tape, classes;
     /// Names of places in code; of no segment.
     Symbols = 21, "symbols", Tape, classes;
-    /// Where everything is.
+    /// Places of everything.
     Index = 11, "index", Tape, numbers;
     /// Clean end.
     End = 12, "end", Tape, numbers;
@@ -121,7 +120,7 @@ impl BlockKind {
         KNOWN.iter().find(|known| known.kind == self)
     }
 
-    /// The kind a header's number stands for.
+    /// The kind with that number in headers.
     pub(crate) fn from_raw(raw: u16) -> Self {
         KNOWN.iter().find(|known| known.raw == raw).map_or(Self::Other(raw), |known| known.kind)
     }
@@ -139,17 +138,17 @@ impl BlockKind {
         self.known().map_or("unknown kind", |known| known.name)
     }
 
-    /// Whose events its rows are; None = they are no events, or details of events that are counted without them.
+    /// The family of its rows; None = they are no events, or details of events that are counted without them.
     pub fn family(self) -> Option<Family> {
         self.known()?.family
     }
 
-    /// What its rows are; None = this version does not know.
+    /// Meaning of its rows; None = unknown to this version.
     pub(crate) fn rows(self) -> Option<Rows> {
         Some(self.known()?.rows)
     }
 
-    /// Whether it holds nothing that a redaction could take out.
+    /// Whether a redaction has nothing to take out of it.
     pub fn is_numbers(self) -> bool {
         self.known().is_some_and(|known| !known.classes)
     }

@@ -3,8 +3,8 @@
 //! A tape is a sequence of *blocks*; a *segment* is a few blocks (column groups) that hold the events of one window of
 //! time; a *chunk* is a few segments behind a checkpoint. docs/tape-format.md has the layout.
 //!
-//! This crate knows neither BPF nor tables: plain values ([`model`]) go in and come out. It needs a reader of bytes
-//! (a file) and nothing of the machine that recorded. It never panics, loops or allocates without bound on any bytes.
+//! This crate knows neither BPF nor tables: plain values ([`model`]) go in and come out. It needs a reader of bytes (a
+//! file) and nothing of the recorded machine. On any bytes it never panics, loops or allocates without bound.
 //!
 //! Writing: [`segment::SegmentBuilder`] collects, [`encode::Encoder`] sorts and compresses (on any thread),
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column

@@ -1,6 +1,8 @@
 //! The two orders of rows in a segment.
 //!
 //! *Row order*: rows that began before the segment's window ("carry") first, by (start, task); then the rest by end.
+//! *Column order* of arguments: by (task, call, row), so that neighbours are similar; the reader rebuilds it from the
+//! core group.
 //! *Column order* of arguments: by (task, call, row), in which neighbours resemble each other; the reader rebuilds it
 //! from the core group.
 
@@ -46,7 +48,7 @@ pub(crate) fn column_order(task: &[u32], call: &[u32]) -> Vec<u32> {
     counting_pass(rows.into_iter(), task, tasks)
 }
 
-/// `rows`, all there are, stably sorted by `keys[row]`; each key is below `bound`.
+/// `rows`, a permutation, stably sorted by `keys[row]`; each key is below `bound`.
 fn counting_pass(rows: impl Iterator<Item = u32>, keys: &[u32], bound: usize) -> Vec<u32> {
     if bound <= 1 {
         return rows.collect();

@@ -1,7 +1,7 @@
 //! Between a Cap'n Proto message and a block's payload: one zstd frame with a content size, hashed as stored.
 //!
-//! Every length is checked before memory is taken: `raw_len` of the header (at most [`MAX_RAW`]) must be what the zstd
-//! frame announces, and the message may not make the reader walk more than a small multiple of it.
+//! Every length is checked before memory is allocated: `raw_len` of the header (at most [`MAX_RAW`]) must equal the
+//! zstd frame's content size, and a reader may traverse only a small multiple of it.
 
 use std::cell::RefCell;
 
@@ -15,13 +15,13 @@ use crate::error::{Error, Result, capnp_err};
 use crate::header::{BlockKind, HEADER_LEN, Header, MAX_RAW, MAX_STORED};
 use crate::source::Source;
 
-/// A decoded message and how many words it has, for bounding list lengths.
+/// A decoded message and its number of words, which bounds list lengths.
 pub(crate) type Message<'a> = Reader<BufferSegments<&'a [u8]>>;
 
-/// Levels of nesting a message may have; the schema needs 6.
+/// Most levels of nesting in a message; the schema needs 6.
 const NESTING: i32 = 12;
-/// How often the reader may walk over a message. Each part is read once or twice; more means that pointers share
-/// targets to make a small message look large.
+/// How often the reader may traverse a message. Each part is read once or twice; more means that pointers share targets
+/// to make a small message look large.
 const TRAVERSALS: usize = 4;
 /// Buffers larger than this are not kept from one block to the next.
 const KEEP: usize = 4 << 20;
@@ -93,7 +93,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Where a block should be and what it should be, from the index or from an earlier look at its header.
+/// Expected place and kind of a block, from the index or from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) kind: BlockKind,
@@ -104,7 +104,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where a block whose header was read is.
+    /// The place of a block whose header was read.
     pub(crate) fn of(offset: u64, header: &Header) -> Self {
         let Header { kind, stored_len, raw_len, chunk, .. } = *header;
         Self { kind, offset, stored_len, raw_len, chunk }
@@ -115,7 +115,7 @@ impl Place {
         self.offset.saturating_add(HEADER_LEN as u64).saturating_add(u64::from(self.stored_len))
     }
 
-    /// What is wrong with `header` when it should be that of this place in tape `tape_id` and segment `segment`.
+    /// The mismatch between `header` and this place in tape `tape_id` and segment `segment`, if any.
     pub(crate) fn mismatch(&self, header: &Header, tape_id: &[u8; 16], segment: u32) -> Option<String> {
         let differs = |what: &str, found: u64, expected: u64| {
             (found != expected).then(|| format!("{what} is {found} where the index says {expected}"))
@@ -184,7 +184,7 @@ fn read_with<R>(
     f(&header, &message)
 }
 
-/// The block at `place` as it is stored, its hash checked and its payload not looked into.
+/// The block at `place` as stored, with its hash checked and its payload not decoded.
 pub(crate) fn read_raw(source: &Source, place: &Place, tape_id: &[u8; 16], segment: u32) -> Result<Block> {
     check_lengths(place)?;
     let mut stored = vec![0; HEADER_LEN + place.stored_len as usize];
@@ -206,7 +206,7 @@ pub(crate) fn read_raw(source: &Source, place: &Place, tape_id: &[u8; 16], segme
     Ok(Block { header, stored })
 }
 
-/// Lengths a reader will allocate for.
+/// Lengths for which a reader will allocate.
 fn check_lengths(place: &Place) -> Result<()> {
     let what = place.kind.name();
     let limit = |name: &str, len: u32, limit: u32| {
@@ -252,8 +252,8 @@ fn decompress(
 
 /// `len` of a list of structs `B`, refused when a message of this size cannot hold it.
 ///
-/// A list may claim structs without fields, which take no room: its length alone says nothing about memory. Ours are
-/// never smaller than the version that brought them has them.
+/// A list may claim structs without fields, which take no bytes: its length alone does not bound memory. Ours are never
+/// smaller than in the version that added them.
 pub(crate) fn list_len<B: HasStructSize>(what: &'static str, name: &str, len: u32, header: &Header) -> Result<usize> {
     let words = u32::from(B::STRUCT_SIZE.data) + u32::from(B::STRUCT_SIZE.pointers);
     plain_len(what, name, len, words * 8, header)

@@ -1,12 +1,12 @@
-//! What a damaged tape lacks, and a clean copy of the rest.
+//! The holes of a damaged tape, and a clean copy of the rest.
 //!
-//! [`holes`] names everything that cannot be read: of which segments, of what time, and which totals are "at least" because
-//! of it. [`repair`] copies every block that is whole, numbers them anew and writes index and end mark. Holes become gap
-//! records, so a report on the copy says "at least" wherever one on the original does.
+//! [`holes`] lists everything that cannot be read: its segments, its time, and the totals that are "at least" because
+//! of it. [`repair`] copies every whole block, renumbers it and writes index and end mark. Holes become gap records, so
+//! a report on the copy says "at least" wherever a report on the original does.
 //!
-//! Blocks are copied as they are stored, one segment at a time. Made anew are only: gaps (holes are added), stacks whose
-//! events are gone, a session that is lost, index and end mark. Blocks of no segment that this version does not know are
-//! left out. What the headers say of all segments is in memory, as it is whenever a tape is open.
+//! Blocks are copied as stored, one segment at a time. Made anew are only: gaps (holes are added), stacks whose events
+//! are gone, a session that is lost, index and end mark. Blocks of no segment and of a kind unknown to this version are
+//! left out. Memory holds the header facts of all segments, as for any open tape.
 
 use std::io::Write;
 
@@ -23,44 +23,44 @@ use crate::writer::{Writer, session_block};
 
 /// Holes kept; after that they are counted.
 const MAX_HOLES: usize = 1000;
-/// Characters of the old end mark's reason that the new one quotes: repairing again and again does not make it grow.
+/// Characters of the old end mark's reason quoted by the new one, so that repeated repairs do not lengthen it.
 const MAX_REASON: usize = 200;
-/// zstd's level for what is made anew.
+/// zstd's level for rewritten blocks.
 const LEVEL: i32 = 3;
 
-/// What is lost.
+/// What a hole lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// What the tape says of itself.
+    /// The session.
     Session,
     /// All blocks of some segments.
     Segments,
-    /// These groups of one segment. With its dict or syscalls.core goes what points into them.
+    /// These groups of one segment. With its dict or syscalls.core, the groups that refer to them are lost too.
     Groups(Vec<BlockKind>),
-    /// What was known at the start of a chunk.
+    /// The state at the start of a chunk.
     Checkpoint,
     /// Names of places in code.
     Symbols,
     /// The end of the recording.
     End,
-    /// Damage that was seen and belongs to no segment: foreign bytes, missing numbers, an index that is not right.
+    /// Damage outside segments: foreign bytes, missing numbers, a wrong index.
     Elsewhere,
 }
 
-/// Something that a tape lacks.
+/// A missing part of a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// What.
+    /// What is missing.
     pub lost: Lost,
     /// The first and the last segment, by number.
     pub segments: Option<(u32, u32)>,
-    /// Time it may touch; None = not known.
+    /// Time it may concern; None = not known.
     pub span: Option<(u64, u64)>,
-    /// Whose totals are "at least" because of it; [`Family::Unknown`] = all.
+    /// The family whose totals are "at least" because of it; [`Family::Unknown`] = all.
     pub families: Vec<Family>,
 }
 
-/// All that a tape lacks, bounded in number.
+/// All holes of a tape, bounded in number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holes {
     /// The first ones, in order of the tape.
@@ -78,16 +78,16 @@ impl Holes {
         }
     }
 
-    /// How many.
+    /// Number of holes.
     pub fn count(&self) -> u64 {
         self.list.len() as u64 + self.more
     }
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// What the copy lacks.
+    /// The holes of the copy.
     pub holes: Holes,
     /// Segments of the copy.
     pub segments: u32,
@@ -95,22 +95,22 @@ pub struct Repaired {
     pub reason: String,
 }
 
-/// Reads all of `tape` for what it lacks; `progress` is called now and then with the bytes done.
+/// Reads all of `tape` to find its holes; `progress` is called now and then with the bytes done.
 pub fn holes(tape: &Tape, progress: &dyn Fn(u64)) -> Holes {
     // Nothing that is handed out is written, so nothing can fail.
     Walk::new(tape).run(progress, |_| Ok(())).unwrap_or_default()
 }
 
-/// Copies what is whole of `tape` to `out`, as the tape `tape_id`, which must be random; gives the output back, not
+/// Copies the whole blocks of `tape` to `out`, as the tape `tape_id`, which must be random; returns the output, not
 /// flushed. `progress` as in [`holes`].
 pub fn repair<W: Write>(tape: &Tape, out: W, tape_id: [u8; 16], progress: &dyn Fn(u64)) -> Result<(W, Repaired)> {
     copy(tape, out, tape_id, None, progress)
 }
 
-/// Copies what is whole of `tape` to `out` as [`repair`] does, without what `redactor` takes out.
+/// Copies the whole blocks of `tape` to `out` like [`repair`], without what `redactor` takes out.
 ///
 /// # Errors
-/// Besides what a repair may fail of: the tape is of a newer version, which may have fields this one would let through.
+/// Besides a repair's errors: the tape is of a newer version, and may have fields that this one would not redact.
 pub fn redact<W: Write>(
     tape: &Tape,
     out: W,
@@ -121,7 +121,7 @@ pub fn redact<W: Write>(
     copy(tape, out, tape_id, Some(redactor), progress)
 }
 
-/// [`repair`], and what `redactor` takes out is not copied.
+/// [`repair`] without what `redactor` takes out.
 fn copy<W: Write>(
     tape: &Tape,
     out: W,
@@ -145,7 +145,7 @@ fn copy<W: Write>(
     Ok((out, Repaired { holes, segments, reason }))
 }
 
-/// The session's block as it is; one of what is known when it is lost.
+/// The session's block as stored; if it is lost, one with the facts known from elsewhere.
 fn session(tape: &Tape, redactor: Option<&Redactor>) -> Result<Block> {
     let raw = header_at(&tape.source, tape.first)
         .ok()
@@ -174,35 +174,35 @@ fn session(tape: &Tape, redactor: Option<&Redactor>) -> Result<Block> {
 enum Piece {
     /// Checkpoint `.0`, whole.
     Checkpoint(usize),
-    /// Of a segment nothing but this is left.
+    /// A lost segment, of which only its gaps are copied.
     Gaps { window: (u64, u64), gaps: Vec<Gap> },
-    /// Segment `.0` with what is whole of it.
+    /// Segment `.0` with its whole blocks.
     Segment(usize, Box<Part>),
     /// Block of names `.0`, whole.
     Symbols(usize),
 }
 
-/// What is whole of a segment.
+/// The whole blocks of a segment.
 #[derive(Default)]
 struct Part {
     dict: Dict,
     core: Core,
-    /// To copy as they are.
+    /// To copy as stored.
     kept: Vec<BlockKind>,
-    /// To write anew.
+    /// To rewrite.
     stacks: Option<Stacks>,
-    /// To write anew when there are `more`, or when their block was lost.
+    /// To rewrite when there are `more`, or when their block was lost.
     gaps: Vec<Gap>,
-    /// What is lost.
+    /// The lost groups.
     more: Vec<Gap>,
 }
 
-/// Goes through a tape and tells whole from lost.
+/// Goes through a tape and separates whole blocks from lost ones.
 struct Walk<'a> {
     tape: &'a Tape,
     /// Windows by the headers of the dicts.
     windows: Vec<Option<(u64, u64)>>,
-    /// Where the next window that is known begins.
+    /// Start of the next known window.
     next: Vec<u64>,
     /// End of the last window.
     end: u64,
@@ -344,7 +344,8 @@ fn gap(family: Family, count: u64, (first, last): (u64, u64)) -> Gap {
     Gap { cause: GapCause::Damaged, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false }
 }
 
-/// What is whole of segment `i`; whether its dict is, without which only gaps can be kept; and the groups that are lost.
+/// The whole blocks of segment `i`; whether its dict is whole, without which only gaps can be kept; and the lost
+/// groups.
 fn part(tape: &Tape, i: usize, window: (u64, u64)) -> (Part, bool, Vec<BlockKind>) {
     let segment = tape.segment(i);
     let places = &tape.blocks[i].places;
@@ -385,13 +386,13 @@ fn part(tape: &Tape, i: usize, window: (u64, u64)) -> (Part, bool, Vec<BlockKind
     (part, whole, lost)
 }
 
-/// Whether the block of `kind` is there with the right hash.
+/// Whether the block of `kind` is present with the right hash.
 fn raw(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind) -> Option<()> {
     let place = places.iter().find(|p| p.kind == kind)?;
     read_raw(&tape.source, place, &tape.tape_id, segment.info().segment).ok().map(drop)
 }
 
-/// Whether a group can be read, together with those it points into.
+/// Whether a group can be read, together with those it refers to.
 fn whole_group(segment: &Segment<'_>, kind: BlockKind, dict: (bool, &Dict), core: (bool, &Core)) -> bool {
     let ((dict_whole, dict), (core_whole, core)) = (dict, core);
     match kind {
@@ -419,7 +420,7 @@ fn whole_group(segment: &Segment<'_>, kind: BlockKind, dict: (bool, &Dict), core
     }
 }
 
-/// The gap that a lost group leaves: how many events its header counts, if that is left, and when they were.
+/// The gap for a lost group: its number of events and their time by its header, if that is left.
 fn loss(tape: &Tape, segment: &Segment<'_>, places: &[Place], kind: BlockKind, window: (u64, u64)) -> Option<Gap> {
     let info = segment.info();
     let header = places.iter().find(|p| p.kind == kind).and_then(|p| header(tape, p, info.segment));
@@ -561,7 +562,7 @@ impl<W: Write> Copy<'_, W> {
         }
     }
 
-    /// The old end mark, or one of what is known, that says what this tape is.
+    /// The old end mark, or one with the known facts, whose reason names the original tape.
     fn end(&mut self, holes: &Holes) -> End {
         let tape = self.tape;
         let id: String = tape.tape_id.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,6 +1,6 @@
-//! Walks a tape's headers from the front: the way to read a tape without index, and to check one that has it.
+//! Walks a tape's headers from the front, to read a tape without index, or to check one with it.
 //!
-//! Only headers are read, and every byte at most twice: once as a header, once when looking for the next header after
+//! Only headers are read, and every byte at most twice: once as a header, once in the search for the next header after
 //! damage. Memory is one [`Header`] per block plus a window of 64 KiB.
 
 use crate::error::Result;
@@ -8,14 +8,14 @@ use crate::footer::{FOOTER_LEN, Footer};
 use crate::header::{HEADER_LEN, Header, HeaderError, MAGIC};
 use crate::source::Source;
 
-/// Bytes looked at together when searching for a header.
+/// Bytes searched together for a header.
 const WINDOW: usize = 64 << 10;
-/// Something wrong with a tape that does not stop it from being read.
+/// A fault in a tape that does not prevent reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, from the file's first byte.
+    /// Offset from the file's first byte.
     pub offset: u64,
-    /// What, in words, with the values that disagree.
+    /// The fault in words, with the values that disagree.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ impl Findings {
     }
 }
 
-/// What a walk found.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// Whole blocks of this tape with their offsets, ascending.
@@ -66,11 +66,11 @@ pub(crate) struct Scan {
     pub(crate) findings: Findings,
     /// The footer, when the walk reached it.
     pub(crate) footer: Option<Footer>,
-    /// First byte after the tape: of the file, or of what follows in it.
+    /// First byte after the tape: end of the file, or of the tape inside it.
     pub(crate) end: u64,
 }
 
-/// What is at a place where a block should begin.
+/// What stands where a block should begin.
 enum At {
     Block(Header),
     Footer(Footer),
@@ -174,7 +174,7 @@ fn resync(
     })
 }
 
-/// First offset in `from..to` where a whole header begins that `accept` takes.
+/// First offset in `from..to` of a whole header that `accept` takes.
 pub(crate) fn find_header(
     source: &Source,
     from: u64,
@@ -205,7 +205,7 @@ pub(crate) fn find_header(
     Ok(None)
 }
 
-/// Positions of the magic in the part of a window that is looked at now.
+/// Positions of the magic in the current part of a window.
 fn candidates(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let last = bytes.len().min(WINDOW);
     let mut at = 0;

@@ -1,7 +1,7 @@
-//! Collects what happened in one window of time until it is worth a segment.
+//! Collects the events of one window of time until they fill a segment.
 //!
-//! Pushing is cheap (a few vectors); sorting, narrowing and compressing are left to [`crate::encode::Encoder`], which
-//! may run on another thread. Rows may come in any order of time: rings are drained one after the other.
+//! Pushing is cheap (a few vectors); [`crate::encode::Encoder`] sorts, narrows and compresses, possibly on another
+//! thread. Rows may come in any order of time, because rings are drained one after the other.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::tables::{Field, MAX_CELLS, MAX_TABLES, TableRows, fault};
 
 /// Rows of any kind at which a segment is full.
 pub const FULL_ROWS: usize = 64 << 10;
-/// Estimated bytes of one block at which a segment is full: half of what a block may have.
+/// Estimated bytes of one block at which a segment is full: half of a block's limit.
 pub(crate) const FULL_BYTES: usize = 4 << 20;
 /// Ancestors kept of a signal's sender and target: more than any sane process tree is deep.
 pub(crate) const MAX_ANCESTORS: usize = 256;
@@ -37,7 +37,7 @@ const FULL_STACKS: usize = 3 << 20;
 /// ABIs and numbers below these are looked up in a table, the rest in a map.
 const TABLE: (u8, u32) = (8, 1024);
 
-/// A captured value waiting for its row's place.
+/// A captured value whose row has no final position yet.
 #[derive(Debug)]
 pub(crate) struct PendingValue {
     pub(crate) row: u32,
@@ -64,7 +64,7 @@ pub struct SegmentData {
     pub(crate) call: Vec<u32>,
     pub(crate) ret: Vec<i64>,
     pub(crate) errno: Vec<u16>,
-    /// Low 4 bits: state; bit 4: unselected; bit 5: in the ledger.
+    /// Low 4 bits: state; bit 4: unselected.
     pub(crate) state: Vec<u8>,
     pub(crate) args: Vec<[u64; 6]>,
     pub(crate) fd: Vec<u32>,
@@ -108,7 +108,7 @@ impl SegmentData {
         &self.gaps
     }
 
-    /// Rows of the group of columns or events that has most.
+    /// Number of rows of the largest group.
     pub(crate) fn most_rows(&self) -> usize {
         [
             self.rows(),
@@ -136,7 +136,7 @@ impl SegmentData {
 pub struct SegmentBuilder {
     data: SegmentData,
     task_ids: HashMap<Task, u32>,
-    /// The latest entry of each thread: almost always the one that is asked for.
+    /// The latest entry of each thread: almost always the one requested.
     latest: std::collections::HashMap<u32, u32, BuildHasherDefault<UtidHasher>>,
     call_table: Vec<u32>,
     call_ids: HashMap<Call, u32>,
@@ -159,7 +159,7 @@ pub struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// A builder for what ends at `window_start` or later.
+    /// A builder for a window from `window_start` on.
     pub fn new(window_start: u64) -> Self {
         Self {
             data: SegmentData { window_start, ..SegmentData::default() },
@@ -248,7 +248,7 @@ impl SegmentBuilder {
         *self.call_ids.entry(c).or_insert_with(add)
     }
 
-    /// Value for [`SyscallRow::fd`] that stands for `name`.
+    /// Value of [`SyscallRow::fd`] for `name`.
     pub fn intern_fd_name(&mut self, name: &[u8]) -> u32 {
         if let Some(index) = self.fd_names.get_index_of(name) {
             return index as u32 + FD_FIRST;
@@ -258,8 +258,8 @@ impl SegmentBuilder {
         index as u32 + FD_FIRST
     }
 
-    /// Adds a call; its `task`, `call` and `fd` are what this builder's intern functions gave. Returns its insertion id,
-    /// which [`Self::push_captured`] takes.
+    /// Adds a call; its `task`, `call` and `fd` come from this builder's intern functions. Returns its insertion id for
+    /// [`Self::push_captured`].
     pub fn push_syscall(&mut self, row: SyscallRow) -> u32 {
         let d = &mut self.data;
         let id = d.end.len() as u32;
@@ -278,7 +278,7 @@ impl SegmentBuilder {
     }
 
     /// Adds captured user memory of the call with insertion id `row`; `arg` is 0..5, bit 3 set for the argument's
-    /// second value. `full` is the length the value really had, 0 when that is not known.
+    /// second value. `full` is the full size of the value, 0 when that is not known.
     pub fn push_captured(&mut self, row: u32, arg: u8, status: ByteStatus, full: u64, bytes: &[u8]) {
         let (bytes, status, full) = cut(bytes, status, full);
         let (at, len) = (self.data.bytes.len(), bytes.len());
@@ -286,7 +286,7 @@ impl SegmentBuilder {
         self.data.values.push(PendingValue { row, arg, status, full, at, len });
     }
 
-    /// Adds an event of process life; its `task` and `parent` are what [`Self::intern_task`] gave.
+    /// Adds an event of process life; its `task` and `parent` come from [`Self::intern_task`].
     pub fn push_process(&mut self, mut ev: ProcessEvent) {
         let (argv, status, full) = cut(&ev.argv, ev.argv_status, ev.argv_full);
         if argv.len() < ev.argv.len() {
@@ -299,8 +299,8 @@ impl SegmentBuilder {
         self.data.processes.push(ev);
     }
 
-    /// Adds a switch (in any order of time: the encoder sorts); its tasks are what [`Self::intern_task`] gave, here and below. Returns its
-    /// insertion id, which [`Self::push_stack`] takes.
+    /// Adds a switch (in any order of time: the encoder sorts); its tasks come from [`Self::intern_task`], here and
+    /// below. Returns its insertion id for [`Self::push_stack`].
     pub fn push_switch(&mut self, switch: Switch) -> u32 {
         self.data.switches.push(switch);
         self.data.switches.len() as u32 - 1
@@ -318,7 +318,7 @@ impl SegmentBuilder {
         self.data.blocks.len() as u32 - 1
     }
 
-    /// Adds a signal; its call is what [`Self::intern_call`] gave. Of ancestors the first [`MAX_ANCESTORS`] are kept.
+    /// Adds a signal; its call comes from [`Self::intern_call`]. Of ancestors the first [`MAX_ANCESTORS`] are kept.
     pub fn push_signal(&mut self, mut signal: SignalEvent) -> u32 {
         let (argv, status, full) = cut(&signal.argv, signal.argv_status, signal.argv_full);
         if argv.len() < signal.argv.len() {
@@ -343,18 +343,18 @@ impl SegmentBuilder {
         self.data.nets.push(net);
     }
 
-    /// Adds calls that were counted; `task` and `call` are what the intern functions gave.
+    /// Adds calls that were counted; `task` and `call` come from the intern functions.
     pub fn push_ledger(&mut self, row: LedgerRow) {
         self.ledger_bytes += crate::message::ledger_bytes(&row);
         self.data.ledger.push(row);
     }
 
-    /// Adds a row of the table that `def` defines: its time, then a value for each further column. Values of a str column are cut at
-    /// [`MAX_VALUE`]. Returns its insertion id, which [`Self::push_stack`] takes for [`StackOf::Row`]: the stack goes into the table's first
-    /// stack column.
+    /// Adds a row of the table that `def` defines: its time, then a value for each further column. Values of a str
+    /// column are cut at [`MAX_VALUE`]. Returns its insertion id for [`Self::push_stack`] with [`StackOf::Row`]: the
+    /// stack goes into the table's first stack column.
     ///
     /// # Errors
-    /// A tape cannot hold the definition, it is one table too many for a segment, or the values are not what it says.
+    /// A tape cannot hold the definition, it is one table too many for a segment, or the values do not match it.
     pub fn push_table_row(&mut self, def: &Arc<TableDef>, ts: u64, values: &[Field<'_>]) -> Result<u32> {
         let at = match self.data.tables.iter().position(|table| Arc::ptr_eq(&table.def, def) || table.def == *def) {
             Some(at) => at,
@@ -451,7 +451,7 @@ impl SegmentBuilder {
         })
     }
 
-    /// Index of `frame` in this segment's frames; its mapping is what [`Self::intern_mapping`] gave.
+    /// Index of `frame` in this segment's frames; its mapping comes from [`Self::intern_mapping`].
     pub fn intern_frame(&mut self, frame: Frame) -> u32 {
         let frames = &mut self.data.stacks.frames;
         *self.frame_ids.entry(frame).or_insert_with(|| {
@@ -460,7 +460,7 @@ impl SegmentBuilder {
         })
     }
 
-    /// Index of `node` in this segment's tree; its frame and parent are what [`Self::intern_frame`] and this gave.
+    /// Index of `node` in this segment's tree; its frame and parent come from [`Self::intern_frame`] and this function.
     pub fn intern_node(&mut self, node: Node) -> u32 {
         let nodes = &mut self.data.stacks.nodes;
         *self.node_ids.entry(node).or_insert_with(|| {
@@ -469,7 +469,8 @@ impl SegmentBuilder {
         })
     }
 
-    /// Adds the stack of an event: `row` is what the event's push gave, the nodes are what [`Self::intern_node`] gave. The first of several for one event is kept.
+    /// Adds the stack of an event: `row` comes from the event's push, the nodes from [`Self::intern_node`]. The first
+    /// of several for one event is kept.
     pub fn push_stack(&mut self, stack: Attached) {
         if stack.of != StackOf::Row {
             return self.data.stacks.attached.push(stack);
@@ -491,7 +492,7 @@ impl SegmentBuilder {
         self.data.gaps.push(gap);
     }
 
-    /// Estimate, from above, of the largest block's bytes before compression.
+    /// Upper estimate of the largest block's bytes before compression.
     pub(crate) fn raw_bytes(&self) -> usize {
         let d = &self.data;
         let args = d.end.len() * 56;
@@ -514,7 +515,7 @@ impl SegmentBuilder {
         lists.into_iter().chain(columns).max().unwrap_or(0)
     }
 
-    /// Estimate, from above, of the bytes of the stacks' block.
+    /// Upper estimate of the bytes of the stacks' block.
     fn stack_bytes(&self) -> usize {
         let s = &self.data.stacks;
         let columns = s.frames.len() * FRAME_BYTES
@@ -523,13 +524,13 @@ impl SegmentBuilder {
         self.mapping_bytes + columns
     }
 
-    /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone are nothing.
+    /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone do not count.
     pub fn is_empty(&self) -> bool {
         self.data.most_rows() == 0 && self.data.processes.is_empty() && self.data.gaps.is_empty()
     }
 
-    /// Whether it is time to [`Self::finish`]. Ask after each push: a segment that goes on past this may become too large
-    /// for a block, which [`crate::encode::Encoder::segment`] refuses.
+    /// Whether it is time to [`Self::finish`]. Check after each push: a segment that grows past this may become too
+    /// large for a block, which [`crate::encode::Encoder::segment`] refuses.
     pub fn is_full(&self) -> bool {
         self.data.most_rows() >= FULL_ROWS
             || self.raw_bytes() >= FULL_BYTES
@@ -537,7 +538,7 @@ impl SegmentBuilder {
             || self.table_cells >= MAX_CELLS / 2
     }
 
-    /// Closes the window: what ends at `window_end` or later belongs to the next segment.
+    /// Closes the window: later events belong to the next segment, which begins at `window_end`.
     pub fn finish(self, window_end: u64) -> SegmentData {
         let mut data = self.data;
         for (table, strings) in data.tables.iter_mut().zip(self.table_strings) {
@@ -547,7 +548,7 @@ impl SegmentBuilder {
     }
 }
 
-/// Bits of an insertion id of a table's row that are the row's: of more rows a segment is full.
+/// Bits of the row in an insertion id of a table's row: a segment is full before they overflow.
 const ROW_BITS: u32 = 24;
 
 /// The insertion id of a row of the table at `table`.
@@ -560,7 +561,7 @@ fn row_of(id: u32) -> (usize, usize) {
     ((id >> ROW_BITS) as usize, (id & ((1 << ROW_BITS) - 1)) as usize)
 }
 
-/// Hashes a utid. The recorder counts utids up, so nobody can choose them to collide.
+/// Hashes a utid. The recorder counts utids up, so an attacker cannot make them collide.
 #[derive(Debug, Default)]
 struct UtidHasher(u64);
 
@@ -606,7 +607,7 @@ fn same(a: &Task, b: &Task) -> bool {
         && bytes(exe, &b.exe)
 }
 
-/// Cuts a value to [`MAX_VALUE`] and says so in its status.
+/// Cuts a value to [`MAX_VALUE`] and marks its status.
 fn cut(bytes: &[u8], status: ByteStatus, full: u64) -> (&[u8], ByteStatus, u64) {
     let Some(head) = bytes.get(..MAX_VALUE).filter(|_| bytes.len() > MAX_VALUE) else {
         return (bytes, status, full);

@@ -16,13 +16,13 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens a file; also returns its length now. Later growth or truncation by others is no concern of the length.
+    /// Opens a file; also returns its length now. Later growth or truncation does not change that length.
     pub(crate) fn open(path: &Path) -> Result<(Self, u64)> {
         let what = || format!("open {}", path.display());
         Self::file(File::open(path).map_err(|e| Error::io(what(), e))?, &what)
     }
 
-    /// The same of a file that is open; `what` is done with it.
+    /// The same for an open file; errors call it `what`.
     pub(crate) fn file(file: File, what: &dyn Fn() -> String) -> Result<(Self, u64)> {
         let meta = file.metadata().map_err(|e| Error::io(what(), e))?;
         if !meta.is_file() {
@@ -33,7 +33,7 @@ impl Source {
         Ok((Self::File(file), meta.len()))
     }
 
-    /// Fills `buf` from `offset` on as far as there are bytes; returns how many there were.
+    /// Fills `buf` from `offset` on as far as there are bytes; returns their number.
     pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         match self {
             Self::File(file) => {
@@ -57,7 +57,7 @@ impl Source {
         }
     }
 
-    /// Fills all of `buf`, or says that the tape ends too early for `what`.
+    /// Fills all of `buf`, or fails because the tape ends too early for `what`.
     pub(crate) fn read_exact_at(&self, buf: &mut [u8], offset: u64, what: &str) -> Result<()> {
         let n = self.read_at(buf, offset)?;
         if n < buf.len() {

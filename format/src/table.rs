@@ -1,7 +1,7 @@
-//! How a table is declared: its columns with type, unit, class and a sentence each.
+//! Declarations of tables: columns with type, unit, class and description.
 //!
-//! One [`TableDef`] says what a table holds, wherever it comes from: the events of a tape, or what a report adds up. What prints, checks,
-//! redacts or documents a table goes by its declaration and needs no other list of its fields.
+//! One [`TableDef`] declares a table, whether it has events of a tape or sums of a report. All code that prints,
+//! checks, redacts or documents a table uses its declaration and needs no other list of its fields.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use crate::class::Class;
 /// A name or a sentence: a constant, or read from a tape.
 pub type Name = Cow<'static, str>;
 
-/// What the values of a column are.
+/// Type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A point in time, ns: CLOCK_MONOTONIC in tapes, since the tape's start (negative before it) in answers.
     Time,
     /// A span of time, ns.
     Duration,
-    /// How many.
+    /// A number of things.
     Count,
     /// An amount of memory or data that fits 53 bits, bytes.
     Bytes,
@@ -27,17 +27,17 @@ pub enum Type {
     Wide,
     /// A pattern or an address of up to 64 bits.
     Hex,
-    /// A share of 1, a percentage, an average.
+    /// A fraction of 1, a percentage, an average.
     Real,
     /// Yes or no.
     Flag,
-    /// Bytes of which nobody promises that they are UTF-8: names, paths.
+    /// Bytes that need not be UTF-8: names, paths.
     Str,
-    /// A word or a sentence of ours, or text that is known to be UTF-8.
+    /// A word or a sentence of systape, or other text known to be UTF-8.
     Word,
-    /// Whose: a task.
+    /// A task: the one the row belongs to.
     Task,
-    /// The functions it happened in: a stack of the segment.
+    /// A stack of the segment: the functions in which the event happened.
     Stack,
     /// An array or an object, described by the column's sentence.
     Nested,
@@ -73,7 +73,7 @@ impl Type {
         }
     }
 
-    /// What a value is in JSON; null stands for what is not known.
+    /// Type of a value in JSON; null stands for an unknown value.
     pub fn json(self) -> &'static str {
         match self {
             Self::Time | Self::Duration | Self::Count | Self::Bytes | Self::Int | Self::Real => "number",
@@ -88,21 +88,21 @@ impl Type {
     }
 }
 
-/// In which way a column's value is off when rows are missing.
+/// How missing rows change a column's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Short {
-    /// In none: a key, a value of a single event.
+    /// Not at all: a key, a value of a single event.
     Never,
-    /// It is too low: counts, sums, maxima.
+    /// They make it too low: counts, sums, maxima.
     AtLeast,
-    /// It is too high: minima.
+    /// They make it too high: minima.
     AtMost,
-    /// It is of the rows that are known: averages, quantiles, shares, rates.
+    /// They may change it either way: averages, quantiles, shares, rates.
     OfKnown,
 }
 
 impl Short {
-    /// What the name of the column has at its end where it says whether a value is so; None where it never is.
+    /// Suffix of the column that says whether a value is such a bound; None if there is none.
     pub fn suffix(self) -> Option<&'static str> {
         match self {
             Self::Never => None,
@@ -116,22 +116,22 @@ impl Short {
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnDef {
-    /// The object it is part of, such as `owner`; "" = of none. Columns of an object stand one after the other.
+    /// The object it is part of, such as `owner`; "" = none. Columns of an object are adjacent.
     pub group: Name,
     /// Its name, unique in its table and group.
     pub name: Name,
-    /// What its values are.
+    /// Type of its values.
     pub ty: Type,
-    /// In which way they may be off.
+    /// How missing rows change them.
     pub short: Short,
-    /// What they tell of people and machines; None = nothing.
+    /// What they reveal of people and machines; None = nothing.
     pub class: Option<Class>,
-    /// One sentence: what it is, and what it means that it is not known.
+    /// One sentence: its meaning, and the meaning of an unknown value.
     pub doc: Name,
 }
 
 impl ColumnDef {
-    /// A column of a table that a tape defines: part of no object, and as exact as the event it belongs to.
+    /// A column of a table that a tape defines: outside any object, and as exact as its event.
     pub fn stored(name: impl Into<Name>, ty: Type, class: Option<Class>, doc: impl Into<Name>) -> Self {
         Self { group: "".into(), name: name.into(), ty, short: Short::Never, class, doc: doc.into() }
     }
@@ -147,14 +147,14 @@ impl ColumnDef {
 pub struct TableDef {
     /// Its name, unique among all tables.
     pub name: Name,
-    /// One sentence: what a row is.
+    /// One sentence: the meaning of a row.
     pub doc: Name,
     /// Its columns in their order.
     pub columns: Cow<'static, [ColumnDef]>,
 }
 
 impl TableDef {
-    /// Index of the column that has the stacks of its rows: the first, if there are several; None = rows have no stacks.
+    /// Index of the column with the stacks of its rows: the first, if there are several; None = rows have no stacks.
     pub fn stack_column(&self) -> Option<usize> {
         self.columns.iter().position(|column| column.ty == Type::Stack)
     }
@@ -162,8 +162,8 @@ impl TableDef {
 
 /// Declares tables as constants.
 ///
-/// A line is `name: Type "sentence"`; `?` and a word behind the name say how the value may be off, a class in brackets whom it tells of;
-/// `group.name` puts a column into an object.
+/// A line is `name: Type "sentence"`. `?` and a word after the name say how missing rows change the value, a class in
+/// brackets what it reveals; `group.name` puts a column into an object.
 ///
 /// ```
 /// systape_format::tables! {

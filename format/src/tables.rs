@@ -4,46 +4,46 @@ use std::sync::Arc;
 
 use crate::table::{TableDef, Type};
 
-/// Tables that a tape may define.
+/// Most tables in a tape.
 pub const MAX_TABLES: usize = 64;
-/// Columns of a table.
+/// Most columns of a table.
 pub const MAX_COLUMNS: usize = 128;
-/// Rows of all tables of a segment times their columns: 16 MiB in memory, however few bytes they take in the tape.
+/// Most rows × columns of all tables of a segment: 16 MiB in memory, however few bytes they take in the tape.
 pub const MAX_CELLS: usize = 2 << 20;
-/// Bytes of the name of a table or column.
+/// Most bytes of the name of a table or column.
 pub const MAX_TABLE_NAME: usize = 64;
-/// Bytes of the sentence about a table or column.
+/// Most bytes of the description of a table or column.
 pub const MAX_TABLE_DOC: usize = 256;
 
-/// Name of the column that says on which CPU an event happened.
+/// Name of the column with the event's CPU.
 pub const CPU: &str = "cpu";
 
-/// One value of a row to be written.
+/// One value of a row to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Of every type but str, task and stack; of an int its two's complement.
+    /// Of any type except str, task and stack; an int as its two's complement.
     Number(u64),
     /// Of a str column.
     Bytes(&'a [u8]),
-    /// Of a task column: what [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task) gave.
+    /// Of a task column: the result of [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task).
     Task(u32),
     /// Of a str, task or stack column: not known, or none. A stack may still be given to the row with
     /// [`SegmentBuilder::push_stack`](crate::SegmentBuilder::push_stack).
     Unknown,
 }
 
-/// The rows that a segment has of one table, by time.
+/// A segment's rows of one table, by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRows {
-    /// What they hold.
+    /// Their definition.
     pub def: Arc<TableDef>,
-    /// The first column: when each happened, ns; ascending.
+    /// The first column: times of the events, ns; ascending.
     pub ts: Vec<u64>,
-    /// The other columns of the definition, as long as `ts`: numbers as they are (an int's two's complement), of a str 1 + its place in
-    /// `strings`, of a task 1 + its index in the segment's tasks, of a stack 1 + its index in [`Stacks::distinct`](crate::model::Stacks::distinct);
-    /// 0 = none or not known.
+    /// The other columns of the definition, as long as `ts`: plain numbers (an int as its two's complement), for a str
+    /// 1 + its index in `strings`, for a task 1 + its index in the segment's tasks, for a stack 1 + its index in
+    /// [`Stacks::distinct`](crate::model::Stacks::distinct); 0 = none or not known.
     pub columns: Vec<Vec<u64>>,
-    /// Strings, each once.
+    /// Distinct strings.
     pub strings: Vec<Vec<u8>>,
 }
 
@@ -70,7 +70,7 @@ impl TableRows {
         columns.filter(|(column, _)| column.ty == Type::Stack).map(|(_, values)| values)
     }
 
-    /// Gives each stack the value that `new` gives for it.
+    /// Replaces each stack by the result of `new`.
     pub(crate) fn map_stacks(&mut self, new: impl Fn(u64) -> u64) {
         let columns = self.def.columns.iter().skip(1).zip(&mut self.columns);
         for (_, values) in columns.filter(|(column, _)| column.ty == Type::Stack) {
@@ -78,7 +78,7 @@ impl TableRows {
         }
     }
 
-    /// The string that `code`, a value of a str column, stands for; None = not known.
+    /// The string for `code`, a value of a str column; None = not known.
     pub fn string(&self, code: u64) -> Option<&[u8]> {
         self.strings.get(usize::try_from(code).ok()?.checked_sub(1)?).map(Vec::as_slice)
     }

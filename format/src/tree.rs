@@ -1,28 +1,29 @@
-//! A segment's stacks in the order, and with the numbers, they have in the tape.
+//! A segment's stacks in the order and numbering of the tape.
 //!
-//! Attached stacks are sorted by their events; then mappings, frames, nodes and distinct stacks are numbered as they are
-//! first used, the outermost frame of a stack first. So equal tapes come from equal recordings whatever the order of
-//! the rings, most columns are "the next one", and what no stack uses is not stored.
+//! Attached stacks are sorted by their events. Then mappings, frames, nodes and distinct stacks are numbered in order
+//! of first use, the outermost frame of a stack first. So equal recordings give equal tapes whatever the order of the
+//! rings, most columns are "the next one", and unused entries are not stored.
 
 use std::collections::HashMap;
 
 use crate::model::{Attached, Ends, Frame, Node, StackOf, Stacks};
 
-/// Of a thing that has no number yet.
+/// Number of a thing without a number yet.
 const NONE: u32 = u32::MAX;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Ordered {
-    /// As a reader gives them.
+    /// In a reader's form.
     pub(crate) stacks: Stacks,
-    /// Index into the distinct ones of each attached one.
+    /// Index of each attached stack among the distinct ones.
     pub(crate) end_ids: Vec<u32>,
-    /// The same of each of the distinct ones there were before: what rows of tables name.
+    /// The same for each of the earlier distinct ones, which rows of tables refer to.
     pub(crate) renumbered: Vec<u32>,
 }
 
-/// Orders `stacks`, whose indices must have been checked. `position` gives the place of the event with an insertion id.
+/// Orders `stacks`, whose indices must have been checked. `position` returns the place of the event with an insertion
+/// id.
 pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> Ordered {
     let at = |a: &Attached| Attached { row: position(a.of, a.row), ..*a };
     let mut attached: Vec<Attached> = stacks.attached.iter().map(at).collect();
@@ -32,13 +33,13 @@ pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> 
     number(stacks, attached, &[])
 }
 
-/// What a reader gave, some of whose attached stacks may have been taken out: rows of tables name the distinct ones by the numbers they
-/// have, so these stay.
+/// Renumbers a reader's stacks after some attached ones were taken out. Rows of tables refer to distinct stacks by
+/// number, so these stay.
 pub(crate) fn again(stacks: &Stacks) -> Ordered {
     number(stacks, stacks.attached.clone(), &stacks.distinct)
 }
 
-/// Numbers stacks as they are first used: `first`, then those of `attached`, then the distinct ones that are left.
+/// Numbers stacks in order of first use: `first`, then those of `attached`, then the remaining distinct ones.
 fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> Ordered {
     let mut numbers = Numbers::new(stacks);
     let mut known: HashMap<Ends, u32> = HashMap::new();
@@ -68,7 +69,7 @@ fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> Order
     Ordered { stacks, end_ids, renumbered }
 }
 
-/// New numbers by old ones, and what has them.
+/// New numbers by old ones, and the stacks in the new numbers.
 struct Numbers<'a> {
     old: &'a Stacks,
     new: Stacks,

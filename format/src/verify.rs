@@ -1,7 +1,7 @@
 //! Reads all of a tape and checks every rule: what `analyze check` prints.
 //!
-//! The headers are walked again whatever the tape was opened by, so an index is compared with all of them. Each block
-//! is decoded once: its getter checks hash, sizes, lists and ranges; what concerns several blocks is checked here.
+//! The headers are walked again however the tape was opened, so an index is compared with all of them. Each block is
+//! decoded once: its getter checks hash, sizes, lists and ranges; rules about several blocks are checked here.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::tables::TableRows;
 impl Tape {
     /// Reads everything and checks every rule of the format: hashes, orders, ranges, numbers, index, clean end.
     ///
-    /// `progress` is called now and then with the bytes done, out of [`Self::len_bytes`].
+    /// `progress` is called now and then with the bytes done, of [`Self::len_bytes`].
     pub fn verify(&self, progress: &dyn Fn(u64)) -> Vec<Finding> {
         verify(self, progress)
     }
@@ -101,7 +101,7 @@ fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
     findings.into_vec()
 }
 
-/// What concerns one block of any kind, unknown ones too: padding, features, hash.
+/// Rules for one block of any kind, unknown kinds included: padding, features, hash.
 fn block(tape: &Tape, offset: u64, header: &Header, findings: &mut Findings) {
     let what = header.kind.name();
     if header.unknown_incompat() != 0 {
@@ -129,7 +129,7 @@ fn block(tape: &Tape, offset: u64, header: &Header, findings: &mut Findings) {
     }
 }
 
-/// Blocks a tape has one of, at its place.
+/// Blocks that a tape has once, at a fixed place.
 fn single(blocks: &[(u64, Header)], findings: &mut Findings) {
     for (i, (offset, header)) in blocks.iter().enumerate() {
         match header.kind {
@@ -142,7 +142,7 @@ fn single(blocks: &[(u64, Header)], findings: &mut Findings) {
     }
 }
 
-/// Decodes every group of a segment and checks what concerns several of them.
+/// Decodes every group of a segment and checks the rules about several of them.
 fn check_segment(segment: Segment<'_>, at: u64, window_end: &mut u64, findings: &mut Findings) {
     let number = segment.info().segment;
     let mut fail = |e: Error| findings.push(at, format!("segment {number}: {e}"));
@@ -217,7 +217,7 @@ struct Span {
     end_max: u64,
 }
 
-/// Times of all events that are no calls, kinds without events left out; None when a kind cannot be read.
+/// Times of all events except calls, without kinds that have no events; None when a kind cannot be read.
 fn events(segment: Segment<'_>, dict: &Dict, fail: &mut impl FnMut(Error)) -> Option<Vec<Span>> {
     fn span<T>(events: Result<Vec<T>>, time: impl Fn(&T) -> (u64, u64)) -> Result<Option<Span>> {
         Ok(events?.iter().map(time).map(|(start, end)| Span { start, end_min: end, end_max: end }).reduce(|a, b| {
@@ -241,7 +241,7 @@ fn events(segment: Segment<'_>, dict: &Dict, fail: &mut impl FnMut(Error)) -> Op
     Some(read.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// What the index or the headers say against what is there.
+/// Compares the facts from index or headers with the contents.
 fn check_info(
     info: &SegmentInfo,
     dict: &Dict,

@@ -1,8 +1,8 @@
 //! Appends blocks to a tape: numbers them, writes headers, keeps the index until the end.
 //!
 //! Only `Write` is needed, so a tape may go into a pipe. The index takes at most about 1.2 KiB of memory per segment.
-//! When a write fails (disk full), that block is lost and the error returned; later calls go on behind the torn block,
-//! and a reader finds what is whole. Flushing and syncing are the caller's.
+//! When a write fails (disk full), that block is lost and the error returned. Later calls continue behind the torn
+//! block, and a reader finds the whole ones. The caller flushes and syncs.
 
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::table::TableDef;
 /// Estimated bytes at which the next block of the index begins.
 const INDEX_PART: usize = 4 << 20;
 
-/// Level for session, index and end: written once, so a little more care.
+/// Level for session, index and end, which are written once: a little higher.
 const LEVEL: i32 = 6;
 
 /// A tape being written.
@@ -31,27 +31,27 @@ pub struct Writer<W: Write> {
     bytes: u64,
     seq: u64,
     chunk: u32,
-    /// Whether the present chunk has anything in it.
+    /// Whether the current chunk has any block.
     chunk_begun: bool,
     segments: u32,
     entries: Vec<IndexEntry>,
     checkpoints: Vec<Place>,
     symbols: Vec<Place>,
     table_defs: Vec<Place>,
-    /// Tables that the present chunk has the definitions of.
+    /// Tables whose definitions the current chunk has.
     defined: Vec<u64>,
     buf: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a tape with its session. `tape_id` must be random: it tells this tape's blocks from any other's.
+    /// Begins a tape with its session. `tape_id` must be random: it distinguishes this tape's blocks from any other's.
     ///
     /// Fails with [`Error::TooLarge`] when the session does not fit a block (8 MiB); leave out users or cgroups then.
     pub fn create(w: W, tape_id: [u8; 16], session: &Session) -> Result<Self> {
         Self::begin(w, tape_id, session_block(session)?)
     }
 
-    /// Begins a tape with a session that is a block already.
+    /// Begins a tape with an encoded session.
     pub(crate) fn begin(w: W, tape_id: [u8; 16], session: Block) -> Result<Self> {
         let mut writer = Self {
             out: w,
@@ -72,7 +72,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Goes on in chunk `chunk`, as a copy does: what comes next belongs to it. Chunks never go back.
+    /// Continues in chunk `chunk`, for a copy: later blocks belong to it. Chunks never go back.
     pub(crate) fn in_chunk(&mut self, chunk: u32) {
         if chunk > self.chunk {
             self.chunk = chunk;
@@ -105,7 +105,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the definitions of tables that the present chunk does not have yet: a chunk stands alone.
+    /// Writes the definitions of tables that the current chunk lacks, so that a chunk is complete.
     fn define(&mut self, defs: &[Arc<TableDef>]) -> Result<()> {
         let new = |def: &&Arc<TableDef>| !self.defined.contains(&message::table_id(def));
         let new: Vec<Arc<TableDef>> = defs.iter().filter(new).cloned().collect();
@@ -119,14 +119,14 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes names. They may stand anywhere, and reach what was written before as well as what comes.
+    /// Writes names. They may stand anywhere, and apply to earlier and later blocks.
     pub fn symbols(&mut self, symbols: EncodedSymbols) -> Result<()> {
         let mut places = self.append(symbols.blocks, NO_SEGMENT)?;
         self.symbols.append(&mut places);
         Ok(())
     }
 
-    /// Writes index, end mark and footer; gives the output back, not flushed.
+    /// Writes index, end mark and footer; returns the output, not flushed.
     pub fn finish(self, end: &End) -> Result<W> {
         self.finish_with(end, 0)
     }
@@ -182,7 +182,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Numbers and writes blocks in one go; says where they are.
+    /// Numbers and writes blocks in one go; returns their places.
     fn append(&mut self, blocks: Vec<Block>, segment: u32) -> Result<Vec<Place>> {
         self.buf.clear();
         // After a torn write: blocks start at multiples of 8 again.
@@ -205,7 +205,7 @@ impl<W: Write> Writer<W> {
         Ok(places)
     }
 
-    /// Writes `buf`, counting every byte that was accepted even when the rest is not.
+    /// Writes `buf`; counts every accepted byte even when the rest fails.
     fn write_buf(&mut self) -> Result<()> {
         let mut rest = self.buf.as_slice();
         let fail = |at: u64, left: usize, e| Error::io(format!("write {left} bytes at offset {at:#x} of the tape"), e);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use caps::{CapSet, Capability};
 
-/// Why this process found no addresses in /proc/kallsyms when it first asked (it has fewer rights later), and what shows them.
+/// Why this process found no addresses in /proc/kallsyms at its first read (it has fewer rights later), and the remedy.
 pub(crate) fn hidden() -> &'static str {
     static WHY: OnceLock<String> = OnceLock::new();
     let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
@@ -13,7 +13,7 @@ pub(crate) fn hidden() -> &'static str {
     WHY.get_or_init(|| why_hidden(read("kptr_restrict"), read("perf_event_paranoid"), syslog()))
 }
 
-/// As the kernel decides it: kallsyms_show_value in kernel/ksyms_common.c. Settings are None where they cannot be read.
+/// The kernel's own test: kallsyms_show_value in kernel/ksyms_common.c. Settings are None if they cannot be read.
 fn why_hidden(kptr_restrict: Option<i32>, paranoid: Option<i32>, syslog: bool) -> String {
     let remedy = match (kptr_restrict, paranoid) {
         (Some(kptr @ 2..), _) => {

@@ -1,19 +1,19 @@
-//! What waits in memory: records for the encoder, and encoded pieces for whoever takes the tape. A disk may stall for
-//! minutes. Memory has a bound, so the longer it lasts the more is counted instead of stored, the least valuable first.
+//! Data that waits in memory: records for the encoder, and encoded pieces for the writer. A disk may stall for minutes.
+//! Memory has a bound, so the longer a stall lasts, the more is counted instead of stored, the least valuable first.
 //!
-//! Records that find no room stay in the rings, and what finds none there the programs count, by the same values: that
-//! costs less than taking it out to count it here.
+//! Records beyond the bound stay in the rings. When the rings are full, the programs count by the same priorities,
+//! which costs less than counting here.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Records may take this part of all.
+/// Records may use this part of the bound.
 const RECORDS_PART: u64 = 8;
-/// How often the drain looks whether there is room again.
+/// How often the drain checks for room.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What is counted instead of stored.
+/// Level of counting instead of storing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shed {
     /// Nothing.
@@ -21,14 +21,14 @@ pub(crate) enum Shed {
     Nothing,
     /// Calls that succeeded and did not take long.
     FastCalls,
-    /// Switches, wake-ups, samples, io_uring operations and rows of tables as well.
+    /// Also switches, wake-ups, samples, io_uring operations and rows of tables.
     Switches,
     /// Everything: there is no room.
     All,
 }
 
 impl Shed {
-    /// At `used` bytes of `room`.
+    /// The level for `used` bytes of `room`.
     fn at(used: u64, room: u64) -> Self {
         match used.saturating_mul(4) / room.max(1) {
             0 | 1 => Self::Nothing,
@@ -45,12 +45,12 @@ pub(crate) struct Backlog {
     room: u64,
     records: AtomicU64,
     pieces: AtomicU64,
-    /// Nobody takes records any more.
+    /// The encoder is gone.
     closed: AtomicBool,
 }
 
 impl Backlog {
-    /// Nothing waits; there is room for `room` bytes.
+    /// Empty, with room for `room` bytes.
     pub(crate) fn new(room: u64) -> Self {
         Self { room, records: AtomicU64::new(0), pieces: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
@@ -59,7 +59,8 @@ impl Backlog {
         self.room / RECORDS_PART
     }
 
-    /// Adds records. Waits for room as long as somebody takes some: meanwhile the rings fill, and the programs count.
+    /// Adds records. Waits for room as long as the encoder takes some; meanwhile the rings fill, and the programs
+    /// count.
     pub(crate) fn add_records(&self, bytes: usize) {
         while self.records.load(Ordering::Relaxed) >= self.records_room() && !self.closed.load(Ordering::Relaxed) {
             thread::sleep(LOOK);
@@ -67,12 +68,12 @@ impl Backlog {
         self.records.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Records were taken.
+    /// The encoder took records.
     pub(crate) fn take_records(&self, bytes: usize) {
         self.records.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Adds a piece. It never waits: with [`Shed::All`] next to nothing comes.
+    /// Adds a piece without waiting: with [`Shed::All`] almost none come.
     pub(crate) fn add_piece(&self, bytes: u64) {
         self.pieces.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -82,22 +83,22 @@ impl Backlog {
         self.pieces.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of pieces that wait.
+    /// Bytes of waiting pieces.
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces.load(Ordering::Relaxed)
     }
 
-    /// Whether so many records wait that the encoder is to take nothing else.
+    /// Whether so many records wait that the encoder must take nothing else.
     pub(crate) fn is_pressed(&self) -> bool {
         self.records.load(Ordering::Relaxed) >= self.records_room() / 4 * 3
     }
 
-    /// Nobody takes records any more.
+    /// The encoder is gone.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// What is to be counted instead of stored.
+    /// The current level.
     pub(crate) fn shed(&self) -> Shed {
         Shed::at(self.pieces(), self.room - self.records_room())
     }

@@ -1,14 +1,14 @@
-//! Reads of files whose length somebody else decides: never more than a bound.
+//! Bounded reads of files of unknown length.
 //!
-//! What /proc shows of a process is as long as that process wants: `cmdline` alone can be terabytes (prctl(2),
-//! PR_SET_MM_MAP). Nobody but the reader limits it.
+//! /proc files of a process are as long as that process wants: `cmdline` alone can be terabytes (prctl(2),
+//! PR_SET_MM_MAP). Only the reader limits it.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Enough for files of /proc that the kernel fills with a few lines: stat, status, fdinfo. Those whose last lines can be
-/// long (groups in status, watches in fdinfo) begin with what is used here.
+/// Enough for files of /proc with a few lines: stat, status, fdinfo. Those that can have long last lines (groups in
+/// status, watches in fdinfo) begin with the lines used here.
 pub(crate) const LINES: usize = 4 << 10;
 /// Enough for every table of mounts: 100,000 lines (sysctl fs.mount-max) of usual length.
 pub(crate) const MOUNTS: usize = 16 << 20;
@@ -16,13 +16,13 @@ pub(crate) const MOUNTS: usize = 16 << 20;
 /// The beginning of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// As much as was asked for, at most.
+    /// At most as many bytes as requested.
     pub bytes: Vec<u8>,
-    /// There is more.
+    /// The file has more.
     pub cut: bool,
 }
 
-/// Reads at most `most` bytes of a file from its start, and one more to learn whether that is all.
+/// Reads at most `most` bytes of a file from its start, and one more to find out whether that is all.
 ///
 /// # Errors
 /// Those of open(2) and read(2).
@@ -34,7 +34,7 @@ pub(crate) fn head(path: impl AsRef<Path>, most: usize) -> io::Result<Head> {
     Ok(Head { bytes, cut })
 }
 
-/// The same as text, whole lines only: a line that was cut is left out. Bytes that are no UTF-8 are replaced.
+/// The same as text, whole lines only: a cut line is left out. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
 /// As [`head`].

@@ -1,11 +1,11 @@
-//! The tables the BPF programs look calls up in: what to copy, what to keep under any filter.
+//! Tables of calls for the BPF programs: what to copy, what to keep under any filter.
 
 use crate::filter::CallFilter;
 use systape_abi::{Abi, ArgKind, Effect, Selection, SyscallDesc, describe};
 use systape_bpf::wire::CallDesc;
 use systape_bpf::{SC_MAX, call_flags as flag, capture_kind as cap, condition};
 
-/// One entry per number below [`SC_MAX`]; the last serves every number beyond.
+/// One entry per number below [`SC_MAX`]; the last serves all numbers from there on.
 pub(crate) fn table(abi: Abi, selection: &Selection, filter: &CallFilter) -> Vec<CallDesc> {
     let one =
         |nr| CallDesc { min_dur: filter.min_dur(abi, nr), ..entry(describe(abi, nr), selection.contains(abi, nr)) };
@@ -53,7 +53,7 @@ fn capture_of(kind: ArgKind) -> Option<(u8, Option<u8>)> {
     })
 }
 
-/// What the programs must do for the fd tables and identities to stay known.
+/// Work of the programs that keeps fd tables and identities known.
 fn effect_flags(effect: Effect) -> (u8, u8) {
     match effect {
         Effect::NewFd | Effect::MaybeFd | Effect::Dup => (flag::STATE | flag::NEW_FD, 0),

@@ -25,7 +25,7 @@ pub(crate) fn thread_cpu() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The three clocks read together; the narrowest of a few tries, since a preemption between two reads widens one.
+/// The three clocks read together; the narrowest of a few tries, because a preemption between two reads widens one.
 pub(crate) fn sample() -> ClockSample {
     (0..5)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! What the command line means on this machine: names looked up, sizes rounded, contradictions refused.
+//! The command line resolved on this machine: names looked up, sizes rounded, contradictions refused.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
@@ -23,13 +23,13 @@ use crate::system::{self, is_alive, page_size};
 use crate::{limits, stacks};
 
 const MAX_RING: u64 = 1 << 30;
-/// Without --buffer, where there is memory enough; and the least that does.
+/// Default of --buffer with enough memory, and the least value that works.
 const BUFFER: u64 = 256 << 20;
 const LEAST_BUFFER: u64 = 1 << 20;
-/// How long a user's name may take to look up.
+/// Longest time to look up a user's name.
 const USERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A command that could be found, ready for execve.
+/// A command that was found, ready for execve.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     /// File to execute.
@@ -43,18 +43,18 @@ pub(crate) struct Command {
 pub(crate) struct CommandError {
     /// 126 found but not executable, 127 not found.
     pub status: u8,
-    /// What to tell the user.
+    /// The message.
     pub message: String,
 }
 
-/// Everything `record` needs to know, resolved.
+/// All settings of `record`, resolved.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Tape.
     pub output: PathBuf,
-    /// Nothing is said at the end if nothing is wrong.
+    /// Prints nothing at the end unless something is wrong.
     pub quiet: bool,
-    /// The whole system; a command only says for how long.
+    /// The whole system; a command only limits the time.
     pub all: bool,
     /// Processes to record.
     pub pids: Vec<u32>,
@@ -84,21 +84,21 @@ pub struct Config {
     pub selection: Selection,
     /// Which of them are stored.
     pub filter: CallFilter,
-    /// Room in the kernel that tests make small.
+    /// Reduced limits in the kernel, for tests.
     pub forced: Forced,
     /// The -e expressions as typed.
     pub selection_text: Vec<String>,
     /// Follow children.
     pub inherit: bool,
-    /// Bytes of each bulk ring; None = what suits the number of CPUs.
+    /// Bytes of each bulk ring; None = by the number of CPUs.
     pub ring_bytes: Option<u32>,
-    /// Bytes of memory for what waits while the disk stalls.
+    /// Bytes of memory for waiting data while the disk stalls.
     pub buffer: u64,
-    /// Wait before the start.
+    /// Delay before the start.
     pub delay: Option<Duration>,
     /// Bytes kept of a string.
     pub string_limit: u32,
-    /// What is left out of the tape.
+    /// Classes left out of the tape.
     pub redact: Option<Level>,
     /// End after.
     pub limit_time: Option<Duration>,
@@ -108,7 +108,7 @@ pub struct Config {
     pub kill: bool,
     /// When the tape is made safe against a power cut.
     pub sync: Policy,
-    /// Tell what the recording itself cost.
+    /// Print the cost of the recording itself.
     pub self_stats: bool,
     /// Longest life of a segment.
     pub flush: Duration,
@@ -116,7 +116,7 @@ pub struct Config {
     pub command: Vec<OsString>,
 }
 
-/// Why `-e family:event` records nothing: families are recorded as a whole.
+/// Why `-e family:event` records nothing: only whole families are recorded.
 fn no_event(family: &str, event: &str) -> String {
     let what = format!("-e {family}:{event}");
     // perf's names of the tracepoints, and the words of `analyze -e`
@@ -209,7 +209,7 @@ impl Config {
         })
     }
 
-    /// Takes a family away, and stacks of its events; samples too are one here.
+    /// Removes a family and stacks of its events; samples count as a family here.
     pub(crate) fn leave_out(&mut self, family: Family) {
         self.families.leave_out(family);
         let rows = self.families.have_row_stacks();
@@ -220,24 +220,24 @@ impl Config {
         });
     }
 
-    /// Whether anything is recorded beside process life, which nothing can be told without.
+    /// Whether anything besides process life is recorded, which everything else depends on.
     pub(crate) fn records_more_than_life(&self) -> bool {
         self.families.list().iter().any(|family| *family != Family::Process)
             || self.stacks.on.contains(&StackOf::Sample)
     }
 
-    /// Whether tasks are marked at the start and inherit the mark, rather than asked at each call.
+    /// Whether tasks are marked at the start and inherit the mark, instead of being checked at each call.
     pub(crate) fn marks_tasks(&self) -> bool {
         !self.all && (!self.pids.is_empty() || !self.tids.is_empty() || !self.command.is_empty())
     }
 
-    /// The processes that -p and -t are of; None: tasks are not marked, or all are recorded.
+    /// The processes of -p and -t; None: tasks are not marked, or all are recorded.
     pub(crate) fn marked_processes(&self) -> Option<Vec<u32>> {
         let of_threads = || self.tids.iter().filter_map(|tid| system::process_of(*tid));
         self.marks_tasks().then(|| self.pids.iter().copied().chain(of_threads()).collect())
     }
 
-    /// Whether some tasks only are recorded.
+    /// Whether only some tasks are recorded.
     pub(crate) fn filters_tasks(&self) -> bool {
         self.marks_tasks() || self.uid.is_some() || self.comm.is_some() || self.cgroup.is_some()
     }
@@ -282,7 +282,7 @@ fn ring_size(text: &str) -> Result<u32> {
     Ok(bytes.next_power_of_two().max(page_size()) as u32)
 }
 
-/// Memory for what waits.
+/// Memory for waiting data.
 fn buffer_size(asked: Option<u64>) -> Result<u64> {
     let all = || limits::memory(cgroup2_mount().as_deref());
     let size = asked.unwrap_or_else(|| all().map_or(BUFFER, |all| BUFFER.min(all / 4)).max(LEAST_BUFFER));
@@ -342,7 +342,7 @@ fn cgroup_id(dir: &Path) -> Result<u64> {
     Ok(meta.ino())
 }
 
-/// CPUs the kernel may ever have, as far as it says.
+/// Number of possible CPUs, if the kernel reports it.
 fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(systape_bpf::MAX_CPUS, |n| n as u32)
 }
@@ -361,7 +361,7 @@ fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {
     Ok(cpus)
 }
 
-/// Finds the command as execvp would, so that a command that cannot run is known before anything is attached.
+/// Finds the command like execvp, so that a command that cannot run is refused before anything is attached.
 pub(crate) fn find_command(words: &[OsString]) -> Result<Command, CommandError> {
     let name = &words[0];
     let fail = |status, what: &str| Err(CommandError { status, message: format!("{}: {what}", name.display()) });

@@ -1,8 +1,8 @@
-//! The buffers that the BPF programs fill without a helper: for each CPU one of calls, one of switches and one of wake-ups, in
-//! maps that are memory of this process as well.
+//! The buffers that the BPF programs fill without a helper: for each CPU one of calls, one of switches and one of
+//! wake-ups, in maps that are also mapped into this process.
 //!
-//! `bpf/src/c/maps.bpf.h` (`cpu_buffers`, `buffered_calls`, `buffered_sched`) has the layout. One program on that CPU is the
-//! only one that writes a buffer's records and its head, and this side the only one that writes its tail.
+//! `bpf/src/c/maps.bpf.h` (`cpu_buffers`, `buffered_calls`, `buffered_sched`) has the layout. Only one program on that
+//! CPU writes a buffer's records and its head, and only this side writes its tail.
 
 use std::io;
 use std::ops::Range;
@@ -13,30 +13,30 @@ use memmap2::{MmapOptions, MmapRaw};
 use systape_bpf::buffer;
 use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL, SCHED};
 
-/// Bytes of a buffer of each kind, or in it.
+/// Bytes of (or in) a buffer of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BufferBytes {
     /// Of calls.
     pub calls: u64,
-    /// Of switches, and as much of wake-ups.
+    /// Of switches, and the same size of wake-ups.
     pub sched: u64,
 }
 
 impl BufferBytes {
-    /// The larger of both numbers, of each kind.
+    /// The larger number of each kind.
     pub(crate) fn most(self, other: Self) -> Self {
         Self { calls: self.calls.max(other.calls), sched: self.sched.max(other.sched) }
     }
 }
 
-/// How many records the buffers have room for; powers of two.
+/// Capacity of the buffers in records; powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rooms {
     /// CPUs that have buffers.
     pub cpus: u32,
-    /// Of each buffer of calls.
+    /// Records of each buffer of calls.
     pub calls: u32,
-    /// Of each one of switches, and of wake-ups.
+    /// Records of each buffer of switches, and of wake-ups.
     pub sched: u32,
 }
 
@@ -79,7 +79,7 @@ const CALLS: Range<usize> = buffer::CALLS as usize..buffer::SWITCHES as usize;
 const OF_SCHED: Range<usize> = buffer::SWITCHES as usize..KINDS;
 
 impl CpuBuffers {
-    /// Maps the maps, whose buffers have this room.
+    /// Maps the maps, whose buffers have this capacity.
     ///
     /// # Errors
     /// Those of mmap(2).
@@ -103,8 +103,8 @@ impl CpuBuffers {
         })
     }
 
-    /// Hands every record that is there to `record`, and frees its room. Returns how many bytes there were in all buffers, and in
-    /// one of each kind at most.
+    /// Passes all records to `record`, and frees their room. Returns the number of bytes in all buffers, and the most
+    /// in one of each kind.
     pub(crate) fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, BufferBytes) {
         let (calls, most_calls) = self.drain_kinds(&self.calls, &mut record);
         let (sched, most_sched) = self.drain_kinds(&self.sched, &mut record);
@@ -187,7 +187,7 @@ mod tests {
             CpuBuffers::map(positions.as_fd(), calls.as_fd(), sched.as_fd(), rooms).unwrap()
         }
 
-        /// What a program does, with the places as maps.bpf.h has them.
+        /// Imitates a program, with the layout of maps.bpf.h.
         fn write(&self, cpu: usize, kind: usize, number: u64) -> bool {
             let at = ((cpu * 3 + kind) * size_of::<CpuBuffer>()) as u64;
             let read = |offset: usize| {

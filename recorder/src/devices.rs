@@ -1,4 +1,4 @@
-//! Block devices: names, partitions and what lies below what, from /proc/partitions and /sys/dev/block.
+//! Block devices: names, partitions and layers, from /proc/partitions and /sys/dev/block.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use systape_format::model::DeviceLink;
 
 use crate::patient::{Asked, PATIENCE};
 
-/// Most devices that are looked at.
+/// Most devices read.
 const MOST: usize = 4096;
 
 /// major, minor and name of every block device.
@@ -25,7 +25,7 @@ pub(crate) fn names() -> Vec<(u32, u32, Vec<u8>)> {
     named.take(MOST).collect()
 }
 
-/// How they are layered; only those that are part of, or made of, others.
+/// Their layers; only devices that are part of, or made of, others.
 pub(crate) fn links() -> Vec<DeviceLink> {
     names().into_iter().filter_map(|(major, minor, _)| link(major, minor)).collect()
 }
@@ -48,7 +48,7 @@ fn link(major: u32, minor: u32) -> Option<DeviceLink> {
     (link.disk.is_some() || !link.lower.is_empty()).then_some(link)
 }
 
-/// The device a loop device's file is on; None = not known. The file's own disk or server may hang.
+/// The device with a loop device's file; None = not known. The file's own disk or server may hang.
 fn device_of(file: PathBuf) -> Option<u64> {
     let asked = Asked::new("loop-file", move || fs::metadata(file).ok().map(|meta| meta.dev()));
     asked.get(Instant::now() + PATIENCE).flatten()

@@ -1,7 +1,7 @@
 //! Empties the rings: one thread, all rings, every few milliseconds, in batches for the encoder.
 //!
-//! What waits for the encoder has a bound ([`crate::backlog`]). Beyond it this thread waits, the rings fill, and the BPF
-//! side counts what does not fit.
+//! Records that wait for the encoder have a bound ([`crate::backlog`]). Beyond it this thread waits, the rings fill,
+//! and the BPF side counts what does not fit.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,40 +26,42 @@ use crate::stacks::taken::Taken;
 
 /// Size at which a batch is passed on.
 const BATCH: usize = 256 << 10;
-/// A smaller one waits this long for more, and the news that there was nothing this long: who is woken costs more than what there is to do.
+/// A smaller batch waits this long for more, and so does the message that there was nothing: a wake-up costs more than
+/// the work for it.
 const SMALL: usize = 64 << 10;
 const WAIT: Duration = Duration::from_millis(20);
 const NOTHING: Duration = Duration::from_millis(100);
-/// What a pass is to read: much beside what waking up costs, and no more than a cache holds.
+/// Target size of a pass: large compared with the cost of waking up, but within a cache.
 const PASS_BYTES: u64 = 512 << 10;
 /// And at most this part of a ring.
 const PASS_PART: u64 = 16;
-/// Time between two passes at least, at most where something may fill up in less, and at most.
+/// Least time between two passes, greatest time if a ring may fill up sooner, and greatest time.
 const BUSY: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
-/// What a CPU sends in that time at most (1.5 million calls/s): a smaller ring is looked at more often.
+/// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
-/// A record may be sent this long after it read its clock before it counts as late: the task was preempted in between.
+/// A record may be sent this long after it read its clock before it counts as late, because its task may be preempted
+/// in between.
 const SLACK_NS: u64 = 20_000_000;
 
-/// What the drain tells the encoder.
+/// Messages from the drain to the encoder.
 #[derive(Debug)]
 pub(crate) enum Drained {
     /// Records.
     Batch(Batch),
-    /// Every record of a time before `watermark` was sent, as far as anybody can tell.
+    /// Every record with a time before `watermark` was sent, as far as is known.
     Pass {
         /// See there.
         watermark: u64,
-        /// What was lost since the last pass.
+        /// Losses since the last pass.
         drops: Vec<DropDelta>,
         /// Processes that lost a state record.
         lost_state: Vec<LostState>,
         /// Runs of programs that the kernel skipped.
         skipped: Vec<Skipped>,
     },
-    /// Stacks that were given up because their unwinding is behind.
+    /// Stacks that were dropped because their unwinding is behind.
     LateStacks(Taken),
     /// The window was closed at this time, and these calls were open then.
     Closed {
@@ -70,22 +72,22 @@ pub(crate) enum Drained {
     },
 }
 
-/// How the drain is told to stop, and what it tells about itself.
+/// Control of the drain, and its statistics.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     /// Set to end the recording.
     pub stop: AtomicBool,
     /// Bytes read from the rings.
     pub bytes: AtomicU64,
-    /// Events lost so far; calls that are counted are not among them.
+    /// Events lost so far, without calls that are counted.
     pub lost: AtomicU64,
-    /// Calls so far that found no room and are counted in the ledger.
+    /// Calls so far without room that are counted in the ledger.
     pub counted: AtomicU64,
     /// How full the rings were.
     pub fills: Fills,
 }
 
-/// Bytes that one pass read from each ring.
+/// Bytes read from each ring in one pass.
 struct Reads {
     /// In the order of [`Programs::rings`].
     rings: Vec<Cell<u64>>,
@@ -105,7 +107,7 @@ impl Reads {
         }
     }
 
-    /// All of them together, once it is noted how full each ring was.
+    /// All of them together, after the fill of each ring is noted.
     fn take(&self, control: &Control) -> u64 {
         let fills = &control.fills;
         let mut all = self.stacks.take();
@@ -129,27 +131,27 @@ impl Reads {
     }
 }
 
-/// How long to wait until there is `wanted`, when the last `took` brought `read` bytes.
+/// Time until `wanted` bytes are expected, given that `read` bytes came in the last `took`.
 fn pause(read: u64, took: Duration, wanted: u64, most: Duration) -> Duration {
     let ns = took.as_nanos() * u128::from(wanted) / u128::from(read.max(1));
     Duration::from_nanos(ns.try_into().unwrap_or(u64::MAX)).clamp(BUSY, most)
 }
 
-/// What a record takes of its ring: the kernel puts 8 bytes before each, and begins each at a multiple of 8.
+/// Bytes of a record in its ring: the kernel puts 8 bytes before each, and begins each at a multiple of 8.
 fn room(record: &[u8]) -> u64 {
     (record.len() as u64 + 8).next_multiple_of(8)
 }
 
-/// What the rings' records go to.
+/// Receivers of the rings' records.
 struct Collected<'a> {
     batch: RefCell<Batch>,
     /// Takes full batches.
     out: &'a Sender<Drained>,
     backlog: &'a Backlog,
-    /// Takes stacks; None = none are taken.
+    /// Takes stacks; None = not recorded.
     feed: Option<RefCell<Feed>>,
     reads: Reads,
-    /// With poison: what of it is in records.
+    /// With poison: how much of it is in records.
     poisoned: Option<Cell<Poisoned>>,
 }
 
@@ -173,19 +175,19 @@ impl Collected<'_> {
         }
     }
 
-    /// Passes a batch on; false = nobody takes it.
+    /// Passes a batch on; false = the encoder is gone.
     fn send(&self, batch: Batch) -> bool {
         self.backlog.add_records(batch.len());
         self.out.send(Drained::Batch(batch)).is_ok()
     }
 
-    /// Passes on what there is of a batch.
+    /// Passes the current batch on.
     fn send_rest(&self) -> bool {
         let rest = std::mem::take(&mut *self.batch.borrow_mut());
         rest.is_empty() || self.send(rest)
     }
 
-    /// Reads all rings but that of stacks into this.
+    /// Reads all rings into this, except the stack ring.
     fn rings<'c>(&'c self, programs: &Programs) -> Result<RingBuffer<'c>> {
         let mut builder = RingBufferBuilder::new();
         for (ring, read) in programs.rings().into_iter().zip(&self.reads.rings) {
@@ -198,7 +200,7 @@ impl Collected<'_> {
         builder.build().context("cannot read the rings")
     }
 
-    /// Reads the ring of stacks, if there is one.
+    /// Reads the stack ring, if there is one.
     fn stack_ring<'c>(&'c self, programs: &Programs) -> Result<Option<RingBuffer<'c>>> {
         let (Some(ring), Some(feed)) = (programs.stack_ring(), &self.feed) else { return Ok(None) };
         let mut builder = RingBufferBuilder::new();
@@ -222,7 +224,7 @@ struct Passes<'a> {
     buffers: CpuBuffers,
     sleepers: Option<Receiver<Batch>>,
     skips: Skips,
-    /// When something was passed on last.
+    /// When a batch was last passed on.
     sent: Instant,
 }
 
@@ -238,7 +240,8 @@ impl<'a> Passes<'a> {
         Ok(Self { collected, control, programs, rings, stack_ring, buffers, sleepers, skips, sent })
     }
 
-    /// Reads what there is, and tells that everything before `slack` ns ago was read. Gives the bytes read; None = nobody takes it.
+    /// Reads all rings, and reports that everything before `slack` ns ago was read. Returns the bytes read; None = the
+    /// encoder is gone.
     fn pass(&mut self, slack: u64, stopping: bool) -> Result<Option<u64>> {
         let (collected, started) = (self.collected, clock::monotonic());
         let reads = &collected.reads;
@@ -266,7 +269,7 @@ impl<'a> Passes<'a> {
         Ok(Some(reads.take(self.control)))
     }
 
-    /// Reads the ring of stacks, if there is one; false = nobody takes what was given up.
+    /// Reads the stack ring, if there is one; false = the encoder is gone.
     fn pass_stacks(&mut self, watermark: u64, last: bool) -> Result<bool> {
         let (Some(ring), Some(feed)) = (&self.stack_ring, &self.collected.feed) else { return Ok(true) };
         // after the events: the stack of each of them was sent before it
@@ -283,7 +286,7 @@ impl<'a> Passes<'a> {
         Ok(self.collected.out.send(Drained::LateStacks(stacks)).is_ok())
     }
 
-    /// Tells what was lost until now, and that all before `watermark` was read; false = nobody takes it.
+    /// Reports the losses so far, and that everything before `watermark` was read; false = the encoder is gone.
     fn pass_losses(&mut self, watermark: u64, dropped: bool, last: bool) -> Result<bool> {
         let drops = if dropped { self.programs.take_drops()? } else { Vec::new() };
         let lost_state = if dropped { self.programs.take_lost_state() } else { Vec::new() };
@@ -297,7 +300,7 @@ impl<'a> Passes<'a> {
         Ok(self.collected.out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_ok())
     }
 
-    /// Passes until told to stop; false = nobody takes what is read.
+    /// Passes until told to stop; false = the encoder is gone.
     fn until_stopped(&mut self) -> Result<bool> {
         let rings = self.programs.rings();
         let bulk_bytes = rings.iter().skip(2).map(|ring| u64::from(ring.max_entries())).min().unwrap_or(0);
@@ -312,7 +315,7 @@ impl<'a> Passes<'a> {
         Ok(true)
     }
 
-    /// Closes the window and reads the rest; false = nobody takes it.
+    /// Closes the window and reads the rest; false = the encoder is gone.
     fn close(&mut self, walker: &Walker) -> Result<bool> {
         self.programs.close_window();
         let ts = clock::monotonic();
@@ -339,7 +342,7 @@ impl<'a> Passes<'a> {
 /// Reads the rings until told to stop, then closes the window and reads the rest. The programs are detached at the end.
 ///
 /// # Errors
-/// When the rings cannot be read at all; the channel being closed ends the drain without an error.
+/// When the rings cannot be read at all; a closed channel ends the drain without an error.
 pub(crate) fn run(
     programs: Programs,
     control: &Control,

@@ -1,5 +1,5 @@
-//! What a call that returned did to its process's fds, from plain values: the call, its arguments, its result and the
-//! names the kernel side took.
+//! Effects of a returned call on its process's fds, from plain values: the call, its arguments, its result and the
+//! names that the kernel side read.
 
 use std::rc::Rc;
 
@@ -13,26 +13,26 @@ use systape_format::model::CallState;
 use crate::fds::Name;
 use crate::tasks::{Closing, TaskId, Tasks};
 
-/// What the encoder must know of a call, looked up once.
+/// Facts about a call for the encoder, looked up once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallInfo {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
-    /// What it does to fds.
+    /// Its effect on fds.
     pub effect: Effect,
     desc: Option<&'static SyscallDesc>,
-    /// Arguments it has.
+    /// Number of its arguments.
     pub args: u8,
     /// The argument with argv, of an exec.
     pub argv_arg: Option<u8>,
-    /// Where the flag that closes the new fd at exec is.
+    /// Place of the flag that closes the new fd at exec.
     cloexec: Cloexec,
     io_uring_setup: bool,
     /// Its number in the segment being built: (segment, index).
     pub interned: (u32, u32),
 }
 
-/// How to tell whether a new fd is closed by exec.
+/// How to find out whether exec closes a new fd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cloexec {
     Never,
@@ -44,7 +44,7 @@ enum Cloexec {
 }
 
 impl CallInfo {
-    /// Of call `nr` of an ABI as the wire has it.
+    /// The facts about call `nr` of an ABI as the wire has it.
     pub(crate) fn new(abi: u8, nr: u32) -> Self {
         let abi = Abi::from_raw(abi);
         let desc = describe(abi, nr);
@@ -64,7 +64,7 @@ impl CallInfo {
     }
 }
 
-/// A call this list does not have is taken to close its fd at exec: unknown afterwards, never wrong.
+/// A call that this list does not have is assumed to close its fd at exec: unknown afterwards, never wrong.
 fn cloexec_of(name: &str) -> Cloexec {
     match name {
         "creat" | "dup" | "dup2" | "epoll_create" | "eventfd" | "signalfd" | "inotify_init" | "accept" | "pipe" => {
@@ -94,13 +94,13 @@ pub(crate) struct Returned<'a> {
     pub ret: i64,
     /// Arguments.
     pub args: &'a [u64; 6],
-    /// Name of the new fd (or the first of two, or the cwd), if the kernel could tell.
+    /// Name of the new fd (or the first of two, or the cwd), if the kernel side could read it.
     pub name0: Option<Vec<u8>>,
     /// Name of the second of two.
     pub name1: Option<Vec<u8>>,
     /// The two fds of a pair.
     pub pair: Option<[i32; 2]>,
-    /// What `open_how` held.
+    /// Contents of `open_how`.
     pub open_how_flags: Option<u64>,
 }
 
@@ -113,8 +113,8 @@ pub(crate) fn split_ret(ret: i64, state: CallState) -> (u16, i64) {
     }
 }
 
-/// Whether a call that was entered puts a file into some other process (SECCOMP_IOCTL_NOTIF_ADDFD): the only such record
-/// of an ioctl.
+/// Whether an entered call puts a file into another, unnamed process (SECCOMP_IOCTL_NOTIF_ADDFD): the only record of an
+/// ioctl with such an effect.
 pub(crate) fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
     const IOCTL: u32 = 16;
     nr == IOCTL && args[1] as u32 == SECCOMP_IOCTL_NOTIF_ADDFD
@@ -148,7 +148,7 @@ pub(crate) fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, 
     tasks.files_mut(task).close(ts, target);
 }
 
-/// A call failed. dup2 and dup3 close their target last, so it is open as before; close has closed it all the same.
+/// A call failed. dup2 and dup3 close their target last, so it is open as before; close has closed it nevertheless.
 pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get_mut(task).closing.take()
@@ -222,7 +222,7 @@ fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
     }
 }
 
-/// What an fd argument of a call stood for when the call was entered, handed to `found`; None = not known.
+/// File of an fd argument when the call was entered, passed to `found`; None = not known.
 pub(crate) fn resolve<R>(
     tasks: &Tasks,
     task: TaskId,
@@ -242,7 +242,7 @@ pub(crate) fn resolve<R>(
     tasks.files(task).at(start, fd).map(found)
 }
 
-/// A call has been stored: what it closed when it was entered says nothing about the calls after it.
+/// A call has been stored: what it closed at its enter is not valid for the calls after it.
 pub(crate) fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
     if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3) {
         tasks.get_mut(task).closing = None;
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(at(&tasks, task, 21, 3).unwrap(), "/a");
     }
 
-    /// What a call finds behind `fd`, as its row has it.
+    /// File of `fd` for a call's row.
     fn seen(tasks: &Tasks, task: TaskId, name: &str, start: u64, fd: i32) -> Option<String> {
         resolve(tasks, task, &call(name), start, fd, |n| String::from_utf8_lossy(&n.bytes).into_owned())
     }

@@ -1,10 +1,10 @@
-//! Where interrupts enter the kernel: what runs behind these entries has nothing to do with the task it interrupted.
+//! Entries of interrupts into the kernel: code behind them has nothing to do with the interrupted task.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// The range of the entry code of interrupts (x86-64: `asm_common_interrupt` to the last `asm_sysvec_`), from /proc/kallsyms. None where the
-/// kernel hides its addresses, or lays this code out in a way that is not known here.
+/// The range of the entry code of interrupts (x86-64: `asm_common_interrupt` to the last `asm_sysvec_`), from
+/// /proc/kallsyms. None if the kernel hides its addresses, or has this code in an unknown layout.
 pub(crate) fn of_interrupts() -> Option<(u64, u64)> {
     let file = File::open("/proc/kallsyms").ok()?;
     range(BufReader::new(file).lines().map_while(Result::ok))
@@ -15,7 +15,7 @@ fn is_entry(name: &str) -> bool {
     matches!(name, "asm_common_interrupt" | "asm_spurious_interrupt") || name.starts_with("asm_sysvec_")
 }
 
-/// The list is in the order of addresses, and entry code comes early in it: no more than that is read.
+/// Most lines read: the list is in the order of addresses, and entry code comes early in it.
 fn range(lines: impl Iterator<Item = String>) -> Option<(u64, u64)> {
     let mut from = None;
     for line in lines {

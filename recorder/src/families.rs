@@ -1,7 +1,7 @@
-//! Families of events: which are wanted, which programs they need, and what the running kernel has of them.
+//! Families of events: which are requested, which programs they need, and which the running kernel supports.
 //!
-//! What the kernel has is read from its BTF (is there such a tracepoint, how many arguments does it pass), never from
-//! its version: distributions carry changes back.
+//! The kernel's BTF shows what it supports (whether there is a tracepoint, and its number of arguments), not its
+//! version: distributions backport changes.
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::OpenProgramMut;
@@ -16,8 +16,8 @@ use crate::programs::{self, Hook, Load, PROGRAMS, Program};
 
 macro_rules! names {
     ($(($family:ident, $name:literal, $when:ident))*) => {
-        /// Names of families on the command line, and whether one is recorded without being named. Process life is always recorded: nothing
-        /// can be told without it.
+        /// Names of families on the command line, and whether one is recorded by default. Process life is always
+        /// recorded, because everything else depends on it.
         const NAMES: &[(&str, Family, When)] = &[$(($name, Family::$family, When::$when)),*];
         /// Help on `--families`.
         pub(crate) const HELP: &str = concat!(
@@ -36,13 +36,13 @@ systape_bpf::families!(names);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "every family may be one of the default")]
 enum When {
-    /// When none is named, or all are.
+    /// By default, or with `all`.
     Default,
-    /// Only when it is named.
+    /// Only when named.
     Named,
 }
 
-/// What the command line, and messages, call a family.
+/// The family's name on the command line and in messages.
 pub(crate) fn name(family: Family) -> &'static str {
     family.name()
 }
@@ -66,7 +66,7 @@ impl Families {
     /// Reads a comma list of names, `all` among them; empty = all.
     ///
     /// # Errors
-    /// A name that is none.
+    /// An unknown name.
     pub(crate) fn parse(names: &[String]) -> Result<Self> {
         let mut wanted = vec![Family::Process];
         for name in names {
@@ -94,12 +94,12 @@ impl Families {
         self.0.contains(&family)
     }
 
-    /// Takes one away.
+    /// Removes one.
     pub(crate) fn leave_out(&mut self, family: Family) {
         self.0.retain(|had| *had != family);
     }
 
-    /// Whether rows of tables are recorded that have stacks.
+    /// Whether tables with stacks are recorded.
     pub fn have_row_stacks(&self) -> bool {
         RECORDED.iter().any(|table| table.def.stack_column().is_some() && self.has(table.family))
     }
@@ -110,7 +110,7 @@ impl Families {
     }
 }
 
-/// What the running kernel's tracepoints look like, and which helpers it has.
+/// The running kernel's tracepoints and helpers.
 #[derive(Debug)]
 pub(crate) struct Tracepoints {
     btf: Btf<'static>,
@@ -120,7 +120,7 @@ impl Tracepoints {
     /// Reads the kernel's BTF.
     ///
     /// # Errors
-    /// When it has none.
+    /// When there is none.
     pub(crate) fn read() -> Result<Self> {
         Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
     }
@@ -130,12 +130,12 @@ impl Tracepoints {
         &self.btf
     }
 
-    /// Whether programs may copy the memory of a task that is not theirs (5.18).
+    /// Whether programs may copy the memory of another task (5.18).
     pub(crate) fn copies_from_tasks(&self) -> bool {
         self.btf.type_by_name::<Func<'_>>("bpf_copy_from_user_task").is_some()
     }
 
-    /// Arguments a tracepoint passes; None when the kernel has no such tracepoint.
+    /// Number of arguments of a tracepoint; None when the kernel has no such tracepoint.
     pub(crate) fn arguments(&self, name: &str) -> Option<usize> {
         let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;
         let pointer = Ptr::try_from(typedef.next_type()?).ok()?;
@@ -145,7 +145,7 @@ impl Tracepoints {
     }
 }
 
-/// Wanted families that the kernel has no tracepoint for, and why they cannot be recorded.
+/// Requested families without a tracepoint in this kernel, and why they cannot be recorded.
 pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
     let lacks = |family: &Family| {
         let needed = |program: &&Program| program.family == *family && program.load == Load::OneOf;
@@ -156,8 +156,8 @@ pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> 
     families.list().iter().filter_map(lacks).collect()
 }
 
-/// Loads the programs of the wanted families that the kernel has tracepoints for; notes what it lacks. `targets`: not the whole machine is
-/// recorded.
+/// Loads the programs of the requested families for which the kernel has tracepoints; notes what is missing. `targets`:
+/// only some tasks are recorded.
 ///
 /// # Errors
 /// When the object cannot be changed.
@@ -211,7 +211,7 @@ pub(crate) fn choose(
     Ok(notes)
 }
 
-/// Whether the kernel has what a program is attached to; of what is always loaded that shows when it is.
+/// Whether the kernel has the tracepoint of a program; for programs that are always loaded, loading shows it.
 fn is_there(program: &Program, kernel: &Tracepoints) -> bool {
     match (program.load, program.hook) {
         (Load::IfThere | Load::OneOf, Hook::Tracepoint(name, 0)) => kernel.arguments(name).is_some(),
@@ -220,7 +220,7 @@ fn is_there(program: &Program, kernel: &Tracepoints) -> bool {
     }
 }
 
-/// Loads, or not, the programs of calls that do the work of first ones that the kernel skipped.
+/// Decides whether to load the second programs of calls, which do the work of first ones that the kernel skipped.
 ///
 /// # Errors
 /// When the object cannot be changed.

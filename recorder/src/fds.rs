@@ -1,40 +1,40 @@
-//! What every fd of every process stands for, and stood for a moment ago.
+//! The file of every fd of every process, now and a moment ago.
 //!
-//! Plain values in, plain values out: events must come in the order of the time they take effect (a close when it is
+//! Plain values in, plain values out. Events must come in the order in which they take effect (a close when it is
 //! entered, an open when it returns). An fd is looked up at the time a call was *entered*, which may lie before events
-//! that were applied already: each fd keeps its last few names with the time they held. What is not covered is unknown,
-//! never a guess: fds can come from ways nobody sees (SCM_RIGHTS, pidfd_getfd), but they can only be *closed* by calls
-//! that are seen here, or by io_uring, which makes a process's whole table unknown.
+//! that were applied already: each fd keeps its last few names with their times. Anything else is unknown, never a
+//! guess. fds can appear in unseen ways (SCM_RIGHTS, pidfd_getfd), but only recorded calls *close* them, or io_uring,
+//! which makes a process's whole table unknown.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-/// An fd's past names kept; older ones are unknown.
+/// Past names kept per fd; older ones are unknown.
 const HISTORY: usize = 4;
 /// fds below this are in an array.
 const DENSE: usize = 1024;
 /// Still valid.
 const OPEN: u64 = u64::MAX;
 
-/// A path with the number it has in the segment being built, so that a path is looked up there once.
+/// A path with its number in the segment being built, so that a path is looked up there once.
 #[derive(Debug)]
 pub(crate) struct Name {
-    /// As /proc/PID/fd shows it.
+    /// In the form of /proc/PID/fd.
     pub bytes: Vec<u8>,
     /// (segment, index in its names).
     pub interned: Cell<(u32, u32)>,
 }
 
 impl Name {
-    /// A name that no segment has seen.
+    /// A name that is in no segment yet.
     pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
         Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)) })
     }
 }
 
-/// What an fd stood for, from one time to another.
+/// The file of an fd, from one time to another.
 #[derive(Clone, Debug)]
 struct Span {
     since: u64,
@@ -48,16 +48,16 @@ struct Span {
 pub(crate) struct FdHistory {
     dense: Vec<Vec<Span>>,
     sparse: FxHashMap<i32, Vec<Span>>,
-    /// Every fd that is open is here.
+    /// Every open fd is in it.
     complete: bool,
     /// io_uring may close fds unseen: nothing is known from here on.
     opaque_since: Option<u64>,
-    /// Until then changes were missed, it is not known which: what is seen of that time may be undone by what was not.
+    /// Changes until this time may have been missed, so that a known change before it may have been undone.
     blind_until: u64,
 }
 
 impl FdHistory {
-    /// A table of which every open fd will be said.
+    /// A table whose open fds will all be listed.
     #[cfg(test)]
     pub(crate) fn complete() -> Self {
         Self { complete: true, ..Self::default() }
@@ -83,7 +83,7 @@ impl FdHistory {
         }
     }
 
-    /// `fd` stands for `name` from `ts` on.
+    /// From `ts` on `fd` is the file `name`.
     pub(crate) fn set(&mut self, ts: u64, fd: i32, name: Rc<Name>, cloexec: bool) {
         if self.is_blind(ts) {
             return self.close(ts, fd);
@@ -100,7 +100,7 @@ impl FdHistory {
         spans.push(Span { since: ts, until: OPEN, name, cloexec });
     }
 
-    /// `fd` stands for nothing known from `ts` on.
+    /// From `ts` on the file of `fd` is not known.
     pub(crate) fn close(&mut self, ts: u64, fd: i32) {
         let spans = match usize::try_from(fd) {
             Ok(i) if i < DENSE => self.dense.get_mut(i),
@@ -113,7 +113,7 @@ impl FdHistory {
         }
     }
 
-    /// A close at `ts` did not happen after all: its call failed.
+    /// A close at `ts` had no effect, because its call failed.
     pub(crate) fn undo_close(&mut self, ts: u64, fd: i32) {
         if self.is_blind(ts) {
             return;
@@ -152,7 +152,7 @@ impl FdHistory {
         });
     }
 
-    /// exec: what is marked for it is closed.
+    /// exec closes the fds marked for it.
     pub(crate) fn exec(&mut self, ts: u64) {
         self.for_open(|_, span| {
             if span.cloexec {
@@ -161,14 +161,14 @@ impl FdHistory {
         });
     }
 
-    /// Something was missed at `first`, and more may have been until `last`: nothing that is open before that is known any more.
+    /// A change was missed at `first`, and perhaps more until `last`: all names before that are unknown from then on.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         self.for_open(|_, span| span.until = first.max(span.since));
         self.complete = false;
         self.blind_until = self.blind_until.max(last);
     }
 
-    /// Whether changes of `ts` may be followed by ones that were missed.
+    /// Whether changes at `ts` may be followed by missed ones.
     pub(crate) fn is_blind(&self, ts: u64) -> bool {
         ts < self.blind_until
     }
@@ -179,7 +179,7 @@ impl FdHistory {
         self.complete = false;
     }
 
-    /// What `fd` stood for at `ts`; None = not known.
+    /// The file of `fd` at `ts`; None = not known.
     pub(crate) fn at(&self, ts: u64, fd: i32) -> Option<&Rc<Name>> {
         if self.opaque_since.is_some_and(|since| ts >= since) {
             return None;
@@ -187,7 +187,7 @@ impl FdHistory {
         self.spans(fd).iter().rev().find(|s| s.since <= ts && ts < s.until).map(|s| &s.name)
     }
 
-    /// Whether anything happened to `fd` that was seen here.
+    /// Whether there was any recorded change of `fd`.
     #[cfg(test)]
     pub(crate) fn knows(&self, fd: i32) -> bool {
         !self.spans(fd).is_empty()
@@ -220,7 +220,7 @@ impl FdHistory {
         self.complete
     }
 
-    /// Everything open was listed.
+    /// Every open fd was listed.
     pub(crate) fn set_complete(&mut self) {
         self.complete = self.opaque_since.is_none();
     }

@@ -8,15 +8,15 @@ use systape_bpf::COUNTED_ONLY;
 
 use crate::args::{Args, parse_delay};
 
-/// From here on a threshold is more likely meant as the length of the recording.
+/// A threshold from here on was more likely meant as the length of the recording.
 const LONG: Duration = Duration::from_secs(5);
 
-/// What `--duration`, `--slow`, `--failure` and `--errno` ask for. A call is stored when it passes all of them.
+/// The filters `--duration`, `--slow`, `--failure` and `--errno`. A call is stored if it matches all of them.
 #[derive(Clone, Debug, Default)]
 pub struct CallFilter {
-    /// ns a call must take, for those that no entry of `slow` names; 0 = any.
+    /// Least duration of calls without an entry in `slow`, ns; 0 = any.
     min_dur: u64,
-    /// The same for some calls; of several entries that name a call the last one holds.
+    /// The same for some calls; of several entries for one call the last one counts.
     slow: Vec<(Selection, u64)>,
     /// Only calls that failed.
     pub failures: bool,
@@ -27,7 +27,7 @@ pub struct CallFilter {
 }
 
 impl CallFilter {
-    /// What `args` ask for.
+    /// The filters in `args`.
     pub(crate) fn new(args: &Args) -> Result<Self> {
         let mut filter = Self::default();
         if let Some(duration) = args.duration {
@@ -68,13 +68,13 @@ impl CallFilter {
         !self.text.is_empty()
     }
 
-    /// ns a call must take longer than; 0 = any, [`COUNTED_ONLY`] = it is never stored.
+    /// Least duration of a call, exclusive, ns; 0 = any, [`COUNTED_ONLY`] = it is never stored.
     pub(crate) fn min_dur(&self, abi: Abi, nr: u32) -> u64 {
         let named = self.slow.iter().rev().find(|(selection, _)| selection.contains(abi, nr));
         named.map_or(self.min_dur, |(_, least)| *least)
     }
 
-    /// Whether a call that has been open for `elapsed` ns and has no result yet is stored.
+    /// Whether a call that has been open for `elapsed` ns without a result is stored.
     pub(crate) fn stores_open(&self, abi: Abi, nr: u32, elapsed: u64) -> bool {
         elapsed >= self.min_dur(abi, nr) && !self.failures && self.errnos.is_none()
     }

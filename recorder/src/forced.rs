@@ -1,18 +1,18 @@
-//! Room in the kernel that tests make small, to see what is said when it is used up. Not for users.
+//! Reduced limits in the kernel for tests, to see the messages when they are used up. Not for users.
 
 use anyhow::{Result, bail};
 
 use crate::args::parse_size;
 
-/// A byte that no text and no small number has.
+/// A byte that occurs in no text and no small number.
 pub(crate) const POISON: u8 = 0xa5;
 
-/// Whether a record has memory in it that nobody wrote: a run of [`POISON`].
+/// Whether a record has memory that was never written: a run of [`POISON`].
 pub(crate) fn is_poisoned(record: &[u8]) -> bool {
     record.windows(4).any(|four| four == [POISON; 4])
 }
 
-/// What the ledger must come to when it counts everything: calls, ns of all, and sizes by powers of two.
+/// The expected sums of a ledger that counts everything: calls, ns, and sizes by powers of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     /// Calls.
@@ -21,11 +21,11 @@ pub(crate) struct Checked {
     pub sum: u64,
     /// By powers of two.
     pub sizes: Vec<u64>,
-    /// With poison: what it left in records.
+    /// With poison: how much is left in records.
     pub poisoned: Poisoned,
 }
 
-/// Records that were looked at, and those with poison in them.
+/// Number of checked records, and of those with poison in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Poisoned {
     /// All.
@@ -35,46 +35,47 @@ pub(crate) struct Poisoned {
 }
 
 impl Poisoned {
-    /// Looks at a record.
+    /// Checks a record.
     pub(crate) fn look(&mut self, record: &[u8]) {
         self.records += 1;
         self.dirty += u64::from(is_poisoned(record));
     }
 }
 
-/// What `--force` asks for; None = as always.
+/// The settings of `--force`; None = as always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forced {
     /// Bytes of the ring of calls that change fds.
     pub state_ring: Option<u32>,
     /// Bytes of the ring of process events.
     pub process_ring: Option<u32>,
-    /// Tasks there is room for; makes it a table by thread id, as on kernels without task storage.
+    /// Most tasks; makes their state a table by thread id, as on kernels without task storage.
     pub task_states: Option<u32>,
-    /// Tasks whose simple calls take the short way.
+    /// Most tasks whose simple calls take the short way.
     pub plain_calls: Option<u32>,
-    /// Records that the buffer of a CPU has room for.
+    /// Capacity of a CPU's buffer in records.
     pub cpu_buffer: Option<u32>,
     /// Keys of the ledger.
     pub ledger_keys: Option<u32>,
     /// Runs of each program that count as skipped by the kernel.
     pub skips: Option<u32>,
-    /// The end of every so-manyth I/O is not noticed.
+    /// The end of one in this many I/Os is not noticed.
     pub unseen_ios: Option<u32>,
-    /// No task gets a state: nothing of its calls can be kept.
+    /// No task gets a state, so nothing of its calls can be kept.
     pub no_task_states: bool,
-    /// Load the programs that stand in for skipped ones, as on kernels that let programs be preempted, and have every so-manyth run of those
-    /// of calls do nothing.
+    /// Load the second programs that stand in for skipped ones, as on kernels with preemptible programs, and let one in
+    /// this many runs of those of calls do nothing.
     pub skip_first: Option<u32>,
     /// BPF programs that the kernel is made to refuse.
     pub unloadable: Vec<String>,
-    /// Bytes by which the place where tasks' registers are read is off.
+    /// Offset added to the place where tasks' registers are read, in bytes.
     pub registers_off: Option<u32>,
     /// Find that place as on kernels without bpf_task_pt_regs.
     pub registers_by_hand: bool,
-    /// Fill the kernel side's scratch memory with [`POISON`], look for it in every record, and say on stderr what was found.
+    /// Fill the kernel side's scratch memory with [`POISON`], search for it in every record, and print the result on
+    /// stderr.
     pub poison: bool,
-    /// Count stored calls as well, and say on stderr what the counts must come to.
+    /// Count stored calls too, and print the expected counts on stderr.
     pub ledger_check: bool,
 }
 

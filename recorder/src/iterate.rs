@@ -1,4 +1,4 @@
-//! Runs BPF iterators: reading a file runs one over all it goes through.
+//! Runs BPF iterators: reading an iterator's file runs it over all its objects.
 
 use std::fs;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 
 use anyhow::Result;
 
-/// Runs an iterator over all it goes through; what it wrote.
+/// Runs an iterator over all its objects; returns its output.
 ///
 /// # Errors
 /// When the kernel does not make one, or its program fails.

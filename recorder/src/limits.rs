@@ -7,17 +7,16 @@ use std::path::Path;
 
 use crate::bounded;
 
-/// Files a recorder may have open; what users' shells allow is mostly 1024 or more.
+/// Enough open files for a recorder; users' shells mostly allow 1024 or more.
 const FILES: libc::rlim_t = 1024;
 
 /// Memory for data of a small recording: ten threads of 2 MiB, and buffers.
 const DATA: libc::rlim_t = 32 << 20;
 
-/// Allocations of this many bytes go back to the system as soon as they are free.
+/// Allocations of at least this many bytes return to the system as soon as they are free.
 const RETURNED: libc::c_int = 2 << 20;
 
-/// Large buffers here are freed by other threads than those that made them. glibc comes to keep such, for ever and for
-/// each thread.
+/// Large buffers are freed by other threads than those that made them. glibc would keep them for ever, for each thread.
 pub(crate) fn return_memory() {
     // SAFETY: it changes a number of the allocator, under its own lock.
     #[cfg(target_env = "gnu")]
@@ -26,8 +25,7 @@ pub(crate) fn return_memory() {
     }
 }
 
-/// Makes room where the limit is lower, as far as that is allowed. Gives back what it was if it was changed: the
-/// command is to have its own.
+/// Raises a lower limit, as far as allowed. Returns the old one if it was changed, for the command.
 pub(crate) fn raise_files() -> Option<libc::rlimit> {
     let before = limit(libc::RLIMIT_NOFILE)?;
     if before.rlim_cur >= FILES {
@@ -39,8 +37,8 @@ pub(crate) fn raise_files() -> Option<libc::rlimit> {
     (set_files(&wide) || set_files(&narrow)).then_some(before)
 }
 
-/// Whether the limit of memory for data (`ulimit -d`) leaves room for the threads, whose stacks count. Else the standard
-/// library aborts when a thread cannot have a signal stack.
+/// Checks that the limit of memory for data (`ulimit -d`) leaves room for the threads, whose stacks count. Otherwise
+/// the standard library aborts when a thread cannot have a signal stack.
 ///
 /// # Errors
 /// When it does not.
@@ -54,7 +52,7 @@ pub(crate) fn check_data() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bytes of memory that this process may have: the machine's, or what a cgroup above it allows. None = not known.
+/// Memory available to this process in bytes: the machine's, or a cgroup's limit. None = not known.
 pub(crate) fn memory(cgroup_mount: Option<&Path>) -> Option<u64> {
     let mut info = MaybeUninit::<libc::sysinfo>::uninit();
     // SAFETY: info is a valid sysinfo to write to, and filled when the call succeeds.
@@ -69,7 +67,7 @@ pub(crate) fn memory(cgroup_mount: Option<&Path>) -> Option<u64> {
     machine.into_iter().chain(of_cgroups).min()
 }
 
-/// A limit of this process; None when the kernel does not tell.
+/// A limit of this process; None when the kernel does not report it.
 pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut raw = MaybeUninit::<libc::rlimit>::uninit();
     // SAFETY: raw is a valid rlimit to write to, and filled when getrlimit succeeds.

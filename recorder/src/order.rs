@@ -1,15 +1,15 @@
 //! Puts the records of all rings into one order of time.
 //!
 //! Ring order is not time order, and rings are read one after the other. Records wait here until a *watermark*: a time
-//! before which every record has been read. What comes later than its watermark all the same (a task that was
-//! preempted between its clock read and its send) is handed out at once and counted by the caller as late.
+//! before which every record has been read. A record later than its watermark (its task was preempted between its clock
+//! read and its send) is returned at once, and the caller counts it as late.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use systape_bpf::wire;
 
-/// Records read from the rings, each behind its length.
+/// Records read from the rings, each after its length.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -47,7 +47,7 @@ impl Batch {
         self.bytes.get(from..to).unwrap_or_default()
     }
 
-    /// Where the records stand.
+    /// Ranges of the records.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -59,7 +59,7 @@ impl Batch {
     }
 }
 
-/// A record whose turn it is, or will be.
+/// A record in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending<'a> {
     /// Time it is ordered by.
@@ -68,14 +68,14 @@ pub(crate) struct Pending<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A record that waits for its turn. Many are sorted: it is kept small.
+/// A waiting record. Many are sorted: it is kept small.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     ts: u64,
     place: Place,
 }
 
-/// Where a record stands: the batch's number (its low bits), the first byte in it, and how many they are.
+/// Place of a record: the batch's number (its low bits), its first byte in it, and its length.
 #[derive(Clone, Copy, Debug)]
 struct Place(u64);
 
@@ -83,10 +83,10 @@ impl Place {
     /// A batch is [`crate::drain`]'s 256 KiB and one record.
     const BITS: u32 = 20;
     const MASK: u64 = (1 << Self::BITS) - 1;
-    /// Batches that can be told apart: far more than wait at once.
+    /// Number of batches that can be distinguished: far more than ever wait.
     const BATCHES: u64 = 1 << (64 - 2 * Self::BITS);
 
-    /// None when the batch is larger than any is made.
+    /// None when the batch is larger than possible.
     fn new(batch: u64, (from, to): (usize, usize)) -> Option<Self> {
         let (from, len) = (from as u64, (to - from) as u64);
         (from.max(len) <= Self::MASK)
@@ -123,7 +123,7 @@ impl Batches {
     }
 }
 
-/// Records that were taken out, in order.
+/// The removed records, in order.
 #[derive(Debug)]
 pub struct Taken {
     records: Vec<Waiting>,
@@ -148,7 +148,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Adds what was read; bytes that are no record are counted.
+    /// Adds a batch; counts bytes that are no record.
     pub fn add(&mut self, batch: Batch) {
         let number = self.batches.first + self.batches.all.len() as u64;
         for range in batch.ranges() {
@@ -163,7 +163,7 @@ impl Order {
         self.batches.all.push_back(Rc::new(batch));
     }
 
-    /// Sorts what waits, so that [`Self::before`] and [`Self::take`] see it in order.
+    /// Sorts the waiting records for [`Self::before`] and [`Self::take`].
     fn sort(&mut self) {
         if self.sorted < self.waiting.len() {
             // mostly a few ascending runs, which the standard stable sort merges quickly
@@ -172,14 +172,14 @@ impl Order {
         }
     }
 
-    /// What waits and lies before `watermark`, in order; it stays.
+    /// The waiting records before `watermark`, in order; they stay.
     pub(crate) fn before(&mut self, watermark: u64) -> impl Iterator<Item = Pending<'_>> {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);
         self.waiting[..end].iter().map(|waiting| self.batches.pending(waiting))
     }
 
-    /// Takes out what lies before `watermark`, in order.
+    /// Removes the records before `watermark`, in order.
     pub fn take(&mut self, watermark: u64) -> Taken {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);

@@ -1,4 +1,4 @@
-//! Opens the tape: readable for its owner only, never through a symlink, never over something that is no plain file.
+//! Opens the tape: readable only by its owner, never through a symlink, never over anything but a plain file.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -16,15 +16,15 @@ use crate::say::say;
 use crate::signals;
 use crate::sink::Sink;
 
-/// How often somebody asks whether it was opened, and how long that is no news.
+/// How often to check whether it was opened, and how long until a message.
 const LOOK: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens `path` for a new tape; an existing one is kept as PATH.old. `-` is standard output.
+/// Opens `path` for a new tape; an existing one is renamed to PATH.old. `-` is standard output.
 ///
 /// # Errors
-/// When something other than a plain file is there or in the way of the old one, the directory cannot be written, or
-/// standard output is a terminal or closed.
+/// When something other than a plain file is at either path, the directory cannot be written, or standard output is a
+/// terminal or closed.
 pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
     if is_stdout(path) {
         if signals::stdout_was_closed() {
@@ -53,8 +53,8 @@ pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
     Ok(OpenedTape { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
 }
 
-/// The same, in a thread of its own: a file system that does not answer keeps nobody from ending the program, as far as the kernel
-/// lets it. `interrupted` is asked now and then.
+/// The same in a thread of its own, so that the program can end although a file system hangs, as far as the kernel
+/// supports it. `interrupted` is called now and then.
 ///
 /// # Errors
 /// As [`open`], and when it is interrupted.
@@ -79,7 +79,7 @@ pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) 
     opened
 }
 
-/// A tape that nothing was written to. Dropped, it is taken away again, and what was called so before has its name back.
+/// A tape that is still empty. Dropped, it is removed, and the previous file gets its name back.
 #[derive(Debug)]
 pub(crate) struct OpenedTape {
     sink: Sink,
@@ -95,11 +95,11 @@ impl OpenedTape {
     }
 }
 
-/// A new file, until it is kept.
+/// A new file, removed unless kept.
 #[derive(Debug)]
 struct Made {
     path: PathBuf,
-    /// Another had its name.
+    /// Another file had its name.
     replaced: bool,
 }
 
@@ -121,7 +121,7 @@ impl Drop for Made {
     }
 }
 
-/// A new file for its owner, in place of a plain file that may be there; anything else is left alone.
+/// A new file for its owner, in place of an existing plain file; anything else is refused.
 ///
 /// # Errors
 /// When something else is there, or the directory cannot be written.
@@ -132,7 +132,7 @@ pub(crate) fn replace(path: &Path) -> io::Result<File> {
     create(path)
 }
 
-/// Whether that is how standard output is written.
+/// Whether it means standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -153,7 +153,7 @@ fn is_being_written(path: &Path) -> bool {
     file.is_ok_and(held)
 }
 
-/// Locks a file until it is closed, or says that somebody else has.
+/// Locks a file until it is closed, or reports that another process has.
 fn lock(file: &File, how: i32) -> io::Result<()> {
     // SAFETY: the descriptor is open; flock takes two numbers.
     if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
@@ -163,8 +163,8 @@ fn lock(file: &File, how: i32) -> io::Result<()> {
     }
 }
 
-/// Renames an existing tape. Where nothing is called PATH.old yet, nothing that appears there meanwhile is replaced;
-/// what is replaced was a plain file when looked at.
+/// Renames an existing tape. If PATH.old does not exist, a file that appears there meanwhile is not replaced; a
+/// replaced one was a plain file when checked.
 fn keep_as_old(path: &Path) -> Result<()> {
     let old = old_name(path);
     for busy in [path, &old] {
@@ -194,7 +194,7 @@ fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Where an existing tape goes.
+/// The new path of an existing tape.
 fn old_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".old");

@@ -6,10 +6,10 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 
-/// Most CPUs: what /sys says is a text of any content.
+/// Most CPUs: the text in /sys may be anything.
 const CPUS_MAX: u32 = 8192;
 
-/// Opens an event of `cpu`, of whatever runs there. The size in `attr` is filled in.
+/// Opens an event of `cpu`, for any task. The size in `attr` is filled in.
 ///
 /// # Errors
 /// Those of perf_event_open(2).
@@ -28,8 +28,7 @@ pub(crate) fn open(mut attr: perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
 
 /// CPUs that are online.
 ///
-/// # Errors
-/// When the kernel does not say.
+/// When the kernel does not report them.
 pub(crate) fn online_cpus() -> io::Result<Vec<u32>> {
     fs::read_to_string("/sys/devices/system/cpu/online").map(|text| cpu_list(&text))
 }

@@ -1,5 +1,5 @@
-//! The stages behind the rings: drain → encode → compress → write, each a thread. Only the last waits for a file; what waits
-//! for it, and for the encoder, is bounded by [`crate::backlog`].
+//! The stages behind the rings: drain → encode → compress → write, each a thread. Only the last waits for a file;
+//! [`crate::backlog`] bounds the data that waits for it, and for the encoder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,13 +44,13 @@ const ZSTD_LEVEL: i32 = 1;
 /// A tape to be written.
 #[derive(Debug)]
 pub(crate) struct Output<'a> {
-    /// Where to.
+    /// The output.
     pub sink: Sink,
-    /// What that is called.
+    /// Its name.
     pub path: &'a Path,
     /// When it is synced.
     pub sync: sync::Policy,
-    /// Bytes that may wait in memory.
+    /// Most bytes that wait in memory.
     pub buffer: u64,
 }
 
@@ -70,7 +70,7 @@ impl Compressed {
     }
 }
 
-/// Pieces on their way to the writer, by number; those of names have none of their own.
+/// Pieces on their way to the writer, by number; names have no number of their own.
 #[derive(Clone)]
 struct Done {
     out: Sender<(u64, Compressed)>,
@@ -78,25 +78,25 @@ struct Done {
 }
 
 impl Done {
-    /// Passes a piece on, without waiting; false when nobody takes it.
+    /// Passes a piece on without waiting; false when the writer is gone.
     fn send(&self, seq: u64, piece: Compressed) -> bool {
         self.progress.backlog.add_piece(piece.bytes());
         self.out.send((seq, piece)).is_ok()
     }
 }
 
-/// What a tape is begun with.
+/// The beginning of a tape.
 pub(crate) struct About {
     /// Its id.
     pub id: [u8; 16],
-    /// What it says of itself.
+    /// The session.
     pub session: Session,
-    /// What this takes out never reaches the tape.
+    /// Classes that it takes out never reach the tape.
     pub redactor: Option<Redactor>,
 }
 
 impl About {
-    /// Id and session without what is taken out, and what takes it out of the rest.
+    /// Id, redacted session, and the redactor for the rest.
     fn redacted(self) -> (([u8; 16], Session), Option<Arc<Redactor>>) {
         let Self { id, mut session, redactor } = self;
         if let Some(redactor) = &redactor {
@@ -108,16 +108,16 @@ impl About {
 
 /// The running stages.
 pub(crate) struct Pipeline {
-    /// Tells the drain to stop.
+    /// Stops the drain.
     pub control: Arc<Control>,
-    /// Looks at the rest.
+    /// Counters of all stages.
     pub progress: Arc<Progress>,
     drain: JoinHandle<Result<Option<Checked>>>,
     ledger: JoinHandle<Result<()>>,
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
     write: JoinHandle<Result<Writer<Sink>>>,
-    /// Disconnected when the stacks of sleepers were fetched.
+    /// Disconnected when all stacks of sleepers were sent.
     asleep: Option<Receiver<()>>,
     stacks: StackThreads,
     start: Sender<Start>,
@@ -191,20 +191,20 @@ impl Pipeline {
         }
     }
 
-    /// Hands over the state at the start; encoding begins with it.
+    /// Passes the state at the start on; encoding begins with it.
     pub(crate) fn begin(&self, start: Start) {
         self.start.send(start).ok();
     }
 
-    /// Whether nothing more can be written, for whatever reason.
+    /// Whether the writer has failed, for any reason.
     pub(crate) fn broken(&self) -> bool {
         self.progress.failed.load(Ordering::Acquire) || self.write.is_finished()
     }
 
-    /// Stops, waits for everything to be written, ends the tape, and sees to it that it is safe.
+    /// Stops, waits until everything is written, ends the tape, and syncs it.
     ///
     /// # Errors
-    /// The first thing that went wrong in any stage. What was written before it is readable.
+    /// The first error of any stage. Everything written before it is readable.
     pub(crate) fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64)> {
         // of a short recording too; it may hang in a process that hangs
         self.asleep.map(|done| done.recv_timeout(asleep::END_PATIENCE));
@@ -235,12 +235,12 @@ impl Pipeline {
     }
 }
 
-/// What the drain works with.
+/// The drain's inputs.
 struct Draining {
     programs: Programs,
     control: Arc<Control>,
     progress: Arc<Progress>,
-    /// Set when nothing is recorded any more.
+    /// Set at the end of the recording.
     drained: Arc<AtomicBool>,
 }
 
@@ -261,14 +261,14 @@ impl Draining {
     }
 }
 
-/// The threads beside the events' way; nothing of all this without stacks.
+/// The threads beside the events' way; none without stacks.
 #[derive(Default)]
 struct StackThreads {
     unwind: Option<JoinHandle<()>>,
     names: Option<JoinHandle<Result<()>>>,
     /// Stacks that were unwound; the encoder takes it.
     taken: Option<Receiver<Taken>>,
-    /// Takes places whose names are wanted; the encoder tells them.
+    /// Takes places whose names are needed, from the encoder.
     tell: Option<Sender<Message>>,
 }
 
@@ -325,7 +325,7 @@ fn start_writer(
     })
 }
 
-/// Whoever waits for the encoder does not wait for one that is gone.
+/// A closed backlog wakes those that wait for a gone encoder.
 struct Closing<'a>(&'a Backlog);
 
 impl Drop for Closing<'_> {
@@ -346,7 +346,7 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
     handle.join().map_err(|_| anyhow!("the {name} thread died; what was written before is readable"))
 }
 
-/// Compresses pieces as they come, without what is taken out; the writer puts them back in order.
+/// Compresses and redacts pieces as they come; the writer restores their order.
 fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Redactor>) -> Result<()> {
     let mut compressor = Encoder::new(ZSTD_LEVEL);
     for (seq, mut piece) in pieces {
@@ -367,7 +367,7 @@ fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Reda
     Ok(())
 }
 
-/// Writes pieces in their order. A piece is written at once and whole: what is written survives this process.
+/// Writes pieces in their order. A piece is written at once and whole, so that it survives this process.
 fn write(mut writer: Writer<Sink>, done: &Receiver<(u64, Compressed)>, progress: &Progress) -> Result<Writer<Sink>> {
     // at most as many as there are compressors and places in the channels before them
     let mut early = BTreeMap::new();

@@ -10,10 +10,10 @@ use std::io::{BufRead, BufReader};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
 
-/// What tracepoints are guarded by instead of by preemption off. Kernels before 6.13 have one of that name for another purpose.
+/// The guard of tracepoints instead of preemption off. Kernels before 6.13 have one of that name for another purpose.
 const GUARD: &str = "tracepoint_srcu";
 
-/// Whether the running kernel does; false where it hides the names of its variables.
+/// Whether the running kernel does; false if it hides the names of its variables.
 pub(crate) fn is_on(btf: &Btf<'_>) -> bool {
     is_since_6_13(btf)
         && File::open("/proc/kallsyms").is_ok_and(|file| has_guard(BufReader::new(file).lines().map_while(Result::ok)))

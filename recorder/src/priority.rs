@@ -1,6 +1,6 @@
-//! The priority of the drain. It runs rarely and shortly, but when it is late events are lost: it goes first where that is
-//! allowed. A new thread has the niceness of the one that makes it, so the right to raise it is needed by the main
-//! thread alone, before it gives its rights up; anybody may lower it again.
+//! The priority of the drain. It runs rarely and briefly, but a late drain loses events: it gets a high priority if
+//! allowed. A new thread inherits its parent's niceness, so only the main thread needs the right to raise it, before it
+//! gives up its rights. Lowering it again needs no right.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use crate::self_stats::counted;
 /// Niceness of the drain.
 const NICE: i32 = -15;
 
-/// The main thread's niceness was raised; [`Raised::lower`] makes it what it was.
+/// The main thread's niceness was raised; [`Raised::lower`] restores it.
 #[derive(Debug)]
 pub(crate) struct Raised {
     before: i32,
@@ -27,10 +27,10 @@ impl Raised {
         Self { before }
     }
 
-    /// Does what makes threads that are not to have it.
+    /// Runs `work`, which makes threads without the raised priority.
     ///
     /// # Errors
-    /// When `work` fails or dies.
+    /// When `work` fails or panics.
     pub(crate) fn without<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let lowered = || {
             set(self.before);
@@ -39,7 +39,7 @@ impl Raised {
         thread::scope(|scope| scope.spawn(counted("scan", lowered)).join()).map_err(|_| anyhow!("a thread died"))?
     }
 
-    /// For the threads that come now.
+    /// Restores it for the threads made from now on.
     pub(crate) fn lower(self) {
         set(self.before);
     }

@@ -1,28 +1,29 @@
-//! The BPF programs, as `bpf/src/c/events.def.h` lists them: what each records, when it is loaded, and what a recording is without it.
+//! The BPF programs, as `bpf/src/c/events.def.h` lists them: what each records, when it is loaded, and what is missing
+//! without it.
 
 use systape_format::model::{Family, StackOf};
 
 /// One program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
-    /// What the object calls it.
+    /// Its name in the object.
     pub name: &'static str,
-    /// Whose events are missing when a run of it is.
+    /// The family whose events are missing when a run of it is.
     pub family: Family,
-    /// Where it is attached.
+    /// Its attachment.
     pub hook: Hook,
     /// When it is loaded.
     pub load: Load,
-    /// What is left out with it.
+    /// The part that is left out with it.
     pub part: Part,
 }
 
-/// Where a program is attached.
+/// Attachment of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
-    /// A tracepoint, by name, and how many arguments it must pass; 0 = any number.
+    /// A tracepoint, by name, and its number of arguments; 0 = any number.
     Tracepoint(&'static str, usize),
-    /// It walks what the kernel has, when it is asked to: no event is missing when it is not run.
+    /// An iterator, run on request: no event is missing without a run.
     Iterator,
     /// A timer of each CPU.
     Timer,
@@ -33,24 +34,24 @@ pub(crate) enum Hook {
 pub(crate) enum Load {
     /// With its family.
     Always,
-    /// With its family, when the kernel has the tracepoint with as many arguments.
+    /// With its family, when the kernel has the tracepoint with that number of arguments.
     IfThere,
-    /// The same; a family has nothing when the kernel has no tracepoint of all these.
+    /// The same; a family has nothing when the kernel has none of these tracepoints.
     OneOf,
-    /// When something else than its family asks for it.
+    /// When something other than its family needs it.
     IfAsked,
 }
 
-/// What a program is for.
+/// The part of the recording that depends on a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Calls and process life: without them nothing else can be told.
+    /// Calls and process life: everything else depends on them.
     Essential,
-    /// All of a family is left out with it.
+    /// A whole family.
     Family(Family),
     /// Stacks of one kind of event, or samples.
     Stacks(StackOf),
-    /// It alone; the words are what the recording lacks without it.
+    /// Only itself; the words say what the recording lacks without it.
     Alone(&'static str),
 }
 
@@ -98,7 +99,7 @@ impl Program {
         }
     }
 
-    /// The family whose events are missing when the kernel skips a run of it; None: nothing is.
+    /// The family whose events are missing when the kernel skips a run of it; None: none.
     pub(crate) fn skipped(&self) -> Option<Family> {
         (self.hook != Hook::Iterator).then_some(self.family)
     }

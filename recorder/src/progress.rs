@@ -1,4 +1,4 @@
-//! How far the recording is: numbers that every stage keeps, one line on a terminal while it runs, and one line when it is over.
+//! Progress of the recording: counters of every stage, one line on a terminal while it runs, and one line at the end.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use crate::backlog::Backlog;
 use crate::drain::Control;
 use crate::sink::Flow;
 
-/// Numbers anybody may look at while the recording runs.
+/// Counters that any thread may read while the recording runs.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// Events encoded.
     pub events: AtomicU64,
     /// Bytes of the tape that were written.
     pub written: AtomicU64,
-    /// Events that were given up because what waits had no room, and calls that were counted for it.
+    /// Events dropped because there was no room, and calls counted for that reason.
     pub lost: AtomicU64,
     /// See `lost`.
     pub counted: AtomicU64,
-    /// What waits.
+    /// The waiting data.
     pub backlog: Backlog,
     /// Set when the tape can no longer be written.
     pub failed: Arc<AtomicBool>,
-    /// Whether the output takes anything.
+    /// Whether the output accepts data.
     pub flow: Arc<Flow>,
 }
 
 impl Progress {
-    /// Nothing yet; what waits has `room` bytes.
+    /// Zero, with `room` bytes for waiting data.
     pub(crate) fn new(room: u64, flow: Arc<Flow>) -> Self {
         Self {
             events: AtomicU64::new(0),
@@ -44,13 +44,13 @@ impl Progress {
         }
     }
 
-    /// Bytes of the tape so far, whether they are written or wait to be.
+    /// Bytes of the tape so far, including waiting ones.
     pub(crate) fn bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed) + self.backlog.pieces()
     }
 }
 
-/// `58 lost, 843,200 counted only`: events of which nothing is known beyond their number, and calls that are in every sum and in no
+/// `58 lost, 843,200 counted only`: events of which only the number is known, and calls that are in every sum and in no
 /// listing.
 pub(crate) fn not_stored(lost: u64, counted: u64) -> String {
     match counted {
@@ -59,7 +59,7 @@ pub(crate) fn not_stored(lost: u64, counted: u64) -> String {
     }
 }
 
-/// The line that changes; nothing at all when stderr is no terminal.
+/// The progress line; nothing when stderr is not a terminal.
 pub(crate) struct Line {
     bar: ProgressBar,
     started: Instant,
@@ -79,7 +79,7 @@ impl Line {
         Self { bar, started: Instant::now(), last: (Instant::now(), 0) }
     }
 
-    /// Shows the numbers of now.
+    /// Shows the current numbers.
     pub(crate) fn update(&mut self, progress: &Progress, control: &Control) {
         if self.bar.is_hidden() || self.last.0.elapsed() < Duration::from_millis(250) {
             return;
@@ -99,7 +99,7 @@ impl Line {
         self.bar.tick();
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }

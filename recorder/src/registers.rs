@@ -1,6 +1,7 @@
-//! Whether the programs find the registers with which tasks entered the kernel (bpf/src/c/registers.bpf.h): calls of signals' senders, calls
-//! that began before the recording and user stacks come from them. Where they lie depends on the kernel's build, and nothing says so when a
-//! program reads beside them; so the programs read those of a call that is made here, with registers that are known.
+//! Whether the programs find the registers with which tasks entered the kernel (bpf/src/c/registers.bpf.h). Calls of
+//! signals' senders, calls that began before the recording and user stacks come from them. Their place depends on the
+//! kernel's build, and a program that reads another place gets no error. So the programs read those of a call made
+//! here, with known registers.
 
 use std::arch::asm;
 use std::io;
@@ -9,12 +10,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 
-/// Registers as the kernel keeps them (struct pt_regs of x86-64), in its order.
+/// Registers in the kernel's layout (struct pt_regs of x86-64).
 pub(crate) type PtRegs = [u64; 21];
 
 /// TOP_OF_KERNEL_STACK_PADDING of kernels that can run FRED.
 const FRED_PADDING: u32 = 16;
-/// What a recording says that does without.
+/// The note of a recording without registers.
 pub(crate) const UNKNOWN: &str = "the registers of tasks in the kernel are not where this kernel is expected to keep them: how signals were sent, calls that began before the recording, and user stacks are unknown; an interrupt of user code is taken for the task it interrupted, as the sender of a signal or a waker";
 /// User code of 64 bits: the selector in the low half of the word.
 const USER_CS: u64 = 0x33;
@@ -22,20 +23,21 @@ const USER_CS: u64 = 0x33;
 const MARKS: [u64; 5] =
     [0x5359_5354_4150_4501, 0x5359_5354_4150_4502, 0x5359_5354_4150_4503, 0x5359_5354_4150_4504, 0x5359_5354_4150_4505];
 
-/// Bytes between a task's registers and the top of its stack, where the kernel has no helper that finds them.
+/// Bytes between a task's registers and the top of its stack, for kernels without a helper that finds them.
 pub(crate) fn padding(btf: &Btf<'_>) -> u32 {
     let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return 0 };
     let fred = |id| btf.type_by_id::<Var<'_>>(id).is_some_and(|var| var.name().is_some_and(|name| name == "fred_rsp0"));
     if section.iter().any(|var| fred(var.ty)) { FRED_PADDING } else { 0 }
 }
 
-/// Whether this machine enters the kernel by FRED, by the text of /proc/cpuinfo: where the kernel does not use it, the flag is not there.
+/// Whether this machine enters the kernel by FRED, by the text of /proc/cpuinfo: without its use by the kernel there is
+/// no flag.
 pub(crate) fn runs_fred(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "fred"))
 }
 
-/// What a call is made with: places in [`PtRegs`], and what the kernel must have found there.
+/// The registers of the call: places in [`PtRegs`], and the expected values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known([(usize, u64); 14]);
 
@@ -51,7 +53,7 @@ impl Known {
 
 const CS: usize = 17;
 
-/// Reads from `fd` until there is no more, which must be an iterator that writes nothing; returns the registers with which the calls were made.
+/// Reads from `fd` to its end, which must be an iterator without output; returns the registers of these calls.
 ///
 /// # Errors
 /// Those of read(2).

@@ -1,5 +1,5 @@
-//! Capabilities: which there are, what is missing in a tape without them, and which of them a running recording still
-//! needs. The others are given up before anything of other processes is read, by every thread and for good.
+//! Capabilities: which there are, what a tape lacks without them, and which of them a running recording still needs.
+//! The others are given up before anything of other processes is read, by every thread and for good.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,18 +10,18 @@ use caps::{CapSet, Capability, CapsHashSet};
 use crate::addresses;
 use crate::config::Config;
 
-/// Nothing can be recorded without these; what the others add is in [`notes`].
+/// Required for any recording; [`notes`] has what the others add.
 const CORE: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// With these besides, a recording without stacks lacks nothing. What each is for: docs/record.md.
+/// With these too, a recording without stacks lacks nothing. docs/record.md says what each is for.
 const MORE: [Capability; 3] = [Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH, Capability::CAP_SYSLOG];
 
-/// What this thread may do now; everything when it cannot be read.
+/// This thread's current capabilities; all when they cannot be read.
 fn effective() -> CapsHashSet {
     caps::read(None, CapSet::Effective).unwrap_or_else(|_| caps::all())
 }
 
-/// Capabilities without which nothing can be recorded.
+/// Missing capabilities that are required.
 pub(crate) fn missing() -> Vec<Capability> {
     let set = effective();
     if set.contains(&Capability::CAP_SYS_ADMIN) {
@@ -30,7 +30,8 @@ pub(crate) fn missing() -> Vec<Capability> {
     CORE.into_iter().filter(|cap| !set.contains(cap)).collect()
 }
 
-/// What is missing for loading BPF programs, and the command that grants it; None when it is something else.
+/// The missing capabilities for loading BPF programs, and the command that grants them; None when the cause is another
+/// one.
 pub(crate) fn how_to_get() -> Option<String> {
     let missing = missing();
     if !missing.is_empty() {
@@ -53,7 +54,7 @@ pub(crate) fn how_to_get() -> Option<String> {
     None
 }
 
-/// Whether user ids here are not the machine's: capabilities count in here only.
+/// Whether user ids here differ from the machine's: then capabilities are valid only in this namespace.
 fn in_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
@@ -66,11 +67,10 @@ pub(crate) fn in_first_pid_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
-/// Whether /proc speaks of the ids that this process knows. One of another pid namespace (unshare --pid without --mount-proc) has
-/// others: what it says of a number is about somebody else.
+/// Checks that /proc has the ids that this process knows. A /proc of another pid namespace (unshare --pid without
+/// --mount-proc) has others: its entry of an id is another process.
 ///
-/// # Errors
-/// It does not; says what to do.
+/// It does not; the message says what to do.
 pub(crate) fn check_proc() -> Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     anyhow::ensure!(
@@ -80,13 +80,14 @@ pub(crate) fn check_proc() -> Result<()> {
     Ok(())
 }
 
-/// NSpid has an id for each namespace from that of /proc to that of the process. Kernels without pid namespaces have no such line.
+/// NSpid has an id for each namespace from that of /proc to that of the process. Kernels without pid namespaces lack
+/// the line.
 fn ids_are_ours(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     !status.is_empty() && ids.is_none_or(|ids| ids.split_whitespace().count() == 1)
 }
 
-/// What is missing in the tape for lack of a capability, one line each.
+/// What the tape lacks because of missing capabilities, one line each.
 pub(crate) fn notes(config: &Config) -> Vec<String> {
     let set = effective();
     let mut notes = Vec::new();
@@ -117,7 +118,7 @@ pub(crate) fn notes(config: &Config) -> Vec<String> {
     notes
 }
 
-/// What a recording still needs once its programs are attached and its events open.
+/// The capabilities that a recording needs after its programs are attached and its events open.
 fn needed(config: &Config) -> CapsHashSet {
     // /proc/PID of others: open files after a lost record, executables of senders of signals
     let mut needed = CapsHashSet::from([Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH]);
@@ -132,12 +133,12 @@ fn needed(config: &Config) -> CapsHashSet {
     needed
 }
 
-/// Gives up every right that is not needed from here on: of this thread, and so of all that it makes, of programs that
-/// these execute, and for good. `works` is asked whether the loaded programs can still be used; before 5.19 the kernel wants CAP_BPF for
-/// that where kernel.unprivileged_bpf_disabled is set.
+/// Gives up every other right: of this thread, and so of all threads that it makes and programs that these execute, for
+/// good. `works` tests whether the loaded programs can still be used; before 5.19 the kernel requires CAP_BPF for that
+/// if kernel.unprivileged_bpf_disabled is set.
 ///
 /// # Errors
-/// When the kernel does not let go, which it always should.
+/// When the kernel refuses, which should never happen.
 pub(crate) fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).context("cannot read capabilities")?;
     let mut keep: CapsHashSet = needed(config).intersection(&permitted).copied().collect();

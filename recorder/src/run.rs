@@ -30,19 +30,19 @@ use crate::target::Child;
 use crate::targets::Targets;
 use crate::{clock, limits, output, rights, session, stacks, start, system};
 
-/// Exit status when `record` itself failed, as env(1) and timeout(1) have it.
+/// Exit status when `record` itself failed, like env(1) and timeout(1).
 pub const FAILED: u8 = 125;
 
-/// How often limits and the end of processes are looked at.
+/// How often limits and the end of processes are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Who cannot write the tape says so within this time, or it is a stall.
+/// A tape that cannot be written fails within this time; otherwise it is a stall.
 const BEGIN: Duration = Duration::from_secs(1);
 
-/// From how long on it is told what came after the recording.
+/// From this duration on, the time after the recording is printed.
 const NOTABLE: Duration = Duration::from_millis(500);
 
-/// Without a byte written for this long at the end, a signal means that nobody wants to wait.
+/// After this time without a byte written at the end, a signal gives up.
 const STUCK: Duration = Duration::from_secs(2);
 
 /// Why a recording ended.
@@ -69,10 +69,10 @@ impl Reason {
     }
 }
 
-/// Records; gives the exit status.
+/// Records; returns the exit status.
 ///
 /// # Errors
-/// Whatever kept it from recording; exit status 125.
+/// Any error that prevented the recording; exit status 125.
 pub fn record(config: &Config) -> Result<u8> {
     let command: Option<Command> = match (!config.command.is_empty()).then(|| find_command(&config.command)) {
         Some(Err(CommandError { status, message })) => {
@@ -145,12 +145,12 @@ struct Prepared {
     about: Session,
     stacks: Option<stacks::Workers>,
     window_open: u64,
-    /// What every task did then.
+    /// State of every task at that time.
     snaps: Vec<Snap>,
 }
 
 impl Prepared {
-    /// Collects what the tape says of itself, gives up rights, and opens the window.
+    /// Collects the session, gives up rights, and opens the window.
     fn new(config: &Config, mut programs: Programs) -> Result<Self> {
         let mut about = session::collect(config);
         about.left_out = std::mem::take(&mut programs.left_out);
@@ -174,7 +174,7 @@ impl Prepared {
         Ok(Self { programs, raised, about, stacks, window_open, snaps })
     }
 
-    /// Starts all stages on the tape; None = it cannot be written, and the end says why.
+    /// Starts all stages on the tape; None = it cannot be written, and the end reports the reason.
     fn begin(self, config: &Config, opened: output::OpenedTape) -> Result<Option<(Pipeline, Vec<Snap>)>> {
         let Self { programs, raised, about, stacks, window_open, snaps } = self;
         let settings = Settings {
@@ -211,7 +211,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Waits for the end of the recording, ends the tape, and says what there is; gives the exit status.
+    /// Waits for the end of the recording, ends the tape, and prints the result; returns the exit status.
     fn until_the_end(mut self, pipeline: Pipeline) -> Result<u8> {
         let config = self.config;
         let mut line = Line::new(self.child.is_some());
@@ -247,13 +247,13 @@ impl Running<'_> {
     }
 }
 
-/// What captured memory is of, for redaction.
+/// The class of captured memory, for redaction.
 fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
     Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
 }
 
-/// Waits a while for the tape's beginning to be written; false = it cannot be. What is recorded meanwhile and afterwards waits in
-/// memory.
+/// Waits a while for the tape's beginning to be written; false = it cannot be. Data recorded meanwhile and afterwards
+/// waits in memory.
 fn begun(config: &Config, pipeline: &Pipeline) -> bool {
     pipeline.opened(BEGIN).unwrap_or_else(|| {
         let (output, room) = (config.output.display(), HumanBytes(config.buffer));
@@ -262,8 +262,8 @@ fn begun(config: &Config, pipeline: &Pipeline) -> bool {
     })
 }
 
-/// Ends the tape. Whoever takes it may have stopped taking it (a pipe nobody reads, a server that is gone): a signal that
-/// comes while nothing moves gives up what is not written yet.
+/// Ends the tape. The output may have stalled (a pipe without a reader, a lost server): a signal during a stall gives
+/// up the unwritten rest.
 fn finish(
     config: &Config,
     pipeline: Pipeline,
@@ -363,7 +363,7 @@ fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
     }
 }
 
-/// Peak memory of this process, bytes; 0 = not known. Not getrusage's: that begins with what whoever started it had.
+/// Peak memory of this process, bytes; 0 = not known. Not getrusage's, which begins with the parent's.
 fn peak_rss() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib =
@@ -376,8 +376,8 @@ fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
     Recorded { events: encoded.totals.sum(), bytes, peak_rss: peak_rss(), only_own_children }
 }
 
-/// `12 events, 24 KiB, 2.36 s and 9.30 s to finish, 0 lost -> t.tape`: how long was recorded, and what came after it (names of functions, a
-/// slow disk).
+/// `12 events, 24 KiB, 2.36 s and 9.30 s to finish, 0 lost -> t.tape`: the length of the recording, and the time after
+/// it (names of functions, a slow disk).
 fn last_line(config: &Config, encoded: &Encoded, bytes: u64, (recorded, took): (Duration, Duration)) {
     let missing: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
     if config.quiet && missing == 0 {
@@ -406,7 +406,7 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, (recorded, took): (
     }
 }
 
-/// With --force ledger-check: what the ledger must come to; with poison: what of it is in records. As JSON.
+/// With --force ledger-check: the expected sums; with poison: how much is in records. As JSON.
 fn checked_lines(forced: &Forced, checked: &Checked) {
     if forced.ledger_check {
         let Checked { calls, sum, sizes, .. } = checked;
@@ -418,7 +418,7 @@ fn checked_lines(forced: &Forced, checked: &Checked) {
     }
 }
 
-/// The recording may end before the command: then it goes on, unless --kill, and its status is waited for.
+/// The recording may end before the command: then the command continues, unless --kill, and this waits for its status.
 fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
     if child.ended().is_none() && config.kill {
         child.signal(libc::SIGTERM);
@@ -433,7 +433,7 @@ fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
     child.wait_end().and_then(shell_status).unwrap_or(0)
 }
 
-/// A number no other tape has: time, process and the kernel's random bytes.
+/// A unique number: time, process and the kernel's random bytes.
 fn tape_id(seed: u64) -> [u8; 16] {
     let mut id = [0; 16];
     let random = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut id));

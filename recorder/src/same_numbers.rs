@@ -1,4 +1,4 @@
-//! Numbers that the BPF programs write and the tape stores as they are: both must mean the same by them.
+//! Numbers that the BPF programs write and the tape stores unchanged: checks that both sides agree on them.
 
 use systape_abi::Abi;
 use systape_bpf::values::{

@@ -1,10 +1,10 @@
-//! Words for the user on standard error. One that is closed or full is no reason to fail: `eprintln!` would panic.
+//! Messages on standard error. A closed or full one is no reason to fail: `eprintln!` would panic.
 
 use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
-/// Prints one line, as ours.
+/// Prints one line with our prefix.
 pub fn say(what: impl Display) {
     writeln!(std::io::stderr(), "record: {what}").ok();
 }

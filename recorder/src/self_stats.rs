@@ -1,7 +1,7 @@
-//! With `--self-stats`: what recording itself costs, by BPF program and by thread.
+//! With `--self-stats`: the cost of recording itself, by BPF program and by thread.
 //!
-//! Time in BPF programs is the recorded tasks', measured by the kernel for as long as it is asked to; time of threads is the
-//! recorder's own. A thread's time is gone with the thread, so each that is made by [`counted`] adds it up as it ends.
+//! Time in BPF programs belongs to the recorded tasks; the kernel measures it on request. Time of threads is the
+//! recorder's own. A thread's time is gone with the thread, so each one made by [`counted`] adds it up as it ends.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,10 +21,10 @@ use crate::cpu_buffers::BufferBytes;
 use crate::say::say;
 use crate::skips::program_info;
 
-/// Name of a thread that is in the sums already.
+/// Name of a thread that is already in the sums.
 const ENDED: &str = "ended";
 
-/// Threads that have ended, by name. Names are few, threads may be many.
+/// Ended threads, by name. Names are few, threads may be many.
 static SUMS: Mutex<BTreeMap<&'static str, Sum>> = Mutex::new(BTreeMap::new());
 
 /// CPU time, ns.
@@ -40,12 +40,12 @@ impl Cpu {
         Self::new(clock::thread_cpu(), usage(libc::RUSAGE_THREAD).system)
     }
 
-    /// Of this process, with threads that are gone.
+    /// Of this process, including ended threads.
     fn of_process() -> Self {
         Self::new(clock::self_cpu(), usage(libc::RUSAGE_SELF).system)
     }
 
-    /// `total` is exact; how it is divided the kernel knows by sampling, and getrusage is behind by up to a tick.
+    /// `total` is exact; the kernel divides it by sampling, and getrusage lags by up to a tick.
     fn new(total: u64, system: u64) -> Self {
         let system = system.min(total);
         Self { user: total - system, system }
@@ -65,7 +65,7 @@ impl Cpu {
     }
 }
 
-/// As getrusage tells it.
+/// From getrusage.
 fn usage(who: libc::c_int) -> Cpu {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: raw is a valid rusage to write to; zeroed bytes are a value of it too, should the call fail.
@@ -91,7 +91,7 @@ impl Sum {
     }
 }
 
-/// Adds the calling thread up when it ends, however that is.
+/// Adds up the calling thread when it ends, for any reason.
 struct AtEnd(&'static str);
 
 impl Drop for AtEnd {
@@ -103,7 +103,7 @@ impl Drop for AtEnd {
     }
 }
 
-/// What a thread called `name` runs, so that its time is known when it is gone.
+/// Runs a thread called `name`, so that its time stays known.
 pub(crate) fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     move || {
         let _end = AtEnd(name);
@@ -111,20 +111,20 @@ pub(crate) fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl Fn
     }
 }
 
-/// The most that was read from a ring in one pass, by kind of ring. A little of it may have come while it was read.
+/// The most bytes read from a ring in one pass, by kind of ring. A few may have arrived during the read.
 #[derive(Debug, Default)]
 pub(crate) struct Fills {
-    /// Of any of the buffers of calls.
+    /// Of one buffer of calls.
     pub calls: AtomicU64,
-    /// Of any of the buffers of switches and wake-ups.
+    /// Of one buffer of switches and wake-ups.
     pub sched: AtomicU64,
-    /// Of any of the rings per CPU.
+    /// Of one ring per CPU.
     pub bulk: AtomicU64,
-    /// Of that of state.
+    /// Of the state ring.
     pub state: AtomicU64,
-    /// Of that of process life.
+    /// Of the process ring.
     pub process: AtomicU64,
-    /// Of that of stacks.
+    /// Of the stack ring.
     pub stacks: AtomicU64,
 }
 
@@ -133,17 +133,17 @@ pub(crate) struct Fills {
 pub(crate) struct RingSizes {
     /// Of the buffers of each CPU.
     pub buffers: BufferBytes,
-    /// Of each per CPU.
+    /// Of each ring per CPU.
     pub bulk: u64,
-    /// Of that of state.
+    /// Of the state ring.
     pub state: u64,
-    /// Of that of process life.
+    /// Of the process ring.
     pub process: u64,
-    /// Of that of stacks.
+    /// Of the stack ring.
     pub stacks: u64,
 }
 
-/// What was recorded.
+/// Results of the recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recorded {
     /// Events on the tape.
@@ -152,24 +152,24 @@ pub(crate) struct Recorded {
     pub bytes: u64,
     /// Peak memory of this process, bytes; 0 = not known.
     pub peak_rss: u64,
-    /// No child of this process was waited for but those that look names up.
+    /// No child of this process was waited for, except those that look up names.
     pub only_own_children: bool,
 }
 
-/// A recording that is measured.
+/// A measured recording.
 #[derive(Debug)]
 pub(crate) struct SelfStats {
-    /// Has the kernel measure programs as long as it is open, and no longer than this process lives; None = not allowed.
+    /// Makes the kernel measure programs while it is open, at most as long as this process lives; None = not allowed.
     held: Option<OwnedFd>,
     /// Names and descriptors.
     programs: Vec<(String, OwnedFd)>,
     rings: RingSizes,
-    /// Time of the main thread until the recording began: above all that of loading programs, which the kernel verifies.
+    /// Time of the main thread until the recording began: mostly that of loading programs, which the kernel verifies.
     preparing: Cpu,
 }
 
 impl SelfStats {
-    /// Begins to measure. Without CAP_SYS_ADMIN programs are not measured, and that is said.
+    /// Begins to measure. Without CAP_SYS_ADMIN programs are not measured, with a note.
     pub(crate) fn begin() -> Self {
         // SAFETY: no memory is touched.
         let fd = unsafe { bpf_enable_stats(BPF_STATS_RUN_TIME) };
@@ -189,7 +189,7 @@ impl SelfStats {
         Self { held, programs: Vec::new(), rings: RingSizes::default(), preparing: Cpu::default() }
     }
 
-    /// What to tell of: loaded programs with their names, and the rings they fill.
+    /// The objects to report: loaded programs with their names, and their rings.
     pub(crate) fn watch(&mut self, programs: Vec<(String, OwnedFd)>, rings: RingSizes) {
         (self.programs, self.rings) = (programs, rings);
     }
@@ -199,7 +199,7 @@ impl SelfStats {
         self.preparing = Cpu::of_thread();
     }
 
-    /// Prints everything to standard error; to be called by the main thread when the others are through.
+    /// Prints everything to standard error; to be called by the main thread when the others have ended.
     pub(crate) fn print(self, recorded: Recorded, fills: &Fills) {
         let mut text = String::new();
         let programs = self.held.is_some().then(|| self.programs(&mut text));
@@ -210,7 +210,7 @@ impl SelfStats {
         io::stderr().write_all(text.as_bytes()).ok();
     }
 
-    /// A line a program that ran; gives the time of all, ns.
+    /// A line per program that ran; returns the time of all, ns.
     fn programs(&self, text: &mut String) -> u64 {
         let infos = self.programs.iter().filter_map(|(name, fd)| Some((name.as_str(), program_info(fd.as_raw_fd())?)));
         let mut rows: Vec<(&str, u64, u64)> =
@@ -227,7 +227,7 @@ impl SelfStats {
         all.1
     }
 
-    /// A line for threads of each name; gives the time of all but what came before the recording, ns.
+    /// A line per thread name; returns the time of all without the time before the recording, ns.
     fn threads(&self, only_own_children: bool, text: &mut String) -> u64 {
         let (mut sums, all) = all_threads();
         let named = sums.values().fold(0, |named, sum| named + sum.cpu.total());
@@ -255,7 +255,7 @@ impl SelfStats {
         all.total().saturating_sub(self.preparing.total())
     }
 
-    /// A line a kind of ring: how full any of them was.
+    /// A line per kind of ring: its highest fill.
     fn fills(&self, fills: &Fills, text: &mut String) {
         let kinds = [
             ("buffer of calls, each CPU", &fills.calls, self.rings.buffers.calls),
@@ -277,7 +277,7 @@ impl SelfStats {
 /// Name of the main thread in the table.
 const MAIN: &str = "main";
 
-/// CPU time of threads by name, those that live and those that have ended, and that of all of them.
+/// CPU time of threads by name, living and ended, and of all of them.
 fn all_threads() -> (BTreeMap<String, Sum>, Cpu) {
     let ended = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sums: BTreeMap<String, Sum> = ended.iter().map(|(name, sum)| ((*name).to_owned(), *sum)).collect();
@@ -295,7 +295,7 @@ fn all_threads() -> (BTreeMap<String, Sum>, Cpu) {
     (sums, Cpu::of_process())
 }
 
-/// CPU time of another thread that lives. The kernel tells its sum in ns, what of it was the system's in ticks only.
+/// CPU time of another living thread. The kernel reports its sum in ns, its system part only in ticks.
 fn living(task: &Path) -> Option<Cpu> {
     let schedstat = fs::read_to_string(task.join("schedstat")).ok()?;
     let total: u64 = schedstat.split_whitespace().next()?.parse().ok()?;
@@ -317,7 +317,7 @@ fn ticks_per_second() -> u64 {
     u64::try_from(ticks).unwrap_or(100).clamp(1, 1_000_000)
 }
 
-/// What an event costs; `programs` is None when they were not measured.
+/// Cost of an event; `programs` is None when they were not measured.
 fn per_event(recorded: Recorded, recording: u64, programs: Option<u64>, text: &mut String) {
     let Recorded { events, bytes, peak_rss, .. } = recorded;
     let of_million = |ns: u64| match events {

@@ -1,4 +1,4 @@
-//! What a tape says of the machine and the recording: names of calls, users, devices and cgroups, clocks.
+//! The session of a tape: names of calls, users, devices and cgroups, clocks.
 
 use std::ffi::CStr;
 use std::fs;
@@ -16,10 +16,10 @@ use crate::config::{self, Config};
 use crate::patient::Asked;
 use crate::{clock, devices, rights, snapshot, system};
 
-/// How long files about the machine may take to read, all together: the command waits for it. They take milliseconds.
+/// Longest time to read files about the machine, all together: the command waits for it. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Collects everything but the start of the window and the rings' size.
+/// Collects everything except the start of the window and the rings' size.
 pub(crate) fn collect(config: &Config) -> Session {
     let uname = Uname::read();
     let mut notes = rights::notes(config);
@@ -88,7 +88,7 @@ pub(crate) fn collect(config: &Config) -> Session {
     }
 }
 
-/// An answer, or the value for one that is not known; what it is of is noted then.
+/// A result, or the default for an unknown one; the missing thing is noted then.
 fn told<R: Default + Send + 'static>(
     asked: Asked<R>,
     until: Instant,
@@ -101,7 +101,7 @@ fn told<R: Default + Send + 'static>(
     })
 }
 
-/// The families asked for, and samples.
+/// The requested families, and samples.
 fn families(config: &Config) -> Vec<Family> {
     let samples = config.stacks.on.contains(&StackOf::Sample).then_some(Family::Sample);
     config.families.list().iter().copied().chain(samples).collect()
@@ -152,14 +152,14 @@ fn utc_offset() -> i32 {
     i32::try_from(local.tm_gmtoff).unwrap_or(0)
 }
 
-/// Where tracefs may be.
+/// Possible places of tracefs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 fn tracefs() -> Option<PathBuf> {
     TRACEFS.iter().map(|d| Path::new(d).join("events/syscalls")).find(|d| d.exists())
 }
 
-/// Names and arguments of every call as the running kernel gives them; empty without tracefs.
+/// Names and arguments of every call from the running kernel; empty without tracefs.
 fn syscall_formats() -> Vec<SyscallFormat> {
     let Some(list) = tracefs().and_then(|dir| fs::read_dir(dir).ok()) else { return Vec::new() };
     let mut formats: Vec<SyscallFormat> = list

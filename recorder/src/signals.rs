@@ -1,8 +1,9 @@
-//! Signals: what `record` was started with, and the ones that end a recording.
+//! Signals: their dispositions when `record` was started, and those that end a recording.
 //!
-//! SIGINT and SIGTERM always end a recording, also where a shell started `record` in the background of a script, with SIGINT
-//! ignored: nothing else could end it cleanly. SIGHUP that was ignored at the start (nohup) stays ignored. The command
-//! has every signal as `record` found it. Rust's runtime ignores SIGPIPE before main, so the dispositions are read before the runtime starts.
+//! SIGINT and SIGTERM always end a recording, also if a shell started `record` in the background of a script, with
+//! SIGINT ignored: nothing else could end it cleanly. A SIGHUP ignored at the start (nohup) stays ignored. The command
+//! gets every signal as `record` found it. Rust's runtime ignores SIGPIPE before main, so the dispositions are read
+//! before the runtime starts.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -14,15 +15,16 @@ use anyhow::Result;
 use libc::SIGXFSZ;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
-/// Signals that a command must not inherit as ignored because `record` ignores them: a write that fails for them fails anyway.
+/// Signals that a command must not inherit as ignored because `record` ignores them: for `record` a failed write is
+/// enough.
 pub(crate) const IGNORED_HERE: [i32; 2] = [SIGPIPE, SIGXFSZ];
 
-/// Signals that end a recording even if they were ignored at the start. The command must inherit them as ignored then.
+/// Signals that end a recording even if they were ignored at the start. The command then inherits them as ignored.
 pub(crate) const CAUGHT_HERE: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Bit n = signal n was ignored when the process began.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
-/// Standard output was closed. Rust's runtime opens /dev/null in its place, where a tape would vanish.
+/// Standard output was closed. Rust's runtime opens /dev/null in its place, where a tape would be lost.
 static NO_STDOUT: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn read_dispositions() {
@@ -58,7 +60,7 @@ pub(crate) fn was_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & (1 << signal) != 0
 }
 
-/// Signals as something to wait for.
+/// Signals that a thread can wait for.
 #[derive(Debug)]
 pub(crate) struct Signals {
     end: UnixStream,
@@ -66,8 +68,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Catches those that end a recording (SIGHUP unless it was ignored) and SIGCHLD. A tape over RLIMIT_FSIZE is an error
-    /// of write(2) from here on, not the end of the process.
+    /// Catches those that end a recording (SIGHUP unless it was ignored) and SIGCHLD. From here on a tape over
+    /// RLIMIT_FSIZE is an error of write(2), not the end of the process.
     ///
     /// # Errors
     /// When no socket pair or handler can be made.
@@ -85,7 +87,7 @@ impl Signals {
         Ok(Self { end, child })
     }
 
-    /// Waits until a signal comes or the time is over; true when it was one that ends the recording.
+    /// Waits until a signal comes or the time is over; true for a signal that ends the recording.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let mut fds =
             [&self.end, &self.child].map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 });

@@ -1,4 +1,4 @@
-//! Where the tape goes: a file, or whatever standard output is.
+//! The output: a file, or whatever standard output is.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,17 +7,17 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How the output takes what it is given, to be looked at from elsewhere.
+/// State of the output, for other threads.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// Bytes taken so far.
     pub accepted: AtomicU64,
-    /// It is being waited for right now.
+    /// A write is in progress.
     pub waiting: AtomicBool,
 }
 
 impl Flow {
-    /// Does what may wait for the output.
+    /// Runs `work`, which may wait for the output.
     pub(crate) fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
         self.waiting.store(true, Ordering::Relaxed);
         let done = work();
@@ -26,12 +26,12 @@ impl Flow {
     }
 }
 
-/// An open output. Nothing is buffered here: what was written survives this process.
+/// An open output. Nothing is buffered here: written data survives this process.
 #[derive(Debug)]
 pub(crate) struct Sink {
     file: File,
     regular: bool,
-    /// It was made by a path, which a file of standard output may never have had.
+    /// It was made by a path; standard output may have no path.
     named: bool,
     flow: Arc<Flow>,
 }
@@ -46,7 +46,7 @@ impl Sink {
         Ok(Self { file, regular, named: false, flow: Arc::default() })
     }
 
-    /// Writes to a file that was made by a path, and is to be found by one in the end.
+    /// Writes to a file made by a path, which must still have one at the end.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -54,7 +54,8 @@ impl Sink {
         Ok(Self { named: true, ..Self::new(file)? })
     }
 
-    /// Fails if no directory has the file any more, so that its content is gone once it is closed. A new name is as good.
+    /// Fails if no directory has the file any more, so that its contents are gone once it is closed. A new name is
+    /// enough.
     ///
     /// # Errors
     /// When it was removed, or the kernel cannot say.
@@ -65,12 +66,13 @@ impl Sink {
         Ok(())
     }
 
-    /// Where a write that hangs shows.
+    /// The state that shows a hanging write.
     pub(crate) fn flow(&self) -> Arc<Flow> {
         Arc::clone(&self.flow)
     }
 
-    /// The same file once more, to be synced from elsewhere; None = it is a pipe or the like, which nobody can sync.
+    /// A duplicate of the file, to be synced by another thread; None = it is a pipe or the like, which cannot be
+    /// synced.
     ///
     /// # Errors
     /// When there are too many open files.
@@ -78,10 +80,10 @@ impl Sink {
         self.regular.then(|| self.file.try_clone()).transpose()
     }
 
-    /// Closes it. A network file system may say only now that it could not write.
+    /// Closes it. A network file system may report a failed write only now.
     ///
     /// # Errors
-    /// What close(2) says.
+    /// The error of close(2).
     pub(crate) fn close(self) -> io::Result<()> {
         // SAFETY: the descriptor was ours alone, and nobody uses it after this.
         if unsafe { libc::close(self.file.into_raw_fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

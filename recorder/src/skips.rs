@@ -1,8 +1,8 @@
 //! Runs of BPF programs that the kernel skipped because the program was interrupted by itself on one CPU, or since 7.0 because another
 //! task was preempted in it (preemption.rs).
 //!
-//! Such a run says nothing of what it would have recorded; the kernel counts them per program (recursion_misses, since
-//! 5.12: ed9ae9a9a5d1; 0 before). A run for a task that is not recorded counts too, so the number is an upper bound.
+//! A skipped run leaves no data about its event; the kernel counts them per program (recursion_misses, since 5.12:
+//! ed9ae9a9a5d1; 0 before). Runs for tasks that are not recorded count too, so the number is an upper bound.
 
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -14,15 +14,15 @@ use systape_format::model::Family;
 
 use crate::{clock, programs};
 
-/// Time between two looks: a look is a system call per program.
+/// Time between two reads: one is a system call per program.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Runs of one family's programs that were skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Skipped {
-    /// Of what.
+    /// The family.
     pub family: Family,
-    /// How many at most.
+    /// Upper bound of the number.
     pub count: u64,
     /// After this time.
     pub first: u64,
@@ -35,7 +35,7 @@ struct Watched {
     family: Family,
     fd: OwnedFd,
     seen: u64,
-    /// It does what another was skipped for: a run of it that is skipped is missed only if the other's was too.
+    /// It is a second program: a run of it that is skipped is missed only if the first one's was skipped too.
     second: bool,
 }
 
@@ -43,25 +43,25 @@ struct Watched {
 #[derive(Debug)]
 pub(crate) struct Skips {
     programs: Vec<Watched>,
-    /// What is added to each counter after the start: for tests, since nothing makes the kernel skip a run at will.
+    /// Added to each counter after the start: for tests, because no test can make the kernel skip a run.
     more: u64,
     looked: Instant,
     looked_ts: u64,
     seconds: Pending,
 }
 
-/// Skipped runs of second programs, until it is known that the first had run: that shows when the task enters or leaves a call the next
-/// time.
+/// Skipped runs of second programs, until the first one is known to have run: that shows when the task next enters or
+/// leaves a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pending {
     skipped: u64,
     reported: u64,
-    /// At the look before.
+    /// At the last read.
     before: u64,
 }
 
 impl Pending {
-    /// Runs that are missing: what has been pending since the look before, or at the end all; `harmless`: of all that were skipped.
+    /// Missing runs: those pending since the last read, or at the end all; `harmless`: out of all skipped ones.
     fn take(&mut self, new: u64, harmless: u64, last: bool) -> u64 {
         self.skipped += new;
         let pending = self.skipped.saturating_sub(harmless).saturating_sub(self.reported);
@@ -73,8 +73,8 @@ impl Pending {
 }
 
 impl Skips {
-    /// Watches the programs of `object`; what was skipped until now does not count. Each counter is `more` greater from
-    /// now on than the kernel says.
+    /// Watches the programs of `object`; runs skipped until now do not count. Each counter is `more` greater from now
+    /// on than the kernel's.
     pub(crate) fn new(object: &Object, more: u64) -> Self {
         let is_loaded = |program: &libbpf_rs::Program<'_>| program.as_fd().as_raw_fd() >= 0;
         let has = |name: &str| object.progs().any(|program| program.name() == name && is_loaded(&program));
@@ -93,8 +93,8 @@ impl Skips {
         Self { programs, more, looked: Instant::now(), looked_ts: clock::monotonic(), seconds }
     }
 
-    /// What was skipped since the last look; looks now and then unless `last`. `harmless`: skipped runs of second programs, of all until
-    /// now, whose first had run.
+    /// Runs skipped since the last read; reads now and then unless `last`. `harmless`: all skipped runs of second
+    /// programs until now whose first had run.
     pub(crate) fn take(&mut self, last: bool, harmless: u64) -> Vec<Skipped> {
         if !last && self.looked.elapsed() < PERIOD {
             return Vec::new();
@@ -136,7 +136,7 @@ fn misses(fd: &OwnedFd) -> u64 {
     program_info(fd.as_raw_fd()).map_or(0, |info| info.recursion_misses)
 }
 
-/// What the kernel counts of the program behind `fd`; None when that is no program.
+/// The kernel's count for the program behind `fd`; None when that is no program.
 pub(crate) fn program_info(fd: RawFd) -> Option<bpf_prog_info> {
     let mut info = bpf_prog_info::default();
     let mut len = size_of::<bpf_prog_info>() as u32;

@@ -1,7 +1,7 @@
-//! What /proc knows of processes that were there before the recording: executable, directory, open files.
+//! Data from /proc about processes that existed before the recording: executable, directory, open files.
 //!
-//! Identities, names and calls in progress come from the BPF task iterator ([`crate::load::Walker`]), which sees all
-//! tasks at one go; /proc is read only for what the iterator cannot say.
+//! Identities, names and calls in progress come from the BPF task iterator ([`crate::load::Walker`]), which walks all
+//! tasks at once; /proc is read only for the rest.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -13,16 +13,16 @@ use crate::patient::Moved;
 use crate::tasks::Argv;
 use crate::{bounded, clock};
 
-/// Most bytes looked at of a process's arguments; those that are longer have an unknown length.
+/// Most bytes read of a process's arguments; longer ones have an unknown length.
 pub(crate) const ARGV_MOST: usize = 64 << 10;
 /// Most bytes of names of open files of one process: a million sockets.
 pub(crate) const FILES_MOST: usize = 32 << 20;
 /// Most bytes of names of open files of all processes that wait to be encoded.
 pub(crate) const ALL_FILES_MOST: usize = 128 << 20;
-/// What an open file costs beside its name.
+/// Bytes of an open file beside its name.
 const FILE_COST: usize = 8;
 
-/// Bytes that are left for names of open files, shared by all that read them.
+/// Bytes left for names of open files, shared by all readers.
 #[derive(Clone, Debug)]
 pub(crate) struct Room(Arc<AtomicUsize>);
 
@@ -37,18 +37,18 @@ impl Room {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Readers that run at the same time may take a little more than there is.
+    /// Concurrent readers may use a little more than is left.
     fn take(&self, bytes: usize) {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
     }
 
-    /// What a process took is free again.
+    /// The bytes of a process are free again.
     pub(crate) fn give_back(&self, process: &Process) {
         self.0.fetch_add(process.cost(), Ordering::Relaxed);
     }
 }
 
-/// One process as /proc showed it.
+/// One process from /proc.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     /// Its id on the machine.
@@ -57,13 +57,13 @@ pub(crate) struct Process {
     pub to: u64,
     /// Executable; empty when not readable.
     pub exe: Vec<u8>,
-    /// Arguments, which [`argv`] reads; None when not readable or a kernel thread.
+    /// Arguments, read by [`argv`]; None when not readable or a kernel thread.
     pub argv: Option<Arc<Argv>>,
     /// Current directory; None when not readable.
     pub cwd: Option<Vec<u8>>,
     /// Open files: number, name, closed by exec. None when not readable.
     pub fds: Option<Vec<(i32, Vec<u8>, bool)>>,
-    /// It has more open files than those in `fds`.
+    /// It has more open files than `fds`.
     pub cut: bool,
 }
 
@@ -71,7 +71,8 @@ fn link(path: &Path) -> Option<Vec<u8>> {
     fs::read_link(path).ok().map(|p| p.into_os_string().into_vec())
 }
 
-/// Executable of a process, by its id in this pid namespace (0: it is not in there); empty when it has none or it is not readable.
+/// Executable of a process, by its id in this pid namespace (0: it is not visible there); empty when it has none or it
+/// is not readable.
 pub(crate) fn exe(here: u32) -> Vec<u8> {
     link(Path::new(&format!("/proc/{here}/exe"))).unwrap_or_default()
 }
@@ -87,10 +88,10 @@ pub(crate) fn argv(here: u32) -> Option<Arc<Argv>> {
     (!bytes.is_empty()).then(|| Argv::cut(bytes, full))
 }
 
-/// Reads one process but for its arguments: `pid` on the machine, `here` in this pid namespace. There is no /proc/0: of a
-/// process that is not in there nothing is known. Names of open files may take what is left of `room`.
+/// Reads one process except for its arguments: `pid` on the machine, `here` in this pid namespace. There is no /proc/0:
+/// of a process that is not visible nothing is known. Names of open files may use the rest of `room`.
 ///
-/// Its arguments are apart, because they alone wait for whoever changes the process's mappings.
+/// Its arguments are read apart, because only they wait for changes of the process's mappings.
 pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Process {
     let dir = format!("/proc/{here}");
     let cwd = link(Path::new(&format!("{dir}/cwd")));
@@ -103,7 +104,7 @@ pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Proces
 }
 
 impl Process {
-    /// Of which nothing could be read until `now`.
+    /// One that could not be read until `now`.
     pub(crate) fn unknown(pid: u32, now: u64) -> Self {
         Self { pid, to: now, exe: Vec::new(), argv: None, cwd: None, fds: None, cut: false }
     }
@@ -114,7 +115,7 @@ impl Process {
     }
 }
 
-/// Number, name, closed by exec of each open file, and whether there were more than find room.
+/// Number, name, closed by exec of each open file, and whether there were more than fit.
 type OpenFiles = (Vec<(i32, Vec<u8>, bool)>, bool);
 
 fn open_files(dir: &str, mut room: usize, moved: &Moved) -> Option<OpenFiles> {
@@ -132,7 +133,7 @@ fn open_files(dir: &str, mut room: usize, moved: &Moved) -> Option<OpenFiles> {
     Some((fds, false))
 }
 
-/// /proc/PID/fdinfo/FD has the open flags, the one for exec among them; without it the fd is taken to be closed by exec,
+/// /proc/PID/fdinfo/FD has the open flags, including the one for exec. Without it the fd counts as closed by exec,
 /// which makes it unknown afterwards rather than wrong.
 fn is_cloexec(dir: &str, fd: i32) -> bool {
     let Ok(text) = bounded::lines(format!("{dir}/fdinfo/{fd}"), bounded::LINES) else { return true };

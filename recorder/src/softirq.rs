@@ -1,5 +1,5 @@
-//! What the programs need to tell a network softirq that runs for its sender from an interrupt (softirq.bpf.h): where some of the kernel's
-//! code lies, and how far per-CPU variables are from the CPU's run queue.
+//! Facts by which the programs distinguish a network softirq that runs for its sender from an interrupt
+//! (softirq.bpf.h): places of some of the kernel's code, and distances of per-CPU variables from the CPU's run queue.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -7,18 +7,18 @@ use std::io::{BufRead, BufReader};
 use libbpf_rs::btf::types::{DataSec, Func, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfType};
 
-/// Ranges that the programs have room for (SOFTIRQ_CODES).
+/// Most ranges in the programs (SOFTIRQ_CODES).
 const CODES: usize = 4;
 
 /// Code by address: from, to.
 pub(crate) type Range = (u64, u64);
 
-/// All of it; there is no part that is of use alone.
+/// All facts; no part is of use alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Softirqs {
     /// Code that switches to the interrupt stack for softirqs: `do_softirq` and its parts.
     pub do_softirq: Vec<Range>,
-    /// The function that delivers what was sent on this machine.
+    /// The function that delivers packets sent on this machine.
     pub backlog: Range,
     /// From the run queue to `__preempt_count` of the same CPU, bytes.
     pub preempt_count: i64,
@@ -26,7 +26,7 @@ pub(crate) struct Softirqs {
     pub irq_stack: i64,
 }
 
-/// What the running kernel says; None where it hides its addresses, or lacks one of these.
+/// The facts of the running kernel; None if it hides its addresses, or lacks one of these.
 pub(crate) fn find(btf: &Btf<'_>) -> Option<Softirqs> {
     let (run_queue, preempt_count, irq_stack) = per_cpu(btf)?;
     let file = File::open("/proc/kallsyms").ok()?;
@@ -40,7 +40,7 @@ pub(crate) fn has_rdonly_cast(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Func<'_>>("bpf_rdonly_cast").is_some()
 }
 
-/// Where `runqueues`, the count of preemptions and the interrupt stack's address lie among the per-CPU variables.
+/// Offsets of `runqueues`, the preemption count and the interrupt stack's address among the per-CPU variables.
 fn per_cpu(btf: &Btf<'_>) -> Option<(u64, u64, u64)> {
     let section = btf.type_by_name::<DataSec<'_>>(".data..percpu")?;
     let place = |name: &str| {

@@ -1,4 +1,4 @@
-//! The encoder's thread: feeds [`Assembler`] with what the drain sends, turns drop counters into gaps, begins chunks.
+//! The encoder's thread: passes the drain's messages to [`Assembler`], turns drop counters into gaps, begins chunks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::stacks::taken::{GivenUp, Taken};
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
-/// ... and not before it holds this many times its checkpoint, or after this time.
+/// ... but not before this many times its checkpoint; or after this time.
 const CHUNK_CHECKPOINTS: u64 = 16;
 const CHUNK_NS: u64 = 60_000_000_000;
 
-/// How long events wait for their stacks when the unwinding is stuck, and bytes of events that may wait when it is behind.
+/// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
 const STACK_PATIENCE_BYTES: usize = 24 << 20;
 
-/// What the encoder knows at the end.
+/// The encoder's results at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Encoded {
-    /// Stored.
+    /// Events stored.
     pub totals: Totals,
-    /// Lost, by family.
+    /// Events lost, by family.
     pub lost: Vec<(Family, u64)>,
-    /// How many of the lost are counted in the ledger.
+    /// Number of lost ones that are counted in the ledger.
     pub counted: u64,
-    /// Calls that were counted because record was asked to.
+    /// Calls that were counted because of an option of record.
     pub filtered: u64,
     /// With --force ledger-check: see there.
     pub checked: Option<Checked>,
@@ -62,12 +62,12 @@ pub(crate) struct Stage {
     chunk_ts: u64,
     chunk_from: u64,
     checkpoint_bytes: u64,
-    /// Every event before this is here, and every stack before that.
+    /// Every event before this has arrived, and every stack before that.
     events_until: u64,
     stacks_until: u64,
     /// Counted calls that wait for the events of their time.
     windows: VecDeque<Window>,
-    /// The state at the start, until all events of the time in which it was read are here.
+    /// The state at the start, until all events of the time of its reading have arrived.
     waiting: Option<Start>,
     /// Losses of that time.
     held: Vec<(Vec<DropDelta>, Vec<LostState>, Vec<Skipped>)>,
@@ -76,7 +76,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A stage that has seen nothing.
+    /// A stage at its beginning.
     pub(crate) fn new(
         settings: Settings,
         walker: Walker,
@@ -108,8 +108,8 @@ impl Stage {
         }
     }
 
-    /// Runs until the drain is done. Nothing is encoded before the state at the start is known, and nothing of the time
-    /// in which it was read before all of that time is here.
+    /// Runs until the drain ends. Nothing is encoded before the state at the start is known, and nothing of the time of
+    /// its reading before all of that time has arrived.
     pub(crate) fn run(
         mut self,
         start: &Receiver<Start>,
@@ -160,7 +160,7 @@ impl Stage {
         self.finish()
     }
 
-    /// Takes in what the drain tells.
+    /// Adds the drain's messages.
     fn drained(&mut self, message: Drained) {
         match message {
             Drained::Batch(batch) => {
@@ -187,7 +187,7 @@ impl Stage {
         }
     }
 
-    /// Encodes what is left: everything is here.
+    /// Encodes the rest: everything has arrived.
     fn finish(mut self) -> Encoded {
         if let Some(start) = self.waiting.take() {
             self.assembler.begin(start);
@@ -211,7 +211,7 @@ impl Stage {
         self.encoded
     }
 
-    /// What was lost until now goes into its place in time.
+    /// Puts the losses so far into their places in time.
     fn tell_losses(&mut self) {
         for (drops, lost_state, skipped) in std::mem::take(&mut self.held) {
             self.losses(&drops, &lost_state, &skipped);
@@ -283,7 +283,7 @@ impl Stage {
         }
     }
 
-    /// Counts what the encoder gave up; it tells of it itself.
+    /// Counts the events that the encoder dropped; it reports them itself.
     fn shed(&mut self) {
         let Given { lost, counted } = self.assembler.take_given_up();
         for (family, count) in lost {
@@ -295,7 +295,7 @@ impl Stage {
         self.encoded.counted += counted;
     }
 
-    /// Events that are missing, wherever they were.
+    /// Counts missing events, of any origin.
     fn missing(&mut self, cause: GapCause, family: Family, count: u64, (first, last): (u64, u64)) {
         self.assembler.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
@@ -312,7 +312,7 @@ impl Stage {
         self.missing(GapCause::QueueFull, Family::Stack, stacks.count, (stacks.first, stacks.last));
     }
 
-    /// Stacks that are missing although nobody said so.
+    /// Counts missing stacks without a reported cause.
     fn unexplained(&mut self) {
         let said = self.encoded.lost.iter().filter(|(family, _)| *family == Family::Stack).map(|(_, n)| n).sum();
         let count = self.assembler.missed_stacks().saturating_sub(said);
@@ -331,7 +331,7 @@ impl Stage {
     }
 }
 
-/// What a counter of the BPF side means in a tape; None for the recorder's own calls, which are only counted.
+/// The tape's form of a BPF counter; None for the recorder's own calls, which are only counted.
 fn meaning(cause: Drop) -> Option<(GapCause, Family)> {
     macro_rules! in_a_tape {
         (Own, $family:ident) => {

@@ -1,4 +1,4 @@
-//! Reads what /proc knows of the processes to record when the recording begins, without waiting for those that hang.
+//! Reads /proc of the processes to record when the recording begins, without waiting for hanging ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::patient::{Moved, each};
 use crate::snapshot::{self, Process, Room};
 use crate::tasks::Argv;
 
-/// What is read of a process.
+/// The parts read of a process.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// Executable, directory and open files.
@@ -25,7 +25,7 @@ enum Answer {
     Argv(Option<Arc<Argv>>),
 }
 
-/// Reads the processes of `snaps` that are recorded, `first` (as /proc has it) before all others.
+/// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others.
 pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
     let pids = processes(&snaps, first);
     // what may wait for a process's mmap lock comes when everything else is known
@@ -55,7 +55,7 @@ pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
     Start { snaps, processes, unread, done }
 }
 
-/// Each process that is recorded once, by its ids on the machine and here.
+/// Each recorded process once, by its ids on the machine and here.
 fn processes(snaps: &[Snap], first: Option<u32>) -> Vec<(u32, u32)> {
     let ids = |s: &Snap| (s.task.id.pid, s.task.here_pid);
     let mut pids: Vec<(u32, u32)> = snaps.iter().filter(|s| s.matched != 0).map(ids).collect();
@@ -71,7 +71,7 @@ fn work(room: Room) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Sen
     }
 }
 
-/// What is missing, by process.
+/// The missing parts, by process.
 fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec<Unread> {
     let mut missing: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
     for (part, pid) in parts {
@@ -85,7 +85,7 @@ fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec
     missing.into_iter().map(|(pid, (files, argv))| Unread { pid, comm: name(pid), files, argv }).collect()
 }
 
-/// What to tell the user of those that could not be read; None = everything was.
+/// The note about those that could not be read; None = everything was.
 pub(crate) fn words(unread: &[Unread]) -> Option<String> {
     const NAMED: usize = 5;
     let n = unread.len();

@@ -1,7 +1,7 @@
-//! When a tape is made safe against a power cut. A process that dies loses nothing of what it has written; a machine that
-//! dies loses what is only in memory, up to half a minute with the kernel's defaults.
+//! When to sync a tape against a power cut. A process that dies loses nothing it has written. A machine that dies loses
+//! what is only in memory, up to half a minute with the kernel's defaults.
 //!
-//! A thread of its own asks the disk, so that nobody waits for it but the end of the recording.
+//! A thread of its own syncs, so that only the end of the recording waits for it.
 
 use std::fs::File;
 use std::io;
@@ -17,28 +17,28 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use crate::self_stats::counted;
 use crate::sink::Sink;
 
-/// What was asked for.
+/// The requested mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Leave it to the kernel.
     No,
     /// Once, when the recording is over.
     End,
-    /// As often as this, and at the end.
+    /// Periodically, and at the end.
     Every(Duration),
 }
 
-/// What keeps a tape safe while it is written.
+/// Syncs a tape while it is written.
 #[derive(Debug)]
 pub(crate) struct Syncing {
     file: Option<File>,
-    /// It has the tape's name: a file nobody can find is as good as none.
+    /// It has the tape's name: a file without a name is lost.
     directory: Option<PathBuf>,
     periodic: Option<(Sender<()>, JoinHandle<io::Result<()>>)>,
 }
 
 impl Syncing {
-    /// Begins for `sink`, which is at `path`. Sets `failed` when the disk says that it lost something.
+    /// Begins for `sink`, at `path`. Sets `failed` when the disk reports a loss.
     ///
     /// # Errors
     /// When no thread or descriptor can be made.
@@ -67,10 +67,10 @@ impl Syncing {
         Ok(this)
     }
 
-    /// Waits until everything that was written is safe, or gives up.
+    /// Waits until everything written is synced, or gives up.
     ///
     /// # Errors
-    /// What was written before may be missing after a power cut, and some of it already.
+    /// A power cut may lose the data written before, or some of it is lost already.
     pub(crate) fn finish(self) -> Result<()> {
         if let Some((stop, thread)) = self.periodic {
             drop(stop);

@@ -1,4 +1,4 @@
-//! What the system says of itself and of single tasks.
+//! Facts about the system and single tasks.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ pub(crate) fn page_size() -> u64 {
     u64::try_from(size).unwrap_or(4096)
 }
 
-/// Whether a thread exists and has not ended: one that waits to be reaped makes no calls any more.
+/// Whether a thread exists and has not ended: one that waits to be reaped makes no calls.
 pub(crate) fn is_alive(tid: u32) -> bool {
     let Ok(stat) = bounded::head(format!("/proc/{tid}/stat"), bounded::LINES) else { return false };
     let stat = stat.bytes;

@@ -33,9 +33,9 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Child {
-    /// Forks. Must be called before any thread is started: the child runs on until its execve. `files` is the limit of
-    /// open files the command is to have; None = as it is. With `spare_stdout`, which the tape is written to, what the
-    /// command prints goes to standard error.
+    /// Forks. Must be called before any thread is started: the child continues until its execve. `files` is the
+    /// command's limit of open files; None = unchanged. With `spare_stdout`, because the tape goes there, the command
+    /// prints to standard error.
     ///
     /// # Errors
     /// When no process or pipe can be made.
@@ -73,7 +73,7 @@ impl Child {
         self.pid.cast_unsigned()
     }
 
-    /// Lets it become the command.
+    /// Lets it execute the command.
     pub(crate) fn go(&mut self) {
         let Some(gate) = self.gate.take() else { return };
         // SAFETY: one byte from a valid buffer to a descriptor that is open.
@@ -110,7 +110,7 @@ impl Child {
     }
 }
 
-/// Dropped before it was let go, the child ends by itself: its end of the pipe reads nothing.
+/// If dropped before it was let go, the child ends by itself, because its end of the pipe reads nothing.
 fn become_command(wait: &OwnedFd, path: &CString, argv: &[*const libc::c_char], envp: &[*const libc::c_char]) -> ! {
     let mut byte = 0u8;
     // SAFETY: signal(2) with numbers only; one byte into a valid buffer; execve gets NUL-terminated arrays of NUL-terminated strings that live until

@@ -1,27 +1,28 @@
-//! Which tasks are targets: the kernel side decides and says so in its records of tasks; this is what the tape says of each.
+//! Which tasks are targets: the kernel side decides and says so in its records of tasks; this is the tape's form.
 
 use systape_bpf::wire::{self, Task as WireTask};
 use systape_format::model::{RecordedFamilies, Task};
 
 use crate::config::Config;
 
-/// What is recorded of a task that is a target, and what must hold for it to be one.
+/// The families recorded of a target, and the conditions for being one.
 #[derive(Clone, Debug, Default)]
 pub struct Targets {
     /// Families of a target.
     recorded: RecordedFamilies,
-    /// Real uid a target has; None = any.
+    /// Real uid of a target; None = any.
     uid: Option<u32>,
-    /// Name a target has; None = any.
+    /// Name of a target; None = any.
     comm: Option<Vec<u8>>,
-    /// Every task is one, but for the idle tasks and the recorder.
+    /// Every task is one, except the idle tasks and the recorder.
     everyone: bool,
     /// Process of the recorder; 0 = its threads are recorded like others.
     own_pid: u32,
 }
 
 impl Targets {
-    /// What `config` asks for; `recorded`: of a target. The recorder has the process id `own_pid` on the machine.
+    /// The conditions in `config`; `recorded`: the families of a target. The recorder has the pid `own_pid` on the
+    /// machine.
     pub(crate) fn new(config: &Config, recorded: RecordedFamilies, own_pid: u32) -> Self {
         let own_pid = if config.with_self { 0 } else { own_pid };
         Self { recorded, uid: config.uid, comm: config.comm.clone(), everyone: !config.filters_tasks(), own_pid }
@@ -37,22 +38,23 @@ impl Targets {
         if target { self.recorded } else { RecordedFamilies::NOTHING }
     }
 
-    /// Of a task that a record is about.
+    /// For a task with a record.
     pub(crate) fn told(&self, task: &WireTask) -> RecordedFamilies {
         self.either(task.hdr.flags & wire::TASK_IS_TARGET != 0)
     }
 
-    /// Of a task of which no record told yet.
+    /// For a task without a record so far.
     pub(crate) fn untold(&self, tid: u32, pid: u32) -> RecordedFamilies {
         self.either(self.everyone && tid != 0 && (self.own_pid == 0 || pid != self.own_pid))
     }
 
-    /// Of a task of which only a call came that was asked for: the record that would have told was lost.
+    /// For a task with only a selected call: its own record was lost.
     pub(crate) fn called(&self) -> RecordedFamilies {
         self.recorded
     }
 
-    /// Of a thread whose process was moved to another cgroup, by what else must hold of it; `leader` is the record of the move.
+    /// For a thread whose process was moved to another cgroup, by the other conditions; `leader` is the record of the
+    /// move.
     pub(crate) fn moved(&self, task: &Task, marked: bool, leader: &WireTask) -> RecordedFamilies {
         let inside = leader.hdr.flags & wire::TASK_IS_IN_CGROUP != 0;
         let user = self.uid.is_none_or(|uid| uid == task.uid);

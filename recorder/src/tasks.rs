@@ -1,7 +1,7 @@
-//! Who is who: threads and processes seen so far, by (id, start time), with their names and file tables.
+//! The threads and processes so far, by (id, start time), with their names and file tables.
 //!
 //! Plain values in, plain values out; events must come in time order. Ids get reused: an entry is found by id *and*
-//! start time, and a dead one is kept a little while for records that come late.
+//! start time, and a dead one is kept a little while for late records.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -21,16 +21,16 @@ const KEEP_DEAD_NS: u64 = 2_000_000_000;
 /// Index of a task in [`Tasks`].
 pub(crate) type TaskId = u32;
 
-/// What an exec that succeeded was given, for the exec call's own record when its memory was not resident at enter.
+/// The arguments of a successful exec, for the exec call's own record if its memory was not resident at enter.
 #[derive(Clone, Debug)]
 pub(crate) struct Execed {
     /// Path as given.
     pub path: Vec<u8>,
-    /// argv, NUL-separated; None for scripts: the new program sees its interpreter's.
+    /// argv, NUL-separated; None for scripts, whose new program gets its interpreter's.
     pub argv: Option<Vec<u8>>,
     /// ByteStatus of argv as the wire has it.
     pub argv_status: u8,
-    /// Bytes argv really had.
+    /// Full size of argv.
     pub argv_full: u64,
 }
 
@@ -41,16 +41,16 @@ pub(crate) struct Closing {
     pub ts: u64,
     /// The fd.
     pub fd: i32,
-    /// What it stood for.
+    /// Its file.
     pub name: Option<Rc<Name>>,
 }
 
-/// A process's arguments, for those who ask who it was.
+/// A process's arguments, for events that need them later.
 #[derive(Debug)]
 pub(crate) struct Argv {
     /// NUL-separated, without the last NUL.
     pub bytes: Vec<u8>,
-    /// Bytes they really had.
+    /// Full size.
     pub full: u64,
 }
 
@@ -65,9 +65,9 @@ impl Argv {
 /// A thread.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// As the tape has it, if it is a target: see [`Tasks::on_tape`].
+    /// In the tape's form, if it is a target: see [`Tasks::on_tape`].
     pub task: Task,
-    /// Its process's id in the recorder's pid namespace, as /proc has it; 0 = it is not in there, or not known.
+    /// Its process's id in the recorder's pid namespace, as in /proc; 0 = it is not visible there, or not known.
     pub here: u32,
     /// Its number in the segment being built: (segment, index).
     pub interned: (u32, u32),
@@ -79,20 +79,20 @@ pub(crate) struct Entry {
     pub argv: Option<Arc<Argv>>,
     /// Set between an exec and the return of the exec call.
     pub execed: Option<Execed>,
-    /// Between the enter and the return of a call that closes an fd: what it stood for.
+    /// Between the enter and the return of a call that closes an fd: its file.
     pub closing: Option<Closing>,
-    /// Whether its executable was asked for when nobody had told.
+    /// Whether its executable was requested, because no record has it.
     pub looked_up: bool,
-    /// A record told whether it is a target.
+    /// A record said whether it is a target.
     told: bool,
     /// See [`systape_bpf::wire::TASK_IS_MARKED`].
     marked: bool,
-    /// It sent a signal to a target, whose story that is part of.
+    /// It sent a signal to a target, so the signal's record needs it.
     pub sender: bool,
     alive: bool,
-    /// Known from other families' records only: its exit may never be told.
+    /// Known from other families' records only: its exit may never be recorded.
     stranger: bool,
-    /// A stranger that was met since it was last looked at.
+    /// A task outside the target that had a record since the last check.
     met: bool,
 }
 
@@ -108,13 +108,13 @@ pub(crate) struct Tasks {
     dead: VecDeque<(u64, TaskId)>,
     last: Option<((u32, u64), TaskId)>,
     strangers: VecDeque<TaskId>,
-    /// What processes were before their execs, the earliest first: (time of the exec, the leader until then).
+    /// Processes before their execs, the earliest first: (time of the exec, the leader until then).
     before_exec: FxHashMap<(u32, u64), Vec<(u64, Task)>>,
     /// The execs in order of time.
     execs: VecDeque<(u64, (u32, u64))>,
     next_utid: u32,
     next_upid: u32,
-    /// Ids in the recorder's pid namespace are not the machine's.
+    /// Ids in the recorder's pid namespace differ from the machine's.
     nested: bool,
     targets: Targets,
 }
@@ -125,7 +125,7 @@ impl Tasks {
         Self { nested, targets, ..Self::default() }
     }
 
-    /// A task as the tape may have it: of one that is no target the executable stays out.
+    /// A task in the tape's form: without the executable if it is not a target.
     pub(crate) fn on_tape(&self, id: TaskId) -> Cow<'_, Task> {
         let Entry { task, sender, .. } = self.get(id);
         if task.exe.is_empty() || task.recorded.anything() || *sender {
@@ -139,7 +139,7 @@ impl Tasks {
         self.get(id).task.recorded.anything()
     }
 
-    /// A call of the task came that was asked for: it is a target although the record that says so was lost.
+    /// A selected call of the task came: it is a target although its own record was lost.
     pub(crate) fn called(&mut self, id: TaskId) {
         let recorded = self.targets.called();
         let entry = self.get_mut(id);
@@ -162,7 +162,7 @@ impl Tasks {
         Some(task)
     }
 
-    /// The task of a record; a new one with nothing known but its ids when it was not seen before.
+    /// The task of a record; a new one with only its ids if it was not known.
     pub(crate) fn find_or_add(&mut self, id: &Ident) -> TaskId {
         match self.find(id) {
             Some(task) => task,
@@ -177,7 +177,7 @@ impl Tasks {
         }
     }
 
-    /// A task from the snapshot or from a record of its own; what is known already stays when the new word has less.
+    /// A task from the snapshot or from a record of its own; known facts stay if the new record has fewer.
     pub(crate) fn learn(&mut self, wire: &WireTask) -> TaskId {
         let id = self.find_or_add(&wire.id);
         let recorded = self.targets.told(wire);
@@ -203,7 +203,7 @@ impl Tasks {
         id
     }
 
-    /// A task that a record of another family names. When it was not known before, its name is all that is.
+    /// A task in a record of another family. If it was not known, it has only its name.
     pub(crate) fn meet(&mut self, who: &Who) -> TaskId {
         // there is an idle task per CPU; they are one
         let start = if who.tid == 0 { 0 } else { who.start };
@@ -233,7 +233,7 @@ impl Tasks {
         id
     }
 
-    /// A task told of in full by a record of another family, e.g. the sender of a signal.
+    /// A task with all its facts in a record of another family, e.g. the sender of a signal.
     pub(crate) fn introduce(&mut self, task: &WireTask) -> TaskId {
         match self.find(&task.id) {
             Some(id) if !self.get(id).stranger => id,
@@ -250,18 +250,18 @@ impl Tasks {
         }
     }
 
-    /// Start of the process that has this pid now and a thread that began at `thread`; 0 = not known.
+    /// Start of the current process with this pid and a thread that began at `thread`; 0 = not known.
     fn leader_start(&self, pid: u32, thread: u64) -> u64 {
         let of_pid = self.alive().filter(|(_, e)| e.task.pid == pid);
         of_pid.map(|(_, e)| e.task.leader_start_ns).filter(|start| *start <= thread).max().unwrap_or(0)
     }
 
-    /// The process that has this pid now.
+    /// The current process with this pid.
     pub(crate) fn process(&self, pid: u32) -> Option<TaskId> {
         self.alive().find(|(_, e)| e.task.tid == pid).map(|(id, _)| id)
     }
 
-    /// Strangers' ends are not told where others are recorded: those not met for long give way.
+    /// If only some tasks are recorded, others have no exit records: those without a recent record are dropped.
     fn limit_strangers(&mut self) {
         const MOST: usize = 8192;
         while self.strangers.len() > MOST {
@@ -323,8 +323,8 @@ impl Tasks {
         }
     }
 
-    /// All threads of the process of `id`, of which `leader` told, are in its cgroup now; gives those of the others that became targets or
-    /// ceased to be.
+    /// All threads of the process of `id`, whose leader had the record, are in its cgroup now; returns those of the
+    /// others that became targets or ceased to be.
     pub(crate) fn move_process(&mut self, id: TaskId, leader: &WireTask) -> Vec<TaskId> {
         let upid = self.get(id).task.upid;
         let mut changed = Vec::new();
@@ -351,7 +351,7 @@ impl Tasks {
         self.get_mut(id).cwd = cwd;
     }
 
-    /// Whether no end of the task was told.
+    /// Whether the task has no recorded end.
     pub(crate) fn is_alive(&self, id: TaskId) -> bool {
         self.get(id).alive
     }
@@ -364,7 +364,7 @@ impl Tasks {
         }
     }
 
-    /// The process whose leader is `id` becomes another program at `ts`.
+    /// The process whose leader is `id` executes another program at `ts`.
     pub(crate) fn will_exec(&mut self, id: TaskId, ts: u64) {
         const MOST: usize = 1 << 16;
         let task = self.get(id).task.clone();
@@ -376,7 +376,7 @@ impl Tasks {
         }
     }
 
-    /// The leader of a process as it was at `ts`, before an exec that came later; None when none did, or too long ago.
+    /// The leader of a process as it was at `ts`, before a later exec; None when there was none, or too long ago.
     pub(crate) fn before_exec(&self, process: (u32, u64), ts: u64) -> Option<&Task> {
         self.before_exec.get(&process)?.iter().find(|(exec, _)| ts < *exec).map(|(_, task)| task)
     }
@@ -391,7 +391,7 @@ impl Tasks {
         }
     }
 
-    /// Forgets tasks that have been dead, and programs that have been left, for a while before `ts`.
+    /// Drops tasks that have been dead, and programs that ended by exec, for a while before `ts`.
     pub(crate) fn sweep(&mut self, ts: u64) {
         while self.execs.front().is_some_and(|(exec, _)| exec + KEEP_DEAD_NS < ts) {
             self.forget_exec();
@@ -437,7 +437,7 @@ impl Tasks {
         self.last = None;
     }
 
-    /// The task; `id` comes from this table and is not swept while records of it are being encoded.
+    /// The task; `id` comes from this table and is not dropped while its records are being encoded.
     pub(crate) fn get(&self, id: TaskId) -> &Entry {
         self.entries[id as usize].as_ref().expect("a task id is used only until the next sweep")
     }
@@ -458,7 +458,7 @@ impl Tasks {
         &mut self.tables[table as usize].as_mut().expect("a live task holds its table").0
     }
 
-    /// Leaders of the processes above targets that are none themselves, by name: for their place in the tree.
+    /// Leaders of the processes above targets that are no targets themselves, by name: for their place in the tree.
     pub(crate) fn above_targets(&self) -> Vec<Task> {
         let leaders: FxHashMap<u32, TaskId> =
             self.alive().filter(|(_, e)| e.task.tid == e.task.pid).map(|(id, e)| (e.task.pid, id)).collect();
@@ -546,8 +546,8 @@ impl Tasks {
         id
     }
 
-    /// The process of threads that were met before it was known when it began: `task`, which is new, tells that. A process with this pid
-    /// that is older than such a thread and still there is the thread's own.
+    /// The start of the process of threads known before it: `task`, which is new, has it. An older process with this
+    /// pid that still exists is the thread's own.
     fn adopt(&mut self, task: &Task) -> Option<u32> {
         let (pid, start) = (task.pid, task.leader_start_ns);
         let upid = *self.processes.get(&(pid, 0)).filter(|_| start != 0)?;

@@ -1,4 +1,4 @@
-//! The messages of a tape as Rust: what `capnpc` makes of `trace.capnp`, and nothing written by hand.
+//! The messages of a tape as Rust: the output of `capnpc` for `trace.capnp`, without hand-written code.
 //!
 //! The code is committed, so that building needs no `capnp` compiler; `tests/current.rs` proves that it belongs to the schema.
 

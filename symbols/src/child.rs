@@ -17,7 +17,7 @@ use crate::perf_map::PerfMap;
 use crate::wire::{self, In, Out};
 use reader::Reader;
 
-/// The child's side: takes requests from its standard input, a socket, until that ends. To be called first thing in main.
+/// The child's side: takes requests from its standard input, a socket, until that ends. To be called first in main.
 pub fn run_child() -> ExitCode {
     if limits::confine().is_err() {
         return ExitCode::FAILURE;
@@ -40,7 +40,7 @@ struct Child {
     content: Option<Content>,
 }
 
-/// What names are looked up in.
+/// Source of names.
 enum Content {
     Elf(Box<Reader>),
     Map(PerfMap),
@@ -61,7 +61,7 @@ impl Content {
 }
 
 impl Child {
-    /// None = the request makes no sense.
+    /// None = the request is invalid.
     fn answer(&mut self, message: &[u8], fd: Option<OwnedFd>) -> Option<Out> {
         let mut input = In(message);
         match input.u8()? {

@@ -9,11 +9,12 @@ use crate::regular::open_regular;
 /// Most files whose build id is read.
 const MOST_FILES: usize = 65_536;
 
-/// Where to look for files by build id.
+/// Directories with files by build id.
 ///
-/// What is found may be a program or a separate debug file of one; both can be given to [`Resolver::look_up`](crate::Resolver::look_up)
-/// with offsets of the program. Debug files made by elfutils say where each offset of the program is; those made by objcopy do not, and it
-/// is worked out from how linkers lay out segments. A file whose layout was changed after linking may then fail, with a reason.
+/// A result may be a program or a separate debug file of one; both can be passed to
+/// [`Resolver::look_up`](crate::Resolver::look_up) with offsets of the program. Debug files made by elfutils have the
+/// program's offsets. Those made by objcopy do not; they are computed from how linkers lay out segments. A file whose
+/// layout was changed after linking may then fail, with a reason.
 #[derive(Debug)]
 pub struct DebugDirs {
     dirs: Vec<PathBuf>,
@@ -22,8 +23,8 @@ pub struct DebugDirs {
 }
 
 impl DebugDirs {
-    /// Looks in each of `dirs`, in this order: `.build-id/xx/yyyy.debug`, the same under `usr/lib/debug`, then any ELF file in it or in a
-    /// directory in it.
+    /// Searches each of `dirs`, in this order: `.build-id/xx/yyyy.debug`, the same under `usr/lib/debug`, then any ELF
+    /// file in it or in a directory in it.
     pub fn new(dirs: Vec<PathBuf>) -> Self {
         Self { dirs, index: None }
     }
@@ -45,7 +46,7 @@ impl DebugDirs {
     }
 }
 
-/// `.build-id/xx/yyyy.debug` in `dir`; None when the build id is too short for that, or no build id.
+/// `.build-id/xx/yyyy.debug` in `dir`; None when the build id is too short or empty.
 pub(crate) fn by_build_id(dir: &Path, build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
     if rest.is_empty() || rest.len() > 64 {
@@ -59,7 +60,7 @@ fn read(path: &Path) -> Option<ElfHeaders> {
     ElfHeaders::read(&open_regular(path).ok()??).ok()
 }
 
-/// One with debug information wins over one without, else the first.
+/// One with debug information is preferred, else the first.
 fn index(dirs: &[PathBuf]) -> HashMap<Vec<u8>, PathBuf> {
     let mut found: HashMap<Vec<u8>, (bool, PathBuf)> = HashMap::new();
     let mut left = MOST_FILES;

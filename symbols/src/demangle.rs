@@ -1,6 +1,7 @@
-//! Names as their programmers wrote them.
+//! Names as programmers wrote them.
 //!
-//! Only names that begin as mangled ones do are touched: a C function may be called `h`, which is also how C++ mangles `unsigned char`.
+//! Only names with the beginning of a mangled one are changed: a C function may be called `h`, which is also how C++
+//! mangles `unsigned char`.
 
 use std::fmt;
 
@@ -66,7 +67,7 @@ fn cut(name: &str) -> String {
     format!("{}...", &name[..end])
 }
 
-/// A string that takes no more than it has room for: substitutions can make a short mangled name into gigabytes.
+/// A bounded string: substitutions can turn a short mangled name into gigabytes.
 struct Bounded(String);
 
 impl fmt::Write for Bounded {

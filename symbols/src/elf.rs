@@ -1,4 +1,4 @@
-//! Headers of ELF files: where file offsets are in the address space, which file it is, what names it has.
+//! Headers of ELF files: file offsets in the address space, identity, names.
 //!
 //! Read with pread and bounds, never mapped: the calling process uses it too ([`crate::DebugDirs`]).
 
@@ -19,7 +19,7 @@ use crate::notes::first_build_id;
 const MOST: u64 = 32 << 20;
 /// Longest note section or segment looked at.
 const LONGEST_NOTES: u64 = 1 << 20;
-/// Most sections looked at.
+/// Most sections read.
 const MOST_SECTIONS: usize = 65_536;
 
 /// A PT_LOAD segment.
@@ -33,7 +33,7 @@ struct Load {
     executable: bool,
 }
 
-/// What the headers say.
+/// Facts in the headers.
 #[derive(Debug, Default)]
 pub(crate) struct ElfHeaders {
     loads: Vec<Load>,
@@ -146,8 +146,9 @@ impl ElfHeaders {
         self.code[..after].last().filter(|range| address < range.end)
     }
 
-    /// Separate debug files made by objcopy have other offsets and smaller file sizes in their segments (those by elfutils keep both). All
-    /// linkers lay segments out alike: each at the first offset behind the one before that is congruent to its address.
+    /// Separate debug files made by objcopy have other offsets and smaller file sizes in their segments (those by
+    /// elfutils keep both). All linkers lay segments out alike: each at the first offset after the one before that is
+    /// congruent to its address.
     fn restore_offsets(&mut self) {
         if self.loads.iter().all(|load| !load.executable || load.file_size == load.memory_size) {
             return;
@@ -162,14 +163,14 @@ impl ElfHeaders {
     }
 }
 
-/// A file name, zeros up to a multiple of 4, the CRC-32 of that file in the order of bytes of this one.
+/// A file name, zeros up to a multiple of 4, the CRC-32 of that file in this file's byte order.
 fn debug_link(link: &[u8], big_endian: bool) -> Option<(Vec<u8>, u32)> {
     let len = link.iter().position(|byte| *byte == 0).filter(|len| *len > 0)?;
     let crc = *link.get((len + 1).next_multiple_of(4)..)?.first_chunk()?;
     Some((link[..len].to_vec(), if big_endian { u32::from_be_bytes(crc) } else { u32::from_le_bytes(crc) }))
 }
 
-/// Reads with pread: the position of the caller's descriptor stays where it is.
+/// Reads with pread: the position of the caller's descriptor does not change.
 struct At<'a> {
     file: &'a File,
     pos: u64,
@@ -195,7 +196,7 @@ impl Seek for At<'_> {
     }
 }
 
-/// Refuses to read more than it has left: the cache below keeps all it read, and sections may overlap.
+/// Refuses to read beyond its budget: the cache below keeps everything read, and sections may overlap.
 #[derive(Clone, Copy)]
 struct Limited<'a> {
     cache: &'a ReadCache<At<'a>>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// Code of a BPF program or a trampoline has no size in the list: so far behind a symbol it is not that one.
+/// Code of a BPF program or a trampoline has no size in the list: an address this far behind a symbol is not in it.
 const FARTHEST: u64 = 1 << 20;
 
 /// A loaded module.
@@ -11,7 +11,7 @@ const FARTHEST: u64 = 1 << 20;
 pub struct KernelModule {
     /// Its name.
     pub name: String,
-    /// Where it is loaded; 0 when the kernel does not say.
+    /// Its load address; 0 when the kernel hides it.
     pub address: u64,
     /// Bytes, all parts together.
     pub size: u64,
@@ -128,10 +128,11 @@ impl Kallsyms {
         self.functions.len()
     }
 
-    /// The function at an address: its name, how far into it that is, and its module (`bpf` for BPF programs); None as module = the kernel.
+    /// The function at an address: its name, the distance from its start, and its module (`bpf` for BPF programs); None
+    /// as module = the kernel.
     ///
-    /// Sizes are not in the list: a function reaches to the next one. That an address is inside a module is for the caller to check, with
-    /// [`modules`].
+    /// Sizes are not in the list: a function reaches to the next one. The caller checks with [`modules`] that an
+    /// address is inside a module.
     pub fn lookup(&self, address: u64) -> Option<(&str, u64, Option<&str>)> {
         let after = self.functions.partition_point(|(start, _)| *start <= address);
         let (start, at) = *self.functions[..after].last()?;
@@ -150,7 +151,7 @@ impl Kallsyms {
     }
 }
 
-/// Symbols that say where the kernel's code is.
+/// Symbols at the bounds of the kernel's code.
 const MARKS: [&[u8]; 5] = [b"_text", b"_stext", b"_etext", b"_sinittext", b"_einittext"];
 
 /// Among names of one address the least wins: not a mark, global, few underscores before it.

@@ -1,8 +1,9 @@
-//! Names behind places in code: functions, what was inlined into them, source lines.
+//! Names of places in code: functions, functions inlined into them, source lines.
 //!
-//! ELF files and perf maps are parsed in a child process with limits ([`Resolver`]): they may come from anywhere, and a parser that panics, maps a
-//! file that is cut short, or asks for all memory must cost the names of that file only. What the calling process parses itself is
-//! text of the kernel ([`Kallsyms`]), and headers and notes of debug files ([`DebugDirs`]), with bounds.
+//! A limited child process ([`Resolver`]) parses ELF files and perf maps, because they are untrusted. A parser that
+//! panics, maps a file that is cut short, or allocates all memory costs only the names of that file. The calling
+//! process itself parses only text of the kernel ([`Kallsyms`]), and headers and notes of debug files ([`DebugDirs`]),
+//! with bounds.
 
 mod child;
 mod debug_dirs;

@@ -1,15 +1,15 @@
-//! Names of code made at run time, from the `/tmp/perf-PID.map` that the process writes.
+//! Names of code made at run time, from the process's `/tmp/perf-PID.map`.
 
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Most bytes read of a file, from its end: what was written last counts.
+/// Most bytes read of a file, from its end, because the newest lines count.
 const MOST: u64 = 64 << 20;
 /// Longest line.
 const LONGEST_LINE: usize = 4096;
 
-/// Where one function's code is, until other code took its place.
+/// Range of one function's code, until other code took its place.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
@@ -28,8 +28,8 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// Reads a map: lines of start, size (hexadecimal) and name. The caller opens it, in the process's own mount namespace, and checks whose
-    /// file it is. Of a file longer than 64 MiB only the end is read.
+    /// Reads a map: lines of start, size (hexadecimal) and name. The caller opens it, in the process's own mount
+    /// namespace, and checks its owner. Of a file longer than 64 MiB only the end is read.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -44,7 +44,7 @@ impl PerfMap {
         Ok(Self::parse(&text[from..]))
     }
 
-    /// Parses the text of a map. Lines that are none, or are too long, are skipped; where lines overlap, the later one counts.
+    /// Parses the text of a map. Invalid or too long lines are skipped; where lines overlap, the later one counts.
     pub fn parse(text: &[u8]) -> Self {
         let mut this = Self::default();
         let mut lines: Vec<Piece> = Vec::new();
@@ -58,7 +58,7 @@ impl PerfMap {
         this
     }
 
-    /// The function at an address and how far into it that is.
+    /// The function at an address and the distance from its start.
     pub fn lookup(&self, address: u64) -> Option<(&[u8], u64)> {
         let after = self.pieces.partition_point(|piece| piece.start <= address);
         let piece = self.pieces[..after].last().filter(|piece| address < piece.end)?;
@@ -92,8 +92,8 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Lines in the order of the file to pieces that do not overlap: at each address the last line that covers it. A sweep over the starts, with
-/// the lines that reach over the place in a heap, the last on top.
+/// From lines in the order of the file to pieces without overlaps: at each address the last line that covers it. A
+/// sweep over the starts; a heap holds the lines that reach over the current place, the last on top.
 fn cut_up(lines: Vec<Piece>) -> Vec<Piece> {
     let mut by_start: Vec<u32> = (0..lines.len() as u32).collect();
     by_start.sort_by_key(|i| lines[*i as usize].start);

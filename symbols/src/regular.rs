@@ -1,4 +1,4 @@
-//! Opens regular files and nothing else.
+//! Opens only regular files.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,9 +9,9 @@ use std::path::Path;
 
 /// Opens a path for reading; None = it names a directory, device, FIFO or socket.
 ///
-/// Paths belong to the programs that are looked at, and opening a device can do things (a watchdog is armed), a FIFO wakes its
-/// writer. So the path is opened without touching what it names (`O_PATH`), and that very file is opened again if it is
-/// a regular one.
+/// Paths belong to the traced programs. Opening a device can have effects (a watchdog is armed), and opening a FIFO
+/// wakes its writer. So the path is opened without touching its file (`O_PATH`), and that very file is opened again if
+/// it is a regular one.
 ///
 /// # Errors
 /// Those of open(2) and statx(2).
@@ -19,7 +19,7 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     open(path, 0)
 }
 
-/// The same, but a path whose last part is a symlink is none of a regular file.
+/// The same, but a path whose last part is a symlink counts as not regular.
 ///
 /// # Errors
 /// As [`open_regular`].
@@ -36,7 +36,7 @@ fn open(path: &Path, flags: i32) -> io::Result<Option<File>> {
     OpenOptions::new().read(true).custom_flags(flags).open(format!("/proc/self/fd/{}", named.as_raw_fd())).map(Some)
 }
 
-/// By what the kernel knows, without asking a server.
+/// By the kernel's cache, without a request to a server.
 fn is_regular(file: &File) -> io::Result<bool> {
     let mut raw = MaybeUninit::<libc::statx>::zeroed();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;

@@ -1,4 +1,4 @@
-//! The child process that parses ELF files, and how it is asked.
+//! The child process that parses ELF files, and its requests.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,25 +17,25 @@ use crate::wire::{self, In, Out};
 
 /// Where distributions put debug files; searched last.
 const DEFAULT_DEBUG_DIR: &str = "/usr/lib/debug";
-/// After so many files in a row at which the child died there is something else wrong.
+/// After this many files in a row that killed the child, the cause is another one.
 const MOST_DEATHS: u32 = 16;
-/// Names of a file may take so many bytes for each offset asked for ...
+/// Most bytes of names of a file for each requested offset ...
 const BYTES_PER_OFFSET: usize = 2048;
 /// ... and so many more.
 const BYTES_PER_FILE: usize = 16 << 20;
 
-/// A file to look names up in.
+/// A file with names.
 #[derive(Debug)]
 pub struct File<'a> {
     /// The file, open for reading.
     pub fd: BorrowedFd<'a>,
-    /// Where it was found, for messages and for `.gnu_debuglink`.
+    /// Its path, for messages and for `.gnu_debuglink`.
     pub path: &'a Path,
     /// Its build id; empty = none.
     pub build_id: &'a [u8],
 }
 
-/// What a file may cost.
+/// Limits for a file.
 #[derive(Clone, Copy, Debug)]
 pub struct ResolverLimits {
     /// Most memory of the child, bytes; files it maps are not counted.
@@ -71,9 +71,9 @@ struct Running {
 
 /// Why there are no names.
 enum Failure {
-    /// The child said so and goes on.
+    /// The child said so and continues.
     Said(String),
-    /// It is gone, or not to be trusted any more.
+    /// It is gone, or no longer trusted.
     Broken(String),
 }
 
@@ -96,8 +96,9 @@ impl Resolver {
 
     /// The functions at each of `offsets` (of the file), the innermost inlined one first; an empty list = there is no name.
     ///
-    /// The line of each is where execution is in it: the place itself in the innermost, the call in the others. A file's build id must be the
-    /// one given, if one is given. A separate debug file can stand in for its program: see [`DebugDirs`](crate::DebugDirs).
+    /// The line of each is the current place in it: the place itself in the innermost function, the call in the others.
+    /// A file's build id must be the given one, if there is one. A separate debug file can replace its program: see
+    /// [`DebugDirs`](crate::DebugDirs).
     ///
     /// # Errors
     /// Why the file gives no names at all, in words.
@@ -260,7 +261,7 @@ impl Running {
         }
     }
 
-    /// How the process ended, which closed its end of the socket; ends it when it closed that and runs on.
+    /// How the process ended that closed its end of the socket; kills it if it still runs.
     fn death(&mut self) -> String {
         let until = Instant::now() + Duration::from_secs(1);
         loop {

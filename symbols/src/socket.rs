@@ -130,14 +130,14 @@ fn receive_some(socket: &UnixStream, buf: &mut [u8], fd: &mut Option<OwnedFd>) -
     Ok(n)
 }
 
-/// What is left until a deadline, for a socket's time-out; None = no deadline.
+/// Time left until a deadline, for a socket's time-out; None = no deadline.
 fn left(until: Option<Instant>) -> io::Result<Option<Duration>> {
     let Some(until) = until else { return Ok(None) };
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
 }
 
-/// Interrupted calls are made again; so are those whose time-out is over, and [`left`] then says so.
+/// Repeats interrupted calls, and those whose time-out passed; [`left`] then reports the deadline.
 fn retry_or(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(()),

@@ -24,7 +24,7 @@ pub(crate) const MAP: u8 = 5;
 pub(crate) const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
 
-/// Says that the child is ours, and of this version.
+/// Identifies our child, and its version.
 pub(crate) const MAGIC: u32 = 0x5379_6d01;
 
 /// Longest request.

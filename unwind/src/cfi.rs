@@ -1,8 +1,8 @@
-//! From an address to the row of unwind rules that holds there.
+//! From an address to its row of unwind rules.
 //!
-//! `.eh_frame` is a list of CIEs (what many functions share) and FDEs (one per function). `.eh_frame_hdr` is a table sorted by address, made
-//! by the linker, to find an FDE. Where that table is missing, or contradicts itself, an index is built from the list once, when the first
-//! address is looked up.
+//! `.eh_frame` is a list of CIEs (common parts of many functions) and FDEs (one per function). `.eh_frame_hdr` is a
+//! table sorted by address, made by the linker, to find an FDE. If that table is missing, or contradicts itself, an
+//! index is built from the list once, at the first lookup.
 
 use std::sync::OnceLock;
 
@@ -16,16 +16,16 @@ use crate::eh_frame::{Loaded, eh_frame_address, entry_length};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Longest CIE believed in; real ones have 20 to 60 bytes.
+/// Longest CIE accepted; real ones have 20 to 60 bytes.
 const MAX_CIE: u64 = 1024;
-/// Longest FDE believed in; the longest of gcc 12's cc1 has 20,064 bytes, of LLVM 14 2,388.
+/// Longest FDE accepted; the longest of gcc 12's cc1 has 20,064 bytes, of LLVM 14 2,388.
 const MAX_FDE: u64 = 64 << 10;
 /// Bytes of an `.eh_frame_hdr` before its table, in the one layout that linkers write.
 const HDR_TABLE: u64 = 12;
 /// DW_EH_PE_datarel | DW_EH_PE_sdata4: 4 bytes each, counted from the header's own address.
 const TABLE_ENCODING: u8 = 0x3b;
 
-/// Room for the evaluation of one function's rules. Fixed, so that hostile rules find an end.
+/// Memory for the evaluation of one function's rules. Fixed, so that hostile rules end.
 #[derive(Debug)]
 pub(crate) struct Storage;
 
@@ -38,25 +38,25 @@ impl UnwindContextStorage<usize> for Storage {
 
 pub(crate) type Context = UnwindContext<usize, Storage>;
 
-/// What holds at an address.
+/// The rules at an address.
 pub(crate) struct Rules<'a> {
     pub(crate) row: &'a UnwindTableRow<usize, Storage>,
     /// The expressions of `row` are offsets into it.
     pub(crate) section: &'a [u8],
     /// The column of the return address.
     pub(crate) return_address: Register,
-    /// 'S' augmentation: the function is what a signal handler returns to.
+    /// 'S' augmentation: a signal handler returns to this function.
     pub(crate) signal: bool,
 }
 
 /// Why there are no rules.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// No function there has any.
+    /// The function has none.
     NoFde,
-    /// They make no sense.
+    /// They are invalid.
     Bad,
-    /// Looking them up would take more work than one stack is worth.
+    /// Their lookup would take more work than allowed for one stack.
     Budget,
 }
 
@@ -92,7 +92,7 @@ impl Cfi {
             + self.index.get().map_or(0, |i| i.capacity() * size_of::<(u64, u32)>())
     }
 
-    /// The rules at `address`. `budget` bytes of entries may be evaluated, and what is evaluated is taken from it.
+    /// The rules at `address`. At most `budget` bytes of entries may be evaluated; those evaluated are subtracted.
     pub(crate) fn rules<'a>(
         &'a self,
         address: u64,
@@ -115,7 +115,7 @@ impl Cfi {
         self.function(address).is_some_and(|(start, end)| (start..end).contains(&address))
     }
 
-    /// First address and end of the only function that can hold `address`.
+    /// First address and end of the only function that can contain `address`.
     fn function(&self, address: u64) -> Option<(u64, u64)> {
         let offset = self.find(address)?;
         match self.kind {
@@ -177,7 +177,7 @@ impl Cfi {
         partial.parse(S::cie_from_offset).ok()
     }
 
-    /// Offset of the only FDE that can hold `address`.
+    /// Offset of the only FDE that can contain `address`.
     fn find(&self, address: u64) -> Option<u32> {
         match &self.hdr {
             Some(hdr) => find_in_table(hdr, &self.section, address),
@@ -192,8 +192,8 @@ impl Cfi {
         }
     }
 
-    /// (first address, offset) of every FDE that can be read, sorted. An entry has at least 17 bytes, so the index is no larger than the
-    /// section.
+    /// (first address, offset) of every readable FDE, sorted. An entry has at least 17 bytes, so the index is no larger
+    /// than the section.
     fn build_index<'a, S: UnwindSection<Slice<'a>>>(&'a self, section: &S) -> Vec<(u64, u32)> {
         let mut found = Vec::new();
         let mut offset = 0;
@@ -225,7 +225,7 @@ impl Cfi {
     }
 }
 
-/// The table as linkers write it: its count fits, it is sorted, and it speaks of this `.eh_frame`.
+/// The table as linkers write it: its count fits, it is sorted, and it refers to this `.eh_frame`.
 fn table_is_sane(hdr: &Loaded, section: &Loaded) -> bool {
     let bytes = &hdr.bytes;
     let header_is = eh_frame_address(hdr) == Some(section.address)

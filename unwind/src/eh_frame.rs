@@ -19,7 +19,7 @@ pub(crate) fn entry_length(bytes: &[u8], offset: u64) -> Option<(u64, u64)> {
     (next <= bytes.len() as u64).then_some((length, next))
 }
 
-/// Where the list of entries ends: behind its entry of length 0, or before the first that makes no sense.
+/// End of the list of entries: behind its entry of length 0, or before the first invalid one.
 pub(crate) fn end_of_entries(bytes: &[u8]) -> usize {
     let mut offset = 0;
     while let Some((length, next)) = entry_length(bytes, offset) {

@@ -1,5 +1,5 @@
-//! Finds, in an ELF file, what unwinding needs. Every offset, count and length comes from the file and is checked against the file's
-//! length and against [`ModuleLimits`] before anything is allocated.
+//! Finds the parts of an ELF file needed for unwinding. Every offset, count and length comes from the file and is
+//! checked against the file's length and against [`ModuleLimits`] before anything is allocated.
 
 use std::fs::File;
 use std::io;
@@ -15,24 +15,24 @@ use crate::bytes::{at, u16_at, u32_at, u64_at};
 use crate::eh_frame::{Loaded, eh_frame_address, end_of_entries};
 use crate::limits::{ModuleError, ModuleLimits};
 
-/// Where in the header the class and the byte order stand.
+/// Offsets of class and byte order in the header.
 const EI_CLASS: usize = 4;
 const EI_DATA: usize = 5;
-/// Program headers looked at; linkers make about a dozen.
+/// Most program headers read; linkers make about a dozen.
 const MAX_SEGMENTS: u64 = 1024;
 /// Section headers looked at: as many as e_shnum can say.
 const MAX_SECTIONS: u64 = 0xffff;
-/// Bytes of section names looked at.
+/// Most bytes of section names read.
 const MAX_NAMES: u64 = 1 << 20;
 
-/// Where bytes come from.
+/// Source of bytes.
 pub(crate) trait Source {
     /// Length of the whole.
     fn len(&self) -> u64;
     /// Fills `into` from `offset`, all or nothing.
     fn read_into(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// `length` bytes from `offset`; None when they are not all there. The caller has bounded `length`.
+    /// `length` bytes from `offset`; None when they are not all present. The caller has bounded `length`.
     fn read(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
         if offset.checked_add(length)? > self.len() {
             return None;
@@ -254,8 +254,8 @@ fn section_name<'a>(names: &'a [u8], section: &SectionHeader) -> Option<&'a [u8]
     from.split(|b| *b == 0).next()
 }
 
-/// Without section headers (sstrip) the search table says where .eh_frame begins; it ends before the end of its segment, at an entry of
-/// length 0.
+/// Without section headers (sstrip) the search table has the start of .eh_frame; it ends before the end of its segment,
+/// at an entry of length 0.
 fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[LoadSegment], room: u64) -> Option<Loaded> {
     let address = eh_frame_address(hdr)?;
     let segment =

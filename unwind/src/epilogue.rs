@@ -1,9 +1,9 @@
-//! What a frame without rules does next, read from its instructions.
+//! The next steps of a frame without rules, read from its instructions.
 //!
-//! CPython's trampolines for profilers (`python3 -X perf`: `sub $8,%rsp ; call *%rcx ; add $8,%rsp ; ret`) have neither rules nor a frame pointer,
-//! and the code around them keeps no frame pointer either. Behind the call stands the end of the function: followed instruction by
-//! instruction it gives the caller's registers, as the CPU will compute them. A word that merely looks like a return address is never taken: words
-//! of earlier calls stand in unused parts of frames.
+//! CPython's trampolines for profilers (`python3 -X perf`: `sub $8,%rsp ; call *%rcx ; add $8,%rsp ; ret`) have neither
+//! rules nor a frame pointer, and the code around them keeps no frame pointer either. Behind the call is the end of the
+//! function: its instructions, followed one by one, give the caller's registers, as the CPU will compute them. A word
+//! that merely looks like a return address is never used, because unused parts of frames have words of earlier calls.
 
 use crate::bytes::{i32_at, u32_at};
 use crate::registers::{IP, RBP, RSP, Registers};
@@ -12,7 +12,7 @@ use crate::stack::{StackCopy, UnwindEnd, word_step};
 /// Bytes of code asked for at once.
 pub const CODE_BYTES: usize = 16;
 
-/// Follows `code`, the instructions that run next, to the return. None: something else than the end of a function stands there.
+/// Follows `code`, the instructions that run next, to the return. None: it is not the end of a function.
 pub(crate) fn follow(
     code: &[u8; CODE_BYTES],
     registers: &Registers,

@@ -10,11 +10,11 @@ use crate::registers::{CALLEE_SAVED, IP, RSP, Registers};
 use crate::rules::{Rule, SAME};
 use crate::stack::{StackCopy, UnwindEnd};
 
-/// Operations of one expression; .plt has 11, a loop could have any number.
+/// Most operations of one expression; .plt has 11, a loop could have any number.
 const MAX_OPERATIONS: u32 = 256;
 const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
 
-/// Room for one expression.
+/// Stack size of one expression.
 struct Storage;
 
 impl<R: Reader> EvaluationStorage<R> for Storage {
@@ -23,13 +23,13 @@ impl<R: Reader> EvaluationStorage<R> for Storage {
     type Result = [Piece<R>; 1];
 }
 
-/// Compilers do not say where an epilogue takes a register off the stack: its rule goes on to name the place, now just below the stack pointer.
-/// The register has its value already.
+/// Compilers do not describe where an epilogue pops a register: its rule still names the place, now just below the
+/// stack pointer. The register has its value already.
 fn is_popped(address: u64, registers: &Registers) -> bool {
     address < registers.sp()
 }
 
-/// By the rules of nearly all code. `registers` become the caller's; after an error they are half of each.
+/// By the most frequent kind of rules. `registers` become the caller's; after an error they are a mixture.
 #[inline]
 pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
     let base = registers.get(rule.cfa_register.into()).ok_or(UnwindEnd::BadMemory)?;
@@ -52,8 +52,8 @@ pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_
     Ok(())
 }
 
-/// By any rules. Registers without a rule keep their value, as every unwinder on Linux has it. None: the return address is undefined, there
-/// is no caller.
+/// By any rules. Registers without a rule keep their value, as in every unwinder on Linux. None: the return address is
+/// undefined, there is no caller.
 pub(crate) fn evaluate(
     rules: &Rules<'_>,
     registers: &Registers,

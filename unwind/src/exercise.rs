@@ -5,7 +5,7 @@ use crate::{AddressSpace, Found, MappedCode, Module, ModuleLimits, Registers, St
 const LIMITS: ModuleLimits = ModuleLimits { unwind_bytes: 16 << 20 };
 const FRAMES: usize = 64;
 
-/// The file is mapped at [`Self::BIAS`]; around it is what else there can be.
+/// The file is mapped at [`Self::BIAS`]; around it are all other kinds of mappings.
 struct Space {
     module: Option<Module>,
 }
@@ -26,8 +26,9 @@ impl AddressSpace for Space {
     }
 }
 
-/// Reads `elf` as a file and unwinds with it, cold and warm. `stack` is 17 registers of 8 bytes, a byte of flags (bit 0: the copy is cut, bits 1 to 7:
-/// absent pages), then the copy. Returns the number of frames. It is there to be given nonsense: it must return.
+/// Reads `elf` as a file and unwinds with it, cold and warm. `stack` is 17 registers of 8 bytes, a byte of flags (bit
+/// 0: the copy is cut, bits 1 to 7: absent pages), then the copy. Returns the number of frames. For arbitrary input: it
+/// must return.
 #[doc(hidden)]
 pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
     let space = Space { module: Module::from_bytes(elf, LIMITS).ok() };

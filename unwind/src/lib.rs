@@ -1,12 +1,12 @@
 //! Unwinds user stacks from a copy: registers, the bytes above the stack pointer, and the unwind information
 //! (`.eh_frame`, `.debug_frame`) of the files that were mapped. x86-64 only.
 //!
-//! Nothing here knows of processes, rings or tapes. All input may be hostile: a traced program chooses its registers, its stack and
-//! its files. Work and memory per stack and per file are bounded, and nothing panics.
+//! Nothing here knows processes, rings or tapes. All input may be hostile: a traced program chooses its registers, its
+//! stack and its files. Work and memory per stack and per file are bounded, and nothing panics.
 //!
-//! The caller gives an [`AddressSpace`], which knows what is mapped where, a [`Module`] for each file, and a [`StackCopy`]. One [`Unwinder`] serves
-//! all processes: what it remembers belongs to files. The head of `unwinder.rs` says how
-//! frames are looked up, what a top is, and what is guessed.
+//! The caller provides an [`AddressSpace`] with the mappings, a [`Module`] for each file, and a [`StackCopy`]. One
+//! [`Unwinder`] serves all processes, because its cache is by file. The head of `unwinder.rs` says how frames are
+//! looked up, what a top is, and what is guessed.
 //!
 //! Known limits:
 //! - `_init` and `_fini` have no unwind information, nor has much assembler; a stack that stops in them ends there, or goes on by a guess.

@@ -1,9 +1,10 @@
-//! How much of a file is read, and what is said when it is no use.
+//! Limits on reading a file, and the error of an unusable one.
 
-/// How much of a file is read.
+/// Limits on reading a file.
 #[derive(Clone, Copy, Debug)]
 pub struct ModuleLimits {
-    /// Most bytes of unwind information kept of one file. An index that has to be built comes on top; it is no larger than that.
+    /// Most bytes of unwind information kept of one file. An index that has to be built is extra; it is no larger than
+    /// that.
     pub unwind_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What of an ELF file is needed to unwind through it.
+//! The parts of an ELF file needed for unwinding.
 
 use std::fs::File;
 
@@ -8,9 +8,9 @@ use crate::limits::{ModuleError, ModuleLimits};
 
 /// An ELF file's unwind information, owned: the file may change or vanish afterwards.
 ///
-/// Read are the headers, the build id, `.eh_frame` with its search table, and `.debug_frame` (left out where it exceeds the limit), which is
-/// asked where `.eh_frame` says nothing. A file without section headers is read by its program headers. A file that has no unwind information is a module
-/// all the same: it has a build id and addresses.
+/// It has the headers, the build id, `.eh_frame` with its search table, and `.debug_frame` (left out beyond the limit),
+/// which is used where `.eh_frame` has no rules. A file without section headers is read by its program headers. A file
+/// without unwind information is a module too: it has a build id and addresses.
 #[derive(Debug)]
 pub struct Module {
     segments: Vec<LoadSegment>,
@@ -19,10 +19,10 @@ pub struct Module {
 }
 
 impl Module {
-    /// Reads what is needed, by pread (a mapped file that is cut short would raise SIGBUS).
+    /// Reads the needed parts by pread (a mapped file that is cut short would raise SIGBUS).
     ///
     /// # Errors
-    /// Not an ELF file of this machine (32-bit files among them), too large, or nothing in it makes sense.
+    /// Not an ELF file of this machine (32-bit files included), too large, or invalid.
     pub fn open(file: &File, limits: ModuleLimits) -> Result<Self, ModuleError> {
         Self::read(&FileSource::new(file)?, limits)
     }
@@ -42,10 +42,10 @@ impl Module {
         Ok(Self { segments, cfi })
     }
 
-    /// The address that the file itself gives to what stands at file offset `offset` (by its PT_LOAD headers).
+    /// The file's own address for file offset `offset` (by its PT_LOAD headers).
     ///
-    /// Mappings are whole pages, so a page at the edge of two segments is mapped twice; the executable segment is meant then, because code is
-    /// what is looked up.
+    /// Mappings are whole pages, so a page at the edge of two segments is mapped twice; the executable segment applies,
+    /// because lookups are of code.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         const PAGE: u64 = 4096;
         let exact = |s: &&LoadSegment| (s.offset..s.offset.saturating_add(s.file_size)).contains(&offset);
@@ -63,7 +63,7 @@ impl Module {
         Some(offset.wrapping_sub(segment.offset).wrapping_add(segment.address))
     }
 
-    /// Bytes of memory held.
+    /// Bytes of memory used.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.segments.capacity() * size_of::<LoadSegment>()

@@ -6,7 +6,7 @@ pub(crate) const RBP: usize = 6;
 pub(crate) const RSP: usize = 7;
 /// Instruction pointer, and the column of the return address.
 pub(crate) const IP: usize = 16;
-/// What a function gives back unchanged: rbx, rbp, r12 to r15.
+/// The registers that a function preserves: rbx, rbp, r12 to r15.
 pub(crate) const CALLEE_SAVED: [usize; 6] = [3, 6, 12, 13, 14, 15];
 
 /// Registers by their DWARF numbers on x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, then the instruction pointer (16).

@@ -5,31 +5,32 @@ use gimli::{CfaRule, RegisterRule};
 use crate::cfi::{Missing, Rules};
 use crate::registers::{CALLEE_SAVED, IP};
 
-/// What is known of an address in a file.
+/// The rules of an address in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// How to get to the caller.
+    /// The way to the caller.
     Rule(Rule),
     /// There is no caller: the return address is undefined.
     Top,
     /// No unwind information.
     NoFde,
-    /// It makes no sense.
+    /// It is invalid.
     Bad,
 }
 
-/// The rules of nearly all code: registers saved at fixed distances from the CFA, and the CFA at one from a register.
+/// The most frequent rules: registers saved at fixed distances from the CFA, and the CFA at a fixed distance from a
+/// register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) cfa_offset: i32,
     pub(crate) cfa_register: u8,
-    /// The CFA is the word that stands there (functions that realign their stack).
+    /// The CFA is the word at that place (functions that realign their stack).
     pub(crate) cfa_is_loaded: bool,
-    /// The function is what a signal handler returns to.
+    /// A signal handler returns to this function.
     pub(crate) signal: bool,
-    /// Where the return address is, from the CFA.
+    /// Place of the return address, from the CFA.
     pub(crate) return_address: i16,
-    /// Where the callee-saved registers are, from the CFA; [`SAME`] = unchanged.
+    /// Places of the callee-saved registers, from the CFA; [`SAME`] = unchanged.
     pub(crate) saved: [i16; CALLEE_SAVED.len()],
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Rule {
 pub(crate) const SAME: i16 = i16::MIN;
 
 impl Known {
-    /// None = it takes a full evaluation.
+    /// None = it needs a full evaluation.
     pub(crate) fn of(rules: &Rules<'_>) -> Option<Self> {
         if usize::from(rules.return_address.0) != IP {
             return None;
@@ -81,7 +82,7 @@ impl Known {
         }))
     }
 
-    /// What to remember of there being none.
+    /// The entry for an address without rules.
     pub(crate) fn of_missing(missing: &Missing) -> Option<Self> {
         match missing {
             Missing::NoFde => Some(Self::NoFde),
@@ -117,7 +118,7 @@ const WAYS: usize = 4;
 /// Most slots; 160 MiB.
 const MAX_SLOTS: usize = 1 << 22;
 
-/// Remembers what is known of addresses, of all files. Its size is fixed; a new entry takes the place of any of four.
+/// A cache of the rules of addresses, of all files. Its size is fixed; a new entry replaces one of four.
 #[derive(Debug)]
 pub(crate) struct Cache {
     slots: Vec<Slot>,
@@ -132,7 +133,7 @@ impl Cache {
         Self { slots: vec![EMPTY; slots], random: 0x9e37_79b9 }
     }
 
-    /// What is remembered.
+    /// The entry of an address.
     #[inline]
     pub(crate) fn get(&self, id: u32, address: u64) -> Option<Known> {
         let first = self.first(id, address);
@@ -140,7 +141,7 @@ impl Cache {
         set.iter().find(|s| s.address == address && s.id == id && s.known.is_some()).and_then(|s| s.known)
     }
 
-    /// Remembers what [`Self::get`] did not find.
+    /// Adds an entry that [`Self::get`] did not find.
     pub(crate) fn insert(&mut self, id: u32, address: u64, known: Known) {
         let first = self.first(id, address);
         let set = &mut self.slots[first..first + WAYS];

@@ -1,11 +1,12 @@
-//! Reads from a stack copy, and what it means when there is nothing to read.
+//! Reads from a stack copy, and the reason when there is nothing to read.
 
 use crate::registers::{RSP, Registers};
 
 const PAGE: u64 = 4096;
-/// Above a cut copy the same stack goes on at most that far; beyond is another stack. The default limit of a stack is 8 MiB.
+/// Above a cut copy the same stack continues at most this far; beyond is another stack. The default limit of a stack is
+/// 8 MiB.
 const SAME_STACK: u64 = 64 << 20;
-/// No stack is below: pages that the kernel lets nobody map.
+/// No stack is below: pages that the kernel never lets a process map.
 const LOWEST: u64 = 65536;
 /// User addresses end here, with five levels of page tables.
 const HIGHEST: u64 = 1 << 56;
@@ -19,9 +20,10 @@ pub struct StackCopy<'a> {
     pub bytes: &'a [u8],
     /// Bit i set: the i-th page (the first may begin in mid-page; pages are 4096 bytes of address space) could not be read, its bytes mean nothing.
     pub absent: u64,
-    /// The stack goes on above: it was larger than what is copied of one.
+    /// The stack continues above: it was larger than the copy's limit.
     pub cut: bool,
-    /// The instruction pointer is behind the instruction that entered the kernel, as a return address is behind its call.
+    /// The instruction pointer is behind the instruction that entered the kernel, like a return address behind its
+    /// call.
     pub in_call: bool,
     /// The stack pointer with which the process began; 0 = not known.
     pub entry: u64,
@@ -32,23 +34,23 @@ pub struct StackCopy<'a> {
 pub enum UnwindEnd {
     /// The outermost frame was reached.
     Complete,
-    /// More frames than were asked for.
+    /// More frames than requested.
     TooDeep,
     /// The copy ends here, the stack does not.
     Cut,
     /// A page of it could not be read.
     NotResident,
-    /// No unwind information, and frame pointers lead nowhere.
+    /// No unwind information, and frame pointers do not help.
     NoUnwindInfo,
-    /// The unwind information or the stack makes no sense.
+    /// The unwind information or the stack is invalid.
     BadMemory,
     /// A file that could not be opened.
     NoFile,
     /// No mapping.
     NoMapping,
-    /// Code made at run time, and frame pointers lead nowhere.
+    /// Code made at run time, and frame pointers do not help.
     Jit,
-    /// It goes on on another stack.
+    /// It continues on another stack.
     OtherStack,
 }
 
@@ -102,7 +104,7 @@ impl StackCopy<'_> {
         page < 64 && self.absent & (1 << page) != 0
     }
 
-    /// Why there is nothing at an address that is not in the copy.
+    /// Why there are no bytes at an address outside the copy.
     fn outside(&self, address: u64) -> UnwindEnd {
         let end = self.end();
         if self.cut && address >= end.saturating_sub(7) && address.wrapping_sub(self.base) < SAME_STACK {

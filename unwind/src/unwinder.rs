@@ -1,24 +1,29 @@
-//! From frame to frame.
+//! The walk from frame to frame.
 //!
-//! A frame's registers and the rules for its address give the caller's registers. A return address is looked up one byte before: a call may
-//! be the last instruction of its function. The instruction a signal interrupted is looked up as it is; the frame before it is a trampoline,
-//! whose CIE has the augmentation 'S' (`__restore_rt`). glibc lets that FDE begin a byte early, so that the lookup by ip - 1 finds it.
+//! A frame's registers and the rules for its address give the caller's registers. A return address is looked up one
+//! byte before, because a call may be the last instruction of its function. The instruction that a signal interrupted
+//! is looked up as it is; the frame before it is a trampoline, whose CIE has the augmentation 'S' (`__restore_rt`).
+//! glibc lets that FDE begin a byte early, so that the lookup by ip - 1 finds it.
 //!
-//! **Tops.** A stack is complete where the return address is undefined (`_start`, the thread side of clone and clone3 in glibc) or 0. Two tops
-//! have no FDE and are known by their registers: the entry of a process (ld.so's `_start`), where rbp is 0 and argc and argv stand at the stack
-//! pointer; and a new thread on its return from clone or clone3, which finds 0 in rax and the function it is to run in rdx or on its stack.
-//! A chain of frame pointers is complete where the saved rbp is 0, as the ABI has it. Each step of it must lead upwards inside the copy, to
-//! an address that a call may come back to; the frame it leads to goes by rules again if it has any.
+//! **Tops.** A stack is complete where the return address is undefined (`_start`, the thread side of clone and clone3
+//! in glibc) or 0. Two tops have no FDE and are recognized by their registers: the entry of a process (ld.so's
+//! `_start`), with rbp 0 and argc and argv at the stack pointer; and a new thread on its return from clone or clone3,
+//! with 0 in rax and its function in rdx or on its stack. A chain of frame pointers is complete where the saved rbp is
+//! 0, as in the ABI. Each step of it must lead upwards inside the copy, to an address to which a call may return; the
+//! frame there goes by rules again if it has any.
 //!
-//! **Code made at run time** has no rules. Where its bytes can be had and the function ends right behind the call, the caller is known by these
-//! instructions (`epilogue.rs`), if a call stands before the address it returns to. It counts as guessed: the bytes may be younger than the stack.
+//! **Code made at run time** has no rules. If its bytes are available and the function ends right behind the call,
+//! these instructions give the caller (`epilogue.rs`), if a call stands before the address it returns to. It counts as
+//! guessed, because the bytes may be newer than the stack.
 //!
-//! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer. For an instruction that ran in
-//! a file which has rules elsewhere, the word at the stack pointer is tried before: assembler without rules is mostly a leaf, clone's parent side
-//! for one. A signal's trampoline without rules (musl, Go) is known by what the kernel left on the stack; that is no guess.
+//! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer.
+//! For a running instruction in a file with rules elsewhere, the word at the stack pointer is tried before: assembler
+//! without rules is mostly a leaf, clone's parent side for one. A signal's trampoline without rules (musl, Go) is
+//! recognized by the kernel's data on the stack; that is no guess.
 //!
-//! **Bounds.** The stack pointer grows from frame to frame, but once for each instruction that ran it may stay (vfork takes its return
-//! address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and expressions.
+//! **Bounds.** The stack pointer grows from frame to frame, but may stay once for each running instruction (vfork takes
+//! its return address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and
+//! expressions.
 
 use crate::cfi::{Context, Missing};
 use crate::epilogue::{self, CODE_BYTES};
@@ -28,24 +33,24 @@ use crate::registers::{IP, RBP, RSP, Registers};
 use crate::rules::{Cache, Known};
 use crate::stack::{StackCopy, UnwindEnd};
 
-/// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about 10,000; made to hurt, all of it
-/// takes some 10 ms.
+/// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about
+/// 10,000; a hostile one takes all of it in some 10 ms.
 const BUDGET: u64 = 256 << 10;
 /// A signal that is handled on the interrupted stack leaves a frame of at most some 12 KB (AMX state) on it.
 const SIGNAL_FRAME: u64 = 64 << 10;
-/// Most arguments of a program looked at; the first word of a stack.
+/// Most arguments of a program; the first word of a stack.
 const MAX_ARGC: u64 = 1 << 20;
-/// Most bytes of arguments and environment believed in; the kernel allows a quarter of the stack's limit, and 6 MiB.
+/// Most bytes of arguments and environment; the kernel allows a quarter of the stack's limit, and 6 MiB.
 const MAX_ARGUMENTS: u64 = 64 << 20;
 
-/// What is mapped at an address.
+/// The mapping at an address.
 #[derive(Debug)]
 pub enum MappedCode<'a> {
     /// A file that was read.
     Module {
         /// Its unwind information.
         module: &'a Module,
-        /// Tells it from every other module: key of the rule cache.
+        /// Unique among all modules: key of the rule cache.
         id: u32,
         /// Address in memory minus address in the file.
         bias: u64,
@@ -60,10 +65,10 @@ pub enum MappedCode<'a> {
 
 /// An address space.
 pub trait AddressSpace {
-    /// What is mapped at `address`.
+    /// The mapping at `address`.
     fn code(&self, address: u64) -> MappedCode<'_>;
 
-    /// The bytes in memory from `address` on; None = they cannot be had. What is beyond the end of the memory is 0xcc.
+    /// The bytes in memory from `address` on; None = not available. Beyond the end of the memory they are 0xcc.
     fn bytes(&self, _address: u64) -> Option<[u8; CODE_BYTES]> {
         None
     }
@@ -74,28 +79,28 @@ pub trait AddressSpace {
 pub struct Found {
     /// Instruction pointer; a return address unless `exact`.
     pub address: u64,
-    /// The instruction itself: the first frame, and what a signal interrupted.
+    /// The instruction itself: the first frame, and one that a signal interrupted.
     pub exact: bool,
     /// The trampoline through which a signal handler returns.
     pub signal: bool,
-    /// Found by the frame pointer, or by the instructions of code without rules.
+    /// Guessed from the frame pointer, or from the instructions of code without rules.
     pub guessed: bool,
 }
 
-/// Unwinds, and remembers the rules it met.
+/// Unwinds, with a cache of rules.
 #[derive(Debug)]
 pub struct Unwinder {
     cache: Cache,
     context: Box<Context>,
 }
 
-/// Where the way to the caller is known.
+/// Source of the caller.
 enum Step {
     /// The frame's registers are now the caller's.
     Caller {
         guessed: bool,
     },
-    /// So are they now, by the instructions that run next.
+    /// They are now the caller's, by the instructions that run next.
     Read,
     End(UnwindEnd),
 }
@@ -107,19 +112,19 @@ struct Frame {
     guessed: bool,
     /// The frame before it was one of [`Step::Read`]: its rbp is no link of a chain.
     read: bool,
-    /// No frame was before it.
+    /// It is the first frame.
     first: bool,
 }
 
 impl Frame {
-    /// It called nobody: what it interrupted or entered is not on this stack.
+    /// It made no call: its interruption or entry into the kernel is not on this stack.
     fn innermost(&self) -> bool {
         self.exact || self.first
     }
 }
 
 impl Unwinder {
-    /// Remembers at most `rules` rules (and at least 4), 40 bytes each.
+    /// Caches at most `rules` rules (and at least 4), 40 bytes each.
     pub fn new(rules: usize) -> Self {
         Self { cache: Cache::new(rules), context: Box::default() }
     }
@@ -161,7 +166,7 @@ impl Unwinder {
         UnwindEnd::TooDeep
     }
 
-    /// Forgets the rules of a module, so that its id may be used for another.
+    /// Drops the rules of a module, so that its id may be used for another.
     pub fn forget(&mut self, id: u32) {
         self.cache.forget(id);
     }
@@ -253,8 +258,8 @@ impl Unwinder {
     }
 }
 
-/// A top that has no rules, a signal's frame, or a guess; and whether it was a signal's. `leaf`: the return address may stand at the stack
-/// pointer. `reason`: why there are no rules.
+/// A top without rules, a signal's frame, or a guess; and whether it was a signal's. `leaf`: the return address may be
+/// at the stack pointer. `reason`: why there are no rules.
 fn without_rules(
     space: &dyn AddressSpace,
     frame: &mut Frame,
@@ -277,9 +282,9 @@ fn without_rules(
     (caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason)), false)
 }
 
-/// The registers that a signal interrupted, where the stack pointer is at the `struct ucontext` that the kernel has put there (the trampolines of
-/// musl and Go have no rules). Its layout is fixed by the ABI; the segment registers, the flags and the pointer to the floating point state tell it
-/// from anything else.
+/// The registers that a signal interrupted, if the stack pointer is at the kernel's `struct ucontext` (the trampolines
+/// of musl and Go have no rules). The ABI fixes its layout; the segment registers, the flags and the pointer to the
+/// floating point state identify it.
 fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
     // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
     const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, IP];
@@ -302,7 +307,8 @@ fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCop
     (!matches!(space.code(interrupted.ip()), MappedCode::Nothing)).then_some(interrupted)
 }
 
-/// The stack pointer is that of the beginning, or below by what `_start` has pushed; where that is not known: rbp is 0, and at the stack pointer, or up to two words above where `_start` has pushed some, stand argc and argv with its end. The kernel
+/// The stack pointer is that of the beginning, or lower by what `_start` has pushed. If that is not known: rbp is 0,
+/// and at the stack pointer, or up to two words above (pushed by `_start`), are argc and argv with its end. The kernel
 /// puts the arguments' bytes above it all.
 fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let sp = registers.sp();
@@ -318,7 +324,8 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
     registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(sp.wrapping_add(above)))
 }
 
-/// A syscall (it leaves the instruction pointer in rcx) has returned 0 just before, and a function to run stands in rdx (clone3) or on the stack (clone).
+/// A syscall (it leaves the instruction pointer in rcx) has just returned 0, and a function to run is in rdx (clone3)
+/// or on the stack (clone).
 fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let [rax, rdx, rcx, ..] = registers.0;
     let is_function = |address: u64| match space.code(address) {
@@ -330,7 +337,7 @@ fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackC
         && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
 }
 
-/// The caller, where the frame's function ends right behind the call.
+/// The caller, if the frame's function ends right behind the call.
 fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let code = space.bytes(frame.registers.ip())?;
     let caller = match epilogue::follow(&code, &frame.registers, stack)? {
@@ -349,7 +356,7 @@ fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCop
     Some(Step::Read)
 }
 
-/// The word at the stack pointer as return address, if it is one of code with rules.
+/// The word at the stack pointer as return address, if it points into code with rules.
 fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
     let address = stack.word(sp).ok()?;
@@ -362,8 +369,8 @@ fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_
     Some(Step::Caller { guessed: true })
 }
 
-/// Whether a call may come back to `address`. A pointer to a function is none: where a register that is no frame pointer leads to a
-/// structure on the stack, such pointers stand in it.
+/// Whether a call may return to `address`. A pointer to a function does not qualify: if a register that is no frame
+/// pointer leads to a structure on the stack, there are such pointers in it.
 fn may_return_to(space: &dyn AddressSpace, address: u64) -> bool {
     let begins = |address| match space.code(address) {
         MappedCode::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),

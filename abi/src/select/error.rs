@@ -1,9 +1,10 @@
-//! What can be wrong with an expression, in words that say what to write instead.
+//! Errors in an expression, in words that say what to write instead.
 
 use super::{NAMES, aliases, groups};
 use crate::near;
 
-/// Why an `-e` expression was not accepted. The text of each names the term and, where one is near, the remedy.
+/// Why an `-e` expression was not accepted. The text of each names the term and, if there is a similar name, the
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
@@ -12,7 +13,7 @@ pub enum SelectError {
     Unknown {
         /// The name as typed.
         name: String,
-        /// Up to three names that are nearest to it, nearest first.
+        /// Up to three similar names, the nearest first.
         near: Vec<&'static str>,
     },
     /// A `%group` that does not exist.
@@ -80,7 +81,7 @@ pub(super) fn not_supported(term: &str) -> Option<&'static str> {
     })
 }
 
-/// Names of calls and groups that `name` may be meant to be.
+/// Names of calls and groups similar to `name`.
 fn nearest(name: &str) -> Vec<&'static str> {
     near::nearest(name, NAMES.iter().copied().chain(aliases::names()).chain(groups::GROUPS))
 }

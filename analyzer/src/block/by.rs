@@ -1,4 +1,4 @@
-//! What I/Os are added up by.
+//! Keys for sums of I/Os.
 
 use systape_format::model::{Session, Task, UID_UNKNOWN};
 
@@ -10,10 +10,10 @@ use crate::render::cell::Cell;
 use crate::render::row::some;
 use crate::words::{escaped, user};
 
-/// What block I/Os can be added up by.
+/// The keys that block I/Os have.
 pub const KNOWN: [By; 8] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::Cause, By::Op];
 
-/// The value of a key of one I/O; not known is a value of its own.
+/// The value of a key of one I/O; "not known" is a value too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// (unique in the tape or 0, pid or tid).
@@ -26,7 +26,7 @@ pub enum Part {
     Cgroup(u64),
     /// Disk.
     Disk(Dev),
-    /// Why it is blamed.
+    /// How the owner is known.
     Cause(&'static str),
     /// Operation.
     Op(Op),
@@ -46,7 +46,7 @@ pub fn part(key: By, io: &Io<'_>) -> Part {
     }
 }
 
-/// Heading and width of the column of `key`; those of tasks have the name in front.
+/// Heading and width of the column of `key`; keys of tasks are preceded by the name.
 pub fn column(key: By) -> (&'static str, usize) {
     match key {
         By::Pid => ("COMM            PID", 23),
@@ -75,7 +75,7 @@ pub fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> S
     }
 }
 
-/// A column of `by`, whose value is `part`; `owner` is a task of it.
+/// A column of `by` with value `part`; `owner` is a task of it.
 pub fn cell<'a>(
     (by, name): (By, &str),
     part: &'a Part,

@@ -9,7 +9,7 @@ use systape_format::model::{BlockIo, BlockLayer};
 /// Bits that hold the operation.
 const OP_MASK: u32 = 0xff;
 
-/// (bit, name) of the flags that mean the same on every kernel.
+/// (bit, name) of the flags with the same meaning on every kernel.
 const FLAGS: [(u32, &str); 13] = [
     (8, "FAILFAST_DEV"),
     (9, "FAILFAST_TRANSPORT"),
@@ -43,7 +43,7 @@ pub enum Op {
     Flush,
     /// Discard (trim).
     Discard,
-    /// Discard that really erases.
+    /// Discard that erases the data.
     SecureErase,
     /// Write of zeroes without data.
     WriteZeroes,
@@ -71,7 +71,7 @@ impl Op {
         }
     }
 
-    /// The operation of `io`. An empty write to a device without requests that asks for a flush is one.
+    /// The operation of `io`. An empty write with a flush flag to a device without requests is a flush.
     pub fn of_io(io: &BlockIo) -> Self {
         match Self::of(io.flags) {
             Self::Write if io.layer == BlockLayer::Bio && io.bytes == 0 && io.flags & PREFLUSH != 0 => Self::Flush,
@@ -95,8 +95,8 @@ impl Op {
     }
 }
 
-/// The letters of blktrace: F flush before it, then R W F D DE or N (anything else), then F forced to the medium, A read ahead, S
-/// synchronous, M metadata.
+/// The letters of blktrace: F flush before it, then R W F D DE or N (any other), then F forced to the medium, A read
+/// ahead, S synchronous, M metadata.
 pub fn letters(flags: u32) -> String {
     let mut text = String::with_capacity(8);
     if flags & PREFLUSH != 0 {
@@ -118,7 +118,7 @@ pub fn letters(flags: u32) -> String {
     text
 }
 
-/// `WRITE|SYNC|FUA`; what has no stable name is a number: `READ|0x200000`.
+/// `WRITE|SYNC|FUA`; flags without a stable name are a number: `READ|0x200000`.
 pub fn text(flags: u32) -> String {
     let mut text = Op::of(flags).name().to_ascii_uppercase();
     let mut rest = flags & !OP_MASK;

@@ -1,23 +1,23 @@
-//! One block I/O with the tasks it names, and whether it passes the filters.
+//! One block I/O with its tasks, and whether it matches the filters.
 
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Dict, Session, Task};
 
 use crate::filter::Scope;
 use crate::words::escaped;
 
-/// A block I/O and who is behind it.
+/// A block I/O with its tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Io<'a> {
     /// The event.
     pub io: &'a BlockIo,
-    /// Whom it is blamed on.
+    /// The task that caused it.
     pub owner: Option<&'a Task>,
-    /// Who ran when it entered the block layer.
+    /// The task that ran when it entered the block layer.
     pub origin: Option<&'a Task>,
 }
 
 impl<'a> Io<'a> {
-    /// `io` of the segment `dict` belongs to.
+    /// `io` of the segment of `dict`.
     pub fn new(io: &'a BlockIo, dict: &'a Dict) -> Self {
         let task = |index: Option<u32>| index.and_then(|index| dict.tasks.get(index as usize));
         Self { io, owner: task(io.owner), origin: task(io.origin) }
@@ -32,13 +32,14 @@ impl<'a> Io<'a> {
         if from == 0 { None } else { self.io.complete.checked_sub(from) }
     }
 
-    /// ns it waited before it went to the device; None when not known or there is no queue.
+    /// ns it waited before it went to the device; None when not known or without a queue.
     pub fn queue(&self) -> Option<u64> {
         let known = self.io.queued != 0 && self.io.issued != 0;
         if known { self.io.issued.checked_sub(self.io.queued) } else { None }
     }
 
-    /// Whether it passes the filters: those on tasks look at whom it is blamed on, `--time` at its completion, `--duration` at its latency.
+    /// Whether it matches the filters: those on tasks apply to its owner, `--time` to its completion, `--duration` to
+    /// its latency.
     pub fn passes(&self, scope: &Scope<'_>) -> bool {
         let f = scope.filters();
         scope.at(self.io.complete)

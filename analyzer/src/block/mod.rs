@@ -1,4 +1,4 @@
-//! Block I/Os: one with whom it is blamed on, and sums of many.
+//! Block I/Os: single ones with their owners, and sums.
 
 pub mod by;
 pub mod flags;

@@ -1,7 +1,7 @@
-//! I/Os added up by keys and disk. Memory grows with the number of both, not with I/Os.
+//! Sums of I/Os by keys and disk. Memory grows with the number of both, not with I/Os.
 //!
-//! What a stacked device (dm, md, loop) does is done once more by the disks below it. Which those are among the disks that had I/Os is
-//! known only at the end, so sums are kept by disk and folded then.
+//! The disks below a stacked device (dm, md, loop) do its I/Os once more. Only the end shows which disks had I/Os, so
+//! sums are kept by disk and merged then.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
@@ -13,7 +13,7 @@ use crate::devices::{Dev, Devices};
 use crate::group::by::By;
 use crate::render::loghist::LogHist;
 
-/// I/Os of one key.
+/// Sum of the I/Os of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// How many.
@@ -24,9 +24,9 @@ pub struct Sum {
     pub written: u64,
     /// I/Os that failed.
     pub errors: u64,
-    /// Times one went back to the queue.
+    /// Number of requeues.
     pub requeues: u64,
-    /// I/Os with a known latency: what the rest is about.
+    /// I/Os with a known latency, to which the rest applies.
     pub timed: u64,
     /// Sum of latencies, ns.
     pub total: u128,
@@ -34,7 +34,7 @@ pub struct Sum {
     pub max: u64,
     /// Latencies in µs.
     pub hist: LogHist,
-    /// The task they are blamed on, by its newest name.
+    /// Their owner, with its newest name.
     pub owner: Option<Task>,
 }
 
@@ -76,7 +76,7 @@ impl Sum {
         }
     }
 
-    /// Name of the task they are blamed on; empty without one.
+    /// Name of the owner; empty without one.
     pub fn comm(&self) -> &[u8] {
         self.owner.as_ref().map_or(&[], |task| &task.comm)
     }
@@ -99,19 +99,19 @@ pub struct Sums {
     sums: FxHashMap<(Dev, Vec<Part>), Sum>,
 }
 
-/// Sums of everything, and what they leave out.
+/// All sums, and the devices they leave out.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
-    /// Values of the keys, their sum, and whether that is part of `all`; most time first.
+    /// Values of the keys, their sum, and whether `all` includes it; most time first.
     pub rows: Vec<(Vec<Part>, Sum, bool)>,
-    /// Everything, each I/O once: that of the lowest layer.
+    /// Everything, each I/O once: on the lowest layer.
     pub all: Sum,
-    /// Stacked devices that are left out of `all`: device, its I/Os, disks below it.
+    /// Stacked devices that `all` leaves out: device, its I/Os, disks below it.
     pub stacked: Vec<(Dev, u64, Vec<Dev>)>,
 }
 
 impl Sums {
-    /// Will add up by `keys`.
+    /// Empty sums by `keys`.
     pub fn new(keys: Vec<By>) -> Self {
         Self { keys, sums: FxHashMap::default() }
     }
@@ -122,7 +122,8 @@ impl Sums {
         self.sums.entry((io.io.dev, parts)).or_default().add(io);
     }
 
-    /// Adds up over disks. Rows of a stacked device stay when `disk` is a key, and are left out of the total; else its I/Os are in no row.
+    /// Merges disks. If `disk` is a key, a stacked device keeps its row and is left out of the total; else its I/Os are
+    /// in no row.
     pub fn fold(self, devices: &Devices) -> Folded {
         let present: FxHashSet<Dev> = self.sums.keys().map(|(dev, _)| *dev).collect();
         let below: FxHashMap<Dev, Vec<Dev>> = present.iter().map(|dev| (*dev, devices.below(*dev, &present))).collect();

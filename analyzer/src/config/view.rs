@@ -11,12 +11,12 @@ use super::Config;
 use crate::output::NewFile;
 use crate::say::Verdict;
 
-/// What stands behind the options.
+/// The operands behind the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
     /// A tape; `trace.tape` without one.
     Tape,
-    /// Two tapes, the one of before first.
+    /// Two tapes, the earlier one first.
     TwoTapes,
     /// A tape, and the file to write.
     TapeAndCopy,
@@ -27,61 +27,61 @@ pub enum Operands {
 /// One view.
 #[derive(Debug)]
 pub struct View {
-    /// The words that choose it; "" for the listing.
+    /// The words that select it; "" for the listing.
     pub name: &'static str,
-    /// What it answers, in one line.
+    /// Its answer, in one line.
     pub about: &'static str,
-    /// What stands behind the options.
+    /// Its operands.
     pub operands: Operands,
-    /// The options it takes of those that several share: names of the fields of [`crate::args::Args`], beside [`COMMON`].
+    /// The shared options it takes: names of the fields of [`crate::args::Args`], beside [`COMMON`].
     pub options: &'static [&'static [&'static str]],
     /// Its own options.
     pub own: Own,
     /// Two command lines, and what they print.
     pub examples: [(&'static str, &'static str); 2],
-    /// Options that choose it without its name.
+    /// Options that select it without its name.
     pub switches: &'static [&'static str],
-    /// What it prints as JSON and CSV.
+    /// Its rows in JSON and CSV.
     pub tables: &'static [Rows],
-    /// What cannot be asked together: bad usage.
+    /// Checks for options that exclude each other: bad usage.
     pub check: fn(&Config) -> Result<()>,
-    /// What it reads beside the tape.
+    /// What it reads besides the tape.
     pub reads: fn(&Config) -> Result<Reads>,
-    /// What answers.
+    /// The function that answers.
     pub run: Run,
 }
 
-/// What answers a question.
+/// A function that answers.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// Prints the answer. What it could not read is told for it.
+    /// Prints the answer. The caller reports what could not be read.
     Prints(fn(&Config, &Tape) -> Result<Verdict>),
     /// The same, and may write a file.
     Writes {
-        /// Makes the file, while that can be done: before rights are given up.
+        /// Makes the file before rights are given up.
         make: fn(&Config) -> Result<Option<NewFile>>,
         /// Answers.
         run: fn(&Config, &Tape, Option<&mut NewFile>) -> Result<Verdict>,
-        /// It is about what cannot be read, and says all of it.
+        /// It reports what cannot be read, completely.
         tells_damage: bool,
     },
     /// Says what answers hold: of the views there are, and of the tape if one is named.
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
-    /// Says whether a file is a tape, and sound; it tells of all damage.
+    /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
-        /// Of one that is a tape.
+        /// For a tape.
         run: fn(&Config, &Tape) -> Result<Verdict>,
-        /// Of one that is none: why.
+        /// For a file that is no tape: the reason.
         not_a_tape: fn(&Config, &str) -> Result<Verdict>,
     },
 }
 
-/// What a view reads beside the files that stand behind the options.
+/// What a view reads besides its operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Files.
     pub files: Vec<PathBuf>,
-    /// Directories with all that is in them, in which files with better symbols are looked for.
+    /// Directories, read recursively, with files of better symbols.
     pub search: Vec<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ impl Own {
     /// None.
     pub const NONE: Self = Self(|command| command);
 
-    /// Those of `T`; [`Config::own`] gives their values.
+    /// The options of `T`; [`Config::own`] returns their values.
     pub const fn of<T: clap::Args>() -> Self {
         Self(T::augment_args)
     }
@@ -112,11 +112,11 @@ impl Own {
 /// Columns of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
-    /// All of them, always.
+    /// All columns, always.
     All(&'static TableDef),
-    /// Those that were asked for, in any order.
+    /// The requested columns, in any order.
     Keys(&'static TableDef),
-    /// All of them or none: an option decides.
+    /// All columns or none, by an option.
     Maybe(&'static TableDef),
 }
 
@@ -131,9 +131,9 @@ impl Part {
 /// Rows of one kind that a view prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
-    /// The view as typed, with the option that makes it print them; "" = the listing.
+    /// The view as typed, with the option that prints these rows; "" = the listing.
     pub report: &'static str,
-    /// What their columns are, one part after the other.
+    /// Their columns, one part after the other.
     pub parts: &'static [Part],
     /// They are in JSON only: CSV has the first rows of a view.
     pub json_only: bool,
@@ -154,15 +154,15 @@ impl Rows {
 /// Options of every view.
 pub const COMMON: &[&str] = &["words", "input", "format", "fail_on_loss", "no_sandbox", "generate", "help"];
 
-/// Filters on whose events count.
+/// Filters on tasks of events.
 pub const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups"];
 /// Filters on calls.
 pub const CALLS: &[&str] = &["duration", "events", "failure"];
-/// The CPUs whose events count.
+/// Filters on CPUs of events.
 pub const CPUS: &[&str] = &["cpus", "cpu"];
 
 impl View {
-    /// What a view has that says nothing else: reads a tape, has no options, prints nothing.
+    /// Defaults of a view: reads a tape, has no options, prints nothing.
     pub const PLAIN: Self = Self {
         name: "",
         about: "",
@@ -184,12 +184,12 @@ impl View {
             || self.own.args().iter().any(|arg| arg.get_id() == option)
     }
 
-    /// How messages call it: `analyze kills`, `the listing`.
+    /// Its name in messages: `analyze kills`, `the listing`.
     pub fn title(&self) -> String {
         if self.name.is_empty() { "the listing".to_owned() } else { format!("'analyze {}'", self.name) }
     }
 
-    /// Whether it writes a tape, the second file.
+    /// Whether its second file is a tape it writes.
     pub fn makes_a_copy(&self) -> bool {
         self.operands == Operands::TapeAndCopy
     }

@@ -1,4 +1,4 @@
-//! What an event says, apart from how it is printed: when, where, whose, and named values.
+//! The contents of an event, independent of its printed form: time, CPU, task, named values.
 
 use systape_format::model::{
     BlockIo, Dict, FORK_THREAD, NetState, ProcessEvent, ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalKind,
@@ -19,13 +19,13 @@ use systape_format::tables::{CPU, TableRows};
 pub enum Value<'a> {
     /// A number.
     Number(i64),
-    /// A number that may not fit 53 bits.
+    /// A number that may exceed 53 bits.
     Wide(u64),
     /// A pattern or address.
     Hex(u64),
     /// Bytes of any kind.
     Bytes(&'a [u8]),
-    /// A word of ours.
+    /// A word of systape.
     Word(String),
     /// A thread; with its name in text.
     Thread(&'a Task),
@@ -33,10 +33,10 @@ pub enum Value<'a> {
     Unknown,
 }
 
-/// What an event is.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// Of a kind that this program knows.
+    /// A kind known to this program.
     Kind(Kind),
     /// A row of a table that the tape defines.
     Table(&'a TableDef),
@@ -55,17 +55,17 @@ impl<'a> Which<'a> {
 /// An event.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// What it is.
+    /// Its kind.
     pub which: Which<'a>,
     /// When, ns of CLOCK_MONOTONIC.
     pub ts: u64,
     /// Where; None = not recorded.
     pub cpu: Option<u32>,
-    /// Whose line it is; None = nobody's, or not known.
+    /// The task of its line; None = no task, or not known.
     pub task: Option<&'a Task>,
-    /// Another task it is about.
+    /// The other task it is about.
     pub other: Option<&'a Task>,
-    /// What it says.
+    /// Its values.
     pub fields: Vec<(&'a str, Value<'a>)>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Describer<'a> {
         Event { which: Which::Kind(Kind::Switch), ts: e.ts, cpu: Some(e.cpu), task: prev, other: next, fields }
     }
 
-    /// A wake-up: the line of the waker, nobody's when that was an interrupt.
+    /// A wake-up: the line of the waker, without a task if that was an interrupt.
     pub fn wakeup(&self, e: &Wakeup) -> Event<'a> {
         let wakee = self.task(e.wakee);
         let kind = if e.new { Kind::WakeupNew } else { Kind::Waking };
@@ -169,7 +169,7 @@ impl<'a> Describer<'a> {
         Event { which: Which::Kind(Kind::of_process(e.kind)), ts: e.ts, cpu: None, task: whose, other: task, fields }
     }
 
-    /// A signal: sent, the line of who ran; taken, of who took it.
+    /// A signal: sent, the line of the running task; taken, of the target.
     pub fn signal(&self, e: &SignalEvent) -> Event<'a> {
         let (target, sender) = (self.task(e.target), e.sender.and_then(|sender| self.task(sender)));
         let name = systape_abi::signal_name(e.sig).into_owned();
@@ -203,7 +203,7 @@ impl<'a> Describer<'a> {
         Event { which: Which::Kind(Kind::of_signal(e.kind)), ts: e.ts, cpu: None, task, other: target, fields }
     }
 
-    /// A block I/O: the line of whom it is blamed on.
+    /// A block I/O: the line of its owner.
     pub fn block(&self, e: &BlockIo) -> Event<'a> {
         let task = |index: Option<u32>| index.and_then(|index| self.task(index));
         let errno = systape_abi::errno_name(e.errno).filter(|_| e.errno != 0);
@@ -218,7 +218,7 @@ impl<'a> Describer<'a> {
         Event { which: Which::Kind(kind), ts, cpu: None, task: task(e.owner), other: task(e.origin), fields }
     }
 
-    /// A socket's change of state.
+    /// A change of a socket's state.
     pub fn net(&self, e: &NetState) -> Event<'a> {
         let text = |bytes: &[u8]| address(bytes).map_or(Value::Unknown, Value::Word);
         // 0 is no port of a connection or a listener: it has none yet, or it was taken out
@@ -282,7 +282,7 @@ impl<'a> Describer<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Unknown when it is `bytes`: the tape has only one name then.
+    /// Unknown for `bytes`: the tape has only one name then.
     fn not(self, bytes: &[u8]) -> Self {
         if self == Value::Bytes(bytes) { Value::Unknown } else { self }
     }

@@ -60,7 +60,7 @@ fn value(value: &Value<'_>) -> serde_json::Value {
     }
 }
 
-/// What JSON has of it, fields named as in lines of calls.
+/// Its JSON, with the field names of calls.
 pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
@@ -71,7 +71,7 @@ pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     row
 }
 
-/// What CSV has of it: the columns of a call. The event's name is in `syscall`, what calls alone have is empty.
+/// Its CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
 pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
@@ -87,7 +87,7 @@ pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
 fn cgroup<'a>(event: &Event<'a>, times: &Times<'a>) -> Option<&'a [u8]> {
     event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id))
 }
-/// The machine's name; None: the block that has it is lost.
+/// The machine's name; None: its block is lost.
 fn host<'a>(times: &Times<'a>) -> Option<&'a [u8]> {
     Some(&*times.session.hostname).filter(|host| !host.is_empty())
 }

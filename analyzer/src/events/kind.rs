@@ -1,4 +1,4 @@
-//! Kinds of event by name, and which of them `-e` asks for.
+//! Kinds of event by name, and the selection of `-e`.
 
 use anyhow::{Result, bail};
 use systape_abi::EventTerm;
@@ -11,15 +11,15 @@ use crate::say::BadUsage;
 /// A kind of event. Names are those of the kernel's tracepoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A CPU went from one task to another.
+    /// A CPU switched from one task to another.
     Switch,
     /// A task was made runnable.
     Waking,
     /// A new task was made runnable for the first time.
     WakeupNew,
-    /// A task was made.
+    /// A task was created.
     Fork,
-    /// A process became another program.
+    /// A process executed another program.
     Exec,
     /// A task ended.
     Exit,
@@ -29,7 +29,7 @@ pub enum Kind {
     Cred,
     /// A task moved to another cgroup.
     Cgroup,
-    /// A task became a target of the recording, or is none any more.
+    /// A task became a target of the recording, or ceased to be one.
     Target,
     /// A signal was sent.
     Generate,
@@ -41,14 +41,14 @@ pub enum Kind {
     RqComplete,
     /// A bio of a device without requests completed.
     BioComplete,
-    /// A socket changed its state.
+    /// A socket's state changed.
     SockState,
     /// An io_uring operation was submitted.
     Uring,
 }
 
 impl Kind {
-    /// Every kind with its name, the families and names it also answers to, and the family of the tape that holds it.
+    /// Every kind with its name, its aliases, and its family in the tape.
     const ALL: [(Self, &'static str, &'static [&'static str], Family); 17] = [
         (Self::Switch, "sched:sched_switch", &[], Family::Sched),
         (Self::Waking, "sched:sched_waking", &["sched:sched_wakeup"], Family::Sched),
@@ -119,22 +119,22 @@ impl Term {
         glob::matches(self.pattern.as_bytes(), name.as_bytes())
     }
 
-    /// Whether it names the table called `name`, or what a table that this program knows also answers to.
+    /// Whether it names the table called `name`, by its name or an alias.
     fn names_table(&self, name: &str) -> bool {
         self.names(name) || RECORDED.iter().any(|table| table.def.name == name && self.names(&table.alias()))
     }
 }
 
-/// The kinds asked for, and the tables that a tape may define.
+/// The selected kinds, and the tables that a tape may define.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// A bit for each kind: the union of the positive terms without what negated ones name.
+    /// A bit for each kind: the union of the positive terms without the negated ones.
     kinds: u32,
     terms: Vec<Term>,
 }
 
 impl Wanted {
-    /// What these terms ask for. Whether those that name no kind name a table of the tape, [`Self::check`] says.
+    /// The selection of these terms. [`Self::check`] tests whether the terms without a kind name a table of the tape.
     pub fn new(terms: &[EventTerm]) -> Self {
         let (mut positive, mut negative) = (0, 0);
         let mut all = Vec::new();
@@ -154,8 +154,8 @@ impl Wanted {
         Self { kinds: positive & !negative, terms: all }
     }
 
-    /// Refuses a term that names neither a kind nor one of `tables`, the names of the tables that the tape defines. They are asked for
-    /// only if some term names no kind.
+    /// Refuses a term that names neither a kind nor one of `tables`, the names of the tape's tables. They are read only
+    /// if some term names no kind.
     ///
     /// # Errors
     /// There is such a term: bad usage.
@@ -174,29 +174,29 @@ impl Wanted {
         Ok(())
     }
 
-    /// Whether nothing is.
+    /// Whether nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.kinds == 0 && !self.tables()
     }
 
-    /// Whether something is that only a table of the tape can be.
+    /// Whether something is selected that only a table of the tape can be.
     pub fn tables(&self) -> bool {
         let recorded = RECORDED.iter().any(|table| self.has_table(&table.def.name));
         recorded || self.terms.iter().any(|term| !term.negated && !term.built_in)
     }
 
-    /// Whether `kind` is.
+    /// Whether `kind` is selected.
     pub fn has(&self, kind: Kind) -> bool {
         self.kinds & 1 << kind as u32 != 0
     }
 
-    /// Whether the table called `name` is.
+    /// Whether the table called `name` is selected.
     pub fn has_table(&self, name: &str) -> bool {
         let named = |negated| self.terms.iter().any(|term| term.negated == negated && term.names_table(name));
         named(false) && !named(true)
     }
 
-    /// The families of the tape that hold those asked for, each once.
+    /// The tape's families of the selected kinds, each once.
     pub fn families(&self) -> Vec<Family> {
         let mut families: Vec<_> =
             Kind::ALL.iter().filter(|(kind, ..)| self.has(*kind)).map(|(_, _, _, family)| *family).collect();

@@ -20,7 +20,7 @@ use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
 use crate::stream::Part;
 
-/// What all segments share.
+/// Common state of all segments.
 #[derive(Debug)]
 pub struct EventLines<'a> {
     wanted: Wanted,
@@ -30,7 +30,7 @@ pub struct EventLines<'a> {
     devices: Devices,
     json: Sink<'static>,
     csv: Sink<'static>,
-    /// Names for stacks and how much of these is shown; None: stacks are not printed.
+    /// Names for stacks and limits on them; None: stacks are not printed.
     pub stacks: Option<(&'a Names, Limits)>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> EventLines<'a> {
         Self { wanted, format, look, times, devices, json, csv, stacks: None }
     }
 
-    /// The lines of `segment`, and the start of its window. A group that cannot be read is told in `findings`.
+    /// The lines of `segment`, and the start of its window. A group that cannot be read is added to `findings`.
     pub fn segment(&self, segment: &Segment<'_>, scope: &Scope<'_>, findings: &mut Vec<String>) -> (Part, u64) {
         let number = segment.info().segment;
         let stacks = self.stacks.map(|(names, limits)| StackLines::read(segment, names, limits, findings));
@@ -112,7 +112,7 @@ impl Lines<'_, '_> {
         Ok(())
     }
 
-    /// Rows of the tables asked for.
+    /// Rows of the selected tables.
     fn tables(&mut self, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
         let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
         for table in segment.tables(dict)?.iter().filter(|table| self.all.wanted.has_table(&table.def.name)) {
@@ -124,7 +124,7 @@ impl Lines<'_, '_> {
         Ok(())
     }
 
-    /// Lines of events that may have stacks, in the order the segment has them.
+    /// Lines of events that may have stacks, in the segment's order.
     fn lines<'e>(&mut self, of: StackOf, events: impl Iterator<Item = Event<'e>>) {
         events.enumerate().for_each(|(row, event)| self.line(&event, Some((of, row as u32))));
     }
@@ -159,7 +159,7 @@ impl Lines<'_, '_> {
         self.unsorted.push((event.ts, begin, out.len()));
     }
 
-    /// Filters on tasks let an event pass when one of the two tasks it is about does.
+    /// Filters on tasks let an event pass if one of its two tasks does.
     fn passes(&self, event: &Event<'_>) -> bool {
         let cpus = self.scope.filters().cpus.as_ref();
         self.scope.at(event.ts)

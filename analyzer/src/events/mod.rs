@@ -1,4 +1,4 @@
-//! Events that are no syscalls, as lines of the listing: which are asked for, what each says, and its text, JSON and CSV.
+//! Other events than syscalls, as lines of the listing: selection, contents, and text, JSON and CSV.
 
 pub mod describe;
 pub mod form;

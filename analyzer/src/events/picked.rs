@@ -1,4 +1,4 @@
-//! The rows of a table that filters let pass. What depends on the task alone is decided once for each task.
+//! The rows of a table that pass the filters. Decisions that depend on the task alone are made once per task.
 
 use systape_format::model::Dict;
 use systape_format::table::Type;
@@ -11,21 +11,21 @@ use crate::filter::Scope;
 pub struct Picked<'a> {
     table: &'a TableRows,
     scope: &'a Scope<'a>,
-    /// Of each row: 1 + the task whose line it is, 0 = of nobody known; None = the table has no tasks.
+    /// For each row 1 + the task of its line, 0 = not known; None = the table has no tasks.
     tasks: Option<&'a [u64]>,
     cpus: Option<&'a [u64]>,
-    /// Whether events of each task pass; the first is nobody's.
+    /// Whether events of each task pass; the first stands for an unknown task.
     passing: Vec<bool>,
 }
 
-/// The values of the first column after the time that is as `is` says.
+/// The values of the first column after the time that satisfies `is`.
 fn column(table: &TableRows, is: impl Fn(&systape_format::table::ColumnDef) -> bool) -> Option<&[u64]> {
     let at = table.def.columns.iter().skip(1).position(is)?;
     table.columns.get(at).map(Vec::as_slice)
 }
 
 impl<'a> Picked<'a> {
-    /// Rows of `table`, whose tasks are in `dict`, that `scope` asks for.
+    /// Rows of `table` that pass `scope`; its tasks are in `dict`.
     pub fn new(table: &'a TableRows, scope: &'a Scope<'a>, dict: &Dict) -> Self {
         let passing = std::iter::once(scope.blamed(None, 0)).chain(dict.tasks.iter().map(|task| scope.task(task)));
         Self {
@@ -37,7 +37,7 @@ impl<'a> Picked<'a> {
         }
     }
 
-    /// The task of a row, by its index in the segment's tasks; None = of nobody known.
+    /// The task of a row, by its index in the segment's tasks; None = not known.
     pub fn task(&self, row: usize) -> Option<usize> {
         usize::try_from(*self.tasks?.get(row)?).ok()?.checked_sub(1)
     }

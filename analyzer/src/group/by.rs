@@ -1,8 +1,8 @@
-//! What reports add up by: one list of names for every `--by`.
+//! Keys of sums: one list of names for every `--by`.
 
 use anyhow::{Result, bail};
 
-/// One thing to add up by.
+/// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum By {
     /// The process.
@@ -19,22 +19,22 @@ pub enum By {
     Cpu,
     /// The call.
     Syscall,
-    /// What the call is on.
+    /// The file of the call.
     File,
     /// The error it returned.
     Errno,
-    /// What the thread is in.
+    /// The state of the thread.
     State,
     /// The disk.
     Disk,
-    /// How it is known whom to blame.
+    /// How the owner of an I/O is known.
     Cause,
     /// The operation.
     Op,
 }
 
 impl By {
-    /// As typed, other words for it, and what stands above it in a table.
+    /// Its name as typed, aliases, and its heading in a table.
     const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 13] = [
         (Self::Pid, "pid", &["process"], "process"),
         (Self::Tid, "tid", &["task", "thread"], "task"),
@@ -56,17 +56,17 @@ impl By {
         found.map_or(("", &[], ""), |(_, name, aliases, heading)| (name, aliases, heading))
     }
 
-    /// As typed.
+    /// Its name as typed.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// What stands above it in a table.
+    /// Its heading in a table.
     pub fn heading(self) -> &'static str {
         self.words().2
     }
 
-    /// The keys that `words` name, each once, of those that `view` has.
+    /// The keys named by `words`, each once, out of those of the view.
     ///
     /// # Errors
     /// A word names none of `known`.

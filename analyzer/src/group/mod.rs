@@ -1,4 +1,4 @@
-//! Adding up by keys, in any order: one way for every report that has `--by`.
+//! Sums by keys, in any order: one implementation for every report with `--by`.
 
 pub mod by;
 pub mod open;
@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 
 use self::value::{Key, Value};
 
-/// What can be added up.
+/// A sum.
 pub trait Add: Default {
     /// Adds all of `other`.
     fn add(&mut self, other: &Self);
@@ -29,13 +29,13 @@ impl<A> Default for Groups<A> {
 }
 
 impl<A: Add> Groups<A> {
-    /// Where the sum of `key` is, for [`Self::at`]; a new one is empty.
+    /// Index of the sum of `key`, for [`Self::at`]; a new sum is empty.
     pub fn place(&mut self, key: &[Value]) -> u32 {
         let place = self.sums.get_index_of(key);
         place.unwrap_or_else(|| self.sums.insert_full(key.into(), A::default()).0) as u32
     }
 
-    /// The sum at a place.
+    /// The sum at an index.
     #[inline]
     pub fn at(&mut self, place: u32) -> &mut A {
         &mut self.sums[place as usize]
@@ -47,12 +47,12 @@ impl<A: Add> Groups<A> {
         self.at(place)
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.sums.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
@@ -71,12 +71,12 @@ impl<A: Add> Groups<A> {
         }
     }
 
-    /// Keys and sums, in no order.
+    /// Keys and sums, in any order.
     pub fn iter(&self) -> impl Iterator<Item = (&[Value], &A)> {
         self.sums.iter().map(|(key, sum)| (&**key, sum))
     }
 
-    /// The same, to be kept.
+    /// The same, by value.
     pub fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
         self.sums.into_iter()
     }
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// Sums of 1 each for these keys.
+    /// Sums of 1 for each of these keys.
     fn groups(keys: std::ops::Range<u64>) -> Groups<Count> {
         let mut groups: Groups<Count> = Groups::default();
         keys.for_each(|key| groups.of(&[Value::Number(key)]).0 += 1);

@@ -1,14 +1,15 @@
-//! Which groups may have more than their sums say.
+//! The groups whose sums may be too low.
 //!
-//! What is known of calls that were counted and not stored may leave a key open. They are in the group that has
-//! [`Value::Unknown`](super::value::Value::Unknown) for it, but belong to one of those that agree with the keys they have: each of these
-//! is "at least". So is their own group where it is not known whether they pass the filters: then they are in none.
+//! Calls that were counted and not stored may have unknown keys. They are in the group with
+//! [`Value::Unknown`](super::value::Value::Unknown) for these keys, but belong to one of the groups that agree with
+//! their known keys: each of these is "at least". If it is not known whether they pass the filters, they are in no
+//! group, and their own group is "at least" too.
 
 use rustc_hash::FxHashMap;
 
 use super::value::{Key, Value};
 
-/// What is known of such calls.
+/// Facts about such calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct How {
     /// They are in no group.
@@ -17,7 +18,7 @@ struct How {
     apart: bool,
 }
 
-/// Keys of calls that leave some open, or may not pass.
+/// Keys of calls with unknown keys, or that might not pass.
 #[derive(Clone, Debug, Default)]
 pub struct Open {
     keys: FxHashMap<Key, How>,
@@ -41,7 +42,7 @@ impl Open {
         }
     }
 
-    /// To be asked for single groups; `without`: the key at that place is not looked at.
+    /// For questions about single groups; `without`: the key at that index is ignored.
     pub fn judge(&self, without: Option<usize>) -> Judge {
         let mut judge = Judge::default();
         for (key, how) in &self.keys {
@@ -56,10 +57,10 @@ impl Open {
     }
 }
 
-/// Places of known keys, and of open ones.
+/// Indices of known and of unknown keys.
 type Places = (Vec<usize>, Vec<usize>);
 
-/// Says of single groups whether they may have more.
+/// Answers for single groups whether they may have more.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     by_places: FxHashMap<Places, FxHashMap<Key, How>>,

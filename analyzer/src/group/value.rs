@@ -1,4 +1,4 @@
-//! Values of keys: what a row of a table of sums is about.
+//! Values of keys, which identify a row of a table of sums.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use systape_format::model::{Call, Task};
 /// The value of one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
-    /// There is none: no file, no error.
+    /// None: no file, no error.
     None,
     /// A number.
     Number(u64),
@@ -18,7 +18,7 @@ pub enum Value {
     Call(Call),
     /// A name.
     Text(Arc<[u8]>),
-    /// It had several meanwhile, and which of them is not known.
+    /// Several values in the meantime, and it is not known which.
     Several,
     /// Not known.
     Unknown,

@@ -19,7 +19,7 @@ use crate::stacks::lines::STACK;
 /// Arguments as CSV shows them: all of them, with full names.
 const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
 
-/// CSV listing. Gaps have no column: they are told on stderr.
+/// CSV listing. Gaps have no column: they are reported on stderr.
 #[derive(Debug)]
 pub struct Csv<'a> {
     session: &'a Session,
@@ -28,7 +28,7 @@ pub struct Csv<'a> {
 }
 
 impl<'a> Csv<'a> {
-    /// Lines of the tape of `session`; `stacks`: each will have its stack added.
+    /// Lines of the tape of `session`; `stacks`: each line gets its stack.
     pub fn new(session: &'a Session, clock: Clock, stacks: bool) -> Self {
         Self { session, clock, stacks }
     }

@@ -1,7 +1,7 @@
 //! The listing as JSON, one object a line; [`super::tables`] has its fields.
 //!
-//! What is the same for all rows of a thread or a call is written once per segment and copied. Values that may not fit
-//! the 53 bits of a JSON number (addresses, offsets, lengths) are strings, always, so a field has one type.
+//! Parts common to all rows of a thread or a call are written once per segment and copied. Values that may exceed the
+//! 53 bits of a JSON number (addresses, offsets, lengths) are always strings, so a field has one type.
 
 use std::fmt::Write as _;
 
@@ -110,7 +110,7 @@ fn task_part(task: &Task, session: &Session) -> Vec<u8> {
     part
 }
 
-/// What is the same for all rows of a call.
+/// The parts common to all rows of a call.
 struct CallPart {
     /// `,"abi":…,"args":`.
     part: Vec<u8>,
@@ -260,7 +260,7 @@ impl JsonLines<'_> {
         out.push(b'}');
     }
 
-    /// A captured value: plain when all of it is there and it is text, else an object that says what is missing.
+    /// A captured value: plain when it is whole and UTF-8, else an object that says what is missing.
     fn captured(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, value: &Captured, addr: u64) {
         let kind = call.args[at].kind;
         let whole = value.status.is_whole();

@@ -1,7 +1,7 @@
 //! From a row to a line of the listing: perf trace's text, JSON, CSV.
 //!
-//! A [`LineFormat`] knows the tape; for each segment it makes a [`SegmentLines`], which holds what is the same for many
-//! rows (names of threads) and the buffers of one thread. Neither writes anywhere but into the buffer it is given.
+//! A [`LineFormat`] knows the tape. For each segment it makes a [`SegmentLines`], which holds the parts common to many
+//! rows (names of threads) and the buffers of one thread. Both write only into the buffer they are given.
 
 pub mod csv;
 pub mod json;
@@ -23,9 +23,9 @@ pub trait LineFormat: Sync {
     }
     /// Prepares to print rows of `segment`.
     fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a>;
-    /// The line that tells of `gap`; empty if this form has none.
+    /// The line of `gap`; empty if this form has none.
     fn gap(&self, gap: &Gap) -> Vec<u8>;
-    /// The line that tells of `hole`; empty if this form has none.
+    /// The line of `hole`; empty if this form has none.
     fn hole(&self, hole: &Hole) -> Vec<u8>;
 }
 

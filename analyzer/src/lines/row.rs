@@ -1,4 +1,4 @@
-//! What a row says, apart from how it is printed: its times, its result, the names of its states.
+//! The contents of a row, independent of its printed form: its times, its result, the names of its states.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::calls::CallInfo;
 use crate::load::{FdPath, Loaded};
 use crate::paths;
 
-/// A duration as far as it is known.
+/// A duration, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duration {
     /// ns.
@@ -35,7 +35,7 @@ pub enum Outcome {
     Killed,
     /// It does not return: exit, or open when its thread ended.
     NoReturn,
-    /// Returned, but the tape does not say what.
+    /// Returned; the tape does not have the result.
     NotRecorded,
 }
 
@@ -52,8 +52,9 @@ pub fn duration(segment: &Loaded, row: usize) -> Duration {
     }
 }
 
-/// What the descriptor that `row` returned stands for, as the program named it: of calls that open a path that is not relative to an
-/// unknown directory, and of copies of a descriptor whose path is known. None: it returned none, or that is not known.
+/// The file of the descriptor that `row` returned, as the program named it: for calls that open a path not relative to
+/// an unknown directory, and for copies of a descriptor with a known path. None: it returned none, or the file is not
+/// known.
 pub fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Cow<'_, [u8]>> {
     let call = segment.call(row);
     let known = |at: usize| match segment.fd_path(row, at) {
@@ -93,7 +94,7 @@ pub fn outcome(segment: &Loaded, row: usize) -> Outcome {
     }
 }
 
-/// Whether the start of a call is when it really began; otherwise it began at that time or before.
+/// Whether the start of a call is its real start; otherwise it began at that time or before.
 pub fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
     match state {
         CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild => false,
@@ -116,7 +117,7 @@ pub fn incomplete(state: CallState) -> Option<&'static str> {
     }
 }
 
-/// The name that goes with the pid `row` returned, if this segment knows it: of a new child the name it began with, else its newest.
+/// The name for the pid that `row` returned, if this segment has it: for a new child its first name, else its newest.
 pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64) -> Option<&'a [u8]> {
     if !call.returns_pid || ret <= 0 {
         return None;
@@ -135,7 +136,7 @@ pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64
     segment.comm_of(tid, call.makes_task)
 }
 
-/// Whether the return value may not fit 53 bits: addresses and offsets.
+/// Whether the return value may exceed 53 bits: addresses and offsets.
 pub fn wide_ret(call: &CallInfo) -> bool {
     matches!(call.ret, RetKind::Ptr | RetKind::Hex) || call.name.ends_with("seek")
 }

@@ -1,7 +1,7 @@
 //! The listing in perf trace's format: `%10.3f (%6.3f ms): comm/tid syscall(arg: val, ...)  = ret`.
 //!
-//! Columns, zeros that are left out, `CWD`, `(Timeout)` and hex returns follow tools/perf/builtin-trace.c, so scripts for
-//! perf trace work. What perf cannot know is added where its column is: `>=` for a lower bound, `?` for a time not known.
+//! Columns, omitted zeros, `CWD`, `(Timeout)` and hex returns follow tools/perf/builtin-trace.c, so scripts for perf
+//! trace work. Facts that perf lacks are added in its columns: `>=` for a lower bound, `?` for an unknown time.
 
 use systape_abi::{ArgKind, FlagStyle, RetKind, uapi};
 use systape_format::model::{Gap, Session};
@@ -23,7 +23,7 @@ const YELLOW: &[u8] = b"\x1b[33m";
 const RED: &[u8] = b"\x1b[31m";
 const PLAIN: &[u8] = b"\x1b[m";
 
-/// How lines look.
+/// Form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// CLOCK_MONOTONIC instead of time since the tape's start.
@@ -32,7 +32,7 @@ pub struct Look {
     pub no_comm: bool,
     /// With arguments that are 0.
     pub show_zeros: bool,
-    /// How constants are written.
+    /// Form of constants.
     pub style: FlagStyle,
     /// With colors.
     pub color: bool,
@@ -220,8 +220,8 @@ const FCNTL_WITHOUT_ARG: [u32; 7] = [
     uapi::F_GET_SEALS,
 ];
 
-/// Whether the kernel does not look at argument `at`, so that it holds what the register happened to hold: perf leaves
-/// out the mode of an open that makes no file, and descriptor and offset of an anonymous mapping.
+/// Whether the kernel ignores argument `at`, so that it holds an old register value: perf leaves out the mode of an
+/// open that makes no file, and descriptor and offset of an anonymous mapping.
 fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
     match (call.name.as_str(), at) {
         ("open", 2) => args[1] as u32 & MAKES_FILE == 0,

@@ -1,4 +1,4 @@
-//! One argument of a call as text: what listing, CSV and the text half of JSON share.
+//! One argument of a call as text: common to the listing, CSV and the text in JSON.
 
 use rustc_hash::FxHashMap;
 use systape_abi::{Abi, ArgKind, FlagSet, FlagStyle, How};
@@ -11,7 +11,7 @@ use crate::num;
 /// `dfd` of the current directory.
 pub const AT_FDCWD: i32 = systape_abi::AT_FDCWD;
 
-/// Buffers one thread keeps while it renders.
+/// Reused buffers of one thread.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// For functions of systape-abi, which write to a String.
@@ -20,7 +20,7 @@ pub struct Scratch {
     flags: FxHashMap<(usize, u64, bool), Box<str>>,
 }
 
-/// More distinct values than this are garbage some program passed; they are not kept.
+/// Most distinct values kept: more are garbage passed by some program.
 const FLAG_TEXTS: usize = 4096;
 
 impl Scratch {
@@ -51,7 +51,7 @@ impl Scratch {
         out.extend_from_slice(self.text.as_bytes());
     }
 
-    /// Appends `"bytes"`, with `...` after it when that is not all.
+    /// Appends `"bytes"`, with `...` after it when they are not whole.
     fn quoted(&mut self, out: &mut Vec<u8>, bytes: &[u8], whole: bool) {
         out.push(b'"');
         self.escaped(out, bytes);
@@ -59,7 +59,7 @@ impl Scratch {
     }
 }
 
-/// The set of named values of argument `at`, if it is of that kind.
+/// The set of named values of argument `at`, if it has one.
 pub fn flag_set(call: &CallInfo, at: usize, args: &[u64; 6]) -> Option<&'static FlagSet> {
     match call.args.get(at)?.kind {
         ArgKind::Flags(set) => Some(set),
@@ -92,7 +92,7 @@ pub fn narrow(kind: ArgKind, raw: u64) -> u64 {
     }
 }
 
-/// Whether perf prints an argument of this kind although it is 0: descriptors and enumerations, where 0 is a value and not nothing.
+/// Whether perf prints an argument of this kind although it is 0: for descriptors and enumerations 0 is a value.
 pub fn shows_zero(kind: ArgKind) -> bool {
     match kind {
         ArgKind::Fd | ArgKind::DirFd | ArgKind::ClockId => true,
@@ -102,7 +102,7 @@ pub fn shows_zero(kind: ArgKind) -> bool {
     }
 }
 
-/// The 64-bit number whose low half argument `at` is.
+/// The 64-bit number with argument `at` as its low half.
 pub fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
     let is_high = |i: usize| call.args.get(i).is_some_and(|a| matches!(a.kind, ArgKind::HighHalf));
     let high = if is_high(at + 1) { at + 1 } else { at.wrapping_sub(1) };
@@ -110,7 +110,7 @@ pub fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
     (args[at] & 0xffff_ffff) | (high & 0xffff_ffff) << 32
 }
 
-/// Appends argument `at` without what was captured behind it: numbers, flags, pointers.
+/// Appends argument `at` without captured data: numbers, flags, pointers.
 pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usize, args: &[u64; 6], style: FlagStyle) {
     let kind = call.args[at].kind;
     let value = narrow(kind, args[at]);
@@ -145,7 +145,7 @@ pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usi
     }
 }
 
-/// Why a value is not whole.
+/// Why a value is incomplete.
 pub fn missing(status: ByteStatus) -> Option<&'static str> {
     match status {
         ByteStatus::Whole | ByteStatus::Late => None,
@@ -156,7 +156,7 @@ pub fn missing(status: ByteStatus) -> Option<&'static str> {
     }
 }
 
-/// Appends what was captured behind argument `at`; false when there is nothing to show and the pointer must do.
+/// Appends the captured data of argument `at`; false when there is none and the caller must print the pointer.
 pub fn captured(
     out: &mut Vec<u8>,
     scratch: &mut Scratch,

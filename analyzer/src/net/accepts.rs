@@ -1,7 +1,7 @@
-//! Who accepted a connection: calls of accept that say whose connection they returned.
+//! Which task accepted a connection: calls of accept with the address of the other side.
 //!
-//! A connection that comes from outside belongs to nobody until a program takes it. accept gives the address of the other side when the caller
-//! asks for it; the accepted socket with that other side is the one it returned.
+//! An incoming connection has no task until a program accepts it. accept returns the address of the other side if the
+//! caller asks for it; the socket with that other side is the one it returned.
 
 use systape_abi::uapi::{AF_INET, AF_INET6};
 use systape_format::Error;
@@ -16,15 +16,15 @@ pub type Remote = (Vec<u8>, u16);
 /// A call of accept that returned a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// When it returned.
+    /// Time of its return.
     pub ts: u64,
     /// The other side of the connection.
     pub remote: Remote,
-    /// Who called.
+    /// The caller.
     pub task: Task,
 }
 
-/// `address` as [`Remote`] has it: IPv4 in IPv6 as IPv4.
+/// `address` in the form of [`Remote`]: IPv4 in IPv6 as IPv4.
 pub fn plain(address: &[u8]) -> Vec<u8> {
     const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
     address.strip_prefix(&MAPPED).filter(|rest| rest.len() == 4).unwrap_or(address).to_vec()

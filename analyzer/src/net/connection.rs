@@ -1,8 +1,8 @@
-//! One connection (or listening socket) as far as the tape tells.
+//! One connection (or listening socket), as far as the tape has it.
 
 use systape_format::model::Task;
 
-/// Who began it.
+/// Which side began it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// This side: its first change was to SYN_SENT.
@@ -11,7 +11,7 @@ pub enum Direction {
     Accept,
     /// A socket that waits for connections.
     Listen,
-    /// Its beginning was not seen.
+    /// Its beginning was not recorded.
     #[default]
     Unknown,
 }
@@ -31,17 +31,17 @@ impl Direction {
 /// How it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did not until the end of the recording; the state it was in.
+    /// Open until the end of the recording, in this state.
     Open(u8),
     /// Closed, this side first.
     Closed,
     /// Closed, the other side first.
     ClosedByPeer,
-    /// Went from an open state straight to CLOSE: a reset came or was sent.
+    /// Went from an open state straight to CLOSE: a reset was received or sent.
     Reset,
-    /// Was never established: refused, timed out or given up.
+    /// Never established: refused, timed out or given up.
     Failed,
-    /// Closed; the changes before that were not seen.
+    /// Closed; the changes before were not recorded.
     #[default]
     Ended,
 }
@@ -65,7 +65,8 @@ impl Outcome {
 pub struct Connection {
     /// The socket's number in the tape.
     pub socket: u64,
-    /// Who opened it: connected, began to listen, or accepted it as far as a call says so. None also when that was before the recording.
+    /// The task that opened it: connected, began to listen, or accepted it according to a call. None also if that was
+    /// before the recording.
     pub task: Option<Task>,
     /// AF_INET or AF_INET6.
     pub family: u16,
@@ -79,11 +80,11 @@ pub struct Connection {
     pub raddr: Vec<u8>,
     /// Remote port.
     pub rport: u16,
-    /// Who began it.
+    /// Which side began it.
     pub direction: Direction,
-    /// Its first change; None when that was before what the tape holds.
+    /// Its first change; None when that was before the tape's first events.
     pub start: Option<u64>,
-    /// When it was established; None: never, or not seen.
+    /// When it was established; None: never, or not recorded.
     pub established: Option<u64>,
     /// When it was closed; None: open at the end.
     pub end: Option<u64>,
@@ -102,21 +103,21 @@ pub enum Lasted {
     Unknown,
 }
 
-/// What of the recording bounds connections whose beginning or end it does not hold.
+/// Bounds for connections whose beginning or end is not recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Start of the recording.
     pub open: u64,
     /// End of what is known.
     pub close: u64,
-    /// Nothing is missing: a socket whose beginning is not there really was there before, and one whose end is not there is open.
+    /// Nothing is missing: a socket without a recorded beginning existed before, and one without an end is open.
     pub complete: bool,
     /// The recording was not cut off.
     pub ended: bool,
 }
 
 impl Connection {
-    /// How long it lasted.
+    /// Its duration.
     pub fn lasted(&self, window: Window) -> Lasted {
         match (self.start, self.end) {
             (Some(start), Some(end)) => Lasted::Exact(end.saturating_sub(start)),
@@ -129,12 +130,12 @@ impl Connection {
         }
     }
 
-    /// Whether it may have ended without a trace on the tape.
+    /// Whether it may have ended without a record.
     pub fn may_have_ended(&self, window: Window) -> bool {
         matches!(self.outcome, Outcome::Open(_)) && !(window.complete && window.ended)
     }
 
-    /// Whether some of it lies in `from` ≤ t < `to`; a time that is not known does not keep it out.
+    /// Whether it overlaps `from` ≤ t < `to`; an unknown time does not exclude it.
     pub fn overlaps(&self, from: u64, to: u64) -> bool {
         self.start.is_none_or(|start| start < to) && self.end.is_none_or(|end| end >= from)
     }

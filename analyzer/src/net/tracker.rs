@@ -1,4 +1,4 @@
-//! From changes of state to connections. Holds what is open; a closed connection is given back and forgotten.
+//! From changes of state to connections. Holds open ones; a closed connection is returned and forgotten.
 
 use std::collections::hash_map::Entry;
 
@@ -22,12 +22,12 @@ struct Open {
     connection: Connection,
     /// Which side closed first, once one did.
     closing: Option<Outcome>,
-    /// Where `by_remote` has it.
+    /// Its address in `by_remote`.
     remote: Option<Remote>,
 }
 
 impl Tracker {
-    /// Takes the next change, in order of time; `task` is who ran then. Gives the connection that it ends.
+    /// Takes the next change, in order of time; `task` is the task that ran then. Returns the connection that it ends.
     pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
         // it was closed unseen, and its number is used again
         if event.old_state == tcp::CLOSE
@@ -69,8 +69,8 @@ impl Tracker {
         Some(connection)
     }
 
-    /// Takes a return of accept, in order of time with the changes. With two connections that have the same other side (of two namespaces,
-    /// or to two local ports) it stays unknown which of them was returned.
+    /// Takes a return of accept, in order of time with the changes. If two connections have the same other side (in two
+    /// namespaces, or to two local ports), it stays unknown which of them was returned.
     pub fn accepted(&mut self, accepted: &Accepted) {
         let Some([socket]) = self.by_remote.get(&accepted.remote).map(Vec::as_slice) else { return };
         if let Some(open) = self.open.get_mut(socket) {
@@ -87,7 +87,7 @@ impl Tracker {
         }
     }
 
-    /// What is still open, by number of the socket.
+    /// The open connections, by number of the socket.
     pub fn finish(self) -> Vec<Connection> {
         let mut open: Vec<_> = self.open.into_values().map(|open| open.connection).collect();
         open.sort_unstable_by_key(|connection| connection.socket);
@@ -95,7 +95,7 @@ impl Tracker {
     }
 }
 
-/// A socket that is met first by `event`.
+/// A socket whose first record is `event`.
 fn begin(event: &NetState, task: Option<&Task>) -> Open {
     let (direction, opener) = match (event.old_state, event.new_state) {
         (tcp::CLOSE, tcp::SYN_SENT) => (Direction::Connect, task),
@@ -126,8 +126,8 @@ fn begin(event: &NetState, task: Option<&Task>) -> Open {
     Open { connection, closing: None, remote: None }
 }
 
-/// Takes over what `event` knows: a connecting socket gets its own address and port after it went to SYN_SENT, and has none any more
-/// when it is closed.
+/// Copies the addresses of `event`: a connecting socket gets its own address and port after it went to SYN_SENT, and
+/// has none when it is closed.
 fn addresses(connection: &mut Connection, event: &NetState) {
     let known = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0);
     if known(&event.saddr) || connection.laddr.is_empty() {
@@ -165,7 +165,7 @@ mod tests {
 
     const WINDOW: Window = Window { open: 0, close: 1_000, complete: true, ended: true };
 
-    /// Plays the states of socket 1, one every 10 ns; the first is what it was in.
+    /// Plays the states of socket 1, one every 10 ns; the first is its initial state.
     fn play(states: &[u8]) -> (Vec<Connection>, Vec<Connection>) {
         let task = Task { pid: 7, ..Task::default() };
         let mut tracker = Tracker::default();

@@ -15,7 +15,7 @@ pub fn protocol_name(protocol: u16) -> String {
     }
 }
 
-/// An address of 4 or 16 bytes as text, or the word that stands for one that was taken out; None for anything else.
+/// An address of 4 or 16 bytes as text, or the word for a redacted one; None for anything else.
 pub fn address(bytes: &[u8]) -> Option<String> {
     if bytes == PLACEHOLDER {
         return Some(String::from_utf8_lossy(PLACEHOLDER).into_owned());
@@ -26,7 +26,7 @@ pub fn address(bytes: &[u8]) -> Option<String> {
     <[u8; 16]>::try_from(bytes).ok().map(|sixteen| Ipv6Addr::from(sixteen).to_string())
 }
 
-/// `10.0.0.1:80`, `[::1]:80`, `?:80`; `10.0.0.1:?` where the port is not known or there is none yet.
+/// `10.0.0.1:80`, `[::1]:80`, `?:80`; `10.0.0.1:?` if the port is unknown or not chosen yet.
 pub fn endpoint(bytes: &[u8], port: u16) -> String {
     let port = if port == 0 { "?".to_owned() } else { port.to_string() };
     match address(bytes) {

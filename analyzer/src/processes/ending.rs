@@ -1,7 +1,7 @@
-//! How a process ended: from the exits of its threads to the one status its parent sees.
+//! How a process ended: from the exits of its threads to the one status that its parent gets.
 //!
-//! Threads of a group that dies by a signal all carry the signal, but a thread that was leaving by itself at that moment may be
-//! the last one out and carry its own status. The other way round, seccomp may kill one thread and let the process live.
+//! All threads of a group that dies by a signal carry the signal, but a thread that was exiting at that moment may be
+//! the last one and carry its own status. Conversely, seccomp may kill one thread and let the process live.
 
 use systape_abi::signo::{SIGKILL, SIGSYS};
 
@@ -24,7 +24,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Of an exit event.
+    /// From an exit event.
     pub fn new(ts: u64, code: u32, flags: u32) -> Self {
         Self { ts, code, seccomp: flags & SECCOMP_MODE }
     }
@@ -34,7 +34,7 @@ impl Ending {
         (self.code & 0x7f != 0).then_some(self.code & 0x7f)
     }
 
-    /// What it passed to exit; None = a signal ended it.
+    /// The argument of exit; None = a signal ended it.
     pub fn status(&self) -> Option<u32> {
         (self.code & 0x7f == 0).then_some(self.code >> 8 & 0xff)
     }
@@ -44,12 +44,12 @@ impl Ending {
         self.code & 0x7f != 0 && self.code & 0x80 != 0
     }
 
-    /// Whether it is seccomp that ended it, without a doubt.
+    /// Whether seccomp certainly ended it.
     pub fn surely_by_seccomp(&self) -> bool {
         self.signal().is_some() && self.seccomp == SECCOMP_DEAD
     }
 
-    /// Whether seccomp may have ended it without any signal being sent.
+    /// Whether seccomp may have ended it without sending a signal.
     pub fn by_seccomp(&self) -> bool {
         match (self.signal(), self.seccomp) {
             (Some(_), SECCOMP_DEAD) | (Some(SIGSYS), _) => true,
@@ -69,7 +69,7 @@ pub struct Exits {
 }
 
 impl Exits {
-    /// Adds the exit of a thread; `last`: no other is left.
+    /// Adds the exit of a thread; `last`: it is the last of its process.
     pub fn add(&mut self, exit: Ending, last: bool) {
         if last {
             let killed = self.signal.filter(|_| exit.signal().is_none());
@@ -79,7 +79,7 @@ impl Exits {
         }
     }
 
-    /// How the process ended; None = it did not, or that was not recorded.
+    /// How the process ended; None = it did not, or its end was not recorded.
     pub fn end(&self) -> Option<Ending> {
         // the exit of the last thread may be lost: one with a signal is enough to tell
         self.end.or(self.signal)

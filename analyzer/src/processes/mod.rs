@@ -1,8 +1,8 @@
-//! Who was there: every process a tape knows, with its parent, its programs, its start and its end.
+//! All processes of a tape, with parent, programs, start and end.
 //!
-//! [`Processes`] takes plain values (tasks, command lines, events of process life) in the order of the tape; [`read`] feeds it
-//! from one. A process is known by its `upid`, so a pid that is used again is another process. A child whose parent dies keeps
-//! the parent that made it. Memory grows with the number of processes, not with that of events.
+//! [`Processes`] takes plain values (tasks, command lines, events of process life) in the order of the tape; [`read`]
+//! feeds it from one. A process is identified by its `upid`, so a reused pid is another process. A child whose parent
+//! dies keeps the parent that forked it. Memory grows with the number of processes, not of events.
 
 pub mod ending;
 pub mod process;

@@ -11,7 +11,7 @@ use super::Processes;
 use crate::loss::loses;
 use crate::scan::{Scan, lost};
 
-/// The processes of `tape`. What cannot be read is told in `findings`: processes may be missing then.
+/// The processes of `tape`. Parts that cannot be read are added to `findings`: processes may be missing then.
 pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
     let mut processes = Processes::new(tape.session().window_open);
     checkpoint(tape, 0, &mut processes, findings);
@@ -44,12 +44,13 @@ fn checkpoint(tape: &Tape, at: usize, processes: &mut Processes, findings: &mut 
     }
 }
 
-/// Whether events of process life are missing anywhere, whatever is asked for: an end that is not on the tape may be one of them.
+/// Whether events of process life are missing anywhere, regardless of filters: one may be an end that is not on the
+/// tape.
 pub fn lost(tape: &Tape) -> bool {
     lost::any(tape, |gap| loses(gap, &[Family::Process]))
 }
 
-/// Where they are missing.
+/// The times in which they are missing.
 pub fn gaps(tape: &Tape) -> Vec<Gap> {
     let gaps = |at: usize| tape.segment(at).gaps().unwrap_or_default();
     (0..tape.segments().len())

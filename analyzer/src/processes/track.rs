@@ -8,10 +8,10 @@ use systape_format::model::{Checkpoint, FORK_THREAD, Family, ProcessEvent, Proce
 use super::ending::Ending;
 use super::process::{Command, Image, Process};
 
-/// pid of the parent of the kernel's threads; below it are init, and the idle tasks of all CPUs as one process 0.
+/// pid of the parent of kernel threads. Lower pids are init and 0, the idle tasks of all CPUs as one process.
 const KTHREADD: u32 = 2;
 
-/// Marks keys of tasks without a unique id: their numbers may be reused, which then cannot be told.
+/// Marks keys of tasks without a unique id, whose numbers may have been reused unnoticed.
 const BY_NUMBER: u64 = 1 << 63;
 
 /// What identifies the process of `task`.
@@ -19,7 +19,7 @@ pub fn key(task: &Task) -> u64 {
     if task.upid == 0 { BY_NUMBER | u64::from(task.pid) } else { u64::from(task.upid) }
 }
 
-/// Every process that was seen, in order of first sight.
+/// All processes, in order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
     /// Start of the recording.
@@ -27,17 +27,17 @@ pub struct Processes {
     /// The processes.
     pub all: Vec<Process>,
     by_key: FxHashMap<u64, usize>,
-    /// (pid, start) → position: what an ancestor is named by.
+    /// (pid, start) → index: an ancestor's identity.
     by_start: FxHashMap<(u32, u64), usize>,
 }
 
 impl Processes {
-    /// None yet; the recording began at `window_open`.
+    /// An empty list; the recording began at `window_open`.
     pub fn new(window_open: u64) -> Self {
         Self { window_open, ..Self::default() }
     }
 
-    /// The process of `task`, if any event or table named it.
+    /// The process of `task`, if an event or table has it.
     pub fn get(&self, task: &Task) -> Option<&Process> {
         self.by_key.get(&key(task)).map(|at| &self.all[*at])
     }
@@ -53,7 +53,7 @@ impl Processes {
         std::iter::successors(up(&process), up).take(self.all.len())
     }
 
-    /// Takes note of `task`, which a table of the tape has: later entries of one thread are newer.
+    /// Adds `task` of a table of the tape: later entries of one thread are newer.
     pub fn see(&mut self, task: &Task) -> usize {
         let at = *self.by_key.entry(key(task)).or_insert(self.all.len());
         if at == self.all.len() {
@@ -86,7 +86,7 @@ impl Processes {
         at
     }
 
-    /// Adds everything a checkpoint has; `first`: what is in it was there when the recording began.
+    /// Adds everything a checkpoint has; `first`: its tasks existed when the recording began.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint, first: bool) {
         for task in &checkpoint.tasks {
             let at = self.see(task);
@@ -159,7 +159,7 @@ impl Processes {
         }
     }
 
-    /// Puts what was seen in order once everything is in: parents that only a pid names, images by time.
+    /// Orders everything after the last event: parents known only by pid, images by time.
     pub fn finish(mut self) -> Self {
         let mut by_pid: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
         for (at, process) in self.all.iter().enumerate() {
@@ -183,7 +183,7 @@ impl Processes {
 
     /// A damaged tape may make a process its own ancestor.
     fn cut_cycles(&mut self) {
-        /// Not looked at, on the way up from here, done.
+        /// Not visited, on the current path upwards, done.
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
             New,

@@ -1,4 +1,4 @@
-//! Columns of keys: what stands before what was added up.
+//! Columns of keys, which precede the sums.
 
 use systape_format::table::ColumnDef;
 
@@ -34,7 +34,7 @@ systape_format::tables! {
     }
 }
 
-/// The columns of a key; `comm` stands with a task unless it is a key of its own.
+/// The columns of a key; a task has `comm` unless `comm` is a key itself.
 fn names(by: By) -> &'static [&'static str] {
     match by {
         By::Pid => &["pid", "upid", "comm"],
@@ -53,7 +53,7 @@ fn names(by: By) -> &'static [&'static str] {
     }
 }
 
-/// The keys of columns of `keys`, in their order; a name that two keys have stands once.
+/// The keys of the columns of `keys`, in their order; a column common to two keys occurs once.
 fn parts(keys: &[By]) -> impl Iterator<Item = (By, &'static str)> {
     // a thread has that of its process
     let wanted = keys.iter().filter(|by| **by != By::Pid || !keys.contains(&By::Tid));
@@ -71,7 +71,7 @@ pub fn columns(keys: &[By]) -> Vec<ColumnDef> {
     named(&BY, parts(keys).map(|(_, name)| name))
 }
 
-/// Sets them: `cell` knows each by its key and its name.
+/// Sets them: `cell` returns each by its key and its name.
 pub fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, &'static str) -> Cell<'a>) {
     for (by, name) in parts(keys) {
         row.set(name, cell(by, name));

@@ -1,4 +1,4 @@
-//! One value, apart from how it is printed.
+//! One value, independent of its printed form.
 
 use std::borrow::Cow;
 
@@ -12,34 +12,35 @@ use crate::words::escaped;
 /// One value of a row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell<'a> {
-    /// Not known, or there is none.
+    /// Not known, or none.
     #[default]
     Null,
     /// Part of an object that is null as a whole.
     Absent,
     /// Yes or no.
     Flag(bool),
-    /// A whole number; the column's type says how it is written.
+    /// A whole number; the column's type decides how it is written.
     Int(i128),
-    /// A fraction; what is no number is null.
+    /// A fraction; NaN and infinity are null.
     Real(f64),
     /// Text, of any bytes.
     Text(Cow<'a, [u8]>),
     /// An array or an object; CSV has its JSON in one cell.
     Nested(Value),
-    /// The same where CSV has a text that is easier to read.
+    /// The same with a more readable text for CSV.
     Spelled(Value, String),
 }
 
-/// What is known of a value. Only columns that can be off ([`systape_format::table::Short`]) tell the first two apart.
+/// Whether a value is exact. Only columns that missing rows can change ([`systape_format::table::Short`]) distinguish
+/// the first two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// It is so.
+    /// Exact.
     #[default]
     Exact,
-    /// It is off in the way its column says, or may be.
+    /// A bound, or possibly one, in the way its column says.
     Short,
-    /// Nothing: the value is null.
+    /// Not known: the value is null.
     Unknown,
 }
 

@@ -1,6 +1,6 @@
 //! Cells of CSV (RFC 4180).
 
-/// Whether a spreadsheet could take `field` for a formula. A negative number is none.
+/// Whether a spreadsheet could take `field` for a formula. A negative number is not one.
 fn looks_like_a_formula(field: &[u8]) -> bool {
     match field {
         [b'=' | b'+' | b'@' | b'\t' | b'\r', ..] => true,
@@ -9,7 +9,7 @@ fn looks_like_a_formula(field: &[u8]) -> bool {
     }
 }
 
-/// Appends `field`, quoted if it has a character of CSV's own, or begins as a formula does.
+/// Appends `field`, quoted if it has a special character of CSV, or begins like a formula.
 pub fn field(out: &mut Vec<u8>, field: &[u8]) {
     if !field.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) && !looks_like_a_formula(field) {
         return out.extend_from_slice(field);

@@ -1,4 +1,4 @@
-//! The forms an answer can have.
+//! The forms of an answer.
 
 use clap::ValueEnum;
 
@@ -14,7 +14,7 @@ pub enum Format {
     Csv,
 }
 
-/// How rows of a table are written.
+/// Form of rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// One object a line.
@@ -24,7 +24,7 @@ pub enum Form {
 }
 
 impl Format {
-    /// How rows are written; None: as text, which each report does in its way.
+    /// Form of rows; None: as text, which each report prints in its own way.
     pub fn rows(self) -> Option<Form> {
         match self {
             Self::Text => None,

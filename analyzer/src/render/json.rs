@@ -1,11 +1,11 @@
-//! Values of JSON: strings of any bytes, and text that is no UTF-8.
+//! JSON values: strings of any bytes, and text that is not UTF-8.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Appends bytes of which nobody promises that they are UTF-8, as [`bytes`] gives them.
+/// Appends bytes that need not be UTF-8, in the form of [`bytes`].
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     if std::str::from_utf8(text).is_ok() {
         return lossy_string(out, text);
@@ -13,8 +13,8 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     let _ = serde_json::to_writer(out, &bytes(text));
 }
 
-/// Bytes of which nobody promises that they are UTF-8 (names, paths, words): a string if they are, else an object with the text,
-/// where `\xNN` stands for each other byte, and all bytes in hex. A string alone could be the name of another file.
+/// Bytes that need not be UTF-8 (names, paths, words): a string if they are, else an object with the text, in which
+/// `\xNN` stands for each other byte, and all bytes in hex. A string alone could be the name of another file.
 pub fn bytes(bytes: &[u8]) -> Value {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.into();
@@ -32,7 +32,7 @@ pub fn known(text: &[u8]) -> Value {
     if text.is_empty() { Value::Null } else { bytes(text) }
 }
 
-/// A value as JSON that changes nothing on a terminal: control characters that JSON lets stand are escaped too.
+/// A value as JSON without effect on a terminal: control characters that JSON allows are escaped too.
 pub fn printable(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(char::is_control) {
@@ -54,7 +54,8 @@ pub fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
     let _ = serde_json::to_writer(out, &lossless(text));
 }
 
-/// Bytes as text: what is not UTF-8 becomes `\xNN`. Another name may look the same: the bytes must stand beside it.
+/// Bytes as text: those that are not UTF-8 become `\xNN`. Another name may look the same, so the bytes must stand
+/// beside it.
 pub fn lossless(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(text) {
         return Cow::Borrowed(text);

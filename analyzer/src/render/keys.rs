@@ -1,4 +1,4 @@
-//! Tables that are put together when it is known what was asked: keys of `--by`, then what is added up.
+//! Tables whose columns depend on the options: keys of `--by`, then sums.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ pub fn with_keys(before: impl IntoIterator<Item = ColumnDef>, table: &TableDef) 
     TableDef { name: table.name.clone(), doc: table.doc.clone(), columns: Cow::Owned(columns) }
 }
 
-/// `table` and behind its columns those of each of `parts`.
+/// `table` followed by the columns of each of `parts`.
 pub fn with_parts<'a>(table: &TableDef, parts: impl IntoIterator<Item = &'a TableDef>) -> TableDef {
     let more = parts.into_iter().flat_map(|part| part.columns.iter().cloned());
     let columns: Vec<ColumnDef> = table.columns.iter().cloned().chain(more).collect();

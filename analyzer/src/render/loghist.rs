@@ -40,12 +40,12 @@ impl LogHist {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// Values counted.
+    /// Number of values.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// (least value, greatest value, count) of each bucket up to the last that is not empty.
+    /// (least value, greatest value, count) of each bucket up to the last non-empty one.
     pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
         let bounds = |bucket: usize| match bucket {
             0 => (0, 1),
@@ -73,7 +73,7 @@ impl LogHist {
         Ok(())
     }
 
-    /// `[{"from": 2, "to": 3, "count": 17}, …]` of the buckets that are not empty; `to` is the greatest value, inclusive.
+    /// `[{"from": 2, "to": 3, "count": 17}, …]` of the non-empty buckets; `to` is the greatest value, inclusive.
     pub fn json(&self) -> Value {
         let full = self.buckets().into_iter().filter(|(_, _, count)| *count > 0);
         full.map(|(low, high, count)| json!({"from": low, "to": high, "count": count})).collect()

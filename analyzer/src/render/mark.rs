@@ -1,23 +1,23 @@
-//! What stands before a number of text that is not exact. JSON and CSV have columns for it (`x_at_least`, `x_of_known`).
+//! The mark before a number that is not exact, in text. JSON and CSV have columns for it (`x_at_least`, `x_of_known`).
 
-/// Before a number that may be greater.
+/// Before a lower bound.
 pub const AT_LEAST: &str = ">=";
-/// Before a number that may be less.
+/// Before an upper bound.
 pub const AT_MOST: &str = "<=";
-/// Before a number that may be either.
+/// Before a number that may be higher or lower.
 pub const ABOUT: &str = "~";
 
-/// Before a number that may be greater if `more`.
+/// The mark of a lower bound if `more`.
 pub fn at_least(more: bool) -> &'static str {
     if more { AT_LEAST } else { "" }
 }
 
-/// Before a number that may be less if `less`.
+/// The mark of an upper bound if `less`.
 pub fn at_most(less: bool) -> &'static str {
     if less { AT_MOST } else { "" }
 }
 
-/// Before a number that may be greater or less if `either`.
+/// The mark of a number that may be higher or lower if `either`.
 pub fn about(either: bool) -> &'static str {
     if either { ABOUT } else { "" }
 }

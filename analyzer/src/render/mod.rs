@@ -1,4 +1,4 @@
-//! From values to text, JSON and CSV: what is the same for all reports.
+//! From values to text, JSON and CSV: common to all reports.
 
 pub mod by;
 pub mod cell;

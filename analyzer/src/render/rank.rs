@@ -1,8 +1,8 @@
-//! How much of a ranking is printed: the busiest rows first, and how many more there are.
+//! Limits on a ranking: the busiest rows first, and the number of the others.
 
 use crate::render::form::Format;
 
-/// Rows of a ranking that text has if nothing is said.
+/// Default number of rows of a ranking in text.
 pub const TOP: usize = 40;
 
 /// The option of a ranking.
@@ -19,7 +19,7 @@ impl Rank {
         Self { top: Some(top) }
     }
 
-    /// The rows that are printed at most of an answer as `format`; `max_events`: what that option says, or no limit.
+    /// Most rows printed of an answer as `format`; `max_events`: the limit of that option, or none.
     pub fn limit(self, format: Format, max_events: u64) -> usize {
         let most = usize::try_from(max_events).unwrap_or(usize::MAX);
         match self.top {
@@ -35,13 +35,13 @@ impl Rank {
         self.top.is_some()
     }
 
-    /// Whether everything is asked for.
+    /// Whether all rows are requested.
     pub fn all(self) -> bool {
         self.top == Some(0)
     }
 }
 
-/// What stands below a ranking of `rows` of which `limit` are printed; None: that is all.
+/// The line below a ranking of `rows` of which `limit` are printed; None: all are.
 pub fn more(rows: usize, limit: usize) -> Option<String> {
     let more = rows.saturating_sub(limit);
     (more > 0).then(|| format!("and {more} more (--top 0)"))

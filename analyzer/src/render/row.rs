@@ -7,10 +7,11 @@ use super::cell::{Cell, Known};
 use crate::clock::{self, Clock};
 use crate::say::complain;
 
-/// Values of one row. Each has its place in the table from the beginning: one that is never set is null, never another column's.
+/// Values of one row. Each has a fixed place in the table: a value that is never set is null, never another column's.
 ///
-/// A name that is not the next column's is a fault of the program: it panics in debug builds and complains in others. So is a value that
-/// can be off and of which nobody says whether it is: neither [`Row::bound`] nor a [`Judgement`]. It is never printed as exact.
+/// A name that is not the next column's is a fault of the program: it panics in debug builds and prints a complaint in
+/// others. So is a value that missing rows can change, with neither [`Row::bound`] nor a [`Judgement`]. Such a value is
+/// never printed as exact.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     table: &'a TableDef,
@@ -19,17 +20,17 @@ pub struct Row<'a> {
     judged: Judgement,
 }
 
-/// What the losses of an answer mean for the values of its rows that can be off.
+/// Effect of the answer's losses on values that missing rows can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// Each value says so itself: rows of single events.
     Each,
-    /// Something that touches the row is missing (true), or nothing is.
+    /// True: a loss may change the row; false: none can.
     Touched(bool),
 }
 
 impl Judgement {
-    /// What is known of a value that says `own` of itself.
+    /// Whether a value is exact that says `own` of itself.
     fn of(self, own: Option<Known>) -> Option<Known> {
         match self {
             Self::Each => own,
@@ -44,12 +45,12 @@ impl<'a> Row<'a> {
         Self { table, cells: vec![(Cell::Null, None); table.columns.len()], next: 0, judged: Judgement::Each }
     }
 
-    /// The same; `short`: something that touches the row is missing, so each of its values that can be off may be.
+    /// The same; `short`: a loss may change the row, so each of its values that missing rows can change is a bound.
     pub fn short_if(short: bool, table: &'a TableDef) -> Self {
         Self { judged: Judgement::Touched(short), ..Self::new(table) }
     }
 
-    /// The row beside the losses of the answer; what it says itself stays.
+    /// The row with the losses of the answer; values that say it themselves keep it.
     pub fn judged(mut self, by: Judgement) -> Self {
         self.judged = match (self.judged, by) {
             (Judgement::Touched(one), Judgement::Touched(other)) => Judgement::Touched(one || other),
@@ -69,7 +70,7 @@ impl<'a> Row<'a> {
         self.put(name, |column| is(column, name), value.into(), None)
     }
 
-    /// The same of a value that is off in its column's way if `short`.
+    /// The same for a value that is a bound, in its column's way, if `short`.
     pub fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
         self.put(name, |column| is(column, name), value.into(), Some(Known::short_if(short)))
     }
@@ -92,14 +93,15 @@ impl<'a> Row<'a> {
         self
     }
 
-    /// Sets `name`, the time of day at `ts`, and `time_uncertain_ns`; null without one.
+    /// Sets `name`, the real time at `ts`, and `time_uncertain_ns`; null without a clock.
     pub fn time(&mut self, name: &str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
         let real = ts.and_then(|ts| times.clock.real(ts));
         self.set(name, real.map(clock::rfc3339));
         self.set("time_uncertain_ns", real.and_then(clock::Real::uncertain))
     }
 
-    /// Sets who a task is: `pid tid upid utid comm uid`, in the object `group` if that is not empty; null without one.
+    /// Sets the columns of a task: `pid tid upid utid comm uid`, in the object `group` if that is not empty; null
+    /// without one.
     pub fn task(&mut self, group: &str, task: Option<&'a Task>) -> &mut Self {
         let Some(task) = task else {
             if !group.is_empty() {
@@ -123,7 +125,7 @@ impl<'a> Row<'a> {
         self
     }
 
-    /// The values in the order of the columns with what is known of each.
+    /// The values in the order of the columns, and whether each is exact.
     pub fn cells(&self) -> impl Iterator<Item = (&ColumnDef, &Cell<'a>, Known)> {
         self.table.columns.iter().zip(&self.cells).map(|(column, (cell, known))| {
             let known = match (cell.is_null(), column.short.suffix()) {
@@ -135,7 +137,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Whether every column was set; says so if not, and if nobody judged a value that can be off.
+    /// Whether every column was set. Complains if not, and about values that can be bounds without a judgement.
     pub fn is_whole(&self) -> bool {
         if let Some(column) = self.table.columns.get(self.next) {
             self.fault(&format!("{} (it was not set)", column.full_name()));
@@ -183,7 +185,7 @@ fn is(column: &ColumnDef, name: &str) -> bool {
     }
 }
 
-/// An id; 0 stands for not known.
+/// An id; 0 = not known.
 pub fn some(id: u32) -> Option<u32> {
     Some(id).filter(|id| *id != 0)
 }
@@ -208,7 +210,7 @@ impl Times<'_> {
         ts.wrapping_sub(self.session.window_open) as i64
     }
 
-    /// As [`Self::since`]; None for 0, which stands for not known.
+    /// As [`Self::since`]; None for 0 = not known.
     pub fn since_known(&self, ts: u64) -> Option<i64> {
         (ts != 0).then(|| self.since(ts))
     }

@@ -1,4 +1,4 @@
-//! The only writers of rows as JSON and CSV. They know a table's declaration and nothing else.
+//! The only writers of rows as JSON and CSV. They use only a table's declaration.
 
 use std::io::{self, Write};
 
@@ -8,19 +8,19 @@ use super::cell::{Cell, Known};
 use super::form::Form;
 use super::row::{Judgement, Row};
 
-/// Bytes of rows that are gathered before they are written.
+/// Bytes of rows collected before a write.
 const BUFFER: usize = 1 << 16;
 
-/// What stands around a column's value in JSON.
+/// The JSON around a column's value.
 #[derive(Clone, Debug)]
 struct Key {
     /// `,"owner":` where an object begins.
     opens: Option<Vec<u8>>,
     /// `,"pid":`.
     name: Vec<u8>,
-    /// `,"dur_ns_at_least":` of a column that can be off.
+    /// `,"dur_ns_at_least":` of a column that missing rows can change.
     short: Option<Vec<u8>>,
-    /// The object ends behind it.
+    /// The object ends after it.
     closes: bool,
 }
 
@@ -53,7 +53,7 @@ impl<'t> Sink<'t> {
         Self { form, table, keys: (0..columns.len()).map(key).collect() }
     }
 
-    /// Appends what is above the rows: in CSV the names of the columns.
+    /// Appends the head: in CSV the names of the columns.
     pub fn head(&self, out: &mut Vec<u8>) {
         if self.form == Form::Csv {
             out.extend_from_slice(names(self.table).join(",").as_bytes());
@@ -99,7 +99,7 @@ impl<'t> Sink<'t> {
     }
 }
 
-/// Whether a value is short; null for null.
+/// Whether a value is a bound; null for null.
 fn flag(known: Known) -> Cell<'static> {
     match known {
         Known::Exact => Cell::Flag(false),
@@ -122,7 +122,7 @@ fn csv(out: &mut Vec<u8>, row: &Row<'_>) {
     out.push(b'\n');
 }
 
-/// The columns of CSV: objects are spread, and beside what can be off stands whether it is.
+/// The columns of CSV: objects are spread, and a value that missing rows can change has a column for that beside it.
 pub fn names(table: &TableDef) -> Vec<String> {
     let names = |column: &systape_format::table::ColumnDef| {
         let name = column.full_name();
@@ -132,7 +132,7 @@ pub fn names(table: &TableDef) -> Vec<String> {
     table.columns.iter().flat_map(names).collect()
 }
 
-/// Prints `rows` of `table` with what is above them; `judged`: what the losses of the answer mean for all of them.
+/// Prints `rows` of `table` with the head; `judged`: the effect of the answer's losses on all of them.
 pub fn print<'r>(
     form: Form,
     table: &TableDef,
@@ -168,7 +168,7 @@ pub fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Prints one row of many columns; CSV has a line `name,value` for each, and `null` for what is not known.
+/// Prints one row with many columns; CSV has a line `name,value` for each, and `null` for an unknown value.
 pub fn print_one(form: Form, row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut buffer = Vec::new();
     match form {

@@ -57,7 +57,7 @@ pub fn seconds(ts: u64, base: u64) -> String {
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-/// `1.250`: ms with three decimals; `-` for what is not known.
+/// `1.250`: ms with three decimals; `-` for an unknown value.
 pub fn millis_if(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""))
 }

@@ -64,7 +64,7 @@ struct Options {
     top: Option<String>,
 }
 
-/// Rows of `--top`, with this value, that are printed at most.
+/// Most rows of `--top`, with this value.
 fn limit(config: &Config, top: Option<&str>) -> Result<usize> {
     let Some(text) = top.filter(|text| !text.is_empty()) else {
         return Ok(Rank::default().limit(config.format, config.max_events));
@@ -75,7 +75,7 @@ fn limit(config: &Config, top: Option<&str>) -> Result<usize> {
     }
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let Options { hist, top } = config.own()?;
     limit(config, top.as_deref())?;
@@ -92,7 +92,7 @@ fn check(config: &Config) -> Result<()> {
     By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Block, "block I/Os")?;
     let mut context = Context::about(config, tape, &[Family::Block])?;
@@ -111,7 +111,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, told, listed && config.format != Format::Csv)
 }
 
-/// Calls `each` with the I/Os of every segment that pass.
+/// Calls `each` with the passing I/Os of every segment.
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
     let (scope, shown) = (&context.question.scope, &context.config.shown);
     shown.rows(0);

@@ -40,7 +40,7 @@ pub static LISTING: View = View {
     ..View::PLAIN
 };
 
-/// Sums of calls.
+/// The summary.
 pub static SUMMARY: View = View {
     name: "summary",
     about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
@@ -87,12 +87,12 @@ struct Both {
     sums: summary::Options,
 }
 
-/// What a listing cannot be asked.
+/// Refuses options without effect on a listing.
 fn check(config: &Config) -> Result<()> {
     config.own::<listing::Options>()?.check(config)
 }
 
-/// What both together cannot be asked.
+/// Refuses options without effect on both together.
 fn check_both(config: &Config) -> Result<()> {
     if config.format == Format::Csv {
         bail!("-S mixes two tables, which CSV cannot hold: run once with -s and once without");
@@ -105,14 +105,14 @@ fn reads(config: &Config) -> Result<Reads> {
     Ok(config.own::<listing::Options>()?.stacks.names.reads())
 }
 
-/// What is printed.
+/// The parts to print.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     listing: bool,
     summary: bool,
 }
 
-/// Prints `parts` of what `config` asks for.
+/// Prints `parts` of the answer for `config`.
 fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     tell_not_recorded(config, tape, parts)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
@@ -144,7 +144,7 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     Ok(verdict.doubted(events_lost || told.is_some_and(|told| told.lost)))
 }
 
-/// Says which of the events asked for the tape cannot have; refuses when it has none of what is asked.
+/// Reports the selected events that the tape cannot have; fails when it has none of them.
 fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
     let asked = config.events.families();
     // a tape that has a family's table has the family, whoever wrote it
@@ -172,7 +172,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
     Ok(())
 }
 
-/// Which of the calls that `-e` names `record -e` left out; None = none of them.
+/// The calls named by `-e` that `record -e` left out; None = none.
 fn not_selected(asked: &Selection, session: &Session) -> Option<String> {
     const NAMED: usize = 8;
     if session.selection.is_empty() {

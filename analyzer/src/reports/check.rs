@@ -1,4 +1,4 @@
-//! `analyze check`: reads every byte of a tape and says whether it is sound.
+//! `analyze check`: reads every byte of a tape and reports whether it is sound.
 //!
 //! Three grades: good (exit 0), usable with holes that are listed, and not a tape (exit 1 both).
 
@@ -50,7 +50,7 @@ pub static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// Checks the tape and prints what it found.
+/// Checks the tape and prints the result.
 pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let bar = progress("checking", tape.len_bytes());
     let found = tape.verify(&|done| bar.set_position(done));
@@ -78,7 +78,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(Verdict { lost: !good, bad: !good })
 }
 
-/// Says that a file is no tape at all, and why: as the error it is, or as a record.
+/// Reports that a file is no tape, and why: as an error, or as a record.
 pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     let name = config.file.display().to_string();
     if config.format.rows() != Some(Form::Json) {
@@ -94,7 +94,7 @@ pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     Ok(Verdict { lost: true, bad: true })
 }
 
-/// The grade of a tape that is one.
+/// The grade of a tape.
 pub fn grade(good: bool) -> &'static str {
     if good { "good" } else { "usable" }
 }
@@ -143,7 +143,7 @@ fn text(
     Ok(())
 }
 
-/// A line for each hole: what, when, and whose totals are "at least".
+/// A line for each hole: its kind, its time, and the totals that are "at least".
 pub fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
     for hole in &holes.list {
         let mut text = format!("  {}", what(hole));
@@ -168,7 +168,7 @@ pub fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Resu
     Ok(())
 }
 
-/// Holes as JSON; at an unknown time `from_ns` and `to_ns` are null, and `to_ns` is where there is no end.
+/// Holes as JSON; at an unknown time `from_ns` and `to_ns` are null, and `to_ns` also without an end.
 pub fn holes_json(tape: &Tape, holes: &Holes) -> Value {
     let ns = |ts: u64| ts.wrapping_sub(tape.session().window_open) as i64;
     let hole = |hole: &Hole| {
@@ -183,7 +183,7 @@ pub fn holes_json(tape: &Tape, holes: &Holes) -> Value {
     holes.list.iter().map(hole).collect()
 }
 
-/// What a hole is, in words.
+/// A hole in words.
 fn what(hole: &Hole) -> String {
     match (&hole.lost, hole.segments) {
         (Lost::Session, _) => "the session: what the tape says of itself".to_owned(),

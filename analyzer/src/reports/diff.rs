@@ -1,4 +1,4 @@
-//! `analyze diff`: the summaries of two tapes side by side, a line a syscall, what differs most first.
+//! `analyze diff`: the summaries of two tapes side by side, a line a syscall, the largest difference first.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -66,7 +66,7 @@ pub static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// What cannot be asked.
+/// Options that do not apply.
 fn check(config: &Config) -> Result<()> {
     match config.calls {
         true => Ok(()),
@@ -106,7 +106,7 @@ struct Sum {
     calls: u64,
     errors: u64,
     total: u64,
-    /// Some lasted longer than is known.
+    /// Some lasted longer than known.
     open: bool,
 }
 
@@ -118,10 +118,10 @@ struct Side {
     /// Its length, s.
     length: String,
     complete: bool,
-    /// Something that touches it was lost.
+    /// A loss could change it.
     lost: bool,
     loss: Vec<String>,
-    /// What is counted although it was not stored.
+    /// The counted calls that were not stored.
     counted: Vec<String>,
 }
 

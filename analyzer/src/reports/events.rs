@@ -1,4 +1,4 @@
-//! Events of tables by task, or by other keys: what a summary tells of what `-e FAMILY:EVENT` asks for.
+//! Events of tables by task, or by other keys: the part of a summary for `-e FAMILY:EVENT`.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -39,13 +39,13 @@ systape_format::tables! {
     }
 }
 
-/// What events can be added up by.
+/// The keys that events can have.
 const KNOWN: [By; 6] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu];
 
-/// The keys that `config` asks for.
+/// The keys in `config`.
 ///
 /// # Errors
-/// Events have no such key.
+/// Events do not have such a key.
 pub fn keys(config: &Config) -> Result<Vec<By>> {
     let by = By::parse(&config.by, &KNOWN, "a summary of events of tables")?;
     Ok(if by.is_empty() { vec![By::Tid] } else { by })
@@ -61,7 +61,7 @@ impl Add for Count {
     }
 }
 
-/// What was added up so far.
+/// The sums so far.
 #[derive(Debug, Default)]
 struct Sums {
     /// By the keys of the plan, and the name of the event.
@@ -70,7 +70,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds the rows of a segment's table that pass.
+    /// Adds the passing rows of a segment's table.
     fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
         let picked = Picked::new(table, scope, dict);
         let mut counts: FxHashMap<(Option<usize>, u32), u64> = FxHashMap::default();
@@ -93,7 +93,7 @@ impl Sums {
     }
 }
 
-/// Counts the rows of the tables asked for.
+/// Counts the rows of the selected tables.
 fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
     let question = &context.question;
     let mut sums = Sums::default();
@@ -109,7 +109,7 @@ fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
     Ok((sums, coverage))
 }
 
-/// Prints them; says whether some are missing.
+/// Prints them; returns whether some are missing.
 pub fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
     let by = keys(config)?;
     let plan = Plan::by(&by);
@@ -145,7 +145,7 @@ pub fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
     Ok(lost)
 }
 
-/// What an event is called.
+/// The name of an event.
 fn name(event: &Value) -> String {
     match event {
         Value::Text(name) => String::from_utf8_lossy(name).into_owned(),

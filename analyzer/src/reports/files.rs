@@ -1,6 +1,6 @@
-//! `analyze files`: what was done with each file, as sums; or calls on files one a line, as opensnoop and fileslower print them.
+//! `analyze files`: calls on each file, as sums; or one a line, as opensnoop and fileslower print them.
 //!
-//! What is read through a mapping of memory or by io_uring is no call and not here.
+//! Reads through a memory mapping or by io_uring are not calls and not included.
 
 mod lines;
 mod sums;
@@ -112,7 +112,7 @@ impl Options {
     }
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     keys(config)?;
@@ -137,7 +137,7 @@ fn keys(config: &Config) -> Result<Vec<By>> {
     Ok(if by.is_empty() { vec![By::File] } else { by })
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
@@ -159,7 +159,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(verdict.doubted(doubts))
 }
 
-/// Whether what a descriptor stood for is a file, or may be one.
+/// Whether the object behind a descriptor is a file, or may be one.
 fn is_file(name: &Name<'_>) -> bool {
     match name {
         // redacted names are known to differ, no more

@@ -1,5 +1,5 @@
-//! `analyze info`: what a tape holds, of when and where, and what it lacks. Reads headers, gap records, the ledger, clock samples, stacks and
-//! names; no events.
+//! `analyze info`: contents, time and origin of a tape, and its losses. Reads headers, gap records, the ledger, clock
+//! samples, stacks and names; no events.
 
 mod ledger;
 mod stacks;
@@ -99,14 +99,14 @@ fn left_out(left: &LeftOut) -> Value {
     json!({"family": family_name(left.family), "program": program, "reason": left.reason})
 }
 
-/// Everything `info` knows, before it is put into words.
+/// All facts of `info`, before they are put into words.
 #[derive(Debug)]
 struct Facts<'a> {
     tape: &'a Tape,
     clock: Clock,
     /// Events by kind.
     events: BTreeMap<Cow<'static, str>, u64>,
-    /// Lost events by kind, those the ledger counts excepted; a kind whose number is not known has 0.
+    /// Lost events by kind, except those in the ledger; a kind with an unknown number has 0.
     lost: BTreeMap<&'static str, u64>,
     /// Stored bytes by kind of block, headers included.
     bytes: BTreeMap<&'static str, u64>,
@@ -134,7 +134,7 @@ pub static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// Prints what is known of the tape.
+/// Prints the facts about the tape.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let facts = Facts::gather(tape);
     let mut out = output::stdout()?;
@@ -297,7 +297,7 @@ impl<'a> Facts<'a> {
         row
     }
 
-    /// What a reader of the tape learns about the machine and its users: the classes redaction works by.
+    /// What a tape reveals about the machine and its users: the classes of redaction.
     fn classes(&self) -> Vec<&'static str> {
         let session = self.tape.session();
         let has = |kind: BlockKind| self.bytes.contains_key(kind.name());
@@ -398,7 +398,7 @@ impl<'a> Facts<'a> {
         lines.0
     }
 
-    /// What the tape says of the machine and the recording; one line when that block is lost.
+    /// The session's facts about machine and recording; one line when that block is lost.
     fn session_lines(&self, lines: &mut Lines) {
         let session = self.tape.session();
         let (major, minor) = self.tape.version();
@@ -456,7 +456,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Blocks whose header cannot be read although the index, or a block beside it, says that they were written.
+/// Blocks with an unreadable header that were written according to the index, or a block beside them.
 fn without_header(tape: &Tape, blocks: &[BlockInfo]) -> Vec<String> {
     let here: BTreeSet<(Option<u32>, u16)> = blocks.iter().map(|block| (block.segment, block.kind.raw())).collect();
     let missing = |at: usize| {
@@ -470,7 +470,7 @@ fn without_header(tape: &Tape, blocks: &[BlockInfo]) -> Vec<String> {
     (0..tape.segments().len()).flat_map(missing).collect()
 }
 
-/// Events by kind as the headers of blocks count them: what there is without an end mark.
+/// Events by kind from the blocks' headers, for a tape without an end mark.
 fn stored_events(tape: &Tape) -> BTreeMap<Cow<'static, str>, u64> {
     let mut events = BTreeMap::from([(family_name(Family::Syscall).into(), 0)]);
     for block in tape.blocks() {
@@ -510,7 +510,7 @@ struct Lines(Vec<String>);
 const KEY: usize = 12;
 
 impl Lines {
-    /// Adds `value` under `key` on one line, as it is: it is to be copied. Nothing for an empty value.
+    /// Adds `value` under `key` on one line, unescaped: for copying. Nothing for an empty value.
     fn whole(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
             self.0.push(format!("{key:<KEY$}{value}"));

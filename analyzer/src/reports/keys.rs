@@ -1,4 +1,4 @@
-//! Keys of rows of sums as cells and as text: the same in every report that adds up calls.
+//! Keys of rows of sums as cells and as text: common to every report that adds up calls.
 
 use systape_format::model::{Session, Task};
 
@@ -11,21 +11,21 @@ use crate::runs::keys::task_text;
 use crate::summary::plan::Plan;
 use crate::words::{self, errno_text, escaped};
 
-/// What the values of keys are called.
+/// Names for the values of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
     /// Names of users and cgroups.
     pub session: &'a Session,
     /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Where each key stands.
+    /// Index of each key.
     pub plan: &'a Plan,
 }
 
 /// The keys of one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys<'a> {
-    /// What they are called.
+    /// Their names.
     pub words: Words<'a>,
     /// Their values.
     pub values: &'a [Value],
@@ -57,7 +57,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A column of the task, which is that of the process or the thread `value`. Of a thread nobody knows its process may be known.
+    /// A column of the task of the process or thread `value`. Of an unknown thread the process may be known.
     fn of_task(&self, value: &Value, name: &str) -> Cell<'a> {
         let Some(task) = self.task.filter(|_| self.value(By::Pid).is_known()) else { return Cell::Null };
         match name {

@@ -1,7 +1,8 @@
-//! The listing: every call that passes, one a line, in order of start (or of end), and other events that `-e` names between them.
+//! The listing: every passing call, one a line, in order of start (or of end), and between them other events that `-e`
+//! names.
 //!
-//! Segments are decoded and rendered in parallel, a bounded batch at a time, while the batch before is written. Memory is what
-//! two batches of rendered lines take, plus the carry rows that wait for their place.
+//! Segments are decoded and rendered in parallel, a bounded batch at a time, while the batch before is written. Memory
+//! holds two batches of rendered lines, and the carry rows that wait for their place.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -36,9 +37,9 @@ use crate::stacks::names::Names;
 use crate::stacks::recorded;
 use crate::stream::{Loose, Merger, Part, merged};
 
-/// Most segments rendered at a time: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
+/// Most segments rendered together: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
 const BATCH: usize = 6;
-/// Lines of the first segment that are rendered and written before its others: a segment's take 20 ms.
+/// Lines of the first segment that are rendered and written before its others, because a whole segment takes 20 ms.
 const FIRST_LINES: usize = 1024;
 
 /// Options of the listing.
@@ -71,7 +72,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What cannot be asked.
+    /// Options without effect.
     ///
     /// # Errors
     /// An option would have no effect.
@@ -97,7 +98,7 @@ impl Options {
         self.stacks.names.check(self.stacks.asked())
     }
 
-    /// How lines look.
+    /// Form of the lines.
     fn look(&self, common: Look) -> Look {
         let style = FlagStyle { prefix: self.show_prefix };
         Look { no_comm: self.no_comm, show_zeros: self.show_zeros, style, ..common }
@@ -114,7 +115,7 @@ enum Sort {
     End,
 }
 
-/// Prints the listing to `out`; holes it meets are added to the context's losses.
+/// Prints the listing to `out`; holes are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let own: Options = context.config.own()?;
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
@@ -148,7 +149,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     Ok(())
 }
 
-/// The names for stacks, if those are asked for.
+/// The names for stacks, if requested.
 fn names(context: &Context<'_>, below: &Below) -> Result<Option<Names>> {
     if !below.asked() {
         return Ok(None);
@@ -164,13 +165,13 @@ fn names(context: &Context<'_>, below: &Below) -> Result<Option<Names>> {
     Ok(Some(names))
 }
 
-/// The clock events need: none for text, and none without events.
+/// The clock of events: none for text, and none without events.
 fn clock_for(context: &Context<'_>) -> Clock {
     let needed = context.config.format != Format::Text && !context.config.events.is_empty();
     if needed { clock(context.question.tape) } else { Clock::default() }
 }
 
-/// The order asked for, if the tape allows it: without the index of carry rows, only end order can be streamed.
+/// The requested order, if the tape allows it: without the index of carry rows, only end order can be streamed.
 fn order(context: &Context<'_>, sort: Sort) -> Sort {
     let unknown =
         context.question.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
@@ -181,7 +182,7 @@ fn order(context: &Context<'_>, sort: Sort) -> Sort {
     sort
 }
 
-/// What to render of a segment.
+/// The rows of a segment to render.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     at: usize,
@@ -200,7 +201,7 @@ struct Rendered {
     rest: Option<Rest>,
 }
 
-/// What is left of a segment of which the first lines are rendered.
+/// The rest of a segment whose first lines are rendered.
 #[derive(Debug)]
 struct Rest {
     at: usize,
@@ -226,16 +227,16 @@ impl Batch {
 struct Listing<'a, 'b> {
     context: &'a Context<'b>,
     form: &'a dyn LineFormat,
-    /// Calls are asked for, and were recorded.
+    /// Calls are selected, and were recorded.
     calls: bool,
     sort: Sort,
-    /// So is the child's side of clone.
+    /// The child's return from clone is selected.
     children: bool,
-    /// Lines of what is no call.
+    /// Lines of other events.
     events: EventLines<'a>,
-    /// Damage met while reading events and stacks.
+    /// Damage found while reading events and stacks.
     findings: Mutex<Vec<String>>,
-    /// Buffers of parts that were written: fresh ones would cost a page fault every 4 KiB.
+    /// Buffers of written parts, for reuse: fresh ones would cost a page fault every 4 KiB.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -301,7 +302,7 @@ impl Listing<'_, '_> {
         scan.segments().to_vec()
     }
 
-    /// Lines that tell of gaps wait for their places from the beginning: gaps are few.
+    /// Lines about gaps wait for their places from the beginning, because gaps are few.
     fn gaps<W: Write>(&self, merger: &mut Merger<W>) {
         for gap in &self.context.question.loss.gaps {
             let line = self.form.gap(gap);
@@ -340,7 +341,8 @@ impl Listing<'_, '_> {
         }
     }
 
-    /// What to render for a batch, and its frontier: the segments themselves, and carry rows of later ones that belong before it.
+    /// The rows to render for a batch, and its frontier: the segments themselves, and carry rows of later ones that
+    /// belong before it.
     fn jobs(&self, batch: &[usize], after: Option<&usize>, plan: &mut CarryPlan) -> (Vec<Job>, u64) {
         let frontier = frontier(self.context.question.tape, after.copied());
         let due = plan.due(frontier);
@@ -352,7 +354,7 @@ impl Listing<'_, '_> {
         (jobs, frontier)
     }
 
-    /// Of each segment's own rows at most `most`; the others are its rest.
+    /// At most `most` of each segment's own rows; the others are its rest.
     fn render(&self, jobs: &[Job], most: usize) -> Vec<Rendered> {
         jobs.par_iter().map(|job| self.render_one(*job, most)).collect()
     }
@@ -396,7 +398,7 @@ impl Listing<'_, '_> {
         rendered
     }
 
-    /// Puts the lines of events between those of calls. A record that came late belongs into an earlier segment's window.
+    /// Inserts the lines of events between those of calls. A late record belongs into an earlier segment's window.
     fn add_events(&self, at: usize, rendered: &mut Rendered) {
         let segment = self.context.question.tape.segment(at);
         let mut findings = Vec::new();
@@ -452,7 +454,7 @@ impl Listing<'_, '_> {
         rendered
     }
 
-    /// Keeps what was found damaged; calls and events of a segment may both tell of its stacks.
+    /// Keeps the damage found; calls and events of a segment may both report its stacks.
     fn found(&self, findings: Vec<String>) {
         let mut all = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in findings {
@@ -462,7 +464,7 @@ impl Listing<'_, '_> {
         }
     }
 
-    /// The rows of a segment that `job` is about, apart from filters.
+    /// The rows of `job` in its segment, apart from filters.
     fn rows<'c>(&self, core: &'c systape_format::model::Core, job: Job) -> impl Iterator<Item = usize> + use<'c> {
         let from = if job.carry { 0 } else { core.carry_rows };
         let to = if job.own { core.call.len() } else { core.carry_rows };

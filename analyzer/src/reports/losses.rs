@@ -1,4 +1,5 @@
-//! Where reports say what is missing: between the lines of a listing, above a table, or on stderr when the form has no place for it.
+//! Places for losses in reports: between the lines of a listing, above a table, or on stderr if the form has no place
+//! for them.
 
 use std::io::{self, Write};
 
@@ -16,10 +17,11 @@ use crate::say::{Verdict, complain};
 use crate::stream::{Loose, Merger};
 use crate::summary::ledger::options;
 
-/// How many lines tell of losses before the rest is only counted.
+/// Most lines about losses; the rest is only counted.
 pub const LOSS_LINES: usize = 12;
 
-/// Says on stderr what is missing from an answer that has no place for it: the abnormal end, damage, and gaps unless they are `listed`.
+/// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and gaps unless they
+/// are `listed`.
 pub fn tell(context: &Context<'_>, listed: bool) {
     let mut loss = context.question.loss.clone();
     loss.listed |= listed;
@@ -28,7 +30,7 @@ pub fn tell(context: &Context<'_>, listed: bool) {
     }
 }
 
-/// The end of a report: what is missing is said on stderr unless it was `told`; `listed`: gaps have lines in the answer.
+/// The end of a report: prints losses on stderr unless `told`; `listed`: gaps have lines in the answer.
 ///
 /// # Errors
 /// The answer cannot be written.
@@ -41,7 +43,7 @@ pub fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: bool
     Ok(Verdict { lost, bad: false })
 }
 
-/// Says on stderr that calls are not listed because `record` was not asked to store them: that is no loss.
+/// Prints on stderr that calls are not listed because of an option of `record`, which is no loss.
 pub fn tell_filtered(context: &Context<'_>) {
     let tape = context.question.tape;
     if !stores_some(tape) {
@@ -50,7 +52,7 @@ pub fn tell_filtered(context: &Context<'_>) {
     complain(&format!("record stored only some calls{}; --summary counts all", options(tape.session())));
 }
 
-/// Whether `record` was asked to store only some calls and to count the others.
+/// Whether an option of `record` stored only some calls and counted the others.
 pub fn stores_some(tape: &Tape) -> bool {
     let filtered = |at: usize| {
         let gaps = tape.segment(at).gaps().unwrap_or_default();
@@ -60,7 +62,7 @@ pub fn stores_some(tape: &Tape) -> bool {
     !tape.session().call_filters.is_empty() || (!tape.session_is_whole() && (0..tape.segments().len()).any(filtered))
 }
 
-/// Lines above a table, the first one `heading`, an empty one behind them; nothing when nothing is missing.
+/// Lines above a table, the first one `heading`, and an empty line; nothing without losses.
 pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
     if context.question.loss.complete() {
         return Ok(());
@@ -72,7 +74,7 @@ pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::R
     line(out, "")
 }
 
-/// Puts the lines of gaps where they belong among those of a listing; CSV has none.
+/// Inserts the lines of gaps in a listing by time; CSV has none.
 pub fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {

@@ -1,4 +1,4 @@
-//! One file a report. Each gets a [`Context`]: the tape, what was asked of it, and what is known to be missing.
+//! One file a report. Each gets a [`Context`]: the tape, the resolved command line, and the known losses.
 
 pub mod block;
 pub mod callgraph;
@@ -31,12 +31,12 @@ use crate::config::Config;
 use crate::question::Question;
 use crate::render::row::Judgement;
 
-/// A [`Question`] and how its answer is to be printed.
+/// A [`Question`] and the form of its answer.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// What was asked.
+    /// The resolved command line.
     pub config: &'a Config,
-    /// What is asked of which tape.
+    /// The question.
     pub question: Question<'a>,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Context<'a> {
         Self::about(config, tape, &[Family::Syscall])
     }
 
-    /// Binds `config` to `tape`, for a report about these families: only their loss touches the answer.
+    /// Binds `config` to `tape`, for a report about these families: only their loss could change the answer.
     pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         Ok(Self { config, question: Question::new(&config.filters, tape, families)? })
     }
 
-    /// What the losses met so far mean for rows of sums.
+    /// Effect of the losses so far on rows of sums.
     pub fn judged(&self) -> Judgement {
         Judgement::Touched(!self.question.loss.complete())
     }

@@ -57,7 +57,7 @@ struct Options {
     changes: bool,
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let filters = &config.filters;
     let of_connections = [(filters.longer_than.is_some(), "--duration"), (filters.failure, "--failure")];
@@ -67,7 +67,7 @@ fn check(config: &Config) -> Result<()> {
     }
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
@@ -87,7 +87,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(verdict.doubted(doubts.open || unknown))
 }
 
-/// What is not known of connections because something may be missing.
+/// Facts about connections that are unknown because of losses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Doubts {
     /// Whether one is open.
@@ -101,16 +101,16 @@ fn calls_missing(tape: &Tape) -> bool {
     lost::any(tape, |gap| loses(gap, &[Family::Syscall]))
 }
 
-/// What the names of segments' parts are in messages.
+/// Names of the parts of segments in messages.
 const CHANGES: &str = "changes of sockets";
 
-/// What decides about connections, in order of time.
+/// Input of connections, in order of time.
 enum Step {
     Change(NetState),
     Accepted(Accepted),
 }
 
-/// The steps of a segment. Without its calls, which may be damaged or not recorded, accepted connections are nobody's.
+/// The steps of a segment. Without its calls, which may be damaged or not recorded, accepted connections have no task.
 fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<Step>, systape_format::Error> {
     let changes = segment.nets(dict)?;
     let accepts = accepts::read(segment, dict, book).unwrap_or_default();
@@ -120,12 +120,12 @@ fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 
-/// Who ran; None = an interrupt.
+/// The task that ran; None = an interrupt.
 fn who<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     event.task.and_then(|task| dict.tasks.get(task as usize))
 }
 
-/// The same, or who sent what the interrupt delivered.
+/// The same, or the sender of the packet that the interrupt delivered.
 fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     who(dict, event).or_else(|| dict.tasks.get(event.sender? as usize))
 }
@@ -250,8 +250,8 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     Ok(doubts)
 }
 
-/// Whether a connection passes: those on tasks look at who opened it, `--time` at when it was open, `--failure` keeps those that were
-/// never established.
+/// Whether a connection passes: filters on tasks apply to the task that opened it, `--time` to the time it was open;
+/// `--failure` keeps those that were never established.
 fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> bool {
     let (scope, f) = (&context.question.scope, context.question.scope.filters());
     let long = |ns: u64| match connection.lasted(window) {
@@ -265,7 +265,7 @@ fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> boo
         && scope.blamed(connection.task.as_ref(), 0)
 }
 
-/// Whether no change of a socket is known to be missing anywhere on the tape, also outside the filters.
+/// Whether no change of a socket is missing anywhere on the tape, also outside the filters.
 fn nothing_missing(tape: &Tape) -> bool {
     tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Net]))
 }

@@ -1,4 +1,4 @@
-//! Where threads spent the time they were on no CPU, and who woke them.
+//! Time of threads off the CPU, and their wakers.
 
 pub(super) mod wakers;
 
@@ -34,7 +34,7 @@ systape_format::tables! {
     }
 }
 
-/// What is added up by if nothing is said.
+/// The default keys.
 const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
 
 /// What is asked.
@@ -66,13 +66,13 @@ struct Options {
     rank: Rank,
 }
 
-/// What `offcpu` and `states` can add up by.
+/// The keys that `offcpu` and `states` can have.
 pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
     use By::{Cgroup, Comm, File, Pid, State, Syscall, Tid, Uid};
     By::parse(&config.by, &[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid], &config.view.title())
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let (by, filters) = (keys_of(config)?, &config.filters);
     if config.own::<Options>()?.wakers.is_none() {
@@ -86,7 +86,7 @@ fn check(config: &Config) -> Result<()> {
     refuse(&of_stretches, "--wakers counts who woke whom, whatever it waited in")
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     let limit = own.rank.limit(config.format, config.max_events);
@@ -147,11 +147,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 struct Sum {
     /// ns.
     total: u64,
-    /// Times a CPU was left (or was not had at the start).
+    /// Number of times a CPU was left (or was not held at the start).
     count: u64,
     /// The longest, ns.
     max: u64,
-    /// Some began before the recording or went on after it (or into a loss).
+    /// Some began before the recording or continued after it (or into a loss).
     open: bool,
     /// The longest is one of them.
     max_open: bool,
@@ -232,7 +232,7 @@ impl Sink for OffCpu<'_> {
     }
 }
 
-/// Whether `-e` lets the call of an interval pass.
+/// Whether the call of an interval passes `-e`.
 pub(super) fn selected(context: &Context<'_>, interval: &Interval) -> bool {
     let filters = context.question.scope.filters();
     if !filters.selects {

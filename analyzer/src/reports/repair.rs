@@ -1,7 +1,7 @@
-//! `analyze repair IN OUT`: copies what is whole of a damaged tape into a new one that checks as good. `analyze redact IN OUT` copies the
-//! same, without what tells of people and machines.
+//! `analyze repair IN OUT`: copies the whole parts of a damaged tape into a new one that checks as good. `analyze
+//! redact IN OUT` copies the same, without data about people and machines.
 //!
-//! What is missing stays missing in OUT, as gap records. OUT is never a file that exists, nor the target of a link.
+//! Missing parts stay missing in OUT, as gap records. OUT is never an existing file, nor the target of a link.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
@@ -108,7 +108,7 @@ impl From<RedactLevel> for Level {
     }
 }
 
-/// Fills `copy`, the second file of `config`, from `tape`, checks it and says what it lacks.
+/// Fills `copy`, the second file of `config`, from `tape`, checks it and reports its holes.
 fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
     let new = copy.context("no file to write to")?;
     let to = &new.path().to_owned();
@@ -153,7 +153,7 @@ fn create(config: &Config) -> Result<Option<NewFile>> {
     }
 }
 
-/// Whether it is to be taken out what tells of people.
+/// Whether data about people is to be taken out.
 fn redacts(config: &Config) -> bool {
     std::ptr::eq(config.view, &REDACT_VIEW)
 }
@@ -162,7 +162,7 @@ fn done(config: &Config) -> &'static str {
     if redacts(config) { "redacted" } else { "repaired" }
 }
 
-/// What captured memory is of.
+/// The class of captured memory.
 fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
     Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
 }

@@ -46,10 +46,10 @@ pub static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// What one histogram is of.
+/// Key of one histogram.
 const KEYS: &[By] = &[By::Tid, By::Pid, By::Cgroup, By::Cpu, By::Comm];
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let by = Vec::from_iter(scheduling::key(config, KEYS)?);
     let mut context = scheduling::context(config, tape, false)?;

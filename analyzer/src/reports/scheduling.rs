@@ -1,4 +1,4 @@
-//! What the scheduler reports share: whether the tape has what they need, what is missing, what they say of it.
+//! Common parts of the scheduler reports: checks of the tape, losses, notes.
 
 use std::io::{self, Write};
 
@@ -29,7 +29,7 @@ pub fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
     }
 }
 
-/// Binds `config` to a tape that must have scheduler events; `calls`: lost calls touch the answer too.
+/// Binds `config` to a tape that must have scheduler events; `calls`: lost calls could change the answer too.
 pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
     let session = tape.session();
     require(tape)?;
@@ -44,8 +44,8 @@ pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Co
     Context::about(config, tape, &families)
 }
 
-/// Refuses when the tape has no scheduler events, or when it does not say any more whose they are: what threads did that were not
-/// recorded cannot be told.
+/// Fails when the tape has no scheduler events, or no longer says of which tasks they are: the state of threads that
+/// were not recorded is unknown.
 ///
 /// # Errors
 /// Either is so.
@@ -62,8 +62,8 @@ pub fn require(tape: &Tape) -> Result<()> {
     }
 }
 
-/// Counts losses from before the time asked for, and those on other CPUs, if a state in that time is not known because of them;
-/// `unsure_until` is the tracker's. `coverage` is of what was read.
+/// Counts losses from before the selected time, and those on other CPUs, if they make a state in that time unknown;
+/// `unsure_until` is the tracker's. `coverage` has the unreadable parts.
 pub fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>) {
     coverage.tell(&mut context.question.loss);
     if unsure_until > context.question.scope.from {
@@ -73,7 +73,7 @@ pub fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>)
     }
 }
 
-/// Prints what is missing before the text of a report whose numbers it touches.
+/// Prints the losses before the text of a report whose numbers they could change.
 pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     const HEADING: &str = "Something is missing: every count and time is at least, and what it touches is unknown (?):";
     const OF_CALLS: &str =
@@ -84,7 +84,7 @@ pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     losses::head(context, if calls { OF_CALLS } else { HEADING }, out)
 }
 
-/// Says under the text of a report of the whole machine what it leaves out: the recorder's own threads.
+/// Notes below the text of a report of the whole machine that it leaves out the recorder's own threads.
 pub fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     let session = context.question.tape.session();
     if session.extent != Extent::Everyone || session.with_self {

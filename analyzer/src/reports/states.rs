@@ -1,4 +1,4 @@
-//! What every thread was doing: time by state, call and file; or the picture of one instant.
+//! State of every thread: time by state, call and file; or the states at one instant.
 
 mod at;
 mod idle;
@@ -39,7 +39,7 @@ systape_format::tables! {
     }
 }
 
-/// What is added up by if nothing is said.
+/// The default keys.
 const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
 
 /// What is asked.
@@ -82,7 +82,7 @@ impl Options {
     }
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     let instant = own.at()?.is_some();
@@ -103,7 +103,7 @@ fn check(config: &Config) -> Result<()> {
     own.stacks.names.check(own.stacks.asked())
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     if let Some(edge) = own.at()? {
@@ -179,7 +179,7 @@ struct States<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     sums: FxHashMap<Key, Sum>,
-    /// The time asked for, where threads that slept through it are one line.
+    /// The time span for which threads that slept through it are one line.
     folds: Option<(u64, u64)>,
 }
 

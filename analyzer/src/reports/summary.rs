@@ -92,7 +92,7 @@ pub struct Options {
     summary_mode: SummaryMode,
 }
 
-/// What a summary cannot be asked.
+/// Options that do not apply to a summary.
 pub fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     if config.events.tables() {
@@ -122,21 +122,21 @@ pub fn check(config: &Config) -> Result<()> {
     }
 }
 
-/// What a summary found out beside its numbers.
+/// Facts that a summary found beside its numbers.
 #[derive(Debug)]
 pub struct Told {
     /// What is missing from it.
     pub loss: Loss,
-    /// Lines of calls that may be missing, because what was counted does not tell.
+    /// Lines about calls that might be missing.
     pub doubts: Vec<String>,
-    /// Some of these were lost, or something else that the summary tells of.
+    /// Some of these were lost, or another loss was reported.
     pub lost: bool,
 }
 
-/// A quantile that may be further off than this is marked: twice the error of stored calls, which is the width of a bucket.
+/// A quantile with a larger possible error is marked: twice the error of stored calls, which is the width of a bucket.
 const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 
-/// Prints the summary to `out`; holes it meets are added to the context's losses.
+/// Prints the summary to `out`; holes are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
     let own: Options = context.config.own()?;
     let (by, plan) = keys(context.config, &own)?;
@@ -201,7 +201,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost() || !whole || !seen, loss })
 }
 
-/// What is added up by: the keys of `--by`, none without, and the plan.
+/// The keys of `--by`, none without, and the plan.
 fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
     let by = By::parse(&config.by, &Plan::KNOWN, "the summary")?;
     if by.is_empty() {
@@ -217,13 +217,13 @@ fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
     Ok((by, plan))
 }
 
-/// What every form prints from.
+/// Input of every form.
 struct View<'a> {
     context: &'a Context<'a>,
     loss: &'a Loss,
     knowledge: &'a Knowledge,
     plan: &'a Plan,
-    /// Keys of `--by`; empty: in perf's shape, by the plan's.
+    /// Keys of `--by`; empty: in perf's shape, by the plan's keys.
     by: &'a [By],
     own: &'a Options,
     cpu: &'a Cpu,
@@ -240,14 +240,14 @@ impl Times {
 
 /// Time on and off a CPU.
 struct Cpu {
-    /// If asked for; if recorded.
+    /// Whether they are requested, and recorded.
     times: Option<Option<Times>>,
-    /// No event they follow from is missing.
+    /// None of the events they depend on is missing.
     seen: bool,
 }
 
 impl Cpu {
-    /// Of a row; None: not asked for.
+    /// Times of a row; None: not requested.
     fn of(&self, row: &Row<'_>) -> Option<CpuTime> {
         let times = self.times.as_ref()?;
         let time = times.as_ref().and_then(|times| times.0.get(row.key));
@@ -257,7 +257,7 @@ impl Cpu {
         Some(time)
     }
 
-    /// Sets the columns of [`CPU`] if they are asked for; null where nothing is known.
+    /// Sets the columns of [`CPU`] if requested; null if not known.
     fn fill(&self, line: &mut record::Row<'_>, row: &Row<'_>) {
         let Some(time) = self.of(row) else { return };
         let known = |ns: u64| (time.calls > 0).then_some(ns);
@@ -267,7 +267,7 @@ impl Cpu {
         line.bound("cpu_calls", count(time.calls), short).bound("cpu_unknown_calls", count(time.unknown), short);
     }
 
-    /// Two columns of a row: `>=` when calls are left out, or may be because the tape could not be read to the end.
+    /// Two columns of a row: `>=` when calls are, or may be, left out because the tape could not be read to its end.
     fn columns(&self, row: &Row<'_>, whole: bool) -> Option<[(Option<u64>, &'static str); 2]> {
         let time = self.of(row)?;
         let lead = mark::at_least(time.unknown > 0 || !whole);
@@ -275,8 +275,8 @@ impl Cpu {
     }
 }
 
-/// Widths of columns that are as wide as their widest value: those that may have a mark before it, and those that perf does not have, so
-/// that the table fits 100 columns when it can.
+/// Widths of columns that adapt to their widest value: those that may have a mark, and those that perf does not have.
+/// The table fits 100 columns if possible.
 #[derive(Clone, Copy, Debug)]
 struct Widths {
     total: usize,
@@ -310,7 +310,7 @@ impl View<'_> {
         self.loss.complete() && !self.knowledge.missing()
     }
 
-    /// What stands above the sums: what is missing, what was counted.
+    /// The head: losses, and counted calls.
     fn head(&self, out: &mut impl Write) -> io::Result<()> {
         let session = self.context.question.tape.session();
         let heading = match self.complete() {
@@ -406,7 +406,7 @@ impl View<'_> {
         out.extend_from_slice(format!(" {name}, {at_least}{} events{share}\n\n", group.events).as_bytes());
     }
 
-    /// Prints the rows, without `--by` in the order of the text.
+    /// Prints the rows; without `--by` in the order of the text.
     fn rows(&self, form: Form, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
@@ -461,7 +461,7 @@ fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
     whose.chain(of(By::Syscall, &["abi", "syscall"])).collect()
 }
 
-/// What a row says, as text; `short`: there may be more.
+/// The text of a row; `short`: it may be too low.
 fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
     let stats = row.stats;
     let count = |count: u64| format!("{}{count}", mark::at_least(short));
@@ -557,19 +557,19 @@ fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
     quantile(out, stats, 990, widths.p99);
 }
 
-/// The time in all calls in ms; `>=`: some went on for longer than is known.
+/// The time in all calls in ms; `>=`: some lasted longer than known.
 fn total(out: &mut Vec<u8>, stats: &Stats, width: usize) {
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
     num::millis(out, total, width, mark::at_least(stats.open > 0));
 }
 
-/// The longest call in ms: one that is open may already be longer than every finished one.
+/// The longest call in ms: an open one may already be longer than every finished one.
 fn longest(out: &mut Vec<u8>, stats: &Stats, width: usize) {
     let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
     optional(out, longest, width, mark::at_least(stats.open_max > stats.max));
 }
 
-/// A quantile in ms; `~`: sizes from the ledger leave it open by more than the histogram of stored calls does.
+/// A quantile in ms; `~`: the ledger makes it less certain than the histogram of stored calls.
 fn quantile(out: &mut Vec<u8>, stats: &Stats, permille: u64, width: usize) {
     let quantile = stats.quantile(permille);
     let about = quantile.is_some_and(|quantile| quantile.error > ROUGH);
@@ -587,7 +587,7 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, width: usize, lead: &str) {
     }
 }
 
-/// Sets what is known of a call: times are those of finished calls, `total_ns` has the others' lower bounds in it.
+/// Sets the sums of a call: times are those of finished calls; `total_ns` includes the others' lower bounds.
 fn measures(line: &mut record::Row<'_>, stats: &Stats) {
     let timed = |value: u64| (stats.timed > 0).then_some(value);
     let open = stats.open > 0;

@@ -1,4 +1,4 @@
-//! A segment as events in order of time: switches, wake-ups, process life, and the edges of its calls.
+//! A segment as events in order of time: switches, wake-ups, process life, starts and ends of its calls.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::scan::carry::Rows;
 use crate::scan::later::Timed;
 use crate::scan::stream::{Piece, Source};
 
-/// What a report wants beside the states of threads.
+/// What a report needs besides the states of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Which call a thread is in.
+    /// The call of a thread.
     pub calls: bool,
-    /// What that call is on.
+    /// The file of that call.
     pub files: bool,
-    /// Which calls pass the filters.
+    /// Whether a call passes the filters.
     pub counted: bool,
     /// Stacks of switches.
     pub stacks: bool,
@@ -40,71 +40,71 @@ pub const NOBODY: u32 = u32::MAX;
 pub struct Event {
     /// When.
     pub ts: u64,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A call ended.
     Leave {
-        /// Whose.
+        /// The thread.
         task: u32,
-        /// Where; CPU_NONE: not known.
+        /// The CPU; CPU_NONE: not known.
         cpu: u32,
     },
-    /// A thread was made.
+    /// A thread was created.
     Fork {
         /// The new one.
         task: u32,
     },
-    /// A thread became another program or got another name, user, cgroup, or became a target or ceased to be one: its entry says what holds
-    /// from then on.
+    /// A thread executed another program, got another name, user or cgroup, became a target or ceased to be one: its
+    /// entry is valid from then on.
     Become {
-        /// Which.
+        /// The thread.
         task: u32,
-        /// It did so itself, so it is on a CPU.
+        /// By itself, so it is on a CPU.
         running: bool,
         /// All threads of its process are in its cgroup now.
         all: bool,
     },
-    /// A thread began to end.
+    /// A thread began to exit.
     Exit {
-        /// Which.
+        /// The thread.
         task: u32,
     },
     /// See [`Wakeup`].
     Wakeup {
-        /// Who woke; [`NOBODY`].
+        /// The waker; [`NOBODY`].
         waker: u32,
-        /// Who was woken.
+        /// The wakee.
         wakee: u32,
         /// A new task's first.
         new: bool,
-        /// A network softirq did it for the waker.
+        /// By a network softirq at the end of the waker's send.
         softirq: bool,
     },
     /// See [`Switch`].
     Switch {
-        /// Who ran.
+        /// The task that ran.
         prev: u32,
-        /// Who runs.
+        /// The task that runs.
         next: u32,
-        /// Where.
+        /// The CPU.
         cpu: u32,
-        /// What `prev` is in.
+        /// State of `prev` from then on.
         letter: u8,
-        /// Position among the segment's switches.
+        /// Index among the segment's switches.
         row: u32,
     },
     /// A call began.
     Enter {
-        /// Whose.
+        /// The thread.
         task: u32,
-        /// Which.
+        /// The call.
         call: u32,
-        /// On what: index + FD_FIRST, NO_FILE, UNKNOWN_FILE.
+        /// Its file: index + FD_FIRST, NO_FILE, UNKNOWN_FILE.
         file: u32,
         /// Row of the segment.
         row: u32,
@@ -118,10 +118,10 @@ pub enum What {
 impl What {
     /// [`Self::order`] of the end of a call.
     pub const LEAVE_ORDER: u8 = 0;
-    /// The same of its beginning.
+    /// [`Self::order`] of the start of a call.
     pub const ENTER_ORDER: u8 = 6;
 
-    /// Which of several at one time comes first: a call that ends before the one that begins.
+    /// Order of events at the same time: a call that ends before the one that begins.
     pub fn order(&self) -> u8 {
         match self {
             Self::Leave { .. } => Self::LEAVE_ORDER,
@@ -141,10 +141,10 @@ impl Timed for Event {
     }
 }
 
-/// What events of a segment, or of its carry rows alone, have in common.
+/// Common parts of the events of a segment, or of its carry rows.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// Position of the segment; [`OPEN`].
+    /// Index of the segment; [`OPEN`].
     pub at: usize,
     /// Tasks.
     pub tasks: Vec<Arc<Task>>,
@@ -152,21 +152,21 @@ pub struct Part {
     pub calls: Vec<Call>,
     /// Files.
     pub files: Vec<Vec<u8>>,
-    /// Stacks of its switches; None: not wanted, or they could not be read.
+    /// Stacks of its switches; None: not requested, or unreadable.
     pub stacks: Option<Stacks>,
 }
 
 /// No segment: calls that were open when the recording ended.
 pub const OPEN: usize = usize::MAX;
 
-/// What is told of a thread at a time that its row or table is not sorted by.
+/// A fact about a thread whose time is not the one its row or table is sorted by.
 #[derive(Debug)]
 pub struct Loose {
     /// When.
     pub ts: u64,
-    /// Whose.
+    /// The thread.
     pub task: Arc<Task>,
-    /// What.
+    /// The fact.
     pub what: Edge,
 }
 
@@ -177,7 +177,7 @@ pub enum Edge {
     Leave(u32),
     /// A call began.
     Enter(InCall),
-    /// A checkpoint has its state, and the call it was in.
+    /// Its state in a checkpoint, and the call it was in.
     Seen(RunState, Option<InCall>),
     /// A checkpoint has who it is.
     Is,
@@ -195,7 +195,7 @@ impl Timed for Loose {
     }
 }
 
-/// Reads segments.
+/// Reads segments for these reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
     /// When the recording began.
@@ -204,7 +204,7 @@ pub struct Decoder<'a> {
     pub scope: &'a Scope<'a>,
     /// Calls.
     pub book: &'a CallBook<'a>,
-    /// What is wanted.
+    /// What the report needs.
     pub needs: Needs,
 }
 
@@ -300,8 +300,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether a call in this state ends before its thread does, and whether it may have begun earlier than its row says. None: no
-/// time in it is known.
+/// Whether a call in this state ends before its thread does, and whether it may have begun before its row's start.
+/// None: its times are not known.
 fn edges(state: CallState) -> Option<(bool, bool)> {
     match state {
         CallState::Complete | CallState::Killed => Some((true, false)),
@@ -322,7 +322,7 @@ fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut 
     }
 }
 
-/// Adds everything that is no call.
+/// Adds all events except calls.
 fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Result<(), Error> {
     for process in segment.processes(dict)? {
         let task = process.task;

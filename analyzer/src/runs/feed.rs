@@ -1,8 +1,8 @@
-//! Hands the events of a tape to a [`Tracker`], in order of time.
+//! Passes the events of a tape to a [`Tracker`], in order of time.
 //!
-//! All rows of a segment are told, so they are plain numbers of what its [`Part`] holds. A call is two edges, so that nothing waits for its
-//! end: a thread is in a call from its start, and what began before its segment waits as both. A checkpoint is read only where something was
-//! lost, and says of each thread when it was looked at.
+//! All rows of a segment are passed, so they are plain indices into its [`Part`]. A call is two events, so that nothing
+//! waits for its end: a thread is in a call from its start. Rows that began before their segment wait as both. A
+//! checkpoint is read only after a loss; it has for each thread the time at which its state was read.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::scan::lost::Missing;
 use crate::scan::stream::{self, Machine};
 use crate::scan::{self, Scan};
 
-/// What is left when all was told.
+/// The result.
 #[derive(Debug)]
 pub struct Fed<S> {
     /// The states at the end, and the sink.
@@ -36,11 +36,11 @@ pub struct Fed<S> {
     pub names: Names,
     /// See [`Tracker::unsure_until`].
     pub unsure_until: u64,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub coverage: scan::Coverage,
 }
 
-/// What the recording covers.
+/// The coverage of the recording.
 pub fn coverage(tape: &Tape) -> Coverage {
     let session = tape.session();
     Coverage {
@@ -52,7 +52,7 @@ pub fn coverage(tape: &Tape) -> Coverage {
     }
 }
 
-/// Tells `sink` everything up to `until`, or the end.
+/// Passes everything up to `until`, or the end, to `sink`.
 pub fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
     let tape = question.tape;
     let until = until.min(tape.complete_until());
@@ -83,7 +83,7 @@ struct Feeder<'a, S> {
     needs: Needs,
     tracker: Tracker<S>,
     names: Names,
-    /// Numbers of the files of the part that is told, and slots of its tasks.
+    /// Numbers of the files of the current part, and slots of its tasks.
     files: Vec<u32>,
     slots: Vec<Option<Slot>>,
     until: u64,
@@ -119,7 +119,7 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
         ControlFlow::Continue(())
     }
 
-    /// What was lost is known again after the next one.
+    /// States lost in this time are known again after the next checkpoint.
     fn wants_checkpoint(&self, losses: bool) -> bool {
         losses || self.tracker.lost_before()
     }
@@ -282,7 +282,7 @@ fn tasks_of(checkpoint: &Checkpoint) -> FxHashMap<u32, Arc<Task>> {
     checkpoint.tasks.iter().map(|task| (task.utid, Arc::new(task.clone()))).collect()
 }
 
-/// Calls that a checkpoint has as in progress, by thread. `open`: those without a start began before it.
+/// Calls in progress at a checkpoint, by thread. `open`: those without a start began before it.
 fn open_calls<'a>(
     checkpoint: &'a Checkpoint,
     question: &'a Question<'_>,

@@ -8,11 +8,12 @@ use systape_format::reader::{Segment, Tape};
 use crate::loss::{is_loss, loses};
 use crate::scan::lost::{self, Lost};
 
-/// More processes than this with counted calls in one segment are told as all: each is looked at for every event.
+/// If more processes than this have counted calls in one segment, the calls count as anybody's, because each process is
+/// tested for every event.
 const PROCESSES: usize = 64;
 
-/// Where calls are missing. Of those in the ledger it is known whose they were and how long they took: a thread that was in one may have
-/// been in it for that long before its end.
+/// Times in which calls are missing. For those in the ledger the process and the durations are known: a thread may have
+/// been in such a call for that long before its end.
 pub fn of_calls(tape: &Tape) -> Vec<Lost> {
     let counted: Option<Vec<Lost>> = (0..tape.segments().len())
         .map(|at| tape.segment(at))
@@ -29,8 +30,8 @@ pub fn of_calls(tape: &Tape) -> Vec<Lost> {
     lost
 }
 
-/// Whose calls that are missing may have begun before `at` and ended later: processes, 0 = anybody's. Of those in the ledger it is known
-/// how long they took, see [`of_calls`].
+/// Processes whose missing calls may have begun before `at` and ended later; 0 = any process. For those in the ledger
+/// the durations are known, see [`of_calls`].
 pub fn of_longer_calls(tape: &Tape, at: u64) -> Vec<u32> {
     // calls that were open at an abnormal end are on no tape
     let anybody = tape.end().is_none() || !tape.findings().is_empty();
@@ -40,7 +41,7 @@ pub fn of_longer_calls(tape: &Tape, at: u64) -> Vec<u32> {
     pids.chain(anybody.then_some(0)).collect()
 }
 
-/// Where the calls that the ledger of `segment` counts, and that `record` was not asked to leave out, were made.
+/// Times and processes of the calls that the ledger of `segment` counts, except those left out by request.
 fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
     let dict = segment.dict()?;
     let mut by_pid: FxHashMap<u32, Lost> = FxHashMap::default();
@@ -61,13 +62,13 @@ fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
     Ok(vec![Lost::any(first, last)])
 }
 
-/// The losses of `family` and of events of no known family, whatever a report's filters say: a state comes from events
+/// The losses of `family` and of unknown families, regardless of a report's filters, because a state depends on events
 /// of other CPUs and processes too. In order of their first times.
 pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
     lost::gaps(tape, |_, gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
 }
 
-/// The losses that a moment lies in.
+/// The losses at the current moment.
 #[derive(Clone, Debug, Default)]
 pub struct Active {
     lost: Vec<Lost>,
@@ -79,17 +80,17 @@ impl Active {
         self.lost.push(lost);
     }
 
-    /// Forgets those that ended before `ts`.
+    /// Drops those that ended before `ts`.
     pub fn end_before(&mut self, ts: u64) {
         self.lost.retain(|lost| lost.last >= ts);
     }
 
-    /// Whether nothing is being lost.
+    /// Whether there is no loss now.
     pub fn none(&self) -> bool {
         self.lost.is_empty()
     }
 
-    /// Whether events of a thread of `pid` that is on no CPU may be missing.
+    /// Whether events of a thread of `pid` off the CPU may be missing.
     pub fn anywhere(&self, pid: u32) -> bool {
         self.lost.iter().any(|lost| lost.pid == 0 || lost.pid == pid)
     }

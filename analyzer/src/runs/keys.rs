@@ -1,4 +1,4 @@
-//! What reports add up by: a [`Key`] of small numbers, and what its parts are called in text and JSON.
+//! Keys of the reports' sums: a [`Key`] of small numbers, and their text and JSON.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::row::{Row, user};
 
-/// Where a thread is, as a key.
+/// The call of a thread, as a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// Not asked.
@@ -28,11 +28,11 @@ pub enum Place {
     Kernel,
     /// Not known: calls were lost, or not all were recorded.
     Unknown,
-    /// In this call.
+    /// This call.
     Call(Call),
 }
 
-/// Parts that are not asked for are the same for all.
+/// A key; parts that are not requested are equal for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Number of the name.
@@ -55,7 +55,7 @@ pub struct Key {
     pub cpu: u32,
 }
 
-/// What is the same for all intervals of a thread until its name changes.
+/// The parts of a key that are the same for all intervals of a thread until its name changes.
 #[derive(Debug, Default)]
 struct Known {
     task: Arc<Task>,
@@ -96,12 +96,12 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether it is asked for.
+    /// Whether it is requested.
     pub fn has(&self, by: By) -> bool {
         self.by.contains(&by)
     }
 
-    /// The keys asked for.
+    /// The requested keys.
     pub fn by(&self) -> &[By] {
         &self.by
     }
@@ -272,14 +272,14 @@ pub fn set_thread<'a>(row: &mut Row<'a>, task: &'a Task) {
     row.set("comm", &task.comm);
 }
 
-/// `app[101/100]`, `app[100]`: as perf sched writes thread and process.
+/// `app[101/100]`, `app[100]`: thread and process as perf sched writes them.
 pub fn task_text(task: &Task) -> String {
     let mut comm = String::new();
     systape_abi::escape(&task.comm, &mut comm);
     if task.tid == task.pid { format!("{comm}[{}]", task.tid) } else { format!("{comm}[{}/{}]", task.tid, task.pid) }
 }
 
-/// Where a thread in `state` is.
+/// The call of a thread in `state`.
 pub fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) -> Place {
     match doing {
         Doing::Call(call) => Place::Call(call.call),
@@ -291,7 +291,7 @@ pub fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) -> Plac
     }
 }
 
-/// What turns numbers into words.
+/// Resolves numbers to words.
 #[derive(Debug)]
 pub struct Words<'a> {
     /// The tape.

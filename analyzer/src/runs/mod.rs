@@ -1,7 +1,8 @@
-//! What every thread was doing at every moment: on a CPU, waiting for one, asleep, and in which call.
+//! State of every thread at every moment: on a CPU, waiting for one, asleep, and in which call.
 //!
 //! [`tracker`] makes intervals from plain values: the states at the start, switches, wake-ups, process life, calls. It
-//! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] says where losses are. Reports are [`Sink`]s.
+//! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] has the losses.
+//! Reports are [`Sink`]s.
 
 pub mod decode;
 pub mod feed;
@@ -17,7 +18,7 @@ use systape_format::model::{Call, Task};
 
 use decode::Part;
 
-/// Position of a thread in the tracker's table; used again after the thread's death.
+/// Index of a thread in the tracker's table; reused after the thread's death.
 pub type Slot = usize;
 
 /// Why a thread waits for a CPU.
@@ -25,17 +26,17 @@ pub type Slot = usize;
 pub enum Why {
     /// It was woken.
     Woken,
-    /// It was taken off a CPU although it wanted to go on.
+    /// It was preempted.
     Preempted,
-    /// It is new: made, and not woken for the first time yet.
+    /// It is new: forked, and not woken for the first time yet.
     Made,
     /// It is new and was woken for the first time.
     New,
-    /// It waited already when the recording began.
+    /// It waited when the recording began.
     Before,
 }
 
-/// What a thread is in, as far as the scheduler is concerned.
+/// State of a thread for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// On a CPU.
@@ -44,12 +45,12 @@ pub enum State {
     Waiting(Why),
     /// Asleep or stopped; the letter of ps(1): S D T t I P, Z or X while it waits to be reaped.
     Sleeping(u8),
-    /// Not known: nothing was heard of it yet, or something was lost.
+    /// Not known: it had no event yet, or something was lost.
     Unknown,
 }
 
 impl State {
-    /// How reports call it: RUN, RQ, the letter, `?`.
+    /// Its name in reports: RUN, RQ, the letter, `?`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "RUN",
@@ -75,22 +76,22 @@ impl State {
 pub struct InCall {
     /// Which.
     pub call: Call,
-    /// What it is on, see [`names::Names`].
+    /// Its file, see [`names::Names`].
     pub file: u32,
     /// When it began.
     pub start: u64,
     /// It began at `start` or before.
     pub began_before: bool,
-    /// Whether a report asked for this row.
+    /// Whether it passes the filters.
     pub counted: bool,
-    /// (position of the segment, row) it comes from; None: from a checkpoint.
+    /// (index of the segment, row); None: from a checkpoint.
     pub row: Option<(u32, u32)>,
 }
 
-/// Where a thread is in its program.
+/// The call of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Doing {
-    /// Between calls: its own code, or a fault or stop it took there; the kernel's for a kernel thread.
+    /// In no call: in its own code, or in a fault or stop there; for a kernel thread in the kernel.
     #[default]
     User,
     /// In a call.
@@ -102,107 +103,107 @@ pub enum Doing {
 /// A thread that woke another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waker {
-    /// Which.
+    /// The thread.
     pub slot: Slot,
-    /// A network softirq did it at the end of the thread's own send.
+    /// By a network softirq at the end of the thread's own send.
     pub softirq: bool,
 }
 
 /// How an interval ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It came on this CPU.
+    /// It got this CPU.
     In(u32),
-    /// It left its CPU; the letter of what it is in from then on, R while it only waits.
+    /// It left its CPU; the letter of its next state, R if it only waits.
     Out(u8),
     /// It was woken, by a thread or (None) an interrupt.
     Woken(Option<Waker>),
-    /// A call was entered or left: the state goes on.
+    /// A call was entered or left; the state continues.
     Step,
     /// Something was lost.
     Lost,
     /// It died.
     Died,
-    /// The recording, or the part of it that is looked at, ended.
+    /// The recording, or the selected part of it, ended.
     Stop,
 }
 
 /// A stretch of time in which a thread's state and call did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// What it was in.
+    /// The state.
     pub state: State,
-    /// From when.
+    /// Its start.
     pub from: u64,
-    /// Until when.
+    /// Its end.
     pub to: u64,
-    /// It was in that state before `from` too, for how long is not known.
+    /// It had that state before `from` too, for an unknown time.
     pub began_before: bool,
-    /// It was in that state before `from` too: the interval before ended with [`End::Step`].
+    /// It had that state before `from` too: the interval before ended with [`End::Step`].
     pub continued: bool,
     /// Why it ended.
     pub end: End,
-    /// Where it was.
+    /// The call.
     pub doing: Doing,
     /// The CPU it ran on, or ran on last; CPU_NONE: not known.
     pub cpu: u32,
 }
 
 impl Interval {
-    /// Its length, ns; a lower bound of the state's when [`Self::open`].
+    /// Its length, ns; a lower bound for the state's when [`Self::open`].
     pub fn len(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// Whether it takes no time.
+    /// Whether it has length 0.
     pub fn is_empty(&self) -> bool {
         self.to <= self.from
     }
 
-    /// Whether the state lasted longer than is known.
+    /// Whether the state lasted longer than known.
     pub fn open(&self) -> bool {
         self.began_before || matches!(self.end, End::Lost | End::Stop)
     }
 }
 
-/// What is known of a thread now.
+/// The current state of a thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Who; the newest name.
+    /// The task, with its newest name.
     pub task: Arc<Task>,
-    /// What it is in.
+    /// Its state.
     pub state: State,
-    /// Since when.
+    /// Start of the state.
     pub since: u64,
-    /// It was in `state` before `since` too.
+    /// It had `state` before `since` too.
     pub began_before: bool,
-    /// The state goes on after a call was entered or left at `since`.
+    /// The state continues after a call was entered or left at `since`.
     pub continued: bool,
     /// The CPU it runs on or ran on last; CPU_NONE: not known.
     pub cpu: u32,
-    /// Where it is.
+    /// Its call.
     pub doing: Doing,
     /// When it last left a CPU; 0: not known.
     pub last_out: u64,
-    /// When it last came on a CPU; 0: not known.
+    /// When it last got a CPU; 0: not known.
     pub last_in: u64,
-    /// It may have left a CPU after `last_out`: something was lost.
+    /// It may have left a CPU after `last_out`, because something was lost.
     pub missed_out: bool,
-    /// It may have come on one after `last_in`.
+    /// It may have got one after `last_in`.
     pub missed_in: bool,
-    /// It ended.
+    /// It is dead.
     pub dead: bool,
-    /// Whether all that happens to it is recorded. Tasks that only appear beside recorded ones are not followed.
+    /// Whether all its events are recorded. Tasks that only appear beside recorded ones are not tracked.
     pub followed: bool,
 }
 
-/// What takes the intervals of all threads, each thread's in order of time and without holes or overlaps.
+/// Receives the intervals of all threads: each thread's in order of time, without holes or overlaps.
 pub trait Sink: Send {
     /// An interval of `threads[slot]` ended.
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
-    /// `slot` left a CPU: what it was in until then was told. `row` is the switch's place in `part`.
+    /// `slot` left a CPU, after its interval was passed. `row` is the switch's index in `part`.
     fn left(&mut self, _slot: Slot, _part: &Part, _row: u32) {}
-    /// Whether what happens to this thread is in the answer: if not, it does not matter what was lost of it.
+    /// Whether this thread is part of the answer: if not, its losses do not matter.
     fn concerns(&self, _thread: &Thread) -> bool {
         true
     }
@@ -211,9 +212,9 @@ pub trait Sink: Send {
     fn parts(&self, _before: &Task, _after: Option<&Task>) -> bool {
         false
     }
-    /// Everything before `ts` was told.
+    /// Everything before `ts` was passed.
     fn reached(&mut self, _ts: u64) {}
-    /// Whether nothing more is wanted.
+    /// Whether nothing more is needed.
     fn done(&self) -> bool {
         false
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// The least number of a known one.
+/// The least number of a known string.
 const FIRST: usize = 2;
 
-/// Strings seen so far.
+/// The strings so far.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     numbers: FxHashMap<Arc<[u8]>, u32>,
@@ -27,7 +27,7 @@ impl Names {
         number
     }
 
-    /// The name of `number`; None for [`NO_FILE`], [`UNKNOWN_FILE`] and numbers never given.
+    /// The name of `number`; None for `NO_FILE`, `UNKNOWN_FILE` and numbers never given.
     pub fn name(&self, number: u32) -> Option<&[u8]> {
         self.names.get((number as usize).checked_sub(FIRST)?).map(|name| &**name)
     }

@@ -1,6 +1,6 @@
-//! Whose scheduling is on the tape. A recording of some tasks has the switches to and from them: of the tasks on the other
-//! side only what happens beside a recorded one is seen, so nothing can be said of them. The tape says who is recorded, from when
-//! to when ([`Task::recorded`]).
+//! Which tasks' scheduling is on the tape. A recording of some tasks has the switches to and from them. The task on the
+//! other side appears only beside a recorded one, so its state is unknown. The tape says which tasks are recorded at
+//! which times ([`Task::recorded`]).
 
 use rustc_hash::FxHashSet;
 use systape_format::model::{Extent, Family, Session, Task};
@@ -9,22 +9,22 @@ use systape_format::redact::PLACEHOLDER;
 
 use crate::scan::Scan;
 
-/// Of which threads everything the scheduler does is on the tape.
+/// The threads whose scheduler events are all on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// Of all, for all that is known.
+    /// All, as far as is known.
     All,
-    /// Of those whose entry says so; `everyone`: of a thread that an entry names so it was from the beginning.
+    /// Those whose entry says so; `everyone`: a thread with such an entry was recorded from the beginning.
     Told {
         /// See [`Extent::Everyone`].
         everyone: bool,
     },
-    /// Of these (utid), judging by a tape that does not say.
+    /// These (utid), derived from a tape that does not say it.
     These(FxHashSet<u32>),
 }
 
 impl Followed {
-    /// What `tape` says; before 1.5 it is derived from the words of the target and from whose calls there are.
+    /// The targets of `tape`; before 1.5 they are derived from the words of the target and from the calls on the tape.
     pub fn of(tape: &Tape) -> Self {
         let session = tape.session();
         match session.extent {
@@ -43,7 +43,7 @@ impl Followed {
         }
     }
 
-    /// Whether a thread may be followed for a part of its life only: then nothing is known of the time before it is named.
+    /// Whether a thread may be recorded for only a part of its life: then its state before its first entry is unknown.
     pub fn may_change(&self) -> bool {
         matches!(self, Self::Told { everyone: false })
     }
@@ -59,8 +59,8 @@ pub fn every_cpu(session: &Session) -> bool {
     !own.any(|arg| arg.starts_with(b"-C") || arg.starts_with(b"--cpu"))
 }
 
-/// Those who made calls that were asked for, or whose process life a tape of marked tasks tells of, and those the target names: a thread
-/// that only computed has no other mark.
+/// The threads that made selected calls, those with process life on a tape of marked tasks, and those named by the
+/// target: a thread that only computed has no other mark.
 fn derived(tape: &Tape, target: &str) -> Followed {
     if target.is_empty() || target.starts_with("system-wide") {
         return Followed::All;
@@ -134,12 +134,12 @@ impl Named {
         named
     }
 
-    /// Whether a task was chosen by what it is rather than by its number.
+    /// Whether a task was selected by a property other than its number.
     fn filters(&self) -> bool {
         self.uid.is_some() || self.comm.is_some() || self.cgroup
     }
 
-    /// Whether `task` is one of them. All filters must let it pass, as when recording.
+    /// Whether `task` is one of them. It must match all filters, as in the recording.
     fn has(&self, task: &Task) -> bool {
         let asked = !self.pids.is_empty() || !self.tids.is_empty() || self.uid.is_some() || self.comm.is_some();
         let marked = self.pids.is_empty() && self.tids.is_empty();

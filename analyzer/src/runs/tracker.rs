@@ -1,7 +1,7 @@
 //! The state machine: events in order of time in, intervals out.
 //!
-//! A state is believed only as long as everything that could end it would have been seen. Where that is not so (a loss, a switch that
-//! does not fit the one before it on its CPU) the time since the last certain event is told as [`State::Unknown`].
+//! A state is valid only as long as every event that could end it would have been recorded. Otherwise (a loss, a switch
+//! that contradicts the one before on its CPU) the time since the last certain event becomes [`State::Unknown`].
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use super::targets::Followed;
 use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Waker, Why};
 use crate::scan::lost::Lost;
 
-/// CPU numbers from here on are damage: no table is made for them.
+/// CPU numbers from here on are damage: they get no table.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// What a recording covers.
+/// Coverage of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// When it began.
     pub open: u64,
-    /// The threads all events of which are there.
+    /// The threads whose events are all recorded.
     pub followed: Followed,
-    /// Switches of every CPU are there; otherwise nothing is known of a thread that is on no CPU.
+    /// Switches of every CPU are recorded; otherwise the state of a thread off the CPU is unknown.
     pub every_cpu: bool,
-    /// CPUs there are: no more threads run at once; 0 = not known.
+    /// Number of CPUs: no more threads run at once; 0 = not known.
     pub cpus: u32,
-    /// A thread that was there when it began, and is in no call then, may be in one all the same.
+    /// A thread that existed at the start, and is in no call then, may be in one.
     pub hides_calls: bool,
 }
 
@@ -36,13 +36,13 @@ pub struct Coverage {
 pub struct Change {
     /// When.
     pub ts: u64,
-    /// Where.
+    /// The CPU.
     pub cpu: u32,
-    /// Who ran; None: the idle task.
+    /// The thread that ran; None: the idle task.
     pub prev: Option<Slot>,
-    /// Who runs now; None: the idle task.
+    /// The thread that runs now; None: the idle task.
     pub next: Option<Slot>,
-    /// Letter of what `prev` is in now.
+    /// Letter of the new state of `prev`.
     pub letter: u8,
 }
 
@@ -51,34 +51,34 @@ pub struct Change {
 pub struct Tracker<S> {
     coverage: Coverage,
     threads: Vec<Thread>,
-    /// What only the tracker needs of each thread.
+    /// The tracker's own facts about each thread.
     notes: Vec<Note>,
     by_utid: FxHashMap<u64, Slot>,
     free: Vec<Slot>,
     died: Vec<Slot>,
-    /// Who came on each CPU last.
+    /// The last thread of each CPU.
     cpus: Vec<Option<Slot>>,
-    /// Those that run nobody knows where, and some that did.
+    /// Threads that run on an unknown CPU, and some that did.
     anywhere: Vec<Slot>,
     lost: Active,
     lost_calls: Active,
     lost_life: Active,
     now: u64,
-    /// Scheduler events were lost so far; calls were.
+    /// Whether scheduler events were lost so far, and calls.
     losses: bool,
     call_losses: bool,
     unsure: u64,
-    /// Who takes the intervals.
+    /// Receives the intervals.
     pub sink: S,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Note {
-    /// Something was heard of it: its state is no mere absence of events.
+    /// It had an event, so its state does not follow from the absence of events.
     heard: bool,
-    /// It called exit: its next leaving of a CPU is its last.
+    /// It called exit: the next time it leaves a CPU is the last.
     exiting: bool,
-    /// That its state is not known may be for a loss.
+    /// Its state may be unknown because of a loss.
     by_loss: bool,
     /// See [`Tracker::doubts`].
     doubt: bool,
@@ -90,7 +90,7 @@ fn key(task: &Task) -> u64 {
 }
 
 impl<S: Sink> Tracker<S> {
-    /// Nothing is known yet.
+    /// No event yet.
     pub fn new(coverage: Coverage, sink: S) -> Self {
         Self {
             now: coverage.open,
@@ -112,13 +112,12 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// The threads; those that died stay until [`Self::bury`].
+    /// The threads; dead ones stay until [`Self::bury`].
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// Until when, at the latest, the state or call of a thread that concerns the sink was not known because something was lost; 0: it
-    /// always was.
+    /// The latest time until which the state or call of a thread of the sink was unknown because of a loss; 0: never.
     pub fn unsure_until(&self) -> u64 {
         self.unsure
     }
@@ -133,7 +132,7 @@ impl<S: Sink> Tracker<S> {
         self.losses || self.call_losses
     }
 
-    /// The slot of `task`, made if need be; None for the idle task. `newest`: the entry is what holds of it from this time on.
+    /// The slot of `task`, new if needed; None for the idle task. `newest`: the entry is valid from this time on.
     pub fn slot(&mut self, task: &Arc<Task>, newest: Option<u64>) -> Option<Slot> {
         if task.tid == 0 {
             return None;
@@ -183,7 +182,7 @@ impl<S: Sink> Tracker<S> {
         Some(slot)
     }
 
-    /// From `ts` on everything that happens to a thread is on the tape, or no longer is.
+    /// From `ts` on all events of a thread are on the tape, or no longer are.
     fn follow(&mut self, slot: Slot, ts: u64, followed: bool) {
         if self.threads[slot].followed == followed {
             return;
@@ -200,7 +199,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// What a thread was in when the recording began.
+    /// State of a thread when the recording began.
     pub fn begin(&mut self, slot: Slot, run: &RunState) {
         let mut state = if self.coverage.every_cpu { found(run) } else { State::Unknown };
         if state == State::Running && self.occupant(run.cpu).is_some_and(|other| other != slot) {
@@ -219,7 +218,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A checkpoint found a thread in this state and call, which counts where a loss left it unknown.
+    /// State and call of a thread at a checkpoint, used where a loss left it unknown.
     pub fn seen(&mut self, ts: u64, slot: Slot, run: &RunState, call: Option<InCall>) {
         let ts = self.at(ts);
         if self.threads[slot].dead || self.notes[slot].exiting {
@@ -245,13 +244,13 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread is on a CPU.
+    /// A thread got a CPU.
     pub fn runs(&mut self, ts: u64, slot: Slot) {
         let ts = self.at(ts);
         self.must_run(slot, ts, CPU_NONE);
     }
 
-    /// A thread was made.
+    /// A thread was created.
     pub fn fork(&mut self, ts: u64, child: Slot) {
         let ts = self.at(ts);
         if !std::mem::replace(&mut self.notes[child].heard, true) {
@@ -264,7 +263,8 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread began to end; it runs on until it leaves its CPU for the last time. When that may not be seen, it ends here.
+    /// A thread began to exit; it runs until it leaves its CPU for the last time. If that may not be recorded, it ends
+    /// here.
     pub fn exit(&mut self, ts: u64, slot: Slot) {
         let ts = self.at(ts);
         self.notes[slot].exiting = true;
@@ -273,7 +273,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A CPU went from one thread to another.
+    /// A CPU switched from one thread to another.
     pub fn switch(&mut self, change: Change) {
         let ts = self.at(change.ts);
         let cpu = change.cpu;
@@ -360,7 +360,7 @@ impl<S: Sink> Tracker<S> {
         self.threads[slot].doing = Doing::Call(call);
     }
 
-    /// The call a thread was in ended, on `cpu` ([`CPU_NONE`]: not known).
+    /// The call of a thread ended, on `cpu` ([`CPU_NONE`]: not known).
     pub fn leave(&mut self, ts: u64, slot: Slot, cpu: u32) {
         let ts = self.at(ts);
         self.must_run(slot, ts, cpu);
@@ -412,7 +412,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// The recording, or the part that is looked at, ends.
+    /// The recording, or the selected part of it, ends.
     pub fn finish(&mut self, ts: u64) {
         let ts = self.at(ts);
         for slot in 0..self.threads.len() {
@@ -423,7 +423,8 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// Gives away the slots of those that died before the last time this was called: a record of them may come a little late.
+    /// Frees the slots of threads that died before the last call of this function: a record of them may come a little
+    /// late.
     pub fn bury(&mut self) {
         let dead = self.free_after_next();
         for slot in dead {
@@ -432,7 +433,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// Those marked as buried; those that died since are marked now.
+    /// Frees the marked threads; those that died since are marked now.
     fn free_after_next(&mut self) -> Vec<Slot> {
         let died = std::mem::take(&mut self.died);
         let (old, new): (Vec<Slot>, Vec<Slot>) = died.into_iter().partition(|slot| self.notes[*slot].exiting);
@@ -441,7 +442,7 @@ impl<S: Sink> Tracker<S> {
         old
     }
 
-    /// Time never runs backwards: an event that is late happens now.
+    /// Time never runs backwards: a late event happens now.
     fn at(&mut self, ts: u64) -> u64 {
         self.now = self.now.max(ts);
         if !self.lost.none() {
@@ -456,7 +457,7 @@ impl<S: Sink> Tracker<S> {
         self.now
     }
 
-    /// Whether a thread that is on no CPU may do anything unseen.
+    /// Whether events of a thread off the CPU may be missing.
     fn blind(&self, slot: Slot) -> bool {
         !self.coverage.every_cpu || (!self.lost.none() && self.lost.anywhere(self.threads[slot].task.pid))
     }
@@ -478,15 +479,15 @@ impl<S: Sink> Tracker<S> {
         self.cpus[at] = slot;
     }
 
-    /// Who runs on `cpu`, as far as is known.
+    /// The thread on `cpu`, as far as is known.
     fn occupant(&self, cpu: u32) -> Option<Slot> {
         let slot = self.cpus.get(cpu as usize).copied().flatten()?;
         let thread = &self.threads[slot];
         (thread.followed && !thread.dead && thread.state == State::Running && thread.cpu == cpu).then_some(slot)
     }
 
-    /// More threads than there are CPUs never run. When they seem to, of those that run nobody knows where some left unseen: none of them is
-    /// known to run any more. False: there is no CPU left for one more.
+    /// At most as many threads run as there are CPUs. If more seem to, some of those on unknown CPUs left unseen: none
+    /// of them counts as running any more. False: there is no CPU left for one more.
     fn make_room(&mut self, ts: u64, more: usize) -> bool {
         let threads = &self.threads;
         let somewhere = |slot: &Slot| {
@@ -505,7 +506,7 @@ impl<S: Sink> Tracker<S> {
         placed + more <= cpus
     }
 
-    /// A thread of which nothing was known runs on `cpu` ([`CPU_NONE`]: on one of them).
+    /// A thread of unknown state runs on `cpu` ([`CPU_NONE`]: on any).
     fn run_on(&mut self, slot: Slot, ts: u64, cpu: u32) {
         if let Some(other) = self.occupant(cpu).filter(|other| *other != slot) {
             // it left unseen
@@ -525,8 +526,8 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// Only a thread on a CPU begins and ends calls: what was believed otherwise was wrong, and where nothing was known it is
-    /// now, the CPU excepted.
+    /// Only a thread on a CPU begins and ends calls: any other state was wrong, and an unknown state becomes running,
+    /// on an unknown CPU.
     fn must_run(&mut self, slot: Slot, ts: u64, cpu: u32) {
         if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_)) {
             self.doubt(slot, ts);
@@ -538,7 +539,7 @@ impl<S: Sink> Tracker<S> {
         self.run_on(slot, ts, cpu);
     }
 
-    /// What was believed of `slot` since its last event was wrong.
+    /// The state of `slot` since its last event was wrong.
     fn doubt(&mut self, slot: Slot, ts: u64) {
         let thread = &mut self.threads[slot];
         (thread.state, thread.missed_out, thread.missed_in) = (State::Unknown, true, true);
@@ -605,7 +606,7 @@ impl<S: Sink> Tracker<S> {
     }
 }
 
-/// The state that a checkpoint has.
+/// The state in a checkpoint.
 fn found(run: &RunState) -> State {
     match run.state {
         _ if run.on_cpu => State::Running,

@@ -1,8 +1,8 @@
 //! seccomp: the syscalls that reports make are allowed, all others get EPERM. Another ABI (i386) ends the process; x32's numbers are
 //! not listed and get EPERM as well.
 //!
-//! The lists hold what glibc and musl use of the same function (`open` and `openat`), so that a build with either works. Found with
-//! `strace -f` over every report, format and file written.
+//! The lists have the calls that glibc and musl use for the same function (`open` and `openat`), so that a build with
+//! either works. They come from `strace -f` over every report, format and output file.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::Needs;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Confines this thread and those it makes to the calls `needs` takes.
+/// Confines this thread and those it makes to the calls that `needs` allows.
 ///
 /// # Errors
 /// The kernel has no seccomp or refuses it.
@@ -57,7 +57,7 @@ fn allowed(needs: &Needs) -> Result<Rules> {
     Ok(rules)
 }
 
-/// What a process without a second one may do with some arguments only.
+/// Calls that a process without a second one may make with some arguments only.
 fn alone() -> Result<Rules> {
     let thread = libc::CLONE_THREAD as u64;
     let this = u64::from(std::process::id());
@@ -91,7 +91,7 @@ fn rule(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule> {
     Ok(SeccompRule::new(vec![is(argument, op, value)?])?)
 }
 
-/// Copies of a descriptor. None that lets a descriptor send signals.
+/// Copies of a descriptor, but no way for a descriptor to send signals.
 const FCNTL: [u64; 5] = [
     libc::F_DUPFD_CLOEXEC as u64,
     libc::F_GETFD as u64,
@@ -100,7 +100,7 @@ const FCNTL: [u64; 5] = [
     libc::F_SETFL as u64,
 ];
 
-/// Whether it is a terminal, how wide, and flags of a descriptor. None that types into a terminal.
+/// Queries of a terminal, its width, and flags of a descriptor, but no input into a terminal.
 #[allow(clippy::unnecessary_cast, reason = "musl's constants are ints")]
 const IOCTL: [u64; 5] = [
     libc::TCGETS as u64,
@@ -168,7 +168,7 @@ const ALWAYS: [libc::c_long; 45] = [
 #[cfg(target_arch = "x86_64")]
 const ALWAYS_X86_64: [libc::c_long; 4] = [libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_readlink];
 
-/// What a second process is started and talked to by, what its start takes, and its limits.
+/// Calls to start a second process and to talk to it, for its own start, and for its limits.
 const SECOND_PROCESS: [libc::c_long; 37] = [
     libc::SYS_clone,
     libc::SYS_execve,

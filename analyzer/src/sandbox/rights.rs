@@ -1,4 +1,4 @@
-//! Capabilities: none is kept, but for root and the files of others the one that opens them.
+//! Capabilities: none is kept, except two for root that open other users' files.
 
 use std::ffi::CString;
 use std::io;
@@ -10,8 +10,9 @@ use caps::{CapSet, Capability, CapsHashSet};
 
 use super::Needs;
 
-/// Takes every capability from this thread, and from the threads and programs it starts. CAP_DAC_READ_SEARCH stays when a file to read
-/// is closed without it, CAP_DAC_OVERRIDE when a file to write or a directory to clear is: root may ask about anybody's tape.
+/// Takes every capability from this thread, and from the threads and programs it starts. CAP_DAC_READ_SEARCH stays if a
+/// file to read needs it, CAP_DAC_OVERRIDE if a file to write or a directory with a file to remove does: root may
+/// analyze any user's tape.
 ///
 /// # Errors
 /// The kernel refuses to change the sets.
@@ -34,7 +35,7 @@ pub fn give_up(needs: &Needs) -> Result<(), CapsError> {
     caps::set(None, CapSet::Effective, &kept)
 }
 
-/// Whether the kernel refuses `mode` now. A kernel that does not say (before Linux 5.8) counts as one that refuses.
+/// Whether the kernel refuses `mode` now. A kernel without an answer (before Linux 5.8) counts as one that refuses.
 fn is_closed(path: &Path, mode: libc::c_int) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: the path ends with a zero and lives long enough; the kernel writes nothing.

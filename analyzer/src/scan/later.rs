@@ -1,15 +1,15 @@
-//! What waits for its time.
+//! A queue of events that wait for their time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// What happened at a time.
+/// An event with a time.
 pub trait Timed {
-    /// The time, ns, and which of several at one time comes first: the least.
+    /// The time, ns, and the order among events of that time: the least comes first.
     fn key(&self) -> (u64, u8);
 }
 
-/// Things that wait, in order of their keys; of equal ones the first pushed comes first.
+/// Waiting events, in order of their keys; of equal keys the first pushed comes first.
 #[derive(Debug)]
 pub struct Later<T> {
     heap: BinaryHeap<Reverse<Waiting<T>>>,
@@ -43,14 +43,14 @@ impl<T> Ord for Waiting<T> {
 }
 
 impl<T: Timed> Later<T> {
-    /// Lets these wait.
+    /// Adds these.
     pub fn new(what: impl IntoIterator<Item = T>) -> Self {
         let mut later = Self { heap: BinaryHeap::new(), pushed: 0 };
         what.into_iter().for_each(|what| later.push(what));
         later
     }
 
-    /// Lets `what` wait.
+    /// Adds `what`.
     pub fn push(&mut self, what: T) {
         self.pushed += 1;
         self.heap.push(Reverse(Waiting { key: (what.key(), self.pushed), what }));
@@ -64,7 +64,7 @@ impl<T: Timed> Later<T> {
         self.pop()
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Where events are missing from a tape: known before any is read, or met on the way.
+//! Times in which events are missing from a tape: known before any is read, or found on the way.
 
 use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Gap, GapCause};
@@ -6,10 +6,10 @@ use systape_format::reader::{Segment, Tape};
 
 use super::later::Timed;
 
-/// What is missing.
+/// Kind of the missing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Events that are no calls.
+    /// Other events than calls.
     Events,
     /// Those of process life among them: what tasks are called, who began and ended.
     Life,
@@ -17,16 +17,16 @@ pub enum Missing {
     Calls,
 }
 
-/// A time in which events are missing.
+/// A time span in which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Time of the first.
     pub first: u64,
     /// Time of the last.
     pub last: u64,
-    /// Where they happened; None: anywhere.
+    /// Their CPU; None: any.
     pub cpu: Option<u32>,
-    /// Whose; 0: anybody's.
+    /// Their process; 0: any.
     pub pid: u32,
 }
 
@@ -37,7 +37,7 @@ impl Timed for (Missing, Lost) {
 }
 
 impl Lost {
-    /// Anybody's, anywhere.
+    /// Events of any process on any CPU.
     pub fn any(first: u64, last: u64) -> Self {
         Self { first, last, cpu: None, pid: 0 }
     }
@@ -51,7 +51,7 @@ impl Lost {
     }
 }
 
-/// The time of a segment, as far as it is known.
+/// The time of a segment, as far as known.
 pub fn window(segment: &Segment<'_>) -> (u64, u64) {
     let info = segment.info();
     segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end))
@@ -62,7 +62,7 @@ pub fn any(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> bool {
     !gaps(tape, |_, gap| wanted(gap)).is_empty()
 }
 
-/// The losses of those gaps that `wanted` picks, given the position of their segment too; in order of their first times.
+/// The losses of the gaps that `wanted` selects by gap and index of the segment; in order of their first times.
 pub fn gaps(tape: &Tape, wanted: impl Fn(usize, &Gap) -> bool) -> Vec<Lost> {
     let mut lost = Vec::new();
     for at in 0..tape.segments().len() {

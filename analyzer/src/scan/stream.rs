@@ -1,10 +1,11 @@
 //! The events of a tape in order of time, for state machines: [`Scan::stream`].
 //!
-//! A [`Source`] reads segments on all CPUs, a batch ahead of what a [`Machine`] is told. A segment's rows come in its order; a call comes at
-//! its start, though it is stored where it ended, so such rows are read when time gets there ([`CarryPlan`]) and wait for their turn among
-//! what else the machine lets wait ([`Later`]). Memory grows with what is open at once, not with the tape.
+//! A [`Source`] reads segments on all CPUs, a batch ahead of the [`Machine`]. A segment's rows come in its order. A
+//! call comes at its start, though it is stored where it ended: such rows are read when time reaches their start
+//! ([`CarryPlan`]) and wait among the machine's other waiting events ([`Later`]). Memory grows with the calls open at
+//! once, not with the tape.
 //!
-//! Losses are events too: gaps that were known before, segments that are missing, parts that cannot be read. So are checkpoints.
+//! Losses are events too: known gaps, missing segments, unreadable parts. So are checkpoints.
 
 use std::ops::ControlFlow;
 
@@ -22,13 +23,13 @@ use crate::load::OpenCalls;
 /// Most segments decoded at a time: those of two batches are in memory.
 const BATCH: usize = 6;
 
-/// What reads segments.
+/// Reads segments.
 pub trait Source: Sync {
     /// A row, as a plain value.
     type Row: Timed + Send;
-    /// What the rows of a segment have in common.
+    /// Common parts of the rows of a segment.
     type Part: Default + Send;
-    /// What a machine lets wait for its time.
+    /// An event that a machine lets wait for its time.
     type Waiting: Timed + Send;
 
     /// Whether calls are read.
@@ -42,56 +43,56 @@ pub trait Source: Sync {
     /// Makes rows of the calls that were open when the recording ended abnormally.
     fn open(&self, open: OpenCalls, piece: &mut Piece<Self>);
 
-    /// What is no call cannot be read of `segment`.
+    /// The other events than calls of `segment` cannot be read.
     fn unread(&self, _segment: &Segment<'_>, _error: &Error, _coverage: &mut Coverage) {}
 }
 
-/// What was read of a segment.
+/// The result of reading a segment.
 #[derive(Debug)]
 pub struct Piece<S: Source + ?Sized> {
-    /// Position of the segment.
+    /// Index of the segment.
     pub at: usize,
     window: (u64, u64),
     /// Rows.
     pub rows: Vec<S::Row>,
-    /// What they have in common.
+    /// Common parts of the rows.
     pub part: S::Part,
-    /// What could not be read.
+    /// The error of an unreadable part.
     pub coverage: Coverage,
-    /// What is no call, or some of it, could not be read.
+    /// Some or all other events than calls could not be read.
     pub lacks_events: bool,
-    /// Calls, or something of them that matters, could not be read.
+    /// Calls, or required parts of them, could not be read.
     pub lacks_calls: bool,
 }
 
-/// What a state machine is told.
+/// Input of a state machine.
 pub enum Event<'a, S: Source> {
     /// The first checkpoint, before everything else.
     Start(&'a Checkpoint),
-    /// Another. It comes early: what it says is to wait for its time.
+    /// A later one. It comes early: its facts must wait for their time.
     Checkpoint(&'a Checkpoint),
-    /// Rows follow that have this in common.
+    /// The following rows have these parts in common.
     Part(&'a mut S::Part),
-    /// A row that began before its segment. It comes early: what matters of it is to wait for its time.
+    /// A row that began before its segment. It comes early: its events must wait for their time.
     Early(&'a S::Part, S::Row),
     /// A row.
     Row(&'a S::Part, S::Row),
-    /// Something that waited.
+    /// An event that waited.
     Due(S::Waiting),
-    /// From here on something is missing.
+    /// A loss begins.
     Lost(Missing, Lost),
-    /// All rows of the segment were told.
+    /// All rows of the segment were passed.
     End,
-    /// Whatever happened so far, and is not missing, was told.
+    /// All events so far were passed, except missing ones.
     Reached,
 }
 
-/// What takes events in order of time.
+/// Receives events in order of time.
 pub trait Machine<S: Source>: Send {
-    /// Takes the next one. [`ControlFlow::Break`]: no more segments need be read; what waits is told all the same.
+    /// Takes the next one. [`ControlFlow::Break`]: no more segments need be read; waiting events are still passed.
     fn push(&mut self, event: Event<'_, S>, later: &mut Later<S::Waiting>) -> ControlFlow<()>;
 
-    /// Whether a checkpoint is worth reading; `losses`: some are still to come.
+    /// Whether to read a checkpoint; `losses`: some are still to come.
     fn wants_checkpoint(&self, _losses: bool) -> bool {
         true
     }
@@ -102,7 +103,7 @@ pub trait Machine<S: Source>: Send {
     }
 }
 
-/// When what a tape has begins: earlier chunks may be gone.
+/// Start of the tape's contents: earlier chunks may be gone.
 pub fn opened(tape: &Tape) -> u64 {
     let late = tape.checkpoint_chunk(0).is_some_and(|chunk| chunk > 0);
     let first = if late { tape.checkpoint(0).map_or(0, |checkpoint| checkpoint.ts) } else { 0 };
@@ -110,8 +111,8 @@ pub fn opened(tape: &Tape) -> u64 {
 }
 
 impl Scan<'_> {
-    /// Tells `machine` in order of time what `source` reads, and what is missing: `lost`, which was known before, and what is met on the
-    /// way. A segment that is not among those to be read counts as missing.
+    /// Passes to `machine`, in order of time, the events that `source` reads, and the losses: `lost`, known before, and
+    /// those found on the way. A segment that the scan leaves out counts as missing.
     pub fn stream<S: Source>(
         &self,
         source: &S,
@@ -161,10 +162,10 @@ struct Stream<'s, 't, S: Source, M> {
     machine: &'s mut M,
     later: Later<S::Waiting>,
     lost: Later<(Missing, Lost)>,
-    /// How many segments were told, and checkpoints taken in.
+    /// Number of segments passed, and of checkpoints taken.
     told: usize,
     checkpoints: usize,
-    /// Until when segments were there.
+    /// The time up to which segments were present.
     known_until: u64,
     coverage: Coverage,
     /// No more segments need be read.
@@ -209,7 +210,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         self.coverage
     }
 
-    /// What was known before the first event.
+    /// The losses known before the first event.
     fn begin(&mut self) {
         let tape = self.scan.tape;
         if let Ok(checkpoint) = tape.checkpoint(0) {
@@ -281,7 +282,8 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         self.push(Event::End)
     }
 
-    /// Reads the checkpoints up to that of the chunk of segment `at`, if they are wanted; `ahead`: they may be later.
+    /// Reads the checkpoints up to that of the chunk of segment `at`, if the machine wants them; `ahead`: they may be
+    /// later.
     fn catch_up(&mut self, at: Option<usize>, ahead: bool) -> ControlFlow<()> {
         let tape = self.scan.tape;
         let Some(info) = at.map(|at| &tape.segments()[at]) else { return ControlFlow::Continue(()) };
@@ -305,7 +307,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         }
     }
 
-    /// Tells of what waits for a time before `key`.
+    /// Passes the waiting events with a time before `key`.
     fn waited(&mut self, key: (u64, u8)) -> ControlFlow<()> {
         while let Some(what) = self.later.next_before(key) {
             self.losses(what.key().0)?;
@@ -314,7 +316,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         ControlFlow::Continue(())
     }
 
-    /// Tells of the losses that began until `ts`.
+    /// Passes the losses that began until `ts`.
     fn losses(&mut self, ts: u64) -> ControlFlow<()> {
         while let Some((missing, lost)) = self.lost.next_before((ts, 1)) {
             self.push(Event::Lost(missing, lost))?;
@@ -322,7 +324,7 @@ impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
         ControlFlow::Continue(())
     }
 
-    /// Tells of all that still waits.
+    /// Passes all events that still wait.
     fn finish(&mut self) -> ControlFlow<()> {
         while let Some(what) = self.later.pop() {
             self.losses(what.key().0)?;

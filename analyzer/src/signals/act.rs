@@ -1,6 +1,6 @@
 //! Signals that were one act: `kill -TERM -4711`, Ctrl-C, a write to cgroup.kill, the end of a container's init.
 //!
-//! The kernel walks the processes within one call, so the events follow one another closely and name no process twice.
+//! The kernel walks the processes within one call, so the events follow each other closely and name no process twice.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,10 +8,10 @@ use super::record::Record;
 use super::via::Via;
 use crate::processes::track::key;
 
-/// More than this between two signals, and they are two acts: walking 100,000 processes takes less.
+/// Longest time between two signals of one act: walking 100,000 processes takes less.
 const APART: u64 = 100_000_000;
 
-/// What the signals of one act have in common: how, who (thread), which, the call and its arguments.
+/// The common properties of the signals of one act: way, sending thread, call and its arguments.
 type Key = (Via, Option<(u32, u64)>, u32, Option<u32>, [u64; 4]);
 
 struct Open {

@@ -1,6 +1,7 @@
-//! When signals may have been sent that are not on the tape.
+//! Times in which signals may be missing from the tape.
 //!
-//! The last signal seen before a death explains it only if nothing was lost in between: the one that did it may be what was lost.
+//! The last recorded signal before a death explains it only if no signal was lost in between, because the lost one may
+//! be the cause.
 
 use systape_format::model::{Family, Gap, GapCause};
 use systape_format::reader::Tape;
@@ -8,12 +9,12 @@ use systape_format::reader::Tape;
 use super::everyday;
 use crate::loss::loses;
 
-/// Spans of time with the number of events that are missing in each, to be asked for those that overlap another span.
+/// Time spans with the number of events missing in each, for queries by overlap.
 #[derive(Clone, Debug, Default)]
 struct Spans {
-    /// Time at which a span begins → events of this and all that begin earlier. By time.
+    /// Start of a span → number of events of it and of all that begin earlier. By time.
     begins: Vec<(u64, Sum)>,
-    /// The same with the time at which a span ends.
+    /// The same by the end of a span.
     ends: Vec<(u64, Sum)>,
 }
 
@@ -21,7 +22,7 @@ struct Spans {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     spans: u64,
-    /// Of those whose number is known; wider than any of them, so that no tape can make it wrap.
+    /// Sum over spans with a known number; wider than any of them, so that no tape can make it overflow.
     events: u128,
     /// Spans with an unknown number of events.
     unknown: u64,
@@ -46,7 +47,8 @@ impl Spans {
         }
     }
 
-    /// Of the spans that overlap `from`..=`to`: all that begin before its end, but for those that end before its beginning.
+    /// The number for the spans that overlap `from`..=`to`: all that begin before its end, minus those that end before
+    /// its start.
     fn between(&self, from: u64, to: u64) -> Sum {
         let up_to = |list: &[(u64, Sum)], count: usize| {
             count.checked_sub(1).and_then(|last| list.get(last)).map_or(Sum::default(), |(_, sum)| *sum)
@@ -61,25 +63,25 @@ impl Spans {
     }
 }
 
-/// Signal events that are missing in some span of time.
+/// Signal events that are missing in a time span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// At most so many; None = not known.
+    /// Most missing events; None = not known.
     pub events: Option<u64>,
 }
 
-/// When signals are missing.
+/// Times in which signals are missing.
 #[derive(Clone, Debug, Default)]
 pub struct Missing {
     /// Of any kind.
     any: Spans,
-    /// Only such as end nobody at once ([`everyday`]), and any.
+    /// Those that end no process at once ([`everyday`]), and any.
     everyday: Spans,
 }
 
 impl Missing {
-    /// Of the whole tape, whatever part of it is asked for: a death may come after that. `damaged` are positions of segments
-    /// whose signals cannot be read, ascending.
+    /// For the whole tape, regardless of filters: a death may come after the selected time. `damaged` are indices of
+    /// segments with unreadable signals, ascending.
     pub fn of_tape(tape: &Tape, damaged: &[usize]) -> Self {
         let (mut gaps, mut unreadable) = (Vec::new(), Vec::new());
         let segments = tape.segments();
@@ -103,7 +105,7 @@ impl Missing {
         Self::new(&gaps, &unreadable)
     }
 
-    /// From `gaps` of any family, and times at which whatever there was cannot be read.
+    /// From `gaps` of any family, and times in which all events are unreadable.
     pub fn new(gaps: &[Gap], unreadable: &[(u64, u64)]) -> Self {
         let of_signals = || gaps.iter().filter(|gap| loses(gap, &[Family::Signal]));
         let span = |gap: &Gap| if gap.last == 0 { (0, u64::MAX, gap.count) } else { (gap.first, gap.last, gap.count) };
@@ -113,7 +115,7 @@ impl Missing {
         Self { any: Spans::new(&any), everyday: Spans::new(&all) }
     }
 
-    /// What of signal `sig` may be missing from `from` to `to`; None = nothing.
+    /// The missing events from `from` to `to` that may be of signal `sig`; None = none.
     pub fn between(&self, sig: u32, from: u64, to: u64) -> Option<Lost> {
         let sum = if everyday(sig) { &self.everyday } else { &self.any }.between(from, to);
         let events = u64::try_from(sum.events).unwrap_or(u64::MAX);

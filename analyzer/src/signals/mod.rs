@@ -1,7 +1,7 @@
-//! Who sent which signal to whom, by what way, and what came of it.
+//! Signals: sender, target, way, and outcome.
 //!
-//! [`track`] takes plain values in the order of the tape and keeps those that are asked for; [`via`] tells from all facts of one how
-//! it was sent; [`act`] tells which were sent by one act. What a process ended with comes from [`crate::processes`].
+//! [`track`] takes plain values in the order of the tape and keeps the selected ones; [`via`] derives from all facts of
+//! a signal how it was sent; [`act`] groups those of one act. The ends of processes come from [`crate::processes`].
 
 pub mod act;
 #[cfg(test)]
@@ -22,18 +22,18 @@ pub use record::Record;
 pub use track::{Choice, Tracker};
 pub use via::Via;
 
-/// Whether `sig` is of those that mostly end nobody, whose loss has a cause of its own (GapCause::Everyday). As the BPF side divides them
-/// (signals.bpf.h); the rest of them end their target unless it cares for them.
+/// Whether `sig` is one of those that mostly end no process, whose loss has a cause of its own (GapCause::Everyday).
+/// The BPF side divides them in the same way (signals.bpf.h); the other signals end a target that does not handle them.
 pub fn everyday(sig: u32) -> bool {
     matches!(sig, 14 | 17 | 18 | 23 | 26..=29 | 32..)
 }
 
-/// Whether a process that does nothing about `sig` stops.
+/// Whether the default action of `sig` is to stop.
 pub fn stops(sig: u32) -> bool {
     (signo::SIGSTOP..=signo::SIGTTOU).contains(&sig)
 }
 
-/// Whether a process that does nothing about `sig` ends.
+/// Whether the default action of `sig` is to end the process.
 pub fn ends(sig: u32) -> bool {
     use signo::{SIGCHLD, SIGCONT, SIGURG, SIGWINCH};
     !stops(sig) && !matches!(sig, 0 | SIGCHLD | SIGCONT | SIGURG | SIGWINCH)

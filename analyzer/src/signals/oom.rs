@@ -1,7 +1,8 @@
-//! What the OOM killer chose.
+//! Victims of the OOM killer.
 //!
-//! The kernel sends the SIGKILL first and marks the victim then (`__oom_kill_process`, mm/oom_kill.c); processes that share the victim's memory
-//! get a SIGKILL of their own afterwards and no mark. All of it is done by the task that ran out of memory.
+//! The kernel first sends the SIGKILL and then marks the victim (`__oom_kill_process`, mm/oom_kill.c). Processes that
+//! share the victim's memory get a SIGKILL of their own afterwards, without a mark. The task that ran out of memory
+//! does all of it.
 
 use rustc_hash::FxHashMap;
 use systape_format::model::{OomMemory, Task};
@@ -50,7 +51,7 @@ impl Marks {
         self.find(&self.by_victim, target, |mark| mark.ts >= ts && mark.ts - ts <= APART)
     }
 
-    /// The mark `sender` made of another process about the time when it sent a SIGKILL to `target`.
+    /// The mark that `sender` made of another process about the time when it sent a SIGKILL to `target`.
     pub fn of_other(&self, sender: &Task, target: &Task, ts: u64) -> Option<&Mark> {
         let other = |mark: &Mark| key(&mark.victim) != key(target);
         self.find(&self.by_short, sender, |mark| other(mark) && mark.ts.abs_diff(ts) <= APART)

@@ -1,4 +1,4 @@
-//! What came of a signal.
+//! The outcome of a signal.
 
 use systape_format::model::{SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED, SignalEvent};
 
@@ -8,13 +8,13 @@ use systape_abi::signo::{SIGKILL, SIGSTOP};
 
 /// [`SignalEvent::result`]: queued.
 pub const DELIVERED: u8 = 0;
-/// [`SignalEvent::result`]: the target ignores it, or is beyond signals already.
+/// [`SignalEvent::result`]: the target ignores it, or takes no signals any more.
 pub const IGNORED: u8 = 1;
-/// [`SignalEvent::result`]: one like it was waiting, so this one was dropped.
+/// [`SignalEvent::result`]: the same signal was pending, so this one was dropped.
 pub const ALREADY_PENDING: u8 = 2;
-/// [`SignalEvent::result`]: no room in the queue, and the sender was told so.
+/// [`SignalEvent::result`]: the queue was full, and the sender got an error.
 pub const OVERFLOW: u8 = 3;
-/// [`SignalEvent::result`]: no room for the siginfo; the signal itself was queued.
+/// [`SignalEvent::result`]: the siginfo was dropped; the signal itself was queued.
 pub const INFO_LOST: u8 = 4;
 
 /// The name of a result in JSON and CSV.
@@ -29,10 +29,10 @@ pub fn result_name(result: u8) -> &'static str {
     }
 }
 
-/// What the target did about signals of that number when it was sent.
+/// The target's disposition for that signal when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// Nothing: the kernel's default.
+    /// The kernel's default action.
     Default,
     /// It has a handler.
     Handler,
@@ -41,7 +41,7 @@ pub enum Disposition {
 }
 
 impl Disposition {
-    /// At `event`. No one can handle or ignore SIGKILL and SIGSTOP.
+    /// The disposition at `event`. SIGKILL and SIGSTOP cannot be handled or ignored.
     pub fn of(event: &SignalEvent) -> Self {
         match event.flags {
             _ if unstoppable(event) => Self::Default,
@@ -78,16 +78,17 @@ pub fn queued(event: &SignalEvent) -> bool {
 /// How well a signal explains that its target died of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Explains {
-    /// There was a handler when it was sent: only if the target took the default action all the same (SA_RESETHAND, exec).
+    /// It had a handler when it was sent: possible only if the target took the default action nevertheless
+    /// (SA_RESETHAND, exec).
     IfTaken,
-    /// It was blocked: it ended the target once that was unblocked.
+    /// It was blocked: possible once it was unblocked.
     Later,
-    /// Nothing was in its way.
+    /// Neither handled nor blocked.
     AtOnce,
 }
 
-/// How well `event` explains that its target died of this signal; None = it cannot have been it: ignored, not queued, or one like it was
-/// already pending.
+/// How well `event` explains that its target died of this signal; None = impossible: ignored, not queued, or the same
+/// signal was already pending.
 pub fn explains(event: &SignalEvent) -> Option<Explains> {
     match Disposition::of(event) {
         _ if !queued(event) => None,
@@ -105,33 +106,33 @@ pub struct Taken {
     pub ts: u64,
     /// Its handler; 0 = default action, 1 = ignore.
     pub handler: u64,
-    /// Events of such signals are missing in between: it may have been another one that was taken then, and this one before.
+    /// Events of such signals are missing in between: perhaps another one was taken then, and this one before.
     pub at_most: bool,
 }
 
 /// Whether a signal is what ended its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
-    /// It is not.
+    /// No.
     #[default]
     No,
-    /// It is.
+    /// Yes.
     Yes,
-    /// Of those that were seen it is the one, but these were lost between it and the end.
+    /// It is the likely one of the recorded signals, but these were lost between it and the end.
     Maybe(Lost),
 }
 
-/// What came of it.
+/// Outcome of a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When a thread of the target took it; None = that was not seen.
+    /// When a thread of the target took it; None = not recorded.
     pub taken: Option<Taken>,
-    /// How the target's process ended, mostly afterwards (a signal may come to one that is not reaped yet); None = it did not, or that
-    /// is not known.
+    /// How the target's process ended, mostly afterwards (a signal may reach a process that is not reaped yet); None =
+    /// it did not, or not known.
     pub end: Option<Ending>,
-    /// It would be known if the process had ended.
+    /// Whether the end of the process would be known.
     pub followed: bool,
-    /// Whether this signal is what ended it.
+    /// Whether this signal ended it.
     pub cause: Cause,
     /// It stopped the process.
     pub stopped: bool,

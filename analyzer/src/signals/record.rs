@@ -1,4 +1,4 @@
-//! A signal with everything that is known of it.
+//! A signal with all its facts.
 
 use systape_format::model::Task;
 
@@ -11,22 +11,22 @@ use crate::processes::Ending;
 /// One line of the report.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// What was sent.
+    /// The signal as sent.
     pub sent: Sent,
-    /// How; [`Via::Unknown`] and the like when only its effect was seen.
+    /// Its way; [`Via::Unknown`] and the like when only its effect was recorded.
     pub via: Via,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The OOM killer's choice behind it.
     pub mark: Option<Mark>,
-    /// Number of the act it belongs to, from 1: several processes signalled at one go share it.
+    /// Number of its act, from 1: signals sent to several processes by one act share it.
     pub act: u32,
-    /// The process ended so, but no signal was seen that did it.
+    /// The process died of it, but the signal itself was not recorded.
     pub unseen: Option<Ending>,
 }
 
 impl Record {
-    /// Who sent it; None = nobody (a timer, the kernel by itself), or not known.
+    /// Its sender; None = none (a timer, the kernel), or not known.
     pub fn sender(&self) -> Option<&Task> {
         match self.via.actor() {
             Actor::Sender => self.sent.sender.as_deref(),

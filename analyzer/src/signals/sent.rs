@@ -8,28 +8,28 @@ use crate::calls::CallInfo;
 use crate::processes::track;
 use systape_abi::si_code as code;
 
-/// A signal as it was sent: the event with what its indices stand for.
+/// A signal as it was sent: the event with its indices resolved.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// The event. Of a death without one: only `ts` and `sig` hold.
+    /// The event. For a death without a recorded signal only `ts` and `sig` are valid.
     pub event: SignalEvent,
-    /// The thread that ran.
+    /// The task that ran.
     pub sender: Option<Arc<Task>>,
     /// The thread it was sent to.
     pub target: Arc<Task>,
     /// The call `sender` was in; None = it was in none, or that is not known.
     pub call: Option<Arc<CallInfo>>,
-    /// Whether it may have been in a call although `call` is None.
+    /// Whether `sender` may have been in a call although `call` is None.
     pub call_unknown: bool,
-    /// Processes above the sender, the parent first; those of `event` are moved here.
+    /// Processes above the sender, the parent first; moved here from `event`.
     pub sender_above: Arc<[Ancestor]>,
     /// Processes above the target.
     pub target_above: Arc<[Ancestor]>,
-    /// Position of its segment and its own among the segment's signals; None = it was not seen.
+    /// Index of its segment and its own among the segment's signals; None = it was not recorded.
     pub place: Option<(usize, u32)>,
 }
 
-/// Arguments of the recording kernel's calls are what registers held: an `int` is their low half.
+/// Arguments of calls are register values: an `int` is their low half.
 fn int(arg: u64) -> i32 {
     arg as u32 as i32
 }
@@ -40,7 +40,7 @@ impl Sent {
         self.call.as_deref().map(|call| call.name.as_str())
     }
 
-    /// Whether it went to another thread of the process that sent it, or to the very one.
+    /// Whether it went to a thread of the sending process, the sending one included.
     pub fn to_own_process(&self) -> bool {
         self.sender.as_ref().is_some_and(|sender| track::key(sender) == track::key(&self.target))
     }
@@ -51,13 +51,13 @@ impl Sent {
         self.to_own_process() && self.sender.as_deref().is_some_and(same)
     }
 
-    /// The task that ran, if it is a user's and did it itself: not one that an interrupt came upon.
+    /// The task that ran, if it is a user's and sent the signal itself: not one that an interrupt interrupted.
     pub fn user(&self) -> Option<&Task> {
         let other = self.event.flags & (SIGNAL_INTERRUPT | SIGNAL_SENDER_KTHREAD) != 0;
         self.sender.as_deref().filter(|_| !other)
     }
 
-    /// Whether a program sent it by a call of its own, whichever: its siginfo names the process that ran.
+    /// Whether a program sent it by any call of its own: its siginfo has the pid of the process that ran.
     pub(super) fn by_program(&self) -> bool {
         let event = &self.event;
         let said =
@@ -65,7 +65,7 @@ impl Sent {
         said && self.sender.as_deref().is_some_and(|sender| [sender.pid, sender.ns_pid].contains(&event.si_pid))
     }
 
-    /// The process group a kill went to (0: the sender's own, 1: everyone there is); None = it went to one process.
+    /// The target process group of a kill (0: the sender's own, 1: all processes); None = it went to one process.
     pub fn group(&self) -> Option<u32> {
         let pid = int(self.event.call_args[0]);
         (self.call_name() == Some("kill") && pid <= 0).then(|| pid.unsigned_abs())

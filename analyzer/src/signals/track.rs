@@ -1,4 +1,4 @@
-//! From events to records: which signals are kept, which of them ended their target, which were taken.
+//! From events to records: which signals are kept, which ended their target, which were taken.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::processes::track::key;
 use crate::processes::{Ending, Processes};
 use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
-/// Which signals are wanted.
+/// The selected signals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// Those that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
@@ -30,7 +30,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Whether `sig` is wanted whatever came of it.
+    /// Whether `sig` is selected regardless of its outcome.
     fn always(&self, sig: u32) -> bool {
         match self {
             Self::Fatal => matches!(sig, SIGTERM | SIGKILL | SIGINT | SIGQUIT | SIGABRT),
@@ -39,7 +39,7 @@ impl Choice {
         }
     }
 
-    /// Whether the loss of signals that end nobody (GapCause::Everyday) touches the answer.
+    /// Whether the loss of signals that end no process (GapCause::Everyday) could change the answer.
     pub fn of_everyday(&self) -> bool {
         match self {
             Self::Fatal => false,
@@ -48,7 +48,7 @@ impl Choice {
         }
     }
 
-    /// Whether `sig` is wanted for what it did.
+    /// Whether `sig` is selected for its outcome.
     fn by_effect(&self, sig: u32) -> bool {
         match self {
             Self::Fatal | Self::All => true,
@@ -57,7 +57,7 @@ impl Choice {
     }
 }
 
-/// Whether a signal sent by the first task (None: nobody) to the second at that time is asked for.
+/// Whether a signal sent by the first task (None: no task) to the second at that time passes the filters.
 pub type Passes<'a> = Box<dyn Fn(Option<&Task>, &Task, u64) -> bool + 'a>;
 
 /// A signal that may be printed.
@@ -75,19 +75,20 @@ struct Best {
     ts: u64,
     /// When the process ended.
     end: u64,
-    /// What the target was seen to do about one of that number since: 0 = the default action, or else a handler.
+    /// What the target did about a signal of that number since: 0 = the default action, or else a handler.
     taken: Option<u64>,
-    /// Its slot; None = it is not asked for.
+    /// Its slot; None = it does not pass the filters.
     slot: Option<usize>,
 }
 
 impl Best {
-    /// What is missing between it and the end of its process.
+    /// Losses between it and the end of its process.
     fn lost(&self, missing: &Missing) -> Option<Lost> {
         missing.between(self.sig, self.ts, self.end)
     }
 
-    /// Whether it may have ended its process: a handler must have been gone when it was taken, which may not have been seen.
+    /// Whether it may have ended its process: its handler must have been gone when it was taken, which may not be
+    /// recorded.
     fn holds(&self, missing: &Missing) -> bool {
         match self.taken {
             _ if self.how > Explains::IfTaken => true,
@@ -103,14 +104,14 @@ pub struct Tracker<'a> {
     choice: &'a Choice,
     passes: Passes<'a>,
     slots: Vec<Option<Slot>>,
-    /// Process → what best explains its end.
+    /// Process → the best explanation of its end.
     best: FxHashMap<u64, Best>,
-    /// (process, signal) → slots nobody took yet.
+    /// (process, signal) → slots that are not taken yet.
     waiting: FxHashMap<(u64, u32), Vec<usize>>,
     marks: Marks,
-    /// Process → the processes above it, as last seen.
+    /// Process → the processes above it, as last recorded.
     chains: FxHashMap<u64, Arc<[Ancestor]>>,
-    /// The tape does not say which calls senders were in.
+    /// The tape does not have the calls of senders.
     hides_calls: bool,
 }
 
@@ -130,12 +131,12 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// That the tape has no calls of senders, as [`systape_format::model::Session::registers_unknown`] says.
+    /// The tape does not have the calls of senders: [`systape_format::model::Session::registers_unknown`].
     pub fn hiding_calls(self, hides_calls: bool) -> Self {
         Self { hides_calls, ..self }
     }
 
-    /// Adds the events of the segment at position `at`; `tasks` and `calls` are what their indices stand for.
+    /// Adds the events of the segment at index `at`, with its `tasks` and `calls`.
     pub fn segment(&mut self, at: usize, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
         // a thread has one entry for thousands of signals
         let tasks: Vec<Arc<Task>> = tasks.iter().cloned().map(Arc::new).collect();
@@ -185,8 +186,8 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Keeps once what many signals have in common, which is most of their memory: chains of parents, and the command line that the
-    /// table of processes has too.
+    /// Shares equal values of many signals, which are most of their memory: chains of parents, and command lines that
+    /// the table of processes has too.
     fn trim(&mut self, sent: &mut Sent) {
         let event = &mut sent.event;
         if let Some(sender) = sent.sender.as_deref() {
@@ -199,7 +200,7 @@ impl<'a> Tracker<'a> {
         sent.target_above = self.chain(key(&sent.target), std::mem::take(&mut event.target_ancestors));
     }
 
-    /// `chain` of this process, the same value as last time if it did not change.
+    /// `chain` of this process, shared with the last one if equal.
     fn chain(&mut self, process: u64, chain: Vec<Ancestor>) -> Arc<[Ancestor]> {
         let last = self.chains.entry(process).or_default();
         if **last != *chain {
@@ -208,14 +209,14 @@ impl<'a> Tracker<'a> {
         Arc::clone(last)
     }
 
-    /// How well `sent` explains the end of its target, and when that was; None = not at all.
+    /// How well `sent` explains the end of its target, and the time of that; None = not at all.
     fn explains(&self, sent: &Sent) -> Option<(Explains, u64)> {
         let end = self.processes.get(&sent.target)?.end()?;
         let fits = end.signal() == Some(sent.event.sig) && sent.event.ts <= end.ts;
         outcome::explains(&sent.event).filter(|_| fits).map(|how| (how, end.ts))
     }
 
-    /// The nearest before the end is its cause, among those that could be.
+    /// The last possible one before the end is its cause.
     fn explain(&mut self, process: u64, best: Best) {
         let before = self.best.get(&process).copied();
         if before.is_none_or(|before| (best.how, best.ts) >= (before.how, before.ts)) {
@@ -238,7 +239,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// The records, by time, with the ends that no signal explains; signals are `missing` from the tape.
+    /// The records, by time, with the ends that no signal explains; `missing` has the losses of signals.
     pub fn finish(mut self, missing: &Missing) -> Vec<Record> {
         self.best.retain(|_, best| best.holds(missing));
         let mut records = Vec::new();
@@ -292,13 +293,13 @@ impl<'a> Tracker<'a> {
 }
 
 impl Tracker<'_> {
-    /// Whether a mark of a signal sent at `ts` may be missing.
+    /// Whether a mark for a signal sent at `ts` may be missing.
     fn unmarked(&self, ts: u64, missing: &Missing) -> bool {
         missing.between(SIGKILL, ts, ts.saturating_add(oom::APART)).is_some()
     }
 }
 
-/// The end of a process by a signal that nobody was seen to send.
+/// The end of a process by a signal that was not recorded.
 fn unseen(target: &Task, sig: u32, end: Ending, missing: &Missing) -> Record {
     let event = SignalEvent { result: outcome::DELIVERED, ..SignalEvent::new(end.ts, SignalKind::Generate, sig, 0) };
     let sent = Sent {

@@ -1,6 +1,6 @@
-//! How a signal was sent, derived from every fact of it: si_code alone cannot tell kill(2) from cgroup.kill.
+//! How a signal was sent, derived from all its facts: si_code alone cannot distinguish kill(2) from cgroup.kill.
 //!
-//! Facts of the kernel are those of Linux 5.10 to 6.12; the function that sends is named where it matters.
+//! Facts about the kernel are those of Linux 5.10 to 6.12, with the sending function where it matters.
 
 use systape_abi::signal_name;
 use systape_format::model::{SIGNAL_PDEATHSIG, SIGNAL_SENDER_EXITING, SignalEvent, SignalInfo, Task};
@@ -76,14 +76,14 @@ pub enum Via {
     Unknown,
 }
 
-/// Whose act a signal was.
+/// The actor of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// That of the task that ran.
+    /// The task that ran.
     Sender,
-    /// That of the task that ran if it is a user's and no interrupt came upon it.
+    /// The task that ran, if it is a user's and was not interrupted by an interrupt.
     User,
-    /// Nobody's.
+    /// No task.
     Nobody,
 }
 
@@ -123,7 +123,7 @@ impl Via {
         }
     }
 
-    /// Whose act it was, by the way alone.
+    /// The actor, by the way alone.
     pub fn actor(self) -> Actor {
         match self {
             Self::Timer | Self::Alarm | Self::MemoryError | Self::Unknown => Actor::Nobody,
@@ -147,14 +147,14 @@ impl Via {
     }
 }
 
-/// How `sent` was sent; `marks` are all of the tape, also those that came later.
+/// How `sent` was sent; `marks` are those of the whole tape, later ones included.
 pub fn via(sent: &Sent, marks: &Marks) -> Via {
     let via = by_all_facts(sent, marks);
     let unsure = sent.call_unknown && sent.call.is_none();
     if unsure && depends_on_call(sent, via) { Via::Unknown } else { via }
 }
 
-/// Whether it might be another way, were the sender's call known.
+/// Whether the sender's call, if it were known, could show another way.
 fn depends_on_call(sent: &Sent, via: Via) -> bool {
     let event = &sent.event;
     match via {
@@ -229,7 +229,7 @@ fn kernel_kill(sent: &Sent, marks: &Marks) -> Via {
     }
 }
 
-/// SEND_SIG_NOINFO: the kernel does as its current task wants.
+/// SEND_SIG_NOINFO: the kernel acts for its current task.
 fn on_behalf(sent: &Sent) -> Via {
     let event = &sent.event;
     if event.sig == SIGKILL && writes_to(sent, "cgroup.kill") {
@@ -287,10 +287,10 @@ fn with_reason(sent: &Sent) -> Via {
     }
 }
 
-/// The address that a signal came for; None = it has none, or the kernel did not say which.
+/// The address of a fault signal; None = it has none, or the kernel did not report it.
 ///
-/// With SI_KERNEL the processor told none: a non-canonical address, a privileged instruction, `int3` (force_sig()). So it is with
-/// x86's alignment check, which passes 0, an address that is aligned.
+/// With SI_KERNEL the processor reported none: a non-canonical address, a privileged instruction, `int3` (force_sig()).
+/// The same holds for x86's alignment check, which passes 0, an aligned address.
 pub fn fault_address(event: &SignalEvent, via: Via) -> Option<u64> {
     let coded = event.info == SignalInfo::Siginfo && (1..code::SI_KERNEL).contains(&event.code);
     let misaligned_null = event.sig == SIGBUS && event.code == code::BUS_ADRALN && event.addr == 0;
@@ -298,7 +298,7 @@ pub fn fault_address(event: &SignalEvent, via: Via) -> Option<u64> {
     (coded && has_address && !misaligned_null).then_some(event.addr)
 }
 
-/// Name of a si_code, e.g. `SI_USER`, `SEGV_MAPERR`; the number where it has none.
+/// Name of a si_code, e.g. `SI_USER`, `SEGV_MAPERR`; the number if it has none.
 pub fn code_name(sig: u32, code: i32) -> String {
     let by_signal: &[&str] = match sig {
         SIGILL => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC"],

@@ -11,13 +11,13 @@ use crate::question::Question;
 use crate::runs::decode::Needs;
 use crate::runs::{Interval, Sink, Slot, State, Thread, feed};
 
-/// Where a stack stands: (kind of event, position of its segment, row).
+/// Place of a stack: (kind of event, index of its segment, row).
 pub type Place = (StackOf, usize, u32);
 
 /// A stack in a [`Forest`]: innermost user and kernel node, and how it ends.
 pub type Stack = (u32, u32, Ending);
 
-/// A look at a thread that slept.
+/// A recorded state of a sleeping thread.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     /// When.
@@ -25,7 +25,8 @@ struct Look {
     place: Place,
 }
 
-/// The stacks of threads (by utid) that slept from before the recording until they were looked at, and so are of that sleep.
+/// The stacks of threads (by utid) that slept from before the recording until their state was read, and so belong to
+/// that sleep.
 pub fn since_before(question: &Question<'_>, findings: &mut Vec<String>) -> FxHashMap<u32, Place> {
     let looks = looks(question.tape, findings);
     let Some(last) = looks.values().map(|look| look.ts).max() else { return FxHashMap::default() };
@@ -59,7 +60,7 @@ fn looks(tape: &Tape, findings: &mut Vec<String>) -> FxHashMap<u32, Look> {
     looks
 }
 
-/// Keeps the looks that fall into the sleep in which the recording found a thread.
+/// Keeps the readings that fall into the sleep in which the recording found a thread.
 struct Since {
     looks: FxHashMap<u32, Look>,
     slept: FxHashMap<u32, Place>,
@@ -80,7 +81,7 @@ impl Sink for Since {
     }
 }
 
-/// Puts stacks, wherever they stand, into `forest`.
+/// Adds stacks to `forest`.
 pub fn graft<K: Copy + Eq + std::hash::Hash>(
     tape: &Tape,
     wanted: impl IntoIterator<Item = (K, Place)>,

@@ -1,4 +1,4 @@
-//! Names that the tape lacks, from files with symbols that are found by build id (`--debug-dir`).
+//! Names that the tape lacks, from files with symbols, found by build id (`--debug-dir`).
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use systape_format::reader::Tape;
 use super::names::Names;
 use super::places::Places;
 
-/// The hidden first argument with which `analyze` starts itself to read files that may be damaged or hostile.
+/// The hidden first argument with which `analyze` starts itself to read untrusted files.
 pub const READER: &str = "__read-symbols";
 
-/// The names in `tape` and in files of `dirs`, which are looked up for `places` only.
+/// The names in `tape` and in files of `dirs`, which are read for `places` only.
 ///
 /// # Errors
-/// One of `dirs` is no directory.
+/// One of `dirs` is not a directory.
 pub fn find(
     tape: &Tape,
     places: impl FnOnce() -> Places,
@@ -28,10 +28,10 @@ pub fn find(
     Ok(names)
 }
 
-/// Improves `names` of `places` by what files in `dirs` say.
+/// Improves `names` of `places` from files in `dirs`.
 ///
 /// # Errors
-/// One of `dirs` is no directory.
+/// One of `dirs` is not a directory.
 #[cfg(target_os = "linux")]
 fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
     use systape_format::model::MappingKind;
@@ -74,10 +74,10 @@ fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Improves `names` of `places` by what files in `dirs` say.
+/// Improves `names` of `places` from files in `dirs`.
 ///
 /// # Errors
-/// There are `dirs`: files are read on Linux only.
+/// There are `dirs`, which are supported only on Linux.
 #[cfg(not(target_os = "linux"))]
 fn improve(_names: &mut Names, _places: &Places, dirs: &[PathBuf]) -> Result<()> {
     if !dirs.is_empty() {

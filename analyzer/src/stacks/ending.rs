@@ -1,19 +1,19 @@
-//! Why a stack ends where it does, or why there is none, in words.
+//! Why a stack ends early, or is missing, in words.
 
 use systape_format::model::StackStatus;
 
 /// How an event's stack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ending {
-    /// As the recorder says.
+    /// By the recorder's status.
     Status(StackStatus),
-    /// It has more frames than are looked at.
+    /// It has more frames than are read.
     TooLong,
-    /// The call was shorter than those whose stacks were asked for.
+    /// The call was shorter than the least duration for stacks.
     Short,
     /// Nothing was stored for the event.
     NotStored,
-    /// It was stored, and cannot be read.
+    /// It was stored, and is unreadable.
     Unreadable,
     /// The thread was off the CPU before the recording began.
     Before,
@@ -59,7 +59,7 @@ impl Ending {
         }
     }
 
-    /// Why, in a few words.
+    /// The reason in a few words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Status(status) => match status {
@@ -92,8 +92,8 @@ impl Ending {
         }
     }
 
-    /// Whether frames may be missing at the outer end, so that the last one is not where the thread began. By frame pointers that is
-    /// always so: it is said once, not on every stack.
+    /// Whether frames may be missing at the outer end, so that the last one is not the start of the thread. By frame
+    /// pointers that is always possible; the head says it once.
     pub fn early(self) -> bool {
         match self {
             Self::Status(status) => !status.is_complete() && status != StackStatus::FramePointers,
@@ -101,7 +101,7 @@ impl Ending {
         }
     }
 
-    /// The pseudo frame that stands for what is missing; `empty`: everything is.
+    /// The pseudo frame for missing frames; `empty`: all are missing.
     pub fn mark(self, empty: bool) -> Option<String> {
         match empty {
             true => Some(format!("[no stack: {}]", self.words())),

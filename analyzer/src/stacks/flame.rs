@@ -10,20 +10,20 @@ use super::folded::frame;
 use super::graph::Order;
 use super::weight::Metric;
 
-/// What a picture says of itself.
+/// Texts and colours of a picture.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Heading.
     pub title: String,
     /// Line below it.
     pub subtitle: Option<String>,
-    /// What widths are.
+    /// Unit of widths.
     pub metric: Metric,
-    /// Time that is waited for something: blue, as off-CPU graphs are.
+    /// Waiting time: blue, as off-CPU graphs are.
     pub waiting: bool,
-    /// Innermost functions first are drawn from the top down.
+    /// Innermost functions first: drawn from the top down.
     pub order: Order,
-    /// What all stacks are of: the frame below them.
+    /// Name of the root frame below all stacks.
     pub root: String,
 }
 
@@ -53,8 +53,8 @@ impl Picture {
         self.lines(folded.iter().map(|(stack, weight)| format!("{root};{stack} {weight}")).collect(), out)
     }
 
-    /// Draws the stacks of the second of two tapes, coloured by how they differ from the first: red is more, blue less. Stacks that
-    /// only the first has stand beside them, above a frame `gone`.
+    /// Draws the stacks of the second of two tapes, coloured by their difference from the first: red is more, blue
+    /// less. Stacks that only the first has stand beside them, above a frame `gone`.
     pub fn difference(&self, both: &[(String, u64, u64)], gone: &str, out: impl Write) -> Result<()> {
         let (root, gone) = (frame(&self.root), frame(gone));
         let line = |(stack, before, after): &(String, u64, u64)| match after {

@@ -1,4 +1,4 @@
-//! A call graph as folded stacks: `comm;outermost;…;innermost weight`, what flame graph tools read.
+//! A call graph as folded stacks: `comm;outermost;…;innermost weight`, the input of flame graph tools.
 
 use std::io::{self, Write};
 
@@ -54,7 +54,7 @@ fn of_label(label: &Label) -> String {
     text
 }
 
-/// A name without what separates frames, and without a number behind a space, which would be read as the weight.
+/// A name without frame separators, and without a number after a space, which would be read as the weight.
 pub fn frame(name: &str) -> String {
     let name = name.replace(';', ":");
     let number = name.rsplit(' ').next().is_some_and(|word| word.parse::<f64>().is_ok());

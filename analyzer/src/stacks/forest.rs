@@ -9,18 +9,18 @@ use super::places::Places;
 /// No node: a stack without frames, or the caller of the outermost one.
 pub const NONE: u32 = u32::MAX;
 
-/// Frames of a stack at most; a recorder stores far fewer, so more are damage.
+/// Most frames of a stack; a recorder stores far fewer, so more are damage.
 pub const MAX_FRAMES: usize = 1024;
 
 /// One tree of the stacks of many segments.
 #[derive(Debug, Default)]
 pub struct Forest {
     mappings: Interner<Mapping>,
-    /// Their mappings are numbers of `mappings`.
+    /// Distinct frames, whose mappings are indices into `mappings`.
     frames: Interner<Frame>,
     /// (node of the caller, frame), by number; [`NONE`]: the outermost.
     nodes: Vec<(u32, u32)>,
-    /// Numbers of nodes, by caller << 32 | frame: small keys, a table of a million nodes is what a large tape waits for.
+    /// Numbers of nodes, by caller << 32 | frame: small keys, because a large tape spends its time in this table.
     ids: FxHashMap<u64, u32>,
 }
 
@@ -35,7 +35,7 @@ impl Forest {
         self.frames.values()
     }
 
-    /// The numbers of the frames from `leaf` outwards, and whether that is all of them.
+    /// The numbers of the frames from `leaf` outwards, and whether these are all.
     pub fn frames_from(&self, leaf: u32, into: &mut Vec<u32>) -> bool {
         let mut next = leaf;
         while let Some((parent, frame)) = self.nodes.get(next as usize) {
@@ -64,7 +64,7 @@ impl Forest {
     }
 }
 
-/// What the numbers in one segment's stacks are in a [`Forest`]; looked up when asked for.
+/// Maps the nodes and frames of one segment's stacks to a [`Forest`], on demand.
 #[derive(Debug)]
 pub struct Graft {
     nodes: Vec<u32>,
@@ -73,13 +73,13 @@ pub struct Graft {
 }
 
 impl Graft {
-    /// For `stacks`, which the other functions take again.
+    /// For `stacks`, which the other functions get too.
     pub fn new(stacks: &Stacks) -> Self {
         let (nodes, frames) = (vec![NONE; stacks.nodes.len()], vec![NONE; stacks.frames.len()]);
         Self { nodes, frames, chain: Vec::new() }
     }
 
-    /// Looks up the nodes of all of `leaves` at once, in the order in which the segment has them: neighbours share callers.
+    /// Maps the nodes of all of `leaves` together, in the segment's order, because neighbours share callers.
     pub fn all(&mut self, stacks: &Stacks, forest: &mut Forest, leaves: impl Iterator<Item = u32>) {
         let mut used = vec![false; stacks.nodes.len()];
         for leaf in leaves {
@@ -99,7 +99,7 @@ impl Graft {
         }
     }
 
-    /// The node of `forest` that stands for the segment's node `leaf`; [`NONE`] for none.
+    /// The node of `forest` for the segment's node `leaf`; [`NONE`] for none.
     pub fn node(&mut self, stacks: &Stacks, forest: &mut Forest, leaf: Option<u32>) -> u32 {
         let mut known = NONE;
         let mut next = leaf;

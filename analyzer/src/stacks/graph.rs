@@ -1,4 +1,4 @@
-//! A call graph: weights by name, from the callers down or from the callees up.
+//! A call graph: weights by name, from callers to callees or the other way round.
 
 use rustc_hash::FxHashMap;
 
@@ -9,7 +9,7 @@ use super::label::{self, Label};
 use super::names::Names;
 use super::weight::{Metric, Weight};
 
-/// A stack in a [`Forest`], how it ends, and whose it is.
+/// A stack in a [`Forest`], its end, and its thread's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Node of the innermost user frame; [`NONE`].
@@ -22,7 +22,7 @@ pub struct Key {
     pub comm: u32,
 }
 
-/// What events weigh by stack, before names.
+/// Weights by stack, before names are looked up.
 #[derive(Debug, Default)]
 pub struct Stacked {
     /// The stacks.
@@ -39,14 +39,14 @@ impl Stacked {
         *self.sums.entry(key).or_default() += weight;
     }
 
-    /// The weight of all.
+    /// The sum of all weights.
     pub fn total(&self) -> Weight {
         let mut total = Weight::default();
         self.sums.values().for_each(|weight| total += *weight);
         total
     }
 
-    /// Events by how their stacks end; `true`: there is no frame at all.
+    /// Events by the end of their stacks; `true`: without any frame.
     pub fn endings(&self) -> Vec<((Ending, bool), u64)> {
         let mut endings: FxHashMap<(Ending, bool), u64> = FxHashMap::default();
         for (key, weight) in &self.sums {
@@ -68,34 +68,34 @@ pub enum Order {
     Callee,
 }
 
-/// A function, as called from (or calling) those above it.
+/// A function, called from (or calling) those above it.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Number of its label; of a thread's name in the first level.
+    /// Number of its label; in the first level of a thread's name.
     pub label: u32,
-    /// Of all stacks through it.
+    /// Weight of all stacks through it.
     pub total: Weight,
-    /// Of those that end with it.
+    /// Weight of the stacks that end with it.
     pub own: Weight,
-    /// Below it, heaviest first.
+    /// Children, heaviest first.
     pub children: Vec<u32>,
 }
 
 /// Weights by name.
 #[derive(Debug)]
 pub struct Graph {
-    /// What percentages are of.
+    /// The metric of the percentages.
     pub metric: Metric,
     /// Names.
     pub labels: Interner<Label>,
     /// Names of threads.
     pub comms: Vec<Vec<u8>>,
-    /// The first is everything, its children are threads by name, theirs the roots of stacks.
+    /// The first node is the root of everything, its children are threads by name, theirs the roots of stacks.
     pub nodes: Vec<Node>,
 }
 
 impl Graph {
-    /// Puts names to `stacked` and adds up by them.
+    /// Looks up the names of `stacked` and adds up by them.
     pub fn new(stacked: &Stacked, names: &Names, order: Order, metric: Metric) -> Self {
         let mut paths = Paths::new(stacked, names);
         let mut graph = Self {
@@ -143,7 +143,7 @@ impl Graph {
         }
     }
 
-    /// What children of equal weight are ordered by: the order in which they were met is no order.
+    /// Sort key of children of equal weight, because the order of first use depends on chance.
     fn name(&self, thread: bool, at: u32) -> (Option<&Label>, Option<&[u8]>) {
         let label = self.nodes[at as usize].label;
         if thread { (None, Some(&self.comms[label as usize])) } else { (Some(self.label(at)), None) }
@@ -174,9 +174,9 @@ impl Graph {
 struct Paths<'a> {
     stacked: &'a Stacked,
     names: &'a Names,
-    /// What `names` calls each mapping of the forest.
+    /// The number of each mapping of the forest in `names`.
     mappings: Vec<Option<u32>>,
-    /// Labels of each frame of the forest, the innermost inlined function first; empty = not asked for yet.
+    /// Labels of each frame of the forest, the innermost inlined function first; empty = not looked up yet.
     frames: Vec<Vec<u32>>,
     found: Vec<u32>,
 }
@@ -188,7 +188,7 @@ impl<'a> Paths<'a> {
         Self { stacked, names, mappings, frames: vec![Vec::new(); forest.frames().len()], found: Vec::new() }
     }
 
-    /// The labels of a stack, the innermost first; what stands for missing frames is last. Never empty.
+    /// The labels of a stack, the innermost first; a pseudo frame for missing ones is last. Never empty.
     fn path(&mut self, key: &Key, labels: &mut Interner<Label>, into: &mut Vec<u32>) {
         into.clear();
         self.found.clear();

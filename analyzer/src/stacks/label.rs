@@ -1,21 +1,21 @@
-//! What frames are called.
+//! Labels of frames.
 
 use systape_format::model::{FRAME_SIGNAL, Frame, Function, Mapping, MappingKind};
 
 use super::names::Names;
 use crate::words::escaped;
 
-/// Functions at one place at most: more inlining than any compiler does is damage.
+/// Most functions at one place: more inlining than any compiler does is damage.
 const MAX_INLINED: usize = 128;
 
-/// One function on a stack, or what stands for missing ones. Names are as they were stored: printing escapes them.
+/// One function on a stack, or a pseudo frame for missing ones. Names are as stored: printing escapes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// Name, `[0x1a2b]`, `[signal]`, `[stack ends: …]`.
     pub name: Vec<u8>,
-    /// Path or name of what it is in; empty for what stands for missing frames.
+    /// Path or name of its file; empty for a pseudo frame.
     pub module: Vec<u8>,
-    /// It has a name of its own.
+    /// It has a name.
     pub named: bool,
     /// Of the kernel.
     pub kernel: bool,
@@ -24,7 +24,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// What stands for frames that are not there.
+    /// The pseudo frame for missing frames.
     pub fn mark(name: String) -> Self {
         Self { name: name.into_bytes(), ..Self::default() }
     }
@@ -41,7 +41,7 @@ impl Label {
         Self { name, module: module(mapping).to_vec(), named, kernel: in_kernel(mapping), inlined }
     }
 
-    /// Whether it stands for missing frames.
+    /// Whether it is a pseudo frame.
     pub fn is_mark(&self) -> bool {
         self.module.is_empty()
     }
@@ -102,8 +102,8 @@ pub fn module(mapping: &Mapping) -> &[u8] {
     }
 }
 
-/// The functions of a frame with their labels, the innermost inlined one first; one label without a function if there is no name. `id` is what
-/// `names` calls the mapping.
+/// The functions of a frame with their labels, the innermost inlined one first; one label without a function if there
+/// is no name. `id` is the mapping's number in `names`.
 pub fn labels<'a>(
     names: &'a Names,
     id: Option<u32>,

@@ -1,9 +1,9 @@
-//! How much of a stack is shown.
+//! Limits on printed stacks.
 
-/// How much of a stack is shown, and which stacks.
+/// Limits on printed stacks, and on which stacks are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Functions at most.
+    /// Most functions of a stack.
     pub max: usize,
     /// Events with fewer are hidden.
     pub min: usize,

@@ -31,20 +31,20 @@ pub struct StackLines<'a> {
     names: &'a Names,
     limits: Limits,
     stacks: Stacks,
-    /// What `names` calls each mapping.
+    /// The number of each mapping in `names`.
     mappings: Vec<Option<u32>>,
     unreadable: bool,
-    /// Functions of frames that were printed, as text.
+    /// Texts of the frames printed so far.
     texts: Vec<Option<Box<[String]>>>,
 }
 
 impl<'a> StackLines<'a> {
-    /// None at all: of events that no segment holds.
+    /// Empty, for events outside of segments.
     pub fn none(names: &'a Names, limits: Limits) -> Self {
         Self::new(names, limits, Stacks::default(), false)
     }
 
-    /// Those of `segment`; that they cannot be read is told in `findings` and on each event.
+    /// The stacks of `segment`. If they cannot be read, that is added to `findings` and shown on each event.
     pub fn read(segment: &Segment<'_>, names: &'a Names, limits: Limits, findings: &mut Vec<String>) -> Self {
         match segment.stacks() {
             Ok(stacks) => Self::new(names, limits, stacks, false),
@@ -66,8 +66,8 @@ impl<'a> StackLines<'a> {
         self.limits.min > 0
     }
 
-    /// Whether the stack of an event has as many functions as are asked for. Here and below `row` is of a table's row the value of its
-    /// stack column.
+    /// Whether the stack of an event has at least the requested number of functions. Here and below `row` is, for a
+    /// table's row, the value of its stack column.
     pub fn passes(&mut self, of: StackOf, row: u32) -> bool {
         if self.limits.min == 0 {
             return true;
@@ -80,7 +80,7 @@ impl<'a> StackLines<'a> {
         functions >= self.limits.min
     }
 
-    /// The numbers of an event's frames, the innermost (of the kernel, if those were asked for) first, and how they end.
+    /// The numbers of an event's frames, the innermost (of the kernel, if recorded) first, and their end.
     fn frames(&self, of: StackOf, row: u32) -> (Vec<u32>, Ending) {
         let found = match of {
             StackOf::Row => self.stacks.of_code(row.into()).copied(),
@@ -115,7 +115,7 @@ impl<'a> StackLines<'a> {
         })
     }
 
-    /// The functions of an event's stack, the innermost first, and a line that says why it ends early or is not there.
+    /// The functions of an event's stack, the innermost first, and a line that says why it ends early or is missing.
     pub fn list(&mut self, of: StackOf, row: u32) -> Vec<String> {
         let (frames, ending) = self.frames(of, row);
         let max = self.limits.max;
@@ -149,7 +149,7 @@ impl<'a> StackLines<'a> {
         }
     }
 
-    /// Adds to the line of an event of a kind that never has a stack that it has none.
+    /// Adds "none" to the line of an event of a kind without stacks.
     pub fn add_none(out: &mut Vec<u8>, format: Format) {
         add_columns(out, format, Value::Null, &Value::Null);
     }

@@ -1,9 +1,10 @@
 //! Stacks: from the trees of segments to one tree of the tape, to names, to call graphs.
 //!
-//! [`forest`] puts the trees of all segments together by where code came from, before any name is looked up: memory grows with the
-//! distinct frames, not with events. [`names`] knows what the tape says of places in code, [`label`] what a frame is called, [`graph`] adds
-//! up by these, [`text`], [`folded`] and [`flame`] print the result. [`lines`] prints one stack. [`recorded`] says what a tape has, [`asleep`] which stack
-//! belongs to the sleep a thread was in when the recording began.
+//! [`forest`] merges the trees of all segments by place in code, before any name is looked up: memory grows with the
+//! distinct frames, not with events. [`names`] has the tape's names of places, [`label`] the label of a frame.
+//! [`graph`] adds up by labels; [`text`], [`folded`] and [`flame`] print the result. [`lines`] prints one stack.
+//! [`recorded`] lists a tape's stacks, and [`asleep`] finds the stack of the sleep in which a thread was when the
+//! recording began.
 
 pub mod asleep;
 pub mod debug_files;

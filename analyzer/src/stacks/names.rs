@@ -1,4 +1,4 @@
-//! What stands at places in code, as far as the tape says.
+//! Names of places in code, as far as the tape has them.
 
 use rustc_hash::FxHashMap;
 use systape_format::model::{Frame, Function, Mapping};
@@ -6,7 +6,7 @@ use systape_format::reader::Tape;
 
 use super::interner::Interner;
 
-/// Places that are kept at most: some 100 MB. The rest would print as addresses.
+/// Most places kept: some 100 MB. The rest would print as addresses.
 const MAX_PLACES: usize = 1 << 20;
 
 /// Names of places.
@@ -15,20 +15,20 @@ pub struct Names {
     mappings: Interner<Mapping>,
     /// (mapping, offset) → functions, the innermost inlined one first; empty = looked up, and there is no name.
     places: FxHashMap<(u32, u64), Vec<Function>>,
-    /// Why mappings have no names.
+    /// Why mappings lack names.
     failures: FxHashMap<u32, String>,
-    /// Places that found no room.
+    /// Number of places beyond the limit.
     dropped: u64,
 }
 
-/// How much an answer says: a later one replaces one that says less or as much.
+/// Rank of an answer's details: a later answer replaces one with fewer or equal details.
 fn detail(functions: &[Function]) -> (bool, bool, usize) {
     let lines = functions.iter().any(|function| function.line != 0);
     (!functions.is_empty(), lines, functions.len())
 }
 
 impl Names {
-    /// The names in `tape`; what cannot be read is told in `findings`, and what it named prints as addresses.
+    /// The names in `tape`; blocks that cannot be read are added to `findings`, and their places print as addresses.
     pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Self {
         let mut names = Self::default();
         for at in 0..tape.symbol_blocks() {
@@ -59,7 +59,7 @@ impl Names {
         names
     }
 
-    /// Adds what was found at a place; `better`: only if that says more than what is known.
+    /// Adds the functions of a place; `better`: only if they have more details than the known ones.
     fn put(&mut self, place: (u32, u64), functions: Vec<Function>, better: bool) {
         let full = self.places.len() >= MAX_PLACES;
         match self.places.get_mut(&place) {
@@ -75,13 +75,13 @@ impl Names {
         }
     }
 
-    /// Adds what was found later in a file; it counts where it says more than the tape.
+    /// Adds the functions found in a file; they count if they have more details than the tape's.
     pub fn improve(&mut self, mapping: &Mapping, offset: u64, functions: Vec<Function>) {
         let id = self.mappings.id(mapping);
         self.put((id, offset), functions, true);
     }
 
-    /// The number of a mapping, which [`Self::at`] takes.
+    /// The number of a mapping, for [`Self::at`].
     pub fn mapping(&self, mapping: &Mapping) -> Option<u32> {
         self.mappings.get(mapping)
     }
@@ -92,7 +92,7 @@ impl Names {
         functions.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether there is a name at `offset`, as [`Frame::lookup`] gives it.
+    /// Whether there is a name at `offset`, as returned by [`Frame::lookup`].
     pub fn has(&self, mapping: Option<u32>, offset: u64) -> bool {
         self.detail(mapping, offset).0
     }

@@ -1,4 +1,4 @@
-//! The events whose stacks a call graph can be of.
+//! The kinds of events of a call graph.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use systape_format::table::TableDef;
 
 use super::weight::Metric;
 
-/// What a call graph is of.
+/// The events of a call graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
     /// CPU samples.
@@ -24,15 +24,15 @@ pub enum Of {
     Signal,
     /// Wake-ups, by the waker.
     Wakeup,
-    /// Rows of the table of that name, which has a column of stacks.
+    /// Rows of the table of that name, which has a stack column.
     Table(Arc<str>),
 }
 
 impl Of {
-    /// What was typed: the name of one of these, or of a table, which the tape must have.
+    /// The kind as typed: one of these names, or a table's, which the tape must have.
     ///
     /// # Errors
-    /// Never; clap asks for one.
+    /// Never; required by clap.
     pub fn parse(text: &str) -> Result<Self, String> {
         let built_in = Self::ALL.into_iter().find(|of| of.name() == text);
         Ok(built_in.unwrap_or_else(|| Self::Table(text.into())))
@@ -47,7 +47,7 @@ impl Of {
             || family.is_some_and(|known| known.family.name() == &**name || known.alias() == **name)
     }
 
-    /// All that are no tables, the one that is taken if nothing is said first.
+    /// All kinds except tables, the default first.
     pub const ALL: [Self; 6] = [Self::Cpu, Self::Syscall, Self::OffCpu, Self::Block, Self::Signal, Self::Wakeup];
 
     /// As typed.
@@ -76,7 +76,7 @@ impl Of {
         }
     }
 
-    /// The events that hold its stacks.
+    /// The events with its stacks.
     pub fn events(&self) -> StackOf {
         match self {
             Self::Cpu => StackOf::Sample,
@@ -89,7 +89,7 @@ impl Of {
         }
     }
 
-    /// What percentages are of if nothing is said.
+    /// The default metric of percentages.
     pub fn metric(&self) -> Metric {
         match self {
             Self::Cpu | Self::OffCpu => Metric::Time,
@@ -97,7 +97,7 @@ impl Of {
         }
     }
 
-    /// Whether its events have that.
+    /// Whether its events have that metric.
     pub fn has(&self, metric: Metric) -> bool {
         match metric {
             Metric::Count => true,
@@ -107,7 +107,7 @@ impl Of {
     }
 }
 
-/// The tables of `tape` that have stacks: those it defines, and those that families it says it has record into.
+/// The tables of `tape` that have stacks: those it defines, and those of its families.
 pub fn tables(tape: &Tape) -> Vec<Of> {
     let known = RECORDED.iter().filter(|table| tape.session().families.contains(&table.family)).map(|table| table.def);
     let defined = tape.table_defs().values().map(|def| &**def);
@@ -118,7 +118,7 @@ pub fn tables(tape: &Tape) -> Vec<Of> {
     names.into_iter().map(Of::Table).collect()
 }
 
-/// What a table is called in one word: its family, if that has one table only.
+/// A table's name in one word: its family, if that has one table only.
 fn short_name(def: &TableDef) -> &str {
     let of = |family: Family| RECORDED.iter().filter(move |table| table.family == family).count();
     match Family::of_table(&def.name) {
@@ -128,7 +128,7 @@ fn short_name(def: &TableDef) -> &str {
 }
 
 impl Of {
-    /// As [`tables`] has it, if it names one of the tables that this program or `tape` knows; None = there is no such table.
+    /// The name in [`tables`], if it names a table known to this program or `tape`; None = there is no such table.
     pub fn known(&self, tape: &Tape) -> Option<Self> {
         if !matches!(self, Self::Table(_)) {
             return Some(self.clone());

@@ -1,4 +1,4 @@
-//! Which places in code are on stacks.
+//! The places in code on stacks.
 
 use rustc_hash::FxHashSet;
 use systape_format::model::{Frame, Mapping};
@@ -33,7 +33,7 @@ impl Places {
         }
     }
 
-    /// Each mapping with its places, which are offsets as [`Frame::lookup`] gives them.
+    /// Each mapping with its places, which are offsets as returned by [`Frame::lookup`].
     pub fn iter(&self) -> impl Iterator<Item = (&Mapping, &FxHashSet<u64>)> {
         self.mappings.values().iter().zip(&self.offsets)
     }

@@ -1,4 +1,4 @@
-//! What stacks a tape has.
+//! The stacks of a tape.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::names::Names;
 use super::places::Places;
 use crate::scan::Scan;
 
-/// The events of which `tape` may have stacks.
+/// The kinds of events whose stacks `tape` may have.
 pub fn kinds(tape: &Tape) -> Vec<StackOf> {
     let mut kinds = tape.session().stacks.on.clone();
     if kinds.is_empty() {
@@ -38,34 +38,34 @@ pub fn require(tape: &Tape) -> Result<Vec<StackOf>> {
     Ok(kinds)
 }
 
-/// A mapping some of whose places have no name.
+/// A mapping with places without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unnamed {
     /// Which.
     pub mapping: Mapping,
-    /// How many places.
+    /// Number of such places.
     pub places: u64,
-    /// Why, if the tape says.
+    /// The reason, if the tape has it.
     pub why: Option<String>,
 }
 
-/// Everything about stacks there is to know without looking at events.
+/// All facts about stacks that need no events.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    /// Stacks by kind of event, by status.
+    /// Number of stacks by kind of event, by status.
     pub stacks: BTreeMap<StackOf, BTreeMap<StackStatus, u64>>,
     /// Distinct places in code.
     pub places: u64,
     /// Those with a name.
     pub named: u64,
-    /// The others, by mapping, most first.
+    /// Places without a name by mapping, most first.
     pub unnamed: Vec<Unnamed>,
     /// Blocks that cannot be read.
     pub unreadable: Vec<String>,
 }
 
 impl Inventory {
-    /// Reads the stacks and names of `tape`; None when it has none and was not asked for any.
+    /// Reads the stacks and names of `tape`; None when it has none and none were requested.
     pub fn read(tape: &Tape) -> Option<Self> {
         let segments: Vec<usize> =
             (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Stacks)).collect();
@@ -107,7 +107,7 @@ impl Inventory {
     }
 }
 
-/// What one thread found.
+/// The result of one thread.
 #[derive(Debug, Default)]
 struct Found {
     stacks: BTreeMap<(StackOf, StackStatus), u64>,
@@ -115,7 +115,7 @@ struct Found {
 }
 
 impl Found {
-    /// Those of a segment, and those of rows of tables by what their stack columns hold.
+    /// The stacks of a segment, and those of rows of tables.
     fn add(&mut self, stacks: &Stacks, rows: &[u64]) {
         for end in rows.iter().filter_map(|code| stacks.of_code(*code)) {
             *self.stacks.entry((StackOf::Row, end.status)).or_default() += 1;
@@ -127,7 +127,7 @@ impl Found {
     }
 }
 
-/// What stack columns of a segment's tables hold; what cannot be read is told where rows are counted.
+/// The values of stack columns of a segment's tables; unreadable ones are reported where rows are counted.
 fn rows(segment: &Segment<'_>) -> Vec<u64> {
     if !segment.has(BlockKind::Tables) {
         return Vec::new();
@@ -136,7 +136,7 @@ fn rows(segment: &Segment<'_>) -> Vec<u64> {
     tables.iter().filter_map(|table| table.stacks()).flatten().copied().collect()
 }
 
-/// The places on all stacks of `tape`; what cannot be read is told where stacks are used.
+/// The places on all stacks of `tape`; unreadable ones are reported where stacks are used.
 pub fn places(tape: &Tape) -> Places {
     Inventory::default().segments(&Scan::all(tape))
 }

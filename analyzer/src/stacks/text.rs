@@ -7,37 +7,37 @@ use super::weight::percent;
 use crate::output::line;
 use crate::words::named;
 
-/// Columns a branch is indented by.
+/// Indentation of a branch in columns.
 const INDENT: &str = "          ";
 
-/// What to print.
+/// Options of the text.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// Its order.
+    /// Its direction.
     pub order: Order,
     /// Functions below this percentage of the total are left out.
     pub min_percent: f64,
-    /// Functions of a stack at most.
+    /// Most functions of a stack.
     pub max_depth: usize,
-    /// Roots at most.
+    /// Most roots.
     pub roots: usize,
 }
 
-/// What was not printed.
+/// The branches left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Branches below the least percentage (or past the last root): how many.
+    /// Number of branches below the least percentage (or past the last root).
     pub light: u64,
-    /// What they weigh.
+    /// Their weight.
     pub weight: u64,
-    /// Branches deeper than asked for: how many.
+    /// Number of branches deeper than the limit.
     pub deep: u64,
 }
 
 impl View<'_> {
-    /// Prints the graph; each stack is in it once, below the root it begins with.
+    /// Prints the graph; each stack occurs once, below its root.
     pub fn print(&self, out: &mut impl Write) -> io::Result<Left> {
         let mut left = Left::default();
         let mut shown = Vec::new();
@@ -93,7 +93,7 @@ impl View<'_> {
         left.weight = left.weight.saturating_add(self.graph.nodes[at as usize].total.of(self.graph.metric));
     }
 
-    /// The tree below a root's line; none below a root that is alone.
+    /// The tree below a root's line; none below a root without other functions.
     fn tree(&self, out: &mut impl Write, root: u32, left: &mut Left) -> io::Result<()> {
         let mut prefix = " ".repeat(12);
         if self.graph.nodes[root as usize].children.is_empty() {

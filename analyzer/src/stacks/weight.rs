@@ -1,4 +1,4 @@
-//! What a stack weighs: how many events, how long they took, how many bytes they moved.
+//! Weight of a stack: number of events, their time, their bytes.
 
 use std::ops::AddAssign;
 
@@ -13,14 +13,14 @@ pub struct Weight {
     pub time: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Events that lasted longer than is known; what is known is in `time`.
+    /// Events that lasted longer than known; `time` has the lower bounds.
     pub open: u64,
-    /// Events of which nothing of the time is known.
+    /// Events of unknown time.
     pub untimed: u64,
 }
 
 impl Weight {
-    /// The number `metric` is about.
+    /// The sum for `metric`.
     pub fn of(&self, metric: Metric) -> u64 {
         match metric {
             Metric::Count => self.count,
@@ -41,7 +41,7 @@ impl AddAssign for Weight {
     }
 }
 
-/// What percentages are of.
+/// The metric of percentages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Metric {
     /// Events.

@@ -1,6 +1,6 @@
-//! From segments to [`Stats`] by the keys of a [`Plan`]. Each thread adds up the segments it takes; the sums are merged, in any order, at the
-//! end and whenever a thread has many. Memory grows with the number of keys, neither with events nor with that number for
-//! each CPU.
+//! From segments to [`Stats`] by the keys of a [`Plan`]. Each thread adds up the segments it takes. The sums are
+//! merged, in any order, at the end and whenever a thread has many. Memory grows with the number of keys, neither with
+//! events nor with CPUs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,26 +21,26 @@ use crate::group::value::{Key, Value};
 use crate::load::OpenCalls;
 use crate::scan::{Coverage, Scan};
 
-/// Where the sum of a (task, call) of a segment is, as far as it was looked up.
+/// The sum of each (task, call) of a segment, as far as it was looked up.
 const NOT_YET: u32 = u32::MAX;
 /// Calls that do not pass.
 const LEFT_OUT: u32 = u32::MAX - 1;
-/// Tables of (task, call) larger than this are not made; a hash is asked for every row instead.
+/// Tables of (task, call) larger than this are not made; every row is looked up in a hash instead.
 const TABLE_LIMIT: usize = 1 << 20;
 
-/// Sums that threads keep to themselves, all together; about 1 KiB each with their histograms.
+/// Most sums that all threads keep; about 1 KiB each with their histograms.
 const OWN: usize = 32 << 10;
-/// The least that each keeps: about what a segment of a busy machine has.
+/// The least that each thread keeps: about the number for a segment of a busy machine.
 const OWN_LEAST: usize = 4 << 10;
 
-/// The segments that may hold or count a call that passes, in order.
+/// The segments that may store or count a call that passes, in order.
 pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
     let segments = tape.segments().iter().enumerate();
     let wanted = segments.filter(|(at, info)| scope.may_match(info) || ledger::counts(tape, scope, *at));
     wanted.map(|(at, _)| at).collect()
 }
 
-/// Adds up the calls that `scope` lets through, those of the ledger too.
+/// Adds up the calls that pass `scope`, also those of the ledger.
 pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, plan);
     let judge = Judge { scope, book, plan, threads: threads.as_ref() };
@@ -69,17 +69,17 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
     (all, knowledge, coverage)
 }
 
-/// What one thread adds up.
+/// The state of one thread.
 #[derive(Debug, Default)]
 struct Part {
     sums: Sums,
     counted: Counted,
-    /// Each segment is decoded into the memory of the one before.
+    /// Each segment is decoded into the buffers of the one before.
     core: Core,
 }
 
 impl Part {
-    /// Adds what a segment and its ledger hold.
+    /// Adds the rows of a segment and of its ledger.
     fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, coverage: &mut Coverage) {
         let (scope, info) = (judge.scope, segment.info());
         let has_ledger = segment.has(BlockKind::Ledger);
@@ -113,7 +113,7 @@ impl Part {
 }
 
 impl Sums {
-    /// Adds the rows of one segment; `files`: what each is on, if that is a key.
+    /// Adds the rows of one segment; `files`: the file of each row, if that is a key.
     fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>) {
         let seen = if judge.plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge) };
         for (entry, call) in seen.into_iter().enumerate().filter_map(|(entry, call)| Some((entry, call?))) {
@@ -122,7 +122,7 @@ impl Sums {
         }
     }
 
-    /// Adds rows whose key is that of their task and call. Gives a call of each task that has one.
+    /// Adds rows whose key depends on task and call alone. Returns a call of each task that has one.
     fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<Option<Call>> {
         let mut places = Places::new(rows, judge);
         let exits = rows.exits(judge);
@@ -185,20 +185,20 @@ impl Sums {
     }
 }
 
-/// Adds a call; nobody called the child's side of a clone.
+/// Adds a call, except the child's return from a clone.
 fn add(stats: &mut Stats, (state, dur, errno): (CallState, u64, u16), is_exit: bool) {
     if state != CallState::CloneChild {
         stats.add(state, dur, errno, is_exit);
     }
 }
 
-/// Places of the (task, call) of a segment, each looked up once.
+/// Places of the sums of each (task, call) of a segment, each looked up once.
 struct Places<'a> {
     rows: &'a Rows<'a>,
     plan: &'a Plan,
     calls: usize,
     table: Vec<u32>,
-    /// A call of each task that has one that passes.
+    /// A call of each task that passes.
     seen: Vec<Option<Call>>,
 }
 
@@ -214,7 +214,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The place of task `t` and call `c`, which `find` looks up; None: their calls do not pass.
+    /// The place for task `t` and call `c`, which `find` looks up; None: their calls do not pass.
     #[inline]
     fn of(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> Option<u32> {
         let at = t * self.calls + c;
@@ -250,7 +250,7 @@ fn needs_time(judge: Judge<'_>, info: &SegmentInfo) -> bool {
     scope.filters().cpus.is_some() || judge.plan.has(By::Cpu) || (scope.timed() && !inside)
 }
 
-/// A segment's columns and what is asked of them.
+/// A segment's columns and their filters.
 struct Rows<'a> {
     /// None: not a segment, but calls that a checkpoint has open.
     segment: Option<&'a Segment<'a>>,
@@ -258,7 +258,7 @@ struct Rows<'a> {
     core: &'a Core,
     time: Option<&'a Time>,
     filter: &'a SegmentFilter<'a>,
-    /// `--duration` or `--failure` look at each row.
+    /// There is `--duration` or `--failure`, which test each row.
     valued: bool,
 }
 
@@ -275,12 +275,12 @@ impl Rows<'_> {
         self.dict.calls.iter().map(|call| judge.book.get(*call).is_exit).collect()
     }
 
-    /// Whether rows are looked at one by one.
+    /// Whether rows are tested one by one.
     fn checked(&self) -> bool {
         !self.core.unselected.is_empty() || self.valued || self.time.is_some()
     }
 
-    /// Whether a row whose task and call pass counts.
+    /// Whether a row passes, given that its task and call do.
     #[inline]
     fn counts(&self, row: usize) -> bool {
         // rows that were kept for fd tracking only do not

@@ -1,4 +1,5 @@
-//! The part of a sum that was counted, not stored: sizes are known by powers of two, so quantiles are known between two bounds.
+//! The part of a sum that was counted, not stored. Durations are known by powers of two, so quantiles are known between
+//! two bounds.
 
 use systape_format::model::LedgerRow;
 
@@ -7,15 +8,15 @@ use super::hist::{Histogram, quantile_bounds};
 /// Calls of one key from the ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted {
-    /// All of them.
+    /// All calls.
     pub calls: u64,
     /// Those with an exact duration.
     pub timed: u64,
-    /// Of these, those whose squares are not known.
+    /// Calls among these whose squares are not known.
     pub spread: u64,
-    /// The timed ones, each as short as it can have been.
+    /// The timed calls, each with its least possible duration.
     low: Histogram,
-    /// Each as long as it can have been.
+    /// The same with the greatest possible durations.
     high: Histogram,
 }
 
@@ -24,12 +25,12 @@ pub struct Counted {
 pub struct Quantile {
     /// ns.
     pub value: u64,
-    /// How far off it may be, relative to the true one.
+    /// Largest error, relative to the true one.
     pub error: f64,
 }
 
 impl Counted {
-    /// Adds the sizes of `row`, of calls with exact durations. Gives the sum of their squares if it is known.
+    /// Adds the durations of `row`, of calls with exact durations. Returns the sum of their squares if it is known.
     pub fn add_sizes(&mut self, row: &LedgerRow) -> Option<u128> {
         self.timed = self.timed.saturating_add(row.count);
         // one of them took `min` and one `max`: of up to two calls everything is known
@@ -66,8 +67,8 @@ impl Counted {
         self.high.merge(&other.high);
     }
 
-    /// A quantile of these and the `stored` durations, all of which lie in `range`; None when it could be off by more than a factor
-    /// of two.
+    /// A quantile of these and the `stored` durations, all of which lie in `range`; None when it could be off by more
+    /// than a factor of two.
     pub fn quantile(&self, stored: &Histogram, permille: u64, (min, max): (u64, u64)) -> Option<Quantile> {
         // whatever each call took, the value at this rank is not below that of the least, nor above that of the greatest durations
         let low = quantile_bounds(&[stored, &self.low], permille)?.0.clamp(min, max);
@@ -84,7 +85,7 @@ impl Counted {
     }
 }
 
-/// The least and the greatest duration of a bucket of the ledger; of one there is not, everything.
+/// The least and the greatest duration of a bucket of the ledger; all durations if there is no such bucket.
 fn edges(bucket: u8) -> (u64, u64) {
     match bucket {
         0 => (0, 1),

@@ -1,4 +1,4 @@
-//! How much of the time in calls was spent on a CPU, and how much off it.
+//! Time in calls that was spent on a CPU and off it.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::question::Question;
 use crate::runs::decode::Needs;
 use crate::runs::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, feed};
 
-/// Of one key.
+/// Sums of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// Calls of which the whole history is known; the others are in no sum.
+    /// Calls with a fully known history; other calls are in no sum.
     pub calls: u64,
     /// Their time on a CPU, ns.
     pub on: u64,
     /// Their time off it, asleep or waiting for one, ns.
     pub off: u64,
-    /// Calls of which some of it is not known: they began before the recording, did not end, or a loss touches them.
+    /// Calls with a partly unknown history: they began before the recording, did not end, or a loss may concern them.
     pub unknown: u64,
 }
 
@@ -36,7 +36,8 @@ impl Add for CpuTime {
     }
 }
 
-/// Adds up the calls that pass the filters. None: scheduler events were not recorded, or the tape does not say whose.
+/// Adds up the calls that pass the filters. None: scheduler events were not recorded, or the tape does not say of which
+/// tasks.
 pub fn collect(question: &mut Question<'_>, plan: &Plan) -> Option<CpuTimes> {
     if families::recorded(question.tape, Family::Sched) != Some(true) {
         return None;
@@ -55,14 +56,14 @@ struct Acc {
     on: u64,
     off: u64,
     unknown: bool,
-    /// Whose calls these are.
+    /// The task of these calls.
     task: Arc<Task>,
     /// Places of the sums of this task's calls.
     places: Vec<(Call, u32)>,
 }
 
 impl Acc {
-    /// Where the sum of `call` is.
+    /// The place of the sum of `call`.
     fn place(&mut self, call: Call, plan: &Plan, sums: &mut CpuTimes) -> u32 {
         if let Some((_, place)) = self.places.iter().find(|(known, _)| *known == call) {
             return *place;

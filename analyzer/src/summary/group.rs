@@ -16,9 +16,9 @@ impl Add for Stats {
 /// Sums so far.
 #[derive(Debug, Default)]
 pub struct Sums {
-    /// One for each key.
+    /// One sum per key.
     pub groups: Groups<Stats>,
-    /// What the tasks among the keys are called.
+    /// Names of the tasks among the keys.
     pub labels: Labels,
 }
 

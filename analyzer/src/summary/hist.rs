@@ -1,9 +1,10 @@
-//! A histogram of durations for quantiles: 16 buckets an octave, so a quantile is off by at most 1/32 (3.1 %).
+//! A log-linear histogram of durations, 16 buckets per power of two (like HdrHistogram), so a quantile is off by at
+//! most 1/32 (3.1 %).
 //!
-//! Values below 16 have a bucket each. Only the range of buckets that occur is stored, so a key with one call costs one
-//! counter and a busy one a few hundred; adding histograms up in any order gives the same result.
+//! Values below 16 have a bucket each. Only the range of buckets in use is stored, so a key with one call costs one
+//! counter and a busy one a few hundred. Histograms can be added up in any order.
 
-/// Sub-buckets of an octave, as a power of two.
+/// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
 
@@ -29,7 +30,7 @@ impl Histogram {
         }
     }
 
-    /// Counts `value` as often as `times` says.
+    /// Counts `value` `times` times.
     pub fn add_many(&mut self, value: u64, times: u64) {
         if times > 0 {
             let count = self.slot(bucket(value));
@@ -45,7 +46,7 @@ impl Histogram {
         }
     }
 
-    /// The counter of `bucket`, made if need be.
+    /// The counter of `bucket`, new if needed.
     #[cold]
     fn slot(&mut self, bucket: usize) -> &mut u64 {
         if self.counts.is_empty() {
@@ -63,7 +64,8 @@ impl Histogram {
         &mut self.counts[at]
     }
 
-    /// The value below which `permille` of 1000 values lie (nearest rank), the middle of its bucket; None without values.
+    /// The value below which `permille` of 1000 values lie (nearest rank), as the middle of its bucket; None without
+    /// values.
     pub fn quantile(&self, permille: u64) -> Option<u64> {
         quantile_bucket(&[self], permille).map(middle)
     }
@@ -77,12 +79,12 @@ impl Histogram {
     }
 }
 
-/// The least and the greatest value of the bucket that holds this quantile of all values of `parts`; None without values.
+/// The least and the greatest value of the bucket with this quantile of all values of `parts`; None without values.
 pub fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
     quantile_bucket(parts, permille).map(edges)
 }
 
-/// The bucket that holds the value below which `permille` of 1000 values of `parts` lie (nearest rank).
+/// The bucket with the value below which `permille` of 1000 values of `parts` lie (nearest rank).
 fn quantile_bucket(parts: &[&Histogram], permille: u64) -> Option<usize> {
     let total: u128 = parts.iter().map(|part| part.total()).sum();
     let rank = (total * u128::from(permille)).div_ceil(1000).max(1);
@@ -96,7 +98,7 @@ fn quantile_bucket(parts: &[&Histogram], permille: u64) -> Option<usize> {
     })
 }
 
-/// The bucket `value` falls into; 0 to 975.
+/// The bucket of `value`; 0 to 975.
 #[inline]
 fn bucket(value: u64) -> usize {
     if value < SUB {

@@ -1,4 +1,4 @@
-//! What the tasks among keys are called.
+//! Names of the tasks among keys.
 
 use rustc_hash::FxHashMap;
 use systape_format::model::Task;
@@ -6,23 +6,24 @@ use systape_format::model::Task;
 use super::plan::Plan;
 use crate::group::value::{Key, Value};
 
-/// What a group is called.
+/// Name of a group.
 #[derive(Clone, Debug)]
 struct Label {
     /// (leader of its process, segment, entry): the greatest wins.
     rank: (bool, u32, u32),
-    /// The task it was taken from.
+    /// The task whose name it is.
     task: Task,
 }
 
-/// A task for each [`Plan::whose`]: of several names the newest, of a process its leader's. The same in whatever order they are added.
+/// A task for each [`Plan::whose`]: of several names the newest, of a process its leader's. The order of additions does
+/// not matter.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     of: FxHashMap<Key, Label>,
 }
 
 impl Labels {
-    /// `task` is one of the group of `key`; `place`: (segment, entry) it was found at.
+    /// `task` is in the group of `key`; `place`: its (segment, entry).
     pub fn add(&mut self, key: &[Value], task: &Task, plan: &Plan, place: (u32, u32)) {
         let Some(whose) = plan.whose(key) else { return };
         let rank = (plan.leads(task), place.0, place.1);

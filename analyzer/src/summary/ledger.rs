@@ -1,8 +1,8 @@
-//! From rows of the ledger to sums: which group each belongs to, which pass the filters, and of which that is not known.
+//! From rows of the ledger to sums: the group of each row, and whether it passes the filters.
 //!
-//! A row tells of a process, a CPU and an outcome; of threads, single calls and times inside its window it knows nothing. What is known
-//! only of a process goes into a row of its own, so that all rows together still are all calls. What may or may not pass a filter is in no
-//! row: it is counted apart, and what it touches is "at least".
+//! A row has a process, a CPU and an outcome, but no threads, single calls, or times inside its window. If only the
+//! process is known, the calls go into a row of their own, so that all rows together still have all calls. Calls that
+//! might pass a filter are in no row: they are counted apart, and the numbers they could change are "at least".
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use crate::loss::{cause_text, span};
 pub enum Doubt {
     /// `-t`, `--comm`: it is not known which thread of the process made them.
     Thread,
-    /// `-G`: the process was in several cgroups meanwhile.
+    /// `-G`: the process was in several cgroups in that time.
     Cgroup,
-    /// `--time`: they were made about one of its ends.
+    /// `--time`: they were made near one of its ends.
     Time,
-    /// `--duration`: some took longer, some did not.
+    /// `--duration`: some took longer, others did not.
     Duration,
     /// Their process is not known.
     Process,
@@ -53,13 +53,13 @@ impl Doubt {
     }
 }
 
-/// Calls that were counted, of one reason.
+/// Counted calls with one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     calls: u64,
     first: u64,
     last: u64,
-    /// Where; None: on several CPUs.
+    /// Their CPU; None: several.
     cpu: Option<u32>,
 }
 
@@ -75,60 +75,60 @@ impl Told {
     }
 }
 
-/// What the ledger adds to a summary.
+/// The ledger's part of a summary.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// Sums of what passes.
+    /// Sums of the calls that pass.
     pub sums: Sums,
-    /// What passes, by why it was not stored.
+    /// The calls that pass, by reason of not being stored.
     told: FxHashMap<LedgerReason, Told>,
-    /// Calls that may pass: (why it is not known, they were lost) → how many.
+    /// Calls that might pass: (why it is not known, whether they were lost) → their number.
     doubts: FxHashMap<(Doubt, bool), u64>,
-    /// Calls that may belong to other groups, or to none.
+    /// Calls that might belong to other groups, or to none.
     open: Open,
 }
 
-/// What rows are judged by.
+/// Context of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Judge<'a> {
     /// Filters.
     pub scope: &'a Scope<'a>,
     /// Calls.
     pub book: &'a CallBook<'a>,
-    /// What is added up by.
+    /// Keys.
     pub plan: &'a Plan,
-    /// None: neither filters nor keys ask for it.
+    /// None: neither filters nor keys need it.
     pub threads: Option<&'a Threads>,
 }
 
 /// Whether the calls of a row pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
-    /// They do not.
+    /// No.
     No,
-    /// They do.
+    /// Yes.
     Yes,
-    /// It is not known.
+    /// Not known.
     Maybe(Doubt),
 }
 
-/// What is known of threads, if a question needs it and the tape has a ledger.
+/// Facts about threads, if a filter or key needs them and the tape has a ledger.
 pub fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
     let asked = scope.by_thread() || scope.by_cgroup() || plan.has(By::Cgroup);
     let any = || (0..tape.segments().len()).any(|at| tape.segment(at).has(BlockKind::Ledger));
     (asked && any()).then(|| Threads::read(tape, scope))
 }
 
-/// A row of the ledger whose calls pass, or may.
+/// A row of the ledger whose calls pass, or might.
 #[derive(Debug)]
 pub struct Judged<'d> {
     /// The row.
     pub row: LedgerRow,
-    /// Which call.
+    /// The call.
     pub info: Arc<CallInfo>,
-    /// Whose; None: not known.
+    /// The process's leader; None: not known.
     pub task: Option<&'d Task>,
-    /// The group its calls are in, as far as its keys are known.
+    /// Its group, as far as the keys are known.
     pub key: Key,
     /// Why it is not known whether they pass; None: they do.
     pub doubt: Option<Doubt>,
@@ -136,7 +136,7 @@ pub struct Judged<'d> {
     pub place: (u32, u32),
 }
 
-/// Whether the segment at `at` counts calls without storing them that may be asked for.
+/// Whether the segment at `at` counts calls without storing them that might pass.
 pub fn counts(tape: &Tape, scope: &Scope<'_>, at: usize) -> bool {
     tape.segment(at).has(BlockKind::Ledger) && scope.may_count(&tape.segments()[at])
 }
@@ -182,7 +182,7 @@ impl Counted {
         self.open.merge(other.open);
     }
 
-    /// The sums, and what else was found out.
+    /// The sums, and the facts found beside them.
     pub fn knowledge(self, plan: &Plan) -> (Sums, Knowledge) {
         let mut told: Vec<_> = self.told.into_iter().collect();
         told.sort_unstable_by_key(|(reason, _)| *reason);
@@ -194,7 +194,7 @@ impl Counted {
 }
 
 impl Judge<'_> {
-    /// Hands the rows of the ledger of `segment` whose calls pass, or may, to `each`.
+    /// Passes the rows of the ledger of `segment` whose calls pass, or might, to `each`.
     ///
     /// # Errors
     /// The ledger cannot be read.
@@ -224,7 +224,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The cgroup that all calls of `row` were made in, if it is asked for.
+    /// The cgroup of all calls of `row`, if it is needed.
     fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
         let (Some(threads), Some(task)) = (self.threads.filter(|_| self.plan.has(By::Cgroup)), task) else {
             return Value::Unknown;
@@ -235,7 +235,7 @@ impl Judge<'_> {
         if threads.moved(task, row.first, window_end) { Value::Several } else { plan::cgroup(task) }
     }
 
-    /// Whether the calls of `row`, of a segment that ends at `window_end`, pass all filters but `-e`.
+    /// Whether the calls of `row`, of a segment that ends at `window_end`, pass all filters except `-e`.
     fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
         let filters = self.scope.filters();
         if filters.failure && !failed(row.state, row.errno) {
@@ -287,7 +287,7 @@ impl Judge<'_> {
         }
     }
 
-    /// `--time` looks at when a call began: it ended in [first, last] and took `min` to `max`.
+    /// `--time` is about the start of a call: it ended in [first, last] and took `min` to `max`.
     fn time(&self, row: &LedgerRow) -> Passes {
         let (from, to) = (self.scope.from, self.scope.to);
         let (earliest, latest) = (row.first.saturating_sub(row.max), row.last.saturating_sub(row.min));
@@ -301,19 +301,19 @@ impl Judge<'_> {
     }
 }
 
-/// What is known and not known of the calls of the ledger, beside their sums.
+/// Facts about the calls of the ledger, beside their sums.
 #[derive(Debug, Default)]
 pub struct Knowledge {
     told: Vec<(LedgerReason, Told)>,
     doubts: Vec<((Doubt, bool), u64)>,
-    /// Which rows may have more.
+    /// Which rows may be too low.
     rows: open::Judge,
-    /// Which groups may, whatever the call.
+    /// Which groups may be too low, whatever the call.
     groups: open::Judge,
 }
 
 impl Knowledge {
-    /// Whether calls that were lost may be missing from all rows.
+    /// Whether lost calls may be missing from all rows.
     pub fn lost(&self) -> bool {
         self.doubts.iter().any(|((_, lost), _)| *lost)
     }
@@ -323,22 +323,22 @@ impl Knowledge {
         !self.doubts.is_empty()
     }
 
-    /// Whether there may be more calls with this key than their row says.
+    /// Whether the row of this key may be too low.
     pub fn short(&self, key: &[Value]) -> bool {
         self.rows.short(key)
     }
 
-    /// The same whatever the call: of a group of rows.
+    /// The same for a group of rows, whatever the call.
     pub fn group_short(&self, key: &[Value]) -> bool {
         self.groups.short(key)
     }
 
-    /// What is counted although it was not stored, a line a reason.
+    /// The counted calls that were not stored, a line a reason.
     pub fn counted(&self, session: &Session) -> Vec<String> {
         self.told.iter().map(|(reason, told)| told_text(*reason, *told, session)).collect()
     }
 
-    /// What may be missing, a line a reason.
+    /// The calls that may be missing, a line a reason.
     pub fn doubts(&self) -> Vec<String> {
         let text = |((doubt, _), calls): &((Doubt, bool), u64)| {
             let were = if *calls == 1 { "call was" } else { "calls were" };

@@ -1,4 +1,4 @@
-//! What a summary adds up by: from a call to its [`Key`].
+//! Keys of a summary: from a call to its [`Key`].
 
 use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Task, UID_UNKNOWN};
 
@@ -9,16 +9,16 @@ use crate::filter::failed;
 use crate::group::by::By;
 use crate::group::value::{Key, Value};
 
-/// Keys, and where each stands.
+/// Keys, and the index of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     keys: Vec<By>,
 }
 
-/// What the keys of rows depend on beside task and call.
+/// The facts of a row, beside task and call, on which keys depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RowPart {
-    /// Position of the file's name and FD_FIRST, or one of the other values of a file; 0 where nobody asks.
+    /// Index of the file's name + FD_FIRST, or one of the other values of a file; 0 if not needed.
     pub file: u32,
     /// The error it returned, 0: none.
     pub errno: u16,
@@ -27,11 +27,11 @@ pub struct RowPart {
 }
 
 impl Plan {
-    /// What a summary can add up by.
+    /// The keys that a summary can have.
     pub const KNOWN: [By; 9] =
         [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu, By::Syscall, By::File, By::Errno];
 
-    /// Keys of `--by`. Threads are threads of a process: of calls that were only counted that is all that is known.
+    /// Keys of `--by`. Threads are keyed by process too, because counted calls have only that.
     pub fn by(keys: &[By]) -> Self {
         let mut all = Vec::with_capacity(keys.len() + 1);
         for key in keys {
@@ -58,7 +58,7 @@ impl Plan {
         &self.keys
     }
 
-    /// Where `by` stands.
+    /// The index of `by`.
     pub fn place(&self, by: By) -> Option<usize> {
         self.keys.iter().position(|key| *key == by)
     }
@@ -73,7 +73,7 @@ impl Plan {
         [By::File, By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
     }
 
-    /// The key of the calls `call` of `task`; what depends on the row is not known yet.
+    /// The key of the calls `call` of `task`, without the parts that depend on the row.
     pub fn key(&self, task: &Task, call: Call) -> Key {
         let value = |by: &By| match by {
             By::Pid => Value::process(task),
@@ -88,7 +88,7 @@ impl Plan {
         self.keys.iter().map(value).collect()
     }
 
-    /// Puts what depends on the row into `key`.
+    /// Adds the parts that depend on the row to `key`.
     pub fn row(&self, key: &mut [Value], part: RowPart, file: impl Fn(u32) -> Value) {
         for (by, value) in self.keys.iter().zip(key) {
             match by {
@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// What of a row decides.
+    /// The facts of a row that decide.
     pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32) -> RowPart {
         RowPart {
             file: if self.has(By::File) { file } else { 0 },
@@ -109,8 +109,8 @@ impl Plan {
         }
     }
 
-    /// The key of the calls of a row of the ledger: their process is known, or not even that. `cgroup` is that of all its threads
-    /// meanwhile.
+    /// The key of the calls of a row of the ledger: their process is known, or not even that. `cgroup` is that of all
+    /// its threads in that time.
     pub fn counted(&self, row: &LedgerRow, task: Option<&Task>, info: &CallInfo, cgroup: Value) -> Key {
         let of_task = |value: fn(&Task) -> Value| task.map_or(Value::Unknown, value);
         let value = |by: &By| match by {
@@ -130,20 +130,20 @@ impl Plan {
         self.keys.iter().map(value).collect()
     }
 
-    /// What of `key` says which task it is about; None: it is about none.
+    /// The part of `key` that identifies its task; None: there is none.
     pub fn whose(&self, key: &[Value]) -> Option<Key> {
         let of_task = |(by, value): (&By, &Value)| matches!(by, By::Pid | By::Tid).then(|| value.clone());
         let parts: Key = self.keys.iter().zip(key).filter_map(of_task).collect();
         (!parts.is_empty()).then_some(parts)
     }
 
-    /// Whether `task` gives a group its name rather than another task of it: a process is called what its leader is.
+    /// Whether `task` names a group rather than another task of it: a process has the name of its leader.
     pub fn leads(&self, task: &Task) -> bool {
         self.has(By::Tid) || task.tid == task.pid
     }
 }
 
-/// The cgroup of `task`; none: the tape never knew it.
+/// The cgroup of `task`; none: the tape does not have it.
 pub(super) fn cgroup(task: &Task) -> Value {
     if task.cgroup_id == 0 { Value::None } else { Value::Number(task.cgroup_id) }
 }

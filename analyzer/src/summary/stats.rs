@@ -1,4 +1,5 @@
-//! What a summary adds up for one key: order-free, exact apart from the quantiles and, with calls of the ledger, the deviation.
+//! Sums of a summary for one key: independent of order, and exact except for the quantiles and, with calls of the
+//! ledger, the deviation.
 
 use crate::filter::failed;
 use systape_format::model::{CallState, LedgerRow};
@@ -9,13 +10,13 @@ use super::hist::{Histogram, QUANTILE_ERROR};
 /// Calls of one key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// All calls, those without a known duration too.
+    /// All calls, including those without a known duration.
     pub calls: u64,
-    /// Calls that returned an error; restarts are none, the caller never sees them.
+    /// Calls that returned an error. Restarts do not count, because they are invisible to the caller.
     pub errors: u64,
-    /// Calls with an exact duration: what `sum`, `min`, `max` and the quantiles are about.
+    /// Calls with an exact duration, to which `sum`, `min`, `max` and the quantiles apply.
     pub timed: u64,
-    /// Calls of which only a lower bound of the duration is known.
+    /// Calls with only a lower bound of the duration.
     pub open: u64,
     /// Sum of the lower bounds, ns.
     pub open_sum: u128,
@@ -23,15 +24,15 @@ pub struct Stats {
     pub open_max: u64,
     /// Sum of the exact durations, ns.
     pub sum: u128,
-    /// Sum of their squares; stops at the largest u128.
+    /// Sum of their squares, at most the largest u128.
     pub squares: u128,
     /// Shortest, ns; meaningless while `timed` is 0.
     pub min: u64,
     /// Longest, ns.
     pub max: u64,
-    /// Sizes of those that were stored.
+    /// Histogram of the stored ones.
     pub hist: Histogram,
-    /// What of all this comes from the ledger; None = nothing.
+    /// The ledger's part of these sums; None = none.
     pub counted: Option<Box<Counted>>,
     /// (errno, how often), by errno.
     pub errnos: Vec<(u16, u64)>,
@@ -141,7 +142,7 @@ impl Stats {
         }
     }
 
-    /// Time in all of these calls, ns: exact unless `open` is not 0, then at least this.
+    /// Time in all of these calls, ns: exact if `open` is 0, else a lower bound.
     pub fn total(&self) -> u128 {
         self.sum.saturating_add(self.open_sum)
     }
@@ -151,8 +152,8 @@ impl Stats {
         (self.timed > 0).then(|| u64::try_from(self.sum / u128::from(self.timed)).unwrap_or(u64::MAX))
     }
 
-    /// Standard deviation of the average in percent of it, as perf's `stddev_stats` has it (tools/perf/util/stat.c: `variance / n`).
-    /// None: not known, because no call is timed, or because of calls of the ledger only sums are.
+    /// Standard deviation of the average in percent of it, like perf's `stddev_stats` (tools/perf/util/stat.c:
+    /// `variance / n`). None: not known, because no call is timed, or because the ledger has only sums.
     pub fn stddev_percent(&self) -> Option<f64> {
         if self.timed == 0 {
             return None;
@@ -169,8 +170,8 @@ impl Stats {
         Some(100.0 * (variance / n).sqrt() / mean)
     }
 
-    /// A quantile of the exact durations, kept inside [min, max]; None when there are none, or when sizes from the ledger leave it open
-    /// by more than a factor of two.
+    /// A quantile of the exact durations, limited to [min, max]; None without any, or when the ledger leaves it open by
+    /// more than a factor of two.
     pub fn quantile(&self, permille: u64) -> Option<Quantile> {
         if let Some(counted) = self.counted.as_ref().filter(|counted| counted.timed > 0) {
             return counted.quantile(&self.hist, permille, (self.min, self.max.max(self.min)));

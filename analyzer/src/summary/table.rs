@@ -17,13 +17,13 @@ use systape_format::model::Task;
 /// The calls of one group.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// What all its rows have in common: the keys but for the syscall.
+    /// The common keys of its rows: all except the syscall.
     pub key: Key,
     /// A task of it; of several the newest, of a process its leader if that made calls. None: as in [`Row`].
     pub task: Option<&'a Task>,
     /// Enters plus exits.
     pub events: u64,
-    /// It may have made more calls than its rows say.
+    /// Its rows may be too low.
     pub short: bool,
     /// Its calls, most time first.
     pub rows: Vec<Row<'a>>,
@@ -34,17 +34,17 @@ pub struct Group<'a> {
 pub struct Row<'a> {
     /// All keys.
     pub key: &'a [Value],
-    /// Which call; None: it is no key.
+    /// The call; None: it is no key.
     pub call: Option<Arc<CallInfo>>,
-    /// A task of it; None: none is a key, or it is not known.
+    /// A task of it; None: there is none among the keys, or it is not known.
     pub task: Option<&'a Task>,
     /// Their sums.
     pub stats: &'a Stats,
-    /// There may be more of them.
+    /// They may be too low.
     pub short: bool,
 }
 
-/// What every key added up to, most time first.
+/// The sums of all keys, most time first.
 pub fn rows<'a>(sums: &'a Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan: &Plan) -> Vec<Row<'a>> {
     let call = |key: &[Value]| match plan.place(By::Syscall).map(|at| &key[at]) {
         Some(Value::Call(call)) => Some(book.get(*call)),
@@ -64,8 +64,8 @@ pub fn rows<'a>(sums: &'a Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan
     rows
 }
 
-/// `rows` in groups of what is the same but for the syscall, in ascending order of events (the busiest last, as perf prints them), and
-/// the events of all.
+/// `rows` in groups with equal keys except the syscall, in ascending order of events (the busiest last, as perf prints
+/// them), and the events of all.
 pub fn groups<'a>(rows: Vec<Row<'a>>, knowledge: &Knowledge, plan: &Plan) -> (Vec<Group<'a>>, u64) {
     let syscall = plan.place(By::Syscall);
     let mut by_key: FxHashMap<Key, Group<'a>> = FxHashMap::default();

@@ -1,5 +1,5 @@
-//! What the threads of a process are called and which cgroups they were in: a row of the ledger is of a process, and whether it may hold
-//! calls of a thread that is asked for depends on that. Read only when somebody asks.
+//! Names and cgroups of the threads of a process. A row of the ledger is about a process; these facts decide whether it
+//! may have calls of a selected thread. Read only on demand.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::Error;
@@ -11,19 +11,19 @@ use crate::group::value::Value;
 use crate::loss::loses;
 use crate::scan::lost;
 
-/// What is known of the threads of all processes.
+/// Facts about the threads of all processes.
 #[derive(Debug, Default)]
 pub struct Threads {
-    /// Processes with a thread that `-t` and `--comm` ask for; None = any may have one, because something was lost.
+    /// Processes with a thread that passes `-t` and `--comm`; None = any may have one, because something was lost.
     asked: Option<FxHashSet<Value>>,
-    /// When each process moved to another cgroup. None: any may have at any time.
+    /// Times at which each process moved to another cgroup. None: not known.
     moves: Option<FxHashMap<Value, Vec<u64>>>,
     /// Processes whose threads were in several cgroups.
     split: FxHashSet<Value>,
 }
 
 impl Threads {
-    /// Reads all tables of tasks and what happened to them.
+    /// Reads all tables of tasks and their events.
     pub fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
         let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());
         let mut whole = tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Process]));
@@ -59,12 +59,12 @@ impl Threads {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
     }
 
-    /// Whether it is known who moved to another cgroup.
+    /// Whether moves between cgroups are known.
     pub fn know_moves(&self) -> bool {
         self.moves.is_some()
     }
 
-    /// Whether calls of that process that ended in [`from`, `to`] may be of several cgroups.
+    /// Whether calls of that process that ended in [`from`, `to`] may have been made in several cgroups.
     pub fn moved(&self, leader: &Task, from: u64, to: u64) -> bool {
         let Some(moves) = &self.moves else { return true };
         let process = process(leader);
@@ -77,7 +77,7 @@ fn process(task: &Task) -> Value {
     Value::process(task)
 }
 
-/// Reads one segment; an error when something of it that matters here is missing.
+/// Reads one segment; an error if a required part is missing.
 fn segment(
     segment: &Segment<'_>,
     see: &mut impl FnMut(&Task),

@@ -1,5 +1,5 @@
-//! io_uring operations by process: what a program had the kernel do without a syscall each. Counted so that nobody takes the table of
-//! calls for all of its I/O.
+//! io_uring operations by process: I/O without syscalls. They are counted so that readers do not take the table of
+//! calls for all of a process's I/O.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,14 +23,14 @@ pub struct Rings {
 /// Operations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ring {
-    /// A task of it: its leader, or the first that was met.
+    /// A task of it: its leader, or the first one found.
     pub task: Task,
-    /// Operation → how often.
+    /// Operation → its number.
     pub ops: BTreeMap<u8, u64>,
 }
 
 impl Rings {
-    /// Counts the operations of a tape that pass the filters on tasks and times, if the others do not ask for calls of their own.
+    /// Counts the operations of a tape that pass the filters on tasks and times, unless other filters select calls.
     pub fn collect(&mut self, question: &Question<'_>) -> Result<Coverage> {
         let (scope, f) = (&question.scope, question.scope.filters());
         // they have no duration, result or CPU, and -e names calls
@@ -71,7 +71,8 @@ impl Ring {
         self.ops.values().sum()
     }
 
-    /// `io_uring: fio (123) 4096 operations (READ 4000, WRITE 96) that are no syscalls`; at least so many unless all are there.
+    /// `io_uring: fio (123) 4096 operations (READ 4000, WRITE 96) that are no syscalls`; a lower bound unless none is
+    /// missing.
     pub fn text(&self, complete: bool) -> String {
         let mut ops: Vec<_> = self.ops.iter().collect();
         ops.sort_by_key(|(op, count)| (std::cmp::Reverse(**count), **op));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stacks of tasks that sleep when the recording begins. No event brings them:
- * two iterators fetch them. walk_sleepers takes what needs no lock (the kernel's
- * stack), so it never waits; copy_sleepers also copies the user's stack, which
- * takes the mmap lock and may have to read pages, so it may wait for long.
+ * Stacks of tasks that sleep when the recording begins. They have no event, so
+ * two iterators fetch them. walk_sleepers takes what needs no lock (the
+ * kernel's stack), so it never waits. copy_sleepers also copies the user's
+ * stack. That takes the mmap lock and may read pages, so it may wait for long.
  */
 #ifndef __SYSTAPE_ASLEEP_H
 #define __SYSTAPE_ASLEEP_H
@@ -15,7 +15,7 @@
 #define RWSEM_WRITER_LOCKED 1
 #define RWSEM_FLAG_WAITERS 2
 
-/* How often a task has left its CPU: unless this moved it slept all the time. */
+/* How often a task has left its CPU: if unchanged, it slept all the time. */
 static __always_inline u64 times_left(struct task_struct *task)
 {
 	return (u64)BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
@@ -27,18 +27,18 @@ static __always_inline bool has_user_part(struct task_struct *task, struct mm_st
 }
 
 /*
- * Whether a reader of this memory would have to wait: somebody changes the
- * mappings or waits to. It may begin right after it was asked.
+ * Whether a reader of this memory would have to wait, because a task changes
+ * the mappings or waits to. That may still begin right after this check.
  */
 static __always_inline bool is_locked(struct mm_struct *mm)
 {
-	/* PREEMPT_RT: not known, and waiting there may take for ever */
+	/* PREEMPT_RT: not known, and a wait may never end */
 	if (!bpf_core_field_exists(mm->mmap_lock.count))
 		return true;
 	return BPF_CORE_READ(mm, mmap_lock.count.counter) & (RWSEM_WRITER_LOCKED | RWSEM_FLAG_WAITERS);
 }
 
-/* The record of a sleeping task with its kernel stack; NULL: it is not to be sent. */
+/* The record of a sleeping task with its kernel stack; NULL: not to be sent. */
 static __always_inline struct sleeper *begin_sleeper(struct task_struct *task, u32 room)
 {
 	struct sleeper *s;
@@ -90,7 +90,7 @@ int walk_sleepers(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* As copy_stack, of a task that is not running. */
+/* Like copy_stack, for a task that is not running. */
 static __always_inline u32 copy_sleeper(struct sleeper *s, struct task_struct *task, u32 at, u64 sp, u64 top)
 {
 	u32 total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
@@ -163,7 +163,7 @@ int copy_sleepers(struct bpf_iter__task *ctx)
 	mm = BPF_CORE_READ(task, mm);
 	if (has_user_part(task, mm))
 		user_part(s, task, mm);
-	/* whoever ran meanwhile is no sleeper, and what was copied is of two moments */
+	/* a task that ran meanwhile is no sleeper, and its copy mixes two moments */
 	if (sleeps(task) && times_left(task) == left)
 		send_sleeper(ctx, s);
 	return 0;

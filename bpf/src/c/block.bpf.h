@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Family "block": one record per I/O, when it completes. A request is followed
- * from its first appearance by its address, which is reused at once after.
+ * Family "block": one record per I/O, at its completion. A request is tracked
+ * from its first tracepoint by its address, which is reused right after.
  */
 #ifndef __SYSTAPE_BLOCK_H
 #define __SYSTAPE_BLOCK_H
@@ -16,7 +16,7 @@
 #define REQ_FUA (1 << 17)
 #define REQ_PREFLUSH (1 << 18)
 #define MAX_WAITERS 8
-#define MAX_BIOS 1024 /* a request of 1 MiB may be made of pieces of 1 KiB */
+#define MAX_BIOS 1024 /* a request of 1 MiB may consist of pieces of 1 KiB */
 
 static __always_inline u32 dev_of(struct gendisk *disk)
 {
@@ -46,9 +46,9 @@ static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 
 /*
  * Whether a page of a file is being read into the page cache or written back
- * from it. One that is only the buffer of O_DIRECT, mapped from a file or from
- * shared memory, is neither. `flags` begins struct page in every kernel; its
- * type changed in 6.18 (memdesc_flags_t).
+ * from it. A page that is only the buffer of O_DIRECT, mapped from a file or
+ * from shared memory, is neither. `flags` begins struct page in every kernel;
+ * its type changed in 6.18 (memdesc_flags_t).
  */
 static __always_inline bool page_in_io(struct page *page)
 {
@@ -64,18 +64,18 @@ static __always_inline bool page_in_io(struct page *page)
 #define MASK_BITS (~0UL << 32) /* all set in a mask: a compound page's structs take less than 4 GiB */
 
 /*
- * The first page of a compound page, of any of its pages. A page that is not the
- * first has bit 0 set, and beside it the address of the first; or, where struct
- * page has a size that is a power of two, a mask for its own address
+ * The first page of a compound page, from any of its pages. A page other than
+ * the first has bit 0 set, and beside it the address of the first; or, if
+ * struct page has a size that is a power of two, a mask for its own address
  * (set_compound_head(), include/linux/page-flags.h). No struct page lies in the
- * topmost 4 GiB of addresses, so the value tells which of the two it is.
+ * topmost 4 GiB of addresses, so the value distinguishes the two.
  */
 static __always_inline struct page *head_of(struct page *page)
 {
 	struct page___info *new = (void *)page;
 	u64 head, address = 0;
 
-	/* one of several in a union: a load of it would be taken for one of a pointer */
+	/* one member of a union: a load of it would count as a load of a pointer */
 	if (bpf_core_field_exists(new->compound_info))
 		head = BPF_CORE_READ(new, compound_info);
 	else
@@ -92,8 +92,8 @@ static __always_inline struct page *head_of(struct page *page)
 }
 
 /*
- * The inode whose pages a bio carries: NULL for memory of a process, and for
- * metadata (pages of the device itself). `cached` = they are of the page cache.
+ * The inode of a bio's pages: NULL for memory of a process, and for metadata
+ * (pages of the device itself). `cached`: they are of the page cache.
  */
 static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
 {
@@ -132,7 +132,7 @@ static __always_inline u64 cgroup_of(struct bio *bio)
 
 #define ROOT_CGROUP 1
 
-/* Whom to blame; false when it is nobody that is recorded. */
+/* Finds the owner; false if it is not a recorded task. */
 static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bio)
 {
 	struct task_struct *current = current_task();
@@ -155,7 +155,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 		key.ino = BPF_CORE_READ(inode, i_ino);
 		key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 		io->inode = key.ino;
-		/* what is read was not dirtied for it */
+		/* a read page was not dirtied for this I/O */
 		if (!reads)
 			d = bpf_map_lookup_elem(&dirtiers, &key);
 		if (d && !d->kthread) {
@@ -165,7 +165,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 			return records_everything() || d->matched;
 		}
 	}
-	/* who writes back what others dirtied (sync) did not cause it */
+	/* a task that writes back others' pages (sync) did not cause it */
 	if (io->has_origin && !kthread && (reads || !cached)) {
 		io->cause = CAUSE_DIRECT;
 		io->owner = io->origin;
@@ -173,7 +173,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 	} else if (io->cgroup_id > ROOT_CGROUP) {
 		io->cause = CAUSE_CGROUP;
 	} else if (io->has_origin && kthread && !(flags & PF_WQ_WORKER)) {
-		/* the journal's, kswapd, ...; a worker does what others gave it, and who they are is not known */
+		/* a journal, kswapd, ...; a worker acts for tasks that are not known */
 		io->cause = CAUSE_KTHREAD;
 		io->owner = io->origin;
 		io->has_owner = 1;
@@ -181,7 +181,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 	return records_everything() || recorded;
 }
 
-/* The list of requests that wait for the flush that is being issued; NULL: rq is no such flush. */
+/* The list of requests that wait for the flush being issued; NULL: rq is no such flush. */
 static __always_inline struct list_head *flush_waiters(struct request *rq)
 {
 	struct blk_flush_queue *fq = BPF_CORE_READ(rq, mq_hctx, fq);
@@ -193,9 +193,9 @@ static __always_inline struct list_head *flush_waiters(struct request *rq)
 }
 
 /*
- * Flushes are issued by the block layer for all requests that wait for one
- * (blk_kick_flush()), from a worker or an interrupt. The first of those that
- * are recorded is whom it is blamed on; false when there is none.
+ * The block layer issues flushes for all requests that wait for one
+ * (blk_kick_flush()), from a worker or an interrupt. The owner is the first
+ * recorded one of these requests; false if there is none.
  */
 static __noinline int blame_waiter(struct io_state *io, struct request *rq)
 {
@@ -230,9 +230,9 @@ static __noinline int blame_waiter(struct io_state *io, struct request *rq)
 }
 
 /*
- * An I/O is over, and no program saw its end. Seen on a kernel that runs no BPF
- * program while one of certain tasks is current: what an interrupt completed on
- * top of it was in ftrace and in nothing else, recursion_misses included.
+ * An I/O ended, and no program saw its end. This occurred on a kernel that runs
+ * no BPF program while certain tasks are current: completions in interrupts on
+ * top of them were in ftrace only, and recursion_misses did not count them.
  */
 static __always_inline void count_unseen(struct io_state *io)
 {
@@ -241,7 +241,7 @@ static __always_inline void count_unseen(struct io_state *io)
 	count_drop_since(DROP_BLOCK_UNSEEN, io->issued ?: io->queued);
 }
 
-/* Another I/O begins at this address: what was known there is over. */
+/* Another I/O begins at this address: the noted one has ended. */
 static __always_inline void begin_anew(u64 key)
 {
 	struct io_state *known = bpf_map_lookup_elem(&ios, &key);
@@ -253,8 +253,8 @@ static __always_inline void begin_anew(u64 key)
 }
 
 /*
- * Where no tracepoint tells that a request begins, as of flushes: whether it is another one than the one that is known at its
- * address.
+ * Without a tracepoint for the start of a request, as for flushes: whether it
+ * is another one than the noted one at its address.
  */
 static __always_inline bool is_used_again(struct request *rq, struct io_state *known)
 {
@@ -263,7 +263,7 @@ static __always_inline bool is_used_again(struct request *rq, struct io_state *k
 	return FIELD(rq, start_time_ns) > known->queued;
 }
 
-/* A request begins; what is `known` at its address is over. */
+/* A request begins; `known` at its address has ended. */
 static __always_inline void begin_request(void *ctx, struct request *rq, u64 now, struct io_state *known)
 {
 	u64 key = (u64)rq;
@@ -280,8 +280,9 @@ static __always_inline void begin_request(void *ctx, struct request *rq, u64 now
 		u64 start = FIELD(rq, start_time_ns);
 
 		/*
-		 * Where there is a tracepoint for the start, this is set after it: still that of the request before.
-		 * A flush has no such tracepoint.
+		 * With a tracepoint for the start, this is set after it: here
+		 * it is still that of the request before. A flush has no such
+		 * tracepoint.
 		 */
 		if (start && start < now)
 			io.queued = start;
@@ -296,12 +297,12 @@ static __always_inline void begin_request(void *ctx, struct request *rq, u64 now
 store:
 	if (bpf_map_update_elem(&ios, &key, &io, BPF_ANY))
 		count_drop(DROP_BLOCK_STATE);
-	/* who issues a flush is not whose it is */
+	/* the task that issues a flush is not its owner */
 	if (wants_stack(STACK_BLOCK) && io.has_origin && !flush)
 		take_stack(ctx, STACK_BLOCK, io.queued, now, 0);
 }
 
-/* What is known of a request that is on its way; it may begin here. */
+/* The note of a request in progress; the request may begin here. */
 static __always_inline struct io_state *known_request(void *ctx, struct request *rq, u64 now)
 {
 	u64 key = (u64)rq;
@@ -323,7 +324,7 @@ int block_io_start(u64 *ctx)
 	return 0;
 }
 
-/* Two requests became one: this one is gone and never completes. */
+/* Two requests were merged: this one is gone and never completes. */
 int block_rq_merge(u64 *ctx)
 {
 	u64 key;
@@ -371,7 +372,7 @@ int block_rq_issue(u64 *ctx)
 	io->sector = FIELD(rq, __sector);
 	io->bytes = FIELD(rq, __data_len);
 	flags = FIELD(rq, cmd_flags);
-	/* blk_insert_flush() does so where the device has no FUA */
+	/* blk_insert_flush() does this if the device has no FUA */
 	if (io->op_flags & REQ_FUA && !(flags & REQ_FUA))
 		io->post_flush = 1;
 	io->op_flags = flags;
@@ -396,7 +397,7 @@ int block_rq_requeue(u64 *ctx)
 	io = bpf_map_lookup_elem(&ios, &key);
 	if (!io)
 		return 0;
-	/* one CPU at a time has the request; until it is issued again it is as idle as one that has ended */
+	/* one CPU at a time has the request; until its next issue it is as idle as an ended one */
 	io->requeues++;
 	io->issued = 0;
 	return 0;
@@ -451,8 +452,9 @@ int block_rq_complete(u64 *ctx)
 	if (bytes < FIELD(rq, __data_len))
 		return 0;
 	/*
-	 * An empty write that asks for a flush is never issued: the flush is an I/O of its own, and this one only waited
-	 * for it. If there was none because of an error, that is all there is to tell.
+	 * An empty write that asks for a flush is never issued: the flush is an
+	 * I/O of its own, and this one only waited for it. If there was no
+	 * flush because of an error, nothing else reports it.
 	 */
 	if (!io->issued && !io->requeues && !error && !bytes && (io->op_flags & REQ_OP_MASK) == REQ_OP_WRITE &&
 	    io->op_flags & REQ_PREFLUSH) {
@@ -462,7 +464,7 @@ int block_rq_complete(u64 *ctx)
 	if (unseen_ios && !(ended_ios++ % unseen_ios))
 		return 0;
 	send_io(io, BLOCK_LAYER_REQUEST, error);
-	/* the flush is to be blamed on the same */
+	/* the flush has the same owner */
 	if (io->post_flush)
 		io->ended = 1;
 	else
@@ -470,7 +472,7 @@ int block_rq_complete(u64 *ctx)
 	return 0;
 }
 
-/* Devices without a request queue: dm, md, zram. Their I/O is followed by bio. */
+/* Devices without a request queue: dm, md, zram. Their I/O is tracked by bio. */
 int block_bio_queue(u64 *ctx)
 {
 	struct io_state io = {};
@@ -519,7 +521,7 @@ int block_bio_complete(u64 *ctx)
 	return 0;
 }
 
-/* At the end: a request that was issued and is idle has ended. What is still on its way is no event. */
+/* At the end: a request that was issued and is idle has ended. One still in progress is no event. */
 int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct io_state *io = ctx->value;
@@ -531,7 +533,7 @@ int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
 	issued = io->issued;
 	if (!issued || io->ended || BPF_CORE_READ((struct request *)key, state) != MQ_RQ_IDLE)
 		return 0;
-	/* it becomes idle after its end is told: it may have been told just now */
+	/* it becomes idle after its end is reported, perhaps just now */
 	io = bpf_map_lookup_elem(&ios, &key);
 	if (io && io->issued == issued)
 		count_unseen(io);

@@ -9,7 +9,7 @@
 
 #define SOCKADDR_MAX 128
 
-/* Where a call's captured bytes stand: in the task's state, or in a slot when they are long. */
+/* Place of a call's captured bytes: the task's state, or a slot if they are long. */
 static __always_inline struct slot *state_slot(struct task_state *st)
 {
 	u32 index = st->slot - 1;
@@ -31,7 +31,7 @@ static __always_inline struct slot *into_slot(struct task_state *st)
 	if (!s)
 		return NULL;
 	st->slot = index + 1;
-	/* rather than a copy in place: that is some two hundred instructions for each way to get here */
+	/* rather than a copy in place, which takes some two hundred instructions on each path */
 	bpf_probe_read_kernel(s->data, at_most(st->data_len, sizeof(st->data)), st->data);
 	return s;
 }
@@ -79,7 +79,7 @@ static __noinline int capture_string(struct task_state *st, u8 arg, u64 addr, bo
 		return 0;
 	}
 	off &= SLOT_DATA_MASK;
-	/* one byte beyond the limit tells "exactly as long" from "longer" */
+	/* one byte beyond the limit distinguishes "exactly as long" from "longer" */
 	len = bpf_probe_read_user_str(&s->data[off], limit + 2, (void *)addr);
 	if (len < 0) {
 		set_capture(st, n, arg, BYTES_NOT_RESIDENT, 0, 0);
@@ -141,7 +141,7 @@ static __always_inline u64 arg_of(const struct task_state *st, u8 i)
 #define ARGV_WORDS 32
 #define ARGV_BYTES 0x3fff
 
-/* argv as the caller gives it to exec, NUL-separated. What the new program sees differs for scripts. */
+/* argv as passed to exec by the caller, NUL-separated. For scripts the new program gets another argv. */
 static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool late)
 {
 	u32 n = st->rec.captures, off = st->data_len & SLOT_DATA_MASK, end = off;
@@ -186,8 +186,8 @@ static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool
 }
 
 /*
- * What calls.rs puts where: strings anywhere, bytes in the first two places,
- * argv in the second. Every place tried costs time in the verifier.
+ * The places that calls.rs uses: strings anywhere, bytes in the first two, argv
+ * in the second. Every tested place costs time in the verifier.
  */
 static __always_inline void capture_in(struct task_state *st, const struct sc_desc *d, bool late)
 {
@@ -212,7 +212,7 @@ static __always_inline bool capture_missed(const struct task_state *st)
 	return false;
 }
 
-/* Everything again, at exit: what was read at enter is in the same memory, and marked late all the same. */
+/* Reads everything again, at exit: data read at enter is in the same memory, and is marked late too. */
 static __always_inline void capture_again(struct task_state *st, const struct sc_desc *d)
 {
 	st->rec.captures = 0;

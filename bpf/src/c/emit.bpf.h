@@ -3,7 +3,7 @@
 #ifndef __SYSTAPE_EMIT_H
 #define __SYSTAPE_EMIT_H
 
-/* `from`: what was lost may have happened at any time since; 0 = now. */
+/* `from`: the loss may have happened at any time since; 0 = now. */
 static __always_inline void count_drop_since(u32 cause, u64 from)
 {
 	u32 key = (drop_epoch & 1) * DROP_CAUSES + cause;
@@ -37,7 +37,7 @@ static __always_inline void *bulk_ring(u32 cpu)
 	return bpf_map_lookup_elem(&bulk_rings, &index);
 }
 
-/* Whether more than `eighths` of the ring's `bytes` are taken: what is worth less then gives way. */
+/* Whether more than `eighths` of the ring's `bytes` are taken: then low-priority records are dropped. */
 static __always_inline bool is_filled(void *ring, u64 bytes, u32 eighths)
 {
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > bytes / 8 * eighths;
@@ -45,9 +45,9 @@ static __always_inline bool is_filled(void *ring, u64 bytes, u32 eighths)
 #define FILLED_FOR_A_PROCESS 4
 #define FILLED_FOR_FAST_CALLS 6
 #define FILLED_FOR_SCHED 7
-#define FILLED_FOR_SLOW_CALLS 7 /* of a process that is over its share */
+#define FILLED_FOR_SLOW_CALLS 7 /* of a process over its quota */
 
-/* User space looks at the rings every few ms: waking it for a record costs more than the record. */
+/* User space polls the rings every few ms, because a wake-up costs more than a record. */
 static __always_inline long send_bulk(void *rec, u64 len)
 {
 	void *ring = bulk_ring(bpf_get_smp_processor_id());
@@ -64,7 +64,7 @@ static __always_inline void send_event(void *rec, u64 len, u32 cause)
 		count_drop(cause);
 }
 
-/* This CPU's buffer of a kind (maps.bpf.h), and how many records were written into it; NULL when it has no room. */
+/* This CPU's buffer of a kind (maps.bpf.h), and its number of records written; NULL when it is full. */
 static __always_inline struct cpu_buffer *buffer_with_room(u32 cpu, u32 kind, u32 mask, u64 *head)
 {
 	u32 key = cpu * BUFFER_KINDS + kind;
@@ -76,7 +76,7 @@ static __always_inline struct cpu_buffer *buffer_with_room(u32 cpu, u32 kind, u3
 	return *head - *(volatile u64 *)&b->tail > mask ? NULL : b;
 }
 
-/* The record at `head` is whole. */
+/* The record at `head` is complete. */
 static __always_inline void buffer_has_more(struct cpu_buffer *b, u64 head)
 {
 	barrier();
@@ -93,7 +93,7 @@ static __always_inline void send_sched_bulk(void *rec, u64 len)
 		count_drop(DROP_SCHED);
 }
 
-/* A switch, or a wake-up; from the one program that writes the buffer of this kind. */
+/* A switch or a wake-up; only from the one program that writes the buffer of this kind. */
 static __always_inline void send_sched(const void *rec, u32 cpu, u32 kind)
 {
 	u64 head = 0;
@@ -114,9 +114,9 @@ static __always_inline void send_sched(const void *rec, u32 cpu, u32 kind)
 }
 
 /*
- * Whether a process has put so much into a ring since the recorder looked last
- * that, with so many `eighths` of the ring taken, the rest is left to others.
- * `use` tells the rings apart.
+ * Whether a process is over its quota: it has put so much into a ring since the
+ * last poll that, with so many `eighths` of the ring taken, the rest is left to
+ * others. `use` distinguishes the rings.
  */
 static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u64 share, u64 bytes, u32 eighths)
 {
@@ -137,8 +137,8 @@ static __always_inline bool over_share(void *ring, u32 use, u32 pid, u32 len, u6
 #define USE_STATE 1
 
 /*
- * A length for the helper that is called next. Bounds that are found earlier
- * old verifiers lose when the value goes through the stack.
+ * A length for the next helper. Old verifiers lose earlier bounds when the
+ * value goes through the stack.
  */
 static __always_inline u64 at_most(u64 len, u64 most)
 {
@@ -146,7 +146,7 @@ static __always_inline u64 at_most(u64 len, u64 most)
 	return len > most ? most : len;
 }
 
-/* Descriptors of a process changed, and no record tells how. */
+/* Descriptors of a process changed, without a record of the change. */
 static __always_inline void lose_state(u32 pid)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -160,9 +160,10 @@ static __always_inline void lose_state(u32 pid)
 }
 
 /*
- * Records that fd tracking needs have a ring of their own, so that no flood of
- * reads can push them out. True: it was lost. Then the names of the process's
- * fds are unknown; whether a call is missing too the caller knows and counts.
+ * Records for fd tracking have a ring of their own, so that no flood of reads
+ * displaces them. True: the record was lost. Then the names of the process's
+ * fds are unknown. The caller knows whether a call is missing too, and counts
+ * it.
  */
 static __always_inline bool send_state(void *rec, u64 len, u64 most, u32 pid)
 {

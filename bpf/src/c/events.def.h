@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What there is, listed once for both sides. Whoever includes this defines the
- * macros of the lists it wants, and gets a row for each entry; the others are
- * empty. C makes enums and sections of the rows (wire.h, programs.h), Rust makes
- * its own of them (rust.h). No guard: it is included several times.
+ * All families, records, losses and programs, listed once for both sides. An
+ * includer defines the macros of the lists it needs, and gets a row for each
+ * entry; the others are empty. C turns the rows into enums and sections
+ * (wire.h, programs.h), Rust into macros (rust.h). No guard: it is included
+ * several times.
  *
  * A new family with small events: a row in FAMILY, TABLE and DROP and one for
- * each program, the programs in a file of their own (systape.bpf.c), and what
- * the events say in format/src/families.rs. One whose events are more than rows
- * of a table has a row in KIND, a record in wire.h and code of its own instead
- * of the row in TABLE.
+ * each program, the programs in a file of their own (systape.bpf.c), and its
+ * declaration in format/src/families.rs. A family whose events are more than
+ * rows of a table has, instead of the row in TABLE, a row in KIND, a record in
+ * wire.h and code of its own.
  */
 #ifndef FAMILY
 #define FAMILY(family, name, when)
@@ -34,8 +35,9 @@
 #endif
 
 /*
- * What --families can name: Family of the tape, its name, and when it is
- * recorded: Default = when no family is named, or all are; Named = only by name.
+ * Families of --families: Family of the tape, its name, and when it is
+ * recorded: Default = when no family is named, or all are; Named = only by
+ * name.
  */
 FAMILY(Syscall, "syscall", Default)
 FAMILY(Process, "process", Default)
@@ -47,15 +49,15 @@ FAMILY(IoUring, "io_uring", Default)
 FAMILY(Fault, "fault", Named)
 
 /*
- * Tables that records of kind ROW are rows of: TABLE_ name, and the name in
- * format/src/families.rs, where the columns are. The first is 1.
+ * Tables of records of kind ROW: TABLE_ name, and the name in
+ * format/src/families.rs, which has the columns. The first is 1.
  */
 TABLE(PAGE_FAULT_USER, "exceptions:page_fault_user")
 
 /*
- * Records: WIRE_ name, name in Rust, struct, the time they are ordered by, and
- * their shape: Fixed is the struct alone, Tail has data behind it, Apart has too
- * and comes in a ring of its own. The first is 1.
+ * Records: WIRE_ name, name in Rust, struct, the time by which they are
+ * ordered, and their shape: Fixed is the struct alone, Tail has data behind it,
+ * Apart has data too and a ring of its own. The first is 1.
  */
 KIND(SYSCALL, Syscall, wire_syscall, end, Tail, "A call that ended, with its captured bytes.")
 KIND(CLOSING, Closing, wire_closing, ts, Fixed, "A call that closes fds was entered.")
@@ -73,8 +75,8 @@ KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for eac
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
- * Why something is missing, in the order of the drops map: DROP_ name, name in
- * Rust, and what it is in a tape: GapCause and Family. Own is in none.
+ * Causes of loss, in the order of the drops map: DROP_ name, name in Rust, and
+ * its tape form: GapCause and Family. Own is not in tapes.
  */
 DROP(BULK, Bulk, RingFull, Syscall, "Bulk ring full: calls.")
 DROP(STATE, State, RingFull, State, "State ring full: calls; an enter or a record that only fd tracking needs is none.")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Family "fault": page faults of programs. The kernel comes here from user mode
- * with interrupts off (handle_page_fault in arch/x86/mm/fault.c), so no program
- * of ours was interrupted, and none but a sample in an NMI interrupts this one.
- * A fault that the kernel takes, as bpf_probe_read_user may, is another
+ * with interrupts off (handle_page_fault in arch/x86/mm/fault.c). So no program
+ * of ours was interrupted, and only a sample in an NMI can interrupt this one.
+ * A fault in the kernel, as bpf_probe_read_user may cause, is another
  * tracepoint, page_fault_kernel: taking a stack does not lead back here.
  */
 #ifndef __SYSTAPE_FAULT_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ledger: calls that could not be stored, or were not asked to be, are
- * counted, so that sums stay exact. Entries are locked rather than written by
- * atomic operations: five fields must agree, and a program may be preempted.
- * The keys a CPU counts most have entries of its own, which need no lock.
- * Where tracing programs have no locks (5.10), tracepoints run with preemption
- * off, and the CPU in the key makes each entry one writer's.
+ * The ledger counts calls that could not be stored, or were left out by
+ * request, so that sums stay exact. Entries are locked rather than written by
+ * atomic operations, because five fields must agree and a program may be
+ * preempted. The most frequent keys of a CPU have entries of its own, which
+ * need no lock. On 5.10, without locks for tracing programs, tracepoints run
+ * with preemption off, and the CPU in the key gives each entry one writer.
  */
 #ifndef __SYSTAPE_LEDGER_H
 #define __SYSTAPE_LEDGER_H
@@ -34,7 +34,7 @@ static __always_inline u32 size_of_dur(u64 dur)
 	return ones * 0x0101010101010101 >> 56;
 }
 
-/* A call that came back has a value; of the others nobody sees it. */
+/* A call that returned has a value; the value of other calls is meaningless. */
 static __always_inline bool call_returned(u8 state)
 {
 	return state == CALL_COMPLETE || state >= CALL_BEGAN_BEFORE;
@@ -121,9 +121,9 @@ static __always_inline bool same_key(const struct ledger_key *a, const struct le
 }
 
 /*
- * Counts a call in this CPU's own entries. False when its entry is another
- * key's. They are sys_exit's alone (maps.bpf.h): a call that does not return
- * another program counts.
+ * Counts a call in this CPU's own entries. False when another key has its
+ * entry. Only sys_exit uses them (maps.bpf.h): another program counts calls
+ * that do not return.
  */
 static __always_inline bool count_busy(u32 epoch, const struct ledger_key *key, u32 size, u64 dur, u64 end)
 {
@@ -154,7 +154,7 @@ static __noinline int count_call(const struct wire_syscall *rec, struct task_str
 	struct ledger_key key = {};
 	struct ledger_sum *s;
 
-	/* its child's side of fork is no call of anybody */
+	/* the child's return from a fork is not a call */
 	if (rec->state == CALL_CLONE_CHILD || !which)
 		return 0;
 	epoch = *which & 1;
@@ -170,7 +170,7 @@ static __noinline int count_call(const struct wire_syscall *rec, struct task_str
 	key.state = rec->state;
 	if (call_returned(rec->state) && rec->ret < 0 && rec->ret >= -MAX_ERRNO)
 		key.err = -rec->ret;
-	/* it is; but an old verifier has lost that */
+	/* it is; but an old verifier has lost that bound */
 	barrier_var(size);
 	size &= LEDGER_SIZES - 1;
 	if (alone && count_busy(epoch, &key, size, dur, end))

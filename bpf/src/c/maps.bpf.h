@@ -3,7 +3,7 @@
 #ifndef __SYSTAPE_MAPS_H
 #define __SYSTAPE_MAPS_H
 
-/* From the running kernel's BTF; the verifier removes what they switch off. */
+/* From the running kernel's BTF; the verifier removes the code they disable. */
 const volatile bool has_task_storage = true; /* 5.11; tracing programs: 5.12 */
 const volatile bool has_lock = true;	     /* bpf_spin_lock in tracing programs */
 
@@ -14,9 +14,9 @@ const volatile bool has_io_start = true;       /* block_io_start, 6.5 */
 const volatile bool has_uring_opcode = false;  /* io_uring_submit_sqe(ctx, opcode, ...), before 5.16 */
 
 /*
- * From the command line. A call is selected when every filter that is set
- * agrees. Calls that change fds are kept of every task that shares a machine
- * (with marked targets: a process) with the selected ones: a table of fds that
+ * From the command line. A call is selected when it matches every filter. Calls
+ * that change fds are tracked for every task that shares the machine (with
+ * marked targets: a process) with selected ones, because a table of fds that
  * misses a close is wrong, not incomplete.
  */
 const volatile bool target_marked = false; /* pids, tids, a command: marked, then inherited */
@@ -38,7 +38,10 @@ const volatile u64 irq_entries_from = 0;
 const volatile u64 irq_entries_to = 0;
 const volatile bool runs_fred = false; /* one entry for all that comes from user code */
 
-/* How user registers are found (registers.bpf.h): bytes above them, for kernels without bpf_task_pt_regs; for tests. */
+/*
+ * For finding user registers (registers.bpf.h): bytes above them, for kernels
+ * without bpf_task_pt_regs; for tests.
+ */
 const volatile u32 regs_padding = 0;
 const volatile bool regs_by_hand = false;
 const volatile u32 regs_shift = 0;
@@ -68,7 +71,7 @@ const volatile u32 plain_mask = 0; /* entries of plain_calls - 1 */
 const volatile u32 call_buffer_mask = 0;  /* records of a CPU's buffer of calls - 1 */
 const volatile u32 sched_buffer_mask = 0; /* and of each of its two of the scheduler's events */
 
-/* Calls that are stored; the rest is counted. */
+/* Filters for stored calls; the others are counted. */
 const volatile bool filter_calls = false;
 const volatile bool only_failures = false;
 const volatile bool filter_errnos = false;
@@ -80,21 +83,25 @@ const volatile bool preemptible = false; /* programs run with preemption on, 7.0
 const volatile u32 skip_first = 0;	 /* for tests: every so-manyth run of sys_enter and sys_exit does nothing */
 const volatile bool no_task_states = false; /* for tests: as if there were no memory for any */
 
-/* Bytes of a bulk ring, and of it of one process between two looks of the recorder; 0 = all. */
+/* Bytes of a bulk ring, and the quota of one process between two polls; 0 = all. */
 const volatile u64 bulk_ring_bytes = 0;
 const volatile u64 bulk_share = 0;
 const volatile u64 state_ring_bytes = 0;
 const volatile u64 state_share = 0;
 
 /*
- * The recorder: its id on the machine, its pid namespace and how deep that lies
- * (0 = the machine's first). Only the kernel knows; walk_tasks notes it (WALK_SELF).
+ * The recorder: its pid on the machine, its pid namespace and the depth of that
+ * (0 = the machine's first). Only the kernel knows these; walk_tasks notes them
+ * (WALK_SELF).
  */
 u32 own_tgid = 0;
 u32 own_level = 0;
 u64 own_namespace = 0;
 
-/* Distance of a task's user registers from the base of its stack; 0 = not known. The recorder's own, from its walk (WALK_SELF). */
+/*
+ * Distance of a task's user registers from the base of its stack; 0 = not
+ * known. The recorder's own, from its walk (WALK_SELF).
+ */
 u32 regs_at = 0;
 u64 own_regs[sizeof(struct pt_regs) / 8] = {};
 
@@ -102,7 +109,7 @@ s32 target_level = -1; /* of target_cgroup below the root, once a task was met i
 
 u32 window = WINDOW_CLOSED; /* enum window */
 u64 window_open_ts = 0;
-u32 drop_epoch = 0; /* 0 or 1: which half of drops is written */
+u32 drop_epoch = 0; /* 0 or 1: the half of drops that is written */
 u64 new_drops = 0; /* entries of drops that something was counted in first, but for the recorder's own calls: user space looks when it grew */
 u64 harmless_skips = 0; /* of sys_enter_again and sys_exit_again: the first had run */
 u64 looks = 0; /* of the recorder at the rings */
@@ -117,7 +124,7 @@ u64 checked_sizes[LEDGER_SIZES] = {};
 
 /*
  * One per task of the target. The record of the call in progress is built in
- * place: its strings follow it directly, so it goes out in one piece.
+ * place, followed directly by its strings, so it is sent in one piece.
  */
 struct task_state {
 	u8 matched; /* 0 not decided yet, or one of below */
@@ -150,7 +157,7 @@ struct {
 	__type(value, struct task_state);
 } task_states SEC(".maps");
 
-/* For kernels without task storage; user space sets the size to 0 use otherwise. */
+/* For kernels without task storage; otherwise user space sets its size to 0. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -159,9 +166,9 @@ struct {
 } task_states_by_tid SEC(".maps");
 
 /*
- * Tasks to record that got no state, by tid: there was no memory for it, or no room
- * in the table. Their calls are counted as lost one by one, and what other families
- * record of them is recorded. Made before the start, so it needs no memory then.
+ * Tasks to record without a state, by tid: there was no memory for it, or the
+ * table was full. Each of their calls counts as lost; other families record
+ * them as usual. Made before the start, so it needs no memory then.
  */
 struct stateless {
 	u64 start; /* of the task */
@@ -174,7 +181,7 @@ struct {
 	__type(key, u32);
 	__type(value, struct stateless);
 } stateless_tasks SEC(".maps");
-u32 any_stateless = 0; /* 1 once a task got no state; programs look no further until then */
+u32 any_stateless = 0; /* 1 once a task got no state; until then programs skip the lookup */
 
 /* A zeroed state to insert: too big for the stack. Never written. */
 struct {
@@ -184,16 +191,16 @@ struct {
 	__type(value, struct task_state);
 } zero_state SEC(".maps");
 
-/* By the low bits of a tid: the call in progress of the task that took the entry (plain.bpf.h). */
+/* By the low bits of a tid: the call in progress of the task that owns the entry (plain.bpf.h). */
 struct plain_call {
-	u32 users; /* the owner, and for a moment who wants to be */
+	u32 users; /* the owner, and briefly those that want it */
 	u8 in_call;
-	u8 in_other; /* the owner is in a call that is in its task_state, or of no interest */
+	u8 in_other; /* the owner is in a call that is in its task_state, or not recorded */
 	u8 enter_seen; /* as in task_state */
 	u8 exit_seen;
 	struct wire_syscall rec; /* id: the owner; without captures */
 };
-/* User space sets how many there are. */
+/* User space sets their number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -202,21 +209,21 @@ struct {
 } plain_calls SEC(".maps");
 
 /*
- * Buffers of each CPU for the bulk of all records: calls that went the short way,
- * switches, and wake-ups. Without a helper or a lock, half of what a ring costs. They
- * need none because each is written by one program alone, of which there is never more
- * than one run on a CPU: before 6.13 a tracepoint's programs run with preemption off,
- * and since 6.2 the kernel skips, and counts, a run of a program on top of another of
- * its own (__bpf_trace_run). Before 6.2 an interrupt may bring such a run, but not in a
- * call's exit, and the scheduler's are told with interrupts off, all but the wake-up of
- * the current task. sys_exit_again keeps off them. x86 keeps the order of its stores, so the head tells of whole
- * records. What there is no room for goes into the CPU's ring. The maps are memory of
- * user space as well.
+ * Per-CPU buffers for most records: calls that take the short way, switches,
+ * and wake-ups. Without helper and lock they cost half as much as a ring. Each
+ * is written by one program alone, of which at most one run is on a CPU. Before 6.13 a tracepoint's programs run with preemption off. Since 6.2
+ * the kernel skips, and counts, a run of a program on top of another of its own
+ * (__bpf_trace_run). Before 6.2 an interrupt may bring such a run, but not in a
+ * call's exit, and the scheduler's tracepoints run with interrupts off, except
+ * the wake-up of the current task. sys_exit_again does not use them. x86 keeps
+ * the order of stores, so all records before the head are complete. A record
+ * that does not fit goes into the CPU's ring. The maps are also mapped into
+ * user space.
  */
 struct cpu_buffer {
 	u64 head; /* records written since the beginning */
 	u64 pad[7];
-	u64 tail; /* of those, how many user space is through with */
+	u64 tail; /* those of them that user space has read */
 	u64 pad2[7];
 };
 /* CPU * BUFFER_KINDS + kind. */
@@ -231,7 +238,7 @@ struct {
 struct buffered_call {
 	u64 words[WIRE_PLAIN_SYSCALL / 8];
 };
-/* CPU * records of a buffer + place in it. */
+/* CPU * records of a buffer + index in it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -244,7 +251,7 @@ struct buffered_sched {
 	u64 words[sizeof(struct wire_switch) / 8];
 };
 _Static_assert(sizeof(struct wire_switch) == sizeof(struct wire_wakeup), "one map has room for both");
-/* (CPU * 2 + whether it is a wake-up) * records of a buffer + place in it. */
+/* (CPU * 2 + whether it is a wake-up) * records of a buffer + index in it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -285,14 +292,14 @@ struct {
 	__type(value, u32);
 } free_slots SEC(".maps");
 
-/* Room for a stack. As with slots, none belongs to a CPU. */
+/* Room for a stack. Like slots, none belongs to a CPU. */
 struct stack_slot {
 	struct wire_stack rec;
 	u8 data[STACK_KERNEL_MASK + 1 + STACK_COPY_MAX + 4096];
 	u64 regs[21]; /* not sent */
 };
 
-/* User space sets how many there are. */
+/* User space sets their number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -307,8 +314,8 @@ struct {
 } free_stack_slots SEC(".maps");
 
 /*
- * Most bytes copied of a sleeper's stack, and pages they may lie in. With the
- * rest of the record they fit the iterator's buffer, which is 32 KiB.
+ * Most bytes copied of a sleeper's stack, and most pages. With the rest of the
+ * record they fit the iterator's buffer of 32 KiB.
  */
 #define SLEEPER_COPY (7 * 4096)
 #define SLEEPER_PAGES 8
@@ -319,7 +326,7 @@ struct sleeper {
 };
 _Static_assert(sizeof(struct wire_stack) + STACK_KERNEL_BYTES + SLEEPER_COPY <= 32768, "a sleeper fits the buffer");
 
-/* Room of walk_sleepers and of copy_sleepers, each of which one thread runs at a time. */
+/* Room for walk_sleepers and for copy_sleepers; one thread at a time runs each. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -359,7 +366,10 @@ struct {
 	__type(value, struct drop_count);
 } drops SEC(".maps");
 
-/* The ledger, an epoch each: user space turns to the other one, waits, and reads and empties the one that is left. */
+/*
+ * The ledger, one map per epoch: user space switches to the other one, waits,
+ * and reads and empties the first one.
+ */
 struct ledger_table {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -378,7 +388,7 @@ struct coarse_table {
 struct coarse_table coarse_a SEC(".maps");
 struct coarse_table coarse_b SEC(".maps");
 
-/* Before the tables: no lock to take, nothing to search. Key: epoch * BUSY_SUMS + a hash. */
+/* Before the tables: no lock and no search. Key: epoch * BUSY_SUMS + a hash. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2 * BUSY_SUMS);
@@ -386,7 +396,10 @@ struct {
 	__type(value, struct busy_sum);
 } ledger_busy SEC(".maps");
 
-/* By enum ledger_word. In a map rather than in .bss, so that a thread of user space can write it that has no mapping of .bss. */
+/*
+ * By enum ledger_word. A map rather than .bss, so that a thread of user space
+ * without a mapping of .bss can write it.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 7);
@@ -405,7 +418,10 @@ struct {
 	__type(value, struct zero_sum);
 } zero_ledger SEC(".maps");
 
-/* What a process put into this CPU's ring, and into the state ring, since the recorder looked last. Two whose pids fall together share an entry. */
+/*
+ * Bytes of a process in this CPU's ring, and in the state ring, since the last
+ * poll. Processes whose pids collide share an entry.
+ */
 struct ring_use {
 	u64 look;
 	u32 pid;
@@ -429,8 +445,8 @@ struct {
 u64 lost_state_unknown = 0; /* time of the first loss that did not fit there */
 
 /*
- * Recorded tasks outside the recorder's pid namespace, by tid: a walk shows
- * nothing of them. Where they and their states lie; read as what may be gone.
+ * Recorded tasks outside the recorder's pid namespace, by tid, which a walk
+ * does not show. The task and its state; either may be freed by now.
  */
 struct outsider {
 	u64 task;
@@ -444,7 +460,7 @@ struct {
 	__type(value, struct outsider);
 } outsiders SEC(".maps");
 
-/* By the id that the recorder's pid namespace has for it. */
+/* By the task's id in the recorder's pid namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -452,7 +468,7 @@ struct {
 	__type(value, u32); /* TARGET_ bits */
 } targets SEC(".maps");
 
-/* When the task of each CPU came on it: tells the offset between the scheduler's clock and CLOCK_MONOTONIC. */
+/* When the task of each CPU got it: gives the offset between the scheduler's clock and CLOCK_MONOTONIC. */
 struct arrival {
 	u64 ts;
 	u32 tid;
@@ -481,8 +497,8 @@ struct io_state {
 	u8 cause;
 	u8 has_origin;
 	u8 has_owner;
-	u8 post_flush; /* its FUA was taken away at the issue: a flush will follow */
-	u8 ended;      /* its record was sent, the flush after it is on its way */
+	u8 post_flush; /* its FUA was removed at the issue: a flush will follow */
+	u8 ended;      /* its record was sent, the flush after it is in progress */
 	u8 pad[3];
 	struct wire_who origin;
 	struct wire_who owner;
@@ -496,7 +512,7 @@ struct {
 	__type(value, struct io_state);
 } ios SEC(".maps");
 
-/* Who dirtied pages of an inode last. */
+/* The last task that dirtied pages of an inode. */
 struct inode_key {
 	u64 ino;
 	u32 dev;
@@ -519,8 +535,7 @@ struct {
 
 /*
  * Sockets of targets, by address, from their first state to CLOSE (net.bpf.h).
- * User space makes room; with the whole machine recorded there is nothing to tell
- * apart.
+ * User space sets the size; a recording of the whole machine needs none.
  */
 #define MAX_SOCKETS 65536
 struct {
@@ -530,7 +545,7 @@ struct {
 	__type(value, u8);
 } sockets SEC(".maps");
 
-/* Ports that targets listen on, for protocols whose new sockets do not lead to their listener. */
+/* Ports on which targets listen, for protocols whose new sockets do not lead to their listener. */
 struct listen_key {
 	u64 net; /* address of the network namespace */
 	u16 port;

@@ -15,9 +15,9 @@ static __always_inline u64 net_of(const struct sock *sk)
 }
 
 /*
- * The local port; 0 = it has none yet. Going to CLOSE it gave back the number and
- * has the port of its packets still, which before that may be of an earlier
- * connection (tcp_set_state, inet_put_port).
+ * The local port; 0 = none yet. A socket that goes to CLOSE has given back the
+ * number and still has the port of its packets, which before that may be an
+ * earlier connection's (tcp_set_state, inet_put_port).
  */
 static __always_inline u16 local_port(const struct sock *sk, u8 new_state)
 {
@@ -29,9 +29,9 @@ static __always_inline u16 local_port(const struct sock *sk, u8 new_state)
 }
 
 /*
- * The listener that a connection's new socket was copied from; 0 = not to be told.
- * The copy has all of the listener's fields when the tracepoint comes, also its
- * empty list of packets, whose head points to itself (inet_csk_clone_lock; the list
+ * The listener from which a connection's new socket was copied; 0 = not known.
+ * At the tracepoint the copy has all of the listener's fields, also its empty
+ * list of packets, whose head points to itself (inet_csk_clone_lock; the list
  * is set up later, in tcp_create_openreq_child).
  */
 static __always_inline u64 listener_of(const struct sock *child)
@@ -83,10 +83,10 @@ static __always_inline bool is_targets_child(const struct sock *sk, u16 port)
 }
 
 /*
- * Whether a change belongs to a target, and keeps track of the targets' sockets.
- * A socket is a target's from a change that a target makes itself, or from its
- * birth when a target listens for it, or because a target had it open at the start;
- * then every change of it counts, whoever's interrupt makes it, until it is closed.
+ * Whether a change belongs to a target; also tracks the targets' sockets. A
+ * socket becomes a target's with a change made by a target, at its birth if a
+ * target listens for it, or because a target had it open at the start. Then
+ * every change of it counts, in any task's interrupt, until it is closed.
  */
 static __always_inline bool follow(const struct sock *sk, struct task_struct *current, bool irq, u8 old_state,
 				   u8 new_state, u16 port)
@@ -96,10 +96,10 @@ static __always_inline bool follow(const struct sock *sk, struct task_struct *cu
 
 	if (incoming)
 		ours = is_targets_child(sk, port);
-	/* a kernel thread works for others (ksoftirqd) */
+	/* a kernel thread acts for others (ksoftirqd) */
 	else if (!irq && !(FIELD(current, flags) & PF_KTHREAD) && is_recorded(current))
 		ours = true;
-	/* at the beginning of a socket's life what is known of its address was another's */
+	/* at the beginning of a socket's life the note at its address is an older one's */
 	else
 		ours = old_state != TCP_CLOSE && bpf_map_lookup_elem(&sockets, &address);
 
@@ -128,7 +128,7 @@ int inet_sock_set_state(u64 *ctx)
 	if (!records_everything() &&
 	    !follow(sk, current, w.hdr.flags & NET_IRQ, w.old_state, w.new_state, w.sport))
 		return 0;
-	/* whose the sockets are was to be known before */
+	/* the sockets' tasks had to be known before */
 	if (window != WINDOW_OPEN)
 		return 0;
 	if (w.hdr.flags & NET_IRQ && is_own_softirq(ctx, current))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The name of an open file or directory as /proc/PID/fd shows it, walked in
- * the kernel at the moment the fd exists: right under chroot, symlinks, a
- * relative path or an argument that another thread changes meanwhile.
- * Components are written from the leaf up; user space turns them round.
+ * The name of an open file or directory as /proc/PID/fd shows it, from a walk
+ * in the kernel when the fd is made. It is right under chroot, for symlinks and
+ * relative paths, and if another thread changes the argument meanwhile.
+ * Components are written from the leaf up; user space reverses them.
  */
 #ifndef __SYSTAPE_PATH_H
 #define __SYSTAPE_PATH_H
@@ -63,7 +63,7 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 	return (struct mount *)((void *)mnt - bpf_core_field_offset(struct mount, mnt));
 }
 
-/* A dentry's place: two fields that follow each other in the kernels there are, so one read does. */
+/* Parent and name of a dentry: two adjacent fields in all known kernels, so one read is enough. */
 struct place {
 	struct dentry *parent;
 	u64 hash_len;
@@ -123,12 +123,12 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 		end += n;
 		dentry = place.parent;
 	}
-	/* too deep or unreadable: unknown, not a part of a path */
+	/* too deep or unreadable: unknown, rather than a part of a path */
 	data[off] = NAME_UNKNOWN;
 	return 1;
 }
 
-/* The open file of the current task; NULL when there is none (any more). */
+/* The open file of the current task; NULL when there is none (or no longer). */
 static __always_inline struct file *file_of(s32 fd)
 {
 	struct task_struct *task = current_task();
@@ -149,7 +149,7 @@ static __always_inline struct file *file_of(s32 fd)
 	return file;
 }
 
-/* The names that only the kernel knows, at the exit of a call that succeeded. */
+/* Names that only the kernel has, at the exit of a successful call. */
 static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
 {
 	struct slot *s = into_slot(st);

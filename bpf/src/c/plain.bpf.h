@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The short way of the bulk of all calls: those of which only the arguments are
- * kept, where no filter must be asked for each. Task storage costs a helper's
- * call at enter and at exit, an index into an array only a few loads: so a task
- * takes an entry here for its life, and keeps such calls there while they are in
- * progress. Other calls, and tasks that find their entry taken, go the long way.
+ * The short way for most calls: those of which only the arguments are kept,
+ * without filters to test for each. Task storage costs a helper call at enter
+ * and at exit, an index into an array only a few loads. So a task owns an entry
+ * here for its life, which holds such a call while it is in progress. Other
+ * calls, and tasks whose entry is taken, go the long way.
  */
 #ifndef __SYSTAPE_PLAIN_H
 #define __SYSTAPE_PLAIN_H
@@ -38,8 +38,9 @@ static __always_inline struct plain_call *plain_call_of(struct task_struct *task
 
 /*
  * Takes the entry for the current task, in a call that goes the long way. Each
- * that wants it adds itself to the users before it looks at them, so at most one
- * finds itself alone; of two at once both may fail, and try again at their next call.
+ * task that wants it adds itself to the users before it reads them, so at most
+ * one finds itself alone. Of two at once both may fail, and try again at their
+ * next call.
  */
 static __always_inline void claim_plain(const struct task_state *st)
 {
@@ -63,7 +64,7 @@ static __always_inline void claim_plain(const struct task_state *st)
 	p->rec.id = st->rec.id;
 }
 
-/* Of a task that ends or gets another id; `id` is what it was claimed with. */
+/* For a task that ends or gets another id; `id` is the one with which it took the entry. */
 static __always_inline void release_plain(const struct wire_ident *id)
 {
 	struct plain_call *p = has_short_way ? plain_entry(id->tid) : NULL;

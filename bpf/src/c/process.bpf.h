@@ -16,7 +16,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (window == WINDOW_DRAINING)
 		return 0;
 	if (window == WINDOW_CLOSED) {
-		/* marked, but not begun yet: the child tells who it is at its first call */
+		/* marked, but not begun yet: the child's first call identifies it */
 		st = current_state(parent, false);
 		if (st ? !st->armed && st->matched && (inherit || st->matched == STATE_ONLY) :
 			 target_marked && inherit && lacks_state(parent)) {
@@ -27,7 +27,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	}
 	st = recorded_current(parent, true);
 	if (!st) {
-		/* what the recorder starts is no more recorded than itself */
+		/* a child of the recorder is recorded no more than the recorder */
 		st = current_state(parent, false);
 		cst = st && st->matched == NOT_MATCHED ? state_of(child, true) : NULL;
 		if (cst) {
@@ -40,7 +40,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (st && st->armed)
 		return 0;
 	thread = BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid);
-	/* a process that a thread beside a recorded one makes is no more recorded than that */
+	/* a process made by a thread beside a recorded one is recorded no more than that thread */
 	if (st)
 		matched = st->matched;
 	if (matched == STATE_ONLY && !thread)
@@ -61,7 +61,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		} else if (matched == MATCHED) {
 			note_stateless(child, false);
 		} else {
-			/* its own calls are of no interest, what it does to the files of its process is */
+			/* its own calls are not recorded, but their effect on its process's files is tracked */
 			lose_state(BPF_CORE_READ(child, tgid));
 		}
 	}
@@ -74,7 +74,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	return 0;
 }
 
-/* A thread that execs and has no state: what is kept of it goes along to its new id. */
+/* A thread that execs without a state: its entry moves to its new id. */
 static __always_inline bool takes_stateless_along(struct task_struct *task, u32 old_tid)
 {
 	struct stateless *s;
@@ -116,7 +116,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		st = state_by_tid(old_pid, false);
 	if (st ? st->matched == NOT_MATCHED : current_state(task, false) || !takes_stateless_along(task, old_pid))
 		return 0;
-	/* where calls are not recorded, nothing before this says that the command begins */
+	/* without recorded calls, this is the first event of the command */
 	if (st)
 		st->armed = 0;
 	s = slot_get(&index);
@@ -127,7 +127,10 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		send_task(task, TASK_RENAME);
 		return 0;
 	}
-	/* a thread that execs takes over the leader's ids and start; the record of the call in progress keeps the old ones */
+	/*
+	 * a thread that execs gets the leader's ids and start; the record of
+	 * the call in progress keeps the old ones
+	 */
 	__builtin_memset(&s->exec, 0, sizeof(s->exec));
 	fill_task(&s->exec.task, task, WIRE_EXEC, target_flags(task, NULL));
 	s->exec.old_tid = old_pid;
@@ -183,7 +186,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	}
 	release_plain(&st->rec.id);
 	if (st->in_call) {
-		/* exit, exit_group, or a call the task never came back from */
+		/* exit, exit_group, or a call from which the task never returned */
 		st->in_call = 0;
 		st->rec.state = CALL_NO_RETURN;
 		st->rec.end = bpf_ktime_get_ns();

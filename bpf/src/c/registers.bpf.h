@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registers with which a task entered the kernel, and by which way it did. They
- * lie at the top of its stack, at the same distance from the base for every task
- * of a kernel. How far depends on the kernel's build: with CONFIG_X86_FRED there
- * are 16 bytes above them (TOP_OF_KERNEL_STACK_PADDING), whatever the CPU has. The
- * recorder looks at its own before it believes any (recorder/src/registers.rs).
+ * Registers with which a task entered the kernel, and the way of entry. They
+ * lie at the top of its stack, at the same distance from the base for every
+ * task of a kernel. The distance depends on the kernel's build: with
+ * CONFIG_X86_FRED there are 16 bytes above them (TOP_OF_KERNEL_STACK_PADDING),
+ * on any CPU. The recorder checks its own registers before it uses any
+ * (recorder/src/registers.rs).
  */
 #ifndef __SYSTAPE_REGISTERS_H
 #define __SYSTAPE_REGISTERS_H
@@ -13,7 +14,7 @@
 #define FRED_EXTERNAL_INTERRUPT 0
 #define FRED_NMI 2
 
-/* Kernels that could run FRED have bpf_task_pt_regs, which knows where they lie: 5.15. */
+/* Kernels that can run FRED have bpf_task_pt_regs, which finds them: 5.15. */
 static __always_inline u32 find_regs(struct task_struct *task)
 {
 	if (!regs_by_hand && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
@@ -27,7 +28,7 @@ static __always_inline u32 find_regs(struct task_struct *task)
 	return THREAD_SIZE - regs_padding - bpf_core_type_size(struct pt_regs);
 }
 
-/* Where they lie; 0 = that is not known. */
+/* Their place; 0 = not known. */
 static __always_inline u64 user_regs_of(struct task_struct *task)
 {
 	u64 base = (u64)FIELD(task, stack);
@@ -43,7 +44,7 @@ static __always_inline bool read_regs(void *regs, u32 size, struct task_struct *
 	return from && !bpf_probe_read_kernel(regs, size, (void *)from);
 }
 
-/* Of the recorder, which is in a call whose registers it knows. */
+/* For the recorder, which is in a call with known registers. */
 static __always_inline void note_own_regs(struct task_struct *self)
 {
 	regs_at = find_regs(self) + regs_shift;
@@ -59,8 +60,8 @@ static __always_inline bool on_another_stack(void *ctx, struct task_struct *curr
 }
 
 /*
- * On a CPU that runs FRED everything enters from user code through one entry: the
- * event that was pushed with the registers tells what it was.
+ * On a CPU with FRED all user code enters through one entry: the event pushed
+ * with the registers says what it was.
  */
 static __always_inline bool is_interrupt_event(u64 regs)
 {
@@ -74,12 +75,12 @@ static __always_inline bool is_interrupt_event(u64 regs)
 }
 
 /*
- * Whether the program runs in an interrupt, where current is only who was
- * interrupted. Then it is on another stack than the task's: the context of a raw
- * tracepoint lies on the stack that is in use. An interrupt of user code stays
- * on the task's stack (call_on_irqstack_cond), where the first return address
- * tells through which entry the kernel was entered. What a task does for itself
- * on its way back from an interrupt (task work) counts as of the interrupt.
+ * Whether the program runs in an interrupt, where current is only the
+ * interrupted task. Then it is on another stack than the task's: the context of
+ * a raw tracepoint lies on the stack in use. An interrupt of user code stays on
+ * the task's stack (call_on_irqstack_cond), where the first return address
+ * shows the entry into the kernel. Work of the task itself on its way back from
+ * an interrupt (task work) counts as the interrupt's.
  */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *current)
 {

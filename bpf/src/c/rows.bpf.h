@@ -13,7 +13,7 @@
 #ifndef __SYSTAPE_ROWS_H
 #define __SYSTAPE_ROWS_H
 
-/* Rows give way to calls: nobody asked for more of them than there is room for. */
+/* Rows are dropped before calls: they get only free room. */
 #define FILLED_FOR_ROWS 6
 
 /* An event of the current task; false when it is not recorded. */
@@ -31,7 +31,7 @@ static __always_inline bool begin_row(struct wire_row *r, u16 table)
 	return true;
 }
 
-/* Sends `len` bytes from `r` on, and the task's stack; `cause` counts what does not fit. */
+/* Sends `len` bytes from `r` on, and the task's stack; `cause` counts losses. */
 static __always_inline void send_row(void *ctx, struct wire_row *r, u64 len, u32 cause)
 {
 	void *ring = bulk_ring(r->hdr.cpu);

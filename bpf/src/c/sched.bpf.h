@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Family "sched": who runs where, and who made whom runnable. */
+/* Family "sched": switches and wake-ups. */
 #ifndef __SYSTAPE_SCHED_H
 #define __SYSTAPE_SCHED_H
 
-/* `vouched`: the kernel vouches for the pointer (FIELD). It does not for one that was kept in a map. */
+/* `vouched`: the kernel guarantees the pointer (FIELD), unlike one kept in a map. */
 static __always_inline u32 task_run_state(struct task_struct *task, bool vouched)
 {
 	if (bpf_core_field_exists(task->__state))
@@ -22,7 +22,7 @@ static __always_inline u32 task_cpu(struct task_struct *task, bool vouched)
 	return 0;
 }
 
-/* When a task last came on a CPU, CLOCK_MONOTONIC; 0 = not known. */
+/* When a task last got a CPU, CLOCK_MONOTONIC; 0 = not known. */
 static __always_inline u64 last_run(struct task_struct *task)
 {
 	u64 arrival = 0;
@@ -33,8 +33,8 @@ static __always_inline u64 last_run(struct task_struct *task)
 }
 
 /*
- * sched_info counts in the scheduler's clock, which nothing lets a program
- * read. It is set when a task comes on a CPU, as is our own note of that.
+ * sched_info uses the scheduler's clock, which no program can read. The kernel
+ * sets it when a task gets a CPU, at the same moment as our own note.
  */
 static __always_inline void learn_sched_clock(struct task_struct *prev, struct task_struct *next, u64 now)
 {
@@ -97,7 +97,7 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 		return 0;
 	if (in_interrupt(ctx, current))
 		flags |= is_own_softirq(ctx, current) ? WAKEUP_IRQ | WAKEUP_SOFTIRQ : WAKEUP_IRQ;
-	/* whoever an interrupt came upon has nothing to do with it */
+	/* an interrupted task has nothing to do with it */
 	if (!is_recorded(wakee) && ((flags & (WAKEUP_IRQ | WAKEUP_SOFTIRQ)) == WAKEUP_IRQ || !is_recorded(current)))
 		return 0;
 	w.hdr.kind = WIRE_WAKEUP;

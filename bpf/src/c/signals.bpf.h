@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Family "signal": who sent what to whom, who took it, whom the OOM killer chose. */
+/* Family "signal": sending, taking, and victims of the OOM killer. */
 #ifndef __SYSTAPE_SIGNALS_H
 #define __SYSTAPE_SIGNALS_H
 
@@ -31,8 +31,9 @@ static __always_inline bool is_common(u32 sig)
 }
 
 /*
- * Comes by the thousand and ends nobody unless a user sends it: may be pushed out by a flood, the others may not. `spared`: the
- * target does something else about it than the default, which for most of these is to die.
+ * Frequent signals that end no process unless a user sends them: a flood may
+ * displace them, but not the others. `spared`: the target does not take the
+ * default action, which for most of these is to die.
  */
 static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spared)
 {
@@ -46,8 +47,8 @@ static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spare
 }
 
 /*
- * An interrupt's signal, unless it is for who was interrupted: limits of CPU time
- * are looked after by the task itself on its way back from one.
+ * An interrupt's signal, unless it is for the interrupted task: a task checks
+ * limits of CPU time itself on its way back from an interrupt.
  */
 static __always_inline bool by_interrupt(void *ctx, struct task_struct *current, struct task_struct *target)
 {
@@ -109,7 +110,7 @@ static __noinline u32 ancestors(u8 *data, u32 at, struct task_struct *task)
 	return n;
 }
 
-/* The call that a task is in: the sender's tells what kind of act this is. */
+/* The call of a task: the sender's shows what kind of act this is. */
 static __always_inline void in_call(struct wire_signal *rec, struct pt_regs *regs, struct task_struct *task)
 {
 	if ((long)regs->orig_ax < 0)
@@ -169,7 +170,7 @@ static __always_inline void disposition(struct wire_signal *rec, struct task_str
 		rec->hdr.flags |= SIG_PDEATHSIG;
 	if (!sighand)
 		return;
-	/* the compiler would step by the size kernel.h gives an element, which is only its first member */
+	/* the compiler would step by the element's size in kernel.h, which is only its first member */
 	bpf_probe_read_kernel(&handler, sizeof(handler),
 			      (char *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
 				      ((sig - 1) & 63) * bpf_core_type_size(struct k_sigaction) +
@@ -223,7 +224,7 @@ int signal_generate(u64 *ctx)
 		return 0;
 	}
 	if (now)
-		s->rec.ts = now; /* by which the stack is tied to it */
+		s->rec.ts = now; /* by which its stack is joined to it */
 	s->rec.sig = sig;
 	s->rec.result = result;
 	s->rec.hdr.flags = group ? SIG_GROUP : 0;
@@ -248,7 +249,7 @@ int signal_generate(u64 *ctx)
 	}
 	if (!everyday) {
 		len = SIGNAL_CHAINS;
-		/* what shorter chains leave open: a read that fails fills with zeros, and more of them than stores could */
+		/* fills the rest of shorter chains: a failed read zeroes more of them than stores could */
 		bpf_probe_read_kernel(s->data, SIGNAL_CHAINS, NULL);
 		if (!(s->rec.hdr.flags & (SIG_INTERRUPT | SIG_SENDER_KTHREAD))) {
 			s->rec.sender_ancestors = ancestors(s->data, 0, current);
@@ -302,7 +303,7 @@ static __always_inline u64 pages(struct mm_struct *mm, u32 which)
 	if (bpf_core_field_exists(old->rss_stat.count))
 		n = BPF_CORE_READ(old, rss_stat.count[which].counter);
 	else
-		/* kernel.h declares one member of a counter: its size comes from the kernel */
+		/* kernel.h declares one member of a counter: the kernel has its size */
 		bpf_probe_read_kernel(&n, sizeof(n),
 				      (char *)mm + bpf_core_field_offset(struct mm_struct, rss_stat) +
 					      which * bpf_core_type_size(struct percpu_counter) +

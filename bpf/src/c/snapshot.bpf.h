@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks all tasks: at the start to mark those to record and to see the calls
- * they are in, at checkpoints and at the end to read the calls still open.
+ * Walks all tasks: at the start to mark those to record and to find the calls
+ * they are in, at checkpoints and at the end to read the open calls.
  */
 #ifndef __SYSTAPE_SNAPSHOT_H
 #define __SYSTAPE_SNAPSHOT_H
@@ -10,11 +10,10 @@
 
 /*
  * WALK_MARK, before the window opens: makes the states of tasks to record.
- * WALK_CALLS, after it: sees who is in a call that began before.
- * WALK_READ: changes nothing.
- * WALK_SELF, before everything: who the recorder is.
- * WALK_FILES, before the window opens: notes whose open files walk_files looks at.
- * The kernel shows the tasks of the pid namespace of whoever walks.
+ * WALK_CALLS, after it: finds tasks in a call that began before. WALK_READ:
+ * changes nothing. WALK_SELF, before everything: notes the recorder's ids.
+ * WALK_FILES, before the window opens: notes the tables of open files for
+ * walk_files. The kernel shows the tasks of the walker's pid namespace.
  */
 u32 walk_mode = WALK_READ;
 
@@ -78,7 +77,7 @@ static __always_inline u8 mark(struct task_struct *task, const struct wire_snap 
 			st->matched = STATE_ONLY;
 		st->armed = armed;
 	}
-	/* one that was recorded already is in a call whose enter was seen, or in one that is not selected */
+	/* a task already recorded is in a call whose enter was seen, or in one that is not selected */
 	if (!st->seen && snap->nr != SNAP_NO_CALL && !st->armed)
 		st->began_before = 1;
 	return state_only || st->armed ? SNAP_IDLE : SNAP_ASK;
@@ -139,8 +138,9 @@ static __always_inline void note_self(void)
 }
 
 /*
- * Sockets are a table's of open files, not a thread's: with -t they are those of
- * the thread's process. A command that waits for its start has those it inherits.
+ * Sockets belong to a table of open files, not to a thread: with -t they are
+ * those of the thread's process. A command that waits for its start has those
+ * it inherits.
  */
 static __always_inline void note_files(struct task_struct *task)
 {
@@ -204,7 +204,7 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Calls in progress of tasks that walk_tasks cannot see. Either may be gone: then the ids do not agree. */
+/* Calls in progress of tasks that walk_tasks cannot see. Either may be freed: then the ids do not agree. */
 int walk_outsiders(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct outsider *o = ctx->value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which sockets targets have when the recording begins: in their open files, and in the queues of their listeners. */
+/* Sockets of targets when the recording begins: in their open files, and in the queues of their listeners. */
 #ifndef __SYSTAPE_SOCKETS_H
 #define __SYSTAPE_SOCKETS_H
 
@@ -9,10 +9,10 @@
 #define IPPROTO_SCTP 132
 #define IPPROTO_MPTCP 262
 
-/* Connections that a listener has ready and nobody has accepted: more are not looked for. */
+/* Most established connections of a listener that were not accepted yet. */
 #define MAX_UNACCEPTED 2048
 
-/* Of what inet_sock_set_state tells. Others never go to CLOSE, and would stay. */
+/* Protocols that inet_sock_set_state reports. Others never go to CLOSE, and would stay. */
 static __always_inline bool has_states(const struct sock *sk)
 {
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family), protocol = BPF_CORE_READ(sk, sk_protocol);
@@ -27,7 +27,7 @@ static __always_inline u8 state_of_socket(const struct sock *sk)
 	return BPF_CORE_READ(sk, __sk_common.skc_state);
 }
 
-/* Not static: the verifier looks at it once rather than for each turn of a loop. */
+/* Not static: the verifier checks it once rather than for each pass of a loop. */
 __noinline int note_existing(u64 address)
 {
 	const struct sock *sk = (void *)address;
@@ -35,7 +35,7 @@ __noinline int note_existing(u64 address)
 	if (!sk || state_of_socket(sk) == TCP_CLOSE)
 		return 0;
 	note_socket(address);
-	/* closed in between: nobody else would take it out */
+	/* closed in between: nothing else would remove it */
 	if (state_of_socket(sk) == TCP_CLOSE)
 		bpf_map_delete_elem(&sockets, &address);
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who sent what a network softirq is delivering.
+ * The sender of the packets that a network softirq delivers.
  *
- * A packet to this machine (loopback, veth) goes into the CPU's backlog, and the
- * softirq that takes it out runs at the end of the send, when the sender enables
- * softirqs again: on the CPU's interrupt stack, but for the sender. The same stack
- * serves hardware interrupts, whose softirqs work for somebody else.
+ * A packet to this machine (loopback, veth) goes into the CPU's backlog. The
+ * softirq that takes it out runs at the end of the send, when the sender
+ * enables softirqs again: on the CPU's interrupt stack, but for the sender. The
+ * same stack serves hardware interrupts, whose softirqs act for other tasks.
  */
 #ifndef __SYSTAPE_SOFTIRQ_H
 #define __SYSTAPE_SOFTIRQ_H
@@ -15,7 +15,10 @@
 
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
 
-/* A word of the kernel's memory: a load where any of it may be read by one. The type is one that begins with a plain number. */
+/*
+ * A word of the kernel's memory: a plain load if all of it may be loaded. The
+ * type is one that begins with a plain number.
+ */
 static __always_inline u64 kernel_word(u64 address)
 {
 	u64 word = 0;
@@ -29,7 +32,7 @@ static __always_inline u64 kernel_word(u64 address)
 	return word;
 }
 
-/* Code that switches to the interrupt stack to run softirqs then and there, rather than at the end of an interrupt. */
+/* Code that switches to the interrupt stack to run softirqs at once, rather than at the end of an interrupt. */
 static __always_inline bool is_do_softirq(u64 address)
 {
 	for (int i = 0; i < SOFTIRQ_CODES; i++) {
@@ -44,13 +47,13 @@ static __always_inline bool is_backlog(u64 address)
 	return address > backlog_from && address < backlog_to;
 }
 
-/* Where below the top delivers_backlog found the address last: on one kernel it is always there. */
+/* Distance from the top at which delivers_backlog last found the address: on one kernel it is constant. */
 u64 backlog_depth = 0;
 
 /*
- * Whether the packets of the backlog are being delivered, which come from this
- * CPU's own sends: a return address into its function lies in the part of the stack
- * that is in use. A network card's are polled by a function of its driver.
+ * Whether the backlog is being delivered, whose packets come from this CPU's
+ * own sends: a return address into its function lies in the used part of the
+ * stack. A function of its driver polls a network card.
  */
 static __always_inline bool delivers_backlog(u64 top, u64 sp)
 {
@@ -76,11 +79,12 @@ static __always_inline bool delivers_backlog(u64 top, u64 sp)
 }
 
 /*
- * Whether an interrupt (in_interrupt) is a softirq that delivers what the current
- * task just sent on this machine. Of what is needed for it something may be
- * missing: /proc/kallsyms, group scheduling, a BTF with per-CPU variables. Before
- * 5.12 the return address is that of an assembler routine, with PREEMPT_RT softirqs
- * have no stack of their own: then it is nobody's, as every interrupt.
+ * Whether an interrupt (in_interrupt) is a softirq that delivers packets just
+ * sent by the current task on this machine. The required facts may be missing:
+ * /proc/kallsyms, group scheduling, a BTF with per-CPU variables. Before 5.12
+ * the return address is that of an assembler routine, and with PREEMPT_RT
+ * softirqs have no stack of their own: then it counts as an interrupt without a
+ * sender.
  */
 static __always_inline bool is_own_softirq(void *ctx, struct task_struct *current)
 {
@@ -89,7 +93,7 @@ static __always_inline bool is_own_softirq(void *ctx, struct task_struct *curren
 
 	if (!backlog_from || !bpf_core_field_exists(current->se.cfs_rq) || !FIELD(current, pid))
 		return false;
-	/* the run queue of who runs is this CPU's */
+	/* the current task's run queue is this CPU's */
 	queue = FIELD(current, se.cfs_rq);
 	if (!queue)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stacks of events, in a ring of their own. A stack names the event it belongs
- * to by kind, thread and a time (`key`): start of a call, queueing of an I/O,
- * else when the event happened.
+ * Stacks of events, in a ring of their own. A stack refers to its event by
+ * kind, thread and a time (`key`): start of a call, queueing of an I/O, else
+ * the time of the event.
  */
 #ifndef __SYSTAPE_STACKS_H
 #define __SYSTAPE_STACKS_H
@@ -24,10 +24,9 @@ static __always_inline void stack_slot_put(u32 index)
 }
 
 /*
- * Where the stack that sp points into begins (its highest address), 0 = not
- * known. The first thread's is the kernel's own note. Other threads' stacks
- * hold the thread's control block at their top, to which fs points (glibc,
- * musl).
+ * Beginning (highest address) of the stack that sp points into, 0 = not known.
+ * The kernel notes the first thread's. Other threads' stacks hold the thread's
+ * control block at their top, to which fs points (glibc, musl).
  */
 static __always_inline u64 stack_top(struct task_struct *task, u64 start, u64 sp)
 {
@@ -43,9 +42,9 @@ static __always_inline u64 stack_top(struct task_struct *task, u64 start, u64 sp
 }
 
 /*
- * Copies from sp upwards, to the end of the page in which the stack begins or
- * the limit lies. Pages that cannot be read are marked, without a branch: the
- * verifier would follow both ways of each.
+ * Copies from sp upwards, to the end of the page with the stack's beginning or
+ * the limit. Unreadable pages are marked without a branch: the verifier would
+ * follow both ways of each.
  */
 static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 top)
 {
@@ -104,8 +103,8 @@ static __always_inline void user_registers(struct wire_stack *rec, const u64 *r)
 }
 
 /*
- * Whether the task is between two programs: its registers are the old one's,
- * its memory the new one's already.
+ * Whether the task is in the middle of an exec: it has the old program's
+ * registers and the new one's memory.
  */
 static __always_inline bool is_replaced(struct task_struct *task, struct mm_struct *mm)
 {
@@ -120,8 +119,8 @@ static __always_inline bool wants_stack(u32 of)
 }
 
 /*
- * Sends the stack of the current task. `ts` is the time of the event: the stack
- * is before what happens later, as the event is. Flags are the record's.
+ * Sends the stack of the current task. `ts` is the time of the event, so both
+ * come in the same order. Flags are the record's.
  */
 static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 {
@@ -166,7 +165,7 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 			s->rec.hdr.flags |= STACK_IN_CALL;
 		user_registers(&s->rec, s->regs);
 		if (!known) {
-			/* nor is it known of which code it is */
+			/* nor is it known which code it is */
 			s->rec.user = STACK_ADDRESSES;
 			s->rec.hdr.flags |= STACK_FAILED;
 		} else if (stacks_user == STACK_COPY && !(s->rec.hdr.flags & STACK_COMPAT)) {
@@ -200,7 +199,7 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 #define NR_EXIT_32 1
 #define NR_EXIT_GROUP_32 252
 
-/* A call that does not come back to the program that made it: its caller is gone when it is over. */
+/* A call that does not return to its caller's program: its stack is gone at the end. */
 static __always_inline bool leaves_program(const struct task_state *st, const struct sc_desc *d)
 {
 	if (d->flags & SC_EXEC)
@@ -213,7 +212,7 @@ static __always_inline bool leaves_program(const struct task_state *st, const st
 /* At the enter of a call whose start was just noted. */
 static __always_inline void stack_at_enter(void *ctx, const struct task_state *st, const struct sc_desc *d)
 {
-	/* whether it is stored is known at its end */
+	/* whether it is stored is decided at its end */
 	if (wants_stack(STACK_SYSCALL) && !filter_calls && !st->rec.hdr.flags && leaves_program(st, d))
 		take_stack(ctx, STACK_SYSCALL, st->rec.start, st->rec.start, 0);
 }

@@ -44,7 +44,7 @@ static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
 	/* calls beyond the table are recorded, with six arguments and nothing captured: entry SC_MAX - 1 */
 	if (key >= SC_MAX)
 		key = SC_MAX - 1;
-	/* one map: a lookup in one of two is a call rather than a few instructions */
+	/* one map: the verifier inlines a lookup only when the map is fixed */
 	if (abi == ABI_I386)
 		key += SC_MAX;
 	return bpf_map_lookup_elem(&calls, &key);
@@ -85,7 +85,7 @@ static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *re
 	p->rec.abi = abi;
 	read_args(p->rec.args, regs, abi);
 	p->rec.start = bpf_ktime_get_ns();
-	/* last: a walk on another CPU takes what is in progress as it finds it */
+	/* last: a walk on another CPU reads the call in progress at any time */
 	barrier();
 	p->in_call = 1;
 }
@@ -100,7 +100,7 @@ static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *re
 #define SYS_ACCEPT 5
 #define SYS_ACCEPT4 18
 
-/* Of a call whose flags hold for some arguments only: is it kept for fd tracking? */
+/* For a call whose flags apply to some arguments only: whether it is kept for fd tracking. */
 static __always_inline bool keeps_state(const struct sc_desc *d, u32 arg0, u32 arg1)
 {
 	if (!(d->flags & SC_STATE))
@@ -123,7 +123,7 @@ static __always_inline bool makes_fd(const struct sc_desc *d, u32 arg0, u32 arg1
 	return true;
 }
 
-/* Is the call that was begun to be recorded, and did the user ask for it? */
+/* Whether the call in progress is recorded, and selected by the user. */
 static __always_inline bool choose(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
 {
 	bool selected = d->flags & SC_SELECTED && is_selected(st, current);
@@ -153,7 +153,7 @@ static __always_inline void send_closing(struct task_state *st)
 
 /*
  * A seccomp supervisor may put a file at any fd of the task it supervises, and
- * neither call tells which task that is: user space then looks at all again.
+ * neither call names that task: user space then reads all tables again.
  */
 static __noinline int send_injection(struct pt_regs *regs)
 {
@@ -172,14 +172,15 @@ static __noinline int send_injection(struct pt_regs *regs)
 }
 
 /*
- * A call of a task that has no state. If only memory for it was missing, the call is
- * lost: counted where it begins, as one that does not return is a call too.
+ * A call of a task without a state. If only memory for it was missing, the call
+ * is lost: counted at its enter, because a call that does not return counts
+ * too.
  */
 static __noinline int count_lacking(struct task_struct *task, const struct sc_desc *d, u64 arg0, u64 arg1)
 {
 	struct stateless *s = target_marked ? stateless_of(task) : NULL;
 
-	/* the recorder, and what it starts, have one that says so */
+	/* the recorder and its children have a state that says so */
 	if (!d || current_state(task, false))
 		return 0;
 	if (s && s->armed && d->flags & SC_EXEC) {
@@ -196,13 +197,13 @@ static __noinline int count_lacking(struct task_struct *task, const struct sc_de
 }
 
 /*
- * Where programs may be preempted (7.0), a task may lie in one for a whole time
- * slice, and the kernel skips that program for all others that come to it on this
- * CPU: a tenth of all calls where three programs that only make calls share two
- * CPUs. So calls have two programs each that do the same, of which the second does
- * nothing if the first ran for this very event. The first leaves a mark for it in
- * the task, which it takes away. Of a task that has neither a mark nor a state
- * nothing is recorded, or the first would have made one.
+ * If programs may be preempted (7.0), a task may stay in one for a whole time
+ * slice, and the kernel skips that program for all other tasks that reach it on
+ * this CPU: a tenth of all calls when three programs that only make calls share
+ * two CPUs. So calls have two programs each that do the same; the second does
+ * nothing if the first ran for this event. The first leaves a mark for it in
+ * the task, which it removes. A task with neither a mark nor a state is not
+ * recorded; otherwise the first would have made one.
  */
 static __always_inline bool first_ran(struct task_struct *task, bool exit)
 {
@@ -229,8 +230,8 @@ static __always_inline bool first_ran(struct task_struct *task, bool exit)
 }
 
 /*
- * A mark of the event before: its second program was skipped, which cost nothing.
- * Enters and exits of a task come in turn.
+ * A mark of the event before: its second program was skipped, without loss.
+ * Enters and exits of a task alternate.
  */
 static __always_inline void forget_mark(u8 *seen)
 {
@@ -267,7 +268,7 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 	if (p) {
 		if (preemptible)
 			forget_mark(&p->exit_seen);
-		/* if the exit of another call was missed, its traces are in the state and must go */
+		/* if the exit of another call was missed, its data is in the state and must go */
 		if (d->plain && !p->in_other) {
 			begin_plain(p, regs, abi, id);
 			if (preemptible)
@@ -329,7 +330,7 @@ int BPF_PROG(sys_enter_again, struct pt_regs *regs, long id)
 	if (window != WINDOW_OPEN)
 		return 0;
 	if (first_ran(current_task(), false)) {
-		/* of whoever does this nothing need be recorded; twice does no harm */
+		/* nothing need be recorded of a task that does this; a second run does no harm */
 		if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
 			send_injection(regs);
 		return 0;
@@ -337,7 +338,7 @@ int BPF_PROG(sys_enter_again, struct pt_regs *regs, long id)
 	return on_enter(ctx, regs, id, true);
 }
 
-/* Killed while it slept in the call: the value in ret is never seen by anybody. */
+/* Killed while it slept in the call: the value in ret is never used. */
 static __always_inline bool being_killed(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT ||
@@ -349,7 +350,10 @@ static __always_inline bool interrupted(long ret)
 	return (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK) || ret == -EINTR;
 }
 
-/* Of a call that ended after the window: it may be among those in flight, and one of the two must go, which its record tells. */
+/*
+ * A call that ended after the window may be among those in flight; its record
+ * shows which of the two to drop.
+ */
 static __always_inline void send_late(struct wire_syscall *rec)
 {
 	rec->captures = 0;
@@ -357,14 +361,14 @@ static __always_inline void send_late(struct wire_syscall *rec)
 		count_drop(DROP_UNCOUNTED);
 }
 
-/* Calls as others are, of which there are the most. */
+/* Simple calls, the most frequent ones. */
 #define SLOW_NS 1000000
 static __always_inline bool is_fast(const struct wire_syscall *rec)
 {
 	return rec->state == CALL_COMPLETE && rec->ret >= 0 && rec->end - rec->start < SLOW_NS;
 }
 
-/* Whether the ring has room for a call of its worth; else `missed` tells why not. */
+/* Whether the ring has room for a call of this priority; else `missed` says why not. */
 static __always_inline bool has_room(void *ring, const struct wire_syscall *rec, u32 len, u8 *missed)
 {
 	bool fast = is_fast(rec);
@@ -377,7 +381,7 @@ static __always_inline bool has_room(void *ring, const struct wire_syscall *rec,
 	return !fast || !is_filled(ring, bulk_ring_bytes, FILLED_FOR_FAST_CALLS);
 }
 
-/* The bulk of all records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
+/* Most records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
 static __always_inline u8 send_plain(const struct wire_syscall *rec)
 {
 	void *ring = bulk_ring(rec->hdr.cpu), *to;
@@ -395,7 +399,7 @@ static __always_inline u8 send_plain(const struct wire_syscall *rec)
 	return 0;
 }
 
-/* Into this CPU's buffer; false when it is full. From sys_exit only (maps.bpf.h). */
+/* Into this CPU's buffer; false when it is full. Only from sys_exit (maps.bpf.h). */
 static __always_inline bool send_buffered(const struct wire_syscall *rec)
 {
 	u32 cpu = rec->hdr.cpu, at;
@@ -433,13 +437,13 @@ static __always_inline u8 send_change(struct wire_syscall *rec, u64 len, u64 mos
 	return send_state(rec, len, most, rec->id.pid) ? MISSED_STATE : 0;
 }
 
-/* Whether the user wants it stored. */
+/* Whether it passes the user's filters. */
 static __always_inline bool is_wanted(const struct wire_syscall *rec, const struct sc_desc *d)
 {
 	bool failed = call_returned(rec->state) && rec->ret < 0 && rec->ret >= -MAX_ERRNO;
 	u32 err = failed ? -rec->ret : 0;
 
-	/* it may have been longer than what is known of it */
+	/* it may have been longer than known */
 	if (rec->state != CALL_BEGAN_BEFORE && rec->state != CALL_LOST_ENTER && d->min_dur &&
 	    rec->end - rec->start <= d->min_dur)
 		return false;
@@ -461,7 +465,7 @@ static __always_inline bool is_filtered(struct wire_syscall *rec, const struct s
 	return false;
 }
 
-/* Counts a call that is not to be stored; true when nothing more is to be done with it. */
+/* Counts a call that is not to be stored; true when that was all. */
 static __always_inline bool leave_out(struct task_state *st, const struct sc_desc *d)
 {
 	if (!is_filtered(&st->rec, d))
@@ -502,14 +506,14 @@ static __always_inline void send_record(struct task_state *st, const struct sc_d
 		st->missed = missed;
 }
 
-/* Counts the call of which no record was sent; `missed` tells why, 0 = one was. */
+/* Counts the call without a record; `missed` says why, 0 = it has one. */
 static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u32 uid, struct task_struct *current, bool alone)
 {
 	if (missed && window != WINDOW_OPEN) {
 		send_late(rec);
 		return;
 	}
-	/* exactly those that the ledger counts: a child's side of fork is no call of anybody */
+	/* exactly those in the ledger: the child's return from a fork is not a call */
 	if (missed && missed != LEDGER_FILTERED && rec->state != CALL_CLONE_CHILD)
 		count_drop(missed == LEDGER_LOST ? DROP_BULK : missed == MISSED_STATE ? DROP_STATE : DROP_SHARE);
 	count_call(rec, current, uid, !missed ? LEDGER_CHECKED : missed == MISSED_STATE ? LEDGER_LOST : missed, alone);
@@ -520,7 +524,7 @@ static __always_inline bool is_counted(const struct wire_syscall *rec, u8 missed
 	return missed || (ledger_check && !rec->hdr.flags);
 }
 
-/* At the end of a program and at one place: the verifier goes through it for every state in which it may be. */
+/* At one place at the end of a program: the verifier walks it for every state it can be reached in. */
 static __always_inline void count_if_missed(struct task_state *st, const struct sc_desc *d, struct task_struct *current, bool alone)
 {
 	u8 missed = st->missed;
@@ -533,7 +537,7 @@ static __always_inline void count_if_missed(struct task_state *st, const struct 
 	count_missed(&st->rec, missed, uid, current, alone);
 }
 
-/* Only for these the kernel skips the enter tracepoint of a call. */
+/* The calls for which the kernel skips the enter tracepoint. */
 static __always_inline bool may_be_denied(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->seccomp.mode) && BPF_CORE_READ(task, seccomp.mode))
@@ -541,14 +545,14 @@ static __always_inline bool may_be_denied(struct task_struct *task)
 	return BPF_CORE_READ(task, ptrace);
 }
 
-/* An exit whose enter was not seen. */
+/* An exit without a seen enter. */
 static __always_inline bool begin_without_enter(struct task_state *st, struct pt_regs *regs, struct task_struct *task,
 						u64 end)
 {
 	long id = regs->orig_ax;
 	u8 abi;
 
-	if (id < 0) /* ptrace or seccomp took the number away: nothing to name */
+	if (id < 0) /* ptrace or seccomp removed the number: there is no name */
 		return false;
 	abi = abi_of(task, id);
 	st->rec.start = end;
@@ -613,7 +617,7 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 		}
 		p->in_other = 0;
 	}
-	/* once memory is short, none is made for a call whose enter was counted as lost */
+	/* once memory is short, no state is made for a call whose enter was counted as lost */
 	st = window == WINDOW_OPEN ? recorded_current(task, !any_stateless) : current_state(task, false);
 	if (!st || st->armed || st->matched == NOT_MATCHED)
 		return 0;
@@ -627,7 +631,7 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 		st->entered = 0;
 		st->rec.state = CALL_COMPLETE;
 	} else if (st->entered) {
-		/* the filters said no when it was entered */
+		/* the filters excluded it when it was entered */
 		st->entered = 0;
 		return 0;
 	} else {
@@ -635,7 +639,7 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 			st->fresh = 0;
 			return 0;
 		}
-		/* nobody asked the filters yet */
+		/* the filters were not tested yet */
 		d = desc_of(st->rec.abi, st->rec.nr);
 		if (!d || !choose(st, d, task))
 			return 0;
@@ -646,16 +650,16 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 	st->rec.end = end;
 	st->rec.ret = ret;
 	/*
-	 * Killed while its tracer held it at the enter (syscall_trace_enter() ends
-	 * before the tracepoint): the call is skipped and ENOSYS is what the
-	 * register held from the beginning.
+	 * Killed while its tracer held it at the enter (syscall_trace_enter()
+	 * ends before the tracepoint): the call is skipped, and the ENOSYS is
+	 * the register's initial value.
 	 */
 	if ((interrupted(ret) || (without_enter && ret == -ENOSYS)) && being_killed(task))
 		st->rec.state = CALL_KILLED;
 	if (leave_out(st, d))
 		goto count;
 	if (d->cap_kind[0]) {
-		/* after an exec that succeeded the addresses are those of another program */
+		/* after a successful exec the addresses are those of another program */
 		if (!(d->flags & SC_EXEC && ret >= 0) && (capture_missed(st) || without_enter))
 			capture_again(st, d);
 		if (ret >= 0)
@@ -687,7 +691,7 @@ int BPF_PROG(sys_exit_again, struct pt_regs *regs, long ret)
 
 /*
  * After sys_exit, on the same tracepoint: programs run in the order in which
- * they stand here. A program of its own, because the verifier would go through
+ * they stand here. A program of its own, because the verifier would walk
  * take_stack() for every state in which sys_exit may be by then.
  */
 int sys_exit_stack(u64 *ctx)

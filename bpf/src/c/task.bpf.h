@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Who a task is, whether it is recorded, and the state it carries from enter to exit. */
+/* Identity of a task, whether it is recorded, and the state it carries from enter to exit. */
 #ifndef __SYSTAPE_TASK_H
 #define __SYSTAPE_TASK_H
 
@@ -14,8 +14,9 @@
 #define PF_WQ_WORKER 0x00000020
 
 /*
- * Argument n of a raw tracepoint. Of two such loads in two branches the compiler
- * would make one from a computed address, which 5.10 refuses for a context.
+ * Argument n of a raw tracepoint. From two such loads in two branches the
+ * compiler would make one with a computed address, which 5.10 refuses for a
+ * context.
  */
 #define CTX_ARG(ctx, n)                                                                           \
 	({                                                                                        \
@@ -25,9 +26,9 @@
 	})
 
 /*
- * A field of what the kernel vouches for (a tracepoint's argument, the current
- * task, and what they point to): a load, where that is allowed for all of them,
- * rather than a helper's call.
+ * A field of an object that the kernel guarantees (a tracepoint's argument, the
+ * current task, and what they point to): a plain load if that is allowed for
+ * all of them, rather than a helper call.
  */
 #define FIELD(ptr, field)                                       \
 	({                                                      \
@@ -40,7 +41,7 @@
 		__field;                                        \
 	})
 
-/* A call of a helper, and not a cheap one where the kernel guards its returns: once per program is enough. */
+/* A helper call, expensive where the kernel guards its returns: once per program. */
 static __always_inline struct task_struct *current_task(void)
 {
 	/* 5.10 has no bpf_get_current_task_btf; a plain pointer does for probe reads. */
@@ -74,7 +75,7 @@ static __always_inline struct task_state *current_state(struct task_struct *curr
 	return state_by_tid((u32)bpf_get_current_pid_tgid(), create);
 }
 
-/* For a task that a tracepoint or the iterator gave (a trusted pointer). */
+/* For a task from a tracepoint or the iterator (a trusted pointer). */
 static __always_inline struct task_state *state_of(struct task_struct *task, bool create)
 {
 	if (no_task_states)
@@ -85,7 +86,10 @@ static __always_inline struct task_state *state_of(struct task_struct *task, boo
 	return state_by_tid(BPF_CORE_READ(task, pid), create);
 }
 
-/* What is kept of a task to record that got no state; NULL = it got one, or is none. Such entries exist for marked targets only. */
+/*
+ * The entry of a task to record without a state; NULL = it has one, or is not
+ * recorded. Such entries exist for marked targets only.
+ */
 static __always_inline struct stateless *stateless_of(struct task_struct *task)
 {
 	struct stateless *s;
@@ -98,7 +102,7 @@ static __always_inline struct stateless *stateless_of(struct task_struct *task)
 	return s && s->start == FIELD(task, start_time) ? s : NULL;
 }
 
-/* A task to record got no state. Without marks every task is recorded, and nothing has to be kept. */
+/* A task to record got no state. Without marks every task is recorded, and no entry is needed. */
 static __always_inline void note_stateless(struct task_struct *task, bool armed)
 {
 	struct stateless s = {};
@@ -113,7 +117,7 @@ static __always_inline void note_stateless(struct task_struct *task, bool armed)
 		count_drop(DROP_NO_TASK);
 }
 
-/* Whether a task that has no state would be recorded if it had one. */
+/* Whether a task without a state would be recorded if it had one. */
 static __always_inline bool lacks_state(struct task_struct *task)
 {
 	struct stateless *s;
@@ -141,7 +145,7 @@ static __always_inline void fill_ident(struct wire_ident *id, struct task_struct
 	id->leader_start = BPF_CORE_READ(task, group_leader, start_time);
 }
 
-/* The id that the recorder's pid namespace has for a task; 0 = none. */
+/* A task's id in the recorder's pid namespace; 0 = none. */
 static __always_inline u32 number_here(struct pid *pid)
 {
 	struct upid up = {};
@@ -153,7 +157,7 @@ static __always_inline u32 number_here(struct pid *pid)
 	return (u64)up.ns == own_namespace ? up.nr : 0;
 }
 
-/* Of a task's process. In the first namespace everybody has the machine's id, the dead too. */
+/* A process's id. In the first namespace every task has the machine's id, also a dead one. */
 static __always_inline u32 process_here(struct task_struct *task)
 {
 	if (!own_level)
@@ -222,7 +226,7 @@ static __always_inline bool cpu_is_recorded(void)
 	return on && *on;
 }
 
-/* The user of the current task, without a call where the kernel allows it. */
+/* The user of the current task, without a helper call if the kernel allows it. */
 static __always_inline u32 current_uid(struct task_struct *current)
 {
 	if (has_task_storage)
@@ -230,7 +234,7 @@ static __always_inline u32 current_uid(struct task_struct *current)
 	return bpf_get_current_uid_gid();
 }
 
-/* Of the current task, or one that a tracepoint gave. */
+/* For the current task, or one from a tracepoint. */
 static __always_inline void fill_who(struct wire_who *who, struct task_struct *task)
 {
 	u64 *comm = (u64 *)who->comm;
@@ -277,9 +281,9 @@ static __always_inline u64 ancestor_id(struct cgroup *cgrp, u32 level)
 }
 
 /*
- * Whether a cgroup is the one of -G or below it. How deep that one is only a cgroup
- * in it tells. A function of its own, of a number, so that the verifier goes through
- * it once.
+ * Whether a cgroup is the one of -G or below it. Only a cgroup in it shows its
+ * depth. A function of its own, with a number as argument, so that the verifier
+ * walks it once.
  */
 #define MAX_LEVELS 64
 __noinline int is_in_target(u64 address)
@@ -303,7 +307,10 @@ static __always_inline bool in_target_cgroup(struct task_struct *task)
 	return !filter_cgroup || is_in_target((u64)BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }
 
-/* Filters whose answer may change while a task lives: user, name, cgroup. `comm`: the name it is about to get; NULL: it has it. */
+/*
+ * Filters whose result may change while a task lives: user, name, cgroup.
+ * `comm`: its next name; NULL: the current one.
+ */
 static __always_inline bool passes_filters(struct task_struct *task, const char *comm)
 {
 	if (filter_uid && BPF_CORE_READ(task, real_cred, uid.val) != target_uid)
@@ -331,16 +338,16 @@ static __always_inline bool is_marked(struct task_struct *task)
 	return st ? st->matched == MATCHED && !st->armed : lacks_state(task);
 }
 
-/* The idle tasks are nobody's, and the recorder is not what is looked at. */
+/* Idle tasks belong to no process, and the recorder is not recorded. */
 static __always_inline bool is_nobody(struct task_struct *task)
 {
 	return !FIELD(task, pid) || (!with_self && (u32)FIELD(task, tgid) == own_tgid);
 }
 
 /*
- * Whether a family other than syscalls records what happens to this task, which a
- * tracepoint or the iterator gave. Makes no state: it is asked under locks of the
- * scheduler.
+ * Whether families other than syscalls record the events of this task, which
+ * comes from a tracepoint or the iterator. Makes no state, because it is called
+ * under the scheduler's locks.
  */
 static __always_inline bool is_recorded(struct task_struct *task)
 {
@@ -349,7 +356,7 @@ static __always_inline bool is_recorded(struct task_struct *task)
 	return records_everything() || (passes_filters(task, NULL) && is_marked(task));
 }
 
-/* What a record of a task says about whether it is a target. */
+/* The part of a task's record about its being a target. */
 static __always_inline u16 target_flags(struct task_struct *task, const char *comm)
 {
 	u16 flags = (is_marked(task) ? TASK_IS_MARKED : 0) | (in_target_cgroup(task) ? TASK_IS_IN_CGROUP : 0);
@@ -380,7 +387,7 @@ static __always_inline void forget_outsider(u32 tid)
 		bpf_map_delete_elem(&outsiders, &tid);
 }
 
-/* A task gets a state: kept in mind if no walk will show it. */
+/* A task gets a state: noted if no walk will show the task. */
 static __always_inline void note_outsider(struct task_state *st, struct task_struct *task)
 {
 	struct outsider o = {};
@@ -395,7 +402,7 @@ static __always_inline void note_outsider(struct task_state *st, struct task_str
 		count_drop(DROP_NO_TASK);
 }
 
-/* Whether the user asked for calls of the current task. */
+/* Whether the current task's calls pass the user's filters. */
 static __always_inline bool is_selected(struct task_state *st, struct task_struct *current)
 {
 	return st->matched == MATCHED && passes_filters(current, NULL) && cpu_is_recorded();

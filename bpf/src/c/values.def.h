@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Constants of both sides: an enum in C (wire.h), a module in Rust (rust.h).
- * GROUP: name, type in Rust. VALUE: what C puts before the name, name, value. No
- * guard: whoever includes this defines the three macros.
+ * GROUP: name, type in Rust. VALUE: prefix in C, name, value. No guard: an
+ * includer defines the three macros.
  */
 
 GROUP(limit, u32, "Sizes of maps and tables.")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Wire records: what crosses a ring (or an iterator) to the recorder. Not the
- * tape's format. Fixed-width fields, padding spelled out, every byte written:
- * records are files in the end, and stale kernel memory in a file is a leak.
+ * Wire records: sent through a ring (or an iterator) to the recorder. Not the
+ * tape's format. Fixed-width fields, explicit padding, every byte written,
+ * because records end up in files and stale kernel memory in a file is a leak.
  * Rust gets these types from the skeleton; wire.rs asserts their sizes.
  */
 #ifndef __SYSTAPE_WIRE_H
@@ -33,7 +33,7 @@ struct wire_hdr {
 	u32 cpu;
 };
 
-/* Thread and process; ids get reused, start times tell the uses apart. */
+/* Thread and process; ids get reused, start times distinguish the uses. */
 struct wire_ident {
 	u64 start; /* CLOCK_MONOTONIC ns */
 	u64 leader_start;
@@ -114,7 +114,7 @@ struct wire_exit {
 	u32 group_dead;
 };
 
-/* A task that may not be recorded itself: its name comes along. */
+/* A task that may not be recorded itself: its name is included. */
 struct wire_who {
 	u64 start;
 	u32 tid;
@@ -229,7 +229,7 @@ struct wire_uring {
 /*
  * A row of a table. A word follows for each column that is not filled from here
  * (time, task, cpu, stack), in the order of the table's declaration: the value,
- * of a string its length. The strings' bytes follow the words.
+ * or a string's length. The strings' bytes follow the words.
  */
 struct wire_row {
 	struct wire_hdr hdr; /* flags: enum table */
@@ -265,7 +265,7 @@ struct wire_stack {
 #define STACK_COPY_MAX (1 << 18)
 #define STACK_PAGES 64 /* bits of absent */
 
-/* What the task iterator writes for every task. */
+/* The task iterator's record of each task. */
 struct wire_snap {
 	struct wire_task task;
 	u64 last_run; /* when it last came on a CPU; 0 = not known */
@@ -278,11 +278,11 @@ struct wire_snap {
 	u8 matched; /* enum snap_match */
 	u32 cpu;
 	u8 on_cpu;
-	u8 exiting; /* it ended, or is about to: of most its exit was told */
+	u8 exiting; /* it ended, or is about to: its exit was mostly recorded */
 	u8 pad[6];
 };
 
-/* Why something is missing; index into the drops map. */
+/* Causes of loss; index into the drops map. */
 enum drop_cause {
 #define DROP(drop, ...) DROP_##drop,
 #include "events.def.h"
@@ -295,7 +295,7 @@ struct drop_count {
 	u64 last;
 };
 
-/* What the programs must know of a syscall; one per (abi, nr). */
+/* Facts about a syscall for the programs; one per (abi, nr). */
 struct sc_desc {
 	u8 flags;
 	u8 cap_kind[3];
@@ -303,15 +303,15 @@ struct sc_desc {
 	u8 cap_len_arg; /* of the sockaddr */
 	u8 args;	/* how many the call has */
 	u8 only_if;	/* enum condition: when the fd flags hold */
-	u8 plain;	/* it comes back, and nothing but its arguments is kept of it */
+	u8 plain;	/* it returns, and only its arguments are kept */
 	u8 pad[5];
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };
-/* Calls that are counted instead of stored. The CPU makes each entry one writer's. */
+/* Calls that are counted instead of stored. The CPU gives each entry one writer. */
 struct ledger_key {
 	u64 leader_start;
 	u32 pid;
-	u32 execs; /* low bits of how often the process became another program */
+	u32 execs; /* low bits of the task's number of execs */
 	u32 uid;
 	u32 cpu;
 	u32 nr;
@@ -338,14 +338,14 @@ struct ledger_sum {
 	u32 sizes[LEDGER_SIZES]; /* by the power of two below the duration */
 };
 
-/* A sum of the few keys that a CPU counts most. */
+/* Sums of the most frequent keys of a CPU. */
 struct busy_sum {
 	struct ledger_key key;
 	struct ledger_counts n;
 	u32 sizes[LEDGER_SIZES];
 };
 
-/* The same by (CPU, call) alone, when there is no room for another key. */
+/* The same by (CPU, call) alone, when no key is left. */
 struct coarse_sum {
 	struct bpf_spin_lock lock;
 	u32 pad;

@@ -12,13 +12,13 @@ use capnp::message::{Builder, HeapAllocator};
 const BLOCKS: &str = "blocks";
 const URINGS: &str = "uring";
 
-/// Bytes of a block I/O in a message, from above: no layout of its columns takes more.
+/// Most bytes of a block I/O in a message, in any layout of its columns.
 pub(crate) const BLOCK_BYTES: usize = 80;
-/// The same of an io_uring operation.
+/// The same for an io_uring operation.
 pub(crate) const URING_BYTES: usize = 16;
 
-/// How a time `t` before `from` is stored: 0 stays 0 ("not known"), else how long before. `t == from` takes the value
-/// that `t == 0` would have had, so nothing is lost whatever the values, `t` after `from` included.
+/// Stored form of a time `t` before `from`: 0 stays 0 ("not known"), else the distance. `t == from` takes the value
+/// that `t == 0` leaves unused, so every value survives, also a `t` after `from`.
 fn back(t: u64, from: u64) -> u64 {
     match t {
         0 => 0,
@@ -32,7 +32,7 @@ fn forth(v: u64, from: u64) -> u64 {
     back(v, from)
 }
 
-/// What `queued` counts back from.
+/// The time from which `queued` counts back.
 fn queued_from(issued: u64, complete: u64) -> u64 {
     if issued == 0 { complete } else { issued }
 }

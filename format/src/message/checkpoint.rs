@@ -13,10 +13,10 @@ use capnp::message::{Builder, HeapAllocator};
 
 const CHECKPOINT: &str = "checkpoint";
 
-/// Estimated bytes at which the next part begins: half of what a block may have.
+/// Estimated bytes at which the next part begins: half of a block's limit.
 const PART_BYTES: usize = 4 << 20;
 
-/// What of a checkpoint goes into one block.
+/// The share of a checkpoint in one block.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) tasks: Range<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Part {
     bytes: usize,
 }
 
-/// What is stored of a command line. It is cut as a captured value is; `full` tells.
+/// The stored part of a command line. It is cut like a captured value; `full` has its size.
 fn head(argv: &[u8]) -> &[u8] {
     argv.get(..MAX_VALUE).unwrap_or(argv)
 }

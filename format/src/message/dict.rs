@@ -10,10 +10,10 @@ use capnp::message::{Builder, HeapAllocator};
 
 const DICT: &str = "dict";
 
-/// Tasks a segment's table may have: as many as rows and 65536 more.
+/// Most tasks in a segment's table: as many as rows, and 65536 more.
 const MAX_TASKS: u32 = MAX_ROWS + 65536;
 
-/// Bytes of a task in a message, from above.
+/// Most bytes of a task in a message.
 pub(crate) fn task_bytes(t: &Task) -> usize {
     80 + t.comm.len().next_multiple_of(8) + t.exe.len().next_multiple_of(8)
 }

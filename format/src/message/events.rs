@@ -157,7 +157,7 @@ pub(crate) fn write_gaps(gaps: &[Gap]) -> Builder<HeapAllocator> {
     message
 }
 
-/// The gaps of a gaps block. A cause or family this version does not know reads as unknown: the loss itself counts.
+/// The gaps of a gaps block. An unknown cause or family reads as unknown: the loss itself counts.
 pub(crate) fn read_gaps(header: &Header, message: &Message<'_>) -> Result<Vec<Gap>> {
     let r = message.get_root::<schema::gaps::Reader<'_>>().map_err(capnp_err(GAPS))?;
     let list = r.get_gaps().map_err(capnp_err(GAPS))?;

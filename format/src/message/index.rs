@@ -1,4 +1,4 @@
-//! The index: what is where, and what of it a report can skip.
+//! The index: places of blocks, and facts by which a report skips segments.
 
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{BlockKind, Header};
@@ -9,9 +9,9 @@ use capnp::message::{Builder, HeapAllocator};
 
 const INDEX: &str = "index";
 
-/// Calls an entry lists; a segment with more has none listed ("not known").
+/// Calls listed in an entry; a segment with more lists none ("not known").
 pub(crate) const MAX_CALLS: usize = 112;
-/// Pids an entry lists; a segment with more has a Bloom filter.
+/// Pids listed in an entry; a segment with more has a Bloom filter.
 pub(crate) const MAX_PIDS: usize = 64;
 
 /// A segment of the index.
@@ -21,7 +21,7 @@ pub(crate) struct IndexEntry {
     pub(crate) blocks: Vec<Place>,
 }
 
-/// Bytes of an entry in a message, from above.
+/// Most bytes of an entry in a message.
 pub(crate) fn entry_bytes(e: &IndexEntry) -> usize {
     let calls = e.info.calls.as_ref().map_or(0, Vec::len) * 4;
     let pids = e.info.pids.as_ref().map_or(0, Vec::len) * 4;
@@ -101,7 +101,7 @@ pub(crate) fn write_index(
     message
 }
 
-/// Adds what a block of the index holds to `entries`, `checkpoints`, `symbols` and `table_defs`.
+/// Adds the contents of an index block to `entries`, `checkpoints`, `symbols` and `table_defs`.
 pub(crate) fn read_index(
     header: &Header,
     message: &Message<'_>,

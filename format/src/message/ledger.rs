@@ -12,11 +12,11 @@ use capnp::message::{Builder, HeapAllocator};
 
 const LEDGER: &str = "ledger";
 
-/// Bytes of a row in a message, from above, and of each of its buckets.
+/// Most bytes of a row in a message, and of each of its buckets.
 const ROW_BYTES: usize = 65;
 const BUCKET_BYTES: usize = 9;
 
-/// Bytes of a row in a message, from above.
+/// Most bytes of a row in a message.
 pub(crate) fn ledger_bytes(row: &LedgerRow) -> usize {
     ROW_BYTES + row.sizes.len() * BUCKET_BYTES
 }

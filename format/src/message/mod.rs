@@ -43,7 +43,7 @@ use crate::error::{Result, capnp_err};
 use crate::model::ClockSample;
 use crate::trace_capnp::clock_sample;
 
-/// Text as a String. Ours is always UTF-8; a tape of someone else's is shown as well as it can be.
+/// Text as a String. Ours is always UTF-8; invalid bytes of another writer's tape are replaced.
 fn text(what: &'static str, r: capnp::Result<capnp::text::Reader<'_>>) -> Result<String> {
     Ok(String::from_utf8_lossy(r.map_err(capnp_err(what))?.as_bytes()).into_owned())
 }
@@ -70,7 +70,7 @@ fn read_clock(what: &'static str, r: capnp::Result<clock_sample::Reader<'_>>) ->
     })
 }
 
-/// For tests: reads what was written, or forged, as a block of `rows` rows.
+/// For tests: reads a written or forged message as a block of `rows` rows.
 #[cfg(test)]
 fn reread<R>(
     message: &capnp::message::Builder<capnp::message::HeapAllocator>,

@@ -1,4 +1,4 @@
-//! What groups of rows have in common: how many there are, their times, and indices into the dict.
+//! Common parts of groups of rows: their number, their times, and indices into the dict.
 
 use crate::column::{Cell, Name, need};
 use crate::error::{Error, Result, capnp_err};
@@ -17,7 +17,7 @@ pub(super) fn rows_of(what: &'static str, rows: u32) -> Result<usize> {
     Ok(rows as usize)
 }
 
-/// As [`rows_of`], refusing a number that is not the header's.
+/// As [`rows_of`], refusing a number that differs from the header's.
 pub(super) fn rows_as_header(what: &'static str, rows: u32, header: &Header) -> Result<usize> {
     if rows != header.rows {
         return Err(Error::invalid(what, format!("{rows} rows, its header says {}", header.rows)));
@@ -54,7 +54,7 @@ pub(super) fn sums(values: &mut [u64], base: u64) -> Option<()> {
     (!over).then_some(())
 }
 
-/// Values that are new ones mostly: 0 for the least one not reached before, else the value + 1. See `Rows::nexts`.
+/// Values that are mostly new ones: 0 for the lowest not reached before, else the value + 1. See `Rows::nexts`.
 pub(super) fn nexts(values: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut next = 0;
     let code = |v: u32| {
@@ -70,12 +70,12 @@ pub(super) fn nexts(values: impl Iterator<Item = u32>) -> Vec<u32> {
 pub(super) struct Rows {
     /// Block, for messages.
     pub(super) block: &'static str,
-    /// How many.
+    /// Number of rows.
     pub(super) n: usize,
 }
 
 impl Rows {
-    /// A column that must be there.
+    /// A column that must be present.
     pub(super) fn column<T: Cell>(self, column: &'static str, r: capnp::Result<column::Reader<'_>>) -> Result<Vec<T>> {
         let mut out = Vec::new();
         need(Name { block: self.block, column }, r.map_err(capnp_err(self.block))?, self.n, &mut out)?;
@@ -137,7 +137,7 @@ impl Rows {
         steps.into_iter().map(value).collect()
     }
 
-    /// Tasks that need not be: index + 1 or 0.
+    /// Optional tasks: index + 1, or 0.
     pub(super) fn maybe_tasks(
         self,
         column: &'static str,
@@ -148,7 +148,7 @@ impl Rows {
     }
 }
 
-/// How an index that need not be is stored. An index is below the length of a table, so index + 1 fits.
+/// Stored form of an optional index. An index is below the length of a table, so index + 1 fits.
 pub(super) fn plus_one(index: Option<u32>) -> u32 {
     index.map_or(0, |index| index.saturating_add(1))
 }

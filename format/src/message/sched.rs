@@ -14,7 +14,7 @@ use capnp::message::{Builder, HeapAllocator};
 const SCHED: &str = "sched";
 const WAKEUPS: &str = "wakeups";
 
-/// Bytes of a switch in a message, from above: no layout of its columns takes more.
+/// Most bytes of a switch in a message, in any layout of its columns.
 pub(crate) const SWITCH_BYTES: usize = 28;
 /// The same of a wake-up.
 pub(crate) const WAKEUP_BYTES: usize = 28;
@@ -23,19 +23,19 @@ pub(crate) const WAKEUP_BYTES: usize = 28;
 const NEW: u8 = 1;
 const SOFTIRQ: u8 = 2;
 
-/// Who runs on each CPU, as the rows so far tell: the next switch of that CPU goes away from it.
+/// The task on each CPU according to the rows so far: the next switch of that CPU leaves it.
 #[derive(Default)]
 struct Running {
     /// Task + 1 by CPU; 0 = no row yet.
     near: Vec<u32>,
-    /// The same of CPU numbers no machine has, so that a damaged one takes no memory.
+    /// The same for CPU numbers that no machine has, so that a damaged one takes no memory.
     far: HashMap<u32, u32>,
 }
 
 impl Running {
     const NEAR: u32 = 8192;
 
-    /// Puts `next` on `cpu`; who was there, if known.
+    /// Puts `next` on `cpu`; returns the task before, if known.
     fn replace(&mut self, cpu: u32, next: u32) -> Option<u32> {
         let task = next.saturating_add(1);
         let before = if cpu < Self::NEAR {

@@ -1,4 +1,4 @@
-//! First and last word of a tape: session and end.
+//! First and last block of a tape: session and end.
 
 use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
@@ -142,7 +142,7 @@ fn write_stack_settings(mut b: schema::stack_settings::Builder<'_>, s: &StackSet
     b.set_min_dur(s.min_dur);
 }
 
-/// Kinds this version knows: it cannot show stacks of others.
+/// Kinds known to this version: it cannot show stacks of others.
 fn read_kinds(
     header: &Header,
     name: &str,

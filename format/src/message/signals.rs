@@ -13,10 +13,10 @@ use capnp::message::{Builder, HeapAllocator};
 const SIGNALS: &str = "signals";
 const NET: &str = "net";
 
-/// Bytes of an address: IPv6 has the longest.
+/// Most bytes of an address (IPv6).
 pub(crate) const MAX_ADDRESS: usize = 16;
 
-/// Bytes of a signal in a message, from above.
+/// Most bytes of a signal in a message.
 pub(crate) fn signal_bytes(s: &SignalEvent) -> usize {
     let ancestors: usize =
         s.sender_ancestors.iter().chain(&s.target_ancestors).map(|a| 24 + a.comm.len().next_multiple_of(8)).sum();
@@ -24,7 +24,7 @@ pub(crate) fn signal_bytes(s: &SignalEvent) -> usize {
     128 + 32 + 16 + 32 + s.call_path.len().next_multiple_of(8) + s.argv.len().next_multiple_of(8) + ancestors
 }
 
-/// Bytes of a change of state in a message, from above.
+/// Most bytes of a change of state in a message.
 pub(crate) fn net_bytes(n: &NetState) -> usize {
     56 + n.saddr.len().next_multiple_of(8) + n.daddr.len().next_multiple_of(8)
 }

@@ -18,17 +18,17 @@ const SAMPLES: &str = "samples";
 const STACKS: &str = "stacks";
 const SLEEPERS: &str = "sleepers";
 
-/// Bytes of a sample in a message, from above: no layout of its columns takes more.
+/// Most bytes of a sample in a message, in any layout of its columns.
 pub(crate) const SAMPLE_BYTES: usize = 20;
-/// The same of a sleeper.
+/// The same for a sleeper.
 pub(crate) const SLEEPER_BYTES: usize = 16;
-/// The same of a frame.
+/// The same for a frame.
 pub(crate) const FRAME_BYTES: usize = 16;
-/// The same of a node.
+/// The same for a node.
 pub(crate) const NODE_BYTES: usize = 8;
-/// The same of an attached stack that is like no other.
+/// The same for an attached stack unlike all others.
 pub(crate) const ATTACHED_BYTES: usize = 20;
-/// The same of a mapping.
+/// The same for a mapping.
 pub(crate) fn mapping_bytes(m: &Mapping) -> usize {
     24 + m.build_id.len().next_multiple_of(8) + m.path.len().next_multiple_of(8)
 }
@@ -178,8 +178,8 @@ pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
     message
 }
 
-/// The stacks of a stacks block. Whether each row is one of the segment's is for the caller to check: rows are in other
-/// blocks. None is [`MAX_ROWS`] or more.
+/// The stacks of a stacks block. The caller checks that each row is one of the segment's, because rows are in other
+/// blocks. No row is [`MAX_ROWS`] or more.
 pub(crate) fn read_stacks(header: &Header, message: &Message<'_>) -> Result<Stacks> {
     let bad = |why: String| Error::invalid(STACKS, why);
     let r = message.get_root::<schema::stacks::Reader<'_>>().map_err(capnp_err(STACKS))?;

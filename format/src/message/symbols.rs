@@ -1,4 +1,4 @@
-//! Names of places in code. A block is complete in itself, so many names are several blocks.
+//! Names of places in code. A block is complete in itself, so many names take several blocks.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,20 @@ use capnp::message::{Builder, HeapAllocator};
 
 const SYMBOLS: &str = "symbols";
 
-/// Bytes kept of a function's name. The longest of C++ templates are about that.
+/// Bytes kept of a function's name, about as long as the longest of C++ templates.
 const MAX_NAME: usize = 16 << 10;
 /// Functions kept of a place, the innermost first.
 const MAX_FUNCTIONS: usize = 256;
-/// Estimated bytes at which the next block begins: half of what a block may have. One place more fits always, as it has
-/// at most 256 * (16 + 4) KiB.
+/// Estimated bytes at which the next block begins: half of a block's limit. One more place always fits: it has at most
+/// 256 * (16 + 4) KiB.
 const PART_BYTES: usize = 4 << 20;
-/// Bytes of names and files, each counted as often as it is used, at which the next block begins.
+/// Bytes of names and files, counted once per use, at which the next block begins.
 const PART_SPREAD: usize = 32 << 20;
-/// The same for a reader, which makes strings of them: a small block must not become gigabytes.
+/// The same limit for a reader, which makes strings of them: a small block must not become gigabytes.
 const MAX_SPREAD: usize = 64 << 20;
-/// Bytes of a place in a message, from above, its functions not counted.
+/// Most bytes of a place in a message without its functions.
 const SYMBOL_BYTES: usize = 16;
-/// The same of a function.
+/// The same for a function.
 const FUNCTION_BYTES: usize = 12;
 
 /// Distinct strings, in order of first use.
@@ -51,18 +51,18 @@ impl Strings {
         id
     }
 
-    /// Bytes in a message, from above.
+    /// Most bytes in a message.
     fn bytes(&self) -> usize {
         self.lens.len() * 4 + self.bytes.len() + 8
     }
 }
 
-/// What goes into one block.
+/// Contents of one block.
 #[derive(Default)]
 pub(crate) struct SymbolPart {
     mappings: Vec<Mapping>,
     mapping: Vec<u32>,
-    /// Minus that of the place before.
+    /// Offset minus that of the place before.
     offset: Vec<u64>,
     functions: Vec<u32>,
     name: Vec<u32>,
@@ -82,7 +82,7 @@ impl SymbolPart {
         self.offset.len()
     }
 
-    /// Bytes of its message, from above.
+    /// Most bytes of its message.
     fn bytes(&self) -> usize {
         let columns = self.offset.len() * SYMBOL_BYTES + self.line.len() * FUNCTION_BYTES;
         self.list_bytes + columns + self.names.bytes() + self.files.bytes()
@@ -124,7 +124,7 @@ impl SymbolPart {
     }
 }
 
-/// Divides names into parts that fit blocks; none when there are none. Of two symbols of a place the last one is kept.
+/// Divides names into parts that fit blocks; no parts without names. Of two symbols for one place the last is kept.
 pub(crate) fn split_symbols(symbols: &Symbols) -> Result<Vec<SymbolPart>> {
     let len = symbols.mappings.len();
     let of_symbols = symbols.symbols.iter().map(|s| s.mapping);

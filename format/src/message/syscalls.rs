@@ -20,7 +20,7 @@ const ARGS: &str = "syscalls.args";
 const FDS: &str = "syscalls.fds";
 const BYTES: &str = "syscalls.bytes";
 
-/// Bit of `state`: kept for fd tracking only.
+/// Bit of `state`: not selected by record's `-e`, kept for fd tracking (before 1.5).
 const UNSELECTED: u8 = 1 << 4;
 
 /// Rows of a segment in row order.
@@ -62,7 +62,7 @@ pub(crate) fn write_core(c: &Columns) -> Builder<HeapAllocator> {
     message
 }
 
-/// What each value of `state` stands for; None = refuse.
+/// The state for each value of `state`; None = refuse.
 fn states() -> [Option<CallState>; 64] {
     std::array::from_fn(|raw| CallState::from_raw(raw as u8 & 15))
 }
@@ -274,7 +274,7 @@ pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &[V
     message
 }
 
-/// What fd arguments stand for, for the rows of `core`.
+/// Paths of fd arguments, for the rows of `core`.
 pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core) -> Result<Fds> {
     let err = capnp_err(FDS);
     let n = core.dur.len();

@@ -39,7 +39,7 @@ fn type_raw(ty: Type) -> ColumnType {
     TYPES.iter().find(|(known, _)| *known == ty).map_or(ColumnType::Unknown, |(_, raw)| *raw)
 }
 
-/// The number that rows name a definition by.
+/// The hash by which rows refer to a definition.
 pub(crate) fn table_id(def: &TableDef) -> u64 {
     let mut bytes = Vec::new();
     let mut add = |text: &str| {
@@ -147,8 +147,8 @@ pub(crate) fn write_tables(tables: &[TableRows]) -> Builder<HeapAllocator> {
     message
 }
 
-/// The rows of a block whose segment has `tasks` tasks; `defs` are the tape's definitions by number. Whether the segment has each stack
-/// is for the caller to check: stacks are in another block. None is above [`MAX_ROWS`].
+/// The rows of a block whose segment has `tasks` tasks; `defs` are the tape's definitions by number. The caller checks
+/// that the segment has each stack, because stacks are in another block. No stack is above [`MAX_ROWS`].
 pub(crate) fn read_tables(
     header: &Header,
     message: &Message<'_>,

@@ -1,4 +1,4 @@
-//! A filter of process ids: what it does not hold is certain.
+//! A filter of process ids without false negatives.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,7 +20,7 @@ pub(crate) fn pid_bloom(pids: &[u32]) -> Box<[u8; 256]> {
     bloom
 }
 
-/// Whether the filter may hold `pid`. No means no.
+/// Whether the filter may hold `pid`. False is certain.
 pub(crate) fn pid_in_bloom(bloom: &[u8; 256], pid: u32) -> bool {
     bloom_bits(pid).all(|(byte, mask)| bloom[byte] & mask != 0)
 }

@@ -1,4 +1,4 @@
-//! How much is kept of what may be long.
+//! Limits on values that may be long.
 
 use super::Mapping;
 
@@ -7,7 +7,7 @@ pub const MAX_VALUE: usize = 1 << 20;
 /// Bytes kept of a mapping's path and build id, and of a source file's name: the kernel's PATH_MAX.
 pub const MAX_PATH: usize = 4096;
 
-/// A mapping as the format can hold it.
+/// Cuts a mapping to the format's limits.
 pub(crate) fn cut_mapping(mapping: &Mapping) -> Mapping {
     let head = |bytes: &[u8]| bytes.get(..MAX_PATH).unwrap_or(bytes).to_vec();
     Mapping { build_id: head(&mapping.build_id), path: head(&mapping.path), ..*mapping }

@@ -5,26 +5,26 @@
 
 use crate::model::ByteStatus;
 
-/// A CPU went from one task to another (sched:sched_switch).
+/// A CPU switched from one task to another (sched:sched_switch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
     /// When.
     pub ts: u64,
     /// Where.
     pub cpu: u32,
-    /// Who ran until then.
+    /// The task that ran until then.
     pub prev: u32,
-    /// Who runs from then on.
+    /// The task that runs from then on.
     pub next: u32,
     /// The kernel's state of `prev` (include/linux/sched.h: 0 running, 1 interruptible, 2 uninterruptible, 4 stopped,
     /// 8 traced, 0x10 and 0x20 dead, 0x40 parked, 0x80 dead; 0x400 with 2: idle).
     pub prev_state: u32,
-    /// `prev` was preempted: it goes on waiting for a CPU whatever `prev_state` says.
+    /// `prev` was preempted: it waits for a CPU, whatever `prev_state` says.
     pub preempted: bool,
 }
 
 impl Switch {
-    /// Letter of ps(1) for what `prev` is in from here on: R while it only waits for a CPU.
+    /// State of `prev` from here on, as a letter of ps(1): R while it only waits for a CPU.
     pub fn prev_letter(&self) -> u8 {
         if self.preempted { b'R' } else { state_letter(self.prev_state) }
     }
@@ -51,39 +51,39 @@ pub(crate) fn state_letter(state: u32) -> u8 {
 /// A task was made runnable (sched:sched_waking), or a new one for the first time (sched:sched_wakeup_new).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakeup {
-    /// When: the waker's clock, before the wakee is queued.
+    /// Time on the waker's clock, before the wakee is queued.
     pub ts: u64,
     /// The CPU the waker ran on.
     pub cpu: u32,
-    /// Who woke it; None = an interrupt (the task it interrupted is not to blame).
+    /// The waker; None = an interrupt (the interrupted task is not the cause).
     pub waker: Option<u32>,
-    /// Who was woken.
+    /// The task that was woken.
     pub wakee: u32,
     /// The CPU the wakee ran on last (new: where it is queued).
     pub target_cpu: u32,
     /// A new task's first.
     pub new: bool,
-    /// A network softirq woke it at the end of a send of `waker`, on the waker's CPU. False also when that is not known: then there is no
-    /// waker.
+    /// A network softirq woke it at the end of a send of `waker`, on the waker's CPU. False if not known: then there is
+    /// no waker.
     pub softirq: bool,
 }
 
-/// What a [`BlockIo`] is a record of.
+/// Kind of a [`BlockIo`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum BlockLayer {
     /// A request of a device with a request queue.
     #[default]
     Request = 1,
-    /// A bio of a device without one (dm, md, zram): what it becomes below is recorded there again.
+    /// A bio of a device without one (dm, md, zram): the I/O below it is a record of its own.
     Bio = 2,
 }
 
-/// Whom an I/O is blamed on.
+/// How an I/O's owner is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BlockCause {
-    /// Nobody known (metadata, read ahead of time by the kernel; before 1.5 the journal).
+    /// The owner is not known (metadata, the kernel's read-ahead; before 1.5 the journal).
     #[default]
     Unknown = 0,
     /// The task that submitted it, in its own context.
@@ -92,9 +92,9 @@ pub enum BlockCause {
     Dirtier = 2,
     /// Written back by the kernel; only the cgroup that owns the pages is known.
     CgroupOwner = 3,
-    /// Submitted by this kernel thread by itself: a journal, kswapd; no worker of a work queue.
+    /// Submitted by this kernel thread (a journal, kswapd), other than a workqueue's worker.
     KernelThread = 4,
-    /// A flush of the device's cache: whom the first request that waited for it is blamed on.
+    /// A flush of the device's cache: the owner of the first request that waited for it.
     Flush = 5,
 }
 
@@ -105,16 +105,16 @@ impl BlockCause {
     }
 }
 
-/// One I/O of a block device, when it completed.
+/// One I/O of a block device, recorded at its completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockIo {
-    /// When it completed.
+    /// Time of completion.
     pub complete: u64,
-    /// When it entered the block layer; 0 = not known.
+    /// Time at which it entered the block layer; 0 = not known.
     pub queued: u64,
-    /// When it (last) went to the device; 0 = not known or never (bio layer).
+    /// Time at which it (last) went to the device; 0 = not known or never (bio layer).
     pub issued: u64,
-    /// The kernel's dev_t: major << 20 | minor. Of the whole disk.
+    /// The kernel's dev_t: major << 20 | minor, of the whole disk.
     pub dev: u32,
     /// First sector, in units of 512 bytes.
     pub sector: u64,
@@ -125,17 +125,17 @@ pub struct BlockIo {
     pub flags: u32,
     /// 0 = ok, else an errno.
     pub errno: u16,
-    /// Times it went back to the queue.
+    /// Number of times it was requeued.
     pub requeues: u16,
     /// Further bios merged into it.
     pub merged: u16,
     /// Request or bio.
     pub layer: BlockLayer,
-    /// Who ran when it entered the block layer; None = not known or an interrupt.
+    /// The task that ran when it entered the block layer; None = not known or an interrupt.
     pub origin: Option<u32>,
     /// How `owner` is known.
     pub cause: BlockCause,
-    /// Who caused it; None with cause unknown and cgroup owner.
+    /// The task that caused it; None with cause unknown and cgroup owner.
     pub owner: Option<u32>,
     /// cgroup v2 id the bio is charged to; 0 = not known.
     pub cgroup_id: u64,
@@ -143,11 +143,11 @@ pub struct BlockIo {
     pub inode: u64,
 }
 
-/// What a [`SignalEvent`] is.
+/// Kind of a [`SignalEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SignalKind {
-    /// Somebody sent it (signal:signal_generate).
+    /// A signal was sent (signal:signal_generate).
     Generate = 1,
     /// The target took it (signal:signal_deliver).
     Deliver = 2,
@@ -155,14 +155,14 @@ pub enum SignalKind {
     OomVictim = 3,
 }
 
-/// What the kernel knew of a signal's origin.
+/// The kernel's information on a signal's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SignalInfo {
-    /// Nothing was said.
+    /// No information.
     #[default]
     Unknown = 0,
-    /// A siginfo: `code`, `si_pid`, `si_uid`, `addr` hold.
+    /// A siginfo: `code`, `si_pid`, `si_uid`, `addr` are valid.
     Siginfo = 1,
     /// SEND_SIG_NOINFO: sent by the kernel on behalf of the current task.
     NoInfo = 2,
@@ -184,7 +184,7 @@ pub const SIGNAL_IGNORED: u32 = 16;
 pub const SIGNAL_HANDLED: u32 = 32;
 /// [`SignalEvent::flags`]: the target asked for this signal when its parent dies (PR_SET_PDEATHSIG).
 pub const SIGNAL_PDEATHSIG: u32 = 64;
-/// [`SignalEvent::flags`]: of the group, not the thread.
+/// [`SignalEvent::flags`]: sent to the group, not the thread.
 pub const SIGNAL_GROUP: u32 = 128;
 
 /// A process above another in the process tree, as it was then.
@@ -216,7 +216,7 @@ pub struct OomMemory {
 pub struct SignalEvent {
     /// When.
     pub ts: u64,
-    /// What.
+    /// Kind of the event.
     pub kind: SignalKind,
     /// Number; 0 for an OOM victim.
     pub sig: u32,
@@ -224,25 +224,25 @@ pub struct SignalEvent {
     pub code: i32,
     /// si_errno.
     pub errno: i32,
-    /// What the kernel knew of the origin.
+    /// The kernel's information on the origin.
     pub info: SignalInfo,
     /// Generate: the kernel's enum trace_signal: 0 delivered (queued), 1 ignored, 2 already pending, 3 overflow failed,
     /// 4 info lost.
     pub result: u8,
     /// SIGNAL_ bits.
     pub flags: u32,
-    /// The thread it went to (generate: the one named; for a group signal any thread of it may take it).
+    /// The target thread (generate: the one named; any thread of it may take a group signal).
     pub target: u32,
-    /// Generate: the task that ran (the sender, unless `flags` and `info` say otherwise). OOM: the task that ran out of
+    /// Generate: the task that ran (the sender, unless `flags` and `info` differ). OOM: the task that ran out of
     /// memory. None for deliver.
     pub sender: Option<u32>,
     /// Generate: index into [`Dict::calls`](crate::model::Dict::calls): the call `sender` was in.
     pub call: Option<u32>,
     /// First arguments of that call.
     pub call_args: [u64; 4],
-    /// What that call's fd argument stood for; empty = it has none, or not known.
+    /// Path of that call's fd argument; empty = it has none, or not known.
     pub call_path: Vec<u8>,
-    /// si_pid, as the target's namespace sees it; 0 = not said.
+    /// si_pid in the target's namespace; 0 = none.
     pub si_pid: u32,
     /// si_uid.
     pub si_uid: u32,
@@ -256,16 +256,16 @@ pub struct SignalEvent {
     pub target_ancestors: Vec<Ancestor>,
     /// Generate by a user's task: its arguments, NUL-separated, without the last NUL.
     pub argv: Vec<u8>,
-    /// Why `argv` is as it is.
+    /// Status of `argv`.
     pub argv_status: ByteStatus,
-    /// Bytes the arguments really had; 0 = not known or not taken.
+    /// Full size of the arguments; 0 = not known or not read.
     pub argv_full: u64,
     /// OOM: the victim's memory.
     pub oom: OomMemory,
 }
 
 impl SignalEvent {
-    /// Signal `sig` to `target`, with nothing said of its origin.
+    /// Signal `sig` to `target`, without information on its origin.
     pub fn new(ts: u64, kind: SignalKind, sig: u32, target: u32) -> Self {
         Self {
             ts,
@@ -300,9 +300,10 @@ impl SignalEvent {
 pub struct NetState {
     /// When.
     pub ts: u64,
-    /// Who ran; None = an interrupt.
+    /// The task that ran; None = an interrupt.
     pub task: Option<u32>,
-    /// Of an interrupt that was a network softirq at the end of a task's own send: that task. None = it was none, or that is not known.
+    /// If the interrupt was a network softirq at the end of a task's own send: that task. None = it was not, or not
+    /// known.
     pub sender: Option<u32>,
     /// The socket: unique in the tape, from 1.
     pub socket: u64,
@@ -329,13 +330,13 @@ pub struct NetState {
 pub struct UringOp {
     /// When.
     pub ts: u64,
-    /// Whose; with SQPOLL the kernel thread that polls the ring.
+    /// The submitting task; with SQPOLL the kernel thread that polls the ring.
     pub task: u32,
     /// IORING_OP_.
     pub op: u8,
 }
 
-/// What a task was doing at a checkpoint.
+/// State of a task at a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunState {
     /// The thread.
@@ -346,9 +347,9 @@ pub struct RunState {
     pub on_cpu: bool,
     /// The CPU it runs on or ran on last.
     pub cpu: u32,
-    /// When it last came on a CPU; 0 = not known.
+    /// When it last got a CPU; 0 = not known.
     pub last_run: u64,
-    /// When it was in that state; 0 = at the checkpoint's time.
+    /// When `state` was read; 0 = at the checkpoint's time.
     pub seen: u64,
 }
 
@@ -359,18 +360,18 @@ pub struct CommandLine {
     pub upid: u32,
     /// Arguments, NUL-separated, without the last NUL; empty = not known (or a kernel thread).
     pub argv: Vec<u8>,
-    /// Bytes they really had; more than `argv` when cut.
+    /// Full size; more than `argv` when cut.
     pub full: u64,
 }
 
-/// A block device and what it is made of.
+/// A block device and the devices it consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceLink {
     /// major, minor.
     pub dev: (u32, u32),
-    /// Of a partition: its disk.
+    /// The disk of a partition; None = no partition.
     pub disk: Option<(u32, u32)>,
-    /// Of a partition: first sector on the disk, in units of 512 bytes.
+    /// First sector of a partition on its disk, in units of 512 bytes.
     pub first_sector: u64,
     /// Devices below it (dm, md: the members; loop: the device of the backing file's file system).
     pub lower: Vec<(u32, u32)>,

@@ -1,28 +1,28 @@
-//! Calls that were counted instead of stored, because there was no room for them or `record` was asked to keep only some.
+//! Calls that were counted instead of stored, because there was no room or an option of `record` asked for it.
 //!
 //! As in [`crate::model`]: plain values, times in ns of CLOCK_MONOTONIC.
 
 use crate::model::CallState;
 
-/// Why calls were counted instead of stored.
+/// The reason why calls were counted instead of stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LedgerReason {
-    /// There was no room for them.
+    /// No room.
     #[default]
     Lost = 1,
-    /// `record` was asked to count them only.
+    /// Counted only, by an option of `record`.
     Filtered = 2,
-    /// There was no room: the process had filled its share of the ring.
+    /// No room: the process had filled its share of the ring.
     OverShare = 3,
-    /// Stored as well, to check the ledger: nobody adds them to anything.
+    /// Stored too, to check the ledger: reports do not add them.
     Checked = 4,
-    /// There was no room: the recorder was behind and its memory full.
+    /// No room: the recorder was behind and its memory full.
     Behind = 5,
 }
 
 impl LedgerReason {
-    /// The reason a tape's number stands for; None for one this version does not know.
+    /// The reason with a tape's number; None for one unknown to this version.
     pub fn from_raw(raw: u8) -> Option<Self> {
         Some(match raw {
             1 => Self::Lost,
@@ -40,20 +40,21 @@ impl LedgerReason {
     }
 }
 
-/// `errno` of a row without a task whose calls failed, nobody knows how.
+/// `errno` of a row without a task whose calls failed: any error.
 pub const ERRNO_ANY: u16 = u16::MAX;
 
 /// Buckets of [`LedgerRow::sizes`].
 pub(crate) const LEDGER_BUCKETS: usize = 64;
 
-/// What one process's calls with one outcome on one CPU came to in one window of time.
+/// The sum of one process's calls with one outcome on one CPU in one window of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerRow {
-    /// Index into the segment's tasks: the process's leader as it was then. None = whose is not known: the ledger was full.
+    /// Index into the segment's tasks: the process's leader as it was then. None = not known, because the kernel's
+    /// table was full.
     pub task: Option<u32>,
     /// Index into the segment's calls.
     pub call: u32,
-    /// Why they were not stored.
+    /// The reason.
     pub reason: LedgerReason,
     /// 0 = ok; else the errno, or a restart; [`ERRNO_ANY`] only without a task.
     pub errno: u16,
@@ -61,9 +62,9 @@ pub struct LedgerRow {
     pub state: CallState,
     /// The CPU of their exits.
     pub cpu: u32,
-    /// How many; never 0.
+    /// Number of calls; never 0.
     pub count: u64,
-    /// Their durations, ns: exact or lower bounds, as `state` says.
+    /// Sum of the durations, ns: exact or lower bounds, depending on `state`.
     pub sum: u64,
     /// The shortest, ns.
     pub min: u64,
@@ -73,11 +74,12 @@ pub struct LedgerRow {
     pub first: u64,
     /// End of the latest.
     pub last: u64,
-    /// (b, how many took 2^b to 2^(b+1) - 1 ns, or 0 for b = 0), ascending, adding up to `count`; empty = sizes are not known.
+    /// (b, number of durations from 2^b to 2^(b+1) - 1 ns, or also 0 for b = 0), ascending, adding up to `count`; empty
+    /// = not known.
     pub sizes: Vec<(u8, u64)>,
 }
 
-/// The bucket of [`LedgerRow::sizes`] a duration belongs to.
+/// The bucket of [`LedgerRow::sizes`] for a duration.
 pub fn size_bucket(dur: u64) -> u8 {
     (63 - (dur | 1).leading_zeros()) as u8
 }

@@ -1,4 +1,4 @@
-//! The plain values a tape holds: what [`crate::writer`] takes and [`crate::reader`] gives back.
+//! The plain values of a tape: [`crate::writer`] takes them and [`crate::reader`] returns them.
 //!
 //! Nothing here knows about blocks, columns or Cap'n Proto. Times are nanoseconds of the recorded machine's
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
@@ -23,7 +23,8 @@ pub(crate) use cut::cut_mapping;
 pub const UID_UNKNOWN: u32 = u32::MAX;
 /// `Gap::cpu` of a gap that is not tied to one CPU.
 pub const CPU_NONE: u32 = u32::MAX;
-/// Errno values from here to [`RESTART_LAST`] are restarts: the kernel repeats or interrupts the call, the caller never sees them.
+/// Errno values from here to [`RESTART_LAST`] are restarts: the kernel repeats or interrupts the call, invisibly to the
+/// caller.
 pub(crate) const RESTART_FIRST: u16 = 512;
 /// See [`RESTART_FIRST`].
 pub(crate) const RESTART_LAST: u16 = 516;
@@ -46,7 +47,7 @@ pub struct ClockSample {
     pub width: u64,
 }
 
-/// What a tape says of itself: the first block.
+/// Facts about machine and recording: the first block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Session {
     /// Clocks at the start.
@@ -73,7 +74,7 @@ pub struct Session {
     pub tool_version: String,
     /// `record`'s own command line.
     pub arguments: Vec<Vec<u8>>,
-    /// What was recorded, in words.
+    /// The target in words.
     pub target: String,
     /// The `-e` expressions; empty = everything.
     pub selection: Vec<Vec<u8>>,
@@ -81,13 +82,13 @@ pub struct Session {
     pub string_limit: u32,
     /// Start of the recording: `ts_ns` in reports counts from here.
     pub window_open: u64,
-    /// Names of calls and arguments from the recording kernel; empty when it had none to give.
+    /// Names of calls and arguments from the recording kernel; empty when it had none.
     pub syscalls: Vec<SyscallFormat>,
     /// uid → name.
     pub users: Vec<(u32, Vec<u8>)>,
     /// (major, minor, name).
     pub devices: Vec<(u32, u32, Vec<u8>)>,
-    /// How they are layered.
+    /// Layers of the block devices.
     pub device_links: Vec<DeviceLink>,
     /// cgroup v2 id → path.
     pub cgroups: Vec<(u64, Vec<u8>)>,
@@ -95,27 +96,27 @@ pub struct Session {
     pub ring_bytes: u64,
     /// What this recording could not do, and why.
     pub notes: Vec<Vec<u8>>,
-    /// Families that were captured; empty = not said (syscalls and process life).
+    /// Recorded families; empty = an older tape (syscalls and process life).
     pub families: Vec<Family>,
     /// Stacks that were asked for.
     pub stacks: StackSettings,
     /// Options that stored some calls and counted the rest in the ledger, e.g. `--duration 10ms`.
     pub call_filters: Vec<Vec<u8>>,
-    /// What was taken out, ascending; empty = nothing.
+    /// Classes that were taken out, ascending; empty = none.
     pub redacted: Vec<Class>,
-    /// Only what ran on these CPUs was recorded; empty = all CPUs.
+    /// Only events on these CPUs were recorded; empty = all CPUs.
     pub cpu_list: Vec<u32>,
     /// The recorder's own threads are recorded like others, all but their calls.
     pub with_self: bool,
-    /// Whose events are recorded.
+    /// Which tasks' events are recorded.
     pub extent: Extent,
-    /// Tracing programs may be preempted on that kernel, which is why it skips some (gap cause [`GapCause::Skipped`]); false = not so, or
-    /// not known.
+    /// Tracing programs may be preempted on that kernel, so it skips some runs (gap cause [`GapCause::Skipped`]); false
+    /// = no, or not known.
     pub preemptible: bool,
     /// Families that were asked for and could not be recorded; none of them is among [`Session::families`].
     pub left_out: Vec<LeftOut>,
-    /// The registers with which tasks entered the kernel could not be read. So that no call is there says nothing of a task of which no
-    /// event was seen yet, or of the sender of a signal; there are no user stacks.
+    /// The registers with which tasks entered the kernel could not be read. So a missing call means nothing for a task
+    /// without an earlier event or for the sender of a signal, and there are no user stacks.
     pub registers_unknown: bool,
 }
 
@@ -132,16 +133,16 @@ impl Session {
 /// A family that was asked for and could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Which.
+    /// The family.
     pub family: Family,
-    /// The BPF program that the kernel refused; empty = something else was in the way.
+    /// The BPF program that the kernel refused; empty = another obstacle.
     pub program: String,
-    /// Why, in the kernel's words, or what was in the way; may be empty.
+    /// The kernel's message, or the obstacle; may be empty.
     pub reason: String,
 }
 
 impl LeftOut {
-    /// Why, in words.
+    /// The reason in words.
     pub fn why(&self) -> String {
         match (self.program.is_empty(), self.reason.is_empty()) {
             (true, _) => self.reason.clone(),
@@ -151,15 +152,15 @@ impl LeftOut {
     }
 }
 
-/// Whose events a tape has.
+/// Which tasks' events a tape has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// Tapes before 1.5 say it in words only, see [`Session::target`].
+    /// Not known: in tapes before 1.5 only the words of [`Session::target`] say it.
     #[default]
     NotSaid,
-    /// All tasks, but for the idle tasks and, without [`Session::with_self`], the recorder's.
+    /// All tasks except the idle tasks and, without [`Session::with_self`], the recorder's.
     Everyone,
-    /// Tasks whose entry says so, see [`Task::recorded`].
+    /// Tasks with [`Task::recorded`].
     Some,
 }
 
@@ -178,8 +179,8 @@ pub struct SyscallFormat {
     pub arg_types: Vec<String>,
 }
 
-/// A thread, as a segment's or checkpoint's task table has it. One thread has several entries when its comm, exe, uid
-/// or cgroup changed; `utid` tells it is the same one.
+/// A thread in the task table of a segment or checkpoint. One thread has several entries, with the same `utid`, when
+/// its comm, exe, uid or cgroup changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Thread id (kernel pid).
@@ -208,17 +209,17 @@ pub struct Task {
     pub ns_pid: u32,
     /// Parent process; 0 = none or not known.
     pub ppid: u32,
-    /// What is recorded of it, from the event on that this entry comes with.
+    /// The families recorded of it, from the event with this entry on.
     pub recorded: RecordedFamilies,
 }
 
-/// The families of which everything that happens to a task is recorded. Of a task outside the target there are none, whatever is
-/// stored of it beside recorded ones.
+/// The families of which every event that happens to a task is recorded. A task outside the target has none, even if
+/// recorded events mention it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordedFamilies(u32);
 
 impl RecordedFamilies {
-    /// Tapes before 1.5 do not say.
+    /// Not known (tapes before 1.5).
     pub const NOT_SAID: Self = Self(0);
     /// Nothing.
     pub const NOTHING: Self = Self(1);
@@ -228,22 +229,22 @@ impl RecordedFamilies {
         Self(families.iter().fold(Self::NOTHING.0, |bits, family| bits | 1 << (*family as u32)))
     }
 
-    /// Whether everything of `family` is recorded; None = the tape does not say.
+    /// Whether everything of `family` is recorded; None = not known.
     pub fn has(self, family: Family) -> Option<bool> {
         (self.0 & 1 != 0).then_some(self.0 >> (family as u32) & 1 != 0)
     }
 
-    /// Whether anything is, so whether the task is a target; false where the tape does not say.
+    /// Whether anything is recorded, so whether the task is a target; false if not known.
     pub fn anything(self) -> bool {
         self.0 > Self::NOTHING.0
     }
 
-    /// As a tape has it: bit 0 says that the others hold, bit n stands for family n.
+    /// As stored: bit 0 says that the others are valid, bit n stands for family n.
     pub(crate) fn raw(self) -> u32 {
         self.0
     }
 
-    /// See [`Self::raw`]. Families that this version does not know are kept.
+    /// See [`Self::raw`]. Families unknown to this version are kept.
     pub fn from_raw(raw: u32) -> Self {
         Self(if raw & 1 == 0 { 0 } else { raw })
     }
@@ -273,16 +274,16 @@ pub enum CallState {
     NoReturn = 4,
     /// Ended in the recording, began before it: `dur` is a lower bound.
     BeganBefore = 5,
-    /// The child's side of fork or clone: an exit without an enter, nobody called it.
+    /// The child's return from fork or clone: an exit without an enter.
     CloneChild = 6,
     /// Refused by seccomp or ptrace before it was entered: no duration.
     Denied = 7,
-    /// Its enter was not seen: no duration.
+    /// Its enter was not recorded: no duration.
     LostEnter = 8,
 }
 
 impl CallState {
-    /// The state a tape's number stands for; None for one this version does not know.
+    /// The state with a tape's number; None for one unknown to this version.
     pub fn from_raw(raw: u8) -> Option<Self> {
         Some(match raw {
             1 => Self::Complete,
@@ -303,19 +304,19 @@ impl CallState {
     }
 }
 
-/// Why captured bytes are as they are.
+/// Status of captured bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ByteStatus {
-    /// All of it.
+    /// The whole value.
     Whole = 1,
     /// Stored bytes are the head of a longer value.
     Truncated = 2,
     /// The page was absent at enter and at exit.
     NotResident = 3,
-    /// All of it, but read at exit.
+    /// The whole value, read at exit.
     Late = 4,
-    /// The head of it, read at exit.
+    /// The head of the value, read at exit.
     LateTruncated = 5,
     /// The recorder's scratch pool was exhausted.
     NoBuffer = 6,
@@ -324,7 +325,7 @@ pub enum ByteStatus {
 }
 
 impl ByteStatus {
-    /// The status a tape's number stands for; None for one this version does not know.
+    /// The status with a tape's number; None for one unknown to this version.
     pub fn from_raw(raw: u8) -> Option<Self> {
         Some(match raw {
             1 => Self::Whole,
@@ -343,7 +344,7 @@ impl ByteStatus {
         matches!(self, Self::Whole | Self::Late)
     }
 
-    /// Whether there are bytes at all: of the value, or a word in its place.
+    /// Whether there are bytes: of the value, or a word in its place.
     pub fn has_bytes(self) -> bool {
         matches!(self, Self::Whole | Self::Late | Self::Truncated | Self::LateTruncated | Self::Redacted)
     }
@@ -351,9 +352,9 @@ impl ByteStatus {
 
 /// `fd` column value: the call has no fd argument, or a negative one.
 pub const FD_NONE: u32 = 0;
-/// `fd` column value: what the fd stands for is not known.
+/// `fd` column value: the file of the fd is not known.
 pub const FD_UNKNOWN: u32 = 1;
-/// `fd` column value `i + FD_FIRST` stands for `fd_names[i]`.
+/// `fd` column value `i + FD_FIRST` means `fd_names[i]`.
 pub const FD_FIRST: u32 = 2;
 
 /// One captured value of user memory.
@@ -363,21 +364,21 @@ pub struct Captured {
     pub row: u32,
     /// Argument 0..5; bit 3 set: the second captured value of that argument.
     pub arg: u8,
-    /// Why it is as it is.
+    /// Status of the bytes.
     pub status: ByteStatus,
-    /// Bytes the value really had; 0 = not known.
+    /// Full size of the value; 0 = not known.
     pub full: u64,
     /// The bytes stored, without a terminating NUL for strings.
     pub bytes: Vec<u8>,
 }
 
-/// What a [`ProcessEvent`] is.
+/// Kind of a [`ProcessEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ProcessKind {
-    /// A task was made.
+    /// A task was created.
     Fork = 1,
-    /// A process became another program.
+    /// A process executed another program.
     Exec = 2,
     /// A task ended.
     Exit = 3,
@@ -387,7 +388,8 @@ pub enum ProcessKind {
     Cred = 5,
     /// A task moved to another cgroup; `flags` has [`CGROUP_ALL_THREADS`] when its whole process did.
     Cgroup = 6,
-    /// A task became a target or is none any more, and no event of another kind tells: its entry's `recorded` holds from here on.
+    /// A task became a target or ceased to be one, without an event of another kind: its entry's `recorded` is valid
+    /// from here on.
     Target = 7,
 }
 
@@ -409,9 +411,9 @@ pub const FORK_SHARES_FS: u32 = 4;
 pub struct ProcessEvent {
     /// When.
     pub ts: u64,
-    /// What.
+    /// Kind of the event.
     pub kind: ProcessKind,
-    /// Index into the segment's tasks: whom it is about (fork: the child).
+    /// Index into the segment's tasks: the task of the event (fork: the child).
     pub task: u32,
     /// Fork: index of the task that forked; else as `task`.
     pub parent: u32,
@@ -421,13 +423,13 @@ pub struct ProcessEvent {
     pub exit_code: u32,
     /// Exit: the last thread of its process.
     pub group_dead: bool,
-    /// Exec: path as given to exec.
+    /// Exec: the path passed to exec.
     pub path: Vec<u8>,
     /// Exec: arguments, NUL-separated, without the last NUL.
     pub argv: Vec<u8>,
-    /// Exec: bytes the arguments really had; 0 = not known.
+    /// Exec: full size of the arguments; 0 = not known.
     pub argv_full: u64,
-    /// Exec: why `argv` is as it is.
+    /// Exec: status of `argv`.
     pub argv_status: ByteStatus,
     /// Exec by a thread other than the leader: its tid before, else 0.
     pub old_tid: u32,
@@ -436,7 +438,7 @@ pub struct ProcessEvent {
 }
 
 impl ProcessEvent {
-    /// An event of `task` that says nothing more than that it happened.
+    /// An event of `task` with only a kind and a time.
     pub fn new(ts: u64, kind: ProcessKind, task: u32) -> Self {
         Self {
             ts,
@@ -460,11 +462,11 @@ impl ProcessEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum GapCause {
-    /// A cause this version does not know.
+    /// A cause unknown to this version.
     Unknown = 0,
     /// Ring buffer full.
     RingFull = 1,
-    /// Per-task state could not be made.
+    /// Per-task state could not be allocated.
     StateFailed = 2,
     /// No scratch buffer for strings.
     ScratchExhausted = 3,
@@ -482,43 +484,43 @@ pub enum GapCause {
     BadRecord = 9,
     /// Arrived after its segment was closed; stored in a later one.
     LateRecord = 10,
-    /// Ring buffer full, of signals that come by the thousand and end nobody (SIGCHLD, timers that are handled).
+    /// Ring buffer full, of frequent signals that end no process (SIGCHLD, handled timers).
     Everyday = 11,
-    /// It should have come and did not, and nothing counted it.
+    /// Expected but missing, cause unknown.
     Unexplained = 12,
-    /// A block of the tape this one was repaired from was lost or could not be read.
+    /// A block of the original of this repaired tape was lost or unreadable.
     Damaged = 13,
-    /// The same, of a block without which calls are still counted: times, arguments, strings, paths.
+    /// The same, but only times, arguments, strings or paths: the calls are still counted.
     DetailDamaged = 14,
-    /// Counted instead of stored, as record was asked to.
+    /// Counted instead of stored, by an option of record.
     Filtered = 15,
     /// A process had filled its share of the ring.
     OverShare = 16,
     /// The kernel ran no BPF program when it happened.
     Hidden = 17,
-    /// No event is missing: what /proc has of a process that was there at the start did not come in time. Family
+    /// No event is missing: /proc of a process that existed at the start was not read in time. Family
     /// [`Family::State`]: its executable, directory and open files, [`Family::Process`]: its arguments.
     NotRead = 18,
 }
 
-/// Events that are missing, or were left out: how many, of what, when and why.
+/// Events that are missing, or were left out: their number, kind, time and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Why.
+    /// The cause.
     pub cause: GapCause,
-    /// Of what.
+    /// The family of the events.
     pub family: Family,
-    /// Where; [`CPU_NONE`] = not tied to one.
+    /// The CPU; [`CPU_NONE`] = not tied to one.
     pub cpu: u32,
-    /// How many; 0 = not known, so every total it touches is "at least".
+    /// Number of events; 0 = not known, so every total it touches is "at least".
     pub count: u64,
     /// Time of the first.
     pub first: u64,
     /// Time of the last.
     pub last: u64,
-    /// Whose; 0 = not known.
+    /// The process; 0 = not known.
     pub pid: u32,
-    /// These calls are counted in the ledger: counts, errors and times are whole without them.
+    /// The ledger has these calls: with it counts, errors and times are complete.
     pub ledger: bool,
 }
 
@@ -538,7 +540,7 @@ pub struct Fd {
 pub struct FdTable {
     /// The process.
     pub upid: u32,
-    /// Whether every open fd is listed.
+    /// Whether `fds` has every open fd.
     pub complete: bool,
     /// Current directory; empty = not known.
     pub cwd: Vec<u8>,
@@ -561,7 +563,7 @@ pub struct InFlight {
     pub task_state: u8,
 }
 
-/// Everything known at one instant: the head of a chunk.
+/// The full state at one instant: the head of a chunk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {
     /// The instant.
@@ -574,7 +576,7 @@ pub struct Checkpoint {
     pub fd_tables: Vec<FdTable>,
     /// Open calls.
     pub in_flight: Vec<InFlight>,
-    /// What each task was doing; of kernel threads too. Empty = not recorded.
+    /// State of each task, also of kernel threads. Empty = not recorded.
     pub run: Vec<RunState>,
     /// Command lines of processes.
     pub commands: Vec<CommandLine>,
@@ -589,13 +591,13 @@ pub struct End {
     pub clock: ClockSample,
     /// End of the recording.
     pub window_close: u64,
-    /// Why it ended.
+    /// The reason in words.
     pub reason: String,
     /// Events stored, by kind.
     pub events: Vec<(Family, u64)>,
     /// Events lost, by kind.
     pub lost: Vec<(Family, u64)>,
-    /// Wait status of the command; -1 = there was none.
+    /// Wait status of the command; -1 = no command.
     pub command_exit: i32,
     /// The recorder's own CPU time, ns.
     pub self_cpu_ns: u64,
@@ -605,8 +607,8 @@ pub struct End {
     pub own_calls: u64,
 }
 
-/// Exit status a shell shows for a wait status such as [`End::command_exit`]: the program's own, or 128 + the signal that
-/// ended it. None for a negative one: there was no command, or it had not ended.
+/// Exit status that a shell shows for a wait status such as [`End::command_exit`]: the program's own, or 128 + the
+/// signal that ended it. None for a negative one: there was no command, or it had not ended.
 pub fn shell_status(wait: i32) -> Option<u8> {
     match (wait, wait & 0x7f) {
         (..0, _) => None,
@@ -628,10 +630,10 @@ pub struct Dict {
     pub window_end: u64,
 }
 
-/// One call with everything known of it: what the recorder hands to a [`crate::segment::SegmentBuilder`].
+/// One call with all its values, from the recorder to a [`crate::segment::SegmentBuilder`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyscallRow {
-    /// When it returned (or, without a return, when that was noticed).
+    /// When it returned (or, without a return, when BPF noticed its end).
     pub end: u64,
     /// Duration, ns; a lower bound unless `state` is complete.
     pub dur: u64,
@@ -647,13 +649,13 @@ pub struct SyscallRow {
     pub errno: u16,
     /// How it began and ended.
     pub state: CallState,
-    /// Kept for fd tracking only: record's `-e` did not select it.
+    /// Not selected by record's `-e`, kept for fd tracking (before 1.5).
     pub unselected: bool,
     /// Arguments; those the call does not have are 0.
     pub args: [u64; 6],
-    /// What the first fd argument stands for: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
+    /// File of the first fd argument: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
     pub fd: u32,
-    /// The same for the second one.
+    /// The same for the second fd argument.
     pub fd2: u32,
 }
 
@@ -666,13 +668,13 @@ pub struct Core {
     pub call: Vec<u32>,
     /// Index into [`Dict::tasks`].
     pub task: Vec<u32>,
-    /// ns.
+    /// Durations, ns; lower bounds unless the state is complete.
     pub dur: Vec<u64>,
-    /// 0 = ok.
+    /// Errno of each row; 0 = ok.
     pub errno: Vec<u16>,
-    /// [`CallState`] of each row; None never occurs in a block that was read: an unknown state refuses the block.
+    /// State of each row; an unknown state refuses the block.
     pub state: Vec<CallState>,
-    /// Rows kept for fd tracking only: record's `-e` did not select them. Empty = none.
+    /// Rows not selected by record's `-e`, kept for fd tracking (before 1.5). Empty = none.
     pub unselected: Vec<bool>,
 }
 
@@ -694,7 +696,7 @@ pub struct Args {
     pub args: Vec<[u64; 6]>,
 }
 
-/// What the fd argument of each row stands for.
+/// Files of the fd arguments of each row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fds {
     /// [`FD_NONE`], [`FD_UNKNOWN`], or `FD_FIRST + index into names`.
@@ -705,7 +707,7 @@ pub struct Fds {
     pub names: Vec<Vec<u8>>,
 }
 
-/// What the index knows of a segment.
+/// Facts about a segment in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Number of the segment, from 0.
@@ -735,21 +737,22 @@ pub struct SegmentInfo {
     pub pid_bloom: Option<Box<[u8; 256]>>,
     /// Rows with an errno below [`RESTART_FIRST`], 0 excepted; u32::MAX = not known.
     pub failures: u32,
-    /// Least ts of the rows of tables; 0 = there are none. The fields above do not reach over these rows: older versions do not know them.
+    /// Least ts of the rows of tables; 0 = none. The fields above do not cover these rows, because older versions do
+    /// not know them.
     pub table_start_min: u64,
     /// Greatest ts of these rows.
     pub table_end_max: u64,
 }
 
 impl SegmentInfo {
-    /// Whether it may hold something that happened at `from` or later and before `to`, rows of tables too.
+    /// Whether it may have something that happened at `from` or later and before `to`, rows of tables included.
     pub fn touches(&self, from: u64, to: u64) -> bool {
         let of_tables = self.table_end_max != 0 && self.table_end_max >= from && self.table_start_min < to;
         of_tables || (self.end_max >= from && self.start_min < to)
     }
 
-    /// Whether the segment may hold anything of process `pid`. False is certain; true is not. Gaps that name no process
-    /// concern every one and are not counted here.
+    /// Whether the segment may have anything of process `pid`. False is certain; true is not. Gaps without a pid
+    /// concern every process and are not considered here.
     pub fn may_contain_pid(&self, pid: u32) -> bool {
         match (&self.pids, &self.pid_bloom) {
             (Some(pids), _) => pids.contains(&pid),

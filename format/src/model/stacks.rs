@@ -1,14 +1,15 @@
 //! Stacks of events, and the names behind their frames.
 //!
-//! A segment's stacks are a tree: a [`Node`] is a [`Frame`] and the node of its caller, so stacks that share callers share nodes. An
-//! [`Attached`] ties one event of the segment to its innermost frames. A frame is a place in a [`Mapping`], not a name: names are in
-//! [`Symbols`] blocks, which stand anywhere in the tape, and can be looked up later as well, by build id and offset.
+//! A segment's stacks are a tree: a [`Node`] is a [`Frame`] and the node of its caller, so stacks with common callers
+//! share nodes. An [`Attached`] joins one event of the segment to its innermost frames. A frame is a place in a
+//! [`Mapping`], not a name: names are in [`Symbols`] blocks, which stand anywhere in the tape, and can be looked up
+//! later too, by build id and offset.
 
-/// What a [`Mapping`] is.
+/// Kind of a [`Mapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum MappingKind {
-    /// Nothing is known to be mapped there; offsets are addresses.
+    /// No mapping is known; offsets are addresses.
     #[default]
     Unknown = 0,
     /// A file; offsets are file offsets.
@@ -26,7 +27,7 @@ pub enum MappingKind {
 }
 
 impl MappingKind {
-    /// The kind a tape's number stands for; None for one this version does not know.
+    /// The kind with a tape's number; None for one unknown to this version.
     pub(crate) fn from_raw(raw: u8) -> Option<Self> {
         Some(match raw {
             0 => Self::Unknown,
@@ -41,24 +42,26 @@ impl MappingKind {
     }
 }
 
-/// Where code came from. Two mappings are the same when all fields are.
+/// A file or other source of code. Two mappings are equal when all fields are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mapping {
-    /// What it is.
+    /// Its kind.
     pub kind: MappingKind,
-    /// The build id of the file, kernel or module; empty = it has none, or not known.
+    /// The build id of the file, kernel or module; empty = none, or not known.
     pub build_id: Vec<u8>,
     /// Path of a file as the process saw it, name of a module or BPF program, `[vdso]`, `[kernel]`; empty = none.
     pub path: Vec<u8>,
-    /// Jit and unknown: the process whose address space it is; else 0.
+    /// Jit and unknown: the process of the address space; else 0.
     pub upid: u32,
 }
 
-/// [`Frame::flags`]: the offset is of the instruction that ran. Without it, it is a return address: the call lies before it.
+/// [`Frame::flags`]: the offset is that of the running instruction. Without it, it is a return address: the call lies
+/// before it.
 pub const FRAME_EXACT: u8 = 1;
 /// [`Frame::flags`]: the trampoline that the kernel returns through from a signal handler.
 pub const FRAME_SIGNAL: u8 = 2;
-/// [`Frame::flags`]: found by frame pointers, or by the instructions of code made at run time, where there is no unwind information.
+/// [`Frame::flags`]: guessed from frame pointers or from instructions of code made at run time, without unwind
+/// information.
 pub const FRAME_GUESSED: u8 = 4;
 
 /// A place in code.
@@ -66,20 +69,20 @@ pub const FRAME_GUESSED: u8 = 4;
 pub struct Frame {
     /// Index into the mappings beside it.
     pub mapping: u32,
-    /// See [`MappingKind`].
+    /// Its origin depends on the [`MappingKind`].
     pub offset: u64,
     /// FRAME_ bits.
     pub flags: u8,
 }
 
 impl Frame {
-    /// The offset to look up: inside the call, for a return address.
+    /// The offset to look up; for a return address it lies inside the call.
     pub fn lookup(&self) -> u64 {
         if self.flags & FRAME_EXACT != 0 { self.offset } else { self.offset.saturating_sub(1) }
     }
 }
 
-/// A frame of a stack and who called it.
+/// A frame of a stack and its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     /// Index of the caller's node, less than this one's; None = the outermost frame known.
@@ -88,17 +91,17 @@ pub struct Node {
     pub frame: u32,
 }
 
-/// Which event a stack belongs to.
+/// Kind of event of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum StackOf {
     /// A syscall: its caller.
     Syscall = 1,
-    /// A switch: of the task that went off the CPU.
+    /// A switch: of the task that left the CPU.
     Switch = 2,
     /// A wake-up: of the waker.
     Wakeup = 3,
-    /// A block I/O: of who queued it.
+    /// A block I/O: of the task that queued it.
     Block = 4,
     /// A signal: of the sender.
     Signal = 5,
@@ -106,45 +109,45 @@ pub enum StackOf {
     Sample = 6,
     /// A thread that slept when the recording began: a [`Sleeper`].
     Asleep = 7,
-    /// A row of a table: whoever it is of. Its stack is one of its columns, so no [`Attached`] of a tape is of this.
+    /// A row of a table. Its stack is one of its columns, so no [`Attached`] of a tape has this kind.
     Row = 8,
 }
 
 impl StackOf {
-    /// All that a stack of a tape can be attached to.
+    /// All kinds of event with an [`Attached`] in a tape.
     pub const ALL: [Self; 7] =
         [Self::Syscall, Self::Switch, Self::Wakeup, Self::Block, Self::Signal, Self::Sample, Self::Asleep];
 
-    /// What a tape's number stands for; None for one this version does not know.
+    /// The kind with a tape's number; None for one unknown to this version.
     pub fn from_raw(raw: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|of| *of as u8 == raw)
     }
 }
 
-/// How far the user part of a stack reaches, and why no further.
+/// How far the user part of a stack reaches, and why it ends there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum StackStatus {
-    /// There is none: a kernel thread, an interrupt, or only the kernel's part was asked for.
+    /// No user part: a kernel thread, an interrupt, or only the kernel's part was asked for.
     #[default]
     Absent = 0,
     /// To the outermost frame.
     Complete = 1,
-    /// By frame pointers: as far as they reach, callers compiled without them may be missing.
+    /// By frame pointers: callers compiled without them may be missing.
     FramePointers = 2,
     /// More frames than are kept.
     TooDeep = 3,
-    /// The stack is larger than what was copied of it.
+    /// The stack is larger than its copy.
     Cut = 4,
     /// A page of the stack was not resident.
     NotResident = 5,
     /// The file has no unwind information for that place.
     NoUnwindInfo = 6,
-    /// The unwind information, or the stack, makes no sense there.
+    /// The unwind information or the stack makes no sense there.
     BadMemory = 7,
-    /// The file could not be opened, or is none.
+    /// The mapping's file could not be opened, or is no file.
     NoFile = 8,
-    /// Nothing is known to be mapped there.
+    /// No mapping is known for the address.
     NoMapping = 9,
     /// Code made at run time.
     Jit = 10,
@@ -152,18 +155,18 @@ pub enum StackStatus {
     OtherStack = 11,
     /// The recorder was too slow to unwind it.
     Late = 12,
-    /// Not taken: no buffer, or the stack ring was full.
+    /// No buffer, or the stack ring was full.
     Lost = 13,
-    /// The kernel could not give it.
+    /// The kernel could not read it.
     Failed = 14,
-    /// Of a sleeper: the recorder's kernel lets nobody copy another task's stack (before 5.18).
+    /// Of a sleeper: the recorder's kernel cannot copy another task's stack (before 5.18).
     Unavailable = 15,
-    /// Of a sleeper: its address space was locked, so reading its memory might have waited for ever.
+    /// Of a sleeper: its address space was locked, and a read might never have returned.
     Locked = 16,
 }
 
 impl StackStatus {
-    /// All of them.
+    /// All statuses.
     pub(crate) const ALL: [Self; 17] = [
         Self::Absent,
         Self::Complete,
@@ -184,17 +187,17 @@ impl StackStatus {
         Self::Locked,
     ];
 
-    /// What a tape's number stands for; None for one this version does not know.
+    /// The status with a tape's number; None for one unknown to this version.
     pub fn from_raw(raw: u8) -> Option<Self> {
         Self::ALL.get(usize::from(raw)).copied()
     }
 
-    /// Whether a reader of 1.4 does not know it.
+    /// Whether it is unknown to a reader of 1.4.
     pub(crate) fn is_new(self) -> bool {
         self as u8 >= Self::Unavailable as u8
     }
 
-    /// Whether all there was is there.
+    /// Whether the whole stack was recorded.
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Absent | Self::Complete)
     }
@@ -215,7 +218,7 @@ pub struct Attached {
     pub status: StackStatus,
 }
 
-/// A stack, whatever it is of.
+/// A stack of any kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ends {
     /// See [`Attached::user`].
@@ -239,7 +242,7 @@ pub struct Stacks {
     pub mappings: Vec<Mapping>,
     /// Distinct places.
     pub frames: Vec<Frame>,
-    /// The tree. A node of user code has callers in user code only, one of the kernel callers in the kernel only.
+    /// The tree. Callers of a user node are user nodes, those of a kernel node kernel nodes.
     pub nodes: Vec<Node>,
     /// Sorted by (of, row), at most one for each.
     pub attached: Vec<Attached>,
@@ -254,7 +257,7 @@ impl Stacks {
         self.attached.get(at)
     }
 
-    /// The stack that `code`, a value of a table's stack column, stands for; None = none was stored.
+    /// The stack for `code`, a value of a table's stack column; None = none was stored.
     pub fn of_code(&self, code: u64) -> Option<&Ends> {
         self.distinct.get(usize::try_from(code).ok()?.checked_sub(1)?)
     }
@@ -270,12 +273,12 @@ impl Stacks {
     }
 }
 
-/// A task was on a CPU when a timer looked.
+/// A CPU sample: the task on a CPU at a timer's tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
+    /// Time of the tick.
     pub ts: u64,
-    /// Where.
+    /// The CPU.
     pub cpu: u32,
     /// Index into the segment's tasks.
     pub task: u32,
@@ -283,10 +286,11 @@ pub struct Sample {
     pub kernel: bool,
 }
 
-/// A thread slept when the recorder looked, right after the recording began. Its stack is that of its row.
+/// A thread that was asleep when the recorder read its state, right after the recording began. Its stack is that of its
+/// row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sleeper {
-    /// When it was looked at.
+    /// Time of the reading.
     pub ts: u64,
     /// Index into the segment's tasks.
     pub task: u32,
@@ -305,29 +309,29 @@ pub struct Function {
     pub line: u32,
 }
 
-/// What stands at one offset.
+/// The functions at one offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Index into the mappings beside it.
     pub mapping: u32,
-    /// As [`Frame::lookup`] gives it.
+    /// Offset as returned by [`Frame::lookup`].
     pub offset: u64,
-    /// The innermost inlined function first, the function it was inlined into last. Empty: looked up, and there is no name.
+    /// The innermost inlined function first, the function it was inlined into last. Empty: looked up, without a name.
     pub functions: Vec<Function>,
 }
 
 /// A block of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbols {
-    /// What the symbols are of.
+    /// The mappings of the symbols.
     pub mappings: Vec<Mapping>,
     /// Sorted by (mapping, offset).
     pub symbols: Vec<Symbol>,
-    /// Mappings whose names could not be looked up: index, and why in words.
+    /// Mappings without names: index, and the reason in words.
     pub failures: Vec<(u32, String)>,
 }
 
-/// How user stacks were taken.
+/// Method of unwinding user stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StackMode {
@@ -340,16 +344,16 @@ pub enum StackMode {
     Dwarf = 2,
 }
 
-/// What stacks were asked for.
+/// The stacks that were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackSettings {
-    /// How user stacks were taken.
+    /// Method of unwinding user stacks.
     pub mode: StackMode,
     /// Most bytes copied of a stack; 0 unless `mode` is Dwarf.
     pub copy_limit: u32,
-    /// Of which events; empty = none, or recorded by a version that took none.
+    /// Kinds of events with stacks; empty = none, or recorded by a version without stacks.
     pub on: Vec<StackOf>,
-    /// Of which of them the kernel's part too.
+    /// Those whose kernel part is recorded too.
     pub kernel: Vec<StackOf>,
     /// CPU samples a second on each CPU; 0 = none.
     pub frequency: u32,

@@ -1,7 +1,7 @@
-//! The blocks that somebody asked for and that could not be read.
+//! The requested blocks that could not be read.
 //!
-//! Every read of a block's content goes through [`super::Segment`] or [`super::Tape`], and both keep this list. So whoever
-//! draws an answer from a tape can ask at the end what the answer lacks, however the read's error was handled on the way.
+//! Every read of a block's content goes through [`super::Segment`] or [`super::Tape`], and both keep this list. So a
+//! report can find out at its end which blocks its answer lacks, however the read's error was handled.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +10,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use crate::header::BlockKind;
 
-/// A block that was asked for and could not be read.
+/// A requested block that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// What it holds.
+    /// Its kind.
     pub kind: BlockKind,
-    /// Number of its segment; of a checkpoint that of its chunk, of names which block of names it is.
+    /// Number of its segment; for a checkpoint that of its chunk, for names the number of the block of names.
     pub number: u32,
     /// The error of the first try, in words.
     pub why: String,
 }
 
-/// Each block that was missed, once, and whether the user was told of it. Shared by all threads that read one tape.
+/// Each missed block, once, and whether the user was told of it. Shared by all threads that read one tape.
 #[derive(Debug, Default)]
 pub struct Misses {
     any: AtomicBool,
@@ -49,7 +49,7 @@ impl Misses {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Whether every block that was asked for so far could be read.
+    /// Whether every requested block so far could be read.
     pub fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }
@@ -59,7 +59,7 @@ impl Misses {
         self.list().values().map(|(miss, _)| miss.clone()).collect()
     }
 
-    /// Those that the user was not told of, by kind and number. From now on they count as told.
+    /// Those not yet reported to the user, by kind and number. From now on they count as reported.
     pub fn tell(&self) -> Vec<Miss> {
         let untold = |(miss, told): &mut (Miss, bool)| (!std::mem::replace(told, true)).then(|| miss.clone());
         self.list().values_mut().filter_map(untold).collect()

@@ -1,8 +1,8 @@
-//! Opens a tape and gives its segments; recovers what is whole from a damaged or unfinished one.
+//! Opens a tape and returns its segments; recovers the whole blocks of a damaged or unfinished one.
 //!
-//! A tape that ended cleanly is opened by its footer and index. Without them, or when they do not agree with the
-//! blocks' headers, the headers are walked instead: same answers, but some fields of [`SegmentInfo`] are not known.
-//! Nothing is decoded until it is asked for. Reads are by pread, and a [`Tape`] may be used from many threads.
+//! A tape that ended cleanly is opened by its footer and index. Without them, or when they disagree with the blocks'
+//! headers, the headers are walked instead: the answers are the same, but some fields of [`SegmentInfo`] are not known.
+//! Nothing is decoded until requested. Reads are by pread, and a [`Tape`] may be used from many threads.
 
 mod misses;
 mod open;
@@ -30,10 +30,10 @@ pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use segment::Segment;
 pub(crate) use segment::kind_of;
 
-/// A block as its header describes it.
+/// A block, from its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// What it holds.
+    /// Its kind.
     pub kind: BlockKind,
     /// Of its header, from the file's first byte.
     pub offset: u64,
@@ -41,7 +41,7 @@ pub struct BlockInfo {
     pub stored_len: u32,
     /// Bytes of payload when decompressed.
     pub raw_len: u32,
-    /// Number of its segment; None for a block that belongs to none.
+    /// Number of its segment; None for a block of no segment.
     pub segment: Option<u32>,
     /// Number of its chunk.
     pub chunk: u32,
@@ -63,7 +63,7 @@ pub struct BlockInfo {
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) places: Vec<Place>,
-    /// Kinds the segment was written with, as header's `groups`.
+    /// Kinds with which the segment was written, as the header's `groups`.
     pub(crate) groups: u64,
 }
 
@@ -72,13 +72,13 @@ pub(crate) struct Blocks {
 pub struct Tape {
     pub(crate) source: Source,
     pub(crate) len: u64,
-    /// Offset of the first header that was whole.
+    /// Offset of the first whole header.
     pub(crate) first: u64,
     pub(crate) tape_id: [u8; 16],
     pub(crate) version: (u16, u16),
     pub(crate) session: Session,
     pub(crate) session_whole: bool,
-    /// There is no session block that can be read: unlike one that a repair made.
+    /// No session block can be read. One made by a repair can.
     pub(crate) session_lost: bool,
     pub(crate) segments: Vec<SegmentInfo>,
     /// As long as `segments`.
@@ -89,10 +89,10 @@ pub struct Tape {
     pub(crate) symbols: Vec<Place>,
     /// Blocks of definitions of tables, by offset.
     pub(crate) table_defs: Vec<Place>,
-    /// These definitions by number, once they were read.
+    /// These definitions by number, after the first read.
     pub(crate) defs: OnceLock<HashMap<u64, Arc<TableDef>>>,
     pub(crate) end: Option<End>,
-    /// The end mark says that the recording ended abnormally.
+    /// The end mark has the bit of an abnormal end.
     pub(crate) cut: bool,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
@@ -121,13 +121,13 @@ impl Tape {
         open::open(Source::Bytes(bytes), len)
     }
 
-    /// What the tape says of itself. When the session block is damaged ([`Self::session_is_whole`]) most of it is
+    /// Facts about machine and recording. When the session block is damaged ([`Self::session_is_whole`]) most of it is
     /// default, but the clock and the start of the window come from the first checkpoint if there is one.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Whether the session block could be read. False too when a repair made it because it was lost.
+    /// Whether the recording's own session block could be read. False too when a repair made it.
     pub fn session_is_whole(&self) -> bool {
         self.session_whole
     }
@@ -142,18 +142,17 @@ impl Tape {
         self.end.as_ref().filter(|_| !self.cut)
     }
 
-    /// The end mark, also that of a tape which was repaired after its recording had ended abnormally: then [`Self::end`]
-    /// is None all the same.
+    /// The end mark, also that of a repaired tape whose recording ended abnormally: then [`Self::end`] is None.
     pub fn end_mark(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// Damage seen while opening. Not all there is: [`Self::verify`] reads everything.
+    /// Damage found while opening. [`Self::verify`] finds the rest.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The blocks that somebody asked this tape for and did not get, so far. What was answered from it lacks what they hold.
+    /// The requested blocks that could not be read, so far. Answers from this tape lack their contents.
     pub fn misses(&self) -> &Arc<Misses> {
         &self.misses
     }
@@ -163,8 +162,8 @@ impl Tape {
         self.from_index
     }
 
-    /// The time up to which nothing is missing for want of being written: end of the recording, or of the last whole
-    /// segment's window; start of the recording when there is none.
+    /// The time up to which the tape is complete: end of the recording, or of the last whole segment's window; start of
+    /// the recording when there is none.
     pub fn complete_until(&self) -> u64 {
         self.complete_until.max(self.session.window_open)
     }
@@ -173,12 +172,12 @@ impl Tape {
     ///
     /// # Panics
     ///
-    /// When there is no such segment, as indexing a slice does.
+    /// When there is no such segment, like the index of a slice.
     pub fn segment(&self, i: usize) -> Segment<'_> {
         Segment::new(self, &self.segments[i], &self.blocks[i])
     }
 
-    /// Chunks whose head was found.
+    /// Number of checkpoints found.
     pub fn checkpoints(&self) -> usize {
         self.checkpoints.len()
     }
@@ -219,12 +218,12 @@ impl Tape {
         Ok(cp)
     }
 
-    /// Blocks of names in the tape, in the order in which they were written: of two that name a place, the later one holds.
+    /// Blocks of names in the tape, in the order in which they were written: if two name a place, the later one wins.
     pub fn symbol_blocks(&self) -> usize {
         self.symbols.len()
     }
 
-    /// The `i`-th block of names. It needs no other one.
+    /// The `i`-th block of names, complete in itself.
     pub fn symbols(&self, i: usize) -> Result<Symbols> {
         let missing = Error::Missing { what: BlockKind::Symbols.name(), segment: NO_SEGMENT };
         let place = self.symbols.get(i).ok_or(missing)?;
@@ -232,8 +231,8 @@ impl Tape {
         self.misses.note(BlockKind::Symbols, u32::try_from(i).unwrap_or(u32::MAX), read)
     }
 
-    /// What the tables of the tape hold, by the number that rows name them by. Read once; a definition of which no copy can be read is
-    /// missing: its rows are a hole.
+    /// The tape's definitions of tables, by the number in their rows. Read once. A definition without a readable copy
+    /// is missing: its rows are a hole.
     pub fn table_defs(&self) -> &HashMap<u64, Arc<TableDef>> {
         self.defs.get_or_init(|| {
             let mut defs = HashMap::new();
@@ -263,7 +262,7 @@ impl Tape {
         self.version
     }
 
-    /// Every whole block of the tape in file order, by walking the headers. Empty when the file cannot be read any more.
+    /// Every whole block of the tape in file order, by walking the headers. Empty when the file can no longer be read.
     pub fn blocks(&self) -> Vec<BlockInfo> {
         let blocks = scan(&self.source, self.len, self.first, &self.tape_id).map(|s| s.blocks).unwrap_or_default();
         let info = |(offset, h): (u64, crate::header::Header)| BlockInfo {

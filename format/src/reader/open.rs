@@ -17,12 +17,12 @@ use crate::payload::{self, Place};
 use crate::scan::{Findings, Scan, find_header, scan};
 use crate::source::Source;
 
-/// Bytes searched for a first block when the file does not begin with one: two blocks' worth.
+/// Bytes searched for a first block when the file does not begin with one: two blocks' length.
 const HEAD_SEARCH: u64 = 2 * (MAX_STORED as u64 + HEADER_LEN as u64);
 /// Segments whose headers are compared with the index on opening; the rest is compared when read.
 const SAMPLED: usize = 64;
 
-/// What a tape consists of.
+/// The parts of a tape.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) segments: Vec<SegmentInfo>,
@@ -139,7 +139,7 @@ pub(crate) fn header_at(source: &Source, at: u64) -> Result<Header, String> {
     Header::parse(&bytes).map_err(|e| format!("bad header at {at:#x}: {e}"))
 }
 
-/// The layout by footer and index. None: there is no footer; Err: they cannot be used, and why.
+/// The layout by footer and index. None: there is no footer; Err: the reason why they cannot be used.
 fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layout>, String> {
     let Some(at) = len.checked_sub(FOOTER_LEN as u64) else { return Ok(None) };
     let mut bytes = [0u8; FOOTER_LEN];
@@ -182,14 +182,14 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
     Ok(Some(layout))
 }
 
-/// The end mark, and whether it says that the recording ended abnormally.
+/// The end mark, and whether the recording ended abnormally.
 fn read_end(source: &Source, place: &Place, tape_id: &[u8; 16]) -> Result<(End, bool)> {
     payload::read(source, place, tape_id, NO_SEGMENT, |header, message| {
         Ok((message::read_end(header, message)?, header.features_incompat & INCOMPAT_CUT != 0))
     })
 }
 
-/// What an index lists.
+/// Contents of an index.
 #[derive(Default)]
 struct Entries {
     entries: Vec<IndexEntry>,
@@ -198,8 +198,8 @@ struct Entries {
     table_defs: Vec<Place>,
 }
 
-/// All entries of the index, their places checked: inside the tape, one after the other. That also bounds how many
-/// there can be, whatever the blocks claim.
+/// All entries of the index, with their places checked: inside the tape, one after the other. That also bounds their
+/// number, whatever the blocks claim.
 fn read_entries(source: &Source, tape_id: &[u8; 16], index: &[Place]) -> Result<Entries, String> {
     let limit = index.first().map_or(0, |p| p.offset);
     let Entries { mut entries, mut checkpoints, mut symbols, mut table_defs } = Entries::default();
@@ -295,7 +295,7 @@ pub(crate) fn compare(source: &Source, tape_id: &[u8; 16], entry: &IndexEntry) -
     Ok(())
 }
 
-/// Whether the fields that headers tell are the same.
+/// Whether the fields that headers have are equal.
 pub(crate) fn same_header_part(a: &SegmentInfo, b: &SegmentInfo) -> bool {
     let part = |i: &SegmentInfo| {
         let tables = (i.table_start_min, i.table_end_max);
@@ -304,7 +304,7 @@ pub(crate) fn same_header_part(a: &SegmentInfo, b: &SegmentInfo) -> bool {
     part(a) == part(b)
 }
 
-/// Says which segment numbers are absent.
+/// Reports absent segment numbers.
 fn missing_numbers(layout: &Layout, findings: &mut Findings) {
     let mut next = 0u32;
     for info in &layout.segments {
@@ -381,7 +381,7 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
     layout
 }
 
-/// Fills in what headers do not tell from an index that agrees with them in everything they do.
+/// Adds to each segment what headers lack, from an index that agrees with them otherwise.
 fn add_index(source: &Source, tape_id: &[u8; 16], index: &[Place], layout: &mut Layout, findings: &mut Findings) {
     let at = index.first().map_or(0, |p| p.offset);
     let entries = match read_entries(source, tape_id, index) {

@@ -1,4 +1,4 @@
-//! One segment: decodes a column group when asked.
+//! One segment: decodes a column group on request.
 
 use super::open::header_at;
 use super::{Blocks, Tape};
@@ -12,7 +12,7 @@ use crate::model::{
 use crate::payload::{self, Message};
 use crate::tables::TableRows;
 
-/// The group that a stack's row counts in.
+/// The group whose rows a stack's row counts.
 pub(crate) fn kind_of(of: StackOf) -> BlockKind {
     match of {
         StackOf::Syscall => BlockKind::SyscallsCore,
@@ -28,8 +28,8 @@ pub(crate) fn kind_of(of: StackOf) -> BlockKind {
 
 /// A segment of a tape.
 ///
-/// Each getter reads one block. A group that was not written gives an empty value ("not recorded"); one that was
-/// written but is damaged, missing or of a later format gives an error: the caller counts a hole and goes on.
+/// Each getter reads one block. A group that was not written gives an empty value ("not recorded"). One that was
+/// written but is damaged, missing or of a later format gives an error: the caller counts a hole and continues.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     tape: &'a Tape,
@@ -42,7 +42,7 @@ impl<'a> Segment<'a> {
         Self { tape, info, blocks }
     }
 
-    /// What the index, or the headers, know of it.
+    /// Facts about it from the index or the headers.
     pub fn info(&self) -> &'a SegmentInfo {
         self.info
     }
@@ -72,7 +72,7 @@ impl<'a> Segment<'a> {
         self.note(kind, read)
     }
 
-    /// Passes a result on; the tape keeps in mind what could not be read.
+    /// Passes a result on; the tape notes blocks that could not be read.
     fn note<T>(&self, kind: BlockKind, result: Result<T>) -> Result<T> {
         self.tape.misses.note(kind, self.info.segment, result)
     }
@@ -97,15 +97,15 @@ impl<'a> Segment<'a> {
         self.note(BlockKind::Dict, dict)
     }
 
-    /// What a summary needs of the calls; `task` and `call` are inside `dict`'s tables.
+    /// The columns of calls for a summary; `task` and `call` are inside `dict`'s tables.
     pub fn core(&self, dict: &Dict) -> Result<Core> {
         let mut core = Core::default();
         self.core_into(dict, &mut core)?;
         Ok(core)
     }
 
-    /// As [`Self::core`], using the buffers of `core` again: worth it when many segments are scanned. After an error
-    /// its content means nothing.
+    /// As [`Self::core`], reusing the buffers of `core`, for scans of many segments. After an error its content is
+    /// meaningless.
     pub fn core_into(&self, dict: &Dict, core: &mut Core) -> Result<()> {
         let read =
             self.read(BlockKind::SyscallsCore, |header, message| message::read_core(header, message, dict, core))?;
@@ -132,7 +132,7 @@ impl<'a> Segment<'a> {
         Ok(read.unwrap_or_default())
     }
 
-    /// What fd arguments stand for; empty = not recorded, or no call of the segment has one.
+    /// Files of fd arguments; empty = not recorded, or no call of the segment has one.
     pub fn fds(&self, core: &Core) -> Result<Fds> {
         let read = self.read(BlockKind::SyscallsFds, |header, message| message::read_fds(header, message, core))?;
         Ok(read.unwrap_or_default())
@@ -193,10 +193,10 @@ impl<'a> Segment<'a> {
         self.rows(BlockKind::Sleepers, dict, message::read_sleepers)
     }
 
-    /// Stacks of the segment's events; empty = none were taken.
+    /// Stacks of the segment's events; empty = none were recorded.
     ///
-    /// Each is of an event that the segment has. Of a group whose block is lost nobody knows how many there were: its
-    /// stacks are given all the same.
+    /// Each belongs to an event of the segment. If a group's block is lost, its number of events is unknown: its stacks
+    /// are returned without that check.
     pub fn stacks(&self) -> Result<Stacks> {
         let stacks = self.read(BlockKind::Stacks, message::read_stacks)?.unwrap_or_default();
         for of in StackOf::ALL {
@@ -251,8 +251,8 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// How many distinct stacks there are; None = their block is lost or damaged, which is told to who asks for stacks, or was left out
-    /// by a repair.
+    /// Number of distinct stacks; None = their block is lost or damaged (reported to callers that read stacks), or a
+    /// repair left it out.
     fn distinct_stacks(&self) -> Option<u64> {
         let place = self.blocks.places.iter().find(|p| p.kind == BlockKind::Stacks)?;
         let (source, id) = (&self.tape.source, &self.tape.tape_id);
@@ -260,7 +260,7 @@ impl<'a> Segment<'a> {
         Some(stacks.distinct.len() as u64)
     }
 
-    /// What is missing and why.
+    /// Losses, with their causes.
     pub fn gaps(&self) -> Result<Vec<Gap>> {
         Ok(self.read(BlockKind::Gaps, message::read_gaps)?.unwrap_or_default())
     }

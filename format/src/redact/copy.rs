@@ -1,4 +1,4 @@
-//! A redacted copy of a tape: blocks that hold something of a class are written anew, the others are copied as they are stored.
+//! A redacted copy of a tape: blocks with a field of a class are rewritten, the others are copied as stored.
 
 use super::Redactor;
 use crate::encode::Encoder;
@@ -23,7 +23,7 @@ pub(crate) fn known(block: &Block) -> Result<()> {
     Err(Error::invalid(block.header.kind.name(), why))
 }
 
-/// `block` of a segment without what is taken out; None = it cannot be told what is in it.
+/// `block` of a segment without what is taken out; None = its contents are not known.
 pub(crate) fn block(
     redactor: &Redactor,
     encoder: &mut Encoder,

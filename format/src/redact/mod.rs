@@ -1,12 +1,12 @@
-//! Takes what tells of people and machines out of a tape: while it is recorded, or of one that is there ([`redact`]).
+//! Takes facts about people and machines out of a tape: while recording, or from an existing one ([`redact`]).
 //!
-//! It goes by the class that each field of text or bytes has in schemas/trace.capnp ([`Class`]); a [`Level`] takes some of them. What
-//! was there says [`PLACEHOLDER`] then; what was not known stays so. No length and no count of words is left of it, and equal values
-//! cannot be told from different ones, with two exceptions that answers depend on: cgroups keep their id, files without a build id get
-//! a number.
+//! It goes by the class of each text or bytes field in schemas/trace.capnp ([`Class`]). A [`Level`] takes out some
+//! classes. A field taken out becomes [`PLACEHOLDER`]; an unknown one stays unknown. No length and no count of words
+//! remains, and equal values cannot be distinguished, with two exceptions that answers depend on: cgroups keep their
+//! id, and files without a build id get a number.
 //!
-//! Numbers stay: times, results, arguments that are numbers, ids of users and processes, inodes. So counts, durations and trees are those
-//! of the tape before. What a string holds inside is not looked into: a path in a command line goes with the command line.
+//! Numbers stay: times, results, numeric arguments, ids of users and processes, inodes. So counts, durations and trees
+//! do not change. Strings are not parsed: a path in a command line goes with the command line.
 
 mod copy;
 
@@ -23,30 +23,30 @@ use crate::tables::TableRows;
 
 pub(crate) use copy::{block, known};
 
-/// Stands where something was.
+/// Replaces a field that was taken out.
 pub const PLACEHOLDER: &[u8] = b"<redacted>";
 /// The same as text.
 const WORD: &str = "<redacted>";
 
-/// Files without a build id that are told apart; any more have no names of functions.
+/// Files without a build id that keep a number each; any more lose their names of functions.
 const MOST_FILES: usize = 65_536;
 
-/// How much is taken out.
+/// Which classes are taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Paths.
+    /// Only paths.
     Paths,
-    /// Paths, and what programs were given: strings and command lines.
+    /// Paths, and texts passed to programs: strings and command lines.
     Strings,
     /// Every class.
     All,
 }
 
 impl Level {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Self; 3] = [Self::Paths, Self::Strings, Self::All];
 
-    /// As typed.
+    /// The level's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Paths => "paths",
@@ -66,20 +66,20 @@ impl Level {
     }
 }
 
-/// The class of captured user memory: of which call, of which argument, and the bytes. None = it tells nothing.
+/// The class of captured user memory, from its call, argument and bytes. None = it reveals nothing.
 pub(crate) type Classify = fn(Call, u8, &[u8]) -> Option<Class>;
 
-/// Takes out what a level says. One for a whole tape, shared by all threads that write it.
+/// Takes out the classes of a level. One for a whole tape, shared by all threads that write it.
 #[derive(Debug)]
 pub struct Redactor {
     level: Level,
     classify: Classify,
-    /// Numbers of files without a build id: their names of functions must not mix.
+    /// Numbers of files without a build id, so that their names of functions do not mix.
     files: Mutex<HashMap<Mapping, usize>>,
 }
 
 impl Redactor {
-    /// What captured memory is, this crate does not know.
+    /// `classify` returns the class of captured memory, which this crate does not know.
     pub fn new(level: Level, classify: Classify) -> Self {
         Self { level, classify, files: Mutex::default() }
     }
@@ -88,7 +88,7 @@ impl Redactor {
         self.level.takes(class)
     }
 
-    /// Takes `bytes` out if `class` is.
+    /// Takes `bytes` out if `class` is one of the level's.
     fn bytes(&self, class: Class, bytes: &mut Vec<u8>) {
         if self.takes(class) && !bytes.is_empty() && !is_placeholder(bytes) {
             *bytes = PLACEHOLDER.to_vec();
@@ -109,7 +109,7 @@ impl Redactor {
         }
     }
 
-    /// What the tape says of itself; notes what is taken out.
+    /// The session; notes which classes are taken out.
     pub fn session(&self, session: &mut Session) {
         self.text(Class::Host, &mut session.boot_id);
         self.bytes(Class::Host, &mut session.hostname);
@@ -132,7 +132,7 @@ impl Redactor {
         session.redacted.dedup();
     }
 
-    /// What was recorded, in words: reports read the numbers in it.
+    /// The target in words: reports read the numbers in it.
     fn target(&self, target: &str) -> String {
         for head in ["command ", "system-wide during "] {
             if target.starts_with(head) {
@@ -179,8 +179,8 @@ impl Redactor {
         parts.join(", ")
     }
 
-    /// Strings of a table's rows; those of a column without a known class go at every level. A string that only columns which stay hold
-    /// stays; what is taken out of several becomes one.
+    /// Strings of a table's rows; those of a column without a known class go at every level. A string used only by
+    /// columns that stay is kept; all strings taken out become one.
     pub(crate) fn table(&self, table: &mut TableRows) {
         let stays = |class: Option<Class>| class.is_some_and(|class| !self.takes(class));
         let columns = table.def.columns.iter().skip(1).zip(&mut table.columns);
@@ -207,7 +207,8 @@ impl Redactor {
         self.bytes(Class::Path, &mut task.exe);
     }
 
-    /// Names of descriptors, and the columns that point to them. What the kernel names by number (`socket:[17]`) is no path.
+    /// Names of descriptors, and the columns that refer to them. Names that the kernel numbers (`socket:[17]`) are not
+    /// paths.
     pub(crate) fn fd_names(&self, names: &mut Vec<Vec<u8>>, columns: [&mut Vec<u32>; 2]) {
         if !self.takes(Class::Path) {
             return;
@@ -275,7 +276,7 @@ impl Redactor {
         }
     }
 
-    /// Where code is mapped from. A build id stays: it says which program it is, to who has the program.
+    /// The mapping of code. A build id stays: it identifies the program for a reader who has the program.
     pub(crate) fn mapping(&self, mapping: &mut Mapping) {
         let made_up = mapping.path == b"[kernel]" || mapping.path == b"[vdso]";
         if !self.takes(Class::Path) || mapping.path.is_empty() || made_up || is_placeholder(&mapping.path) {
@@ -298,7 +299,7 @@ impl Redactor {
         mapping.path = number.map_or_else(|| PLACEHOLDER.to_vec(), |number| numbered(number as u64));
     }
 
-    /// Names of functions stay, but those that a JIT compiler wrote: they are strings of the program, often with paths in them.
+    /// Names of functions stay, except a JIT compiler's: they are strings of the program, often with paths in them.
     pub fn symbols(&self, symbols: &mut Symbols) {
         symbols.mappings.iter_mut().for_each(|mapping| self.mapping(mapping));
         symbols.failures.iter_mut().for_each(|(_, why)| self.text(Class::Path, why));
@@ -322,7 +323,7 @@ impl Redactor {
         }
     }
 
-    /// What is known at one instant.
+    /// A checkpoint.
     pub fn checkpoint(&self, checkpoint: &mut Checkpoint) {
         checkpoint.tasks.iter_mut().for_each(|task| self.task(task));
         for table in &mut checkpoint.fd_tables {
@@ -369,7 +370,8 @@ fn is_placeholder(bytes: &[u8]) -> bool {
     bytes == PLACEHOLDER || number.is_some_and(|n| (1..=20).contains(&n.len()) && n.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether the kernel made this name of a descriptor: `pipe:[17]`, `socket:[17]`, `anon_inode:[eventfd]`. Paths begin with `/`.
+/// Whether the kernel made this name of a descriptor: `pipe:[17]`, `socket:[17]`, `anon_inode:[eventfd]`. Paths begin
+/// with `/`.
 fn is_kernels(name: &[u8]) -> bool {
     let numbered = |prefix: &[u8]| {
         let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(b"]"));
@@ -378,7 +380,7 @@ fn is_kernels(name: &[u8]) -> bool {
     numbered(b"pipe:[") || numbered(b"socket:[") || (name.starts_with(b"anon_inode:") && !name.contains(&b'/'))
 }
 
-/// `record`'s own command line: which options there were, because reports ask that, without their values.
+/// `record`'s own command line: the options, because reports read them, without their values.
 fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut kept = Vec::new();
     for argument in arguments {

@@ -1,4 +1,4 @@
-//! The state at the start: what was read of each process, before the first event is looked at.
+//! The state at the start: data read of each process, before the first event is processed.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::effects::CallInfo;
 use crate::order::Order;
 use crate::tasks::TaskId;
 
-/// Takes in the state at the start. Every record up to `start.done` must have been added.
+/// Adds the state at the start. Every record up to `start.done` must have been added.
 pub(super) fn begin(
     start: Start,
     window_open: u64,
@@ -52,9 +52,9 @@ pub(super) fn begin(
     rows.stacks.chunk_ends();
 }
 
-/// Says of whom something is not known because it could not be read in time: no event is missing for it.
+/// Reports the processes that could not be read in time: no event is missing for them.
 fn tell_unread(unread: &[Unread], (first, last): (u64, u64), rows: &mut Rows) {
-    /// Processes that are named.
+    /// Most processes that are named.
     const NAMED: usize = 64;
     for files in [true, false] {
         // who misses both is told of once
@@ -78,7 +78,7 @@ fn tell_unread(unread: &[Unread], (first, last): (u64, u64), rows: &mut Rows) {
     }
 }
 
-/// Tasks that ended before the recording and that nobody has waited for yet: no exit will be told of them.
+/// Tasks that ended before the recording and were not reaped yet: they have no exit event.
 fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, until: u64) {
     if snaps.iter().all(|snap| snap.exiting == 0) {
         return;
@@ -97,7 +97,7 @@ fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, 
     }
 }
 
-/// fds that waiting records touch before `until`, by process; and the processes that change their current directory.
+/// fds that waiting records change before `until`, by process; and the processes that change their current directory.
 fn touched(order: &mut Order, until: u64) -> (FxHashMap<u32, HashSet<i32>>, HashSet<u32>) {
     let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
     let mut moved = HashSet::new();
@@ -123,8 +123,8 @@ fn touched(order: &mut Order, until: u64) -> (FxHashMap<u32, HashSet<i32>>, Hash
     (touched, moved)
 }
 
-/// The tasks were looked at a little after the start. What a task's first event until then says of the time before
-/// it counts more: who is woken slept, who leaves a CPU was on it.
+/// The tasks' state was read a little after the start. A task's first event until then decides about the time before
+/// it: a woken task slept, a task that leaves a CPU was on it.
 fn as_of_start(checkpoint: &mut Checkpoint, order: &mut Order, world: &mut World, until: u64) {
     let mut first: FxHashMap<(u32, u64), RunState> = FxHashMap::default();
     for pending in order.before(until) {

@@ -1,4 +1,4 @@
-//! Calls: a wire record becomes a row, its captured bytes, and what it did to fds.
+//! Calls: a wire record becomes a row, its captured bytes, and its effect on fds.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -22,17 +22,17 @@ use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;
 
-/// What is asked of calls, and which have ended.
+/// Filters on calls, and the calls that have ended.
 #[derive(Debug)]
 pub(super) struct Calls {
-    /// Calls the user asked for.
+    /// The selected calls.
     selection: Selection,
     /// Which of them are stored.
     stores: CallFilter,
     window_open: u64,
     /// Least duration of calls that have stacks, ns.
     stacks_min_dur: u64,
-    /// When the recording ended; None = it goes on.
+    /// When the recording ended; None = it continues.
     close_ts: Option<u64>,
     /// Calls that ended after the recording did: not in flight.
     ended: HashSet<(TaskId, u64)>,
@@ -95,7 +95,7 @@ impl Calls {
         effects::ended(&mut world.tasks, task, &info);
     }
 
-    /// Stores a call without its captured bytes; gives back its row.
+    /// Stores a call without its captured bytes; returns its row.
     fn row(
         &self,
         (task, info): (TaskId, &CallInfo),
@@ -161,7 +161,7 @@ impl Calls {
         }
     }
 
-    /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
+    /// Calls open at the end, from the task iterator at [`Self::closing`]'s time.
     pub(crate) fn in_flight(&mut self, snaps: &[Snap], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
         let Some(closed) = self.close_ts else { return };
         for snap in snaps {
@@ -217,7 +217,7 @@ impl Calls {
     }
 }
 
-/// Stores what was captured of a call's arguments, if it has a `row`; gives back what the kernel side said of new fds.
+/// Stores the captured bytes of a call's arguments, if it has a `row`; returns the kernel side's names of new fds.
 fn captured<'a>(
     row: Option<u32>,
     (task, info): (TaskId, &CallInfo),
@@ -256,7 +256,7 @@ fn captured<'a>(
     Some(known)
 }
 
-/// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the exec that succeeded.
+/// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the successful exec.
 fn captured_exec(rows: &mut Rows, row: u32, arg: u8, info: &CallInfo, execed: &Execed) -> bool {
     if Some(arg) != info.argv_arg {
         rows.builder.push_captured(row, arg, ByteStatus::Late, execed.path.len() as u64, &execed.path);
@@ -267,7 +267,7 @@ fn captured_exec(rows: &mut Rows, row: u32, arg: u8, info: &CallInfo, execed: &E
     true
 }
 
-/// Whether a call is not stored for want of room; then it is in the ledger.
+/// Whether a call is not stored because there is no room; then it is in the ledger.
 fn sheds(
     (s, state, errno): (&Syscall, CallState, u16),
     task: TaskId,
@@ -296,7 +296,7 @@ pub(super) fn closing(c: &wire::Closing, world: &mut World) {
     effects::entered(&mut world.tasks, task, effect, c.ts, &c.args);
 }
 
-/// The fds a call that succeeded made or replaced; -1 = none.
+/// The fds that a successful call made or replaced; -1 = none.
 pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [i32; 2] {
     match info.effect {
         Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 => [s.ret as i32, -1],
@@ -306,7 +306,7 @@ pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [
     }
 }
 
-/// The two fds of a captured int[2].
+/// The two fds of a captured `int[2]`.
 pub(super) fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
     let (a, b) = bytes.split_first_chunk::<4>()?;
     Some([i32::from_ne_bytes(*a), i32::from_ne_bytes(*b.first_chunk::<4>()?)])

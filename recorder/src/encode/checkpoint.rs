@@ -12,7 +12,7 @@ use crate::clock;
 /// The `source` of the first checkpoint.
 pub(super) const SNAPSHOT: &str = "snapshot";
 
-/// Everything that is known at `ts`, when `snaps` showed what each task does; `source`: how it is known.
+/// The full state at `ts`, when `snaps` had the state of each task; `source`: its origin.
 pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], source: &str) -> Checkpoint {
     let mut cp = Checkpoint { ts, clock: clock::sample(), source: source.into(), ..Checkpoint::default() };
     let mut seen_tables = HashSet::new();

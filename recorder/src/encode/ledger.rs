@@ -9,10 +9,10 @@ use crate::effects::split_ret;
 use crate::ledger::{Counts, Key, Sum, Window};
 use crate::tasks::Tasks;
 
-/// What is counted here, and what was stored of it.
+/// The calls counted here, and the time up to which counts are stored.
 pub(super) struct Ledger {
     counts: Counts,
-    /// What was counted until then is stored, or was nothing.
+    /// Counts up to this time are stored, or there were none.
     until: u64,
     filtered: u64,
 }
@@ -22,12 +22,12 @@ impl Ledger {
         Self { counts: Counts::default(), until: window_open, filtered: 0 }
     }
 
-    /// What was counted until then is stored, or was nothing.
+    /// Counts up to this time are stored, or there were none.
     pub(crate) fn until(&self) -> u64 {
         self.until
     }
 
-    /// Stores what was counted until a time up to which every record is encoded.
+    /// Stores the counts up to a time before which every record is encoded.
     pub(crate) fn store(&mut self, window: Window, world: &mut World, rows: &mut Rows) {
         self.until = self.until.max(window.until);
         let mut filtered: Option<Gap> = None;
@@ -88,7 +88,7 @@ impl Ledger {
         }
     }
 
-    /// Counts a call here: because of what is known now, or for want of room.
+    /// Counts a call here, because its facts are known only now, or because there is no room.
     pub(crate) fn count(&mut self, s: &Syscall, state: CallState, uid: u32, reason: LedgerReason) {
         let key = Key {
             process: Some((s.id.pid, s.id.leader_start)),
@@ -103,19 +103,19 @@ impl Ledger {
         self.counts.add(key, s.end.saturating_sub(s.start), s.end);
     }
 
-    /// Stores what was counted here.
+    /// Stores the calls counted here.
     pub(crate) fn flush(&mut self, world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take();
         self.store(Window { until: self.until, rows: counted }, world, rows);
     }
 
-    /// The same of one process, which is about to become another program.
+    /// The same for one process, which is about to exec.
     pub(crate) fn flush_of(&mut self, process: (u32, u64), world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take_of(process);
         self.store(Window { until: self.until, rows: counted }, world, rows);
     }
 
-    /// Calls that were counted because record was asked to.
+    /// Calls that were counted because of an option of record.
     pub(crate) fn filtered(&self) -> u64 {
         self.filtered
     }
@@ -130,7 +130,7 @@ fn process_at(tasks: &mut Tasks, pid: u32, start: u64, ts: u64) -> Task {
     }
 }
 
-/// Whether a record is of a call that is in the ledger, or is to be.
+/// Whether a record's call is in the ledger, or will be.
 pub(super) fn in_ledger(s: &Syscall) -> bool {
     s.hdr.flags & (wire::IN_LEDGER | wire::FILTERED) != 0
 }

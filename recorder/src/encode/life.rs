@@ -1,4 +1,4 @@
-//! Process life: tasks that appear, fork, exec, change and end.
+//! Process life: new tasks, fork, exec, changes and exits.
 
 use systape_bpf::wire;
 use systape_format::model::{
@@ -20,8 +20,8 @@ fn event(world: &mut World, rows: &mut Rows, kind: ProcessKind, ts: u64, task: T
     ProcessEvent::new(ts, kind, index)
 }
 
-/// Stores an event about `id`, filled by `fill`, if it is a target or is a target's matter for another reason (`or`): it was one until
-/// then, or one made it. Of others the tape has none.
+/// Stores an event of `id`, filled by `fill`, if it is a target or the event concerns a target for another reason
+/// (`or`): it was one until then, or a target made it. Other tasks' events are not stored.
 fn life(
     (world, rows): (&mut World, &mut Rows),
     (kind, ts): (ProcessKind, u64),
@@ -36,7 +36,7 @@ fn life(
     }
 }
 
-/// That a task became a target or is none any more, where nothing else tells; `running`: it was on a CPU then.
+/// A task became a target or ceased to be one, without another event for it; `running`: it was on a CPU then.
 fn retarget(world: &mut World, rows: &mut Rows, ts: u64, id: TaskId, running: bool) {
     if rows.sheds(Family::Process, ts) {
         return;
@@ -46,7 +46,7 @@ fn retarget(world: &mut World, rows: &mut Rows, ts: u64, id: TaskId, running: bo
     store(rows, ev);
 }
 
-/// A task was seen first, or something of it changed.
+/// A task's first record, or a change of it.
 pub(super) fn task(t: &wire::Task, world: &mut World, rows: &mut Rows) {
     let before = world.tasks.find(&t.id);
     let (known, was) = (before.is_some(), before.is_some_and(|id| world.tasks.is_target(id)));
@@ -81,7 +81,7 @@ pub(super) fn task(t: &wire::Task, world: &mut World, rows: &mut Rows) {
     }
 }
 
-/// A task was made.
+/// A task was created.
 pub(super) fn fork(f: &wire::Fork, world: &mut World, rows: &mut Rows) {
     let parent = world.tasks.find_or_add(&f.parent);
     let flags = u32::from(f.child.hdr.flags & wire::TASK_REASON);
@@ -94,7 +94,7 @@ pub(super) fn fork(f: &wire::Fork, world: &mut World, rows: &mut Rows) {
     });
 }
 
-/// A process became another program.
+/// A process executed another program.
 pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, rows: &mut Rows) {
     let ts = e.task.ts;
     let old = wire::Ident { tid: e.old_tid, ..e.task.id };
@@ -140,7 +140,7 @@ pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, 
     });
 }
 
-/// A path as given to exec, made absolute where the directory is known; empty = unknown.
+/// A path passed to exec, made absolute if the directory is known; empty = unknown.
 fn absolute(tasks: &Tasks, id: TaskId, path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") {
         return path.to_vec();

@@ -1,5 +1,5 @@
-//! What the encoder asks of /proc while it encodes: processes again whose records were lost, executables of senders of
-//! signals. It never reads a file itself, since a process that hangs would keep it, and with it the drain, waiting.
+//! Reads of /proc for the encoder during the recording: processes again whose records were lost, executables of senders
+//! of signals. The encoder never reads a file itself, because a hanging process would block it, and with it the drain.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use crate::patient::{Later, Moved};
 use crate::snapshot::{self, Process, Room};
 use crate::tasks::Argv;
 
-/// How long an executable is waited for. It takes some 20 us, and the record that names the sender is encoded next.
+/// How long to wait for an executable. Reading takes some 20 us, and the record of the sender is encoded next.
 const MOMENT: Duration = Duration::from_millis(10);
-/// An executable that was read later than this after it was asked for may be another process's with the same id.
+/// Greatest age of a request for an executable: later the id may be another process's.
 const LATE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 enum Job {
-    /// Executable, directory and open files of a process, by its ids on the machine and here.
+    /// Executable, directory and open files of a process, by its ids on the machine and in this namespace.
     Files(u32, u32, Room),
     /// Its arguments.
     Argv(u32, u32),
@@ -26,11 +26,11 @@ enum Job {
     Exe(Ident, u32, Instant),
 }
 
-/// What came.
+/// A result.
 #[derive(Debug)]
 pub(super) enum Answer {
     Files(Process),
-    /// With the time when it had been read.
+    /// With the time when it was read.
     Argv(u32, Option<Arc<Argv>>, u64),
     /// Of a task; empty = it has none, or it is not readable.
     Exe(Ident, Vec<u8>),
@@ -61,7 +61,7 @@ fn work(job: Job) -> Answer {
 }
 
 impl Lookups {
-    /// Asks for everything of a process. False = it will not be answered.
+    /// Requests everything of a process. False = it will not be read.
     pub(super) fn process(&mut self, pid: u32, here: u32) -> bool {
         self.reader.ask(Job::Files(pid, here, self.room.clone())) && {
             // without an answer to this the arguments stay what they were
@@ -70,7 +70,7 @@ impl Lookups {
         }
     }
 
-    /// Asks for an executable. What came within a moment, this answer last if it did.
+    /// Requests an executable. Returns the results that came within a moment, this one last if it did.
     pub(super) fn exe(&mut self, id: Ident, here: u32) -> Vec<Answer> {
         let mut came = Vec::new();
         if !self.reader.ask(Job::Exe(id, here, Instant::now())) {
@@ -87,12 +87,12 @@ impl Lookups {
         came
     }
 
-    /// An answer, if one has come.
+    /// A result, if there is one.
     pub(super) fn take(&mut self) -> Option<Answer> {
         self.reader.take()
     }
 
-    /// What was read of a process is no longer kept.
+    /// The result of a process was used up.
     pub(super) fn give_back(&self, process: &Process) {
         self.room.give_back(process);
     }

@@ -1,9 +1,8 @@
 //! Turns wire records, in time order, into segments and checkpoints.
 //!
-//! One thread does this, because it keeps the state that must be followed in order: who is who and what each fd stands
-//! for ([`world`]). Each family's module makes rows of its records and keeps what it alone must remember; [`Assembler`]
-//! gives each record to its family by its kind. Sorting inside a segment, column building and compression happen
-//! elsewhere.
+//! One thread does this, because it keeps the state that must be tracked in order: tasks and descriptors ([`world`]).
+//! Each family's module makes rows of its records and keeps its own state. [`Assembler`] passes each record to its
+//! family by its kind. Sorting inside a segment, column building and compression happen elsewhere.
 //!
 //! A new family: a module with a `record` function, and its arm in [`Assembler::take`].
 
@@ -53,14 +52,14 @@ mod world;
 pub use rows::{Piece, Totals};
 pub use shed::Given;
 
-/// Of records up to this size (bytes) only each of so many makes the encoder look whether the segment is full.
+/// For records up to this size (bytes), one in this many makes the encoder check whether the segment is full.
 const SMALL_RECORD: usize = 256;
 const LOOK_AT: usize = 16;
 
-/// What there is to know of the recording.
+/// Settings of the recording.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Calls the user asked for.
+    /// The selected calls.
     pub selection: Selection,
     /// Which of them are stored.
     pub stores: CallFilter,
@@ -68,13 +67,13 @@ pub struct Settings {
     pub window_open: u64,
     /// Longest life of a segment.
     pub flush: Duration,
-    /// Stacks that are taken.
+    /// Stacks that are recorded.
     pub stacks: StackSettings,
     /// Which tasks are targets.
     pub targets: Targets,
-    /// The recorder's id on the machine.
+    /// The recorder's pid on the machine.
     pub own_pid: u32,
-    /// The recorder is in another pid namespace than the machine's first: /proc has other ids than records.
+    /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
     pub nested: bool,
 }
 
@@ -83,9 +82,9 @@ pub struct Settings {
 pub(crate) struct Start {
     /// Every task.
     pub snaps: Vec<Snap>,
-    /// Processes that are recorded.
+    /// Recorded processes.
     pub processes: Vec<snapshot::Process>,
-    /// Processes of which something could not be read in time.
+    /// Processes that could not be fully read in time.
     pub unread: Vec<Unread>,
     /// When the last of it was read.
     pub done: u64,
@@ -94,7 +93,7 @@ pub(crate) struct Start {
 /// A recorded process that could not be read in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unread {
-    /// Its id on the machine.
+    /// Its pid on the machine.
     pub pid: u32,
     /// Its name.
     pub comm: Vec<u8>,
@@ -120,7 +119,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Begins with what was there before.
+    /// Begins with the given settings.
     pub fn new(settings: Settings) -> Self {
         let window_open = settings.window_open;
         Self {
@@ -137,17 +136,17 @@ impl Assembler {
         }
     }
 
-    /// Adds records; nothing is done with them before [`Self::advance`].
+    /// Adds records; they wait until [`Self::advance`].
     pub fn add(&mut self, batch: Batch) {
         self.order.add(batch);
     }
 
-    /// Takes stacks in; their events come later. Samples and sleepers are rows of their own.
+    /// Adds stacks; their events come later. Samples and sleepers are rows of their own.
     pub(crate) fn add_stacks(&mut self, taken: Taken) {
         self.samples.add(taken, &self.world, &mut self.rows);
     }
 
-    /// Takes in the state at the start. Every record up to `start.done` must have been added.
+    /// Adds the state at the start. Every record up to `start.done` must have been added.
     pub(crate) fn begin(&mut self, start: Start) {
         begin::begin(start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
     }
@@ -157,7 +156,7 @@ impl Assembler {
         self.order.excess(bytes)
     }
 
-    /// Encodes every record before `watermark`; u64::MAX stands for all there are.
+    /// Encodes every record before `watermark`; u64::MAX stands for all.
     pub fn advance(&mut self, watermark: u64) {
         let taken = self.order.take(watermark);
         for (n, pending) in taken.iter().enumerate() {
@@ -201,7 +200,7 @@ impl Assembler {
         }
     }
 
-    /// Gives a record to its family.
+    /// Passes a record to its family.
     fn take(&mut self, record: Record<'_>) {
         let (world, rows) = (&mut self.world, &mut self.rows);
         match record {
@@ -237,12 +236,12 @@ impl Assembler {
         }
     }
 
-    /// Stores what was counted until a time up to which every record is encoded.
+    /// Stores the counts up to a time before which every record is encoded.
     pub(crate) fn counted(&mut self, window: Window) {
         self.ledger.store(window, &mut self.world, &mut self.rows);
     }
 
-    /// Calls that were counted because record was asked to.
+    /// Calls that were counted because of an option of record.
     pub(crate) fn filtered(&self) -> u64 {
         self.ledger.filtered()
     }
@@ -252,18 +251,19 @@ impl Assembler {
         self.rows.gap(gap);
     }
 
-    /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`. To be told before
-    /// [`Self::advance`] goes beyond `first`; it takes effect in the order of events, since the process may not be known yet.
+    /// State records of `pid` (0: of any process) were lost: one at `first`, perhaps others, the last before `last`. To
+    /// be called before [`Self::advance`] passes `first`; it takes effect in the order of events, because the process
+    /// may not be known yet.
     pub(crate) fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
         self.world.lost_state(pid, first, last);
     }
 
-    /// What is given up from here on.
+    /// What to drop from here on.
     pub(crate) fn shed(&mut self, level: Shed) {
         self.rows.shedding.set(level);
     }
 
-    /// What was given up since the last call.
+    /// Events dropped since the last call.
     pub(crate) fn take_given_up(&mut self) -> Given {
         self.rows.shedding.take_given_up()
     }
@@ -273,7 +273,7 @@ impl Assembler {
         self.calls.closing(ts);
     }
 
-    /// Calls open at the end, as the task iterator saw them at [`Self::closing`]'s time.
+    /// Calls open at the end, from the task iterator at [`Self::closing`]'s time.
     pub(crate) fn in_flight(&mut self, snaps: &[Snap]) {
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
     }
@@ -284,14 +284,14 @@ impl Assembler {
         self.rows.close(window_end);
     }
 
-    /// Begins a new chunk: everything known, at the time everything before was encoded.
+    /// Begins a new chunk with the full state, when everything before was encoded.
     pub(crate) fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
         self.close_segment(ts);
         let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
         self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
     }
 
-    /// What is ready to be compressed.
+    /// Pieces ready to be compressed.
     pub(crate) fn take_pieces(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.rows.pieces)
     }
@@ -301,17 +301,17 @@ impl Assembler {
         &self.rows.totals
     }
 
-    /// Names of places in code made at run time are asked of `names`.
+    /// `names` gets places in code made at run time.
     pub(crate) fn tell_names(&mut self, names: Sender<Message>) {
         self.rows.stacks.tell_names(names);
     }
 
-    /// No more places will be told: what is known is looked up.
+    /// No more places will come: `names` looks up the known ones.
     pub(crate) fn end_names(&self) {
         self.rows.stacks.end_names();
     }
 
-    /// Events so far that should have a stack and have none.
+    /// Events so far without an expected stack.
     pub(crate) fn missed_stacks(&self) -> u64 {
         self.rows.stacks.missed()
     }

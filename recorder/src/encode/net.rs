@@ -1,4 +1,4 @@
-//! States of connections.
+//! State changes of sockets.
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire;

@@ -1,4 +1,4 @@
-//! The segment that is being filled: its rows, what they name, and what it lacks.
+//! The segment being filled: its rows, their names, and its losses.
 
 use systape_bpf::wire::Who;
 use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause, StackOf};
@@ -11,7 +11,7 @@ use crate::effects::CallInfo;
 use crate::fds::Name;
 use crate::tasks::{TaskId, Tasks};
 
-/// What goes on to be compressed, in this order.
+/// Pieces to be compressed, in this order.
 #[derive(Debug)]
 pub enum Piece {
     /// The head of a chunk.
@@ -38,7 +38,7 @@ impl Totals {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// Each family's, in the order of the families.
+    /// Counts of each family, in the order of the families.
     pub(crate) fn by_family(&self) -> Vec<(Family, u64)> {
         let mut all = self.0.clone();
         all.sort_unstable();
@@ -50,7 +50,7 @@ impl Totals {
 pub(super) struct Rows {
     /// Takes the rows.
     pub builder: SegmentBuilder,
-    /// Which segment it is: what was interned says of which.
+    /// Number of the segment, to which interned indices belong.
     pub segment: u32,
     pub window_start: u64,
     /// Time of the latest record so far.
@@ -60,7 +60,7 @@ pub(super) struct Rows {
     pub totals: Totals,
     pub shedding: Shedding,
     pub stacks: Stacks,
-    /// What is ready to be compressed.
+    /// Pieces ready to be compressed.
     pub pieces: Vec<Piece>,
 }
 
@@ -100,13 +100,13 @@ impl Rows {
         index
     }
 
-    /// The number of a task that is perhaps known by name only.
+    /// The number of a task that may be known by name only.
     pub(crate) fn who(&mut self, tasks: &mut Tasks, who: &Who) -> u32 {
         let id = tasks.meet(who);
         self.task(tasks, id)
     }
 
-    /// The number of what a descriptor stands for.
+    /// The number of a descriptor's file.
     pub(crate) fn name(&mut self, name: &Name) -> u32 {
         let (segment, index) = name.interned.get();
         if segment == self.segment {
@@ -123,7 +123,7 @@ impl Rows {
         self.first_row.get_or_insert(ts);
     }
 
-    /// Whether an event of `family` at `ts` is not stored; then it is counted.
+    /// Whether an event of `family` at `ts` is dropped; then it is counted.
     pub(crate) fn sheds(&mut self, family: Family, ts: u64) -> bool {
         let sheds = self.shedding.gives_up(family, ts);
         if sheds {
@@ -144,7 +144,7 @@ impl Rows {
         self.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
 
-    /// The event was stored: its stack, if there is one, goes with it. `expected`: there should be one.
+    /// The event was stored: attaches its stack, if there is one. `expected`: there should be one.
     pub(crate) fn attach(&mut self, tasks: &Tasks, event: Event, expected: bool) {
         if self.stacks.takes(event.of) {
             let mut into = Segment { builder: &mut self.builder, number: self.segment, tasks };
@@ -152,7 +152,7 @@ impl Rows {
         }
     }
 
-    /// The same for the event `row` at `time` of somebody who may be known by name only.
+    /// The same for the event `row` at `time` of a task that may be known by name only.
     pub(crate) fn attach_who(
         &mut self,
         tasks: &mut Tasks,
@@ -168,7 +168,8 @@ impl Rows {
         }
     }
 
-    /// Ends the segment; rows with a later end than `window_end` belong to the next. What was counted of it must be in it.
+    /// Ends the segment; rows with a later end than `window_end` belong to the next. Its counted calls must have been
+    /// added.
     pub(crate) fn close(&mut self, window_end: u64) {
         for gap in self.shedding.take_missing() {
             self.gap(gap);

@@ -8,12 +8,12 @@ use super::world::World;
 use crate::stacks::taken::{Taken, TakenStack};
 use crate::tasks::TaskId;
 
-/// Those that wait for the watermark.
+/// Stacks that wait for the watermark.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<(TakenStack, Waiting)>);
 
 impl Samples {
-    /// Takes stacks in; those of events wait for them elsewhere.
+    /// Adds stacks; those of events wait elsewhere.
     pub(crate) fn add(&mut self, taken: Taken, world: &World, rows: &mut Rows) {
         if let Some((first, last)) = taken.mappings_lost {
             // of how many stacks is not known
@@ -31,7 +31,7 @@ impl Samples {
         }
     }
 
-    /// Those before `watermark`.
+    /// The stacks before `watermark`.
     pub(crate) fn take(&mut self, watermark: u64) -> Vec<(TakenStack, Waiting)> {
         let (now, later) = self.0.drain(..).partition(|(sample, _)| sample.ts < watermark);
         self.0 = later;

@@ -1,4 +1,4 @@
-//! Who runs where, and who made whom runnable.
+//! Switches and wake-ups.
 
 use systape_bpf::wire;
 use systape_format::model::{Family, StackOf, Switch, Wakeup};
@@ -10,7 +10,7 @@ use crate::tasks::{TaskId, Tasks};
 /// prev_state of a task that will never run again (include/linux/sched.h).
 const TASK_DEAD: u32 = 0x80;
 
-/// A CPU went from one task to another.
+/// A CPU switched from one task to another.
 pub(super) fn switch(s: &wire::Switch, world: &mut World, rows: &mut Rows) {
     let left = world.tasks.meet(&s.prev);
     if rows.sheds(Family::Sched, s.ts) {

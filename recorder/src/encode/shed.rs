@@ -1,12 +1,12 @@
-//! What is counted instead of stored because too much waits ([`crate::backlog`]). What it says of tasks and files is followed all
-//! the same.
+//! Counting instead of storing because too much waits ([`crate::backlog`]). Facts about tasks and files are tracked
+//! nevertheless.
 
 use systape_bpf::wire::Syscall;
 use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause};
 
 use crate::backlog::Shed;
 
-/// A call that takes as long is worth more than one that does not, ns.
+/// Calls of at least this duration have priority, ns.
 const SLOW_NS: u64 = 1_000_000;
 
 /// Events of a family that were not stored.
@@ -18,12 +18,12 @@ struct Missing {
     last: u64,
 }
 
-/// What was given up.
+/// Dropped events.
 #[derive(Debug, Default)]
 pub struct Given {
-    /// By family, since it was taken last.
+    /// By family, since the last call that took them.
     pub lost: Vec<(Family, u64)>,
-    /// Of the calls among them those that are counted in the ledger: all.
+    /// Those among the calls that are counted in the ledger: all.
     pub counted: u64,
 }
 
@@ -37,22 +37,22 @@ pub(super) struct Shedding {
 }
 
 impl Shedding {
-    /// From here on.
+    /// Level from here on.
     pub(crate) fn set(&mut self, level: Shed) {
         self.level = level;
     }
 
-    /// What was given up since the last call.
+    /// Events dropped since the last call.
     pub(crate) fn take_given_up(&mut self) -> Given {
         std::mem::take(&mut self.given)
     }
 
-    /// Whether there is no room for anything.
+    /// Whether everything is dropped.
     pub(crate) fn is_all(&self) -> bool {
         self.level == Shed::All
     }
 
-    /// Whether an event of `family` at `ts` is given up; then it is counted.
+    /// Whether an event of `family` at `ts` is dropped; then it is counted.
     pub(crate) fn gives_up(&mut self, family: Family, ts: u64) -> bool {
         let gives_up = self.level >= level(family);
         if gives_up {
@@ -61,7 +61,7 @@ impl Shedding {
         gives_up
     }
 
-    /// Whether a call is; whoever asks counts it in the ledger.
+    /// Whether a call is dropped; the caller counts it in the ledger.
     pub(crate) fn gives_up_call(&self, s: &Syscall, state: CallState, errno: u16) -> bool {
         let dur = s.end.saturating_sub(s.start);
         match self.level {
@@ -71,13 +71,13 @@ impl Shedding {
         }
     }
 
-    /// Calls that the ledger has were given up.
+    /// Calls in the ledger were dropped.
     pub(crate) fn add_calls(&mut self, count: u64, times: (u64, u64)) {
         self.add(Family::Syscall, times, count);
         self.given.counted += count;
     }
 
-    /// The segment ends: what it lacks.
+    /// Ends the segment: its losses.
     pub(crate) fn take_missing(&mut self) -> Vec<Gap> {
         let gap = |Missing { family, count, first, last }| {
             let ledger = family == Family::Syscall;
@@ -101,7 +101,7 @@ impl Shedding {
     }
 }
 
-/// At which level events of a family are given up.
+/// The level at which events of a family are dropped.
 fn level(family: Family) -> Shed {
     match family {
         Family::Sched | Family::Sample | Family::IoUring => Shed::Switches,

@@ -1,4 +1,4 @@
-//! Signals: who sent what to whom, and what the sender was doing.
+//! Signals: sender, target, and the sender's call.
 
 use systape_bpf::values::signal_info;
 use systape_bpf::wire::{self, SignalParts};
@@ -80,7 +80,8 @@ fn info(wire: u8) -> SignalInfo {
     }
 }
 
-/// The call in which the sender sent it, as the segment has it, and what its fd argument stands for; None and empty: in none, or not known.
+/// The sender's call with its index in the segment, and the file of its fd argument; None and empty: no call, or not
+/// known.
 fn call_of(
     parts: &SignalParts<'_>,
     sender: Option<TaskId>,
@@ -108,7 +109,7 @@ fn target(target: &wire::Task, world: &mut World) -> TaskId {
     }
 }
 
-/// A task that is perhaps not recorded itself; its executable is looked up while it may still be there.
+/// A task that may not be recorded itself; its executable is looked up while the task may still exist.
 fn introduced(world: &mut World, task: &wire::Task) -> TaskId {
     let id = world.tasks.introduce(task);
     let entry = world.tasks.get_mut(id);
@@ -119,7 +120,7 @@ fn introduced(world: &mut World, task: &wire::Task) -> TaskId {
     id
 }
 
-/// What the fd argument of the sender's call stands for; empty = it has none, or not known.
+/// File of the fd argument of the sender's call; empty = it has none, or not known.
 fn call_path(tasks: &Tasks, sender: TaskId, info: effects::CallInfo, s: &wire::Signal) -> Vec<u8> {
     let fd = info.fd_args[0].and_then(|arg| s.call_args.get(usize::from(arg))).map(|fd| *fd as i32);
     let Some(fd) = fd.filter(|fd| *fd >= 0) else { return Vec::new() };

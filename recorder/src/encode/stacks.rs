@@ -1,4 +1,4 @@
-//! Ties stacks to their events, and makes the segment's tree of frames of them.
+//! Joins stacks to their events, and makes the segment's tree of frames.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::stacks::names::{Message, Origin, Seen};
 use crate::stacks::taken::{Chain, Code, Key, TakenFrame, TakenStack};
 use crate::tasks::{TaskId, Tasks};
 
-/// A stack whose event did not come within this time belongs to one that was lost.
+/// If a stack's event did not come within this time, the event was lost.
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// An I/O completes much later than it is queued.
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
-/// Stacks that may wait for their events.
+/// Most stacks that wait for their events.
 const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
-/// Frames of the chains whose nodes are remembered.
+/// Most frames of the chains whose nodes are remembered.
 const MAX_NODE_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
-/// Places in code made at run time whose names are asked for.
+/// Most places in code made at run time whose names are looked up.
 const MAX_JIT: usize = 1 << 18;
 
-/// A stack whose event is still to come, or a sample's.
+/// A stack whose event has not come yet, or a sample's.
 #[derive(Debug)]
 pub(super) struct Waiting {
     user: Option<Chain>,
@@ -33,16 +33,17 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// What waits of a stack that was taken; its chains go with it.
+    /// A waiting stack with its chains.
     pub(super) fn of(stack: &mut TakenStack) -> Self {
         Self { user: stack.user.take(), kernel: stack.kernel.take(), status: stack.status }
     }
 }
 
-/// A chain by where it is in memory, and the process (upid) whose code it leads through; 0 = of any.
+/// A chain by its address in memory, and the process (upid) of its code; 0 = any.
 type ChainKey = (usize, u32);
 
-/// An event whose stack is wanted: its kind, row and time, and whose stack it is; `tid` is the record's, which it is found by.
+/// An event that needs a stack: its kind, row and time, and its task; `tid` is the record's, by which the stack is
+/// found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub of: StackOf,
@@ -52,32 +53,32 @@ pub(super) struct Event {
     pub time: u64,
 }
 
-/// The segment that stacks are stored in.
+/// The segment in which stacks are stored.
 pub(super) struct Segment<'a> {
     pub builder: &'a mut SegmentBuilder,
-    /// Which segment that is: what was interned says of which.
+    /// Number of that segment, to which interned indices belong.
     pub number: u32,
     pub tasks: &'a Tasks,
 }
 
-/// Stacks that wait for their events, and the codes that frames name.
+/// Stacks that wait for their events, and the codes of frames.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     settings: StackSettings,
     waiting: FxHashMap<Key, Waiting>,
-    /// Keys in the order in which they came, with the time at which they did; some met their events already.
+    /// Keys in order of arrival, with its time; some have met their events already.
     order: [VecDeque<(u64, Key)>; 2],
     codes: Vec<(Code, (u32, u32))>,
-    /// Innermost nodes of the chains that this segment has. The chain is kept, so that no other can be where it is.
+    /// Innermost nodes of the chains in this segment. The chain is kept, so that its address is not reused.
     nodes: FxHashMap<ChainKey, (Chain, Option<u32>)>,
-    /// Frames of these chains.
+    /// Number of frames of these chains.
     node_frames: usize,
     own_pid: u32,
-    /// Events of the segment whose stack was not there yet, by row: whoever takes it may have been kept from sending it.
+    /// Events of the segment without a stack so far, by row: its record may be late.
     overdue: FxHashMap<Key, (u32, TaskId)>,
-    /// Events that should have a stack and have none.
+    /// Events without an expected stack.
     missed: u64,
-    /// Places in code made at run time that were told: process and address.
+    /// Places in code made at run time that were passed on: process and address.
     jit_seen: FxHashSet<(u32, u64)>,
     names: Option<Sender<Message>>,
 }
@@ -87,14 +88,14 @@ impl Stacks {
         Self { settings, own_pid, ..Self::default() }
     }
 
-    /// A chunk ends: its frames get their names.
+    /// A chunk ends: the names of its frames are looked up.
     pub(super) fn chunk_ends(&self) {
         if let Some(names) = &self.names {
             names.send(Message::ChunkEnds).ok();
         }
     }
 
-    /// Tells of a place in code made at run time, once.
+    /// Passes a place in code made at run time on, once.
     fn see_jit(&mut self, frame: &TakenFrame, task: &Task, here: u32) {
         let Some(names) = &self.names else { return };
         let lookup = frame.lookup();
@@ -105,12 +106,12 @@ impl Stacks {
         }
     }
 
-    /// Whether any are taken.
+    /// Whether any stacks are recorded.
     pub(super) fn are_on(&self) -> bool {
         !self.settings.on.is_empty()
     }
 
-    /// Keeps a stack for its event. Forgets the oldest when there are too many.
+    /// Keeps a stack for its event. Drops the oldest when there are too many.
     fn wait(&mut self, ts: u64, key: Key, stack: Waiting) {
         let queue = usize::from(key.of == StackOf::Block);
         self.order[queue].push_back((ts, key));
@@ -125,7 +126,8 @@ impl Stacks {
         }
     }
 
-    /// Forgets what waited too long, and the oldest when there are too many; and the order of those that met their events.
+    /// Drops stacks that waited too long, the oldest when there are too many, and the keys of those that met their
+    /// events.
     pub(super) fn sweep(&mut self, now: u64) {
         for (queue, patience) in self.order.iter_mut().zip([PATIENCE_NS, PATIENCE_IO_NS]) {
             while let Some((came, key)) = queue.front()
@@ -139,7 +141,7 @@ impl Stacks {
         }
     }
 
-    /// Whether stacks of such events are taken.
+    /// Whether such events have stacks.
     pub(super) fn takes(&self, of: StackOf) -> bool {
         self.settings.on.contains(&of)
     }
@@ -149,29 +151,29 @@ impl Stacks {
         pid == self.own_pid
     }
 
-    /// Names of places in code made at run time are asked of `names`.
+    /// `names` gets places in code made at run time.
     pub(super) fn tell_names(&mut self, names: Sender<Message>) {
         self.names = Some(names);
     }
 
-    /// No more places will be told: what is known is looked up.
+    /// No more places will come: `names` looks up the known ones.
     pub(super) fn end_names(&self) {
         if let Some(names) = &self.names {
             names.send(Message::End).ok();
         }
     }
 
-    /// Events so far that should have a stack and have none.
+    /// Events so far without an expected stack.
     pub(super) fn missed(&self) -> u64 {
         self.missed + self.overdue.len() as u64
     }
 
-    /// More places in code that frames name by number.
+    /// Adds codes, which frames refer to by number.
     pub(super) fn add_codes(&mut self, codes: &[Code]) {
         self.codes.extend(codes.iter().map(|code| (code.clone(), (u32::MAX, 0))));
     }
 
-    /// Takes a stack in: its event is stored and misses it, or is still to come.
+    /// Adds a stack: its event is stored and waits for it, or has not come yet.
     pub(super) fn add(&mut self, ts: u64, key: Key, stack: Waiting, into: &mut Segment<'_>) {
         match self.overdue.remove(&key) {
             Some((row, task)) => self.push(key.of, row, task, &stack, into),
@@ -179,7 +181,7 @@ impl Stacks {
         }
     }
 
-    /// The event was stored: its stack, if there is one, goes with it. `expected`: there should be one.
+    /// The event was stored: attaches its stack, if there is one. `expected`: there should be one.
     pub(super) fn attach(&mut self, event: Event, expected: bool, into: &mut Segment<'_>) {
         let Event { of, row, task, tid, time } = event;
         let key = Key { of, tid, time };
@@ -195,7 +197,7 @@ impl Stacks {
         }
     }
 
-    /// The segment ends: what has no stack by now has none.
+    /// The segment ends: events without a stack stay without one.
     pub(super) fn give_up(&mut self, builder: &mut SegmentBuilder) {
         for (key, (row, _)) in std::mem::take(&mut self.overdue) {
             self.lacks(key.of, row, builder);
@@ -209,7 +211,7 @@ impl Stacks {
         builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
     }
 
-    /// Stores a stack with the row it is of.
+    /// Stores a stack with the row of its event.
     pub(super) fn push(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting, into: &mut Segment<'_>) {
         let user = stack.user.as_ref().and_then(|chain| self.node(chain, task, into));
         let kernel = stack.kernel.as_ref().and_then(|chain| self.node(chain, task, into));

@@ -1,4 +1,5 @@
-//! Rows of tables: a wire record becomes a row by the table's declaration (systape-format's families.rs), whatever the family.
+//! Rows of tables: a wire record becomes a row by the table's declaration (systape-format's families.rs), for any
+//! family.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ macro_rules! names {
 }
 systape_bpf::row_tables!(names);
 
-/// The tables that records can be rows of, in the order of their numbers; None = it has no declaration.
+/// The tables of records, in the order of their numbers; None = it has no declaration.
 #[derive(Debug)]
 pub(super) struct Tables(Vec<Option<(Family, Arc<TableDef>)>>);
 
@@ -56,8 +57,8 @@ impl Tables {
     }
 }
 
-/// The values of a row: of each column that the record has no field for the next word of `data`, of a string its length; None = `data`
-/// ends before them.
+/// The values of a row: for each column without a field in the record the next word of `data`, for a string its length;
+/// None = `data` ends too early.
 fn fields<'a>(def: &TableDef, r: &wire::Row, task: u32, data: &'a [u8]) -> Option<Vec<Field<'a>>> {
     let from_record = |column: &systape_format::table::ColumnDef| match column.ty {
         Type::Task => Some(Field::Task(task)),

@@ -1,5 +1,5 @@
-//! What every family needs to know: who is who, what a call does, what each descriptor stands for, and what /proc is
-//! asked of it again because records were lost.
+//! State common to all families: tasks, facts about calls, descriptors, and reads of /proc that are repeated because
+//! records were lost.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,31 +12,32 @@ use crate::fds::Name;
 use crate::snapshot;
 use crate::tasks::{TaskId, Tasks};
 
-/// Processes that may wait to be read again.
+/// Most processes that wait to be read again.
 const MAX_REREADS: usize = 4096;
 
-/// A reading of /proc that was asked for, and waits until the events of its time are known.
+/// A requested read of /proc, which waits until the events of its time are processed.
 #[derive(Debug)]
 pub(super) struct Reread {
     pub pid: u32,
     /// None = not read yet.
     pub process: Option<snapshot::Process>,
-    /// Its descriptors that events touched since it was asked for.
+    /// Its descriptors that events changed since the request.
     touched: HashSet<i32>,
-    /// The directory it went to since; None in it = not known.
+    /// The directory it changed to since; None in it = not known.
     cwd: Option<Option<Vec<u8>>>,
-    /// Records were lost since, or the process became another program: it is to be read again.
+    /// Records were lost since, or the process executed another program: it must be read again.
     pub stale: bool,
 }
 
 /// See the module.
 pub(super) struct World {
-    /// Who is who, with their descriptors.
+    /// Tasks, with their descriptors.
     pub tasks: Tasks,
     calls: FxHashMap<(u8, u32), CallInfo>,
     pub rereads: Vec<Reread>,
     lookups: Lookups,
-    /// Losses of state records that events have not reached: time of the first, process, until when there may have been more.
+    /// Losses of state records that the events have not reached: time of the first, process, time until which there may
+    /// have been more.
     losses: BTreeSet<(u64, u32, u64)>,
 }
 
@@ -51,20 +52,20 @@ impl World {
         }
     }
 
-    /// What is to be known of a call.
+    /// Facts about a call.
     pub(crate) fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
         *self.calls.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
     }
 
-    /// A call has a number in a segment: (segment, number).
+    /// A call got a number in a segment: (segment, number).
     pub(crate) fn call_is_interned(&mut self, abi: u8, nr: u32, interned: (u32, u32)) {
         if let Some(info) = self.calls.get_mut(&(abi, nr)) {
             info.interned = interned;
         }
     }
 
-    /// Takes in what was read of a process whose live tasks are `members`; its descriptors, of which those that `keep` refuses are known
-    /// better, count from `since` on.
+    /// Adds the data read of a process whose live tasks are `members`; its descriptors, except those that `keep`
+    /// refuses, are valid from `since` on.
     pub(crate) fn apply_process(
         &mut self,
         process: &snapshot::Process,
@@ -99,8 +100,8 @@ impl World {
         }
     }
 
-    /// Has the files of a task's process read from /proc, if it is in there; they count from the time of reading, once
-    /// the events until then are known.
+    /// Requests a read of the process's files from /proc, if it is visible there; they are valid from the time of the
+    /// read, once the events until then are processed.
     pub(crate) fn reread(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
         let (pid, here) = (entry.task.pid, entry.here);
@@ -110,14 +111,14 @@ impl World {
         }
     }
 
-    /// Takes in what was read since the last time.
+    /// Adds the data read since the last time.
     pub(crate) fn take_lookups(&mut self) {
         while let Some(answer) = self.lookups.take() {
             self.looked_up(answer);
         }
     }
 
-    /// What a task executes, if that is known in a moment; otherwise it is taken in later.
+    /// The executable of a task, if it can be read in a moment; otherwise it is added later.
     pub(crate) fn look_up_exe(&mut self, id: Ident, here: u32) {
         self.lookups.exe(id, here).into_iter().for_each(|answer| self.looked_up(answer));
     }
@@ -146,14 +147,14 @@ impl World {
         }
     }
 
-    /// An event touched these descriptors of a process.
+    /// An event changed these descriptors of a process.
     pub(crate) fn touch(&mut self, pid: u32, fds: [i32; 2]) {
         for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
             reread.touched.extend(fds);
         }
     }
 
-    /// Takes in what was read before `watermark`.
+    /// Adds the data read before `watermark`.
     pub(crate) fn apply_rereads(&mut self, watermark: u64) {
         let is_ready = |r: &Reread| r.process.as_ref().is_some_and(|process| process.to < watermark);
         let (ready, waiting) = std::mem::take(&mut self.rereads).into_iter().partition(is_ready);
@@ -174,12 +175,12 @@ impl World {
         }
     }
 
-    /// State records of `pid` (0: of anybody) were lost: one at `first`, others maybe, the last before `last`.
+    /// State records of `pid` (0: of any process) were lost: one at `first`, perhaps others, the last before `last`.
     pub(crate) fn lost_state(&mut self, pid: u32, first: u64, last: u64) {
         self.losses.insert((first, pid, last));
     }
 
-    /// The events have come to `watermark`: losses until then take effect.
+    /// The events have reached `watermark`: losses until then take effect.
     pub(crate) fn apply_losses(&mut self, watermark: u64) {
         while let Some((first, pid, last)) = self.losses.first().copied().filter(|(first, ..)| *first <= watermark) {
             self.losses.pop_first();
@@ -187,7 +188,7 @@ impl World {
         }
     }
 
-    /// What `pid` (0: anybody) did to its descriptors between `first` and `last` is not known.
+    /// The changes that `pid` (0: any process) made to its descriptors between `first` and `last` are not known.
     pub(crate) fn forget_files(&mut self, pid: u32, first: u64, last: u64) {
         let hit = self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid);
         let hit: Vec<TaskId> = hit.map(|(id, _)| id).collect();
@@ -203,14 +204,14 @@ impl World {
         hit.into_iter().for_each(|id| self.reread(id));
     }
 
-    /// What was asked for of a process, or read and waits, is not what it was any more: records were lost, or it became another program.
+    /// Data requested or read of a process is outdated: records were lost, or it executed another program.
     pub(crate) fn outdate(&mut self, pid: u32) {
         for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
             reread.stale = true;
         }
     }
 
-    /// The process of `task` went to another directory after what waits was asked for.
+    /// The process of `task` changed its directory after the waiting request.
     pub(crate) fn moved(&mut self, task: TaskId) {
         let entry = self.tasks.get(task);
         for reread in self.rereads.iter_mut().filter(|r| r.pid == entry.task.pid) {

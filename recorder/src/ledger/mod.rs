@@ -1,8 +1,8 @@
 //! Calls that the BPF side counted instead of sending them.
 //!
-//! The counts are in two tables, of which the programs write one. Now and then they are turned to the other; when none of
-//! them can still be writing the one they left, it is read and emptied. A table that is being written is never emptied:
-//! deleting from it loses calls (measured: 47 to 80 of 2 million).
+//! The counts are in two tables; the programs write one. From time to time they are switched to the other. When no
+//! program can still write the first one, it is read and emptied. A table that is being written is never emptied,
+//! because deleting from it loses calls (measured: 47 to 80 of 2 million).
 
 mod tables;
 
@@ -20,7 +20,7 @@ use systape_format::model::{CallState, ERRNO_ANY, LedgerReason, size_bucket};
 use crate::clock;
 pub(crate) use tables::Tables;
 
-/// Between two looks at how full the table is, and while nothing is counted.
+/// Time between two checks of the table's fill, and while nothing is counted.
 const LOOK: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(50);
 /// A program counts a call within this time of its end, ns.
@@ -29,22 +29,22 @@ const SLACK_NS: u64 = 20_000_000;
 const WINDOW: Duration = Duration::from_secs(1);
 const PART_IN_USE: u64 = 4;
 
-/// Whose calls, which, and how they ended.
+/// Process, call, and outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// pid and start of the process; None = not known, the table was full.
     pub process: Option<(u32, u64)>,
-    /// Tells apart what the process was before and after an exec.
+    /// Distinguishes the process before and after an exec.
     pub execs: u32,
-    /// Its user then.
+    /// Its user at that time.
     pub uid: u32,
-    /// Where the calls ended.
+    /// CPU of the calls' exits.
     pub cpu: u32,
     /// ABI and number.
     pub call: (u8, u32),
     /// 0 = ok, see `LedgerRow::errno`.
     pub errno: u16,
-    /// Why they were not stored.
+    /// The reason.
     pub reason: LedgerReason,
     /// How they began and ended.
     pub state: CallState,
@@ -65,7 +65,7 @@ impl Key {
     }
 }
 
-/// What the calls of one [`Key`] came to.
+/// The sums of the calls of one [`Key`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
     /// How many.
@@ -84,7 +84,7 @@ pub(crate) struct Sum {
     pub sizes: Vec<(u8, u64)>,
 }
 
-/// What was counted until a time.
+/// The counts up to a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
     /// None of it ended after this.
@@ -93,10 +93,10 @@ pub(crate) struct Window {
     pub rows: Vec<(Key, Sum)>,
 }
 
-/// Keys that [`Counts`] tells apart; of what comes then nobody knows whose it was.
+/// Most keys in [`Counts`]; later calls are counted without a process.
 const KEYS: usize = 1 << 16;
 
-/// Calls that this side counts, because only it knows whether they are to be.
+/// Calls that this side counts, because only it can decide that.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(HashMap<Key, Sum>);
 
@@ -119,7 +119,7 @@ impl Counts {
         }
     }
 
-    /// What one process's came to.
+    /// The counts of one process.
     pub(crate) fn take_of(&mut self, process: (u32, u64)) -> Vec<(Key, Sum)> {
         self.0.extract_if(|key, _| key.process == Some(process)).collect()
     }
@@ -130,7 +130,7 @@ impl Counts {
     }
 }
 
-/// Reads windows until `stop`, then the two that are left. `always`: back to back, for tests.
+/// Reads windows until `stop`, then the last two. `always`: without pauses, for tests.
 ///
 /// # Errors
 /// When the tables cannot be read. A closed channel ends it without an error.
@@ -163,7 +163,7 @@ pub(crate) fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out:
     Ok(())
 }
 
-/// False when nobody wants it any more.
+/// False when the encoder is gone.
 fn pass(tables: &mut Tables, out: &Sender<Window>) -> Result<bool> {
     let rows = tables.take()?;
     let until = clock::monotonic();

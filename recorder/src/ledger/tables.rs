@@ -13,14 +13,14 @@ use super::{Key, Sum};
 /// ABI of coarse sums, see systape-abi.
 const X86_64: u8 = 1;
 const I386: u8 = 2;
-/// Elements read at once.
+/// Elements per read.
 const BATCH: u32 = 1024;
 
-/// Both tables, what tells the programs which of them to write, and what makes the kernel wait for them.
+/// Both tables, the variable that selects one, and the maps for waiting.
 #[derive(Debug)]
 pub(crate) struct Tables {
     sums: [MapHandle; 2],
-    /// What CPUs count most, before the tables; both epochs.
+    /// Each CPU's most frequent keys, before the tables; both epochs.
     busy: MapHandle,
     coarse: [MapHandle; 2],
     words: MapHandle,
@@ -52,7 +52,7 @@ impl Tables {
         self.sums[0].max_entries().into()
     }
 
-    /// Keys of the table that is being written; calls that had to do without one count as keys too.
+    /// Used keys of the current table; calls without room for a key count as keys too.
     pub(crate) fn in_use(&self) -> Result<u64> {
         Ok(self.word(ledger_word::USED + self.epoch)? + self.word(ledger_word::COARSE + self.epoch)?)
     }
@@ -62,7 +62,7 @@ impl Tables {
         Ok(self.in_use()? == 0 && self.word(ledger_word::BUSY + self.epoch)? == 0)
     }
 
-    /// Turns the programs to the other table, and reads and empties the one they left.
+    /// Switches the programs to the other table, and reads and empties the first one.
     pub(crate) fn take(&mut self) -> Result<Vec<(Key, Sum)>> {
         let (old, new) = (self.epoch, self.epoch ^ 1);
         self.set_word(ledger_word::EPOCH, new.into())?;
@@ -176,7 +176,7 @@ fn with_sizes(n: &LedgerCounts, sizes: Vec<(u8, u64)>) -> Sum {
     Sum { count: n.count, sum: n.sum, min: n.min, max: n.max, first: n.first, last: n.last, sizes }
 }
 
-/// What the index of a coarse sum stands for (wire.h, struct coarse_sum).
+/// The meaning of the index of a coarse sum (wire.h, struct coarse_sum).
 fn coarse_key(index: u32) -> Key {
     const ERROR: u32 = 1;
     const INCOMPLETE: u32 = 2;

@@ -1,4 +1,4 @@
-//! What the programs could not send: counters by cause and CPU, and whose descriptors are not known for it.
+//! Losses of the programs: counters by cause and CPU, and the processes whose descriptors are unknown because of them.
 
 use std::mem::size_of;
 use std::ptr;
@@ -8,24 +8,24 @@ use libbpf_rs::{MapCore, MapFlags};
 use systape_bpf::wire::DropCount;
 use systape_bpf::{Drop, SystapeSkel};
 
-/// Counters of one cause on one CPU, since they were last taken.
+/// Counters of one cause on one CPU, since they were last read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropDelta {
     /// Why.
     pub cause: Drop,
-    /// Where.
+    /// The CPU.
     pub cpu: u32,
-    /// How many, first and last time.
+    /// Count, first and last time.
     pub count: DropCount,
 }
 
 impl DropDelta {
-    /// Whether events are missing, rather than left out on purpose or stored without some of their bytes.
+    /// Whether events are missing, rather than left out on purpose or stored without some bytes.
     pub(crate) fn is_loss(&self) -> bool {
         !matches!(self.cause, Drop::NoScratch | Drop::StringFault | Drop::Own)
     }
 
-    /// Whether each of them is a call that the ledger counts.
+    /// Whether each of them is a call in the ledger.
     pub(crate) fn is_counted(&self) -> bool {
         matches!(self.cause, Drop::Bulk | Drop::State | Drop::Share)
     }
@@ -38,24 +38,25 @@ pub(crate) struct LostState {
     pub pid: u32,
     /// When the first of them was lost.
     pub first: u64,
-    /// There may have been more until then.
+    /// There may have been more until this time.
     pub last: u64,
 }
 
-/// How far the counters were read.
+/// Position in the counters.
 #[derive(Debug, Default)]
 pub(super) struct Drops {
     /// Which half the programs write.
     epoch: u32,
-    /// Of `new_drops`, when it was looked at last.
+    /// Value of `new_drops` at the last check.
     seen: u64,
-    /// Looks at the counters that are due since.
+    /// Reads of the counters still due.
     looks_due: u32,
 }
 
 impl Drops {
-    /// Whether something may have been counted that [`Self::take`] and [`take_lost_state`] have not told. They are system
-    /// calls, this is a look at memory. Two calls after something new say so: it may be in the half that the first does not read.
+    /// Whether there may be counts that [`Self::take`] and [`take_lost_state`] have not returned. Those are system
+    /// calls; this is a read of memory. It returns true twice after a new count, which may be in the half that the
+    /// first read leaves out.
     pub(crate) fn has_new(&mut self, skel: &SystapeSkel<'_>) -> bool {
         let bss = skel.maps.bss_data.as_deref();
         // SAFETY: as in Programs::open_window; written by the kernel side.
@@ -68,8 +69,8 @@ impl Drops {
         due
     }
 
-    /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
-    /// none of them can still be writing it.
+    /// The losses since the last call. A half that the programs just left is read one call later, when no program can
+    /// still write it.
     pub(crate) fn take(&mut self, skel: &mut SystapeSkel<'_>) -> Result<Vec<DropDelta>> {
         let old = self.epoch ^ 1;
         let mut deltas = Vec::new();
@@ -94,7 +95,7 @@ impl Drops {
     }
 }
 
-/// Processes that lost a state record since this was asked last.
+/// Processes that lost a state record since the last call.
 pub(super) fn take_lost_state(skel: &mut SystapeSkel<'_>) -> Vec<LostState> {
     let map = &skel.maps.lost_state_pids;
     let mut lost: Vec<(u32, u64)> = Vec::new();

@@ -1,18 +1,18 @@
-//! What libbpf says when it fails, and what the user can do about it.
+//! libbpf's messages on failure, and the user's remedy.
 
 use libbpf_rs::PrintLevel;
 
 use crate::rights;
 
-/// What libbpf said last, for the message when loading fails.
+/// libbpf's last messages, for the error when loading fails.
 static MESSAGES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
-/// Keeps what libbpf says from now on.
+/// Keeps libbpf's messages from now on.
 pub(super) fn keep() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
 }
 
-/// Forgets what was said: another attempt begins.
+/// Forgets the messages: another attempt begins.
 pub(super) fn forget() {
     MESSAGES.lock().map(|mut m| m.clear()).ok();
 }
@@ -30,7 +30,7 @@ pub(super) fn said() -> String {
     MESSAGES.lock().map(|m| m.join("")).unwrap_or_default()
 }
 
-/// Adds what the user can do about it; `said` is what libbpf said.
+/// Adds the user's remedy; `said` are libbpf's messages.
 pub(super) fn explain(error: anyhow::Error, said: &str) -> anyhow::Error {
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");

@@ -1,8 +1,8 @@
 //! Opens, sizes, loads and attaches the BPF programs. Their maps: [`rings`], [`tables`], [`drops`], and [`switches`] for single variables.
 //!
-//! What the kernel has is decided by trying (task storage), never by version. A family whose program the kernel refuses is left
-//! out, and the rest is recorded. Failing to load is explained in terms of what the user lacks: a capability, BTF, or a kernel
-//! feature.
+//! Trials decide what the kernel supports (task storage), never its version. A family whose program the kernel refuses
+//! is left out, and the rest is recorded. A failure to load is explained by what the user lacks: a capability, BTF, or
+//! a kernel feature.
 
 mod drops;
 mod messages;
@@ -54,30 +54,30 @@ pub(crate) struct Programs {
     more_skips: u64,
     poisoned: bool,
     drops: Drops,
-    /// What the kernel lacks.
+    /// Features the kernel lacks.
     pub notes: Vec<String>,
-    /// Families that were asked for and are not recorded.
+    /// Requested families that are not recorded.
     pub left_out: Vec<LeftOut>,
-    /// They may be preempted.
+    /// Programs may be preempted.
     pub preemptible: bool,
 }
 
-/// How to load: what the attempts before have shown.
+/// How to load, given the attempts before.
 #[derive(Debug)]
 struct Attempt {
     task_storage: bool,
     /// Programs may be preempted.
     preemptible: bool,
-    /// Programs that are left out alone.
+    /// Programs left out alone.
     without: Vec<String>,
 }
 
 impl Programs {
-    /// Loads the programs for `config` and attaches them; the window stays closed. What the kernel refuses and the rest can do without is
-    /// left out: `config` has what is recorded from then on.
+    /// Loads the programs for `config` and attaches them; the window stays closed. Optional parts that the kernel
+    /// refuses are left out: afterwards `config` has what is recorded.
     ///
     /// # Errors
-    /// When the kernel refuses what is essential, or everything that was asked for.
+    /// When the kernel refuses an essential part, or everything requested.
     pub(crate) fn load(config: &mut Config) -> Result<Self> {
         messages::keep();
         let kernel = Tracepoints::read().map_err(|e| messages::explain(e, ""))?;
@@ -138,7 +138,7 @@ impl Programs {
         }
     }
 
-    /// What to tell of recording without task storage, which `refusal` made necessary.
+    /// The note about recording without task storage, because of `refusal`.
     fn without_task_storage(&self, refusal: &Refusal) -> String {
         let room = self.skel.maps.task_states_by_tid.max_entries();
         let why = match refusal.of_task_storage {
@@ -203,7 +203,7 @@ impl Programs {
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// When the table is full.
     pub(crate) fn add_target(&self, id: u32, bits: u32) -> Result<()> {
         tables::add_target(&self.skel, id, bits)
     }
@@ -213,7 +213,7 @@ impl Programs {
         self.rings.bytes(&self.skel)
     }
 
-    /// The rings, in the order they should be read: state and process records are rare and must not wait.
+    /// The rings, in the order of reading: state and process records are rare and must not wait.
     pub(crate) fn rings(&self) -> Vec<&dyn MapCore> {
         self.rings.all(&self.skel)
     }
@@ -226,19 +226,20 @@ impl Programs {
         self.rings.buffers(&self.skel)
     }
 
-    /// The ring of stacks; None when none are taken.
+    /// The stack ring; None without stacks.
     pub(crate) fn stack_ring(&self) -> Option<&dyn MapCore> {
         self.rings.of_stacks(&self.skel)
     }
 
-    /// Whether something may have been counted that [`Self::take_drops`] and [`Self::take_lost_state`] have not told. They are system
-    /// calls, this is a look at memory. Two calls after something new say so: it may be in the half that the first does not read.
+    /// Whether there may be counts that [`Self::take_drops`] and [`Self::take_lost_state`] have not returned. Those are
+    /// system calls; this is a read of memory. It returns true twice after a new count, which may be in the half that
+    /// the first read leaves out.
     pub(crate) fn has_drops(&mut self) -> bool {
         self.drops.has_new(&self.skel)
     }
 
-    /// What was lost since the last call. Counters of a half that the programs just left are read one call later, when
-    /// none of them can still be writing it.
+    /// The losses since the last call. A half that the programs just left is read one call later, when no program can
+    /// still write it.
     ///
     /// # Errors
     /// When the counters cannot be read.
@@ -246,12 +247,12 @@ impl Programs {
         self.drops.take(&mut self.skel)
     }
 
-    /// Processes that lost a state record since this was asked last.
+    /// Processes that lost a state record since the last call.
     pub(crate) fn take_lost_state(&mut self) -> Vec<LostState> {
         drops::take_lost_state(&mut self.skel)
     }
 
-    /// What the BPF side counted is read by this.
+    /// Reader of the BPF side's counts.
     pub(crate) fn ledger(&self) -> Result<Tables> {
         let maps = &self.skel.maps;
         let sums = [MapHandle::try_from(&maps.ledger_a)?, MapHandle::try_from(&maps.ledger_b)?];
@@ -273,7 +274,7 @@ impl Programs {
         Skips::new(self.skel.object(), self.more_skips)
     }
 
-    /// The loaded programs by name, and how large a ring of each kind is.
+    /// The loaded programs by name, and the size of one ring of each kind.
     ///
     /// # Errors
     /// When there is no descriptor left.
@@ -284,7 +285,7 @@ impl Programs {
         Ok((programs.collect::<Result<_>>()?, self.rings.sizes(&self.skel)))
     }
 
-    /// The iterators over stacks of tasks that sleep; None: they were not asked for.
+    /// The iterators over stacks of sleeping tasks; None: not requested.
     ///
     /// # Errors
     /// When there is no descriptor left.
@@ -295,13 +296,13 @@ impl Programs {
         Ok(Some(asleep::Links { plain: plain.as_fd().try_clone_to_owned()?, copying }))
     }
 
-    /// Something that walks tasks on its own, from any thread.
+    /// A walker of tasks for any thread.
     pub(crate) fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
         Walker::new(link.as_fd(), self.outsiders.as_ref().map(|link| link.as_fd()))
     }
 
-    /// Counts the I/Os that are over although no program saw their end.
+    /// Counts the I/Os that ended without a program seeing it.
     ///
     /// # Errors
     /// When the kernel does not let the table of I/Os be walked.
@@ -310,7 +311,7 @@ impl Programs {
     }
 }
 
-/// Notes that `family` is not recorded; refuses when nothing is left of what was asked for.
+/// Notes that `family` is not recorded; fails when nothing requested is left.
 fn leave_out(
     config: &mut Config,
     family: Family,
@@ -330,9 +331,9 @@ fn leave_out(
     Ok(())
 }
 
-/// Keeps the programs of `without` from being loaded, and has the kernel refuse those of `unloadable`.
+/// Prevents the loading of the programs in `without`, and makes the kernel refuse those in `unloadable`.
 fn leave_out_programs(open: &mut OpenSystapeSkel<'static>, without: &[String], unloadable: &[String]) -> Result<()> {
-    /// A flag of programs that no kernel knows.
+    /// A program flag unknown to every kernel.
     const UNKNOWN_FLAG: u32 = 1 << 31;
     let mut refused = 0;
     for mut program in open.open_object_mut().progs_mut() {

@@ -1,4 +1,4 @@
-//! What the programs and their maps are told before they are loaded: sizes, and which filters are on.
+//! Settings of the programs and their maps before loading: sizes, and filters.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::cpu_buffers::Rooms;
 use crate::{entries, registers, rights, softirq, stacks};
 
 const STATE_RING: u32 = 8 << 20;
-/// Process records have a ring of their own that `-m` does not shrink, so that no flood can push out the one that matters.
+/// Process records have a ring of their own that `-m` does not shrink, so that no flood displaces them.
 const PROCESS_RING: u32 = 4 << 20;
 /// Each bulk ring without -m, and all of them together when the machine has many CPUs.
 const BULK_RING: u32 = 16 << 20;
@@ -22,25 +22,26 @@ const BULK_BUDGET: u32 = 256 << 20;
 
 /// Keys of a table of the ledger: 6.5 MB.
 const LEDGER_KEYS: u32 = 16384;
-/// A process may fill this part of a ring between two looks; beyond it only as long as the ring is not half full.
+/// A process may fill this part of a ring between two polls; beyond it only while the ring is not half full.
 const SHARE: u64 = 8;
 /// Tasks whose simple calls take the short way: 2.5 MB. A power of two.
 const PLAIN_CALLS: u32 = 16384;
-/// The buffers of calls of all CPUs together have this part of what the bulk rings have.
+/// The buffers of calls of all CPUs together have this part of the bulk rings' size.
 const CPU_BUFFERS: u32 = 4;
-/// Switches that a buffer has room for, and wake-ups, are this part of the calls.
+/// Capacity for switches, and for wake-ups, as a part of that for calls.
 const SCHED_PART: u32 = 4;
 /// CPUs whose coarse sums are kept apart: a lane takes a megabyte.
 const MOST_LANES: u32 = 16;
 
-/// The ring of stacks for each CPU, by what a stack is: some 20 addresses, or kilobytes of memory.
+/// The stack ring's size per CPU, by kind of stack: some 20 addresses, or kilobytes of memory.
 const STACK_RING_ADDRESSES: u32 = 4 << 20;
 const STACK_RING_COPIES: u32 = 16 << 20;
 const STACK_BUDGET: u32 = 256 << 20;
-/// Stacks being taken at once on each CPU: in a task, in an interrupt above it, and one more for tasks preempted in between.
+/// Most stacks in progress on each CPU: in a task, in an interrupt above it, and one more for tasks preempted in
+/// between.
 const STACK_SLOTS_PER_CPU: u32 = 3;
 
-/// Leaves out what is not needed, and sets the sizes of maps and what the programs read as constants.
+/// Leaves out unneeded parts, and sets the sizes of maps and the programs' constants.
 pub(super) fn set(
     open: &mut OpenSystapeSkel<'static>,
     config: &Config,
@@ -76,14 +77,14 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Where tasks' registers are, as far as the kernel's helper does not find them, and what they tell of the way into it.
+/// Place of tasks' registers, unless the kernel's helper finds them, and the facts that show the way into the kernel.
 pub(super) fn set_registers(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { return };
     options.regs_padding = registers::padding(btf);
     options.runs_fred = fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| registers::runs_fred(&text));
 }
 
-/// For softirqs that run for their sender: nothing where the kernel does not show all that is needed.
+/// Settings for softirqs that run for their sender: none if the kernel does not show everything needed.
 pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
     let (Some(options), Some(found)) = (open.maps.rodata_data.as_deref_mut(), softirq::find(btf)) else { return };
     for (place, (from, to)) in options.do_softirq_codes.chunks_exact_mut(2).zip(found.do_softirq) {
@@ -95,7 +96,7 @@ pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
     options.has_rdonly_cast = softirq::has_rdonly_cast(btf);
 }
 
-/// Maps and programs that this recording does without.
+/// Maps and programs that this recording does not need.
 fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool) -> Result<()> {
     if task_storage {
         open.maps.task_states_by_tid.set_autocreate(false)?;
@@ -184,7 +185,7 @@ fn set_filters(options: &mut rodata, config: &Config) {
     options.has_short_way = !filters && !options.watch_outside && !config.stacks.on.contains(&StackOf::Syscall);
 }
 
-/// Whether events of some tasks are recorded and those of others are not (records_everything of the programs).
+/// Whether only some tasks are recorded (records_everything of the programs).
 pub(super) fn tells_tasks_apart(config: &Config) -> bool {
     config.marks_tasks() || config.uid.is_some() || config.comm.is_some() || config.cgroup.is_some()
 }

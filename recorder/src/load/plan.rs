@@ -1,4 +1,4 @@
-//! What is done when the kernel refuses something: what is not essential is left out, and the rest is tried again.
+//! The reaction when the kernel refuses something: optional parts are left out, and the rest is tried again.
 
 use super::refused::Refusal;
 use crate::programs::{self, Part};
@@ -8,7 +8,7 @@ pub(crate) fn part(program: &str) -> Part {
     programs::find(program).map_or(Part::Essential, |program| program.part)
 }
 
-/// What to do about a refusal.
+/// Reaction to a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Try without this part.

@@ -1,9 +1,9 @@
-//! What the kernel, or libbpf on its behalf, refused to load or attach, and why: read from what libbpf says.
+//! What the kernel, or libbpf on its behalf, refused to load or attach, and why: from libbpf's messages.
 
-/// Longest reason that is passed on, bytes.
+/// Longest reason, bytes.
 const LONGEST: usize = 200;
 
-/// How libbpf's lines about a program begin that make the whole load fail.
+/// Beginnings of libbpf's lines about a program that fails the whole load.
 const FAILURES: [&str; 2] = ["BPF program load failed", "failed to "];
 
 /// One refusal.
@@ -40,14 +40,14 @@ impl Refusal {
     }
 }
 
-/// The program that a line of libbpf says has failed.
+/// The program that failed according to a line of libbpf.
 fn failed_program(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("prog '")?;
     let (name, what) = rest.split_once("': ")?;
     FAILURES.iter().any(|failure| what.starts_with(failure)).then_some(name)
 }
 
-/// The line that says why, the most telling first.
+/// The line with the reason, the most specific first.
 fn reason(said: &str) -> String {
     let from = |words: &str| said.lines().find_map(|line| line.find(words).map(|at| line[at..].trim().to_owned()));
     from("failed to resolve CO-RE relocation")
@@ -62,7 +62,7 @@ fn reason(said: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The last thing the verifier says before its figures.
+/// The verifier's last message before its figures.
 fn verdict(said: &str) -> Option<String> {
     const FIGURES: [&str; 5] = ["processed ", "verification time", "stack depth", "max_states", "-- "];
     let (_, log) = said.split_once("-- BEGIN PROG LOAD LOG --")?;
@@ -91,7 +91,7 @@ mod tests {
         (refusal.program, refusal.reason, refusal.of_task_storage)
     }
 
-    /// As libbpf 1.7 said it on Linux 7.2 of block_io_start.
+    /// libbpf 1.7's message about block_io_start on Linux 7.2.
     #[test]
     fn a_field_that_is_gone() {
         let said = "libbpf: prog 'block_io_start': BPF program load failed: -EINVAL\n\

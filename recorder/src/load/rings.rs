@@ -38,14 +38,14 @@ impl Rings {
         Ok(Self { bulk: (0..count).map(one).collect::<Result<_>>()?, rooms, stacks })
     }
 
-    /// In the order they should be read: state and process records are rare and must not wait.
+    /// In the order of reading: state and process records are rare and must not wait.
     pub(crate) fn all<'a>(&'a self, skel: &'a SystapeSkel<'_>) -> Vec<&'a dyn MapCore> {
         let mut all: Vec<&dyn MapCore> = vec![&skel.maps.process_ring, &skel.maps.state_ring];
         all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));
         all
     }
 
-    /// The ring of stacks; None when none are taken.
+    /// The stack ring; None without stacks.
     pub(crate) fn of_stacks<'a>(&self, skel: &'a SystapeSkel<'_>) -> Option<&'a dyn MapCore> {
         self.stacks.then_some(&skel.maps.stack_ring as &dyn MapCore)
     }
@@ -60,7 +60,7 @@ impl Rings {
             .context("cannot map the buffers of the CPUs")
     }
 
-    /// How large one of each kind is.
+    /// Size of one ring of each kind.
     pub(crate) fn sizes(&self, skel: &SystapeSkel<'_>) -> RingSizes {
         RingSizes {
             buffers: self.rooms.each(),

@@ -1,4 +1,4 @@
-//! What the programs and the recorder tell each other while it runs: variables in memory of both.
+//! Variables in shared memory, between the programs and the recorder while it runs.
 
 use std::os::fd::AsFd;
 use std::ptr;
@@ -13,7 +13,8 @@ use crate::iterate::{iterate, open_iterator};
 use crate::registers::{self, Known};
 
 impl Programs {
-    /// Has the kernel side note who the recorder is, before any program runs that must know: in a container no file tells.
+    /// Lets the kernel side note the recorder's ids, before any program runs that needs them: in a container no file
+    /// has them.
     pub(super) fn note_self(&mut self) -> Result<()> {
         let link = self.skel.progs.walk_tasks.attach().context("cannot attach the task iterator")?;
         self.set_walk(walk::SELF);
@@ -26,7 +27,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Programs that read something else than a task's registers are to read none.
+    /// Programs that read wrong registers of a task must read none.
     fn check_registers(&mut self, known: &Known) {
         let Some(bss) = self.skel.maps.bss_data.as_deref_mut() else { return };
         // SAFETY: as in open_window; written by the walk.
@@ -39,32 +40,32 @@ impl Programs {
         self.notes.push(registers::UNKNOWN.into());
     }
 
-    /// Whether the programs know where tasks' registers are.
+    /// Whether the programs know the place of tasks' registers.
     pub(crate) fn knows_registers(&self) -> bool {
         let bss = self.skel.maps.bss_data.as_deref();
         // SAFETY: as in own_pid.
         bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.regs_at) } != 0)
     }
 
-    /// This process's id on the machine.
+    /// This process's pid on the machine.
     pub(crate) fn own_pid(&self) -> u32 {
         // SAFETY: as in open_window; written by the kernel side.
         self.skel.maps.bss_data.as_deref().map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.own_tgid) })
     }
 
-    /// Whether ids here are not the machine's: this is not its first pid namespace.
+    /// Whether ids here differ from the machine's: this is not its first pid namespace.
     pub(crate) fn is_nested(&self) -> bool {
         let bss = self.skel.maps.bss_data.as_deref();
         // SAFETY: as in own_pid.
         bss.is_some_and(|bss| unsafe { ptr::read_volatile(&raw const bss.own_level) } > 0)
     }
 
-    /// Whether the ledger is checked: then it is read back to back.
+    /// Whether the ledger is checked: then it is read without pauses.
     pub(crate) fn checks_ledger(&self) -> bool {
         self.skel.maps.rodata_data.is_some_and(|options| options.ledger_check)
     }
 
-    /// The rings were looked at: every process has its share of them again.
+    /// The rings were polled: every process has its quota again.
     pub(crate) fn looked(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
@@ -72,13 +73,13 @@ impl Programs {
         }
     }
 
-    /// With --force ledger-check: calls, their sum and sizes that the ledger must come to.
+    /// With --force ledger-check: the expected calls, sum and sizes of the ledger.
     pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<Checked> {
         let bss = self.skel.maps.bss_data.as_deref()?;
         Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec(), poisoned })
     }
 
-    /// Starts the recording; the time given is the first one events may have.
+    /// Starts the recording; returns the first time of events.
     fn open_window(&mut self) -> u64 {
         let now = crate::clock::monotonic();
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
@@ -92,7 +93,7 @@ impl Programs {
         now
     }
 
-    /// No new calls from here on; those that are open are still recorded when they end.
+    /// No new calls from here on; open ones are still recorded when they end.
     pub(crate) fn close_window(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
@@ -108,8 +109,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Opens the window, and tells what every task was doing then: the time of the opening, and one record per task.
-    /// Marked before, no call of a target's after the opening is missed.
+    /// Opens the window, and returns its time and one record per task with its state then. With marks set before, no
+    /// call of a target after the opening is missed.
     pub(crate) fn start(&mut self) -> Result<(u64, Vec<Snap>)> {
         let walker = self.walker()?;
         if let Some(files) = &self.skel.links.walk_files {
@@ -126,7 +127,7 @@ impl Programs {
         Ok((opened, snaps?))
     }
 
-    /// What the next walk is for.
+    /// Purpose of the next walk.
     fn set_walk(&mut self, mode: u32) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: as in open_window.
@@ -134,7 +135,7 @@ impl Programs {
         }
     }
 
-    /// Skipped runs of second programs that cost nothing, until now.
+    /// Skipped runs of second programs without loss, until now.
     pub(crate) fn harmless_skips(&self) -> u64 {
         let bss = self.skel.maps.bss_data.as_deref();
         // SAFETY: as in own_pid.

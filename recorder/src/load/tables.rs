@@ -1,4 +1,4 @@
-//! The tables that the programs look things up in, filled before they are attached.
+//! The programs' lookup tables, filled before attaching.
 
 use std::mem::size_of;
 use std::{ptr, slice};
@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::forced::POISON;
 use crate::system::process_of;
 
-/// Fills those that `config` and the machine decide.
+/// Fills the tables that depend on `config` and the machine.
 ///
 /// # Errors
 /// When the kernel does not take an entry.
@@ -39,7 +39,7 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
     add_targets(skel, config)
 }
 
-/// Fills scratch memory with what shows in a record if nobody overwrites it.
+/// Fills scratch memory with a pattern that shows in a record if it is not overwritten.
 fn poison(skel: &SystapeSkel<'_>) -> Result<()> {
     let maps = &skel.maps;
     for (map, count) in [(&maps.slots, SLOTS), (&maps.stack_slots, maps.free_stack_slots.max_entries())] {
@@ -51,7 +51,7 @@ fn poison(skel: &SystapeSkel<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Tasks that were asked for by number.
+/// Tasks requested by number.
 fn add_targets(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
     for &pid in &config.pids {
         add_target(skel, pid, target_bits::PID)?;

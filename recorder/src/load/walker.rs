@@ -1,4 +1,4 @@
-//! Iterators over what the kernel has now: its tasks, and the calls they are in.
+//! Iterators over the kernel's current tasks and their calls.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,7 +7,7 @@ use systape_bpf::wire::{self, Snap};
 
 use crate::iterate::iterate;
 
-/// Walks all tasks of this pid namespace, and what is known of those outside.
+/// Walks all tasks of this pid namespace, and the known ones outside.
 #[derive(Debug)]
 pub(crate) struct Walker {
     tasks: OwnedFd,
@@ -15,7 +15,7 @@ pub(crate) struct Walker {
 }
 
 impl Walker {
-    /// By the links of the iterators; `outsiders`: None when nobody outside is recorded.
+    /// By the links of the iterators; `outsiders`: None when no task outside is recorded.
     pub(super) fn new(tasks: BorrowedFd<'_>, outsiders: Option<BorrowedFd<'_>>) -> Result<Self> {
         let outsiders = outsiders.map(|link| link.try_clone_to_owned()).transpose()?;
         Ok(Self { tasks: tasks.try_clone_to_owned()?, outsiders })
@@ -26,7 +26,7 @@ impl Walker {
         read_iterator(&self.tasks)
     }
 
-    /// The same, and one of every call that a recorded task outside is in.
+    /// The same, and one for every open call of a recorded task outside.
     pub(crate) fn open_calls(&self) -> Result<Vec<Snap>> {
         let mut snaps = self.walk()?;
         if let Some(outsiders) = &self.outsiders {

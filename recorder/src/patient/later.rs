@@ -1,4 +1,4 @@
-//! Questions nobody waits for: the answer is taken when it is there.
+//! Jobs without a waiting caller: it takes results when they arrive.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{Bound, PATIENCE, Reader};
 
-/// Most questions and answers at once.
+/// Most jobs and results at once.
 const MOST: usize = 4096;
 
-/// Does jobs `J` with results `R` in the order they come, unless some hang.
+/// Does jobs `J` with results `R` in their order, unless some hang.
 #[derive(Debug)]
 pub(crate) struct Later<J, R> {
     name: &'static str,
@@ -19,11 +19,11 @@ pub(crate) struct Later<J, R> {
     todo: Receiver<J>,
     done: Sender<R>,
     answers: Receiver<R>,
-    /// The one that answers; None = none was started, or it was left behind.
+    /// The worker; None = none was started, or it was left behind.
     reader: Option<Arc<Reader>>,
-    /// Questions without an answer.
+    /// Jobs without a result.
     open: usize,
-    /// When the last answer came, or the first question after all were answered.
+    /// Time of the last result, or of the first job after all were done.
     moved: Instant,
     bound: Bound,
 }
@@ -36,7 +36,7 @@ impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
         Self { name, work, tell, todo, done, answers, reader: None, open: 0, moved, bound }
     }
 
-    /// Asks. False = there will be no answer: too many questions are open, or too many threads hang.
+    /// Adds a job. False = it will not be done: too many jobs are open, or too many threads hang.
     pub(crate) fn ask(&mut self, job: J) -> bool {
         self.look();
         if self.open >= MOST || !self.has_reader() || self.tell.try_send(job).is_err() {
@@ -49,13 +49,13 @@ impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
         true
     }
 
-    /// An answer, if one is there.
+    /// A result, if there is one.
     pub(crate) fn take(&mut self) -> Option<R> {
         let answer = self.answers.try_recv().ok();
         self.taken(answer)
     }
 
-    /// The next answer, for which it waits until then, unless questions queue up.
+    /// The next result; waits for it until then, unless jobs queue up.
     pub(crate) fn wait(&mut self, until: Instant) -> Option<R> {
         let answer = match self.todo.len() {
             0 | 1 if self.open > 0 => self.answers.recv_deadline(until).ok(),
@@ -74,7 +74,7 @@ impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
         answer
     }
 
-    /// Leaves a reader behind that does not answer; another goes on with the next question.
+    /// Leaves a hanging reader behind; another one takes the next job.
     fn look(&mut self) {
         if self.open == 0 || self.moved.elapsed() < PATIENCE || !self.answers.is_empty() {
             return;
@@ -91,7 +91,7 @@ impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
         }
     }
 
-    /// Starts one where there is none.
+    /// Starts a worker if there is none.
     fn has_reader(&mut self) -> bool {
         if self.reader.is_none() && self.bound.has_room() {
             let (todo, done, work) = (self.todo.clone(), self.done.clone(), self.work);

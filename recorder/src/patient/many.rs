@@ -1,4 +1,4 @@
-//! Many questions at once, as when everything of every process is read at the start.
+//! Many jobs at once, such as reading all of every process at the start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 
 use super::{Bound, PATIENCE, Reader};
 
-/// When nothing has moved for this long, another thread goes on with the next question.
+/// If nothing has progressed for this long, another thread takes the next job.
 const STEP: Duration = Duration::from_millis(100);
-/// Answers that may wait to be taken.
+/// Most results that wait to be taken.
 const ANSWERS: usize = 64;
 
-/// Steps that work reports while it is at one question, so that a long answer is not taken for none.
+/// Steps reported by a job, so that a long one does not count as hanging.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moved(Arc<AtomicU64>);
 
@@ -24,9 +24,9 @@ impl Moved {
     }
 }
 
-/// Answers questions, in their order as far as they have answers, each handed to `take` with its number. The time has no
-/// limit as long as something moves: each of the questions that hang costs [`STEP`], the last of them [`PATIENCE`]. Gives
-/// the numbers of those without an answer.
+/// Does jobs, passing each result to `take` with its number, in order if possible. There is no time limit while
+/// something progresses: each hanging job costs [`STEP`], the last of them [`PATIENCE`]. Returns the numbers of those
+/// without a result.
 pub(crate) fn each<J: Send + 'static, R: Send + 'static>(
     name: &'static str,
     jobs: Vec<J>,
@@ -97,7 +97,7 @@ fn bounded_by<J: Send + 'static, R: Send + 'static>(
     (0..waiting.len()).filter(|number| waiting[*number]).collect()
 }
 
-/// Whoever comes back late finds nothing left to do.
+/// A late thread finds nothing left to do.
 fn forget<J>(todo: &Receiver<J>) {
     while todo.try_recv().is_ok() {}
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::super::STUCK_MAX;
     use super::*;
 
-    /// 1 hangs, 2 takes longer than anybody waits but moves.
+    /// 1 hangs, 2 takes longer than the patience but progresses.
     fn work(job: u32, moved: &Moved) -> u32 {
         match job {
             1 => loop {

@@ -1,15 +1,15 @@
-//! Reads of what may never answer, in threads of their own.
+//! Reads that may hang, in threads of their own.
 //!
-//! A file of another process or of a file system may keep its reader waiting for as long as it likes: /proc/PID/cmdline
-//! and maps wait for the process's mmap lock, a file for its disk or its server. Every such read goes through one of
-//! - [`Patient`]: one question at a time, answered within a time or not at all;
-//! - [`each`]: many questions at once, answered as long as anything moves;
-//! - [`Later`]: questions nobody waits for;
-//! - [`Asked`]: a question that is asked once.
+//! A file of another process or of a file system may block its reader for any time: /proc/PID/cmdline and maps wait for
+//! the process's mmap lock, a file for its disk or its server. Every such read goes through one of
+//! - [`Patient`]: one job at a time, done within a time or not at all;
+//! - [`each`]: many jobs at once, while anything progresses;
+//! - [`Later`]: jobs without a waiting caller;
+//! - [`Asked`]: a single job.
 //!
-//! A thread that does not answer is left behind. It ends by itself when its wait does, and does not keep the process
-//! from ending as long as the kernel can interrupt its wait for SIGKILL. [`Bound`] limits how many there are: with that
-//! many left behind nothing more is tried, so nothing more is known, and who asks is told.
+//! A hanging thread is left behind. It ends by itself when its wait does, and does not prevent the process from ending
+//! if the kernel can interrupt its wait for SIGKILL. [`Bound`] limits their number: with that many left behind no
+//! further read is tried, and the caller gets no result.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -30,16 +30,16 @@ pub(crate) use many::{Moved, each};
 pub(crate) use once::Asked;
 pub(crate) use one::{Patient, Unanswered};
 
-/// How long a read may take. Those of /proc and of local files take microseconds.
+/// Longest time of a read. Those of /proc and of local files take microseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// Most threads left waiting.
 pub(crate) const STUCK_MAX: usize = 8;
-/// Bytes of a reader's stack. They count as data (`ulimit -d`), and nothing here goes deep.
+/// Bytes of a reader's stack. They count as data (`ulimit -d`), and readers need little.
 const STACK: usize = 512 << 10;
-/// A thread that waits for a CPU, not for an answer, is given its time this many times.
+/// A thread that waits for a CPU, not for a file, gets its time this many times.
 const STARVED_MAX: u32 = 20;
 
-/// How many threads were left behind. The default is the one of this process.
+/// Number of threads left behind. The default is this process's.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound(Arc<AtomicUsize>);
 
@@ -62,12 +62,12 @@ impl Bound {
     }
 }
 
-/// Whether no thread of this process is left behind: what hung goes on.
+/// Whether no thread of this process is left behind any more.
 pub(crate) fn none_hang() -> bool {
     Bound::default().0.load(Ordering::Relaxed) == 0
 }
 
-/// Counts a thread that was left behind, for as long as it is there.
+/// Counts a thread that was left behind, while it exists.
 #[derive(Debug)]
 struct Left(Bound);
 
@@ -84,7 +84,7 @@ impl Drop for Left {
     }
 }
 
-/// A reader's thread. The thread and whoever started it hold it; what is left of it goes when both have let go.
+/// A reader's thread. The thread and its owner share it; it is freed when both have dropped it.
 #[derive(Debug, Default)]
 struct Reader {
     /// 0 = it has not begun.
@@ -106,17 +106,17 @@ impl Reader {
         Ok((this, handle))
     }
 
-    /// Whether nobody waits for it any more: somebody else goes on in its place.
+    /// Whether its owner has given it up: another thread took its place.
     fn was_left(&self) -> bool {
         self.left.get().is_some()
     }
 
-    /// Nobody waits for it any more.
+    /// Its owner gives it up.
     fn leave(&self, bound: &Bound) {
         self.left.get_or_init(|| Left::new(bound));
     }
 
-    /// Whether it could go on and has no CPU: nothing keeps it but the load of the machine.
+    /// Whether it is runnable without a CPU: only the machine's load delays it.
     fn is_starved(&self) -> bool {
         match self.tid.load(Ordering::Relaxed) {
             0 => true,
@@ -128,7 +128,7 @@ impl Reader {
     }
 }
 
-/// Whether /proc/PID/stat shows state R. The name before the state may hold anything.
+/// Whether /proc/PID/stat shows state R. The name before the state may contain anything.
 fn is_runnable(stat: &[u8]) -> bool {
     let state = stat.iter().rposition(|&b| b == b')').and_then(|at| stat.get(at + 2));
     state == Some(&b'R')

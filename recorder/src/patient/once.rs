@@ -1,4 +1,4 @@
-//! A question that is asked once, beside others.
+//! A single job beside others.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, bounded};
 use super::{Bound, Reader};
 use crate::limits;
 
-/// An answer that is being looked for.
+/// A job in progress.
 #[derive(Debug)]
 pub(crate) struct Asked<R> {
     answer: Receiver<R>,
@@ -18,8 +18,8 @@ pub(crate) struct Asked<R> {
 }
 
 impl<R: Send + 'static> Asked<R> {
-    /// Asks, in a thread that is called `name`. Where address space is limited (`ulimit -v`) it is answered here and now: the allocator
-    /// reserves 64 MiB of it for a process's second thread, which so early would be missing for the recording's buffers.
+    /// Starts it, in a thread called `name`. With limited address space (`ulimit -v`) it is done in this thread: the
+    /// allocator reserves 64 MiB for a process's second thread, which the recording's buffers would lack.
     pub(crate) fn new(name: &'static str, work: impl FnOnce() -> R + Send + 'static) -> Self {
         let bound = Bound::default();
         let (done, answer) = bounded(1);
@@ -32,7 +32,7 @@ impl<R: Send + 'static> Asked<R> {
         Self { answer, thread, bound }
     }
 
-    /// The answer; None = it did not come until then. The thread is gone if it did.
+    /// The result; None = it did not come in time. With a result the thread is gone.
     pub(crate) fn get(self, until: Instant) -> Option<R> {
         let Some((reader, thread)) = self.thread else { return self.answer.try_recv().ok() };
         let answer = self.answer.recv_deadline(until);

@@ -1,4 +1,4 @@
-//! One question at a time.
+//! One job at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::{Bound, Reader, STARVED_MAX};
 
-/// Why there is no answer.
+/// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// Not tried: too many others are waited for.
+    /// Not tried: too many others hang.
     TooMany,
-    /// It takes too long, and would again.
+    /// It hangs, and would again.
     TooLong,
 }
 
@@ -39,7 +39,7 @@ impl<J: Send + 'static, R: Send + 'static> Patient<J, R> {
         Self { name, work, worker: None, bound: Bound::default() }
     }
 
-    /// Does a job, or leaves it to be done when nobody waits any more.
+    /// Does a job; one that hangs is left behind.
     ///
     /// # Errors
     /// See [`Unanswered`].

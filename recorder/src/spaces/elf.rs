@@ -1,6 +1,6 @@
 //! The build id of an ELF file, read with pread: a mapped file that is cut short would raise SIGBUS.
 //!
-//! Only what tells one file from another is read here. Sizes are bounded; whatever makes no sense ends the search.
+//! Only facts that distinguish one file from another are read. Sizes are bounded; anything invalid ends the search.
 
 use std::fs::File;
 use std::io;
@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 
 use super::bytes::{u16_at, u32_at, u64_at};
 
-/// Most program headers looked at; linkers make about a dozen.
+/// Most program headers read; linkers make about a dozen.
 const HEADERS_MAX: u64 = 256;
-/// Most bytes of one note segment looked at.
+/// Most bytes of one note segment read.
 const NOTES_MAX: u64 = 64 << 10;
-/// Most note segments looked at.
+/// Most note segments read.
 const SEGMENTS_MAX: usize = 16;
 
-/// Where bytes of an ELF image come from.
+/// Source of an ELF image's bytes.
 pub(crate) trait Image {
     /// Fills `buf` from `offset`.
     ///

@@ -1,7 +1,8 @@
-//! Keeps executables open that are gone at once: a program that deletes itself and ends within a millisecond.
+//! Keeps short-lived executables open: a program may delete itself and end within a millisecond.
 //!
-//! fanotify's FAN_OPEN_EXEC queues a reference to every file that is executed (the program, its interpreter), from which an open
-//! descriptor comes when the event is read, however little is left of the file and its process. Libraries opened with dlopen and memfds are not told.
+//! fanotify's FAN_OPEN_EXEC queues a reference to every executed file (the program, its interpreter). Reading the event
+//! gives an open descriptor, even if the file and its process are gone. It does not report libraries opened with
+//! dlopen, or memfds.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -16,16 +17,17 @@ use crate::{bounded, clock};
 
 /// Most executables kept open.
 const KEPT_MAX: usize = 256;
-/// How long, ns: the side-band tells of their mappings by the next pass.
+/// How long, ns: the side-band has their mappings by the next pass.
 const KEPT_NS: u64 = 5_000_000_000;
-/// Most events read at a pass.
+/// Most events read in a pass.
 const EVENTS_MAX: usize = 4096;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
-/// How often file systems that were mounted since are looked for, ns.
+/// Time between two searches for newly mounted file systems, ns.
 const MARK_NS: u64 = 500_000_000;
 
-/// File systems that are looked at: those with files of this machine. Opening a file of a network or FUSE file system may wait for ever.
+/// Watched types of file systems: those with files of this machine. Opening a file of a network or FUSE file system may
+/// never return.
 const FILE_SYSTEMS: [&str; 15] = [
     "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "overlay", "squashfs", "tmpfs",
     "vfat", "xfs", "zfs",
@@ -43,7 +45,7 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(crate) struct ExecWatch {
     events: Option<File>,
-    /// /proc/self/mountinfo, which tells poll(2) when it has changed.
+    /// /proc/self/mountinfo, whose poll(2) reports changes.
     mounts: Option<File>,
     marked: u64,
     /// Oldest first.
@@ -52,7 +54,7 @@ pub(crate) struct ExecWatch {
 }
 
 impl ExecWatch {
-    /// One that sees nothing.
+    /// One that watches nothing.
     pub(crate) fn none() -> Self {
         Self::default()
     }
@@ -84,7 +86,7 @@ impl ExecWatch {
         }
     }
 
-    /// Marks every file system; one that is marked already stays so. Returns how many, and an error of the others.
+    /// Marks every file system; marked ones stay so. Returns their number, and an error of the others.
     fn mark_all(&mut self) -> (usize, Option<io::Error>) {
         self.marked = clock::monotonic();
         let (mut count, mut last) = (0, None);
@@ -98,7 +100,7 @@ impl ExecWatch {
         (count, last)
     }
 
-    /// Containers that start bring file systems with them.
+    /// New containers bring file systems with them.
     fn mark_new(&mut self) {
         let Some(mounts) = &self.mounts else { return };
         if clock::monotonic().saturating_sub(self.marked) < MARK_NS {
@@ -114,7 +116,7 @@ impl ExecWatch {
         }
     }
 
-    /// Takes what was executed since the last time, without waiting.
+    /// Takes the files executed since the last time, without waiting.
     pub(crate) fn read(&mut self) {
         self.mark_new();
         let Some(mut events) = self.events.take() else { return };
@@ -160,14 +162,14 @@ impl ExecWatch {
         self.kept.push(Kept { dev, inode, time: now, file });
     }
 
-    /// The executables that may be what is mapped, the newest first.
+    /// The executables that a mapping may be of, the newest first.
     pub(crate) fn candidates(&self, mapped: &Mapped) -> impl Iterator<Item = File> {
         // the device is compared when it is accepted: not every file system shows the one it has
         let kept = self.kept.iter().rev().filter(|kept| kept.inode == mapped.inode);
         kept.filter_map(|kept| kept.file.try_clone().ok())
     }
 
-    /// How often events were lost because they were not read in time.
+    /// How often events were lost because they were read too late.
     pub(crate) fn overflows(&self) -> u64 {
         self.overflows
     }

@@ -1,9 +1,9 @@
-//! The mapped files: each known once, and opened when it is first heard of.
+//! The mapped files: each known once, and opened at its first mapping.
 //!
-//! A mapping names its file by device, inode and generation. What is opened tells its build id: by that, the copies of a file that
-//! containers have at the same path are one.
+//! A mapping names its file by device, inode and generation. The opened file gives the build id, by which copies of a
+//! file that containers have at the same path are one.
 //!
-//! How a file is opened, and checked to be the one that was mapped, is in [`super::open`]. Here is which files there are.
+//! [`super::open`] opens a file and checks that it is the mapped one. This module keeps the list of files.
 
 use std::fs::File;
 
@@ -18,18 +18,18 @@ use crate::limits;
 
 /// Most files known in a recording.
 const FILES_MAX: usize = 65_536;
-/// Most keys they are known by; without room a file is compared again each time it is seen.
+/// Most keys for them; beyond that a file is compared again at each mapping.
 const KEYS_MAX: usize = 4 * FILES_MAX;
-/// Most times a file that could not be opened is tried again when it is mapped again.
+/// Most attempts to open a file that failed to open, at its later mappings.
 const ATTEMPTS_MAX: u32 = 16;
-/// Most inodes without a name remembered as no ELF files.
+/// Most nameless inodes remembered as not ELF.
 const JIT_INODES_MAX: usize = 4096;
 
 /// A file of the recording: a dense number from 0, which never changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// What a file is known by. The path is part of it, because the tape names files by their paths.
+/// Identity of a file. The path is part of it, because the tape names files by their paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     BuildId { build_id: Vec<u8>, path: Vec<u8> },
@@ -42,11 +42,11 @@ enum State {
     Open(File),
     /// Closed to make room; can be opened again.
     Closed,
-    /// Never opened, or lost: why.
+    /// Never opened, or lost: the reason.
     Failed(String),
 }
 
-/// Where a file was last seen mapped, to open it (again) from there.
+/// The last mapping of a file, for opening it (again).
 #[derive(Clone, Debug, Default)]
 struct Source {
     pid: u32,
@@ -60,28 +60,28 @@ struct Entry {
     stat: Option<Stat>,
     unlinked: bool,
     attempts: u32,
-    /// Its contents were replaced: what is mapped from now on is another file.
+    /// Its contents were replaced: later mappings are of another file.
     spoiled: bool,
     used: u64,
     source: Source,
 }
 
 impl Entry {
-    /// Whether what was opened is what this was when it was opened before. A build id tells contents.
+    /// Whether the opened file is the same as at its earlier opening. A build id identifies contents.
     fn is(&self, opened: &OpenedFile) -> bool {
         let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == opened.ident.build_id;
         same_id || self.stat.is_none_or(|stat| stat == opened.stat)
     }
 }
 
-/// How many files were met and what became of them.
+/// Number of files, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
     /// Known.
     pub files: u64,
-    /// Of them, not opened.
+    /// Those of them that were not opened.
     pub failed: u64,
-    /// Not known, because there were too many.
+    /// Unknown, because there were too many.
     pub over_limit: u64,
 }
 
@@ -119,7 +119,7 @@ impl Files {
         (files / 2).clamp(16, 4096) as usize
     }
 
-    /// What a mapping of a process is. A file is opened if it is not open yet: call this as soon as the mapping is known.
+    /// The file of a process's mapping. Opens it if it is not open yet: call this as soon as the mapping is known.
     pub(crate) fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
         let class = match classify(mapped) {
             Class::Backing(backing) => return backing,
@@ -138,7 +138,8 @@ impl Files {
         self.seen_first(key, class, pid, mapped, watch)
     }
 
-    /// Notes that a known file was mapped again. False when it has become another: it was written to, or its inode was given to a new file.
+    /// Notes that a known file was mapped again. False when it has become another: it was written to, or its inode was
+    /// given to a new file.
     fn seen_again(&mut self, id: FileId, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> bool {
         let Some(entry) = self.entries.get_mut(id.0 as usize) else { return false };
         // of the copies of a file one is kept open: it tells nothing of the others
@@ -277,7 +278,7 @@ impl Files {
         }
     }
 
-    /// Closes the file that was used longest ago, but `keep`; one that could not be opened again only when there is no other.
+    /// Closes the least recently used file, except `keep`; one that cannot be opened again only if there is no other.
     fn close_one(&mut self, keep: FileId) {
         let age = |id: &FileId| self.entries.get(id.0 as usize).map(|entry| (entry.unlinked, entry.used));
         let oldest = self.open.iter().copied().filter(|id| *id != keep).min_by_key(age);
@@ -286,7 +287,8 @@ impl Files {
         }
     }
 
-    /// Closes a file that is no longer needed, so that its file system can be unmounted; [`Self::get`] opens it again if it is still there.
+    /// Closes a file that is no longer needed, so that its file system can be unmounted; [`Self::get`] opens it again
+    /// if it still exists.
     pub(crate) fn close(&mut self, id: FileId) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize)
             && matches!(entry.state, State::Open(_))
@@ -296,15 +298,14 @@ impl Files {
         }
     }
 
-    /// What the tape says of a file.
+    /// The tape's mapping for a file.
     pub fn mapping(&self, id: FileId) -> Option<&Mapping> {
         self.entries.get(id.0 as usize).map(|entry| &entry.mapping)
     }
 
     /// The file, opened for reading.
     ///
-    /// # Errors
-    /// Why there is none, in words. It may be there later, when it is mapped again.
+    /// Why it is not open, in words. A later mapping may succeed.
     pub fn get(&mut self, id: FileId) -> Result<&File, &str> {
         self.clock += 1;
         let at = id.0 as usize;
@@ -324,7 +325,7 @@ impl Files {
         }
     }
 
-    /// Gives up a file whose contents are no longer those that were mapped.
+    /// Drops a file whose contents are no longer the mapped ones.
     fn spoil(&mut self, id: FileId) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
             entry.state = State::Failed("written to while it was recorded".into());
@@ -368,10 +369,10 @@ impl Files {
     }
 }
 
-/// What the name of a mapping says.
+/// The kind of a mapping, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// Nothing that could be opened.
+    /// Cannot be opened.
     Backing(Backing),
     /// A file with a name.
     File,
@@ -395,7 +396,7 @@ fn classify(mapped: &Mapped) -> Class {
     if nameless.iter().any(|start| path.starts_with(start)) { Class::Nameless } else { Class::File }
 }
 
-/// Memory that a file only lends its pages to: no ELF file, and no name that will be there later.
+/// Memory backed by a file only for its pages: no ELF file, and no lasting name.
 fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<OpenedFile, Refused>) -> bool {
     let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
     match opened {
@@ -465,7 +466,7 @@ mod tests {
         assert_ne!(see(&mut files, &mapped(&link)), see(&mut files, &mapped(&copy)));
     }
 
-    /// As the kernel has it; 0 where the file system has none.
+    /// In the kernel's form; 0 if the file system has none.
     fn generation(path: &Path) -> u64 {
         let out = std::process::Command::new("lsattr").arg("-v").arg(path).output();
         let text = out.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();

@@ -1,15 +1,16 @@
-//! What was mapped where, in every process, at any moment, and the mapped files, opened while they are there.
+//! The mappings of every process at any moment, and the mapped files, opened while they exist.
 //!
-//! A stack that BPF took is addresses. [`Tracker`] turns an address of a process into a [`Region`] and an offset in it:
+//! A stack from BPF is a list of addresses. [`Tracker`] turns an address of a process into a [`Region`] and an offset
+//! in it:
 //!
-//! - [`sideband`] gives every new executable mapping, fork, exec and exit of the machine with its time (perf's MMAP2, FORK, COMM and
-//!   EXIT records); [`proc_maps`] reads what was mapped before that.
-//! - [`files`] opens a mapped file when it is first heard of, because both the file and the process may be gone a millisecond later;
-//!   [`exec_watch`] keeps executables that are gone even sooner.
-//! - [`space`] applies the changes in order of time: address spaces as they were when a stack was taken.
+//! - [`sideband`] has every new executable mapping, fork, exec and exit of the machine with its time (perf's MMAP2,
+//!   FORK, COMM and EXIT records); [`proc_maps`] reads earlier mappings.
+//! - [`files`] opens a mapped file at its first mapping, because both the file and the process may be gone a
+//!   millisecond later; [`exec_watch`] keeps executables that are gone even sooner.
+//! - [`space`] applies the changes in order of time: address spaces as they were at the time of a stack.
 //!
-//! Not seen: unmapping (a region stays until something else is mapped there, or exec, or exit) and mremap. Code of a file that was
-//! moved by mremap is not found until /proc is read again.
+//! Not recorded: unmapping (a region stays until another mapping takes its place, or exec, or exit) and mremap. Code of
+//! a file moved by mremap is not found until /proc is read again.
 
 mod bytes;
 pub(crate) mod elf;
@@ -28,7 +29,7 @@ pub use space::{Backing, Region};
 pub use tracker::{Config, Lost, Tracker};
 pub use vdso::Vdso;
 
-/// An executable mapping, as the side-band or /proc/PID/maps tells it.
+/// An executable mapping, from the side-band or /proc/PID/maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// First address.
@@ -41,8 +42,8 @@ pub struct Mapped {
     pub dev: u64,
     /// Inode number; 0 = no file.
     pub inode: u64,
-    /// The inode's generation, which differs when a number is used again; 0 = not told.
+    /// The inode's generation, which differs when a number is reused; 0 = not known.
     pub generation: u64,
-    /// As the kernel prints it: a path with " (deleted)" behind it if so, or `[vdso]`, `//anon`, …
+    /// In the kernel's form: a path with " (deleted)" if so, or `[vdso]`, `//anon`, …
     pub path: Vec<u8>,
 }

@@ -1,9 +1,9 @@
-//! Opens the file behind a mapping, whoever named it and wherever it lies.
+//! Opens the file behind a mapping, whatever its name and place.
 //!
-//! It is opened by what the kernel says is mapped (/proc/PID/map_files), then by its path as the process sees it, then by its path as we
-//! see it, then as the process's executable. Whatever was opened must be the file that was mapped: device,
-//! inode and the inode's generation are compared. Paths belong to the traced programs: nothing but a regular file is ever opened for reading. A file
-//! system that does not answer (NFS without its server, FUSE) keeps a thread of [`Opener`] waiting, not its caller.
+//! It is opened by the kernel's link to the mapping (/proc/PID/map_files), then by its path as the process sees it,
+//! then by its path as we see it, then as the process's executable. The opened file must be the mapped one: device,
+//! inode and generation are compared. Paths belong to the traced programs: only a regular file is ever opened for
+//! reading. A file system that hangs (NFS without its server, FUSE) blocks a thread of [`Opener`], not its caller.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,7 +18,7 @@ use systape_symbols::open_regular;
 use super::{Mapped, elf};
 use crate::patient::{PATIENCE, Patient, Unanswered};
 
-/// What tells an opened file from another, and from itself after it was written to.
+/// Facts that distinguish an opened file from others, and from itself after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stat {
     dev: u64,
@@ -35,7 +35,7 @@ struct Attributes {
 }
 
 impl Stat {
-    /// Reads it from what the kernel knows, without asking a server.
+    /// Reads it from the kernel's cache, without a request to a server.
     ///
     /// # Errors
     /// Those of statx(2).
@@ -65,7 +65,7 @@ fn attributes(file: &File) -> io::Result<Attributes> {
     Ok(Attributes { stat, regular, links: raw.stx_nlink })
 }
 
-/// A file that was opened and is the one that was mapped.
+/// An opened file that is the mapped one.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
     /// For reading.
@@ -83,7 +83,7 @@ pub(crate) struct OpenedFile {
 pub(crate) struct Refused {
     /// In words.
     pub reason: String,
-    /// Not to be tried again: it would wait again.
+    /// Not to be tried again, because it would hang again.
     pub hangs: bool,
 }
 
@@ -98,7 +98,7 @@ impl Default for Opener {
 }
 
 impl Opener {
-    /// Opens what a process has mapped.
+    /// Opens the file of a process's mapping.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -113,7 +113,7 @@ impl Opener {
     }
 }
 
-/// A path without the kernel's " (deleted)", and whether it had that.
+/// A path without the kernel's " (deleted)", and whether it had it.
 pub(crate) fn without_deleted(path: &[u8]) -> (&[u8], bool) {
     match path.strip_suffix(b" (deleted)") {
         Some(path) => (path, true),
@@ -145,7 +145,7 @@ fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
     Err(Refused { reason: failure.words(deleted), hangs: false })
 }
 
-/// Why a file was not opened: what was met on the way.
+/// Why a file was not opened: the failures on the way.
 #[derive(Debug, Default)]
 struct Failure {
     replaced: bool,
@@ -157,7 +157,7 @@ struct Failure {
 /// Why one try failed.
 #[derive(Debug)]
 enum Refusal {
-    /// Not the file that was mapped.
+    /// Not the mapped file.
     Other,
     /// A directory, device, fifo, …
     Irregular,
@@ -171,7 +171,7 @@ impl From<io::Error> for Refusal {
 }
 
 impl Failure {
-    /// Takes a note of a failed try; `ours` = by a path as we see it, whose error says most.
+    /// Notes a failed try; `ours` = by a path as we see it, whose error is the most useful.
     fn note(&mut self, result: Result<OpenedFile, Refusal>, ours: bool) -> Option<OpenedFile> {
         match result {
             Ok(opened) => return Some(opened),
@@ -220,19 +220,19 @@ fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
     Ok(OpenedFile { ident: elf::ident(&file), file, stat, unlinked: links == 0 })
 }
 
-/// A file opened by others, if it is the one that was mapped.
+/// Takes a file opened elsewhere, if it is the mapped one.
 pub(crate) fn accept(file: File, mapped: &Mapped) -> Option<OpenedFile> {
     check(file, mapped).ok()
 }
 
-/// Whether a file may be what is mapped. overlayfs and btrfs show stat(2) another device than the kernel's own, one without a block device
-/// (major 0).
+/// Whether a file may be the mapped one. overlayfs and btrfs show stat(2) another device than the kernel's own, one
+/// without a block device (major 0).
 pub(crate) fn same_inode(mapped: &Mapped, stat: &Stat) -> bool {
     let differs = mapped.dev != stat.dev && libc::major(mapped.dev) != 0 && libc::major(stat.dev) != 0;
     mapped.inode == stat.inode && !differs
 }
 
-/// File systems give the number of a deleted inode to the next file.
+/// File systems reuse the number of a deleted inode for the next file.
 fn same_generation(mapped: &Mapped, file: &File) -> bool {
     /// _IOR('v', 1, long); the kernel writes an int.
     const FS_IOC_GETVERSION: libc::Ioctl = 0x8008_7601u32 as libc::Ioctl;

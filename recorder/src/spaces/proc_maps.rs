@@ -1,11 +1,11 @@
-//! Executable mappings from /proc/PID/maps: those that were there before the side-band was opened, or all there is without it.
+//! Executable mappings from /proc/PID/maps: those from before the side-band was opened, or all without it.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::Mapped;
 
-/// Most bytes read of one process's maps: some 100 for each of the kernel's default of 65,530 mappings, and room.
+/// Most bytes read of one process's maps: some 100 for each of the kernel's default of 65,530 mappings, and a margin.
 const BYTES_MAX: u64 = 64 << 20;
 /// Longest line: what comes before a path is under 100 bytes, a path has at most 4096, each of which may be escaped.
 const LINE_MAX: u64 = 32 << 10;
@@ -13,7 +13,7 @@ const LINE_MAX: u64 = 32 << 10;
 /// The executable mappings of a process; none for a kernel thread.
 ///
 /// # Errors
-/// The process is gone, or others' maps may not be read (CAP_SYS_PTRACE).
+/// The process is gone, or other processes' maps may not be read (CAP_SYS_PTRACE).
 pub fn read(pid: u32) -> io::Result<Vec<Mapped>> {
     let mut lines = BufReader::with_capacity(64 << 10, File::open(format!("/proc/{pid}/maps"))?.take(BYTES_MAX));
     let mut line = Vec::new();
@@ -27,13 +27,13 @@ pub fn read(pid: u32) -> io::Result<Vec<Mapped>> {
     }
 }
 
-/// All processes, kernel threads among them.
+/// All processes, including kernel threads.
 pub fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// One line: `start-end perms offset major:minor inode   path`. None when it is not executable, or makes no sense.
+/// One line: `start-end perms offset major:minor inode   path`. None when it is not executable, or invalid.
 fn parse(line: &[u8]) -> Option<Mapped> {
     let mut rest = line;
     let (start, end) = split(field(&mut rest)?, b'-')?;

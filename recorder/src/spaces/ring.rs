@@ -1,4 +1,4 @@
-//! The ring that perf events are written to: a page of positions, then a power of two of bytes, shared with the kernel.
+//! The ring of perf events: a page of positions, then a power of two of bytes, shared with the kernel.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,7 +12,7 @@ use crate::system::page_size;
 /// Bytes of a record's header: u32 type, u16 misc, u16 size.
 const HEADER: usize = 8;
 
-/// A mapped ring. Not for several threads at once.
+/// A mapped ring, for one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Ring {
     base: *mut u8,
@@ -56,8 +56,8 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }
     }
 
-    /// Hands every record that is there to `record`, header included, and frees its room. Returns the number of bytes that were
-    /// dropped because a record's header made no sense.
+    /// Passes every record to `record`, header included, and frees its room. Returns the number of bytes dropped
+    /// because a record's header was invalid.
     pub(crate) fn drain(&mut self, scratch: &mut Vec<u8>, mut record: impl FnMut(&[u8])) -> u64 {
         let head = self.position(std::mem::offset_of!(perf_event_mmap_page, data_head)).load(Ordering::Acquire);
         let tail_at = std::mem::offset_of!(perf_event_mmap_page, data_tail);
@@ -81,7 +81,7 @@ impl Ring {
         dropped
     }
 
-    /// `count` bytes from position `from` on, which may go around the end.
+    /// `count` bytes from position `from` on, which may wrap around.
     fn copy<'a>(&self, from: u64, count: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let at = (from & (self.data_bytes as u64 - 1)) as usize;
         let first = count.min(self.data_bytes - at);
@@ -139,7 +139,7 @@ mod tests {
         Ring { base: base.cast(), length: 2 * page, data_offset: page, data_bytes: page }
     }
 
-    /// What the kernel does.
+    /// Imitates the kernel.
     fn write(ring: &Ring, record: &[u8]) {
         let head = ring.position(std::mem::offset_of!(perf_event_mmap_page, data_head));
         let at = head.load(Ordering::Relaxed) as usize;

@@ -1,8 +1,8 @@
-//! perf's side-band: a record for every executable mapping, fork, exec and exit of the machine, at the moment it happens.
+//! perf's side-band: a record for every executable mapping, fork, exec and exit of the machine, as it happens.
 //!
-//! One event that counts nothing (PERF_COUNT_SW_DUMMY) per CPU, each with its ring. Records carry CLOCK_MONOTONIC, the clock of the BPF
-//! side. What is written while a stack is in BPF's hands was written before the process could run the code: a reader that empties the
-//! stack ring first and the side-band after it has every mapping those stacks need.
+//! One event that counts nothing (PERF_COUNT_SW_DUMMY) per CPU, each with its ring. Records carry CLOCK_MONOTONIC, the
+//! clock of the BPF side. The kernel writes a mapping's record before the process can run its code. So a reader that
+//! empties the stack ring first and the side-band after it has every mapping those stacks need.
 
 use std::fs;
 use std::io;
@@ -17,9 +17,9 @@ use crate::clock;
 use crate::perf_event;
 use crate::system::page_size;
 
-/// Bytes that sample_id_all puts behind every record: u32 pid, tid; u64 time; u32 cpu, zero.
+/// Bytes that sample_id_all adds to every record: u32 pid, tid; u64 time; u32 cpu, zero.
 const TRAILER: usize = 24;
-/// What happened to an address space.
+/// A change of an address space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// When, CLOCK_MONOTONIC ns.
@@ -51,18 +51,18 @@ pub(crate) enum EventKind {
     },
     /// A task was made.
     Fork {
-        /// Its process.
+        /// A task was created.
         pid: u32,
-        /// The process that made it.
+        /// Its process.
         ppid: u32,
-        /// The task.
+        /// The process that forked it.
         tid: u32,
         /// A thread of `ppid`.
         is_thread: bool,
     },
     /// A task ended; the process does when it was the last.
     Exit {
-        /// Its process.
+        /// A task ended; the process does with its last task.
         pid: u32,
         /// The task.
         tid: u32,
@@ -77,7 +77,8 @@ pub(crate) enum EventKind {
 }
 
 impl EventKind {
-    /// Whether it is of a process that has an id in this pid namespace. The kernel writes 0 for those outside, -1 for one that is just gone.
+    /// Whether it is of a process visible in this pid namespace. The kernel writes 0 for those outside, -1 for one that
+    /// has just ended.
     pub(crate) fn is_here(&self) -> bool {
         match self {
             Self::Mmap { pid, .. } | Self::Exec { pid } | Self::Fork { pid, .. } | Self::Exit { pid, .. } => {
@@ -93,7 +94,7 @@ impl EventKind {
 pub(crate) struct Sideband {
     // rings before the events they belong to: dropped in this order
     rings: Vec<Ring>,
-    /// The time of the last record of each, of its opening before there is one.
+    /// The time of the last record of each, or of its opening.
     latest: Vec<u64>,
     _events: Vec<OwnedFd>,
     scratch: Vec<u8>,
@@ -104,7 +105,7 @@ impl Sideband {
     /// Opens the side-band of every online CPU, `ring_bytes` for each (less where that much memory may not be locked).
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// The missing requirement, in words.
     pub(crate) fn open(ring_bytes: usize) -> Result<Self, String> {
         let online =
             perf_event::online_cpus().map_err(|e| format!("cannot read /sys/devices/system/cpu/online: {e}"))?;
@@ -137,12 +138,12 @@ impl Sideband {
         Ok(())
     }
 
-    /// Records that could not be understood.
+    /// Records that could not be parsed.
     pub(crate) fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Appends what all CPUs have written, without waiting. In order of time for each CPU, not over all.
+    /// Appends all records of all CPUs, without waiting. In order of time for each CPU, not over all.
     pub(crate) fn read(&mut self, out: &mut Vec<Event>) {
         for (ring, latest) in self.rings.iter_mut().zip(&mut self.latest) {
             let mut malformed = 0;
@@ -202,7 +203,7 @@ fn explain(e: &io::Error) -> String {
 #[derive(Debug, PartialEq)]
 enum Parsed {
     Event(Event),
-    /// Of no interest.
+    /// Not needed.
     Other,
     Malformed,
 }
@@ -216,7 +217,7 @@ fn parse(record: &[u8]) -> Parsed {
     }
 }
 
-/// None = malformed; Some(None) = of no interest.
+/// None = malformed; Some(None) = not needed.
 fn try_parse(record: &[u8]) -> Option<Option<Event>> {
     let kind = u32_at(record, 0)?;
     let misc = u32::from(u16::from_le_bytes(*record.get(4..)?.first_chunk()?));

@@ -1,4 +1,4 @@
-//! Address spaces: which executable region of which process stood where, at the moment that the changes applied so far have reached.
+//! Address spaces: the executable regions of every process, at the moment that the changes applied so far have reached.
 //!
 //! Plain values in, plain values out: no file, no kernel.
 
@@ -11,16 +11,16 @@ use rustc_hash::FxHashMap;
 
 use super::FileId;
 
-/// What a region's bytes are.
+/// Kind of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// A file.
     File(FileId),
     /// The vDSO of 64-bit processes.
     Vdso,
-    /// Memory without a file, or a file without ELF's format that has no name any more: code made at run time.
+    /// Memory without a file, or with a nameless file that is not ELF: code made at run time.
     Jit,
-    /// Something that cannot be named: a vDSO of other processes, a file over the limit.
+    /// A region without a name: a vDSO of other processes, a file over the limit.
     Unknown,
 }
 
@@ -33,12 +33,13 @@ pub struct Region {
     pub end: u64,
     /// File offset of `start`.
     pub pgoff: u64,
-    /// What is there.
+    /// Its kind.
     pub backing: Backing,
 }
 
 impl Region {
-    /// Offset of an address of this region as a tape counts it: in the file or vDSO; the address itself where there is neither.
+    /// Offset of an address of this region in the tape's form: in the file or vDSO; the address itself if there is
+    /// neither.
     pub fn offset(&self, address: u64) -> u64 {
         match self.backing {
             Backing::File(_) | Backing::Vdso => address.wrapping_sub(self.start).wrapping_add(self.pgoff),
@@ -64,11 +65,11 @@ pub(crate) struct Change {
 /// See [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
-    /// A region appeared; what it overlaps is gone.
+    /// A region appeared; overlapped ones are gone.
     Map {
         /// Process.
         pid: u32,
-        /// Where and what.
+        /// The region.
         region: Region,
     },
     /// All regions are gone.
@@ -76,7 +77,7 @@ pub(crate) enum ChangeKind {
         /// Process.
         pid: u32,
     },
-    /// A process was made, with a copy of the regions of another.
+    /// A process was forked, with a copy of the regions of another.
     Fork {
         /// The new one.
         pid: u32,
@@ -88,7 +89,7 @@ pub(crate) enum ChangeKind {
         /// Process.
         pid: u32,
     },
-    /// What /proc showed: all regions.
+    /// A reading of /proc: all regions.
     Scan {
         /// Process.
         pid: u32,
@@ -104,7 +105,7 @@ pub struct SpaceLimits {
     pub processes: usize,
     /// Most regions of a process.
     pub regions: usize,
-    /// Most regions of all processes; those that processes share count once. A region takes about 60 bytes.
+    /// Most regions of all processes; shared ones count once. A region takes about 60 bytes.
     pub total: usize,
 }
 
@@ -117,7 +118,7 @@ impl Default for SpaceLimits {
     }
 }
 
-/// Regions by their start, which do not overlap; counts itself in a total of all.
+/// Regions by their start, without overlaps; counts itself in a common total.
 #[derive(Debug)]
 struct Regions {
     map: BTreeMap<u64, Region>,
@@ -154,7 +155,7 @@ impl Regions {
         self.count(before);
     }
 
-    /// Takes away what lies from `start` to `end`.
+    /// Removes everything from `start` to `end`.
     fn cut(&mut self, start: u64, end: u64) {
         if let Some(first) = self.map.range_mut(..start).next_back().map(|(_, first)| first)
             && first.end > start
@@ -173,7 +174,7 @@ impl Regions {
         }
     }
 
-    /// Takes away whatever has a part from `start` to `end`, whole.
+    /// Removes every region that overlaps `start` to `end`, as a whole.
     fn remove(&mut self, start: u64, end: u64) {
         let before = self.map.len();
         while let Some((at, _)) = self.map.range(..end).next_back().filter(|(_, region)| region.end > start) {
@@ -210,7 +211,7 @@ impl Drop for Regions {
 #[derive(Debug)]
 struct Space {
     regions: Arc<Regions>,
-    /// When its regions began to count: fork, exec or scan. Changes from before that belong to what was there then.
+    /// Time of its regions: fork, exec or scan. Earlier changes belong to the regions before.
     since: u64,
     /// When its first task ended.
     ended: Option<u64>,
@@ -226,16 +227,16 @@ pub(crate) struct Spaces {
     full: Vec<u32>,
 }
 
-/// Most processes remembered as full until they are asked for.
+/// Most processes remembered as full until the caller takes them.
 const FULL_MAX: usize = 64;
 
 impl Spaces {
-    /// Nothing is known yet.
+    /// Without processes.
     pub(crate) fn new(limits: SpaceLimits) -> Self {
         Self { spaces: FxHashMap::default(), limits, total: Arc::default(), dropped: 0, full: Vec::new() }
     }
 
-    /// Applies one change. Changes come in order of time; one that comes late is left out where something newer took its place.
+    /// Applies one change. Changes come in order of time; a late one is left out where a newer one took its place.
     pub(crate) fn apply(&mut self, change: &Change) {
         let time = change.time;
         match &change.kind {
@@ -322,27 +323,28 @@ impl Spaces {
         self.spaces.get(&pid).into_iter().flat_map(|space| space.regions.map.values())
     }
 
-    /// Whether anything is known of a process.
+    /// Whether the process has an entry.
     pub(crate) fn is_known(&self, pid: u32) -> bool {
         self.spaces.contains_key(&pid)
     }
 
-    /// Forgets processes that ended before `before`, unless `alive` says that other tasks of it go on.
+    /// Drops processes that ended before `before`, unless `alive` says that other tasks of it live on.
     pub(crate) fn sweep(&mut self, before: u64, alive: impl Fn(u32) -> bool) {
         self.spaces.retain(|pid, space| space.ended.is_none_or(|ended| ended >= before) || alive(*pid));
     }
 
-    /// Processes and regions that did not fit.
+    /// Number of processes and regions beyond the limits.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Processes with no room for a region since this was last asked. Regions that were unmapped may fill it: /proc knows.
+    /// Processes with no room for a region since the last call. Unmapped regions may fill it: /proc has the current
+    /// ones.
     pub(crate) fn take_full(&mut self) -> Vec<u32> {
         mem::take(&mut self.full)
     }
 
-    /// Regions kept, those that are shared once.
+    /// Number of regions; shared ones count once.
     #[cfg(test)]
     pub(crate) fn regions(&self) -> usize {
         self.total.load(Ordering::Relaxed)

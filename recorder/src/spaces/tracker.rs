@@ -1,7 +1,7 @@
-//! All of it together, in the order it is to be used.
+//! The whole of the mappings, in the order of use.
 //!
-//! Per pass: empty the stack ring, then [`Tracker::read`], then for each stack in order of time [`Tracker::apply_until`] and
-//! [`Tracker::find`]. Files are opened by `read`, whatever the time of their mapping.
+//! Per pass: empty the stack ring, then [`Tracker::read`], then for each stack in order of time
+//! [`Tracker::apply_until`] and [`Tracker::find`]. `read` opens files, whatever the time of their mapping.
 
 use std::collections::VecDeque;
 use std::{fs, io};
@@ -20,23 +20,23 @@ use crate::patient::{PATIENCE, Patient, each, none_hang};
 
 /// Most changes that wait for their time. A change takes about 80 bytes.
 const QUEUE_MAX: usize = 1 << 18;
-/// A process's maps are not read again more often than this, ns.
+/// Least time between two readings of a process's maps, ns.
 const RESCAN_NS: u64 = 100_000_000;
 /// Most processes whose last reading is remembered.
 const RESCANS_MAX: usize = 4096;
 /// Most processes read again when records of the side-band were lost.
 const RESCAN_PIDS_MAX: usize = 4096;
-/// After lost records, all are not read again more often than this, ns.
+/// Least time between two readings of all processes after lost records, ns.
 const RESCAN_ALL_NS: u64 = 1_000_000_000;
 
-/// How to track.
+/// Settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Bytes of the side-band's ring of each CPU.
     pub ring_bytes: usize,
-    /// Use the side-band; without it there is only what /proc shows at a scan.
+    /// Use the side-band; without it there are only the mappings in /proc at a scan.
     pub sideband: bool,
-    /// Keep executables open that are gone at once.
+    /// Keep short-lived executables open.
     pub exec_watch: bool,
     /// Most files kept open.
     pub open_files: usize,
@@ -56,12 +56,12 @@ impl Default for Config {
     }
 }
 
-/// What is missing, by kind. Where one is not 0, a frame may be unknown that would not be.
+/// Losses, by kind. If one is not 0, a frame may be unknown because of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Side-band records that did not fit into a ring. Processes are read again from /proc afterwards.
     pub records: u64,
-    /// Records that could not be understood.
+    /// Records that could not be parsed.
     pub malformed: u64,
     /// Changes applied before their time, because too many waited.
     pub early: u64,
@@ -89,17 +89,17 @@ pub struct Tracker {
     applied: u64,
     scanned: FxHashMap<u32, u64>,
     maps: Patient<u32, io::Result<Vec<Mapped>>>,
-    /// Processes whose maps did not come in time: not asked for again before they are other programs, or nothing hangs any more.
+    /// Processes whose maps did not come in time: not read again before they exec, or until nothing hangs any more.
     hung: FxHashSet<u32>,
     rescan_all: bool,
     rescanned_all: u64,
     lost: Lost,
-    /// When records were lost that [`Self::take_lost_span`] has not told of.
+    /// When records were lost that [`Self::take_lost_span`] has not returned.
     lost_span: Option<(u64, u64)>,
 }
 
 impl Tracker {
-    /// Opens what can be opened; the notes say what could not, and why.
+    /// Opens everything possible; the notes say what failed, and why.
     pub fn open(config: &Config) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
         let sideband = config.sideband.then(|| Sideband::open(config.ring_bytes));
@@ -133,13 +133,13 @@ impl Tracker {
         (this, notes)
     }
 
-    /// Whether new mappings are told as they happen.
+    /// Whether new mappings are reported as they happen.
     pub fn has_sideband(&self) -> bool {
         self.sideband.is_some()
     }
 
-    /// Reads /proc/PID/maps of processes: once right after opening, for what was mapped before. Returns how many could be read. Those
-    /// that hang, because somebody holds their mmap lock, are left out.
+    /// Reads /proc/PID/maps of processes: once right after opening, for earlier mappings. Returns how many could be
+    /// read. Hanging ones, whose mmap lock is held, are left out.
     pub fn scan(&mut self, pids: &[u32]) -> usize {
         let pids: Vec<u32> = pids.iter().copied().filter(|pid| !self.hung.contains(pid)).collect();
         let mut read = 0;
@@ -174,8 +174,8 @@ impl Tracker {
         true
     }
 
-    /// The time of what is read now. As long as nothing was applied, it counts as having been there from the beginning: what happened
-    /// meanwhile is in the queue and is applied on top.
+    /// The time of the current reading. Before the first change, it counts as valid from the beginning: changes in the
+    /// meantime are in the queue and are applied on top.
     fn now(&self) -> u64 {
         if self.applied == 0 { 0 } else { clock::monotonic() }
     }
@@ -189,7 +189,7 @@ impl Tracker {
         self.push(Change { time, kind: ChangeKind::Scan { pid, regions } });
     }
 
-    /// Takes in what happened since the last time, without waiting, and opens files that are new.
+    /// Adds the changes since the last time, without waiting, and opens new files.
     pub fn read(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         if let Some(sideband) = &mut self.sideband {
@@ -249,7 +249,7 @@ impl Tracker {
         self.queue.push_back(change);
     }
 
-    /// Reads from /proc what is no longer known to be right.
+    /// Reads outdated processes from /proc.
     fn rescan(&mut self) {
         for pid in self.spaces.take_full() {
             self.rescan_one(pid);
@@ -278,14 +278,14 @@ impl Tracker {
         self.scan_one(pid)
     }
 
-    /// Applies what happened up to and with `time`, CLOCK_MONOTONIC ns.
+    /// Applies the changes up to and including `time`, CLOCK_MONOTONIC ns.
     pub fn apply_until(&mut self, time: u64) {
         self.sort();
         let count = self.queue.partition_point(|change| change.time <= time);
         self.apply(count);
     }
 
-    /// Each CPU's changes come in order, all together do not. Equal times stay in the order they came.
+    /// Each CPU's changes come in order, all together do not. Equal times keep the order of arrival.
     fn sort(&mut self) {
         if !self.sorted {
             self.queue.make_contiguous().sort_by_key(|change| change.time);
@@ -310,8 +310,8 @@ impl Tracker {
         self.spaces.regions_of(pid)
     }
 
-    /// For an address that was not found, when there is no side-band, or it lost records: reads the process's maps again, though not too
-    /// often. True when that was done; what is there now is taken to have been there when the stack was taken.
+    /// For an address that was not found, without a side-band or after lost records: reads the process's maps again,
+    /// though not too often. True when that was done; the new maps count as those of the stack's time.
     pub fn look_again(&mut self, pid: u32) -> bool {
         // not in this pid namespace: nothing tells of it
         if pid == 0 {
@@ -330,12 +330,12 @@ impl Tracker {
         read
     }
 
-    /// Whether anything is known of a process.
+    /// Whether the process has an entry.
     pub fn is_known(&self, pid: u32) -> bool {
         self.spaces.is_known(pid)
     }
 
-    /// Forgets processes that ended before `before`, CLOCK_MONOTONIC ns.
+    /// Drops processes that ended before `before`, CLOCK_MONOTONIC ns.
     pub fn sweep(&mut self, before: u64) {
         self.spaces.sweep(before, has_other_tasks);
     }
@@ -345,7 +345,7 @@ impl Tracker {
         &self.files
     }
 
-    /// The files, to read them.
+    /// The files, for reading.
     pub fn files_mut(&mut self) -> &mut Files {
         &mut self.files
     }
@@ -355,13 +355,13 @@ impl Tracker {
         &self.vdso
     }
 
-    /// Between which times records of the side-band were lost since the last call, CLOCK_MONOTONIC ns; None = none were. The kernel tells of it
-    /// with the next record that fits.
+    /// The time span in which records of the side-band were lost since the last call, CLOCK_MONOTONIC ns; None = none
+    /// were. The kernel reports it with the next record that fits.
     pub fn take_lost_span(&mut self) -> Option<(u64, u64)> {
         self.lost_span.take()
     }
 
-    /// What is missing.
+    /// The losses.
     pub fn lost(&self) -> Lost {
         Lost {
             malformed: self.sideband.as_ref().map_or(0, Sideband::malformed),
@@ -373,7 +373,7 @@ impl Tracker {
     }
 }
 
-/// Whether a process whose first task has ended goes on with others.
+/// Whether a process whose first task has ended has other tasks.
 fn has_other_tasks(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let own = pid.to_string();

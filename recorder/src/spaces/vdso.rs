@@ -1,4 +1,5 @@
-//! The vDSO: code that the kernel maps into every process. All 64-bit processes of a machine have the same one, so ours serves.
+//! The vDSO: code that the kernel maps into every process. All 64-bit processes of a machine have the same one, so ours
+//! is enough.
 
 use std::slice;
 
@@ -6,7 +7,7 @@ use systape_format::model::{Mapping, MappingKind};
 
 use super::{elf, proc_maps};
 
-/// Most bytes taken; it has two pages or so.
+/// Most bytes copied; it has two pages or so.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// A copy of the vDSO of this process, as it is mapped.
@@ -14,7 +15,7 @@ const BYTES_MAX: u64 = 1 << 20;
 pub struct Vdso {
     /// Its bytes; empty = there is none.
     pub image: Vec<u8>,
-    /// What the tape says of it.
+    /// The tape's mapping for it.
     pub mapping: Mapping,
 }
 

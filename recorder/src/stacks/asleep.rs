@@ -1,9 +1,10 @@
-//! Stacks of threads that sleep when the recording begins: no event will bring them.
+//! Stacks of threads that sleep when the recording begins: they have no event.
 //!
-//! Two iterators fetch them (bpf/src/c/asleep.bpf.h). The plain one takes kernel stacks and never waits. The copying one also reads user
-//! stacks, which takes each process's mmap lock: it leaves locked ones alone, but a lock may be taken right after it looked, and a page may
-//! have to come from a disk that hangs. So it runs in a thread of its own, and when nothing came for [`PATIENCE`] the rest goes without
-//! user stacks. Records take the way of the stack ring's from the drain on.
+//! Two iterators fetch them (bpf/src/c/asleep.bpf.h). The plain one takes kernel stacks and never waits. The copying
+//! one also reads user stacks, which takes each process's mmap lock. It leaves locked ones out, but a lock may be taken
+//! right after its check, and a page may have to come from a disk that hangs. So it runs in a thread of its own, and
+//! after [`PATIENCE`] without a record the rest goes without user stacks. From the drain on, records take the way of
+//! the stack ring's.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,15 +21,15 @@ use crate::iterate::open_iterator;
 use crate::order::Batch;
 use crate::self_stats::counted;
 
-/// Without a record for this long the copying is given up.
+/// After this time without a record the copying is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the end of a recording waits for the threads here.
+/// How long the end of a recording waits for these threads.
 pub(crate) const END_PATIENCE: Duration = Duration::from_millis(1500);
-/// Bytes read from an iterator at once.
+/// Bytes per read of an iterator.
 const READ: usize = 64 << 10;
 /// Batches of that size that may wait for the drain.
 pub(crate) const BATCHES: usize = 8;
-/// Records of the plain walk kept for tasks that the copying may not get to, a few hundred bytes each.
+/// Most records of the plain walk kept for tasks that the copying may not reach, a few hundred bytes each.
 const MAX_KEPT: usize = 1 << 16;
 
 /// The links of the two iterators.
@@ -36,11 +37,12 @@ const MAX_KEPT: usize = 1 << 16;
 pub(crate) struct Links {
     /// Kernel stacks.
     pub plain: OwnedFd,
-    /// User stacks too; None: the kernel has no such thing, or they were not asked for.
+    /// User stacks too; None: not supported by the kernel, or not requested.
     pub copying: Option<OwnedFd>,
 }
 
-/// Begins to fetch the stacks, which `out` gets as they would stand in the stack ring. What comes back is disconnected when all were sent.
+/// Begins to fetch the stacks, which `out` gets in the form of the stack ring. The returned channel is disconnected
+/// when all were sent.
 ///
 /// # Errors
 /// When a thread cannot be made.
@@ -87,8 +89,8 @@ fn fetch(links: Links, out: &Sender<Batch>) -> Result<()> {
     Ok(())
 }
 
-/// Passes on what the copying brings; gives those of `kept` that it did not get to. When it comes to its end (None is told) whoever
-/// it did not bring has run meanwhile, and is no sleeper.
+/// Passes the copying's records on; returns those of `kept` that it did not reach. If it reaches its end (None), the
+/// tasks without a record have run meanwhile, and are no sleepers.
 fn supervise(
     told: &Receiver<Option<Batch>>,
     mut kept: FxHashMap<(u32, u64), Vec<u8>>,
@@ -114,7 +116,7 @@ fn key(record: &[u8]) -> Option<(u32, u64)> {
     wire::stack(record).ok().map(|parts| (parts.stack.who.tid, parts.stack.who.start))
 }
 
-/// A record of the plain walk says that its user part was given up, if it has one.
+/// Marks a record of the plain walk: its user part was given up, if it has one.
 fn late(mut record: Vec<u8>) -> Vec<u8> {
     let at = std::mem::offset_of!(Stack, hdr) + std::mem::offset_of!(wire::Header, flags);
     if let Some(flags) = record.get_mut(at..at + 2) {
@@ -126,7 +128,7 @@ fn late(mut record: Vec<u8>) -> Vec<u8> {
     record
 }
 
-/// Runs an iterator, and tells its records as they come until `tell` has enough.
+/// Runs an iterator, and passes its records as they come to `tell` until that returns false.
 fn walk(link: &OwnedFd, mut tell: impl FnMut(Batch) -> bool) -> Result<()> {
     let mut iterator = open_iterator(link.as_fd())?;
     let mut bytes = Vec::new();
@@ -140,7 +142,7 @@ fn walk(link: &OwnedFd, mut tell: impl FnMut(Batch) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Adds what one read gives; false = there is no more.
+/// Adds the result of one read; false = the end.
 fn read_more(iterator: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
     let had = bytes.len();
     bytes.resize(had + READ, 0);
@@ -154,7 +156,7 @@ fn read_more(iterator: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
     read.map(|read| read > 0)
 }
 
-/// The whole records at the beginning of `bytes`, and how many bytes they take.
+/// The whole records at the beginning of `bytes`, and their length in bytes.
 fn split(bytes: &[u8]) -> Result<(Batch, usize)> {
     let mut batch = Batch::default();
     let mut used = 0;

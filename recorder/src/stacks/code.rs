@@ -1,7 +1,7 @@
-//! Reads the code of running processes, for what the instructions of code made at run time say of a stack.
+//! Reads the code of running processes, for the instructions of code made at run time.
 //!
-//! What was read is kept for one pass of the unwinding: the same few trampolines stand in every stack of it, and later they may be others.
-//! A process whose mmap lock is held, or whose memory has to come from a disk that hangs, is not read again.
+//! The bytes are kept for one pass of the unwinding: the same few trampolines are in every stack of it, and later they
+//! may change. A process whose mmap lock is held, or whose memory comes from a disk that hangs, is not read again.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -20,12 +20,12 @@ const MAX_OPEN: usize = 64;
 /// Process and address.
 type Place = (u32, u64);
 
-/// What to read: the memory if it is open, and the place.
+/// The memory if it is open, and the place to read.
 type Job = (Option<Arc<File>>, Place);
-/// The memory, None = it cannot be opened, and what was read.
+/// The memory, None = it cannot be opened, and the bytes read.
 type Read = (Option<Arc<File>>, Option<[u8; CODE_BYTES]>);
 
-/// Hashed with a key: a program chooses where its code is.
+/// Hashed with a key, because a program chooses where its code is.
 pub(crate) struct CodeReader {
     /// None = the memory cannot be opened.
     memory: RefCell<HashMap<u32, Option<Arc<File>>>>,
@@ -55,7 +55,7 @@ fn read((memory, (pid, address)): Job) -> Read {
 }
 
 impl CodeReader {
-    /// Forgets what was read.
+    /// Forgets the bytes.
     pub(crate) fn forget(&mut self) {
         self.memory.get_mut().clear();
         self.places.get_mut().clear();
@@ -64,7 +64,7 @@ impl CodeReader {
         }
     }
 
-    /// The bytes in a process' memory from `address` on; None = the process is gone or hangs, or it has nothing there.
+    /// The bytes in a process' memory from `address` on; None = the process is gone or hangs, or has nothing there.
     pub(crate) fn read(&self, pid: u32, address: u64) -> Option<[u8; CODE_BYTES]> {
         if let Some(known) = self.places.borrow().get(&(pid, address)) {
             return *known;

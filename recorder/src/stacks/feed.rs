@@ -1,6 +1,7 @@
-//! From the stack ring to the unwinding stage: a bounded queue that never holds up the events.
+//! From the stack ring to the unwinding stage: a bounded queue that never blocks the events.
 //!
-//! When the unwinding is behind and the queue is full, stacks are given up: their events go on without, marked and counted.
+//! When the unwinding is behind and the queue is full, stacks are dropped: their events continue without, marked and
+//! counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,32 +15,32 @@ use systape_format::model::{StackOf, StackStatus};
 use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
 use crate::order::Batch;
 
-/// Bytes of raw stacks that are passed on at once, if there are so many ...
+/// Bytes of raw stacks per batch, if there are so many ...
 const BATCH: usize = 1 << 20;
-/// ... and bytes that there may be: gathered while there is no room in the queue, in the queue, and with the unwinding.
+/// ... and most bytes in all: collected while the queue is full, in the queue, and in the unwinding.
 const MOST: usize = 48 << 20;
-/// Batches that may wait. When the unwinding is behind they grow, so it works off what there is in one go.
+/// Most batches in the queue. When the unwinding is behind they grow, so it handles all of them in one go.
 pub(crate) const BATCHES: usize = 2;
 
-/// Stacks that were given up and are told of one by one, so that their events say why they have none; for those above it their number must
-/// do. Samples are events of their own: they may be twice as many.
+/// Most dropped stacks that are reported one by one, so that their events have the reason; the rest are only counted.
+/// Samples are events of their own: there may be twice as many.
 const MAX_LATE: usize = 1 << 15;
-/// Batches of them that may be on their way to the encoder.
+/// Most batches of them on their way to the encoder.
 const MAX_LATE_BATCHES: usize = 2;
 
-/// How long the end waits for the unwinding to take what there is: it may hang in a file system that does not answer.
+/// How long the end waits for the unwinding, which may hang in a file system.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the unwinding stage is told.
+/// Input of the unwinding stage.
 #[derive(Debug)]
 pub(crate) enum Raw {
     /// Records of the stack ring.
     Stacks(RawStacks),
-    /// Every stack of a time before this was sent.
+    /// Every stack with a time before this was sent.
     Pass(u64),
 }
 
-/// Records of the stack ring, counted as long as somebody has them.
+/// Records of the stack ring, counted while they exist.
 #[derive(Debug)]
 pub(crate) struct RawStacks {
     batch: Batch,
@@ -69,11 +70,11 @@ impl Drop for RawStacks {
 pub(crate) struct Feed {
     batch: Batch,
     out: Sender<Raw>,
-    /// Bytes that were passed on and are still there.
+    /// Bytes that were passed on and still exist.
     held: Arc<AtomicUsize>,
     late: Vec<TakenStack>,
     given_up: GivenUp,
-    /// Held by each batch of late stacks that the encoder has not taken in.
+    /// Held by each batch of late stacks until the encoder has added it.
     on_the_way: Arc<()>,
     patience: Duration,
 }
@@ -92,7 +93,7 @@ impl Feed {
         }
     }
 
-    /// Adds a record of the ring. With too much it is given up: what came before it keeps the unwinding busy.
+    /// Adds a record of the ring. Beyond the limit it is dropped; earlier ones keep the unwinding busy.
     pub(crate) fn push(&mut self, record: &[u8]) {
         if self.held.load(Ordering::Relaxed) + self.batch.len() + record.len() > MOST {
             self.give_up(record);
@@ -104,7 +105,7 @@ impl Feed {
         }
     }
 
-    /// Whether there is room for many more: who can wait does so.
+    /// Whether there is room for many more; otherwise callers that can wait do.
     pub(crate) fn has_room(&self) -> bool {
         self.held.load(Ordering::Relaxed) + self.batch.len() < MOST / 2
     }
@@ -113,7 +114,7 @@ impl Feed {
         RawStacks::new(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)), &self.held)
     }
 
-    /// Passes on what there is; without room in the queue it stays.
+    /// Passes the current batch on; if the queue is full it stays.
     fn try_send(&mut self) {
         if self.out.is_full() {
             return;
@@ -140,7 +141,7 @@ impl Feed {
         batch.records().for_each(|record| self.give_up(record));
     }
 
-    /// Passes on the last, and waits for room as long as there is patience.
+    /// Passes the last batch on, and waits for room up to a limit.
     fn send_last(&mut self, watermark: u64) {
         let rest = self.take();
         match self.out.send_timeout(Raw::Stacks(rest), self.patience) {
@@ -156,7 +157,8 @@ impl Feed {
         }
     }
 
-    /// Ends a pass over the rings; `last`: no other will come, so it waits for room. Gives what was given up, as stacks without frames.
+    /// Ends a pass over the rings; `last`: the final one, so it waits for room. Returns the dropped stacks, without
+    /// frames.
     pub(crate) fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
         if last {
             self.send_last(watermark);
@@ -179,12 +181,12 @@ impl Feed {
     }
 }
 
-/// What a stack's record is of; None = nothing that this program knows.
+/// Kind of event of a stack's record; None = unknown to this program.
 fn kind(raw: u8) -> Option<StackOf> {
     if raw == stack_of::ROW { Some(StackOf::Row) } else { StackOf::from_raw(raw) }
 }
 
-/// A stack of which nothing but its event is known.
+/// A stack without frames, only with its event.
 pub(crate) fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     let s = &parts.stack;
     Some(TakenStack {
@@ -200,7 +202,7 @@ pub(crate) fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     })
 }
 
-/// As [`without_frames`], with what the unwinding stage found.
+/// As [`without_frames`], with the result of the unwinding stage.
 pub(crate) fn with_frames(
     parts: &StackParts<'_>,
     status: StackStatus,

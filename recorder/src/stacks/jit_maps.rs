@@ -1,8 +1,8 @@
-//! Finds the `/tmp/perf-PID.map` in which a JIT compiler leaves names, and copies it.
+//! Finds the `/tmp/perf-PID.map` with a JIT compiler's names, and copies it.
 //!
-//! Anybody can write to /tmp, so it counts only if it is the process's own user's or root's, as for perf. It is opened by
-//! a thread that may wait, as the file system can be the process's own (FUSE); it is copied, so that nobody changes it or
-//! keeps a reader waiting later. Parsing it is left to the child process.
+//! Any user can write to /tmp, so a map counts only if it is owned by the process's user or root, as for perf. A thread
+//! that may wait opens it, because the file system can be the process's own (FUSE). It is copied, so that no process
+//! changes it or blocks its reader later. The child process parses it.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,17 +16,17 @@ use systape_symbols::open_regular_no_follow;
 use crate::bounded;
 use crate::patient::{PATIENCE, Patient, Unanswered};
 
-/// Most bytes taken of a map, from its end: what was written last counts.
+/// Most bytes read of a map, from its end, because the newest lines count.
 const MOST: u64 = 16 << 20;
 
-/// Whose map to find.
+/// The process whose map to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Process, as /proc has it.
     pub here: u32,
     /// Its id in its own pid namespace; 0 = not known.
     pub ns_pid: u32,
-    /// Its user while it was recorded, for when it has ended.
+    /// Its user while it was recorded, in case it has ended.
     pub uid: u32,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Owner {
 pub(crate) struct Map {
     /// In memory.
     pub file: File,
-    /// Bytes left out, at the beginning.
+    /// Bytes left out at the beginning.
     pub skipped: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Map {
 #[derive(Debug)]
 pub(crate) struct JitMaps {
     patient: Patient<Owner, Result<Map, String>>,
-    /// Processes whose file system did not answer: not asked again.
+    /// Processes whose file system hung: not read again.
     hung: HashSet<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Owner {
         if self.ns_pid == 0 { self.here } else { self.ns_pid }
     }
 
-    /// The user as whom it acts, as long as it lives: a program with the set-user-ID bit is not its caller's.
+    /// The effective user while it lives: a set-user-ID program is not its caller's.
     fn user(self) -> u32 {
         let status = bounded::lines(format!("/proc/{}/status", self.here), bounded::LINES).unwrap_or_default();
         let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));

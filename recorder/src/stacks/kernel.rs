@@ -1,4 +1,4 @@
-//! Addresses in the kernel: which image, module or program they are in, and which are of the tracing itself.
+//! Addresses in the kernel: their image, module or program, and which belong to the tracing itself.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{Mapping, MappingKind};
 use systape_symbols::Kallsyms;
 
-/// What the kernel runs between an event and our program: frames of it lead every stack.
+/// The kernel's functions between an event and our program, whose frames begin every stack.
 const TRACING: [&str; 8] = [
     "bpf_get_stack",
     "bpf_trace_run",
@@ -17,17 +17,17 @@ const TRACING: [&str; 8] = [
     "perf_trace_",
     "trace_call_bpf",
 ];
-/// Distinct addresses remembered.
+/// Most distinct addresses remembered.
 const MAX_KNOWN: usize = 1 << 16;
 
-/// Where an address lies.
+/// Place of an address.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelPlace {
     /// The image.
     pub mapping: Arc<Mapping>,
-    /// Where in it.
+    /// The offset in it.
     pub offset: u64,
-    /// It belongs to the tracing, not to what was traced.
+    /// It belongs to the tracing, not to the traced task.
     pub tracing: bool,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct Kernel {
     symbols: Option<Arc<Kallsyms>>,
     image: Arc<Mapping>,
     text: u64,
-    /// Where modules lie.
+    /// Address ranges of modules.
     modules: FxHashMap<String, u64>,
     mappings: FxHashMap<String, Arc<Mapping>>,
     known: FxHashMap<u64, KernelPlace>,
 }
 
 impl Kernel {
-    /// Works with what /proc/kallsyms shows; None = nothing.
+    /// By the contents of /proc/kallsyms; None = nothing.
     pub(crate) fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
         let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
         let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();

@@ -1,8 +1,8 @@
-//! Stacks: from what the BPF side sends to frames and names.
+//! Stacks: from the BPF side's records to frames and names.
 //!
-//! The stack ring is read by the drain like the others, but its records go another way ([`feed`]): [`unwinding`] turns them into
-//! frames in a thread of its own, off the way of the events, and hands them to the encoder, which ties them to their events.
-//! [`names`] looks up what the frames are called.
+//! The drain reads the stack ring like the others, but its records go another way ([`feed`]). [`unwinding`] turns them
+//! into frames in a thread of its own and passes them to the encoder, which joins them to their events. [`names`] looks
+//! up the names of frames.
 
 use std::fs::File;
 use std::path::Path;
@@ -31,15 +31,15 @@ pub(crate) mod places;
 pub(crate) mod taken;
 pub(crate) mod unwinding;
 
-/// With more processes than this only those of the target are looked at from the start.
+/// With more processes than this only those of the target are read at the start.
 const MAX_STRANGERS: usize = 4096;
 
-/// What works on stacks beside the other stages.
+/// The stages for stacks.
 #[derive(Debug)]
 pub(crate) struct Workers {
     /// Makes frames.
     pub unwinding: Unwinding,
-    /// Looks up their names; None = not asked for.
+    /// Looks up their names; None = not requested.
     pub names: Option<NameWorker>,
 }
 
@@ -48,13 +48,14 @@ pub(crate) struct Workers {
 pub(crate) struct NameWorker {
     /// The work.
     pub names: Names,
-    /// How it is told. The queue has no bound of its own: every place is told once, and how many are is bounded where they are told.
+    /// The sending end of its queue, which has no bound of its own: every place is sent once, and the sender bounds
+    /// their number.
     pub tell: Sender<Message>,
-    /// What it was told.
+    /// The receiving end.
     pub told: Receiver<Message>,
 }
 
-/// What takes rights to open, opened; nothing of any process was read yet.
+/// Everything that needs rights, opened; nothing of any process was read yet.
 #[derive(Debug)]
 pub(crate) struct Opened {
     kallsyms: Option<Arc<Kallsyms>>,
@@ -63,8 +64,8 @@ pub(crate) struct Opened {
     keep: Option<File>,
 }
 
-/// Opens what the asked-for stacks need; None = none were asked for. What cannot be had is noted. `keep`: the tape beside which raw
-/// stacks are kept.
+/// Opens everything that the requested stacks need; None = none were requested. Failures are noted. `keep`: the tape
+/// beside which raw stacks are kept.
 ///
 /// # Errors
 /// When the file for the raw stacks cannot be made.
@@ -84,11 +85,11 @@ pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Ve
 }
 
 impl Opened {
-    /// Reads the mappings of processes that are there already, and makes the workers ready. `targets`: processes that are marked; None = all
-    /// are recorded. `symbols`: names are looked up.
+    /// Reads the mappings of existing processes, and prepares the workers. `targets`: marked processes; None = all are
+    /// recorded. `symbols`: names are looked up.
     ///
     /// # Errors
-    /// When this program cannot find itself.
+    /// When this program's own file cannot be found.
     pub(crate) fn scan(mut self, targets: Option<&[u32]>, symbols: bool) -> Result<Workers> {
         self.tracker.scan(&already_there(targets));
         let places = Places::new(self.tracker);
@@ -102,8 +103,8 @@ impl Opened {
     }
 }
 
-/// Processes whose mappings are read at the start. Those of others are read when a stack of theirs is met, if they are many: a target may
-/// be sent a signal by anybody.
+/// Processes whose mappings are read at the start. If there are many others, theirs are read at their first stack,
+/// because any process may send a signal to a target.
 fn already_there(targets: Option<&[u32]>) -> Vec<u32> {
     let pids = spaces::proc_maps::pids();
     match targets {

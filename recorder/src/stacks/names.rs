@@ -1,4 +1,4 @@
-//! Names of the places that stacks lead through, looked up at the end of each chunk and of the recording.
+//! Names of the places on stacks, looked up at the end of each chunk and of the recording.
 //!
 //! A thread of its own collects the distinct places. ELF files and perf maps are parsed in a child process (systape-symbols).
 
@@ -23,18 +23,18 @@ use super::jit_maps::{JitMaps, Owner};
 
 /// The first argument that makes `record` the child that parses them.
 pub const CHILD: &str = "--look-up-names";
-/// Where debug files are kept that do not lie beside their program.
+/// Directories of debug files that are not beside their program.
 const DEBUG_DIR: &str = "/usr/lib/debug";
 const ZSTD_LEVEL: i32 = 6;
 
-/// Where to look a place up.
+/// Source of a place's name.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A file: open, if it could be opened, and where it was found.
+    /// A file, open if possible, and its path.
     File {
         /// Its content, or why it could not be opened.
         file: Result<Arc<File>, String>,
-        /// What it is called.
+        /// Its path.
         path: PathBuf,
     },
     /// An address in the kernel.
@@ -43,29 +43,29 @@ pub(crate) enum Origin {
     Jit(Owner),
 }
 
-/// A place that a stack leads through, told once.
+/// A place on a stack, sent once.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     /// The code.
     pub mapping: Arc<Mapping>,
-    /// As [`systape_format::model::Frame::lookup`] gives it.
+    /// Offset as returned by [`systape_format::model::Frame::lookup`].
     pub offset: u64,
-    /// Where to look.
+    /// Its source.
     pub origin: Origin,
 }
 
-/// What the thread is told.
+/// Input of the thread.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A place.
     Seen(Seen),
-    /// A chunk is over: what is known until now is looked up and written.
+    /// A chunk ended: names of the places so far are looked up and written.
     ChunkEnds,
-    /// The recording is over. Said aloud, because who else may tell something may hang.
+    /// The recording ended. An explicit message, because other senders may hang.
     End,
 }
 
-/// Places of one mapping that have no names yet.
+/// Places of one mapping without names so far.
 #[derive(Debug)]
 struct Pending {
     origin: Origin,
@@ -83,10 +83,10 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// A thread's worth of it; nothing is started before the first look-up.
+    /// The work of a thread; the child starts with the first look-up.
     ///
     /// # Errors
-    /// When this program cannot find itself.
+    /// When this program's own file cannot be found.
     pub(crate) fn new(kernel: Option<Arc<Kallsyms>>) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let command = vec![program.into_os_string(), OsString::from(CHILD)];
@@ -98,10 +98,10 @@ impl Names {
         })
     }
 
-    /// Works until the end, then looks up what is left.
+    /// Works until the end, then looks up the rest.
     ///
     /// # Errors
-    /// When names cannot be compressed; those that were sent before are in the tape.
+    /// When names cannot be compressed; those sent before are in the tape.
     pub(crate) fn run(
         mut self,
         input: &Receiver<Message>,
@@ -143,7 +143,7 @@ impl Names {
         pending.offsets.insert(seen.offset, address);
     }
 
-    /// Looks up what is pending, a mapping at a time, so that no more than one mapping's names are in memory.
+    /// Looks up the pending places, a mapping at a time, so that only one mapping's names are in memory.
     fn write(&mut self, bar: &ProgressBar, out: &mut impl FnMut(Symbols) -> Result<()>) -> Result<()> {
         let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
@@ -189,7 +189,7 @@ impl Names {
         Ok(pending.offsets.values().map(name).collect())
     }
 
-    /// Names that a JIT compiler left in its perf map. What is missing from them is noted in `symbols`.
+    /// Names from a JIT compiler's perf map. Missing ones are noted in `symbols`.
     fn jit_names(
         &mut self,
         owner: Owner,

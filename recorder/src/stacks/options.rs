@@ -1,4 +1,4 @@
-//! Which stacks the command line asks for.
+//! The stacks requested on the command line.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ const NAMES: [(&str, StackOf); 7] = [
     ("sample", StackOf::Sample),
     ("asleep", StackOf::Asleep),
 ];
-/// Other words for them: what the families and reports are called.
+/// Aliases: the names of the families and reports.
 const ALIASES: [(&str, &str); 4] = [("sched", "switch"), ("offcpu", "switch"), ("waking", "wakeup"), ("cpu", "sample")];
 
-/// Bytes copied of a stack when nothing else is said: what 99 of 100 stacks of everyday programs need.
+/// Default size of a stack copy in bytes: enough for 99 of 100 stacks of everyday programs.
 const COPY_DEFAULT: u32 = 63 << 10;
-/// Highest rate of samples, as perf's kernel.perf_event_max_sample_rate has it by default.
+/// Highest rate of samples, the default of perf's kernel.perf_event_max_sample_rate.
 const MAX_FREQUENCY: u32 = 100_000;
 
 /// Every word that `--stacks-on` takes.
@@ -33,10 +33,9 @@ pub(crate) fn words() -> Vec<&'static str> {
     NAMES.iter().map(|(name, _)| *name).chain(["all"]).collect()
 }
 
-/// The settings the command line asks for.
+/// The settings of the command line.
 ///
-/// # Errors
-/// What cannot be had together.
+/// Options that exclude each other.
 pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     let frequency = args.frequency.unwrap_or(0);
     if frequency > MAX_FREQUENCY {
@@ -96,19 +95,19 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
 }
 
-/// Whether events of the family of that name are rows that have stacks.
+/// Whether the rows of that family have stacks.
 fn of_rows(name: &str) -> bool {
     let has_stacks = |table: &&Recorded| table.def.stack_column().is_some();
     let named = |table: &Recorded| table.family.name() == name || Some(table.family.name()) == name.strip_suffix('s');
     RECORDED.iter().filter(has_stacks).any(named)
 }
 
-/// What the command line calls events of a kind.
+/// The command line's name for events of a kind.
 pub(crate) fn name(of: StackOf) -> &'static str {
     NAMES.iter().find(|(_, known)| *known == of).map_or("?", |(name, _)| name)
 }
 
-/// Takes those away that `which` names.
+/// Removes those that `which` selects.
 pub(crate) fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) -> bool) {
     settings.on.retain(|of| !which(*of));
     settings.kernel.retain(|of| !which(*of));
@@ -120,7 +119,8 @@ pub(crate) fn leave_out(settings: &mut StackSettings, which: impl Fn(StackOf) ->
     }
 }
 
-/// The family an event with a stack belongs to; None for samples, which are asked for by -F alone, and for sleepers, which need no event.
+/// The family of an event with a stack; None for samples, which only -F requests, and for sleepers, which have no
+/// event.
 pub(crate) fn family(of: StackOf) -> Option<Family> {
     match of {
         StackOf::Syscall => Some(Family::Syscall),
@@ -150,12 +150,12 @@ fn mode(text: &str) -> Result<(StackMode, u32)> {
     }
 }
 
-/// A set of events as the BPF side has it: bit i for number i.
+/// A set of events in the BPF side's form: bit i for number i.
 pub(crate) fn bits(events: &[StackOf]) -> u32 {
     events.iter().fold(0, |bits, of| bits | 1 << (*of as u32))
 }
 
-/// How the BPF side is to take user stacks.
+/// The BPF side's mode for user stacks.
 pub(crate) fn user_kind(mode: StackMode) -> u8 {
     match mode {
         StackMode::None => stack_user::NO_USER,

@@ -1,4 +1,4 @@
-//! Addresses of processes as the unwinding stage needs them: in which code they lie, with what every process shares of it.
+//! Addresses of processes for the unwinding stage: their code, with the parts that all processes share.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,25 +16,25 @@ use crate::spaces::{Backing, FileId, Tracker};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ImageId(pub u32);
 
-/// The vDSO; files count up from 0 and never get there.
+/// The vDSO; numbers of files never reach it.
 const VDSO: ImageId = ImageId(u32::MAX);
 
-/// Processes that ended are forgotten so often, ns: all are looked at for it.
+/// Time between two removals of ended processes, ns: each one walks all processes.
 const SWEEP_NS: u64 = 1_000_000_000;
 
-/// Where an address lies.
+/// Place of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In an image, at this offset of it.
+    /// At this offset of an image.
     Image {
-        /// Which.
+        /// The image.
         id: ImageId,
         /// Of a file: the file offset.
         offset: u64,
     },
     /// In executable memory without a file.
     Jit,
-    /// Nothing is known to be there.
+    /// No mapping is known there.
     Nothing,
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// What `tracker` knows.
+    /// From `tracker`.
     pub(crate) fn new(tracker: Tracker) -> Self {
         let vdso = Arc::new(tracker.vdso().mapping.clone());
         Self { tracker, mappings: Vec::new(), vdso, swept: 0 }
     }
 
-    /// Takes in what was mapped since the last time.
+    /// Adds the mappings since the last time.
     pub(crate) fn read(&mut self) {
         self.tracker.read();
     }
@@ -64,12 +64,12 @@ impl Places {
         self.tracker.take_lost_span()
     }
 
-    /// From here on addresses mean what they did at `time`, CLOCK_MONOTONIC ns. Times must not go back.
+    /// From here on addresses are those of `time`, CLOCK_MONOTONIC ns. Times must not go back.
     pub(crate) fn apply_until(&mut self, time: u64) {
         self.tracker.apply_until(time);
     }
 
-    /// Forgets processes that ended before `time`, at the latest a second later.
+    /// Drops processes that ended before `time`, at the latest a second later.
     pub(crate) fn sweep(&mut self, time: u64) {
         if time.saturating_sub(self.swept) >= SWEEP_NS {
             self.tracker.sweep(time);
@@ -77,14 +77,14 @@ impl Places {
         }
     }
 
-    /// Makes sure that something is known of a process.
+    /// Reads a process's mappings if it has no entry.
     pub(crate) fn meet(&mut self, pid: u32) {
         if !self.tracker.is_known(pid) {
             self.tracker.look_again(pid);
         }
     }
 
-    /// Where `address` of process `pid` lies.
+    /// Place of `address` in process `pid`.
     pub(crate) fn place(&self, pid: u32, address: u64) -> Place {
         let Some(region) = self.tracker.find(pid, address) else { return Place::Nothing };
         let offset = region.offset(address);
@@ -96,7 +96,7 @@ impl Places {
         }
     }
 
-    /// What the tape says of an image.
+    /// The tape's mapping for an image.
     pub(crate) fn mapping(&mut self, id: ImageId) -> Arc<Mapping> {
         if id == VDSO {
             return Arc::clone(&self.vdso);
@@ -122,7 +122,7 @@ impl Places {
         file.try_clone().map(Arc::new).map_err(|e| format!("cannot keep it open: {e}"))
     }
 
-    /// The vDSO as a file, which it is not: made of its bytes.
+    /// The vDSO as a file, made of its bytes.
     fn vdso_file(&self) -> Result<Arc<File>, String> {
         // SAFETY: the name is a C string; a new descriptor comes back, or -1.
         let fd = unsafe { libc::memfd_create(c"vdso".as_ptr(), libc::MFD_CLOEXEC) };
@@ -135,7 +135,7 @@ impl Places {
         Ok(Arc::new(file))
     }
 
-    /// What an image is called.
+    /// Name of an image.
     pub(crate) fn path(&mut self, id: ImageId) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(&self.mapping(id).path))
     }

@@ -8,23 +8,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use systape_bpf::wire::Who;
 use systape_format::model::{Frame, Mapping, StackOf, StackStatus};
 
-/// Which event a stack belongs to.
+/// Key of a stack's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// Kind of event.
     pub of: StackOf,
     /// The thread whose stack it is.
     pub tid: u32,
-    /// Start of a call, queueing of an I/O, else when the event happened.
+    /// Start of a call, queueing of an I/O, else the time of the event.
     pub time: u64,
 }
 
-/// What code a frame is in.
+/// The code of a frame.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
-    /// Something every process may have mapped.
+    /// An image that any process may have mapped.
     Shared(Arc<Mapping>),
-    /// Code made at run time, known by the process alone.
+    /// Code made at run time, known only in its process.
     Jit,
     /// Nothing known.
     Unknown,
@@ -56,7 +56,7 @@ impl Hash for TakenFrame {
     }
 }
 
-/// Frames from the innermost to the outermost, shared by all stacks that have the same: programs do the same again and again.
+/// Frames from the innermost to the outermost, shared by all equal stacks, because programs repeat themselves.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain(Arc<Frames>);
 
@@ -68,7 +68,7 @@ struct Frames {
 }
 
 impl Chain {
-    /// A chain that counts its frames in `total` as long as somebody holds it. `of_task`: see [`Self::of_task`].
+    /// A chain that counts its frames in `total` while it exists. `of_task`: see [`Self::of_task`].
     pub(crate) fn new(frames: &[TakenFrame], of_task: bool, total: &Arc<AtomicUsize>) -> Self {
         total.fetch_add(frames.len(), Ordering::Relaxed);
         Self(Arc::new(Frames { frames: frames.into(), of_task, total: Arc::clone(total) }))
@@ -79,12 +79,12 @@ impl Chain {
         &self.0.frames
     }
 
-    /// Some are in code that only the process knows: what the tape says of them differs from process to process.
+    /// Some are in code known only in its process: their mappings on the tape differ from process to process.
     pub(crate) fn of_task(&self) -> bool {
         self.0.of_task
     }
 
-    /// Where it is in memory: nobody else's as long as it is held.
+    /// Its address in memory: unique while the chain exists.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -125,7 +125,7 @@ pub(crate) struct TakenStack {
     pub ts: u64,
     /// Where.
     pub cpu: u32,
-    /// Whose it is.
+    /// Its task.
     pub who: Who,
     /// Of a sample: it ran in the kernel.
     pub in_kernel: bool,
@@ -144,19 +144,19 @@ pub(crate) struct TakenStack {
 pub(crate) struct Taken {
     /// The stacks, by time as far as they were read in order.
     pub stacks: Vec<TakenStack>,
-    /// New codes: number 0 of the first batch is code 0, and they count on from batch to batch.
+    /// New codes: number 0 of the first batch is code 0, and numbers continue from batch to batch.
     pub codes: Vec<Code>,
-    /// Between these times mappings were missed: places of any stack since then may be wrong or unknown.
+    /// Mappings were missed in this time span: places of any stack since then may be wrong or unknown.
     pub mappings_lost: Option<(u64, u64)>,
-    /// No stack of a time before this is still to come.
+    /// No stack with a time before this is still to come.
     pub watermark: u64,
-    /// Those that have no frames because there was no time or memory for it.
+    /// Those without frames because there was no time or memory.
     pub given_up: GivenUp,
-    /// Of late stacks: held until the encoder has taken them in.
+    /// For late stacks: held until the encoder has added them.
     pub _on_the_way: Option<Arc<()>>,
 }
 
-/// Stacks that were given up.
+/// Dropped stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     /// How many.
@@ -168,7 +168,7 @@ pub(crate) struct GivenUp {
 }
 
 impl GivenUp {
-    /// One more, of time `ts`.
+    /// One more, with time `ts`.
     pub(crate) fn add(&mut self, ts: u64) {
         self.first = if self.count == 0 { ts } else { self.first.min(ts) };
         self.last = self.last.max(ts);

@@ -1,7 +1,7 @@
 //! The unwinding stage: raw stacks become frames, in a thread of its own.
 //!
-//! Stacks are handled in order of time, each against the address space as it was then. A stack waits until everything before it was
-//! read: mappings made earlier are known by then.
+//! Stacks are handled in order of time, each with the address space of that time. A stack waits until everything before
+//! it was read, so that earlier mappings are known.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -26,32 +26,32 @@ use super::names::{Message, Origin, Seen};
 use super::places::{ImageId, Place, Places};
 use super::taken::{Chain, Code, Taken, TakenFrame};
 
-/// Frames kept of a stack.
+/// Most frames kept of a stack.
 const MAX_FRAMES: usize = 1024;
-/// Rules the unwinder remembers.
+/// Rules in the unwinder's cache.
 const RULES: usize = 1 << 16;
-/// Unwind information kept of one file, and of all together: when that is reached all are read again as they are met.
+/// Most unwind information kept of one file, and of all together: beyond that all are dropped and read again as needed.
 const MODULE_BYTES: u64 = 48 << 20;
 const ALL_MODULE_BYTES: usize = 96 << 20;
-/// By frame pointers, only sleepers need unwind information, at the start: it is forgotten this long after the last, ns.
+/// With frame pointers only sleepers need unwind information, at the start: it is dropped this long after the last, ns.
 const KEEP_NS: u64 = 2_000_000_000;
-/// Files read for one stack.
+/// Most files read for one stack.
 const MAX_READS: usize = 64;
-/// Distinct frames whose names are asked for: bounds the memory of a recording that never ends.
+/// Most distinct frames whose names are looked up: bounds the memory of an endless recording.
 const MAX_SEEN: usize = 1 << 20;
-/// Frames of the chains remembered, 16 bytes each: when there are more all are forgotten, and gather anew.
+/// Most frames of the remembered chains, 16 bytes each: beyond that all are dropped, and collected anew.
 const MAX_CHAIN_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
-/// Frames of all chains that anybody holds. With more, stacks are given up until some were stored.
+/// Most frames of all existing chains. Beyond that stacks are dropped until some were stored.
 const MAX_FRAMES_HELD: usize = if cfg!(test) { 1 << 8 } else { 1 << 22 };
 
-/// More frames are held than may be.
+/// More frames exist than allowed.
 #[derive(Debug)]
 struct TooMany;
 
-/// A file as the unwinder sees it.
+/// A file for the unwinder.
 enum Unwindable {
     Module(Box<Module>),
-    /// It could not be opened, or makes no sense.
+    /// It could not be opened, or is invalid.
     No,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Unwinding {
     special: [Option<u32>; 2],
     codes: u32,
     seen: FxHashSet<(u32, u64)>,
-    /// Hashed with a key: a program chooses where its frames are.
+    /// Hashed with a key, because a program chooses where its frames are.
     chains: HashSet<Chain>,
     chain_frames: usize,
     frames_held: Arc<AtomicUsize>,
@@ -78,7 +78,7 @@ pub(crate) struct Unwinding {
     code: CodeReader,
     found: Vec<Found>,
     frames: Vec<TakenFrame>,
-    /// Copies of the stacks of events come too, not only those of sleepers.
+    /// There are copies of stacks of events too, not only of sleepers.
     copies: bool,
     /// When the last sleeper was unwound.
     slept: u64,
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Unwinding {
 }
 
 impl Unwinding {
-    /// A stage that knows of the address spaces what `places` does. `names` is told of every new place; `keep` gets the raw records.
+    /// A stage with the address spaces of `places`. `names` gets every new place; `keep` gets the raw records.
     pub(crate) fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
         Self {
             places,
@@ -185,10 +185,10 @@ impl Unwinding {
         taken.stacks.extend(with_frames(parts, status, user, kernel));
     }
 
-    /// The frames gathered until now.
+    /// The frames collected so far.
     ///
     /// # Errors
-    /// Too many are held.
+    /// Too many exist.
     fn take_chain(&mut self) -> Result<Option<Chain>, TooMany> {
         let chain = match self.chains.get(self.frames.as_slice()) {
             _ if self.frames.is_empty() => Ok(None),
@@ -214,7 +214,7 @@ impl Unwinding {
         Ok(chain)
     }
 
-    /// `leading`: the innermost frames are of the tracing that took the stack.
+    /// `leading`: the innermost frames belong to the tracing that took the stack.
     fn kernel_frames(&mut self, addresses: &[u8], mut leading: bool, taken: &mut Taken) {
         for (i, address) in words(addresses).enumerate() {
             let place = self.kernel.place(address);
@@ -348,7 +348,7 @@ impl Unwinding {
         self.frames.push(TakenFrame { code, offset, flags });
     }
 
-    /// Whether a name is wanted for a place that was not met before.
+    /// Whether the name of a new place is needed.
     fn first_seen(&mut self, frame: &TakenFrame) -> bool {
         self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((frame.code, frame.lookup()))
     }
@@ -405,20 +405,20 @@ fn without_user_part(flags: u16) -> StackStatus {
     }
 }
 
-/// Addresses the BPF side takes at most by frame pointers.
+/// Most addresses that the BPF side takes by frame pointers.
 const MAX_ADDRESSES: usize = 127;
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes))
 }
 
-/// The address space of one process, as the unwinder asks for it.
+/// The address space of one process, for the unwinder.
 struct Space<'a> {
     places: &'a Places,
     modules: &'a FxHashMap<ImageId, Unwindable>,
     code: &'a CodeReader,
     pid: u32,
-    /// A file that was met and is not read yet.
+    /// A file that was mapped and is not read yet.
     missing: std::cell::Cell<Option<ImageId>>,
 }
 

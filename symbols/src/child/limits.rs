@@ -1,4 +1,4 @@
-//! What the child may do and use.
+//! Limits of the child.
 
 use std::io;
 
@@ -18,7 +18,7 @@ fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(resource, &raw const limit) })
 }
 
-/// Keeps nothing but standard input, output and error; ends with its parent; gains no rights; gives way to everybody else.
+/// Keeps only standard input, output and error; ends with its parent; gains no rights; has the lowest priority.
 pub(super) fn confine() -> io::Result<()> {
     close_others()?;
     // SAFETY: these calls take numbers and change this process only; a SIG_IGN is no handler that could run.
@@ -61,7 +61,7 @@ pub(super) fn memory(limit: u64) -> io::Result<()> {
     set_limit(libc::RLIMIT_AS, limit.saturating_add(ROOM_FOR_FILES))
 }
 
-/// The kernel ends the process when it uses more CPU time than it has until now and `seconds` on top.
+/// The kernel ends the process when it uses more than `seconds` of CPU time from now.
 pub(super) fn more_cpu(seconds: u32) {
     // SAFETY: all zeroes is a valid rusage, and the kernel writes one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -73,7 +73,7 @@ pub(super) fn more_cpu(seconds: u32) {
     }
 }
 
-/// Memory freed goes back to the kernel, so that the process is small between files.
+/// Freed memory goes back to the kernel, so that the process is small between files.
 pub(super) fn give_memory_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it only returns memory that nothing uses.

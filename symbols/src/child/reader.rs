@@ -14,10 +14,10 @@ use crate::demangle::demangle;
 use crate::elf::ElfHeaders;
 use crate::wire::{LONGEST_STRING, MOST_FUNCTIONS};
 
-/// Stands for a function whose name is not known but which functions with names were inlined into, or which was inlined.
+/// The name of an unnamed function into which named ones were inlined, or that was inlined.
 const UNNAMED: &str = "[unknown]";
 
-/// A file being looked up in, and the files with its debug information.
+/// The current file, and the files with its debug information.
 pub(super) struct Reader {
     elf: ElfHeaders,
     /// Headers of the debug file.
@@ -29,7 +29,7 @@ pub(super) struct Reader {
     _files: Vec<File>,
 }
 
-/// Where names are.
+/// Source of names.
 struct Place {
     source: Source<'static>,
     /// In the DWARF, not in the symbol table.
@@ -122,7 +122,8 @@ impl Reader {
         }
     }
 
-    /// A debug file whose layout had to be worked out is good for offsets in its code. Frames that were guessed may lie elsewhere, but not many.
+    /// A debug file whose layout had to be computed is valid for offsets in its code. Guessed frames may lie elsewhere,
+    /// but not many.
     fn check_layout(&self, offsets: &[u64], addresses: &[(usize, u64)]) -> Result<(), String> {
         let in_code = addresses.iter().filter(|(_, address)| self.elf.code_at(*address).is_some()).count();
         if self.elf.is_debug_file && (offsets.len() - in_code) * 8 > offsets.len() {
@@ -135,8 +136,8 @@ impl Reader {
     }
 }
 
-/// What a further source says, where an earlier one said nothing, or not the whole name of the outermost function: DWARF by GCC has but the
-/// last part of a name in an anonymous namespace or of a local class, the symbol table has all of it.
+/// Merges a later source, where an earlier one had nothing, or not the whole name of the outermost function: DWARF by
+/// GCC has only the last part of a name in an anonymous namespace or of a local class; the symbol table has all of it.
 fn improve(have: &mut Vec<Function>, new: Vec<Function>) {
     match (have.last_mut(), new.last()) {
         (None, _) => have.extend(new),
@@ -149,8 +150,8 @@ fn improve(have: &mut Vec<Function>, new: Vec<Function>) {
     }
 }
 
-/// Whether a mangled name may be the whole of which DWARF gave a part. DWARF writes out template arguments, and `operator()` where the
-/// mangled name has `cl`: of a lambda that is all it says.
+/// Whether a mangled name may be the whole of DWARF's partial name. DWARF writes out template arguments, and
+/// `operator()` for the mangled name's `cl`: for a lambda that is all it has.
 fn is_whole(mangled: &[u8], part: &[u8]) -> bool {
     let base = part.split(|byte| *byte == b'<').next().unwrap_or(part);
     is_mangled(mangled)
@@ -176,7 +177,8 @@ fn finish(functions: &mut Vec<Function>) {
     }
 }
 
-/// Innermost first, names as they are in the file. blazesym's order is outermost first, and each one's line is the place inside that function already.
+/// Innermost first, names as in the file. blazesym's order is outermost first, and each one's line is already the place
+/// inside that function.
 fn functions(symbol: &Sym<'_>, address: u64, elf: &ElfHeaders) -> Vec<Function> {
     // A symbol without a size reaches to the next one, even over the end of its section: .plt would be `_init`. Functions in several pieces
     // have no size either; their address is 0.

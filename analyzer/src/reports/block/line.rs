@@ -61,7 +61,7 @@ fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause]: [&
     format!("{time:<11} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
 }
 
-/// Where on the disk; None: nowhere (the kernel's -1: a flush of the device's cache).
+/// The sector; None: none (the kernel's -1: a flush of the device's cache).
 fn sector(io: &BlockIo) -> Option<u64> {
     (io.sector != u64::MAX).then_some(io.sector)
 }
@@ -93,7 +93,7 @@ pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices
     out.push(b'\n');
 }
 
-/// What is said only when it is so: merged bios, requeues, an error, a device without requests.
+/// The rare facts: merged bios, requeues, an error, a device without requests.
 fn marks(io: &Io<'_>) -> Vec<String> {
     let e = io.io;
     let mut marks = Vec::new();
@@ -112,7 +112,7 @@ fn marks(io: &Io<'_>) -> Vec<String> {
     marks
 }
 
-/// Everything about `io` by name.
+/// All columns of `io`.
 pub fn row<'a>(io: &Io<'a>, times: &Times<'a>, devices: &Devices) -> Row<'a> {
     let e = io.io;
     let (major, minor) = numbers(e.dev);

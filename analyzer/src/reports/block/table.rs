@@ -41,10 +41,10 @@ systape_format::tables! {
     }
 }
 
-/// What there is to print.
+/// Input of the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// What was added up by.
+    /// The keys.
     pub keys: &'a [By],
     /// The sums.
     pub folded: &'a Folded,
@@ -57,7 +57,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// A table, the total below it, and what that leaves out.
+    /// A table, the total below it, and the devices that the total leaves out.
     pub fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let mut head = String::new();
         for key in self.keys {
@@ -90,7 +90,7 @@ impl View<'_> {
         self.stacked(out)
     }
 
-    /// A histogram of latencies for each key, and what they leave out.
+    /// A histogram of latencies for each key, and the devices they leave out.
     pub fn histograms(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
             let value = |(key, part): (&By, &Part)| {
@@ -123,12 +123,12 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Part of the time of everything.
+    /// Share of the time of everything.
     fn share(&self, sum: &Sum) -> Option<f64> {
         (self.folded.all.total > 0).then(|| sum.total as f64 / self.folded.all.total as f64)
     }
 
-    /// Prints a row for each key, `limit` at most; with its histogram in it when `hist`.
+    /// Prints a row for each key, at most `limit`; with its histogram if `hist`.
     pub fn rows(&self, form: Form, hist: bool, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
         let table = with_keys(by::columns(self.keys), &with_parts(&SUMS, parts));

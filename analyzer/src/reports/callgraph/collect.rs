@@ -1,5 +1,5 @@
-//! Events with their stacks, segment by segment. Each segment is added up by the nodes of its own tree first: names and the trees of
-//! other segments come in once a distinct stack, not once an event.
+//! Events with their stacks, segment by segment. Each segment is first added up by the nodes of its own tree, so names
+//! and the trees of other segments are looked up once per distinct stack, not per event.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,8 @@ use crate::stacks::interner::Interner;
 use crate::stacks::of::Of;
 use crate::stacks::weight::Weight;
 
-/// Adds up the events of all segments that pass, `bytes`: and what calls moved; what is missing is added to the context's losses.
+/// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved. Losses are added to the
+/// context's.
 pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacked> {
     let mut all = Stacked::default();
     let scan = match of {
@@ -47,10 +48,10 @@ pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacke
     Ok(all)
 }
 
-/// A stack in a segment: node of the innermost user and kernel frame, how it ends, whose.
+/// A stack in a segment: node of the innermost user and kernel frame, its end, its thread's name.
 type Local = (Option<u32>, Option<u32>, Ending, u32);
 
-/// What was found in one segment.
+/// The sums of one segment.
 #[derive(Debug, Default)]
 struct Part {
     stacks: Stacks,
@@ -60,7 +61,7 @@ struct Part {
 }
 
 impl Part {
-    /// Adds the event at `row`, of a task with that name; `missing`: why it has no stack if it has none.
+    /// Adds the event at `row`, of a task with that name; `missing`: the reason if it has no stack.
     fn add(&mut self, of: StackOf, row: usize, comm: u32, weight: Weight, missing: Ending) {
         let missing = if self.unreadable { Ending::Unreadable } else { missing };
         let key = match self.stacks.of(of, row as u32) {
@@ -108,7 +109,7 @@ impl Part {
 struct Reader<'a> {
     context: &'a Context<'a>,
     of: &'a Of,
-    /// What calls returned is needed.
+    /// The return values of calls are needed.
     bytes: bool,
     min_dur: u64,
 }
@@ -153,7 +154,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Calls of a segment, or those that are still open; `ret` may be empty.
+    /// Calls of a segment, or open ones; `ret` may be empty.
     fn rows(
         &self,
         part: &mut Part,
@@ -276,7 +277,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Which tasks of a segment pass.
+    /// The tasks of a segment that pass.
     fn passing(&self, dict: &Dict) -> Vec<bool> {
         dict.tasks.iter().map(|task| self.context.question.scope.task(task)).collect()
     }

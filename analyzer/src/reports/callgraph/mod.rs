@@ -1,4 +1,4 @@
-//! Stacks added up: who called what, as a tree in perf report's layout, as folded stacks, as a flame graph.
+//! Sums of stacks: a call graph in perf report's layout, folded stacks, or a flame graph.
 
 mod collect;
 mod offcpu;
@@ -90,7 +90,7 @@ struct Options {
 }
 
 impl Options {
-    /// What the report cannot do, said instead of ignored.
+    /// Refuses combinations that the report cannot do.
     fn check(&self, config: &Config) -> Result<()> {
         let format = config.format;
         if self.folded || self.svg.is_some() {
@@ -126,7 +126,7 @@ impl Options {
         if self.callee { Order::Callee } else { Order::Caller }
     }
 
-    /// Least share that is printed, in percent: rows have no place to say what was left out.
+    /// Least printed share, in percent: rows have no place for a note on what was left out.
     fn least(&self, format: Format) -> f64 {
         self.min_percent.unwrap_or(if format == Format::Text { 0.5 } else { 0.0 })
     }
@@ -136,7 +136,7 @@ impl Options {
     }
 }
 
-/// The tape it compares with, and where functions get their names from.
+/// The second tape, and the directories with names.
 fn reads(config: &Config) -> Result<Reads> {
     let own: Options = config.own()?;
     Ok(Reads { files: Vec::from_iter(own.diff), ..own.names.reads() })
@@ -148,7 +148,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
     config.own::<Options>()?.svg.as_ref().map(make).transpose()
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
     let own: Options = config.own()?;
     let mut found = Found::read(config, &own, tape, own.of.clone())?;
@@ -188,12 +188,12 @@ fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdic
     Ok(verdict.doubted(found.lost))
 }
 
-/// What was found in one tape.
+/// The sums of one tape.
 struct Found<'a> {
     own: &'a Options,
     of: Of,
     metric: Metric,
-    /// What else the tape has stacks of.
+    /// The other kinds of events with stacks on the tape.
     others: Vec<Of>,
     stacked: Stacked,
     total: Weight,
@@ -246,7 +246,7 @@ impl<'a> Found<'a> {
         Ok(Self { own, of, metric, others, total: stacked.total(), stacked, graph, context, lost, partial })
     }
 
-    /// Calls that were only counted have no stack.
+    /// Counted calls have no stack.
     fn partial(&self) -> Option<String> {
         let options = options(self.context.question.tape.session());
         self.partial
@@ -291,7 +291,7 @@ fn choose(kinds: &[Of], asked: Option<Of>, session: &Session) -> Result<Of> {
     }
 }
 
-/// What these events cannot be narrowed by, said instead of ignored.
+/// Refuses filters that do not apply to these events.
 fn check(config: &Config, of: &Of) -> Result<()> {
     let filters = &config.filters;
     let calls = matches!(of, Of::Syscall | Of::OffCpu);
@@ -310,7 +310,7 @@ fn check(config: &Config, of: &Of) -> Result<()> {
     Ok(())
 }
 
-/// The families whose loss touches the answer.
+/// The families whose loss could change the answer.
 fn families_of(config: &Config, of: &Of) -> Vec<Family> {
     let mut families = match of {
         Of::Cpu => vec![Family::Sample],
@@ -368,7 +368,7 @@ fn order(own: &Options) -> &'static str {
     }
 }
 
-/// What the numbers above do not show.
+/// Facts that the numbers above do not show.
 fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     let mut lines = Vec::new();
     let total = &found.total;

@@ -1,5 +1,5 @@
-//! Time off the CPU, by the stack with which the thread left it: from there until it came back, asleep or waiting for a CPU.
-//! Whoever slept since before the recording has the stack that the recorder fetched at the start.
+//! Time off the CPU, by the stack with which the thread left it: until it came back, asleep or waiting for a CPU. A
+//! thread that slept since before the recording has the stack that the recorder read at the start.
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
@@ -32,15 +32,15 @@ pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
 /// A thread that is off the CPU, or may be soon.
 #[derive(Clone, Copy, Debug, Default)]
 struct Away {
-    /// With which stack it left: user and kernel node.
+    /// The stack with which it left: user and kernel node.
     left: Option<(u32, u32, Ending)>,
-    /// Time so far that is inside `--time`, ns; None: no interval yet.
+    /// Time so far inside `--time`, ns; None: no interval yet.
     time: Option<u64>,
-    /// All of it.
+    /// The whole time.
     length: u64,
-    /// It lasts longer than is known.
+    /// It lasts longer than known.
     open: bool,
-    /// Where in its program it was when it left.
+    /// Its call when it left.
     doing: Doing,
 }
 
@@ -50,7 +50,7 @@ struct OffCpu<'a> {
     /// Stacks of threads (by utid) that slept since before the recording.
     slept: FxHashMap<u32, Stack>,
     away: Vec<Away>,
-    /// Position of the segment whose nodes are known, and their numbers.
+    /// Index of the segment whose nodes are known, and their numbers.
     graft: Option<(usize, Graft)>,
 }
 
@@ -62,7 +62,7 @@ impl OffCpu<'_> {
         &mut self.away[slot]
     }
 
-    /// The stretch is over: counts it if it passes.
+    /// The stretch ended: counts it if it passes.
     fn back(&mut self, thread: &Thread, slot: Slot, interval: &Interval) {
         let away = std::mem::take(&mut self.away[slot]);
         let (Some(time), Some((user, kernel, ending))) = (away.time, away.left) else { return };

@@ -1,4 +1,4 @@
-//! Starts of programs, one a line, with execsnoop's columns and what became of them.
+//! Starts of programs, one a line, with execsnoop's columns and their outcome.
 
 use std::io::{self, Write};
 

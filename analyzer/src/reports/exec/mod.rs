@@ -1,4 +1,4 @@
-//! Programs that were started, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
+//! Started programs, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
 
 pub(super) mod listing;
 mod rows;
@@ -24,20 +24,20 @@ use crate::say::{Verdict, complain};
 use crate::signals::via;
 use crate::summary::ledger::options;
 
-/// What every form of both reports prints from.
+/// Input of every form of both reports.
 struct Story<'a> {
     context: &'a Context<'a>,
-    /// They are in the tree too.
+    /// Kernel threads are in the tree too.
     kernel_threads: bool,
     processes: &'a Processes,
     times: Times<'a>,
-    /// Until when it is known who was alive.
+    /// The time up to which lifetimes are known.
     until: u64,
-    /// Nothing that touches the answer is missing.
+    /// No loss could change the answer.
     whole: bool,
-    /// No end of a process is, not even after the time asked for or after the tape.
+    /// No end of a process is missing, not even after the selected time or after the tape.
     ends: bool,
-    /// What is not known to have ended lived on, at least until `until`.
+    /// A process without a known end lived on, at least until `until`.
     lives: bool,
 }
 
@@ -68,7 +68,7 @@ struct Options {
     all: bool,
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let Options { tree, all } = config.own()?;
     match tree {
@@ -79,7 +79,7 @@ fn check(config: &Config) -> Result<()> {
     }
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let families = &tape.session().families;
     let has = |family| families.is_empty() || families.contains(&family);
@@ -147,7 +147,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 }
 
 impl Story<'_> {
-    /// The exit column: status or signal; `-` still there at the end, `?` not known.
+    /// The exit column: status or signal; `-` alive at the end, `?` not known.
     fn exit_text(&self, end: Option<&Ending>, followed: bool) -> String {
         match end {
             Some(end) => match (end.signal(), end.status()) {

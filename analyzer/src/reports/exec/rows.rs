@@ -1,4 +1,4 @@
-//! Attempts to start a program: those that succeeded are events of process life, those that failed are calls.
+//! Attempts to start a program: successful ones are events of process life, failed ones are calls.
 
 use std::sync::Arc;
 
@@ -12,39 +12,39 @@ use crate::load::{Base, Loaded};
 use crate::processes::{Command, Ending, Processes, read};
 use crate::scan::{Coverage, Scan};
 
-/// What came after a program.
+/// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// Its process ended.
     End(Ending),
-    /// Its process became another program at this time.
+    /// Its process executed another program at this time.
     Exec(u64),
-    /// Nothing that was seen.
+    /// No recorded event.
     Open,
-    /// What was seen next may not be what came next: events of process life are missing between.
+    /// The next recorded event may not be the next one: events of process life are missing between.
     Lost,
 }
 
 /// An attempt to start a program.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// When it had succeeded, or began to fail.
+    /// Time of the success, or start of the failed call.
     pub ts: u64,
     /// The process: after a success as the new program, after a failure as the old one.
     pub task: Task,
-    /// pid of the process that made it; 0 = not known.
+    /// pid of the process that forked it; 0 = not known.
     pub ppid: u32,
-    /// 0, or why it failed.
+    /// 0, or the errno.
     pub errno: u16,
     /// Path; empty = not known.
     pub path: Vec<u8>,
     /// Arguments; empty = not known.
     pub command: Arc<Command>,
-    /// What became of it.
+    /// Outcome.
     pub after: After,
 }
 
-/// The attempts that pass, by time. What cannot be read is added to the context's losses.
+/// The passing attempts, by time. Unreadable parts are added to the context's losses.
 pub fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
     let mut rows = Vec::new();
     if !context.config.filters.failure {
@@ -100,7 +100,7 @@ fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
     rows
 }
 
-/// Where path and arguments of the call `name` are.
+/// Indices of path and arguments of the call `name`.
 fn arguments(name: &str) -> Option<(u8, u8)> {
     match name {
         "execve" => Some((0, 1)),

@@ -1,4 +1,4 @@
-//! The tree of processes: who made whom, what each ran, from when to when, and how it ended.
+//! The tree of processes: parents, programs, lifetimes, ends.
 
 use std::io::{self, Write};
 
@@ -40,12 +40,12 @@ systape_format::tables! {
     }
 }
 
-/// The kernel's own threads are children of this one.
+/// Kernel threads are children of this one.
 const KTHREADD: (u32, &[u8]) = (2, b"kthreadd");
-/// Steps of indentation that are drawn: a deeper process says how deep it is.
+/// Most steps of indentation; a deeper process has its depth as a number.
 const DEEPEST: usize = 40;
 
-/// A process and how far below the first it is.
+/// A process and its depth.
 struct Node<'a> {
     process: &'a Process,
     depth: usize,
@@ -76,7 +76,7 @@ pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Which of all processes are shown: those that pass, everything below them, and for their place in the tree what is above.
+/// The shown processes: those that pass, their descendants, and their ancestors.
 fn shown(story: &Story<'_>) -> Vec<bool> {
     let (all, scope) = (&story.processes.all, &story.context.question.scope);
     let there = |process: &Process| {
@@ -166,7 +166,7 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
     columns([&start, &lived, &exit, &pid], &format!("{indent}{deep}{}", cut(programs(story, process))))
 }
 
-/// Whether a process is shown of which no end is known.
+/// Whether a process without a known end is shown.
 pub(super) fn open(story: &Story<'_>) -> bool {
     let all = story.processes.all.iter().zip(shown(story));
     all.into_iter().any(|(process, shown)| shown && process.end().is_none())
@@ -188,7 +188,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// What it ran, one program after the other.
+/// Its programs, one after the other.
 fn programs(story: &Story<'_>, process: &Process) -> String {
     let line = |image: &Image| match image.command.argv.as_slice() {
         [] if image.path.is_empty() => format!("[{}]", named(&image.task.comm)),
@@ -209,7 +209,8 @@ fn programs(story: &Story<'_>, process: &Process) -> String {
     }
 }
 
-/// Whether it was this only because its parent is: it had been forked when the recording began, and its exec came later.
+/// Whether it had this program only from its parent: it had been forked when the recording began, and its exec came
+/// later.
 fn is_its_parents(story: &Story<'_>, process: &Process, image: &Image) -> bool {
     let same = |of: &Image| !of.command.argv.is_empty() && of.command.argv == image.command.argv;
     !image.exec && process.parent.is_some_and(|at| story.processes.all[at].images.iter().any(same))

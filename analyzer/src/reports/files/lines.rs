@@ -34,7 +34,7 @@ struct Lines<'a> {
     sockets: bool,
 }
 
-/// A path that is known, or may be when the directory is.
+/// A known path, or one that may become known with the directory.
 enum Place {
     Known(Vec<u8>),
     InCwd(Vec<u8>),
@@ -126,7 +126,7 @@ impl Reader for Lines<'_> {
     }
 }
 
-/// The flags of the open in `row`, as the listing has them; None: not known.
+/// The flags of the open in `row`, as in the listing; None: not known.
 fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
     let (info, args) = (segment.call(row), segment.args.args.get(row)?);
     let flags = systape_abi::open_flags(info.abi);

@@ -40,7 +40,7 @@ use crate::summary::labels::Labels;
 use crate::summary::ledger::{Judge, Judged, counts, threads};
 use crate::summary::plan::{Plan, RowPart};
 
-/// Whether what `on` is about may be no file: a descriptor of which nothing is known.
+/// Whether `on` may be no file: a descriptor of which nothing is known.
 fn may_be_none(segment: &Loaded, row: usize, on: &Use<'_>) -> bool {
     on.name == Name::Unknown && matches!(segment.call(row).args[on.arg].kind, ArgKind::Fd)
 }
@@ -56,11 +56,11 @@ struct Totals<'a> {
 #[derive(Default)]
 struct Sums {
     groups: Groups<Work>,
-    /// Which of them may have more calls, opens, reads, writes.
+    /// The sums that may be too low in calls, opens, reads, writes.
     open: [Open; 4],
-    /// What the tasks among the keys are called.
+    /// Names of the tasks among the keys.
     labels: Labels,
-    /// Calls that are in no group, because it is not known whether they are asked for.
+    /// Calls in no group, because it is not known whether they pass.
     doubts: u64,
     /// Some of them were lost: counted and not stored.
     doubts_lost: bool,
@@ -80,13 +80,13 @@ impl Sums {
         self.leave_open(key, work, false);
     }
 
-    /// Calls that did `work` may be asked for.
+    /// Calls with this `work` might pass.
     fn doubt(&mut self, key: &[Value], work: &Work) {
         self.doubts = self.doubts.saturating_add(work.calls);
         self.leave_open(key, work, true);
     }
 
-    /// Calls that did `work` may be of another group than that of `key`; `missing`: they are in none.
+    /// Calls with this `work` may be of another group than that of `key`; `missing`: they are in none.
     fn leave_open(&mut self, key: &[Value], work: &Work, missing: bool) {
         for (open, calls) in self.open.iter_mut().zip([work.calls, work.opens, work.reads, work.writes]) {
             if calls > 0 {
@@ -99,19 +99,19 @@ impl Sums {
 /// A call on a file in the current directory.
 struct Relative {
     key: Key,
-    /// Where the file stands in it.
+    /// Index of the file in it.
     at: usize,
     name: Vec<u8>,
     work: Work,
 }
 
 impl Totals<'_> {
-    /// Whether calls on what may be no file are in a row: in that of the file that is not known.
+    /// Whether calls on a possible non-file are in a row: in that of the unknown file.
     fn counts_unknown(&self) -> bool {
         self.sockets || self.plan.has(By::File)
     }
 
-    /// Adds what was counted and not stored.
+    /// Adds the counted calls that were not stored.
     fn ledger(&self, tape: &Tape, sums: &mut Sums) -> Coverage {
         let question = &self.context.question;
         let (scope, book) = (&question.scope, &question.book);
@@ -172,26 +172,26 @@ impl Reader for Totals<'_> {
     }
 }
 
-/// What a row's key is made from: task, call; 0 for what is not asked. Files are positions in a list.
+/// Source of a row's key: task, call; 0 if not needed. Files are indices into a list.
 type Codes = (u32, u32, RowPart);
 
 /// Sums of a segment by its own numbers.
 struct Part<'a> {
     totals: &'a Totals<'a>,
     segment: &'a Loaded,
-    /// Whether task, call are asked for.
+    /// Whether task, call are needed.
     by_task: bool,
     by_call: bool,
     files: Vec<Value>,
     numbers: FxHashMap<Cow<'a, [u8]>, u32>,
     sums: FxHashMap<Codes, Work>,
-    /// Calls that may be on what is no file.
+    /// Calls on possible non-files.
     open: Vec<(Codes, Work)>,
     /// Tasks of calls that wait for the directory.
     waiting: FxHashSet<u32>,
 }
 
-/// The position of the file that is not known.
+/// The index of the unknown file.
 const UNKNOWN: u32 = 1;
 
 impl<'a> Part<'a> {
@@ -251,7 +251,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Adds a call once, whatever it is on.
+    /// Adds a call once, whatever its files.
     fn together(&mut self, row: usize, on: Vec<Use<'a>>) {
         let sure = |on: &Use<'_>| self.totals.counts_unknown() || !may_be_none(self.segment, row, on);
         let (sure, unsure): (Vec<_>, Vec<_>) = on.into_iter().partition(sure);
@@ -304,7 +304,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Prints sums by `by`; gives whether calls that may be asked for were lost.
+/// Prints sums by `by`; returns whether calls that might pass were lost.
 pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &mut BufWriter<File>) -> Result<bool> {
     let plan = Plan::by(by);
     let totals = Totals { context, plan: &plan, sockets: own.sockets };
@@ -331,7 +331,7 @@ pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &m
     Ok(sums.doubts_lost)
 }
 
-/// Sums as they are printed.
+/// The printed form of sums.
 struct Shown<'a> {
     context: &'a Context<'a>,
     words: Words<'a>,
@@ -341,7 +341,7 @@ struct Shown<'a> {
     rows: Vec<(&'a [Value], &'a Work)>,
 }
 
-/// Whether there may be more calls, opens, reads, writes in a row.
+/// Whether calls, opens, reads, writes of a row may be too low.
 type Short = [bool; 4];
 
 impl<'a> Shown<'a> {

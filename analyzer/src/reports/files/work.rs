@@ -1,4 +1,4 @@
-//! What calls did with files: how many, how long, how many bytes.
+//! Work of calls on files: number, time, bytes.
 
 use systape_abi::Io;
 use systape_format::model::{CallState, LedgerRow};
@@ -9,7 +9,7 @@ use crate::group::Add;
 use crate::lines::row::{Duration, duration};
 use crate::load::Loaded;
 
-/// Time and bytes of calls on one thing.
+/// Time and bytes of calls on one object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work {
     pub(super) calls: u64,
@@ -21,9 +21,9 @@ pub(super) struct Work {
     pub(super) written: u64,
     pub(super) ns: u64,
     pub(super) max: u64,
-    /// Part of `calls`: those that were counted and not stored.
+    /// Part of `calls`: those counted and not stored.
     pub(super) ledger: u64,
-    /// There may be more bytes, time.
+    /// Bytes or time may be too low.
     pub(super) read_short: bool,
     pub(super) written_short: bool,
     pub(super) ns_short: bool,
@@ -51,7 +51,7 @@ impl Add for Work {
 }
 
 impl Work {
-    /// What the call of `row` did through these of its arguments.
+    /// The work of the call of `row` through these of its arguments.
     pub(super) fn of(segment: &Loaded, row: usize, args: &[usize]) -> Self {
         let (info, state, errno) = (segment.call(row), segment.core.state[row], segment.core.errno[row]);
         let mut work = Self { calls: 1, errors: failed(state, errno).into(), ..Self::default() };
@@ -76,7 +76,7 @@ impl Work {
         work
     }
 
-    /// What calls that were counted did.
+    /// The work of counted calls.
     pub(super) fn counted(info: &CallInfo, row: &LedgerRow) -> Self {
         let io = |does: bool| if does { row.count } else { 0 };
         let moves = row.errno == 0 && row.state.returned();

@@ -1,4 +1,4 @@
-//! What `info` says of the ledger: how many calls were counted instead of stored, and why.
+//! The ledger in `info`: the number of calls counted instead of stored, and the reasons.
 
 use systape_format::header::BlockKind;
 use systape_format::model::{CallState, LedgerReason};
@@ -6,25 +6,25 @@ use systape_format::reader::Tape;
 
 use crate::render::row::Row;
 
-/// Calls by why they were not stored.
+/// Calls by the reason of not being stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Rows, those that only check the ledger too.
+    /// Rows, including those that only check the ledger.
     rows: u64,
-    /// There was no room for them.
+    /// No room.
     lost: u64,
-    /// `record` was asked to count them only.
+    /// Counted only, by an option of `record`.
     filtered: u64,
     /// Their process had filled its share of the ring.
     over_share: u64,
     /// The recorder was behind and its memory full.
     behind: u64,
-    /// Of all these, those whose process is not known.
+    /// Of all these, those of an unknown process.
     unattributed: u64,
 }
 
 impl Ledger {
-    /// Adds up the ledger of all segments; what cannot be read is told in `unreadable`.
+    /// Adds up the ledger of all segments; unreadable parts are added to `unreadable`.
     pub fn read(tape: &Tape, unreadable: &mut Vec<String>) -> Self {
         let mut all = Self::default();
         for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Ledger)) {

@@ -1,4 +1,4 @@
-//! What `info` says of stacks and names.
+//! Stacks and names in `info`.
 
 use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
@@ -10,7 +10,7 @@ use crate::stacks::label;
 use crate::stacks::recorded::{Inventory, Unnamed};
 use crate::words::escaped;
 
-/// Files without names that are listed one by one.
+/// Most files without names that are listed one by one.
 const LISTED: usize = 8;
 
 /// The name of a kind of event in text and JSON.

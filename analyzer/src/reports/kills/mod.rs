@@ -1,7 +1,6 @@
-//! Who sent which signal to whom, how, and what came of it.
+//! Signals: sender, target, way, and outcome.
 //!
-//! Two passes over the tape: first who was there and how each process ended, then the signals, of which only those that are
-//! printed are kept.
+//! Two passes over the tape: first all processes and their ends, then the signals, of which only printed ones are kept.
 
 mod party;
 pub(super) mod rows;
@@ -33,7 +32,7 @@ use crate::scan::Scan;
 use crate::signals::{Cause, Choice, Missing, Record, Tracker};
 use crate::{families, output};
 
-/// Everything a form of the report prints from.
+/// Input of every form of the report.
 struct Story<'a> {
     context: &'a Context<'a>,
     choice: &'a Choice,
@@ -44,18 +43,18 @@ struct Story<'a> {
     signals: bool,
     /// Process life was recorded.
     life: bool,
-    /// Nothing that touches the answer is missing.
+    /// No loss could change the answer.
     whole: bool,
-    /// No end of a process is, not even after the time asked for.
+    /// No end of a process is missing, not even after the selected time.
     ends: bool,
-    /// Where process life is missing.
+    /// Times in which process life is missing.
     unseen: Unseen,
-    /// Stacks of senders; None = not recorded, or not asked for.
+    /// Stacks of senders; None = not recorded, or not requested.
     stacks: Option<RefCell<SenderStacks<'a>>>,
 }
 
 impl Story<'_> {
-    /// Whether the end of the target would be known if it had ended.
+    /// Whether the end of the target would be known.
     fn certain(&self, record: &Record) -> bool {
         let followed = record.outcome.followed || crate::question::everyone(self.context.question.tape);
         self.whole && self.ends && self.life && followed
@@ -98,7 +97,7 @@ struct Options {
 }
 
 impl Options {
-    /// Which signals.
+    /// The selected signals.
     fn signals(&self) -> Result<Choice> {
         if self.all && !self.signal.is_empty() {
             bail!("--all and --signal: give one of them");
@@ -121,7 +120,7 @@ impl Options {
     }
 }
 
-/// What cannot be asked together.
+/// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     if config.format != Format::Text {
@@ -131,7 +130,7 @@ fn check(config: &Config) -> Result<()> {
     own.signals().map(drop)
 }
 
-/// Prints what `config` asks for.
+/// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     let choice = own.signals()?;
@@ -181,7 +180,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(verdict.doubted(doubted))
 }
 
-/// What the recording left out.
+/// Facts that the recording left out.
 fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
     match (signals, life) {
         (false, _) => Some(match families::why_left_out(session, Family::Signal) {
@@ -196,7 +195,7 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
     }
 }
 
-/// The records that pass, in order of time.
+/// The passing records, in order of time.
 fn collect(
     context: &Context<'_>,
     choice: &Choice,

@@ -1,4 +1,4 @@
-//! One side of a signal: who it was, in words and in columns.
+//! One side of a signal, in words and in columns.
 
 use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
@@ -10,12 +10,12 @@ use crate::render::row::{Row, some, user};
 use crate::signals::Record;
 use crate::words::{command, named};
 
-/// Where process life is missing: what a process was before may not be what it was then.
+/// Times in which process life is missing, so that a process may have had another program.
 #[derive(Debug)]
 pub struct Unseen {
     /// By gaps.
     pub gaps: Vec<Gap>,
-    /// Some of it cannot be read.
+    /// Some of it is unreadable.
     pub torn: bool,
 }
 
@@ -28,7 +28,7 @@ impl Unseen {
     }
 }
 
-/// Sender or target of a record, with all that is known of it then.
+/// Sender or target of a record, with its facts of that time.
 pub struct Party<'a> {
     pub task: &'a Task,
     /// Arguments, NUL-separated; None = not known.
@@ -38,7 +38,7 @@ pub struct Party<'a> {
 }
 
 impl<'a> Party<'a> {
-    /// The sender; None = nobody, or not known.
+    /// The sender; None = none, or not known.
     pub fn sender(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Option<Self> {
         let event = &record.sent.event;
         let task = record.sender()?;
@@ -119,25 +119,25 @@ impl<'a> Party<'a> {
     }
 }
 
-/// What the table of processes has as the command line of `task` at `ts`.
+/// The command line of `task` at `ts` in the table of processes.
 fn command_at<'a>(processes: &'a Processes, task: &Task, ts: u64) -> Option<(&'a [u8], bool)> {
     processes.get(task)?.command_at(ts).map(|command| (command.argv.as_slice(), command.whole))
 }
 
-/// Whether the program that the table of processes has for `task` at `ts` is the one it was.
+/// Whether the program of `task` at `ts` in the table of processes is the right one.
 fn certain(processes: &Processes, task: &Task, ts: u64, unseen: &Unseen) -> Option<()> {
     let since = processes.get(task)?.image_at(ts)?.since;
     (!unseen.exec(task.pid, since, ts)).then_some(())
 }
 
-/// `nginx (4711, uid 33)`; with the pid a process of a namespace has inside: `nginx (4711, 7 inside, uid 33)`.
+/// `nginx (4711, uid 33)`; with the pid in its namespace: `nginx (4711, 7 inside, uid 33)`.
 pub fn short(task: &Task) -> String {
     let uid = if task.uid == UID_UNKNOWN { String::new() } else { format!(", uid {}", task.uid) };
     let inside = if inside(task) { format!(", {} inside", task.ns_pid) } else { String::new() };
     format!("{} ({}{inside}{uid})", named(&task.comm), task.pid)
 }
 
-/// Whether its pid is another one in its own namespace.
+/// Whether it has another pid in its own namespace.
 pub fn inside(task: &Task) -> bool {
     task.ns_pid != 0 && task.ns_pid != task.pid
 }

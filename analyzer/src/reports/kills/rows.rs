@@ -85,7 +85,7 @@ systape_format::tables! {
     }
 }
 
-/// Prints the records that are shown; in JSON losses come first.
+/// Prints the selected records; in JSON losses come first.
 pub(super) fn print(story: &Story<'_>, form: Form, clock: Clock, out: &mut impl Write) -> io::Result<()> {
     let session = story.context.question.tape.session();
     if form == Form::Json {
@@ -121,7 +121,7 @@ fn row<'a>(story: &'a Story<'_>, record: &'a Record, times: &Times<'_>) -> Row<'
     row
 }
 
-/// Sets what is no one's side.
+/// Sets the columns that belong to neither side.
 fn common<'a>(row: &mut Row<'a>, record: &'a Record, times: &Times<'_>) {
     let (sent, event, seen) = (&record.sent, &record.sent.event, record.unseen.is_none());
     let coded = event.info == SignalInfo::Siginfo;
@@ -159,7 +159,7 @@ fn common<'a>(row: &mut Row<'a>, record: &'a Record, times: &Times<'_>) {
     }
 }
 
-/// Sets what came of it: of a process that did not end, `exited` is false only if nothing is missing.
+/// Sets the outcome: `exited` of a process that did not end is false only if nothing is missing.
 fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
     let (outcome, ts) = (&record.outcome, record.sent.event.ts);
     let (end, taken) = (outcome.end, outcome.taken);

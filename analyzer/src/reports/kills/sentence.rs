@@ -1,4 +1,4 @@
-//! What happened, in words: `nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.412 ms`.
+//! A record in words: `nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.412 ms`.
 
 use systape_format::model::SignalEvent;
 
@@ -12,7 +12,7 @@ use crate::signals::{Cause, Disposition, Record, Via, ends, via};
 use crate::words::{bytes, escaped, span};
 use systape_abi::signo::SIGABRT;
 
-/// What the signal did to its target.
+/// The effect of the signal on its target.
 pub fn verb(record: &Record) -> &'static str {
     match record.outcome {
         _ if record.unseen.is_some() => "died",
@@ -23,7 +23,7 @@ pub fn verb(record: &Record) -> &'static str {
     }
 }
 
-/// By whom and how.
+/// Sender and way.
 pub fn by(record: &Record) -> String {
     let mut text = String::new();
     let sent = &record.sent;
@@ -41,13 +41,13 @@ pub fn by(record: &Record) -> String {
     text
 }
 
-/// Where a fault was: `address 0x10 at ip 0x55d0`.
+/// The place of a fault: `address 0x10 at ip 0x55d0`.
 pub fn fault(event: &SignalEvent, via: Via) -> String {
     let address = fault_address(event, via).map_or_else(|| "not known".to_owned(), |addr| format!("{addr:#x}"));
     format!("address {address} at ip {:#x}", event.ip)
 }
 
-/// What belongs to the way it was sent.
+/// Details of the way it was sent.
 fn detail(record: &Record) -> String {
     let (sent, event) = (&record.sent, &record.sent.event);
     match record.via {
@@ -71,7 +71,7 @@ fn detail(record: &Record) -> String {
     }
 }
 
-/// What the OOM killer's victim took.
+/// Memory of the OOM killer's victim.
 fn memory(record: &Record) -> String {
     let Some(mark) = &record.mark else { return String::new() };
     let m = mark.memory;
@@ -99,7 +99,7 @@ fn doubt(lost: Lost) -> String {
     }
 }
 
-/// What came of it. `certain`: nothing that would tell of an end is missing.
+/// The outcome. `certain`: no event that could show an end is missing.
 pub fn outcome(record: &Record, certain: bool) -> String {
     let (outcome, event) = (&record.outcome, &record.sent.event);
     if let Some(end) = record.unseen {

@@ -1,4 +1,4 @@
-//! Where in its program a sender was.
+//! Stacks of senders.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) fn names(own: &Options, format: Format, tape: &Tape) -> Result<Option
 pub struct SenderStacks<'a> {
     tape: &'a Tape,
     names: &'a Names,
-    /// The segment that was read last, by position.
+    /// The segment that was read last, by index.
     last: Option<(usize, StackLines<'a>)>,
 }
 
@@ -40,12 +40,12 @@ impl<'a> SenderStacks<'a> {
         Self { tape, names, last: None }
     }
 
-    /// The functions of the sender's stack, the innermost first; empty when nobody sent it.
+    /// The functions of the sender's stack, the innermost first; empty without a sender.
     pub fn list(&mut self, record: &Record) -> Vec<String> {
         self.of(record).map_or_else(Vec::new, |(lines, row)| lines.list(StackOf::Signal, row))
     }
 
-    /// The same as JSON with its status; null when nobody sent it.
+    /// The same as JSON with its status; null without a sender.
     pub fn json(&mut self, record: &Record) -> (Value, Value) {
         self.of(record).map_or((Value::Null, Value::Null), |(lines, row)| lines.json(StackOf::Signal, row))
     }

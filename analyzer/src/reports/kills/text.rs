@@ -1,4 +1,4 @@
-//! The report for people: a line a signal, or a paragraph with `-v`.
+//! The report as text: a line a signal, or a paragraph with `-v`.
 
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Choice, Disposition, Record, Via};
 use crate::words::{escaped, span};
 
-/// Names of processes in a line about several.
+/// Most names of processes in a line about several.
 const NAMED: usize = 3;
 
-/// Prints what is missing, the signals, and how many there were.
+/// Prints the losses, the signals, and their number.
 pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     let session = story.context.question.tape.session();
     for lost in story.context.question.loss.lines(session, LOSS_LINES) {
@@ -242,7 +242,7 @@ fn siginfo(record: &Record) -> String {
     text
 }
 
-/// How many there were: never fewer than there can have been.
+/// Their number: never less than the possible minimum.
 fn totals(story: &Story<'_>) -> String {
     let deaths = story.records.iter().filter(|r| r.outcome.cause != Cause::No || r.unseen.is_some()).count();
     let seen = story.records.iter().filter(|record| record.unseen.is_none()).count();

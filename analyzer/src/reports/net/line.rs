@@ -111,7 +111,7 @@ pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
     ]));
 }
 
-/// Everything about a connection by name.
+/// All columns of a connection.
 pub fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> {
     let (ns, short) = match c.lasted(window) {
         Lasted::Exact(ns) => (Some(ns), false),
@@ -134,12 +134,12 @@ pub fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> 
     row
 }
 
-/// A port; 0 is none: not known, taken out, or not chosen yet.
+/// A port; 0 is none: not known, redacted, or not chosen yet.
 fn known(port: u16) -> Option<u16> {
     Some(port).filter(|port| *port != 0)
 }
 
-/// Appends the line of a change; `task`: who ran, or sent what brought it.
+/// Appends the line of a change; `task`: the task that ran, or the sender of the packet.
 pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
     let (comm, pid) = who(task);
     let via = if e.sender.is_some() { VIA_SOFTIRQ } else { "" };
@@ -155,7 +155,7 @@ pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
     ]));
 }
 
-/// Everything about a change by name.
+/// All columns of a change.
 pub fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &Times<'_>) -> Row<'a> {
     let mut row = Row::new(&CHANGES);
     row.set("ts_ns", times.since(e.ts)).time("time", Some(e.ts), times).set("socket", e.socket);

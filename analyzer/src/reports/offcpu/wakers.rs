@@ -1,4 +1,4 @@
-//! `offcpu --wakers PID`: who woke the threads of a process, and how long these had slept by then.
+//! `offcpu --wakers PID`: the wakers of a process's threads, and how long these had slept.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Verdict> 
 #[derive(Debug)]
 struct Sum {
     waker: Option<Arc<Task>>,
-    /// Network softirqs did it, at the end of the waker's sends.
+    /// By network softirqs, at the end of the waker's sends.
     softirq: bool,
     wakee: Arc<Task>,
     count: u64,
@@ -124,9 +124,9 @@ impl Sum {
 struct Wakers<'a> {
     context: &'a Context<'a>,
     pid: u32,
-    /// The process is there at all.
+    /// The process exists on the tape.
     seen: bool,
-    /// By waker, whether it did it through a softirq, and wakee.
+    /// Sums by waker, whether by a softirq, and wakee.
     sums: FxHashMap<(u32, bool, u32), Sum>,
 }
 

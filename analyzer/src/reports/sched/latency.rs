@@ -77,7 +77,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     losses::end(&context, &mut out, format == Format::Text, false)
 }
 
-/// What is known of a task, or of all that have its name.
+/// Sums of a task, or of all with its name.
 #[derive(Debug, Default)]
 struct Row {
     /// Threads in it, by utid.
@@ -86,15 +86,15 @@ struct Row {
     tid: u32,
     /// Time on a CPU, ns.
     run: u64,
-    /// Times it came on a CPU.
+    /// Number of times it got a CPU.
     switches: u64,
-    /// Those of them before which the whole wait is known.
+    /// Those of them with a fully known wait before.
     delays: u64,
     /// Sum of these waits.
     sum: u64,
     /// The longest.
     max: u64,
-    /// When that began and ended.
+    /// Its start and end.
     max_at: (u64, u64),
 }
 

@@ -49,7 +49,7 @@ pub static LATENCY: View = View {
     ..View::PLAIN
 };
 
-/// What latency is added up by: one of these.
+/// The keys of latency: one of these.
 const KEYS: &[By] = &[By::Comm, By::Pid, By::Tid];
 
 fn timehist(config: &Config, tape: &Tape) -> Result<Verdict> {

@@ -99,7 +99,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     losses::end(&context, &mut out, true, false)
 }
 
-/// What is known of a time: a sum that is exact, a lower bound, or not known.
+/// A time: exact, a lower bound, or not known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     ns: u64,
@@ -142,7 +142,7 @@ struct Timehist<'a> {
     /// None: text.
     rows: Option<sink::Sink<'static>>,
     line: Vec<u8>,
-    /// Not told yet, in order.
+    /// Not passed yet, in order.
     gaps: Vec<Gap>,
     accs: Vec<Acc>,
     left: u64,

@@ -1,4 +1,4 @@
-//! `states --at TIME`: every thread at one instant, who has been off the CPU for longest first; with `--call-graph` by stack.
+//! `states --at TIME`: every thread at one instant, longest off the CPU first; with `--call-graph` by stack.
 
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
@@ -24,10 +24,10 @@ use crate::runs::{feed, gaps};
 use crate::say::Verdict;
 use crate::timespec::Edge;
 
-/// Characters of a call's arguments.
+/// Most characters of a call's arguments.
 const SHORT: usize = 60;
 
-/// Prints the picture at `edge`.
+/// Prints the states at `edge`.
 pub fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if matches!(edge, Edge::Real(_)) { clock(tape) } else { Clock::default() };

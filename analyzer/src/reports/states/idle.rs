@@ -1,4 +1,4 @@
-//! Threads that slept all the time in a call that waits for work: daemons that had none. Text has one line for all of them.
+//! Threads that slept all the time in a call that waits for work: idle daemons. Text has one line for all of them.
 
 use systape_format::model::Extent;
 
@@ -27,7 +27,7 @@ const WAITS: &[&str] = &[
 /// Calls that wait for work when they are on a pipe.
 const READS: &[&str] = &["read", "readv"];
 
-/// What a thread waits in.
+/// Kind of the call in which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     /// A call that waits for work.
@@ -41,9 +41,9 @@ pub(super) enum Waits {
 pub(super) struct Sum {
     /// ns.
     pub(super) ns: u64,
-    /// The part of it that is of threads that slept all the time.
+    /// The part of it from threads that slept all the time.
     idle_ns: u64,
-    /// These threads.
+    /// Number of these threads.
     idle: u64,
     /// Some of them read.
     reads: bool,
@@ -59,21 +59,21 @@ impl Sum {
         }
     }
 
-    /// How many threads it is of, if of none but such that slept all the time; `file`: what the calls are on.
+    /// Number of its threads, if all of them slept all the time; `file`: the file of the calls.
     pub(super) fn idle(&self, file: Option<&[u8]>) -> Option<u64> {
         let waits = !self.reads || file.is_some_and(|file| file.starts_with(b"pipe:"));
         (self.idle > 0 && self.idle_ns == self.ns && waits).then_some(self.idle)
     }
 }
 
-/// Whether such threads are one line: in a picture of the whole machine. Who asks for some of them wants to see them.
+/// Whether such threads are one line: only for the whole machine. With a filter they are listed.
 pub(super) fn folds(context: &Context<'_>, config: &Config) -> bool {
     let session = context.question.tape.session();
     let everyone = session.extent == Extent::Everyone || crate::question::everyone(context.question.tape);
     everyone && config.format.rows().is_none() && !context.question.scope.by_task() && !config.filters.selects
 }
 
-/// What a thread waited in that slept in `interval` and in all that was asked for: since `from` or before, until `to`.
+/// The call of a thread that slept in `interval` for the whole selected time: since `from` or before, until `to`.
 pub(super) fn waits(context: &Context<'_>, interval: &Interval, (from, to): (u64, u64)) -> Option<Waits> {
     let Doing::Call(call) = interval.doing else { return None };
     let whole = (interval.from <= from || interval.continued)
@@ -87,7 +87,7 @@ pub(super) fn waits(context: &Context<'_>, interval: &Interval, (from, to): (u64
     if WAITS.contains(&name) { Some(Waits::Call) } else { reads }
 }
 
-/// The line of text that stands for all of them.
+/// The line of text for all of them.
 pub(super) fn line(rows: usize, threads: u64) -> String {
     let s = if threads == 1 { "" } else { "s" };
     let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };

@@ -1,4 +1,4 @@
-//! What a thread was doing at one instant, and its line.
+//! State of a thread at one instant, and its line.
 
 use systape_format::model::CPU_NONE;
 
@@ -31,21 +31,21 @@ systape_format::tables! {
 /// A thread at that instant.
 #[derive(Debug)]
 pub(super) struct Now<'a> {
-    /// Its position in the tracker.
+    /// Its index in the tracker.
     pub(super) slot: Slot,
     pub(super) thread: &'a Thread,
-    /// For how long it has been on no CPU, ns; None: it is on one, or that is not known.
+    /// Time since it left its CPU, ns; None: it is on one, or not known.
     pub(super) off: Option<u64>,
     /// `off` is a lower bound.
     pub(super) off_before: bool,
-    /// How long ago it last came on a CPU, ns; None: not known.
+    /// Time since it last got a CPU, ns; None: not known.
     pub(super) came: Option<u64>,
     place: Place,
-    /// What it is in is less known than a tape would have it that lacks no calls.
+    /// Its state is less certain than on a tape without missing calls.
     pub(super) unsure: bool,
-    /// The call it is in.
+    /// Its call.
     pub(super) call: Option<InCall>,
-    /// For how long it has been in that call, ns.
+    /// Time since that call began, ns.
     call_ns: u64,
 }
 
@@ -83,12 +83,12 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Whether it may have come on a CPU or left one unseen.
+    /// Whether it may have got a CPU or left one unseen.
     pub(super) fn missed(&self) -> bool {
         self.thread.missed_in || self.thread.missed_out
     }
 
-    /// Where it runs or ran last.
+    /// The CPU where it runs or ran last.
     fn cpu(&self) -> Option<u32> {
         let moved = self.thread.missed_in && self.thread.state != State::Running;
         Some(self.thread.cpu).filter(|cpu| *cpu != CPU_NONE && !moved)

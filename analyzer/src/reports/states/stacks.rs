@@ -1,4 +1,4 @@
-//! `states --at TIME --call-graph`: the threads of one instant, together where their stacks are the same.
+//! `states --at TIME --call-graph`: the threads of one instant, grouped by stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -44,10 +44,10 @@ systape_format::tables! {
     }
 }
 
-/// Threads that are listed by number in text.
+/// Most threads that text lists by number.
 const LISTED: usize = 8;
 
-/// Remembers where the stack stands with which each thread left its CPU last.
+/// The place of the stack with which each thread last left its CPU.
 #[derive(Debug, Default)]
 pub(super) struct Left(FxHashMap<Slot, Place>);
 
@@ -64,14 +64,14 @@ impl Sink for Left {
 pub(super) struct Group<'n, 'a> {
     /// Longest off the CPU first.
     threads: Vec<&'n Now<'a>>,
-    /// `main (/bin/app)`, the innermost first, and what stands for missing ones.
+    /// `main (/bin/app)`, the innermost first, with pseudo frames for missing ones.
     lines: Vec<String>,
-    /// The same as objects, without that.
+    /// The same as objects, without pseudo frames.
     objects: Vec<Value>,
     ending: Ending,
 }
 
-/// The groups of `now`, which is sorted by how long threads have been off the CPU; so are they. `slots`: position of each in the tracker.
+/// The groups of `now`, which is sorted by time off the CPU; so are they. `slots`: index of each in the tracker.
 pub(super) fn groups<'n, 'a>(
     context: &Context<'_>,
     below: &Below,
@@ -133,7 +133,7 @@ fn frames(forest: &Forest, (user, kernel, ending): Stack) -> (Vec<u32>, Ending) 
     (frames, if whole { ending } else { Ending::TooLong })
 }
 
-/// The text of a stack, and how many functions it has.
+/// The text of a stack, and its number of functions.
 fn lines(forest: &Forest, names: &Names, stack: Stack) -> (Vec<String>, usize) {
     let (frames, ending) = frames(forest, stack);
     let mut lines = Vec::new();
@@ -170,12 +170,12 @@ fn objects(forest: &Forest, names: &Names, stack: Stack) -> Vec<Value> {
 }
 
 impl Group<'_, '_> {
-    /// How long the one that has been off the CPU for longest has been, ns, and whether that is a lower bound; None: none is known.
+    /// The longest time off the CPU, ns, and whether it is a lower bound; None: not known.
     fn longest(&self) -> Option<(u64, bool)> {
         self.threads.iter().filter_map(|now| now.off.map(|off| (off, now.off_before))).max()
     }
 
-    /// How long ago the first of them came on a CPU, ns.
+    /// The longest time since one of them got a CPU, ns.
     fn came(&self) -> Option<u64> {
         self.threads.iter().filter_map(|now| now.came).max()
     }
@@ -186,7 +186,7 @@ impl Group<'_, '_> {
         states
     }
 
-    /// Prints it for people.
+    /// Prints it as text.
     pub fn print(&self, max: usize, out: &mut impl Write) -> io::Result<()> {
         let count = self.threads.len();
         let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
@@ -216,7 +216,7 @@ impl Group<'_, '_> {
         writeln!(out)
     }
 
-    /// It as a row.
+    /// The same as a row.
     pub fn row(&self, ts: i64, max: usize) -> Row<'_> {
         let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
         let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();
