@@ -27,6 +27,7 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use crate::config::Config;
+use crate::paths::pick;
 use crate::question::Question;
 use crate::render::row::Judgement;
 
@@ -47,7 +48,9 @@ impl<'a> Context<'a> {
 
     /// Binds `config` to `tape`, for a report about these families: only their loss touches the answer.
     pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
-        Ok(Self { config, question: Question::new(&config.filters, tape, families)? })
+        let mut question = Question::new(&config.filters, tape, families)?;
+        pick::pick(&mut question)?;
+        Ok(Self { config, question })
     }
 
     /// What the losses met so far mean for rows of sums.
