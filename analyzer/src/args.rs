@@ -72,6 +72,10 @@ pub struct Args {
     #[arg(short = 'G', long = "cgroup", value_name = "PATH", help_heading = "Filters")]
     pub cgroups: Vec<String>,
 
+    /// Only calls on this file: through a path that they name, or a descriptor of it; globs allowed, several -P add up
+    #[arg(short = 'P', long = "path", alias = "trace-path", value_name = "PATH", help_heading = "Filters")]
+    pub paths: Vec<String>,
+
     /// Only calls that began in FROM,TO: s since the tape's start, 300ms, RFC 3339, or N%; either may be left out
     #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, help_heading = "Filters")]
     pub time: Option<String>,

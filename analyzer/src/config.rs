@@ -142,6 +142,7 @@ fn filters(args: &Args) -> Result<Filters> {
             (cpus, other) => cpus.as_deref().or(other).map(timespec::cpu_list).transpose()?,
         },
         cgroups: args.cgroups.clone(),
+        paths: args.paths.clone(),
         time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
     })
 }

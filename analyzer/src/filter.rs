@@ -11,6 +11,7 @@ use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, T
 
 use crate::clock::Clock;
 use crate::glob;
+use crate::picked::Picked;
 use crate::timespec::Edge;
 
 /// The filters as typed; empty lists and None let everything pass.
@@ -38,6 +39,8 @@ pub struct Filters {
     pub cpus: Option<Vec<u32>>,
     /// cgroups by path, as globs.
     pub cgroups: Vec<String>,
+    /// Files that calls are on, by path, as globs.
+    pub paths: Vec<String>,
     /// When calls began: from, to.
     pub time: (Option<Edge>, Option<Edge>),
 }
@@ -61,6 +64,8 @@ pub struct Scope<'a> {
     filters: &'a Filters,
     uids: Option<FxHashSet<u32>>,
     cgroup_ids: Option<FxHashSet<u64>>,
+    /// The calls that pass `-P`; None: it was not asked, or is not found out yet.
+    picked: Option<Picked>,
     /// Calls that began at or after this, CLOCK_MONOTONIC ns.
     pub from: u64,
     /// Calls that began before this.
@@ -98,7 +103,14 @@ impl<'a> Scope<'a> {
             }
             Some(edge) => place(edge).context("--time")?,
         };
-        Ok(Self { filters, uids: uids(filters, session)?, cgroup_ids: cgroup_ids(filters, session)?, from, to })
+        Ok(Self {
+            filters,
+            uids: uids(filters, session)?,
+            cgroup_ids: cgroup_ids(filters, session)?,
+            picked: None,
+            from,
+            to,
+        })
     }
 
     /// The filters as typed.
@@ -106,9 +118,14 @@ impl<'a> Scope<'a> {
         self.filters
     }
 
-    /// Whether there is a filter on durations or errors, so that each row must be tested.
+    /// From now on only these calls pass.
+    pub fn pick(&mut self, picked: Picked) {
+        self.picked = Some(picked);
+    }
+
+    /// Whether there is a filter on durations, errors or files, so that each row must be tested.
     pub fn valued(&self) -> bool {
-        self.filters.longer_than.is_some() || self.filters.failure
+        self.filters.longer_than.is_some() || self.filters.failure || self.picked.is_some()
     }
 
     /// Whether there is a filter on times: rows of some segments may begin outside.
@@ -120,6 +137,9 @@ impl<'a> Scope<'a> {
     pub fn may_match(&self, info: &SegmentInfo) -> bool {
         let f = self.filters;
         if info.rows == 0 || info.end_max < self.from || info.start_min >= self.to {
+            return false;
+        }
+        if self.picked.as_ref().is_some_and(|picked| !picked.may_match(info.segment)) {
             return false;
         }
         // a lower bound of exactly `longer_than` passes too
@@ -214,10 +234,11 @@ impl<'a> Scope<'a> {
         self.filters.selection.contains(Abi::from_raw(call.abi), call.nr)
     }
 
-    /// Decides about the tasks and calls of one segment.
-    pub fn segment(&self, dict: &Dict) -> SegmentFilter<'_> {
+    /// Decides tasks and calls of the segment with that number; u32::MAX: not a segment, but calls that a checkpoint has open.
+    pub fn segment(&self, dict: &Dict, number: u32) -> SegmentFilter<'_> {
         SegmentFilter {
             scope: self,
+            picked: self.picked.as_ref().map(|picked| picked.of(number)),
             tasks: dict.tasks.iter().map(|t| self.task(t)).collect(),
             calls: dict.calls.iter().map(|c| self.call(c)).collect(),
         }
@@ -228,6 +249,8 @@ impl<'a> Scope<'a> {
 #[derive(Debug)]
 pub struct SegmentFilter<'a> {
     scope: &'a Scope<'a>,
+    /// The rows that pass `-P`, ascending; None: all.
+    picked: Option<&'a [u32]>,
     /// For each task of the segment.
     pub tasks: Vec<bool>,
     /// For each call of the segment.
@@ -250,11 +273,14 @@ impl SegmentFilter<'_> {
             && !core.unselected.get(row).copied().unwrap_or(false)
     }
 
-    /// Whether duration and errno of `row` pass.
+    /// Whether duration, errno and files of `row` pass.
     #[inline]
     pub fn value(&self, core: &Core, row: usize) -> bool {
         let f = self.scope.filters;
         let state = core.state[row];
+        if self.picked.is_some_and(|rows| rows.binary_search(&(row as u32)).is_err()) {
+            return false;
+        }
         if let Some(ns) = f.longer_than {
             let passes = match state {
                 CallState::Complete => core.dur[row] > ns,
@@ -349,6 +375,7 @@ impl Filters {
             not_comms: vec![],
             cpus: None,
             cgroups: vec![],
+            paths: vec![],
             time: (None, None),
         }
     }
@@ -373,7 +400,7 @@ mod tests {
         let passing = |longer_than| {
             let filters = Filters { longer_than: Some(longer_than), ..Filters::none() };
             let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
-            let filter = scope.segment(&dict);
+            let filter = scope.segment(&dict, 0);
             (0..8).filter(|row| filter.core(&core, *row)).map(|row| core.state[row]).collect::<Vec<_>>()
         };
         let bounds = [CallState::InFlight, CallState::Killed, CallState::NoReturn, CallState::BeganBefore];
@@ -387,7 +414,7 @@ mod tests {
         let (dict, mut core) = core();
         let filters = Filters { failure: true, ..Filters::none() };
         let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
-        let failing = |core: &Core| (0..8).filter(|row| scope.segment(&dict).core(core, *row)).count();
+        let failing = |core: &Core| (0..8).filter(|row| scope.segment(&dict, 0).core(core, *row)).count();
         assert_eq!(failing(&core), 5, "in flight, killed and no-return have no result");
         core.errno.fill(512);
         assert_eq!(failing(&core), 0, "a restart is no failure");

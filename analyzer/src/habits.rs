@@ -120,10 +120,6 @@ const HABITS: &[Habit] = &[
         &["--errno", "--filter-errno"],
         Say("-s --errno-summary counts each errno; 'analyze -s --by errno,syscall' adds up by it"),
     ),
-    all(
-        &["-P", "--trace-path", "--path"],
-        Say("'analyze -s --by file' adds up calls by path, 'analyze files' shows what was read and written"),
-    ),
     all(&["--no-syscalls"], Say("other events alone are listed by -e: -e 'sched:*', -e 'fault:*'")),
     all(
         &["--pf", "--page-faults"],

@@ -38,6 +38,7 @@ pub mod operands;
 pub mod options;
 pub mod output;
 pub mod paths;
+pub mod picked;
 pub mod processes;
 pub mod progress;
 pub mod question;

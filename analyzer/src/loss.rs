@@ -43,6 +43,8 @@ pub struct Loss {
     /// Requested blocks that could not be read, also those requested after this was gathered. Every block that a report
     /// reads concerns its answer, whatever its family and however the report handles the error.
     pub misses: Arc<Misses>,
+    /// Calls that may be on the files that `-P` asks for, and are left out because their path is not known.
+    pub unplaced: u64,
     /// Gaps and holes have lines of their own in the answer.
     pub listed: bool,
 }
@@ -105,6 +107,7 @@ impl Loss {
         self.gaps.is_empty()
             && self.findings.is_empty()
             && self.cut.is_none()
+            && self.unplaced == 0
             && self.holes.is_empty()
             && self.misses.is_empty()
     }
@@ -150,6 +153,11 @@ impl Loss {
             let more = lines.len() - limit;
             lines.truncate(limit);
             lines.push(format!("... and {more} more gaps; 'analyze info' counts them"));
+        }
+        if self.unplaced > 0 {
+            let are = if self.unplaced == 1 { "call is" } else { "calls are" };
+            lines
+                .push(format!("AT LEAST: {} more {are} left out: whether on a file of -P is not known", self.unplaced));
         }
         lines.extend(self.cut.map(|until| cut_text(until, session)));
         lines

@@ -20,6 +20,8 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("comm", "", "--comm=no-such-name"),
     ("cgroups", "", "-G /user.slice"),
     ("cgroups", "--top", "-G /user.slice"),
+    ("paths", "", "-P /no/such/file"),
+    ("paths", "--of syscall", "-P /no/such/file"),
     ("duration", "", "--duration 1s"),
     ("events", "", "-e read"),
     ("failure", "", "--failure"),

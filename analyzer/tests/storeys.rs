@@ -15,7 +15,10 @@ const CRATES: [&str; 9] = ["abi", "analyzer", "benches", "bpf", "e2e", "format",
 /// The analyzer's top-level modules, the lowest storey first.
 const STOREYS: [(&str, &[&str]); 8] = [
     ("values", &["clock", "devices", "glob", "num", "open", "output", "progress", "say", "spool", "timespec", "words"]),
-    ("table", &["call_files", "calls", "families", "filter", "group", "load", "loss", "question", "scan", "stream"]),
+    (
+        "table",
+        &["call_files", "calls", "families", "filter", "group", "load", "loss", "picked", "question", "scan", "stream"],
+    ),
     ("render", &["render"]),
     ("derive", &["block", "net", "paths", "processes", "runs", "signals", "stacks", "summary"]),
     ("lines", &["events", "lines"]),

@@ -25,7 +25,7 @@ const HABITS: &[(&[&str], &str)] = &[
         &["--overwrite", "--switch-output", "--last"],
         "the last minutes alone cannot be kept yet; --duration MS keeps a long recording small",
     ),
-    (&["-P", "--trace-path"], "all paths are recorded; 'analyze -s --by file' and 'analyze -e file' look at them"),
+    (&["-P", "--trace-path"], "all paths are recorded; 'analyze -P PATH' lists the calls on one"),
     (&["-E", "--env"], "set it in front of the command: env NAME=VALUE record ..."),
     (&["-b", "--detach-on", "-I", "--interruptible", "--debug", "--kill-on-exit"], "strace alone has it"),
     (&["-A", "--output-append-mode"], "a tape is written anew; an existing one is kept as FILE.old"),

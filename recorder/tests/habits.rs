@@ -85,7 +85,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("--relative-timestamps ls", "times"),
     ("--syscall-times ls", "how long"),
     ("--successful-only ls", "--failure"),
-    ("--trace-path=/etc ls", "paths"),
+    ("--trace-path=/etc ls", "analyze -P PATH"),
     ("--inject=read:error=EIO ls", "strace"),
     ("--kill-on-exit ls", "strace"),
     ("--no-syscalls -a", "--families"),

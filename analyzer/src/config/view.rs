@@ -158,6 +158,8 @@ pub const COMMON: &[&str] = &["words", "input", "format", "fail_on_loss", "no_sa
 pub const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups"];
 /// Filters on calls.
 pub const CALLS: &[&str] = &["duration", "events", "failure"];
+/// Filters on the files that calls are on: reports that take it make their question by [`crate::paths::pick`].
+pub const PATHS: &[&str] = &["paths"];
 /// Filters on CPUs of events.
 pub const CPUS: &[&str] = &["cpus", "cpu"];
 

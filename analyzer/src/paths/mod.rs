@@ -11,6 +11,7 @@ pub mod dirs;
 pub mod feed;
 mod lost;
 pub mod names;
+pub mod pick;
 
 /// Longer paths are not put together: a program that goes back and forth by `..` would make one without end.
 const LONGEST: usize = 2 * 4096;

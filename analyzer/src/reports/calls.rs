@@ -10,7 +10,7 @@ use systape_format::reader::Tape;
 use super::{Context, events, listing, losses, summary};
 use crate::config::Config;
 use crate::config::view::Part::{All, Keys, Maybe};
-use crate::config::view::{CALLS, CPUS, Own, Reads, Rows, Run, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::loss::family_name;
 use crate::render::by;
@@ -23,7 +23,7 @@ use crate::{families, output};
 pub static LISTING: View = View {
     name: "",
     about: "Lists calls in order of their start, and other events that -e names",
-    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "absolute"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "absolute"]],
     own: Own::of::<listing::Options>(),
     examples: [
         ("analyze --duration 10 -e '!futex' t.tape", "calls longer than 10 ms, futex left out"),
@@ -44,7 +44,7 @@ pub static LISTING: View = View {
 pub static SUMMARY: View = View {
     name: "summary",
     about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
-    options: &[TASKS, CALLS, CPUS, &["time", "summary", "by"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "summary", "by"]],
     own: Own::of::<summary::Options>(),
     switches: &["summary", "errno_summary"],
     examples: [
@@ -65,7 +65,7 @@ pub static SUMMARY: View = View {
 pub static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
-    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "absolute", "summary", "with_summary"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "absolute", "summary", "with_summary"]],
     own: Own::of::<Both>(),
     switches: &["with_summary"],
     examples: [

@@ -13,7 +13,7 @@ use super::Context;
 use super::losses::LOSS_LINES;
 use crate::config::Config;
 use crate::config::view::Part::All;
-use crate::config::view::{CALLS, CPUS, Operands, Own, Rows, Run, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
 use crate::families;
 use crate::loss::seconds;
 use crate::num;
@@ -54,7 +54,7 @@ pub static VIEW: View = View {
     name: "diff",
     about: "Two summaries side by side, by syscall",
     operands: Operands::TwoTapes,
-    options: &[TASKS, CALLS, CPUS, &["time", "max_events"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events"]],
     examples: [
         ("analyze diff before.tape after.tape", "what changed, by time"),
         ("analyze diff before.tape after.tape -e file", "calls on files only"),

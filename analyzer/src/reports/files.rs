@@ -15,7 +15,7 @@ use super::{Context, losses};
 use crate::calls::CallInfo;
 use crate::config::Config;
 use crate::config::view::Part::{All, Keys};
-use crate::config::view::{CALLS, CPUS, Own, Rows, Run, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
 use crate::group::by::By;
 use crate::lines::tables::LOSSES;
 use crate::output;
@@ -72,7 +72,7 @@ systape_format::tables! {
 pub static VIEW: View = View {
     name: "files",
     about: "What was done with each file: opens, reads, writes, bytes, errors, time; or opens and slow calls one a line",
-    options: &[TASKS, CALLS, CPUS, &["time", "max_events", "absolute", "by"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "absolute", "by"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze files --by comm,file -p 2214", "files and threads of a process, by time"),

@@ -88,6 +88,7 @@ impl Options {
             let of_calls = [
                 (filters.longer_than.is_some(), "--duration"),
                 (filters.failure, "--failure"),
+                (!filters.paths.is_empty(), "-P"),
                 (self.sort == Sort::End, "--sort end"),
                 (self.clone_child, "--clone-child"),
                 of_text[1],
@@ -144,7 +145,10 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     };
     listing.run(out, &mut holes)?;
     let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
-    context.question.loss.holes.extend(holes);
+    let loss = &mut context.question.loss;
+    // what chose the calls may have met them before
+    holes.retain(|hole| !loss.holes.contains(hole));
+    loss.holes.extend(holes);
     context.question.loss.findings.extend(findings);
     Ok(())
 }
@@ -316,7 +320,7 @@ impl Listing<'_, '_> {
     fn open_calls<W: Write>(&self, merger: &mut Merger<W>) {
         let context = self.context;
         let Some(open) = OpenCalls::read(context.question.tape) else { return };
-        let filter = context.question.scope.segment(&open.dict);
+        let filter = context.question.scope.segment(&open.dict, u32::MAX);
         let passes = |row: &usize| filter.core(&open.core, *row) && filter.time(&open.time, *row);
         let rows: Vec<usize> = (0..open.core.call.len()).filter(passes).collect();
         let segment = open.load(&context.question.book);
@@ -420,15 +424,16 @@ impl Listing<'_, '_> {
         let mut rendered = Rendered::default();
         let context = self.context;
         let mut picked = Vec::new();
+        let number = context.question.tape.segments()[job.at].segment;
         let wanted = |dict: &_, core: &_| {
-            let filter = context.question.scope.segment(dict);
+            let filter = context.question.scope.segment(dict, number);
             picked = self.rows(core, job).filter(|row| filter.core(core, *row)).collect();
             !picked.is_empty()
         };
         let Some(base) = Base::read(context.question.tape.segment(job.at), &mut rendered.holes, wanted) else {
             return rendered;
         };
-        let filter = context.question.scope.segment(&base.dict);
+        let filter = context.question.scope.segment(&base.dict, number);
         let mut keyed: Vec<(u64, u32)> = picked
             .into_iter()
             .filter(|row| filter.time(&base.time, *row))

@@ -28,6 +28,7 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use crate::config::Config;
+use crate::paths::pick;
 use crate::question::Question;
 use crate::render::row::Judgement;
 
@@ -48,7 +49,9 @@ impl<'a> Context<'a> {
 
     /// Binds `config` to `tape`, for a report about these families: only their loss could change the answer.
     pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
-        Ok(Self { config, question: Question::new(&config.filters, tape, families)? })
+        let mut question = Question::new(&config.filters, tape, families)?;
+        pick::pick(&mut question)?;
+        Ok(Self { config, question })
     }
 
     /// Effect of the losses so far on rows of sums.

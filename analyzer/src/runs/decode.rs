@@ -242,7 +242,7 @@ impl Source for Decoder<'_> {
     }
 
     fn open(&self, open: OpenCalls, piece: &mut Piece<Self>) {
-        let filter = self.scope.segment(&open.dict);
+        let filter = self.scope.segment(&open.dict, u32::MAX);
         piece.rows.extend((0..open.core.call.len()).map(|row| {
             let (task, call, ts) = (open.core.task[row], open.core.call[row], open.time.start[row]);
             let file = unseen(&self.book.get(open.dict.calls[call as usize]));
@@ -274,7 +274,7 @@ impl Decoder<'_> {
         } else {
             Vec::new()
         };
-        let filter = self.needs.counted.then(|| self.scope.segment(dict));
+        let filter = self.needs.counted.then(|| self.scope.segment(dict, segment.info().segment));
         let first = piece.rows.len();
         for row in range.clone() {
             let Some((leaves, before)) = edges(core.state[row]) else { continue };

@@ -56,7 +56,7 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
     let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut counted = Counted::default();
     if let Some(open) = OpenCalls::read(tape) {
-        let (filter, valued) = (scope.segment(&open.dict), scope.valued());
+        let (filter, valued) = (scope.segment(&open.dict, u32::MAX), scope.valued());
         let (dict, core, time) = (&open.dict, &open.core, Some(&open.time));
         all.add(u32::MAX, &Rows { segment: None, dict, core, time, filter: &filter, valued }, judge);
     }
@@ -102,7 +102,7 @@ impl Part {
         };
         match read() {
             Ok(time) => {
-                let (filter, valued) = (scope.segment(&dict), scope.valued());
+                let (filter, valued) = (scope.segment(&dict, info.segment), scope.valued());
                 let (segment, time) = (Some(segment), time.as_ref());
                 let rows = Rows { segment, dict: &dict, core, time, filter: &filter, valued };
                 self.sums.add(info.segment, &rows, judge);

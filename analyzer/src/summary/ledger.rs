@@ -22,6 +22,7 @@ use crate::group::by::By;
 use crate::group::open::{self, Open};
 use crate::group::value::{Key, Value};
 use crate::loss::{cause_text, span};
+use crate::paths::pick;
 
 /// Why it is not known whether calls pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +39,8 @@ pub enum Doubt {
     Process,
     /// `-C`: their CPU is not known.
     Cpu,
+    /// `-P`: their files are not known.
+    Path,
 }
 
 impl Doubt {
@@ -49,6 +52,7 @@ impl Doubt {
             Self::Duration => "whether longer than --duration is not known",
             Self::Process => "by which processes is not known",
             Self::Cpu => "on which CPUs is not known",
+            Self::Path => "on which files is not known",
         }
     }
 }
@@ -217,6 +221,11 @@ impl Judge<'_> {
                 Passes::Maybe(doubt) => Some(doubt),
             };
             let info = self.book.get(*call);
+            let by_path = !self.scope.filters().paths.is_empty();
+            if by_path && !pick::may_be_on(&info) {
+                continue;
+            }
+            let doubt = doubt.or(by_path.then_some(Doubt::Path));
             let key = self.plan.counted(&row, task, &info, self.cgroup(&row, task, dict.window_end));
             let place = (segment.info().segment, row.task.unwrap_or(0));
             each(Judged { row, info, task, key, doubt, place });

@@ -51,7 +51,7 @@ const KEYS: [&str; 13] =
     ["pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno", "state", "disk", "op", "cause"];
 
 /// Filters, with the option that takes each.
-const FILTERS: [(&str, &str); 10] = [
+const FILTERS: [(&str, &str); 12] = [
     ("pids", "-p 100"),
     ("tids", "-t 101"),
     ("users", "-u 1000"),
@@ -62,6 +62,8 @@ const FILTERS: [(&str, &str); 10] = [
     ("failure", "--failure"),
     ("cpus", "-C 1"),
     ("time", "--time @20,@60"),
+    ("paths", "-P /etc/*"),
+    ("paths", "-P passwd"),
 ];
 
 /// Every question.
@@ -101,7 +103,10 @@ pub(crate) fn questions() -> Vec<Question> {
     }
     asked.push(Question::new("--summary", "-s --cpu --by comm,syscall TAPE"));
     let others = KEYS.iter().map(|key| format!("--by {key}"));
-    let filters = FILTERS.iter().filter(|(option, _)| *option != "events").map(|(_, words)| (*words).to_owned());
+    let filters = FILTERS
+        .iter()
+        .filter(|(option, _)| !["events", "paths"].contains(option))
+        .map(|(_, words)| (*words).to_owned());
     for words in others.chain(filters) {
         let words = format!("-s -e exceptions:*,writeback:* {words} TAPE");
         asked.push(Question::new("--summary -e FAMILY:EVENT", words));

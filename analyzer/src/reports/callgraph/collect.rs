@@ -41,7 +41,7 @@ pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacke
         && let Some(open) = OpenCalls::read(context.question.tape)
     {
         let mut part = Part::default();
-        reader.rows(&mut part, &open.dict, &open.core, &open.time, &[]);
+        reader.rows(&mut part, u32::MAX, &open.dict, &open.core, &open.time, &[]);
         part.merge(&mut all);
     }
     coverage.tell(&mut context.question.loss);
@@ -150,20 +150,21 @@ impl Reader<'_> {
         let core = segment.core(dict)?;
         let time = segment.time(dict, &core)?;
         let args = if self.bytes { segment.args(&core)? } else { Default::default() };
-        self.rows(part, dict, &core, &time, &args.ret);
+        self.rows(part, segment.info().segment, dict, &core, &time, &args.ret);
         Ok(())
     }
 
-    /// Calls of a segment, or open ones; `ret` may be empty.
+    /// Calls of the segment with that number, or those that are still open; `ret` may be empty.
     fn rows(
         &self,
         part: &mut Part,
+        number: u32,
         dict: &Dict,
         core: &systape_format::model::Core,
         time: &systape_format::model::Time,
         ret: &[i64],
     ) {
-        let filter = self.context.question.scope.segment(dict);
+        let filter = self.context.question.scope.segment(dict, number);
         let comms = part.comms(dict);
         let calls: Vec<(bool, bool)> = dict
             .calls

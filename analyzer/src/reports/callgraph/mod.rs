@@ -15,7 +15,7 @@ use systape_format::reader::Tape;
 
 use super::{Context, losses};
 use crate::config::view::Part::All;
-use crate::config::view::{CALLS, CPUS, Own, Reads, Rows, Run, TASKS, View};
+use crate::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
 use crate::config::{Config, refuse};
 use crate::loss::family_name;
 use crate::num;
@@ -38,7 +38,7 @@ use crate::summary::ledger::options;
 pub static VIEW: View = View {
     name: "callgraph",
     about: "Stacks added up: who called what, by count, time or bytes; also as a flame graph",
-    options: &[TASKS, CALLS, CPUS, &["time", "max_events"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze callgraph --of offcpu", "where threads left the CPU, by time"),
@@ -297,6 +297,9 @@ fn check(config: &Config, of: &Of) -> Result<()> {
     let calls = matches!(of, Of::Syscall | Of::OffCpu);
     if filters.selects && !calls {
         bail!(BadUsage(format!("-e selects calls: stacks of {} cannot be narrowed by it", of.words())));
+    }
+    if !filters.paths.is_empty() && *of != Of::Syscall {
+        bail!(BadUsage(format!("-P selects calls: stacks of {} cannot be narrowed by it", of.words())));
     }
     if filters.failure && !matches!(of, Of::Syscall | Of::Block) {
         bail!(BadUsage(format!("--failure: {} do not fail", of.words())));

@@ -77,7 +77,7 @@ impl Reader for Lines<'_> {
     }
 
     fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Box<Listed>>>) {
-        let filter = self.context.question.scope.segment(&segment.dict);
+        let filter = self.context.question.scope.segment(&segment.dict, segment.number);
         let wanted = |info: &CallInfo| if self.opens { info.io == Io::Open } else { on_files(info) };
         let calls: Vec<bool> = segment.calls.iter().map(|info| wanted(info)).collect();
         for row in range {

@@ -158,7 +158,7 @@ impl Reader for Totals<'_> {
     }
 
     fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Sums {
-        let filter = self.context.question.scope.segment(&segment.dict);
+        let filter = self.context.question.scope.segment(&segment.dict, segment.number);
         let calls: Vec<bool> = segment.calls.iter().map(|info| on_files(info)).collect();
         let mut part = Part::new(self, segment);
         for row in range {

@@ -1,0 +1,49 @@
+//! `analyze -P PATH` against `strace -P PATH` on the same commands, call by call.
+
+use systape_e2e::{Lab, strace};
+
+/// Opens a file by relative names, by its full path and by way of inherited and copied descriptors, and renames it; $1 is the directory
+/// it is in.
+const SCRIPT: &str = "cd \"$1\"; echo hi > one; cat one; cat \"$1/one\"; cat < one; cd e; cat ../one >&2; exec 5< \"$1/one\"; read line <&5; \
+                      mv \"$1/one\" \"$1/two\"; cat \"$1/two\"; cd ..; rm two";
+
+/// What a call did: its name, what it returned, its error.
+type Did = (String, Option<i64>, Option<String>);
+
+fn directory(lab: &Lab) -> String {
+    std::fs::create_dir_all(lab.path("d/e")).expect("directories");
+    lab.dir().canonicalize().expect("directory").join("d").to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn calls_on_a_path_are_those_of_strace_and_relative_opens() {
+    let (Some(lab), other) = (Lab::with_bpf(), Lab::plain()) else { return };
+    let here = directory(&lab);
+    lab.record("t.tape", &[], &["sh", "-c", SCRIPT, "sh", &here]).expect(0);
+    lab.assert_whole("t.tape");
+    let there = directory(&other);
+    for name in ["one", "two"] {
+        let path = format!("{here}/{name}");
+        let run = lab.analyze(&["-P", &path, "--format", "json", "t.tape"]).expect(0);
+        let (mut relative, mut ours) = (0, Vec::<Did>::new());
+        for row in run.json() {
+            // strace compares paths as they are named, whatever they are relative to
+            if row["args"]["filename"].as_str().or(row["args"]["pathname"].as_str()) == Some(name) {
+                relative += 1;
+                continue;
+            }
+            let errno = row["errno"].as_str().map(str::to_owned);
+            ours.push((row["syscall"].as_str().expect("a name").to_owned(), row["ret"].as_i64(), errno));
+        }
+        let traced = strace::trace(&other, &["-P", &format!("{there}/{name}")], &["sh", "-c", SCRIPT, "sh", &there]);
+        let mut theirs: Vec<Did> = traced.into_iter().map(|call| (call.name, call.ret, call.errno)).collect();
+        ours.sort();
+        theirs.sort();
+        assert!(ours.len() > 5 && relative > 0, "{name}: {relative} relative, {ours:?}");
+        assert_eq!(ours, theirs, "{name}");
+        // what is listed is what is counted
+        let sums = lab.analyze(&["-s", "--summary-mode", "total", "-P", &path, "--format", "json", "t.tape"]).expect(0);
+        let counted: u64 = sums.json().iter().map(|row| row["calls"].as_u64().unwrap_or(0)).sum();
+        assert_eq!(counted, ours.len() as u64 + relative, "{name}");
+    }
+}
