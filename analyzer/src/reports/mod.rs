@@ -29,6 +29,7 @@ use systape_format::reader::Tape;
 use crate::config::Config;
 use crate::question::Question;
 use crate::render::row::Judgement;
+use crate::render::stamp::{Stamps, TimeBase};
 
 /// A [`Question`] and how its answer is to be printed.
 #[derive(Debug)]
@@ -48,6 +49,19 @@ impl<'a> Context<'a> {
     /// Binds `config` to `tape`, for a report about these families: only their loss touches the answer.
     pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         Ok(Self { config, question: Question::new(&config.filters, tape, families)? })
+    }
+
+    /// Makes texts of times.
+    pub fn stamps(&self) -> Stamps {
+        Stamps::new(&[self.config.base().unwrap_or_default()], self.question.tape)
+    }
+
+    /// The same for reports that, if nothing else was asked for, have the time of day beside the seconds.
+    pub fn stamps_and_wall(&self) -> Stamps {
+        match self.config.base() {
+            Some(base) => Stamps::new(&[base], self.question.tape),
+            None => Stamps::new(&[TimeBase::Start, TimeBase::Wall], self.question.tape),
+        }
     }
 
     /// What the losses met so far mean for rows of sums.
