@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 
 use crate::render::form::Format;
+use crate::render::stamp::TimeBase;
 
 /// What was typed.
 #[derive(Clone, Debug, Default, Parser)]
@@ -76,7 +77,8 @@ pub struct Args {
     #[arg(short = 'P', long = "path", alias = "trace-path", value_name = "PATH", help_heading = "Filters")]
     pub paths: Vec<String>,
 
-    /// Only calls that began in FROM,TO: s since the tape's start, 300ms, RFC 3339, or N%; either may be left out
+    /// Only calls that began in FROM,TO: s since the tape's start, 300ms, 05:48:19 (UTC), RFC 3339,
+    /// mono:SECONDS (CLOCK_MONOTONIC), or N%; either may be left out
     #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, help_heading = "Filters")]
     pub time: Option<String>,
 
@@ -96,8 +98,13 @@ pub struct Args {
     #[arg(long, value_name = "CPUS", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Summary")]
     pub cpu: Option<String>,
 
-    /// Print CLOCK_MONOTONIC times, not ms since the tape's start
-    #[arg(short = 'T', long = "absolute-time", help_heading = "Listing")]
+    /// Times in text since the tape's start, of CLOCK_MONOTONIC, or of day (UTC)
+    /// [default: start; kills and exec: start, and wall beside it]
+    #[arg(long, value_enum, value_name = "CLOCK", hide_possible_values = true, help_heading = "Times")]
+    pub clock: Option<TimeBase>,
+
+    /// The same as --clock mono
+    #[arg(short = 'T', long = "absolute-time", help_heading = "Times")]
     pub absolute: bool,
 
     /// What a report adds up by, e.g. comm,state,syscall; docs/analyze.md has the keys of each report

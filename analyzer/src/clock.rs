@@ -23,6 +23,11 @@ pub struct Real {
 }
 
 impl Real {
+    /// A time that is known.
+    pub fn known(real: i64) -> Self {
+        Self { first: real, last: real }
+    }
+
     /// Distance of the two, ns; None: they are equal.
     pub fn uncertain(self) -> Option<u64> {
         (self.first != self.last).then(|| self.last.abs_diff(self.first))
@@ -70,7 +75,8 @@ impl Stretch {
             return Some(m0);
         }
         if !self.stepped {
-            return (real < r1).then(|| m0 + (real - r0) * (m1 - m0) / (r1 - r0));
+            // the first ns at which [`Self::real`] is as late
+            return (real < r1).then(|| m0 + ceil((real - r0) * (m1 - m0), r1 - r0));
         }
         let (old, new) = (r0, r1 - (m1 - m0));
         let begin = if late { old.min(new) } else { old.max(new) };
@@ -81,6 +87,11 @@ impl Stretch {
             _ => (real <= r1).then_some(m1),
         }
     }
+}
+
+/// `a / b`, rounded up; both positive.
+fn ceil(a: i128, b: i128) -> i128 {
+    (a + b - 1) / b
 }
 
 /// Maps CLOCK_MONOTONIC to real time.
@@ -147,30 +158,64 @@ impl Clock {
         steps.max_by_key(|step| step.unsigned_abs()).map_or(0, |step| i64::try_from(step).unwrap_or(i64::MAX))
     }
 
+    /// The first and the last day (UTC, since 1970) that it may have been between `open` and `end`; None without samples.
+    pub fn days(&self, open: u64, end: u64) -> Option<(i64, i64)> {
+        let (open, end) = (self.real(open)?, self.real(end.max(open))?);
+        Some((day_of(open.first.min(end.first)), day_of(open.last.max(end.last))))
+    }
+
     /// Number of samples.
     pub fn samples(&self) -> usize {
         self.samples.len()
     }
 }
 
+/// ns in a second.
+const SECOND: i64 = 1_000_000_000;
+/// Seconds in a day.
 const DAY: i64 = 86_400;
+
+fn put(out: &mut Vec<u8>, value: i64, width: usize, after: &[u8]) {
+    crate::num::padded(out, value.unsigned_abs(), width, b'0');
+    out.extend_from_slice(after);
+}
+
+/// Appends `2026-11-21T`.
+fn write_date(out: &mut Vec<u8>, real: i64) {
+    let (year, month, day) = civil_from_days(day_of(real));
+    put(out, year, 4, b"-");
+    put(out, month, 2, b"-");
+    put(out, day, 2, b"T");
+}
+
+/// Appends `05:48:19.`.
+fn write_time(out: &mut Vec<u8>, real: i64) {
+    let second = real.div_euclid(SECOND).rem_euclid(DAY);
+    put(out, second / 3600, 2, b":");
+    put(out, second / 60 % 60, 2, b":");
+    put(out, second % 60, 2, b".");
+}
+
+/// The day of `real`, days since 1970 in UTC.
+pub fn day_of(real: i64) -> i64 {
+    real.div_euclid(SECOND * DAY)
+}
 
 /// Appends `real` (ns since 1970) as RFC 3339 in UTC with nanoseconds: `2026-11-21T05:48:19.000000000Z`.
 pub fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
-    let (seconds, ns) = (real.div_euclid(1_000_000_000), real.rem_euclid(1_000_000_000));
-    let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-    let (year, month, day) = civil_from_days(days);
-    let put = |out: &mut Vec<u8>, value: i64, width: usize, after: u8| {
-        crate::num::padded(out, value.unsigned_abs(), width, b'0');
-        out.push(after);
-    };
-    put(out, year, 4, b'-');
-    put(out, month, 2, b'-');
-    put(out, day, 2, b'T');
-    put(out, second / 3600, 2, b':');
-    put(out, second / 60 % 60, 2, b':');
-    put(out, second % 60, 2, b'.');
-    put(out, ns, 9, b'Z');
+    write_date(out, real);
+    write_time(out, real);
+    put(out, real.rem_euclid(SECOND), 9, b"Z");
+}
+
+/// Appends `real` with microseconds: on that `day` the time alone (`05:48:19.000000`), otherwise as RFC 3339.
+pub fn write_micros(out: &mut Vec<u8>, real: i64, day: Option<i64>) {
+    let dated = day != Some(day_of(real));
+    if dated {
+        write_date(out, real);
+    }
+    write_time(out, real);
+    put(out, real.rem_euclid(SECOND) / 1000, 6, if dated { b"Z" } else { b"" });
 }
 
 /// Appends `real` as RFC 3339, with two possible values as `FIRST/LAST`, the form of ISO 8601 for an interval.
@@ -198,20 +243,38 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
     if date.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    let (time, offset) = split_offset(time)?;
-    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let mut time = time.split(':').map(|part| if part.len() == 2 { plain(part) } else { None });
-    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
-    if time.next().is_some() || hour > 23 || minute > 59 || second > 60 || fraction.len() > 9 {
-        return None;
-    }
-    let ns = if fraction.is_empty() { 0 } else { plain(fraction)? * 10_i64.pow(9 - fraction.len() as u32) };
     let days = days_from_civil(year, month, day);
     if civil_from_days(days) != (year, month, day) {
         return None;
     }
-    let seconds = days * DAY + hour * 3600 + minute * 60 + second - offset;
-    seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+    let (time, offset) = split_offset(time)?;
+    (days * DAY - offset).checked_mul(SECOND)?.checked_add(plain_daytime(time)?)
+}
+
+/// ns since midnight of a time of day in UTC, `05:48:19.5` or `05:48Z`. None when it is not one.
+pub fn parse_daytime(text: &str) -> Option<i64> {
+    plain_daytime(text.strip_suffix(['Z', 'z']).unwrap_or(text))
+}
+
+/// ns since midnight of `05:48`, `05:48:19` or `05:48:19.5`.
+fn plain_daytime(time: &str) -> Option<i64> {
+    let (time, fraction) = time.split_once('.').map_or((time, None), |(time, fraction)| (time, Some(fraction)));
+    let mut time = time.split(':').map(|part| if part.len() == 2 { plain(part) } else { None });
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
+    if time.next().is_some() || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let ns = match fraction {
+        None => 0,
+        Some(digits) if (1..=9).contains(&digits.len()) => plain(digits)? * 10_i64.pow(9 - digits.len() as u32),
+        Some(_) => return None,
+    };
+    Some((hour * 3600 + minute * 60 + second) * SECOND + ns)
+}
+
+/// ns of `day` (UTC, since 1970) at `daytime` ns.
+pub fn on_day(day: i64, daytime: i64) -> i64 {
+    day.saturating_mul(DAY * SECOND).saturating_add(daytime)
 }
 
 /// Splits `Z`, `+01:00` or `-0130` off a time: (time, offset in seconds).

@@ -15,6 +15,7 @@ use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
 use crate::render::form::Format;
+use crate::render::stamp::TimeBase;
 use crate::say::Shown;
 use crate::timespec;
 
@@ -39,6 +40,10 @@ pub struct Config {
     pub events: Wanted,
     /// Most lines to print.
     pub max_events: u64,
+    /// `-T` was given.
+    absolute: bool,
+    /// `--clock`.
+    clock: Option<TimeBase>,
     /// Form of the lines; the listing has more options of its own.
     pub look: Look,
     /// The keys of `--by`, as typed.
@@ -79,7 +84,9 @@ impl Config {
             calls: filters.selection.selects_calls(),
             filters,
             max_events: args.max_events.unwrap_or(u64::MAX),
-            look: Look { absolute: args.absolute, color, ..Look::default() },
+            absolute: args.absolute,
+            clock: args.clock,
+            look: Look { color, ..Look::default() },
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
@@ -87,7 +94,10 @@ impl Config {
         };
         if config.format != Format::Text {
             let why = "times in JSON and CSV are since the start of the tape (ts_ns) and of day (time)";
-            refuse(&[(args.absolute, "-T")], why)?;
+            refuse(&config.clock_options(), why)?;
+        }
+        if args.absolute && args.clock.is_some() {
+            bail!("-T is --clock mono: give one of them");
         }
         (view.check)(&config)?;
         if config.bare_cpu() && !view.takes("summary_mode") {
@@ -99,6 +109,16 @@ impl Config {
     /// Whether `--cpu` was given without CPUs: it is no filter then.
     pub fn bare_cpu(&self) -> bool {
         self.bare_cpu
+    }
+
+    /// What times in text count from, if that was said.
+    pub fn base(&self) -> Option<TimeBase> {
+        self.clock.or(self.absolute.then_some(TimeBase::Mono))
+    }
+
+    /// The options that say it, with whether they were given: to [`refuse`] where text has no times.
+    pub fn clock_options(&self) -> [(bool, &'static str); 2] {
+        [(self.absolute, "-T"), (self.clock.is_some(), "--clock")]
     }
 
     /// The view's own options.

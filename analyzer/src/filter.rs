@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use systape_abi::{Abi, Selection};
 use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, Task, Time};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::glob;
 use crate::picked::Picked;
 use crate::timespec::Edge;
@@ -72,36 +72,63 @@ pub struct Scope<'a> {
     pub to: u64,
 }
 
-/// The time of `edge` on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns.
-pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<u64> {
+/// The time of `edge` on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns, at the earliest and at the latest.
+///
+/// # Errors
+/// The tape has no clock samples, or several days have this time of day.
+pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(u64, u64)> {
     let length = u128::from(end.saturating_sub(session.window_open));
-    Ok(match edge {
-        Edge::Offset(ns) => session.window_open.saturating_add(ns),
+    let ts = match edge {
+        Edge::Offset(ns) => session.window_open.saturating_add_signed(ns),
+        Edge::Mono(ns) => ns,
         Edge::Part(millionths) => {
             session.window_open.saturating_add((length * u128::from(millionths) / 1_000_000) as u64)
         }
         Edge::Real(ns) => match clock.monotonic(ns) {
             // of a time that is not known, all that may be meant
-            Some((first, _)) => first,
+            Some(both) => return Ok(both),
             None => bail!("this tape has no clock sample, so real times cannot be placed on it; use seconds"),
         },
-    })
+        Edge::Daytime(ns) => {
+            let real = on_its_day(ns, session.window_open, end, clock)?;
+            return place(Edge::Real(real), session, end, clock);
+        }
+    };
+    Ok((ts, ts))
+}
+
+/// The time of day `daytime` on the day of a tape from `open` to `end`; where there are several, on the one on which the tape has it.
+fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
+    let Some((first, last)) = clock.days(open, end) else {
+        bail!("this tape has no clock sample, so times of day cannot be placed on it; use seconds");
+    };
+    if first == last {
+        return Ok(clock::on_day(first, daytime));
+    }
+    let inside = |real: &i64| clock.monotonic(*real).is_some_and(|(from, to)| to >= open && from <= end);
+    // two are enough to be more than one
+    let mut days = (first..=last).map(|day| clock::on_day(day, daytime)).filter(inside);
+    match (days.next(), days.next()) {
+        (Some(real), None) => Ok(real),
+        (found, _) => {
+            let dated = |day| clock::rfc3339(clock::Real::known(clock::on_day(day, daytime)));
+            let which = if found.is_some() { "has this time on more than one" } else { "has this time on none" };
+            bail!("the tape is of several days and {which}: write the date too, {} to {}", dated(first), dated(last))
+        }
+    }
 }
 
 impl<'a> Scope<'a> {
     /// Binds `filters` to the tape of `session`, which ends at `end`; `clock` is called only for real times.
     pub fn new(filters: &'a Filters, session: &Session, end: u64, clock: impl FnOnce() -> Clock) -> Result<Self> {
-        let real = [filters.time.0, filters.time.1].iter().any(|edge| matches!(edge, Some(Edge::Real(_))));
+        let real = [filters.time.0, filters.time.1].iter().flatten().any(|edge| edge.needs_clock());
         let clock = if real { clock() } else { Clock::default() };
         let place = |edge: Edge| place(edge, session, end, &clock);
-        let from = filters.time.0.map_or(Ok(0), place).context("--time")?;
+        let from = filters.time.0.map_or(Ok((0, 0)), place).context("--time")?.0;
         // 100% means to the end, the last event included
         let to = match filters.time.1 {
             None | Some(Edge::Part(1_000_000)) => u64::MAX,
-            Some(Edge::Real(ns)) if real && clock.samples() > 0 => {
-                clock.monotonic(ns).map_or(u64::MAX, |(_, last)| last)
-            }
-            Some(edge) => place(edge).context("--time")?,
+            Some(edge) => place(edge).context("--time")?.1,
         };
         Ok(Self {
             filters,
@@ -452,5 +479,32 @@ mod tests {
         assert_eq!(place("25%,50%").unwrap(), (1_500, 2_000));
         assert_eq!(place("0%,100%").unwrap(), (1_000, u64::MAX));
         assert_eq!(place(",1970-01-01T00:00:05.000000007Z").unwrap(), (0, 1_007));
+        assert_eq!(place("00:00:05,00:00:05.000000007").unwrap(), (1_000, 1_007));
+        assert_eq!(place("-500ns,mono:2us").unwrap(), (500, 2_000));
+    }
+
+    #[test]
+    fn a_time_of_day_is_of_the_day_on_which_the_tape_has_it() {
+        const S: u64 = 1_000_000_000;
+        let session = Session { window_open: 100 * S, ..Session::default() };
+        // from 23:59:50 on, for so many seconds
+        let place = |text: &str, length: u64| {
+            let clock = Clock::new([systape_format::model::ClockSample {
+                monotonic: 100 * S,
+                realtime: (3 * 86_400 - 10) * S,
+                ..Default::default()
+            }]);
+            let edge = crate::timespec::edge(text).unwrap();
+            place(edge, &session, (100 + length) * S, &clock).map(|(first, _)| first / S).map_err(|e| e.to_string())
+        };
+        assert_eq!(place("23:59:55", 5), Ok(105));
+        assert_eq!(place("23:59:55", 60), Ok(105));
+        assert_eq!(place("00:00:05", 60), Ok(115));
+        let none = place("12:00:00", 60).unwrap_err();
+        assert!(
+            none.contains("on none: write the date too, 1970-01-03T12:00:00.000000000Z to 1970-01-04T12"),
+            "{none}"
+        );
+        assert!(place("23:59:55", 90_000).unwrap_err().contains("on more than one"));
     }
 }

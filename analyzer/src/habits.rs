@@ -82,13 +82,15 @@ const HABITS: &[Habit] = &[
     all(&["--symfs"], Named("--debug-dir")),
     // how lines look
     all(
-        &["-tt", "-ttt", "--absolute-timestamps", "--timestamps"],
-        Say("times of day are in --format json and csv; -T prints CLOCK_MONOTONIC"),
+        &["-tt", "-ttt", "--absolute-timestamps", "--timestamps", "--timestamp"],
+        Say(
+            "--clock wall prints times of day (UTC), --clock mono CLOCK_MONOTONIC; --format json and csv have the date too",
+        ),
     ),
     all(
         &["-r", "--relative-timestamps", "--deltatime"],
         Say(
-            "times between calls are not printed; times are since the start of the recording. A tape is named without an option, or with -i",
+            "times between calls are not printed; times are since the start of the recording, or by --clock wall or mono. A tape is named without an option, or with -i",
         ),
     ),
     all(&["--reltime"], Always),
@@ -211,7 +213,7 @@ const HABITS: &[Habit] = &[
 /// Options whose value is checked here, as what is typed after them by habit is something else: ids, and the sentence.
 const VALUES: &[(&str, &str)] = &[
     ("pids", "-p takes numbers of processes, such as 2214; --comm=NAME chooses by name"),
-    ("tids", "-t takes numbers of threads, such as 2215; times of day are in --format json and csv (strace -t)"),
+    ("tids", "-t takes numbers of threads, such as 2215; --clock wall prints times of day (strace -t)"),
     ("wakers", "--wakers takes the number of a process, such as 2214"),
     ("cpus", "-C takes CPUs, such as 0-3,7; the listing with the summary is -S (strace -C)"),
 ];

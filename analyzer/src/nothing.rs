@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::families;
 use crate::question::Question;
 use crate::render::table::seconds;
+use crate::timespec::Edge;
 use crate::words::escaped;
 
 /// Most names and numbers that are examined: with more of them the message does not list what is absent.
@@ -130,7 +131,12 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
         let (open, end) = (tape.session().window_open, tape.complete_until());
         let scope = Question::new(filters, tape, &[]).ok().map(|question| (question.scope.from, question.scope.to));
         let outside = scope.is_some_and(|(from, to)| from > end || to <= open || from >= to);
-        add("--time".into(), outside, &|| format!("the tape is from 0 to {} s", seconds(end, open)));
+        // a number that was copied from --clock mono
+        let mono =
+            |edge: Option<Edge>| matches!(edge, Some(Edge::Offset(ns)) if (open..=end).contains(&ns.unsigned_abs()));
+        let meant =
+            if mono(filters.time.0) || mono(filters.time.1) { "; CLOCK_MONOTONIC is written mono:SECONDS" } else { "" };
+        add("--time".into(), outside, &|| format!("the tape is from 0 to {} s{meant}", seconds(end, open)));
     }
     if let Some(cpus) = &filters.cpus {
         let most = tape.session().cpus;

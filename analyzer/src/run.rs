@@ -15,9 +15,10 @@ use crate::config::view::Run;
 use crate::loss::miss_text;
 use crate::open::{look, open};
 use crate::output::NewFile;
+use crate::render::stamp::TimeBase;
 use crate::sandbox::Needs;
 use crate::say::{BadUsage, Verdict, complain};
-use crate::{generate, habits, nothing, output, progress, sandbox, spool, views};
+use crate::{generate, habits, nothing, output, progress, question, sandbox, spool, views};
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -144,6 +145,10 @@ fn report(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> R
         },
         (Err(error), _) => return Err(error),
     };
+    if config.base() == Some(TimeBase::Wall) && question::clock(&tape).samples() == 0 {
+        let text = "--clock wall: this tape has no clock sample, so no time of day is known; --clock mono prints CLOCK_MONOTONIC";
+        return Err(BadUsage(text.to_owned()).into());
+    }
     config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
     let (result, told) = match config.view.run {
         Run::Prints(run) => (run(config, &tape), false),

@@ -1,4 +1,5 @@
-//! Times and durations as users type them: `10`, `2.5ms`, `1.5,2`, `10%,20%`, `2026-11-21T05:48:19Z`.
+//! Times and durations as users type them: `10`, `2.5ms`, `1.5,2`, `10%,20%`, `2026-11-21T05:48:19Z`,
+//! `05:48:19`, `mono:1234.5`.
 //!
 //! Everything is integer arithmetic on nanoseconds: `0.1` is exactly 100 ms of a second, unlike in a float.
 
@@ -20,12 +21,23 @@ const UNITS: [(&str, u64); 7] = [
 /// One end of a `--time` range, not yet placed on a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// ns since the tape's start.
-    Offset(u64),
+    /// ns since the tape's start; negative: before it.
+    Offset(i64),
+    /// ns of CLOCK_MONOTONIC.
+    Mono(u64),
+    /// ns since midnight, UTC, of a day that the tape knows.
+    Daytime(i64),
     /// ns since 1970, UTC.
     Real(i64),
     /// Part of the tape, in millionths.
     Part(u64),
+}
+
+impl Edge {
+    /// Whether only the tape's clock samples say when it is.
+    pub fn needs_clock(self) -> bool {
+        matches!(self, Self::Real(_) | Self::Daytime(_))
+    }
 }
 
 /// A duration: a number with an optional unit; a bare number counts in `bare` ns.
@@ -80,13 +92,19 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
         let part = part.trim();
         if part.is_empty() { Ok(None) } else { edge(part).map(Some).with_context(|| format!("--time '{text}'")) }
     };
-    let (from, to) = (optional(from)?, optional(to)?);
+    // of a time that may be one of two, as reports print it, all that may be meant
+    let first = from.split('/').next().unwrap_or_default();
+    let last = to.rsplit('/').next().unwrap_or_default();
+    let (from, to) = (optional(first)?, optional(last)?);
     if from.is_none() && to.is_none() {
-        bail!("--time '{text}': give FROM,TO, FROM, or ,TO (seconds since the tape's start, 300ms, RFC 3339, N%)");
+        bail!(
+            "--time '{text}': give FROM,TO, FROM, or ,TO (seconds since the tape's start, 300ms, HH:MM:SS, RFC 3339, mono:SECONDS, N%)"
+        );
     }
     let backwards = match (&from, &to) {
         (Some(Edge::Part(from)), Some(Edge::Part(to))) => from > to,
         (Some(Edge::Offset(from)), Some(Edge::Offset(to))) => from > to,
+        (Some(Edge::Mono(from)), Some(Edge::Mono(to))) => from > to,
         (Some(Edge::Real(from)), Some(Edge::Real(to))) => from > to,
         _ => false,
     };
@@ -102,12 +120,28 @@ pub fn edge(text: &str) -> Result<Edge> {
         let part = scaled(percent, 10_000).filter(|part| *part <= 1_000_000);
         return part.map(Edge::Part).ok_or_else(|| anyhow!("'{text}' is not a percentage from 0% to 100%"));
     }
+    if let Some(mono) = text.strip_prefix("mono:") {
+        return duration(mono, SECOND).map(Edge::Mono);
+    }
+    if let Some(before) = text.strip_prefix('-') {
+        return Ok(Edge::Offset(-offset(before)?));
+    }
+    if text.contains(':') && !text.contains(['-', 'T', 't']) {
+        return crate::clock::parse_daytime(text)
+            .map(Edge::Daytime)
+            .ok_or_else(|| anyhow!("'{text}' is not a time of day in UTC (example: 05:48:19.5)"));
+    }
     if text.contains('-') || text.contains('T') {
         return crate::clock::parse_rfc3339(text).map(Edge::Real).ok_or_else(|| {
             anyhow!("'{text}' is not an RFC 3339 time (example: 2026-11-21T05:48:19.5Z, or +01:00 instead of Z)")
         });
     }
-    duration(text, SECOND).map(Edge::Offset)
+    offset(text).map(Edge::Offset)
+}
+
+/// ns that fit what a tape lasts.
+fn offset(text: &str) -> Result<i64> {
+    i64::try_from(duration(text, SECOND)?).map_err(|_| anyhow!("'{text}' is longer than a tape can be"))
 }
 
 /// A CPU list: `0-3,7`.
@@ -150,14 +184,33 @@ mod tests {
 
     #[test]
     fn ranges() {
-        assert_eq!(range("1.5,2").unwrap(), (Some(Edge::Offset(1_500_000_000)), Some(Edge::Offset(2 * SECOND))));
+        assert_eq!(range("1.5,2").unwrap(), (Some(Edge::Offset(1_500_000_000)), Some(Edge::Offset(2_000_000_000))));
         assert_eq!(range("300ms,").unwrap(), (Some(Edge::Offset(300_000_000)), None));
         assert_eq!(range(",10%").unwrap(), (None, Some(Edge::Part(100_000))));
         assert_eq!(range("12.5%,100%").unwrap(), (Some(Edge::Part(125_000)), Some(Edge::Part(1_000_000))));
         assert_eq!(range("1970-01-01T00:00:01Z").unwrap(), (Some(Edge::Real(1_000_000_000)), None));
-        for text in ["", ",", "1,2,3", "101%", "2026-13-01T00:00:00Z", "x"] {
+        for text in ["", ",", "1,2,3", "101%", "2026-13-01T00:00:00Z", "x", "mono:2,mono:1", "--1", "-"] {
             assert!(range(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn times_as_reports_print_them() {
+        let day = |h: i64, m: i64, ms: i64| Edge::Daytime(((h * 60 + m) * 60_000 + ms) * 1_000_000);
+        assert_eq!(edge("-0.002ms").unwrap(), Edge::Offset(-2_000));
+        assert_eq!(edge("mono:1000.5").unwrap(), Edge::Mono(1_000_500_000_000));
+        assert_eq!(edge("mono:1000012.345ms").unwrap(), Edge::Mono(1_000_012_345_000));
+        assert_eq!(edge("05:48:19.012").unwrap(), day(5, 48, 19_012));
+        assert_eq!((edge("23:59").unwrap(), edge("00:00:00Z").unwrap()), (day(23, 59, 0), day(0, 0, 0)));
+        // of one of two times the first as FROM, the last as TO
+        let both = "05:00:00/06:00:00";
+        assert_eq!(range(&format!("{both},{both}")).unwrap(), (Some(day(5, 0, 0)), Some(day(6, 0, 0))));
+        for text in
+            ["mono:", "mono:-1", "24:00:00", "5:48:19", "05:60:00", "05:48:19.", "05:48:1x", "12:00:00+01:00:00"]
+        {
+            assert!(edge(text).is_err(), "{text}");
+        }
+        assert!(edge("25:00:00").unwrap_err().to_string().contains("time of day in UTC"));
     }
 
     #[test]

@@ -97,12 +97,12 @@ const MEANT: &[(&str, &str)] = &[
 /// `analyze` refuses these words, and says this.
 const REFUSED: &[(&str, &str)] = &[
     // strace
-    ("-tt t.tape", "times of day"),
+    ("-tt t.tape", "--clock wall prints times of day"),
     ("-ttt t.tape", "times of day"),
     ("-t t.tape", "times of day"),
     ("-ft t.tape", "times of day"),
     ("--absolute-timestamps=precision:us t.tape", "times of day"),
-    ("-r t.tape", "since the start"),
+    ("-r t.tape", "--clock wall"),
     ("-C t.tape", "-S (strace -C)"),
     ("-s 32 t.tape", "record -s 32"),
     ("-S time t.tape", "most time first"),

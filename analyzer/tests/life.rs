@@ -102,8 +102,8 @@ fn a_cause_is_not_certain_when_signals_were_lost_before_the_end() {
         let status = place.analyze("kills --fail-on-loss -p 4711 --time ,0.0124 life.tape").status;
         (line, outcome["cause"].clone(), outcome["maybe_cause"].clone(), status)
     };
-    let certain = "   12.345  SIGKILL  nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.400 ms";
-    let certain = certain.replace("   12.345", &murder(&[]).0[..9]);
+    let certain = "   12.345 05:48:31.345000  SIGKILL  nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.400 ms";
+    let certain = certain.replace("   12.345 05:48:31.345000", &murder(&[]).0[..25]);
     let maybe = |why: &str| format!("{}; {why} lost in between", certain.replace(" killed ", " maybe killed "));
     let null = serde_json::Value::Null;
     for elsewhere in [

@@ -37,6 +37,8 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("sort", "", "--sort end"),
     ("clone_child", "", "--clone-child"),
     ("absolute", "", "-T"),
+    ("clock", "", "--clock wall"),
+    ("clock", "--opens", "--clock wall"),
     ("no_comm", "", "--no-comm"),
     ("show_zeros", "", "--show-zeros"),
     ("show_prefix", "", "--show-prefix"),

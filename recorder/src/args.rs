@@ -227,7 +227,10 @@ fn parse_number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number) => Ok(number),
         // strace -tt, -ttt
-        Err(_) if text.starts_with('t') => Err("times are always recorded; -t is for threads by number".to_owned()),
+        Err(_) if text.starts_with('t') => {
+            Err("times are always recorded ('analyze --clock wall' prints times of day); -t is for threads by number"
+                .to_owned())
+        }
         Err(_) => {
             Err(format!("'{text}' is no number; for names there is --comm NAME, and 'pgrep {text}' knows numbers"))
         }

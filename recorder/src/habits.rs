@@ -7,7 +7,7 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["-k", "--stack-trace", "--stack-traces"], "stacks are recorded with -g, or --call-graph dwarf"),
     (
         &["-r", "--relative-timestamps", "--timestamps", "--absolute-timestamps"],
-        "times are always recorded; analyze prints them",
+        "times are always recorded: 'analyze' prints them since the start, 'analyze --clock wall' as times of day",
     ),
     (&["-T", "--syscall-times"], "how long calls took is always recorded; analyze prints it"),
     (&["-z", "--successful-only"], "all calls are recorded; --failure stores only those that fail"),

@@ -11,15 +11,12 @@ use crate::num;
 use crate::render::cell::Cell;
 use crate::render::json;
 use crate::render::row::{Row, Times};
+use crate::render::stamp::Stamps;
 use crate::words::escaped;
 
 /// `     0.006 (         ): trace/3319 sched:sched_waking(comm: "ls", pid: 3320 (ls), target_cpu: 1)`.
-pub fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, window_open: u64) {
-    let base = if look.absolute { 0 } else { window_open };
-    match event.ts.checked_sub(base) {
-        Some(ns) => num::millis(out, ns, 10, ""),
-        None => num::millis(out, base - event.ts, 10, "-"),
-    }
+pub fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, stamps: &Stamps) {
+    stamps.listed(out, Some(event.ts));
     out.extend_from_slice(b" (         ): ");
     match event.task {
         Some(task) if look.no_comm => num::unsigned(out, u64::from(task.tid)),

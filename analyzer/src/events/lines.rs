@@ -15,6 +15,7 @@ use crate::lines::text::Look;
 use crate::render::form::{Form, Format};
 use crate::render::row::Times;
 use crate::render::sink::Sink;
+use crate::render::stamp::Stamps;
 use crate::stacks::limits::Limits;
 use crate::stacks::lines::StackLines;
 use crate::stacks::names::Names;
@@ -26,6 +27,7 @@ pub struct EventLines<'a> {
     wanted: Wanted,
     format: Format,
     look: Look,
+    stamps: Stamps,
     times: Times<'a>,
     devices: Devices,
     json: Sink<'static>,
@@ -35,11 +37,17 @@ pub struct EventLines<'a> {
 }
 
 impl<'a> EventLines<'a> {
-    /// Lines of the kinds `wanted` of the tape of `session`; `clock` may be empty for text.
-    pub fn new(wanted: Wanted, format: Format, look: Look, session: &'a Session, clock: Clock) -> Self {
+    /// Lines of the kinds `wanted` of the tape of `session`: text with `look`, or with `clock`, which may be empty for text.
+    pub fn new(
+        wanted: Wanted,
+        format: Format,
+        (look, stamps): (Look, Stamps),
+        session: &'a Session,
+        clock: Clock,
+    ) -> Self {
         let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
         let (times, devices) = (Times { session, clock }, Devices::new(session));
-        Self { wanted, format, look, times, devices, json, csv, stacks: None }
+        Self { wanted, format, look, stamps, times, devices, json, csv, stacks: None }
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is added to `findings`.
@@ -147,7 +155,7 @@ impl Lines<'_, '_> {
         let out = &mut self.part.bytes;
         let begin = out.len();
         match self.all.format {
-            Format::Text => form::text(out, event, self.all.look, self.all.times.session.window_open),
+            Format::Text => form::text(out, event, self.all.look, &self.all.stamps),
             Format::Json => self.all.json.row(out, &form::row(event, &self.all.times)),
             Format::Csv => self.all.csv.row(out, &form::call_row(event, &self.all.times)),
         }

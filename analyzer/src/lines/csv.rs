@@ -17,7 +17,7 @@ use crate::render::sink;
 use crate::stacks::lines::STACK;
 
 /// Arguments as CSV shows them: all of them, with full names.
-const LOOK: Look = Look { absolute: false, no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
+const LOOK: Look = Look { no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
 
 /// CSV listing. Gaps have no column: they are reported on stderr.
 #[derive(Debug)]

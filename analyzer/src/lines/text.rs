@@ -14,6 +14,7 @@ use crate::load::{FdPath, Loaded};
 use crate::loss::{self, Hole};
 use crate::num;
 use crate::render::mark;
+use crate::render::stamp::Stamps;
 
 /// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
 const ALIGNMENT: usize = 70;
@@ -26,8 +27,6 @@ const PLAIN: &[u8] = b"\x1b[m";
 /// Form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// CLOCK_MONOTONIC instead of time since the tape's start.
-    pub absolute: bool,
     /// Without names of threads.
     pub no_comm: bool,
     /// With arguments that are 0.
@@ -43,12 +42,13 @@ pub struct Look {
 pub struct Text<'a> {
     session: &'a Session,
     look: Look,
+    stamps: Stamps,
 }
 
 impl<'a> Text<'a> {
     /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, look: Look) -> Self {
-        Self { session, look }
+    pub fn new(session: &'a Session, look: Look, stamps: Stamps) -> Self {
+        Self { session, look, stamps }
     }
 
     fn loss_line(&self, text: &str) -> Vec<u8> {
@@ -72,10 +72,9 @@ impl LineFormat for Text<'_> {
         };
         let tasks = segment.dict.tasks.iter().map(name).collect();
         let open = segment.calls.iter().map(|call| format!("{}(", call.name).into_bytes()).collect();
-        let base = if self.look.absolute { 0 } else { self.session.window_open };
         Box::new(TextLines {
             look: self.look,
-            base,
+            stamps: &self.stamps,
             window_open: self.session.window_open,
             segment,
             tasks,
@@ -95,7 +94,7 @@ impl LineFormat for Text<'_> {
 
 struct TextLines<'a> {
     look: Look,
-    base: u64,
+    stamps: &'a Stamps,
     window_open: u64,
     segment: &'a Loaded,
     /// `comm/tid ` of each task.
@@ -133,14 +132,8 @@ fn columns(text: &[u8]) -> usize {
 impl TextLines<'_> {
     fn time(&self, out: &mut Vec<u8>, row: usize) {
         let start = self.segment.time.start[row];
-        if !row::start_known(self.segment.core.state[row], start, self.window_open) {
-            out.extend_from_slice(b"         ? ");
-            return;
-        }
-        match start.checked_sub(self.base) {
-            Some(ns) => num::millis(out, ns, 10, ""),
-            None => num::millis(out, self.base - start, 10, "-"),
-        }
+        let known = row::start_known(self.segment.core.state[row], start, self.window_open);
+        self.stamps.listed(out, known.then_some(start));
         out.push(b' ');
     }
 

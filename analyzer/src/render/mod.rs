@@ -11,4 +11,5 @@ pub mod mark;
 pub mod rank;
 pub mod row;
 pub mod sink;
+pub mod stamp;
 pub mod table;

@@ -35,7 +35,7 @@ use crate::{families, output, render};
 pub static VIEW: View = View {
     name: "block",
     about: "Block I/Os: one a line, histograms of latencies, or sums by who caused them",
-    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute", "by"]],
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute", "by"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze block --top --by cgroup", "who caused the I/O, by cgroup"),
@@ -87,7 +87,7 @@ fn check(config: &Config) -> Result<()> {
         bail!("--by needs --top or --hist");
     }
     if hist || top {
-        refuse(&[(config.look.absolute, "-T")], "sums have no time")?;
+        refuse(&config.clock_options(), "sums have no time")?;
     }
     By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
 }
@@ -133,10 +133,10 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
     let times = Times { session, clock };
     let sink = config.format.rows().map(|form| Sink::new(form, &line::BLOCK));
-    let base = if config.look.absolute { 0 } else { session.window_open };
+    let stamps = context.stamps();
     let mut head = Vec::new();
     match &sink {
-        None => head = line::header(),
+        None => head = line::header(&stamps),
         Some(sink) => sink.head(&mut head),
     }
     out.write_all(&head)?;
@@ -146,7 +146,7 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
         let mut part = Part::default();
         for io in ios {
             match &sink {
-                None => line::text(&mut part.bytes, &io, session, devices, base),
+                None => line::text(&mut part.bytes, &io, session, devices, &stamps),
                 Some(sink) => sink.row(&mut part.bytes, &line::row(&io, &times, devices)),
             }
             part.end_line(io.io.complete);

@@ -23,7 +23,7 @@ use crate::{families, output};
 pub static LISTING: View = View {
     name: "",
     about: "Lists calls in order of their start, and other events that -e names",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "absolute"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute"]],
     own: Own::of::<listing::Options>(),
     examples: [
         ("analyze --duration 10 -e '!futex' t.tape", "calls longer than 10 ms, futex left out"),
@@ -65,7 +65,7 @@ pub static SUMMARY: View = View {
 pub static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "absolute", "summary", "with_summary"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "summary", "with_summary"]],
     own: Own::of::<Both>(),
     switches: &["with_summary"],
     examples: [

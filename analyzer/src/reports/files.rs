@@ -72,7 +72,7 @@ systape_format::tables! {
 pub static VIEW: View = View {
     name: "files",
     about: "What was done with each file: opens, reads, writes, bytes, errors, time; or opens and slow calls one a line",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "absolute", "by"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "by"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze files --by comm,file -p 2214", "files and threads of a process, by time"),
@@ -117,12 +117,14 @@ fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     keys(config)?;
     slower(&own)?;
-    let lines = config.max_events != u64::MAX || config.look.absolute;
+    let lines = config.max_events != u64::MAX || config.base().is_some();
     match own.listed() {
         true if !config.by.is_empty() || own.rank.given() => {
             bail!("--opens and --slower list calls: --by and --top are for sums")
         }
-        false if lines => bail!("-T and --max-events are for lines: they need --opens or --slower (rows: --top N)"),
+        false if lines => {
+            bail!("--clock, -T and --max-events are for lines: they need --opens or --slower (rows: --top N)")
+        }
         _ => Ok(()),
     }
 }

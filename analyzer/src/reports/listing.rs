@@ -121,7 +121,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let own: Options = context.config.own()?;
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(Text::new(session, look)),
+        Format::Text => Box::new(Text::new(session, look, context.stamps())),
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
         Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
     };
@@ -130,7 +130,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
     let names = names(context, &own.stacks)?;
-    let mut events = EventLines::new(config.events.clone(), config.format, look, session, times);
+    let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
     events.stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
     let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);
     let listing = Listing {

@@ -13,6 +13,7 @@ use crate::lines::json::Json;
 use crate::lines::text::Text;
 use crate::output::line;
 use crate::render::form::Format;
+use crate::render::stamp::Stamps;
 use crate::say::{Verdict, complain};
 use crate::stream::{Loose, Merger};
 use crate::summary::ledger::options;
@@ -78,7 +79,7 @@ pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::R
 pub fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(Text::new(session, context.config.look)),
+        Format::Text => Box::new(Text::new(session, context.config.look, Stamps::since_start(session))),
         Format::Json => Box::new(Json::new(session, crate::clock::Clock::default())),
         Format::Csv => return,
     };

@@ -31,6 +31,7 @@ use crate::config::Config;
 use crate::paths::pick;
 use crate::question::Question;
 use crate::render::row::Judgement;
+use crate::render::stamp::{Stamps, TimeBase};
 
 /// A [`Question`] and the form of its answer.
 #[derive(Debug)]
@@ -52,6 +53,19 @@ impl<'a> Context<'a> {
         let mut question = Question::new(&config.filters, tape, families)?;
         pick::pick(&mut question)?;
         Ok(Self { config, question })
+    }
+
+    /// Makes texts of times.
+    pub fn stamps(&self) -> Stamps {
+        Stamps::new(&[self.config.base().unwrap_or_default()], self.question.tape)
+    }
+
+    /// The same for reports that, if nothing else was asked for, have the time of day beside the seconds.
+    pub fn stamps_and_wall(&self) -> Stamps {
+        match self.config.base() {
+            Some(base) => Stamps::new(&[base], self.question.tape),
+            None => Stamps::new(&[TimeBase::Start, TimeBase::Wall], self.question.tape),
+        }
     }
 
     /// Effect of the losses so far on rows of sums.

@@ -33,7 +33,7 @@ use crate::{families, output};
 pub static VIEW: View = View {
     name: "net",
     about: "Connections: both ends, who, how long; or each change of a socket's state",
-    options: &[TASKS, &["time", "duration", "failure", "max_events", "absolute"]],
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze net --failure", "connections that could not be made"),
@@ -153,11 +153,11 @@ fn write<'a>(
 
 fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
     let (config, scope, times) = (context.config, &context.question.scope, times(context));
-    let base = if config.look.absolute { 0 } else { times.session.window_open };
+    let stamps = context.stamps();
     let mut head = Vec::new();
     let sink = config.format.rows().map(|form| Sink::new(form, &line::CHANGES));
     match &sink {
-        None => head = line::changes_header(),
+        None => head = line::changes_header(&stamps),
         Some(sink) => sink.head(&mut head),
     }
     out.write_all(&head)?;
@@ -171,7 +171,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
             for event in &events {
                 let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
-                    let text = |out: &mut Vec<u8>| line::change(out, event, task, base);
+                    let text = |out: &mut Vec<u8>| line::change(out, event, task, &stamps);
                     write(&mut part.bytes, sink.as_ref(), text, || line::change_row(event, task, &times));
                     part.end_line(event.ts);
                 }
@@ -188,7 +188,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
 
 fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
     let (config, times) = (context.config, times(context));
-    let base = if config.look.absolute { 0 } else { times.session.window_open };
+    let stamps = context.stamps();
     let tape = context.question.tape;
     // a connection may have begun before the time asked for
     loss.add_earlier(tape, &[Family::Net], context.question.scope.to);
@@ -205,7 +205,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
         doubts.accepted |= connection.task.is_none() && connection.direction == Direction::Accept;
         if passes(context, connection, window) {
             doubts.open |= connection.may_have_ended(window);
-            let text = |out: &mut Vec<u8>| line::text(out, connection, window, base);
+            let text = |out: &mut Vec<u8>| line::text(out, connection, window, &stamps);
             write(&mut part.bytes, sink.as_ref(), text, || line::row(connection, window, &times));
             part.end_line(connection.end.unwrap_or(u64::MAX));
             config.shown.rows(1);
@@ -213,7 +213,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     };
     let mut head = Vec::new();
     match &sink {
-        None => head = line::header(),
+        None => head = line::header(&stamps),
         Some(sink) => sink.head(&mut head),
     }
     out.write_all(&head)?;

@@ -193,13 +193,13 @@ impl Tape {
 
     /// Ends the tape cleanly.
     pub fn finish(self) {
+        let (now, realtime) = (self.now, 1_795_240_099_000_000_000 + self.now - OPEN);
+        self.finish_at(ClockSample { monotonic: now, boottime: now, realtime, width: 80 });
+    }
+
+    /// The same with another sample of the clock.
+    pub fn finish_at(self, clock: ClockSample) {
         let lost = Vec::new();
-        let clock = ClockSample {
-            monotonic: self.now,
-            boottime: self.now,
-            realtime: 1_795_240_099_000_000_000 + self.now - OPEN,
-            width: 80,
-        };
         let end = End {
             clock,
             window_close: self.now,

@@ -6,7 +6,8 @@ use crate::block::flags::{self, Op};
 use crate::block::io::{Io, cause_name, layer_name};
 use crate::devices::{Devices, numbers};
 use crate::render::row::{Row, Times};
-use crate::render::table::{millis_if, seconds};
+use crate::render::stamp::{Column, Stamps};
+use crate::render::table::millis_if;
 use crate::words::escaped;
 
 systape_format::tables! {
@@ -51,14 +52,18 @@ systape_format::tables! {
     }
 }
 
+/// Column of times.
+const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+
 /// Names of the columns of the text form.
-pub fn header() -> Vec<u8> {
-    let columns = columns(["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE"]);
+pub fn header(stamps: &Stamps) -> Vec<u8> {
+    let columns =
+        columns([&stamps.heading(TIME), "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE"]);
     format!("{columns}\n").into_bytes()
 }
 
 fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause]: [&str; 10]) -> String {
-    format!("{time:<11} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
+    format!("{time} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
 }
 
 /// The sector; None: none (the kernel's -1: a flush of the device's cache).
@@ -66,15 +71,15 @@ fn sector(io: &BlockIo) -> Option<u64> {
     (io.sector != u64::MAX).then_some(io.sector)
 }
 
-/// Appends the line of `io`; times count from `base`.
-pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices, base: u64) {
+/// Appends the line of `io`.
+pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices, stamps: &Stamps) {
     let e = io.io;
     let (comm, pid) = match io.owner {
         Some(task) => (escaped(&task.comm), task.pid.to_string()),
         None => ("?".to_owned(), "?".to_owned()),
     };
     let line = columns([
-        &seconds(e.complete, base),
+        &stamps.text(TIME, e.complete),
         &comm,
         &pid,
         &devices.name(e.dev),

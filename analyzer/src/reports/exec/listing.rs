@@ -13,6 +13,7 @@ use crate::render::json::bytes;
 use crate::render::mark;
 use crate::render::row::{self, Judgement, some, user};
 use crate::render::sink;
+use crate::render::stamp::Column;
 use crate::words::{command, escaped, span};
 
 systape_format::tables! {
@@ -43,6 +44,9 @@ systape_format::tables! {
     }
 }
 
+/// Column of times.
+const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
+
 /// Prints `rows`.
 pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
@@ -50,7 +54,8 @@ pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io
     let shown = rows.iter().take(limit);
     match story.context.config.format.rows() {
         None => {
-            let head = columns(["TIME(s)", "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS");
+            let head =
+                columns([&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS");
             line(out, &head)?;
             shown.into_iter().try_for_each(|row| line(out, &text(story, row)))?;
             if limit < rows.len() {
@@ -67,7 +72,7 @@ pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io
 
 fn columns(cells: [&str; 8], last: &str) -> String {
     let [time, uid, comm, pid, ppid, ret, exit, lived] = cells;
-    format!("{time:<9} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
+    format!("{time} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
 }
 
 fn number(number: u32) -> String {
@@ -75,9 +80,6 @@ fn number(number: u32) -> String {
 }
 
 fn text(story: &Story<'_>, row: &Row) -> String {
-    let session = story.context.question.tape.session();
-    let base = if story.context.config.look.absolute { 0 } else { session.window_open };
-    let ns = i128::from(row.ts) - i128::from(base);
     let uid = if row.task.uid == UID_UNKNOWN { "?".to_owned() } else { row.task.uid.to_string() };
     let exit = match row.after {
         _ if row.errno != 0 => String::new(),
@@ -102,7 +104,7 @@ fn text(story: &Story<'_>, row: &Row) -> String {
     }
     columns(
         [
-            &format!("{:.3}", ns as f64 / 1e9),
+            &story.stamps.text(TIME, row.ts),
             &uid,
             &escaped(&row.task.comm),
             &row.task.pid.to_string(),

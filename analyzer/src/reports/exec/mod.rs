@@ -19,6 +19,7 @@ use crate::processes::{self, Ending, Processes};
 use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::row::Times;
+use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::say::{Verdict, complain};
 use crate::signals::via;
@@ -31,6 +32,7 @@ struct Story<'a> {
     kernel_threads: bool,
     processes: &'a Processes,
     times: Times<'a>,
+    stamps: Stamps,
     /// The time up to which lifetimes are known.
     until: u64,
     /// No loss could change the answer.
@@ -45,7 +47,7 @@ struct Story<'a> {
 pub static VIEW: View = View {
     name: "exec",
     about: "Programs that were started, with arguments, failures and ends; or the tree of processes",
-    options: &[TASKS, &["time", "max_events", "absolute", "failure"]],
+    options: &[TASKS, &["time", "max_events", "clock", "absolute", "failure"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze exec --failure", "programs that could not be started"),
@@ -106,8 +108,18 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let ends = whole && !lost && tape.end().is_some();
     let loss = &context.question.loss;
     let lives = !lost && loss.findings.is_empty() && loss.holes.is_empty() && loss.misses.is_empty();
-    let story =
-        Story { context: &context, kernel_threads: all, processes: &processes, times, until, whole, ends, lives };
+    let stamps = context.stamps_and_wall();
+    let story = Story {
+        context: &context,
+        kernel_threads: all,
+        processes: &processes,
+        times,
+        stamps,
+        until,
+        whole,
+        ends,
+        lives,
+    };
     // how a process ended, and whether, may have been lost outside of the time asked for
     let doubted = match tree {
         true => tree::open(&story),

@@ -12,6 +12,7 @@ use crate::render::json::{bytes, known};
 use crate::render::mark;
 use crate::render::row::{Judgement, Row, some, user};
 use crate::render::sink;
+use crate::render::stamp::Column;
 use crate::words::{command, escaped, named, span};
 
 systape_format::tables! {
@@ -42,6 +43,8 @@ systape_format::tables! {
 
 /// Kernel threads are children of this one.
 const KTHREADD: (u32, &[u8]) = (2, b"kthreadd");
+/// Column of times.
+const START: Column = Column { name: "START", width: 9, places: 3, right: true };
 /// Most steps of indentation; a deeper process has its depth as a number.
 const DEEPEST: usize = 40;
 
@@ -59,7 +62,7 @@ pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     let listed = nodes.iter().take(limit);
     match story.context.config.format.rows() {
         None => {
-            line(out, &columns(["START(s)", "LIVED", "EXIT", "PID"], "COMMAND"))?;
+            line(out, &columns([&story.stamps.heading(START), "LIVED", "EXIT", "PID"], "COMMAND"))?;
             listed.into_iter().try_for_each(|node| line(out, &text(story, node)))?;
             if limit < nodes.len() {
                 return Ok(());
@@ -137,16 +140,15 @@ fn order<'a>(story: &'a Story<'_>, show: &[bool]) -> Vec<Node<'a>> {
 
 fn columns(cells: [&str; 4], last: &str) -> String {
     let [start, lived, exit, pid] = cells;
-    format!("{start:>9} {lived:>10}  {exit:<12} {pid:>7}  {last}")
+    format!("{start} {lived:>10}  {exit:<12} {pid:>7}  {last}")
 }
 
 fn text(story: &Story<'_>, node: &Node<'_>) -> String {
     let process = node.process;
-    let base = if story.context.config.look.absolute { 0 } else { story.context.question.tape.session().window_open };
     let start = match process {
-        process if process.before => "before".to_owned(),
-        process if process.start == 0 => "?".to_owned(),
-        process => format!("{:.3}", (i128::from(process.start) - i128::from(base)) as f64 / 1e9),
+        process if process.before => story.stamps.word(START, "before"),
+        process if process.start == 0 => story.stamps.word(START, "?"),
+        process => story.stamps.text(START, process.start),
     };
     let end = process.end();
     let lived = match process.lived(story.until) {

@@ -21,7 +21,8 @@ use crate::question::clock;
 use crate::render::mark;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
-use crate::render::table::{millis, seconds};
+use crate::render::stamp::{Column, Stamps};
+use crate::render::table::millis;
 use crate::reports::{Context, losses};
 use crate::stream::{Loose, Merger};
 use crate::words::{errno_text, escaped};
@@ -149,6 +150,9 @@ fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
     Some((value, text))
 }
 
+/// Column of times.
+const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+
 /// Prints them.
 pub(super) fn print(
     context: &mut Context<'_>,
@@ -163,11 +167,11 @@ pub(super) fn print(
     let clock = if form.is_none() { Default::default() } else { clock(question.tape) };
     let times = Times { session, clock };
     let sink = form.map(|form| Sink::new(form, &FILE_CALLS));
-    let base = if config.look.absolute { 0 } else { session.window_open };
+    let stamps = context.stamps();
     let mut head = Vec::new();
     match &sink {
-        None if own.opens => head = opened(["TIME(s)", "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
-        None => head = slow(["TIME(s)", "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
+        None if own.opens => head = opened([&stamps.heading(TIME), "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
+        None => head = slow([&stamps.heading(TIME), "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
         Some(sink) => sink.head(&mut head),
     }
     out.write_all(&head)?;
@@ -182,7 +186,7 @@ pub(super) fn print(
         let mut bytes = Vec::new();
         match &sink {
             Some(sink) => call.row(cwd.as_deref(), &times, |row| sink.row(&mut bytes, row)),
-            None => bytes = call.text(cwd.as_deref(), own.opens, base),
+            None => bytes = call.text(cwd.as_deref(), own.opens, &stamps),
         }
         told = told.wrapping_add(1);
         merger.flush_below(key)?;
@@ -197,18 +201,18 @@ pub(super) fn print(
 
 /// A line of opensnoop's.
 fn opened([time, pid, comm, fd, errno, flags, path]: [&str; 7]) -> Vec<u8> {
-    format!("{time:<11} {pid:<7} {comm:<15} {fd:>4} {errno:<8} {flags:<24} {path}\n").into_bytes()
+    format!("{time} {pid:<7} {comm:<15} {fd:>4} {errno:<8} {flags:<24} {path}\n").into_bytes()
 }
 
 /// A line of fileslower's.
 fn slow([time, comm, tid, call, bytes, latency, file]: [&str; 7]) -> Vec<u8> {
-    format!("{time:<11} {comm:<15} {tid:<7} {call:<12} {bytes:>9} {latency:>10} {file}\n").into_bytes()
+    format!("{time} {comm:<15} {tid:<7} {call:<12} {bytes:>9} {latency:>10} {file}\n").into_bytes()
 }
 
 impl Listed {
-    fn text(self, cwd: Option<&[u8]>, opens: bool, base: u64) -> Vec<u8> {
+    fn text(self, cwd: Option<&[u8]>, opens: bool, stamps: &Stamps) -> Vec<u8> {
         let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.to_owned());
-        let (time, comm) = (seconds(self.start, base), escaped(&self.task.comm));
+        let (time, comm) = (stamps.text(TIME, self.start), escaped(&self.task.comm));
         let error = or(self.errno.map(errno_text), "-");
         let [first, second] = self.files.map(|place| place.map(|place| place.path(cwd)));
         // of what is relative to nobody knows what, at least its name

@@ -26,6 +26,7 @@ use crate::options::stacks::DebugDirs;
 use crate::processes::{self, Processes};
 use crate::question::clock;
 use crate::render::form::Format;
+use crate::render::stamp::Stamps;
 use crate::reports::losses;
 use crate::say::{Verdict, complain};
 use crate::scan::Scan;
@@ -37,6 +38,7 @@ struct Story<'a> {
     context: &'a Context<'a>,
     choice: &'a Choice,
     verbose: bool,
+    stamps: Stamps,
     processes: &'a Processes,
     records: &'a [Record],
     /// Signals were recorded.
@@ -65,7 +67,7 @@ impl Story<'_> {
 pub static VIEW: View = View {
     name: "kills",
     about: "Who sent which signal to whom, and what came of it",
-    options: &[TASKS, &["time", "max_events", "absolute"]],
+    options: &[TASKS, &["time", "max_events", "clock", "absolute"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze kills -v", "both command lines, chains of parents, siginfo"),
@@ -164,7 +166,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let unseen = Unseen { gaps: processes::read::gaps(tape), torn };
     let (context, choice, verbose) = (&context, &choice, own.verbose);
     let (processes, records) = (&processes, &records);
-    let story = Story { context, choice, verbose, processes, records, signals, life, whole, ends, unseen, stacks };
+    let stamps = context.stamps_and_wall();
+    let story =
+        Story { context, choice, verbose, stamps, processes, records, signals, life, whole, ends, unseen, stacks };
     let mut out = output::stdout()?;
     match config.format.rows() {
         None => text::print(&story, &mut out)?,

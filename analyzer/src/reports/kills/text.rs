@@ -7,14 +7,16 @@ use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 use super::party::{Party, inside, short};
 use super::{Story, missing, sentence};
 use crate::lines::value::{self, Scratch};
-use crate::loss::seconds;
 use crate::output::line;
+use crate::render::stamp::Column;
 use crate::reports::losses::LOSS_LINES;
 use crate::signals::outcome::{blocked, result_name};
 use crate::signals::via::{self, code_name, fault_address};
 use crate::signals::{Cause, Choice, Disposition, Record, Via};
 use crate::words::{escaped, span};
 
+/// Column of times.
+const TIME: Column = Column { name: "", width: 9, places: 3, right: true };
 /// Most names of processes in a line about several.
 const NAMED: usize = 3;
 
@@ -52,11 +54,9 @@ pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
 
 fn one_line(story: &Story<'_>, act: &[&Record]) -> String {
     let first = act[0];
-    let base = if story.context.config.look.absolute { 0 } else { story.context.question.tape.session().window_open };
-    let ns = i128::from(first.sent.event.ts) - i128::from(base);
-    let time = format!("{:.3}", ns as f64 / 1e9);
+    let time = story.stamps.text(TIME, first.sent.event.ts);
     let what = if act.len() == 1 { alone(story, first) } else { together(act) };
-    format!("{time:>9}  {:<7}  {what}", via::name(first.sent.event.sig))
+    format!("{time}  {:<7}  {what}", via::name(first.sent.event.sig))
 }
 
 fn alone(story: &Story<'_>, record: &Record) -> String {
@@ -166,14 +166,7 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
             Some(ns) => format!(", {} later", span(ns)),
             None => ", before the signal".to_owned(),
         };
-        say(
-            "end",
-            &format!(
-                "{} at {} s{after}",
-                sentence::ending(&end),
-                seconds(end.ts, story.context.question.tape.session())
-            ),
-        )?;
+        say("end", &format!("{} {}{after}", sentence::ending(&end), story.stamps.at(end.ts)))?;
     }
     line(out, "")
 }

@@ -7,7 +7,8 @@ use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
 use crate::net::words::{address, endpoint, protocol_name};
 use crate::render::mark;
 use crate::render::row::{Row, Times};
-use crate::render::table::{millis, millis_if, seconds};
+use crate::render::stamp::{Column, Stamps};
+use crate::render::table::{millis, millis_if};
 use crate::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
 
 systape_format::tables! {
@@ -58,35 +59,45 @@ systape_format::tables! {
     }
 }
 
+/// Column of times.
+const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+
 /// Names of the columns of connections.
-pub fn header() -> Vec<u8> {
-    columns(["TIME(s)", "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"])
+pub fn header(stamps: &Stamps) -> Vec<u8> {
+    columns([&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"])
 }
 
 /// Names of the columns of changes.
-pub fn changes_header() -> Vec<u8> {
-    changes_columns(["TIME(s)", "COMM", "PID", "SOCKET", "PROTO", "LADDR:LPORT", "RADDR:RPORT", "OLDSTATE -> NEWSTATE"])
+pub fn changes_header(stamps: &Stamps) -> Vec<u8> {
+    changes_columns([
+        &stamps.heading(TIME),
+        "COMM",
+        "PID",
+        "SOCKET",
+        "PROTO",
+        "LADDR:LPORT",
+        "RADDR:RPORT",
+        "OLDSTATE -> NEWSTATE",
+    ])
 }
 
 fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9]) -> Vec<u8> {
     // the room that a short state leaves is that of a long time
     let width = 24_usize.saturating_sub(state.chars().count()).max(ms.len() + 1);
-    format!(
-        "{time:<11} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms:>width$}\n"
-    )
-    .into_bytes()
+    format!("{time} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms:>width$}\n")
+        .into_bytes()
 }
 
 fn changes_columns([time, comm, pid, socket, protocol, local, remote, states]: [&str; 8]) -> Vec<u8> {
-    format!("{time:<11} {comm:<15} {pid:<7} {socket:<6} {protocol:<5} {local:<21} {remote:<21} {states}\n").into_bytes()
+    format!("{time} {comm:<15} {pid:<7} {socket:<6} {protocol:<5} {local:<21} {remote:<21} {states}\n").into_bytes()
 }
 
 fn who(task: Option<&Task>) -> (String, String) {
     task.map_or_else(|| ("?".to_owned(), "?".to_owned()), |task| (escaped(&task.comm), task.pid.to_string()))
 }
 
-/// Appends the line of a connection; times count from `base`.
-pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
+/// Appends the line of a connection.
+pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &Stamps) {
     let (comm, pid) = who(c.task.as_ref());
     let state = match c.outcome {
         _ if c.may_have_ended(window) => "?".to_owned(),
@@ -99,7 +110,7 @@ pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, base: u64) {
         Lasted::Unknown => "-".to_owned(),
     };
     out.extend(columns([
-        &c.end.map_or_else(|| "-".to_owned(), |end| seconds(end, base)),
+        &c.end.map_or_else(|| stamps.word(TIME, "-"), |end| stamps.text(TIME, end)),
         &comm,
         &pid,
         &protocol_name(c.protocol),
@@ -140,11 +151,11 @@ fn known(port: u16) -> Option<u16> {
 }
 
 /// Appends the line of a change; `task`: the task that ran, or the sender of the packet.
-pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, base: u64) {
+pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamps: &Stamps) {
     let (comm, pid) = who(task);
     let via = if e.sender.is_some() { VIA_SOFTIRQ } else { "" };
     out.extend(changes_columns([
-        &seconds(e.ts, base),
+        &stamps.text(TIME, e.ts),
         &comm,
         &pid,
         &e.socket.to_string(),

@@ -7,12 +7,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
 
 use super::super::{Context, losses, scheduling};
-use super::seconds;
 use crate::group::by::By;
 use crate::output::{self, line};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::rank::{Rank, more};
+use crate::render::stamp::{Column, Stamps};
 use crate::render::{row as record, sink};
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Key, Keys, Words};
@@ -33,6 +33,9 @@ systape_format::tables! {
     }
 }
 
+/// When the longest wait began and ended.
+const AT: Column = Column { name: "", width: 12, places: 6, right: true };
+
 /// Prints the report.
 pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     let sink = Latency {
@@ -52,7 +55,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     let open = context.question.tape.session().window_open;
     let format = context.config.format;
     let limit = context.config.own::<Rank>()?.limit(format, context.config.max_events);
-    let base = if context.config.look.absolute { 0 } else { open };
+    let stamps = context.stamps();
     let printed = rows.iter().take(limit);
     let declared = with_keys(keys.columns(), &LATENCY);
     let line = |(key, row): &(Key, Row)| {
@@ -62,7 +65,7 @@ pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
         line
     };
     let records: Vec<record::Row<'_>> = printed.clone().map(line).collect();
-    let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, base)).collect();
+    let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, &stamps)).collect();
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     match format.rows() {
         None => {
@@ -173,10 +176,10 @@ fn millis(ns: u64, width: usize) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn text(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, base: u64) -> String {
-    let at = |ts: u64| if row.delays == 0 { seconds(0) } else { seconds(ts.wrapping_sub(base) as i64) };
+fn text(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, stamps: &Stamps) -> String {
+    let at = |ts: u64| if row.delays == 0 { stamps.word(AT, "-") } else { stamps.text(AT, ts) } + stamps.unit();
     format!(
-        "  {:<22}|{} ms |{:9} | avg:{} ms | max:{} ms | max start: {:>12} s | max end: {:>12} s",
+        "  {:<22}|{} ms |{:9} | avg:{} ms | max:{} ms | max start: {} | max end: {}",
         name(keys, key, row, words),
         millis(row.run, 11),
         row.switches,

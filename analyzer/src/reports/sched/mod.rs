@@ -20,7 +20,7 @@ use crate::say::Verdict;
 pub static TIMEHIST: View = View {
     name: "sched timehist",
     about: "Each run of a thread: how long it waited before, how long it ran (perf sched timehist)",
-    options: &[TASKS, CPUS, &["time", "max_events", "absolute"]],
+    options: &[TASKS, CPUS, &["time", "max_events", "clock", "absolute"]],
     examples: [
         ("analyze sched timehist -p 2214", "the runs of one process"),
         ("analyze sched timehist -C 0 --max-events 100", "the first hundred on CPU 0"),
@@ -37,7 +37,7 @@ pub static TIMEHIST: View = View {
 pub static LATENCY: View = View {
     name: "sched latency",
     about: "Who waited for a CPU how long (perf sched latency)",
-    options: &[TASKS, CPUS, &["time", "max_events", "absolute", "by"]],
+    options: &[TASKS, CPUS, &["time", "max_events", "clock", "absolute", "by"]],
     examples: [
         ("analyze sched latency", "by name of the thread, longest wait first"),
         ("analyze sched latency --by process", "by process"),
@@ -59,10 +59,4 @@ fn timehist(config: &Config, tape: &Tape) -> Result<Verdict> {
 fn latency(config: &Config, tape: &Tape) -> Result<Verdict> {
     let by = scheduling::key(config, KEYS)?;
     latency::run(scheduling::context(config, tape, false)?, by.unwrap_or(By::Comm))
-}
-
-/// `ns` as seconds with six decimals, as perf prints times.
-fn seconds(ns: i64) -> String {
-    let us = ns.unsigned_abs() / 1000;
-    format!("{}{}.{:06}", if ns < 0 { "-" } else { "" }, us / 1_000_000, us % 1_000_000)
 }

@@ -10,7 +10,6 @@ use anyhow::Result;
 use systape_format::model::{CPU_NONE, Gap};
 
 use super::super::{Context, scheduling};
-use super::seconds;
 use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
 use crate::loss;
@@ -19,6 +18,7 @@ use crate::render::form::Format;
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
+use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::runs::decode::Needs;
 use crate::runs::keys::{Keys, set_thread, task_text};
@@ -42,7 +42,10 @@ systape_format::tables! {
     }
 }
 
-const HEADER: &str = "           time    cpu  task name                       wait time  sch delay   run time\n\
+/// Column of times.
+const TIME: Column = Column { name: "time", width: 15, places: 6, right: true };
+/// The headings behind that column.
+const HEADER: &str = "    cpu  task name                       wait time  sch delay   run time\n\
     \x20                       [tid/pid]                          (msec)     (msec)     (msec)\n\
     --------------- ------  ------------------------------  ---------  ---------  ---------\n";
 
@@ -50,7 +53,8 @@ const HEADER: &str = "           time    cpu  task name                       wa
 pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let session = context.question.tape.session();
     let mut out = output::stdout()?;
-    let mut head = HEADER.as_bytes().to_vec();
+    let stamps = context.stamps();
+    let mut head = format!("{}{HEADER}", stamps.heading(TIME)).into_bytes();
     let rows = context.config.format.rows().map(|form| sink::Sink::new(form, &TIMEHIST));
     if let Some(rows) = &rows {
         head.clear();
@@ -67,7 +71,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         gaps: context.question.loss.gaps.clone(),
         accs: Vec::new(),
         left: context.config.max_events,
-        base: if context.config.look.absolute { 0 } else { session.window_open },
+        stamps,
         out,
         error: None,
     };
@@ -146,7 +150,7 @@ struct Timehist<'a> {
     gaps: Vec<Gap>,
     accs: Vec<Acc>,
     left: u64,
-    base: u64,
+    stamps: Stamps,
     out: BufWriter<File>,
     error: Option<std::io::Error>,
 }
@@ -224,12 +228,12 @@ impl Timehist<'_> {
             }
         }
         let Some(sink) = &self.rows else {
-            let time = seconds(interval.to.wrapping_sub(self.base) as i64);
+            let time = self.stamps.text(TIME, interval.to);
             let cpu = if interval.cpu == CPU_NONE { "????".into() } else { format!("{:04}", interval.cpu) };
             let name = task_text(&thread.task);
             return writeln!(
                 self.out,
-                "{time:>15} [{cpu}]  {name:<30} {:>10} {:>10} {:>10}",
+                "{time} [{cpu}]  {name:<30} {:>10} {:>10} {:>10}",
                 acc.wait.text(),
                 acc.delay.text(),
                 acc.run.text()

@@ -30,8 +30,8 @@ const SHORT: usize = 60;
 /// Prints the states at `edge`.
 pub fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
-    let clock = if matches!(edge, Edge::Real(_)) { clock(tape) } else { Clock::default() };
-    let at = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.min(tape.complete_until());
+    let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
+    let at = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.0.min(tape.complete_until());
     // what was lost before or after does not matter when it is not unknown now
     let needs = Needs { calls: true, ..Needs::default() };
     let fed = feed::feed(&context.question, needs, at, Left::default());
