@@ -237,7 +237,7 @@ const SORTS: &[&str] = &[
 ];
 
 /// Programs and words whose place is taken by a report: what to type.
-const REPORTS: &[(&[&str], &str)] = &[
+const REPORTS: &systape_cli::Habits = &[
     (&["opensnoop", "opens"], "analyze files --opens"),
     (&["execsnoop", "execs", "exitsnoop"], "analyze exec"),
     (&["killsnoop", "sigsnoop", "signals", "signal"], "analyze kills --all"),
@@ -285,8 +285,7 @@ const REPORTS: &[(&[&str], &str)] = &[
 
 /// What to type for `word`, which is neither a report nor a file.
 pub fn instead_of(word: &str) -> Option<String> {
-    let known = REPORTS.iter().find(|(words, _)| words.contains(&word));
-    if let Some((_, text)) = known {
+    if let Some(text) = systape_cli::instead_of(REPORTS, word) {
         return Some(format!("type '{text}'"));
     }
     let fields = ["proc.", "evt.", "fd.", "thread.", "user.", "container.", "group.", "syscall."];
@@ -519,7 +518,7 @@ impl Walk<'_> {
                 text.push(value);
                 self.push(text);
             }
-            Say(sentence) => return Err(format!("{word} is no option of analyze: {sentence}")),
+            Say(sentence) => return Err(systape_cli::unknown(word, self.options.0, Some(sentence))),
         }
         Ok(())
     }
