@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use systape_cli::Generate;
 
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
@@ -130,23 +131,4 @@ pub struct Args {
     /// Print help; with a report's name, that report's
     #[arg(short = 'h', long)]
     pub help: bool,
-}
-
-/// What `--generate` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Generate {
-    /// Man page.
-    Man,
-    /// Completions for bash.
-    #[value(alias = "completions-bash")]
-    Bash,
-    /// Completions for zsh.
-    #[value(alias = "completions-zsh")]
-    Zsh,
-    /// Completions for fish.
-    #[value(alias = "completions-fish")]
-    Fish,
-    /// Names of the reports that have a man page of their own.
-    #[value(hide = true)]
-    Views,
 }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result as Settled;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use systape_cli::Stop;
 
 use crate::args::Args;
 use crate::config::Config;
@@ -15,7 +15,6 @@ use crate::config::view::{Operands, View};
 use crate::habits;
 use crate::operands;
 use crate::views::{self, VIEWS};
-use crate::words::escaped;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,15 +36,6 @@ Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-
 
 /// Options that choose a summary without a word; help shows them beside the listing's.
 const SWITCHES: &[&str] = &["summary", "with_summary", "errno_summary", "summary_mode"];
-
-/// Why there is nothing to do after the command line was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Help or a version was asked for: this text.
-    Printed(String),
-    /// It is wrong, and why, in one line.
-    Usage(String),
-}
 
 /// A command line that was read.
 #[derive(Debug)]
@@ -134,8 +124,8 @@ fn choose(words: &[OsString]) -> Result<(Command, Asked), Stop> {
 /// Reads the words with the options of `view` and, to say whose they are, of all others.
 fn read(view: &View, words: &[OsString]) -> Result<(Command, Asked), Stop> {
     let mut union = union(view);
-    let matches = union.try_get_matches_from_mut(words).map_err(|error| told(&error))?;
-    let args = Args::from_arg_matches(&matches).map_err(|error| told(&error))?;
+    let matches = union.try_get_matches_from_mut(words).map_err(|error| Stop::new(&error, &union))?;
+    let args = Args::from_arg_matches(&matches).map_err(|error| Stop::new(&error, &union))?;
     let (view, words) = views::chosen(&args, &matches);
     Ok((union, Asked { view, words, args, matches }))
 }
@@ -193,45 +183,6 @@ fn flag(arg: &Arg) -> String {
         }
         (Some(long), _) => format!("--{long}"),
         (None, None) => arg.get_id().to_string(),
-    }
-}
-
-/// What clap says over several lines, in one; help and versions as they are.
-fn told(error: &clap::Error) -> Stop {
-    let text = error.to_string();
-    if !error.use_stderr() {
-        return Stop::Printed(text);
-    }
-    if let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
-        (error.kind(), error.get(ContextKind::InvalidArg))
-    {
-        return Stop::Usage(unknown(word));
-    }
-    let text = text.replace("invalid digit found in string", "it is no number");
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let tip = lines.find_map(hint).unwrap_or_default();
-    Stop::Usage(format!("{first}{tip}"))
-}
-
-/// What is wrong with `word`, which is no option.
-fn unknown(word: &str) -> String {
-    let union = union(VIEWS[0]);
-    let longs = union.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
-    let name = word.split('=').next().unwrap_or_default();
-    let near = name.strip_prefix("--").map(|name| systape_abi::nearest(name, longs)).unwrap_or_default();
-    let shown = escaped(name.as_bytes());
-    match near.first() {
-        Some(near) => format!("{shown} is no option of analyze; did you mean '--{near}'?"),
-        None => format!("{shown} is no option of analyze"),
-    }
-}
-
-/// What of clap's further lines helps: a tip, or the values an option takes.
-fn hint(line: &str) -> Option<String> {
-    match line.strip_prefix("tip: ") {
-        Some(tip) => Some(format!("; {tip}")),
-        None => line.starts_with("[possible values").then(|| format!(" {line}")),
     }
 }
 

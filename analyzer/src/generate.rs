@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
-use clap_complete::Shell;
 use systape_abi::Selection;
+use systape_cli::{Generate, Shell, completions};
 
-use crate::args::Generate;
 use crate::cli;
 use crate::config::view::View;
 use crate::views::VIEWS;
@@ -66,21 +65,14 @@ const FISH: &str = "complete -c analyze -k -a '(__fish_complete_suffix .tape)'\n
 
 /// Writes `what` to `out`; a man page is that of `view`.
 pub fn generate(what: Generate, view: &View, out: &mut impl Write) -> io::Result<()> {
-    let shell = match what {
-        Generate::Man => return man(view, out),
-        Generate::Views => {
-            return named().try_for_each(|view| writeln!(out, "{}", view.name));
-        }
-        Generate::Bash => Shell::Bash,
-        Generate::Zsh => Shell::Zsh,
-        Generate::Fish => Shell::Fish,
+    let Some(shell) = what.shell() else {
+        return match what {
+            Generate::Views => named().try_for_each(|view| writeln!(out, "{}", view.name)),
+            _ => systape_cli::man(cli::command(view), &title(view), &more(view), out),
+        };
     };
-    // through a buffer: clap_complete panics on a closed pipe
-    let mut text = Vec::new();
     let families = PossibleValuesParser::new(events());
-    let mut command = cli::whole().mut_arg("events", |arg| arg.value_parser(families.clone()));
-    clap_complete::generate(shell, &mut command, "analyze", &mut text);
-    let text = String::from_utf8_lossy(&text);
+    let text = completions(shell, cli::whole().mut_arg("events", |arg| arg.value_parser(families.clone())));
     let text = match shell {
         Shell::Bash => {
             let more = TAPES.replace("@events@", &events().join(" ")).replace("@valued@", &valued().join("|"));
@@ -126,23 +118,11 @@ fn title(view: &View) -> String {
     if view.name.is_empty() { "analyze".to_owned() } else { format!("analyze {}", view.name).replace(' ', "-") }
 }
 
-fn man(view: &View, out: &mut impl Write) -> io::Result<()> {
-    let page = clap_mangen::Man::new(cli::command(view)).title(title(view));
-    page.render_title(out)?;
-    page.render_name_section(out)?;
-    page.render_synopsis_section(out)?;
-    page.render_description_section(out)?;
-    page.render_options_section(out)?;
-    // lines of examples stay lines
-    let mut examples = Vec::new();
-    page.render_extra_section(&mut examples)?;
-    let examples = String::from_utf8_lossy(&examples).replace(".SH EXTRA\n", ".SH EXAMPLES\n.nf\n");
-    out.write_all(examples.as_bytes())?;
-    out.write_all(b".fi\n")?;
-    out.write_all(STATUS.as_bytes())?;
+/// Sections of a view's page behind its examples.
+fn more(view: &View) -> String {
     let others = named().filter(|_| view.name.is_empty()).map(|other| title(other));
-    let more = (!view.name.is_empty()).then(|| "analyze".to_owned());
-    let all: Vec<String> = std::iter::once("record".to_owned()).chain(more).chain(others).collect();
-    let all: Vec<String> = all.iter().map(|page| format!(".BR {} (1)", page.replace('-', "\\-"))).collect();
-    writeln!(out, ".SH \"SEE ALSO\"\n{}", all.join(",\n"))
+    let whole = (!view.name.is_empty()).then(|| "analyze".to_owned());
+    let all = std::iter::once("record".to_owned()).chain(whole).chain(others);
+    let all: Vec<String> = all.map(|page| format!(".BR {} (1)", page.replace('-', "\\-"))).collect();
+    format!("{STATUS}.SH \"SEE ALSO\"\n{}\n", all.join(",\n"))
 }

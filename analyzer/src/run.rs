@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
+use systape_cli::Stop;
 use systape_format::reader::{Misses, Tape};
 
-use crate::cli::{self, Asked, Stop};
+use crate::cli::{self, Asked};
 use crate::config::Config;
 use crate::config::view::Run;
 use crate::loss::miss_text;

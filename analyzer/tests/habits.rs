@@ -1,7 +1,8 @@
 //! Command lines of strace, perf, the bcc tools and sysdig users, tried on `analyze`: each is accepted as meant, which is what the other
 //! command line does, or is refused with a sentence that names what to type. None differs silently.
 
-use systape_analyzer::cli::{self, Stop};
+use systape_analyzer::cli;
+use systape_cli::Stop;
 
 /// `analyze` and these words do the same as `analyze` and those.
 const MEANT: &[(&str, &str)] = &[

@@ -131,7 +131,7 @@ fn help_version_and_generated_text() {
     assert!(help.out.lines().all(|line| line.chars().count() <= 100), "{}", help.out);
     assert!(place.analyze("--version").out.starts_with("analyze 0."));
     assert!(place.analyze("--generate man").out.contains(".TH analyze"));
-    assert!(place.analyze("--generate completions-bash").out.contains("complete -F"));
+    assert!(place.analyze("--generate bash").out.contains("complete -F"));
 }
 
 #[test]

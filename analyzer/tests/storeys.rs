@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 
 /// Crates of the workspace.
-const CRATES: [&str; 9] = ["abi", "analyzer", "benches", "bpf", "e2e", "format", "recorder", "symbols", "unwind"];
+const CRATES: [&str; 10] =
+    ["abi", "analyzer", "benches", "bpf", "cli", "e2e", "format", "recorder", "symbols", "unwind"];
 
 /// The analyzer's top-level modules, the lowest storey first.
 const STOREYS: [(&str, &[&str]); 8] = [

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, ArgGroup, Parser, ValueEnum, ValueHint};
+use clap::{ArgAction, ArgGroup, Parser, ValueHint};
+use systape_cli::Generate;
 use systape_format::redact::Level;
 
 use crate::sync::Policy;
@@ -21,19 +22,6 @@ Examples:
 Then: analyze [FILE]   (see analyze --help)
 
 A tape carries paths, program arguments and host names (--redact leaves them out). It is made readable for its owner only.";
-
-/// What `--generate` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Generate {
-    /// Man page.
-    Man,
-    /// Completions for bash.
-    Bash,
-    /// Completions for zsh.
-    Zsh,
-    /// Completions for fish.
-    Fish,
-}
 
 /// Records what a command, processes or the whole machine do (syscalls, scheduling, block I/O, signals, connections) into a tape.
 #[derive(Parser, Debug)]

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
 use systape_abi::Selection;
+use systape_cli::{Generate, Shell, completions, man};
 
-use crate::args::{Args, Generate};
+use crate::args::Args;
 use crate::{families, stacks};
 
 /// What the man page says besides the options, as roff.
@@ -72,39 +72,16 @@ complete -F _record_lists -o nosort -o bashdefault -o default record
 /// # Errors
 /// When it cannot be written.
 pub fn generate(what: Generate, out: &mut impl Write) -> io::Result<()> {
-    let shell = match what {
-        Generate::Man => return man(out),
-        Generate::Bash => Shell::Bash,
-        Generate::Zsh => Shell::Zsh,
-        Generate::Fish => Shell::Fish,
+    let Some(shell) = what.shell() else {
+        return if what == Generate::Man { man(shown(), "record", MORE, out) } else { Ok(()) };
     };
-    // through a buffer: clap_complete panics on a closed pipe
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut with_words(), "record", &mut text);
-    out.write_all(&text)?;
+    let mut text = completions(shell, with_words());
     if shell == Shell::Bash {
         let lists = LISTS.replace("@families@", &families::words().join(" "));
         let lists = lists.replace("@stacks@", &stacks::options::words().join(" "));
-        out.write_all(lists.replace("@groups@", &Selection::groups().join(" ")).as_bytes())?;
+        text.push_str(&lists.replace("@groups@", &Selection::groups().join(" ")));
     }
-    Ok(())
-}
-
-fn man(out: &mut impl Write) -> io::Result<()> {
-    let page = clap_mangen::Man::new(shown());
-    page.render_title(out)?;
-    page.render_name_section(out)?;
-    page.render_synopsis_section(out)?;
-    page.render_description_section(out)?;
-    page.render_options_section(out)?;
-    // lines of examples stay lines
-    let mut examples = Vec::new();
-    page.render_extra_section(&mut examples)?;
-    let examples = String::from_utf8_lossy(&examples).replace(".SH EXTRA\n", ".SH EXAMPLES\n.nf\n");
-    out.write_all(examples.as_bytes())?;
-    out.write_all(b".fi\n")?;
-    out.write_all(MORE.as_bytes())?;
-    page.render_version_section(out)
+    out.write_all(text.as_bytes())
 }
 
 /// The command line without options that help does not show.

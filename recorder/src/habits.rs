@@ -1,7 +1,11 @@
 //! What fingers type that know strace, perf and the bcc tools: options that are not `record`'s, with what to type instead.
 
+use clap::CommandFactory;
+
+use crate::args::Args;
+
 /// Options, and what does here what they do there.
-const HABITS: &[(&[&str], &str)] = &[
+const HABITS: &systape_cli::Habits = &[
     (&["-c", "-S", "--summary", "--summary-only", "--with-summary"], "sums are made from the tape: 'analyze -s'"),
     (&["-w", "--summary-wall-clock"], "sums are made from the tape, by the time calls took: 'analyze -s'"),
     (&["-k", "--stack-trace", "--stack-traces"], "stacks are recorded with -g, or --call-graph dwarf"),
@@ -50,16 +54,10 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["--timeout", "--time", "--duration-of-trace"], "it is --for TIME here"),
 ];
 
-/// What to type instead of `word`, an option that is none of `record`'s.
-pub fn instead_of(word: &str) -> Option<&'static str> {
+/// What is wrong with `word`, an option that is none of `record`'s: what to type instead, as far as that is known.
+pub(crate) fn unknown(word: &str) -> String {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
-    HABITS.iter().find(|(names, _)| names.contains(&name)).map(|(_, text)| *text)
-}
-
-/// The option of `known` (long names without dashes) that `word` may be meant to be.
-pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let name = word.strip_prefix("--")?.split_once('=').map_or(word.strip_prefix("--")?, |(name, _)| name);
-    systape_abi::nearest(name, known).first().copied()
+    systape_cli::unknown(word, &Args::command(), systape_cli::instead_of(HABITS, name))
 }
 
 #[cfg(test)]
@@ -68,8 +66,7 @@ mod tests {
 
     #[test]
     fn no_hint_is_about_an_option_there_is() {
-        use clap::CommandFactory;
-        let command = crate::args::Args::command();
+        let command = Args::command();
         let known = |name: &str| {
             command.get_arguments().any(|arg| {
                 let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
@@ -82,14 +79,5 @@ mod tests {
         for name in HABITS.iter().flat_map(|(names, _)| *names) {
             assert!(!known(name), "{name} is an option");
         }
-    }
-
-    #[test]
-    fn a_slip_is_seen() {
-        assert_eq!(nearest("--fro=3s", ["for", "freq", "failure"].into_iter()), Some("for"));
-        assert_eq!(nearest("--nothing-like-it", ["for", "freq"].into_iter()), None);
-        assert_eq!(nearest("-q", ["for"].into_iter()), None);
-        assert!(instead_of("-x").is_some_and(|text| text.contains("--failure")));
-        assert!(instead_of("--timeout=3").is_some_and(|text| text.contains("--for")));
     }
 }

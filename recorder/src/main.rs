@@ -1,12 +1,13 @@
 //! The command `record`.
 
+use std::fmt::Display;
+use std::io::{self, Stdout, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-use systape_recorder::args::Args;
+use systape_cli::Stop;
+use systape_recorder::cli;
 use systape_recorder::config::Config;
 use systape_recorder::generate::generate;
-use systape_recorder::habits;
 use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
@@ -20,22 +21,17 @@ fn main() -> ExitCode {
         // it gets open files; whatever they hold, it has no rights
         return if rights::give_up_all().is_ok() { systape_symbols::run_child() } else { ExitCode::FAILURE };
     }
-    let args = match Args::try_parse() {
+    let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,
-        Err(e) if e.use_stderr() => return usage(&e),
-        Err(e) => e.exit(),
+        Err(Stop::Printed(text)) => return shown(|out| out.write_all(text.as_bytes())),
+        Err(Stop::Usage(text)) => return fail(USAGE, format_args!("{text} (see 'record --help')")),
     };
     if let Some(what) = args.generate {
-        let done = generate(what, &mut std::io::stdout());
-        return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    if let Some(word) = args.command.first().and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
-        say(format_args!("{}", unknown(word)));
-        return ExitCode::from(USAGE);
+        return shown(|out| generate(what, out));
     }
     let config = match Config::new(args) {
         Ok(config) => config,
-        Err(e) => return fail(USAGE, &e),
+        Err(e) => return fail(USAGE, format_args!("{e:#}")),
     };
     for note in config.selection.notes() {
         say(note);
@@ -44,7 +40,7 @@ fn main() -> ExitCode {
     match run::record(&config) {
         Ok(status) => ExitCode::from(status),
         // with a command, 1 would look like the command's own status
-        Err(e) => fail(if config.command.is_empty() { 1 } else { FAILED }, &e),
+        Err(e) => fail(if config.command.is_empty() { 1 } else { FAILED }, format_args!("{e:#}")),
     }
 }
 
@@ -64,37 +60,12 @@ fn keep_memory() {
 #[cfg(not(target_env = "gnu"))]
 fn keep_memory() {}
 
-/// What is wrong with `word`, which is no option.
-fn unknown(word: &str) -> String {
-    let command = Args::command();
-    let longs = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
-    let shown = systape_recorder::say::quoted(word);
-    match (habits::instead_of(word), habits::nearest(word, longs)) {
-        (Some(text), _) => format!("{shown} is no option of record: {text}"),
-        (None, Some(near)) => format!("{shown} is no option of record; did you mean '--{near}'? (see 'record --help')"),
-        (None, None) => format!("{shown} is no option of record, and no command (see 'record --help')"),
-    }
+/// Prints what needs no recording.
+fn shown(print: impl FnOnce(&mut Stdout) -> io::Result<()>) -> ExitCode {
+    if print(&mut io::stdout()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What clap says over several lines, in one.
-fn usage(error: &clap::Error) -> ExitCode {
-    let text = error.to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let tip = lines.find_map(hint).unwrap_or_default();
-    say(format_args!("{first}{tip} (see 'record --help')"));
-    ExitCode::from(USAGE)
-}
-
-/// What of clap's further lines helps: a tip, or the values an option takes.
-fn hint(line: &str) -> Option<String> {
-    match line.strip_prefix("tip: ") {
-        Some(tip) => Some(format!("; {tip}")),
-        None => line.starts_with("[possible values").then(|| format!(" {line}")),
-    }
-}
-
-fn fail(status: u8, error: &anyhow::Error) -> ExitCode {
-    say(format_args!("{error:#}"));
+fn fail(status: u8, why: impl Display) -> ExitCode {
+    say(why);
     ExitCode::from(status)
 }

@@ -1,8 +1,9 @@
 //! Command lines that users of strace, perf, the bcc tools and sysdig type: each is taken as it is meant, or answered with what to type.
 
-use clap::Parser;
-use systape_recorder::args::Args;
-use systape_recorder::habits;
+use std::ffi::OsString;
+
+use systape_cli::Stop;
+use systape_recorder::cli;
 
 /// Taken, with `ls` or nothing as the command.
 const TAKEN: &[&str] = &[
@@ -119,17 +120,7 @@ const ANSWERED: &[(&str, &str)] = &[
 /// What is answered to a command line; None if it is taken.
 fn answer(line: &str) -> Option<String> {
     let words = std::iter::once("record").chain(line.split_whitespace());
-    let args = match Args::try_parse_from(words) {
-        Ok(args) => args,
-        Err(error) => return Some(error.to_string()),
-    };
-    let word = args.command.first()?.to_str()?;
-    if !word.starts_with('-') {
-        return None;
-    }
-    let known = ["for", "families", "failure", "freq", "force"];
-    let near = habits::nearest(word, known.into_iter()).map(|name| format!("--{name}"));
-    Some(habits::instead_of(word).map(str::to_owned).or(near).unwrap_or_else(|| format!("nothing helps with {word}")))
+    cli::parse(words.map(OsString::from)).err().map(|(Stop::Usage(text) | Stop::Printed(text))| text)
 }
 
 #[test]

@@ -1,0 +1,17 @@
+//! What the command lines of both programs have in common: man pages and completions ([`Generate`]), and why a command line is not
+//! followed ([`Stop`]). What there is to type is each program's own.
+
+mod generate;
+mod stop;
+
+pub use clap_complete::Shell;
+pub use generate::{Generate, completions, man};
+pub use stop::{Stop, unknown};
+
+/// Words that other programs take, and for those of each row what to type here.
+pub type Habits = [(&'static [&'static str], &'static str)];
+
+/// What `habits` have for `word`.
+pub fn instead_of(habits: &Habits, word: &str) -> Option<&'static str> {
+    habits.iter().find(|(words, _)| words.contains(&word)).map(|(_, text)| *text)
+}
