@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use systape_cli::Generate;
 
+use crate::options::sort::Sort;
 use crate::render::form::Format;
 
 /// What was typed.
@@ -96,6 +97,10 @@ pub struct Args {
     /// Print CLOCK_MONOTONIC times, not ms since the tape's start
     #[arg(short = 'T', long = "absolute-time", help_heading = "Listing")]
     pub absolute: bool,
+
+    /// Order of the listing: start, or end as perf trace has it; of the summary: the column with the largest value first [default: start, total]
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "Listing")]
+    pub sort: Option<Sort>,
 
     /// What a report adds up by, e.g. comm,state,syscall; docs/analyze.md has the keys of each report
     #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]

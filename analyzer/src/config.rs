@@ -14,6 +14,7 @@ use crate::args::Args;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
+use crate::options::sort::Sort;
 use crate::render::form::Format;
 use crate::say::Shown;
 use crate::timespec;
@@ -41,6 +42,8 @@ pub struct Config {
     pub max_events: u64,
     /// How lines look; the listing has options of its own for more of it.
     pub look: Look,
+    /// Order of the listing, or of the summary.
+    pub sort: Option<Sort>,
     /// What a report adds up by, as typed.
     pub by: Vec<String>,
     /// Text, JSON or CSV.
@@ -80,6 +83,7 @@ impl Config {
             filters,
             max_events: args.max_events.unwrap_or(u64::MAX),
             look: Look { absolute: args.absolute, color, ..Look::default() },
+            sort: args.sort,
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
