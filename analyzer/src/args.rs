@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use systape_cli::Generate;
 
+use crate::options::sort::Sort;
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
 
@@ -107,6 +108,10 @@ pub struct Args {
     /// The same as --clock mono
     #[arg(short = 'T', long = "absolute-time", help_heading = "Times")]
     pub absolute: bool,
+
+    /// Order of the listing: start, or end as perf trace has it; of the summary: the column with the largest value first [default: start, total]
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "Listing")]
+    pub sort: Option<Sort>,
 
     /// What a report adds up by, e.g. comm,state,syscall; docs/analyze.md has the keys of each report
     #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]

@@ -14,6 +14,7 @@ use crate::args::Args;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
+use crate::options::sort::Sort;
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
 use crate::say::Shown;
@@ -46,6 +47,8 @@ pub struct Config {
     clock: Option<TimeBase>,
     /// Form of the lines; the listing has more options of its own.
     pub look: Look,
+    /// Order of the listing, or of the summary.
+    pub sort: Option<Sort>,
     /// The keys of `--by`, as typed.
     pub by: Vec<String>,
     /// Text, JSON or CSV.
@@ -87,6 +90,7 @@ impl Config {
             absolute: args.absolute,
             clock: args.clock,
             look: Look { color, ..Look::default() },
+            sort: args.sort,
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,

@@ -142,7 +142,7 @@ const HABITS: &[Habit] = &[
     all(&["-L", "--syscall-limit", "--limit"], Say("--max-events N ends a listing")),
     all(&["-l", "--line", "--lines"], Say("--max-events N ends a listing")),
     // sums
-    all(&["--summary-sort-by"], Say("the summary has the most time first; --format csv can be sorted by any column")),
+    all(&["--summary-sort-by"], Named("--sort")),
     all(
         &["-U", "--summary-columns", "-O", "--summary-syscall-overhead"],
         Say("the summary has fixed columns; --format json and csv have more"),
@@ -213,21 +213,8 @@ const HABITS: &[Habit] = &[
     all(&["-A", "-B", "-H", "-I", "-M", "-Q", "-R", "-W"], Say("'analyze --help' has the options there are")),
 ];
 
-/// Columns by which strace and perf sort.
-const SORTS: &[&str] = &[
-    "time",
-    "calls",
-    "count",
-    "errors",
-    "name",
-    "nothing",
-    "none",
-    "total-time",
-    "min-time",
-    "max-time",
-    "avg-time",
-    "wall",
-];
+/// Columns by which strace sorts and the summary does not.
+const NO_SORTS: &[&str] = &["name", "syscall", "nothing", "none", "min-time", "min_time", "shortest"];
 
 /// Programs and words whose place is taken by a report: what to type.
 const REPORTS: &systape_cli::Habits = &[

@@ -35,6 +35,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("max_events", "", "--max-events 1"),
     ("max_events", "--top", "--max-events 1"),
     ("sort", "", "--sort end"),
+    ("sort", "", "--sort calls"),
     ("clone_child", "", "--clone-child"),
     ("absolute", "", "-T"),
     ("clock", "", "--clock wall"),

@@ -74,3 +74,39 @@ fn threads_that_slept_all_the_time_are_one_line() {
     let out = ok(&place, "states --by state sched.tape");
     assert!(!out.contains("idle:"), "{out}");
 }
+
+#[test]
+fn a_summary_is_sorted_by_any_of_its_columns() {
+    let place = Place::with_sample();
+    let value = |line: &str, at: usize| {
+        let word = line.split_whitespace().nth(at).unwrap_or_else(|| panic!("{line}"));
+        word.trim_start_matches(['>', '<', '=', '~']).parse::<f64>().ok()
+    };
+    let mut unknown = 0;
+    for (column, at) in [("calls", 0), ("errors", 1), ("total", 2), ("avg", 4), ("max", 5), ("p99", 8)] {
+        let out = ok(&place, &format!("-s --by tid,syscall --sort {column} sample.tape"));
+        let rows = out.lines().skip_while(|line| !line.contains("total ms")).skip(1).filter(|line| !line.is_empty());
+        let values: Vec<Option<f64>> = rows.map(|line| value(line, at)).collect();
+        assert!(values.len() > 5 && values[0] > values[values.len() - 1], "{column}: {out}");
+        // None is less than all numbers
+        assert!(values.is_sorted_by(|before, after| before >= after), "{column}: {values:?}\n{out}");
+        unknown += values.iter().filter(|value| value.is_none()).count();
+    }
+    assert!(unknown > 0, "no value of the sample is unknown");
+    assert_eq!(ok(&place, "-s --by syscall sample.tape"), ok(&place, "-s --by syscall --sort total sample.tape"));
+    // threads by their busiest call
+    let out = ok(&place, "-s --sort max --format json sample.tape");
+    let first = ok(&place, "-s --by tid,syscall --sort max --format json sample.tape");
+    let (task, other) = (out.lines().next().unwrap(), first.lines().next().unwrap());
+    let tid = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["tid"].clone();
+    assert_eq!(tid(task), tid(other));
+}
+
+#[test]
+fn in_both_the_column_says_what_is_sorted() {
+    let place = Place::with_sample();
+    let (both, sums) = (ok(&place, "-S --sort calls sample.tape"), ok(&place, "-s --sort calls sample.tape"));
+    assert!(both.ends_with(&sums), "{both}\n{sums}");
+    assert!(both.starts_with(&ok(&place, "sample.tape")));
+    assert!(ok(&place, "-S --sort end sample.tape").starts_with(&ok(&place, "--sort end sample.tape")));
+}

@@ -2,10 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::Command;
+use clap::{Command, ValueEnum as _};
 
 use super::options::{Options, Takes, check, is_cpus};
-use super::{Does, HABITS, Habit, SORTS};
+use super::{Does, HABITS, Habit, NO_SORTS};
+use crate::summary::column::Column;
 use crate::views;
 
 /// One word as it will be read.
@@ -135,8 +136,10 @@ impl Walk<'_> {
             };
             let id = id.to_owned();
             if takes == Takes::Nothing {
-                self.push(one);
-                self.after_flag(letter, rest)?;
+                match self.after_flag(letter, rest)? {
+                    Some(word) => self.push(word),
+                    None => self.push(one),
+                }
                 continue;
             }
             let value = &text[at + letter.len_utf8()..];
@@ -150,18 +153,21 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Words that strace and sysdig put behind what is a flag here.
-    fn after_flag(&self, letter: char, rest: &mut Rest<'_>) -> Result<(), String> {
-        let Some(next) = rest.peek().and_then(|next| next.to_str()) else { return Ok(()) };
-        let is_file = (self.exists)(next.as_ref());
-        match letter {
-            's' if !is_file && next.bytes().all(|byte| byte.is_ascii_digit()) => Err(format!(
+    /// Words that strace and sysdig put behind what is a flag here: what both mean together.
+    fn after_flag(&self, letter: char, rest: &mut Rest<'_>) -> Result<Option<String>, String> {
+        let next = rest.peek().and_then(|next| next.to_str()).filter(|next| !(self.exists)(next.as_ref()));
+        match (letter, next) {
+            ('s', Some(next)) if next.bytes().all(|byte| byte.is_ascii_digit()) => Err(format!(
                 "-s {next}: -s is the summary; strings are as long as they were recorded (record -s {next})"
             )),
-            'S' if !is_file && SORTS.contains(&next) => {
-                Err(format!("-S {next}: -S is the listing with the summary; -s alone has the most time first"))
+            ('S', Some(next)) if NO_SORTS.contains(&next) => {
+                Err(format!("-S {next}: sums are sorted by --sort calls, errors, total, avg, max or p99"))
             }
-            _ => Ok(()),
+            ('S', Some(next)) if Column::from_str(next, false).is_ok() => {
+                rest.next();
+                Ok(Some(format!("--sort={next}")))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::config::view::Part::{All, Keys, Maybe};
 use crate::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::loss::family_name;
+use crate::options::sort::Sort;
 use crate::render::by;
 use crate::render::form::Format;
 use crate::say::{Verdict, complain};
@@ -23,7 +24,7 @@ use crate::{families, output};
 pub static LISTING: View = View {
     name: "",
     about: "Lists calls in order of their start, and other events that -e names",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "sort"]],
     own: Own::of::<listing::Options>(),
     examples: [
         ("analyze --duration 10 -e '!futex' t.tape", "calls longer than 10 ms, futex left out"),
@@ -44,7 +45,7 @@ pub static LISTING: View = View {
 pub static SUMMARY: View = View {
     name: "summary",
     about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "summary", "by"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "summary", "by", "sort"]],
     own: Own::of::<summary::Options>(),
     switches: &["summary", "errno_summary"],
     examples: [
@@ -65,7 +66,13 @@ pub static SUMMARY: View = View {
 pub static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "summary", "with_summary"]],
+    options: &[
+        TASKS,
+        CALLS,
+        PATHS,
+        CPUS,
+        &["time", "max_events", "clock", "absolute", "summary", "with_summary", "sort"],
+    ],
     own: Own::of::<Both>(),
     switches: &["with_summary"],
     examples: [
@@ -89,6 +96,9 @@ struct Both {
 
 /// Refuses options without effect on a listing.
 fn check(config: &Config) -> Result<()> {
+    if !config.view.takes("with_summary") && matches!(config.sort, Some(Sort::Sums(_))) {
+        bail!("a listing has --sort start and end; sums are sorted by other columns: add -s");
+    }
     config.own::<listing::Options>()?.check(config)
 }
 

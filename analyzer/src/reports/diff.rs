@@ -27,6 +27,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::say::{Verdict, complain};
 use crate::summary::collect;
+use crate::summary::column::Column;
 use crate::summary::mode::SummaryMode;
 use crate::summary::plan::Plan;
 use crate::summary::table;
@@ -134,7 +135,7 @@ impl Side {
         let question = &context.question;
         let (found, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
         let mut sums: FxHashMap<(String, String), Sum> = FxHashMap::default();
-        for row in table::rows(&found, &knowledge, &question.book, &plan) {
+        for row in table::rows(&found, &knowledge, &question.book, &plan, Column::default()) {
             let (Some(info), stats) = (row.call, row.stats) else { continue };
             let sum = sums.entry((info.long_name.clone(), info.abi.to_string())).or_default();
             sum.calls = sum.calls.saturating_add(stats.calls);

@@ -9,7 +9,6 @@ use std::io::{self, BufWriter, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use rayon::prelude::*;
 use systape_abi::FlagStyle;
 use systape_format::model::{CallState, Family, StackOf};
@@ -25,6 +24,7 @@ use crate::lines::json::Json;
 use crate::lines::text::{Look, Text};
 use crate::load::{Base, Loaded, OpenCalls};
 use crate::loss::Hole;
+use crate::options::sort::{Order, Sort};
 use crate::options::stacks::Below;
 use crate::question::clock;
 use crate::render::form::Format;
@@ -46,10 +46,6 @@ const FIRST_LINES: usize = 1024;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Options {
-    /// Order of the listing: by start of each call, or by its end as perf trace does
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t, help_heading = "Listing")]
-    sort: Sort,
-
     /// Leave out thread names
     #[arg(long, help_heading = "Listing")]
     no_comm: bool,
@@ -89,7 +85,7 @@ impl Options {
                 (filters.longer_than.is_some(), "--duration"),
                 (filters.failure, "--failure"),
                 (!filters.paths.is_empty(), "-P"),
-                (self.sort == Sort::End, "--sort end"),
+                (config.sort == Some(Sort::Listing(Order::End)), "--sort end"),
                 (self.clone_child, "--clone-child"),
                 of_text[1],
                 of_text[2],
@@ -106,16 +102,6 @@ impl Options {
     }
 }
 
-/// Order of a listing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Sort {
-    /// By start of each call.
-    #[default]
-    Start,
-    /// By end of each call.
-    End,
-}
-
 /// Prints the listing to `out`; holes are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let own: Options = context.config.own()?;
@@ -125,7 +111,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
         Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
     };
-    let sort = order(context, own.sort);
+    let sort = order(context);
     out.write_all(&form.header())?;
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
@@ -176,12 +162,16 @@ fn clock_for(context: &Context<'_>) -> Clock {
 }
 
 /// The requested order, if the tape allows it: without the index of carry rows, only end order can be streamed.
-fn order(context: &Context<'_>, sort: Sort) -> Sort {
+fn order(context: &Context<'_>) -> Order {
+    let sort = match context.config.sort {
+        Some(Sort::Listing(order)) => order,
+        _ => Order::default(),
+    };
     let unknown =
         context.question.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
-    if sort == Sort::Start && context.config.calls && unknown {
+    if sort == Order::Start && context.config.calls && unknown {
         complain("the tape has no index (the recording ended abnormally): calls are listed by end, not by start");
-        return Sort::End;
+        return Order::End;
     }
     sort
 }
@@ -233,7 +223,7 @@ struct Listing<'a, 'b> {
     form: &'a dyn LineFormat,
     /// Calls are selected, and were recorded.
     calls: bool,
-    sort: Sort,
+    sort: Order,
     /// The child's return from clone is selected.
     children: bool,
     /// Lines of other events.
@@ -247,7 +237,7 @@ struct Listing<'a, 'b> {
 impl Listing<'_, '_> {
     fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
         let segments = self.segments();
-        let carries = if self.calls && self.sort == Sort::Start { &segments[..] } else { &[] };
+        let carries = if self.calls && self.sort == Order::Start { &segments[..] } else { &[] };
         let mut plan = CarryPlan::of(self.context.question.tape, carries);
         let mut merger = Merger::new(out, self.context.config.max_events);
         self.context.config.shown.rows(0);
@@ -331,7 +321,7 @@ impl Listing<'_, '_> {
             if stacks.as_mut().is_some_and(|stacks| !stacks.passes(StackOf::Syscall, row as u32)) {
                 continue;
             }
-            let dur = if self.sort == Sort::End { segment.core.dur[row] } else { 0 };
+            let dur = if self.sort == Order::End { segment.core.dur[row] } else { 0 };
             let mut line = Vec::new();
             lines.row(&mut line, row);
             if let Some(stacks) = &mut stacks {
@@ -352,7 +342,7 @@ impl Listing<'_, '_> {
         let due = plan.due(frontier);
         let mut jobs: Vec<Job> = batch
             .iter()
-            .map(|at| Job { at: *at, own: true, carry: self.sort == Sort::End || due.contains(at) })
+            .map(|at| Job { at: *at, own: true, carry: self.sort == Order::End || due.contains(at) })
             .collect();
         jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job { at: *at, own: false, carry: true }));
         (jobs, frontier)
@@ -479,8 +469,8 @@ impl Listing<'_, '_> {
 
     fn key(&self, base: &Base<'_>, row: usize) -> u64 {
         match self.sort {
-            Sort::Start => base.time.start[row],
-            Sort::End => base.time.start[row].saturating_add(base.core.dur[row]),
+            Order::Start => base.time.start[row],
+            Order::End => base.time.start[row].saturating_add(base.core.dur[row]),
         }
     }
 
@@ -507,7 +497,7 @@ impl Listing<'_, '_> {
                     stacks.add(line, format, StackOf::Syscall, *row);
                 }
             };
-            if self.sort == Sort::Start && (*row as usize) < segment.core.carry_rows {
+            if self.sort == Order::Start && (*row as usize) < segment.core.carry_rows {
                 let mut line = Vec::with_capacity(160);
                 lines.row(&mut line, *row as usize);
                 stack(&mut line);

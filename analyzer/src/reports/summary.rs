@@ -17,6 +17,7 @@ use crate::group::by::By;
 use crate::group::value::{Key, Value};
 use crate::loss::Loss;
 use crate::num;
+use crate::options::sort::Sort;
 use crate::output::line;
 use crate::render::by;
 use crate::render::cell::Cell;
@@ -30,6 +31,7 @@ use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
 use crate::say::complain;
 use crate::summary::collect;
+use crate::summary::column::Column;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::summary::hist::QUANTILE_ERROR;
 use crate::summary::ledger::Knowledge;
@@ -95,6 +97,9 @@ pub struct Options {
 /// Options that do not apply to a summary.
 pub fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
+    if !config.view.takes("with_summary") && matches!(config.sort, Some(Sort::Listing(_))) {
+        bail!("--sort start and end order a listing; a summary is sorted by calls, errors, total, avg, max or p99");
+    }
     if config.events.tables() {
         events::keys(config)?;
         if config.calls && config.format == Format::Csv {
@@ -116,6 +121,7 @@ pub fn check(config: &Config) -> Result<()> {
         (own.errno_summary, "--errno-summary"),
         (own.summary_mode != SummaryMode::default(), "--summary-mode"),
         (config.bare_cpu(), "--cpu"),
+        (matches!(config.sort, Some(Sort::Sums(_))), "--sort"),
     ];
     match of_calls.iter().find(|(given, _)| *given) {
         Some((_, option)) => bail!("{option} is about calls, and -e names none: leave it out, or add calls"),
@@ -160,7 +166,11 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told>
     let rings = rings.processes();
     let gather = || Loss::gather(context.question.tape, &context.question.scope, &[Family::IoUring]);
     let whole = !has_rings || gather().complete();
-    let rows = table::rows(&sums, &knowledge, &context.question.book, &plan);
+    let column = match context.config.sort {
+        Some(Sort::Sums(column)) => column,
+        _ => Column::default(),
+    };
+    let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, column);
     context.config.shown.rows(rows.len() + rings.len());
     let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
@@ -327,11 +337,16 @@ impl View<'_> {
         line(out, "")
     }
 
+    fn groups<'r>(&self, rows: Vec<Row<'r>>) -> (Vec<Group<'r>>, u64) {
+        let sorted = matches!(self.context.config.sort, Some(Sort::Sums(_)));
+        table::groups(rows, self.knowledge, self.plan, sorted)
+    }
+
     /// A table for each group, in perf's shape.
     fn text(&self, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
         self.head(out)?;
         let widths = Widths::of(&rows);
-        let (groups, events) = table::groups(rows, self.knowledge, self.plan);
+        let (groups, events) = self.groups(rows);
         let mut buffer = Vec::new();
         for group in &groups {
             buffer.clear();
@@ -414,7 +429,7 @@ impl View<'_> {
         parts.extend(Some(&ERRNOS).filter(|_| self.own.errno_summary));
         let modal = mode_columns(self.own.summary_mode);
         let (columns, rows) = if self.by.is_empty() {
-            let (groups, _) = table::groups(rows, self.knowledge, self.plan);
+            let (groups, _) = self.groups(rows);
             let rows = groups.into_iter().flat_map(|group| group.rows).collect();
             (named(&by::BY, modal.iter().map(|(_, name)| *name)), rows)
         } else {
@@ -468,7 +483,6 @@ fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
     let count = |count: u64| format!("{}{count}", mark::at_least(short));
     let lead = mark::at_least;
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
-    let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
     let quantile = |permille| match stats.quantile(permille) {
         Some(quantile) => millis(quantile.value, mark::about(short || quantile.error > ROUGH)),
         None => "-".to_owned(),
@@ -479,7 +493,7 @@ fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
         millis(total, lead(short || stats.open > 0)),
         (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, mark::at_most(short))),
         stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, mark::about(short))),
-        longest.map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
+        stats.longest().map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
         stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", mark::about(short))),
         quantile(500),
         quantile(990),
@@ -564,10 +578,9 @@ fn total(out: &mut Vec<u8>, stats: &Stats, width: usize) {
     num::millis(out, total, width, mark::at_least(stats.open > 0));
 }
 
-/// The longest call in ms: an open one may already be longer than every finished one.
+/// The longest call in ms.
 fn longest(out: &mut Vec<u8>, stats: &Stats, width: usize) {
-    let longest = (stats.timed > 0 || stats.open_max > 0).then(|| stats.max.max(stats.open_max));
-    optional(out, longest, width, mark::at_least(stats.open_max > stats.max));
+    optional(out, stats.longest(), width, mark::at_least(stats.open_max > stats.max));
 }
 
 /// A quantile in ms; `~`: the ledger makes it less certain than the histogram of stored calls.

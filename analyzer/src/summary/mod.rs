@@ -1,6 +1,7 @@
 //! Adding up calls: histograms and statistics that do not depend on the order of events.
 
 pub mod collect;
+pub mod column;
 pub mod counted;
 pub mod cpu;
 pub mod group;

@@ -152,6 +152,11 @@ impl Stats {
         (self.timed > 0).then(|| u64::try_from(self.sum / u128::from(self.timed)).unwrap_or(u64::MAX))
     }
 
+    /// The longest call, ns: one that is open may already be longer than every finished one. None: there is none.
+    pub fn longest(&self) -> Option<u64> {
+        (self.timed > 0 || self.open_max > 0).then(|| self.max.max(self.open_max))
+    }
+
     /// Standard deviation of the average in percent of it, like perf's `stddev_stats` (tools/perf/util/stat.c:
     /// `variance / n`). None: not known, because no call is timed, or because the ledger has only sums.
     pub fn stddev_percent(&self) -> Option<f64> {

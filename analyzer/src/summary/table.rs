@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::column::Column;
 use super::group::Sums;
 use super::ledger::Knowledge;
 use super::plan::Plan;
@@ -21,11 +22,13 @@ pub struct Group<'a> {
     pub key: Key,
     /// A task of it; of several the newest, of a process its leader if that made calls. None: as in [`Row`].
     pub task: Option<&'a Task>,
+    /// Position of its first row among all.
+    first: usize,
     /// Enters plus exits.
     pub events: u64,
     /// Its rows may be too low.
     pub short: bool,
-    /// Its calls, most time first.
+    /// Its calls, in the order of all rows.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -44,8 +47,14 @@ pub struct Row<'a> {
     pub short: bool,
 }
 
-/// The sums of all keys, most time first.
-pub fn rows<'a>(sums: &'a Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan: &Plan) -> Vec<Row<'a>> {
+/// The sums of all keys, the largest of `column` first, those without a value last; equal ones with the most time first.
+pub fn rows<'a>(
+    sums: &'a Sums,
+    knowledge: &Knowledge,
+    book: &CallBook<'_>,
+    plan: &Plan,
+    column: Column,
+) -> Vec<Row<'a>> {
     let call = |key: &[Value]| match plan.place(By::Syscall).map(|at| &key[at]) {
         Some(Value::Call(call)) => Some(book.get(*call)),
         _ => None,
@@ -60,27 +69,35 @@ pub fn rows<'a>(sums: &'a Sums, knowledge: &Knowledge, book: &CallBook<'_>, plan
     // a place is made before filters on durations decide
     let mut rows: Vec<Row<'_>> = sums.groups.iter().filter(|(_, stats)| stats.calls > 0).map(row).collect();
     let name = |row: &Row<'_>| row.call.as_ref().map(|call| call.long_name.clone());
-    rows.sort_by_cached_key(|row| (Reverse(row.stats.total()), Reverse(row.stats.calls), name(row), row.key));
+    // None is less than any value
+    let value = |row: &Row<'_>| Reverse(column.of(row.stats));
+    rows.sort_by_cached_key(|row| {
+        (value(row), Reverse(row.stats.total()), Reverse(row.stats.calls), name(row), row.key)
+    });
     rows
 }
 
-/// `rows` in groups with equal keys except the syscall, in ascending order of events (the busiest last, as perf prints
-/// them), and the events of all.
-pub fn groups<'a>(rows: Vec<Row<'a>>, knowledge: &Knowledge, plan: &Plan) -> (Vec<Group<'a>>, u64) {
+/// `rows` in groups with equal keys except the syscall, and the events of all. `sorted`: the groups in the order of their first
+/// rows; else in ascending order of events (the busiest last, as perf prints them).
+pub fn groups<'a>(rows: Vec<Row<'a>>, knowledge: &Knowledge, plan: &Plan, sorted: bool) -> (Vec<Group<'a>>, u64) {
     let syscall = plan.place(By::Syscall);
     let mut by_key: FxHashMap<Key, Group<'a>> = FxHashMap::default();
-    for row in rows {
+    for (at, row) in rows.into_iter().enumerate() {
         let parts = row.key.iter().enumerate().filter(|(at, _)| Some(*at) != syscall);
         let key: Key = parts.map(|(_, value)| value.clone()).collect();
         let group = by_key.entry(key).or_insert_with_key(|key| {
             let short = knowledge.group_short(row.key);
-            Group { key: key.clone(), task: row.task, events: 0, short, rows: Vec::new() }
+            Group { key: key.clone(), task: row.task, first: at, events: 0, short, rows: Vec::new() }
         });
         group.events = group.events.saturating_add(row.stats.events());
         group.rows.push(row);
     }
     let mut groups: Vec<Group<'_>> = by_key.into_values().collect();
-    groups.sort_by(|a, b| (a.events, &a.key).cmp(&(b.events, &b.key)));
+    if sorted {
+        groups.sort_by_key(|group| group.first);
+    } else {
+        groups.sort_by(|a, b| (a.events, &a.key).cmp(&(b.events, &b.key)));
+    }
     let events = groups.iter().fold(0_u64, |events, group| events.saturating_add(group.events));
     (groups, events)
 }

@@ -1,0 +1,42 @@
+//! Columns by which sums of calls are sorted.
+
+use clap::ValueEnum;
+
+use super::stats::Stats;
+
+/// A column of the summary; other words are those of strace -S.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    /// Calls.
+    #[value(alias = "count")]
+    Calls,
+    /// Calls that returned an error.
+    #[value(alias = "error")]
+    Errors,
+    /// Time in all of them.
+    #[default]
+    #[value(aliases = ["time", "total-time"])]
+    Total,
+    /// Mean of their times.
+    #[value(alias = "avg-time")]
+    Avg,
+    /// The longest of them.
+    #[value(alias = "max-time")]
+    Max,
+    /// The 99th percentile of their times.
+    P99,
+}
+
+impl Column {
+    /// What it has of `stats`: a number, or ns; None: that is not known, or there is none.
+    pub fn of(self, stats: &Stats) -> Option<u128> {
+        match self {
+            Self::Calls => Some(stats.calls.into()),
+            Self::Errors => Some(stats.errors.into()),
+            Self::Total => Some(stats.total()),
+            Self::Avg => stats.avg().map(u128::from),
+            Self::Max => stats.longest().map(u128::from),
+            Self::P99 => stats.quantile(990).map(|quantile| quantile.value.into()),
+        }
+    }
+}
