@@ -2,7 +2,6 @@
 
 pub mod view;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -15,6 +14,7 @@ use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
 use crate::options::sort::Sort;
+use crate::output;
 use crate::render::form::Format;
 use crate::say::Shown;
 use crate::timespec;
@@ -69,9 +69,7 @@ impl Config {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
         let filters = filters(args)?;
-        let color = args.format == Format::Text
-            && std::io::stdout().is_terminal()
-            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let color = args.format == Format::Text && output::begin_text();
         let config = Self {
             view,
             matches,

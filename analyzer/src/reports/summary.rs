@@ -18,7 +18,7 @@ use crate::group::value::{Key, Value};
 use crate::loss::Loss;
 use crate::num;
 use crate::options::sort::Sort;
-use crate::output::line;
+use crate::output::{self, line};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
@@ -361,7 +361,7 @@ impl View<'_> {
                 self.errnos(&mut buffer, row, "\t\t\t\t");
             }
             buffer.extend_from_slice(b"\n\n");
-            out.write_all(&buffer)?;
+            output::lines(out, &String::from_utf8_lossy(&buffer))?;
         }
         Ok(())
     }
