@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use systape_cli::Generate;
 
-use crate::options::sort::Sort;
 use crate::render::form::Format;
+use crate::sort::Sort;
 
 /// What was typed.
 #[derive(Clone, Debug, Default, Parser)]

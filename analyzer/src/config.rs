@@ -13,10 +13,10 @@ use crate::args::Args;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
-use crate::options::sort::Sort;
 use crate::output;
 use crate::render::form::Format;
 use crate::say::Shown;
+use crate::sort::Sort;
 use crate::timespec;
 
 /// Settled values of what reports have in common; [`Config::own`] gives those of one report alone.
