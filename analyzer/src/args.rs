@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use clap::Parser;
 use systape_cli::Generate;
 
-use crate::options::sort::Sort;
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
+use crate::sort::Sort;
 
 /// What was typed.
 #[derive(Clone, Debug, Default, Parser)]

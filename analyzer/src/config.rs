@@ -2,7 +2,6 @@
 
 pub mod view;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -14,10 +13,11 @@ use crate::args::Args;
 use crate::events::kind::Wanted;
 use crate::filter::Filters;
 use crate::lines::text::Look;
-use crate::options::sort::Sort;
+use crate::output;
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
 use crate::say::Shown;
+use crate::sort::Sort;
 use crate::timespec;
 
 /// Resolved values common to all reports; [`Config::own`] has those of one report.
@@ -74,9 +74,7 @@ impl Config {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
         let filters = filters(args)?;
-        let color = args.format == Format::Text
-            && std::io::stdout().is_terminal()
-            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let color = args.format == Format::Text && output::begin_text();
         let config = Self {
             view,
             matches,

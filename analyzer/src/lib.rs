@@ -50,6 +50,7 @@ pub mod sandbox;
 pub mod say;
 pub mod scan;
 pub mod signals;
+pub mod sort;
 pub mod spool;
 pub mod stacks;
 pub mod stream;

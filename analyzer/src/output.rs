@@ -1,10 +1,11 @@
 //! Standard output with large writes, for which a closed pipe is no error; and files that a report writes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::progress;
 
@@ -20,10 +21,52 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }
 
-/// Writes one line and its newline.
+/// Begins the colour of a number that is not exact, and ends any.
+pub const INEXACT: &str = "\x1b[36m";
+/// See [`INEXACT`].
+pub const PLAIN: &str = "\x1b[m";
+
+/// Whether [`line`] colours; see [`begin_text`].
+static COLORED: AtomicBool = AtomicBool::new(false);
+
+/// From now on lines of text are written: in colours where standard output is a terminal and NO_COLOR is not set, which is given back.
+/// It asks for what is given up before a tape is read.
+pub fn begin_text() -> bool {
+    let colored = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    COLORED.store(colored, Ordering::Relaxed);
+    colored
+}
+
+/// Writes one line of text and its newline.
 pub fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
-    out.write_all(text.as_bytes())?;
+    lines(out, text)?;
     out.write_all(b"\n")
+}
+
+/// Writes lines of text; on a terminal numbers that are not exact stand out.
+pub fn lines(out: &mut impl Write, text: &str) -> io::Result<()> {
+    if COLORED.load(Ordering::Relaxed) {
+        out.write_all(painted(text).as_bytes())
+    } else {
+        out.write_all(text.as_bytes())
+    }
+}
+
+/// `text` with colour around numbers that have a mark of [`crate::render::mark`] before them.
+fn painted(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for word in text.split_inclusive([' ', '\n', '\t', '(', ',', ';']) {
+        let number = word.trim_start_matches(['>', '<', '=', '~']);
+        let mark = &word[..word.len() - number.len()];
+        let digits = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        if [">=", "<=", "~"].contains(&mark) && digits > 0 {
+            let (bound, rest) = word.split_at(mark.len() + digits);
+            all.extend([INEXACT, bound, PLAIN, rest]);
+        } else {
+            all.push_str(word);
+        }
+    }
+    all
 }
 
 /// A file made for a report, and removed if the report fails.
@@ -107,6 +150,20 @@ impl Drop for NewFile {
         if !self.kept {
             // What was begun is ours and of no use; left behind, it does no harm.
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_exact_stand_out() {
+        assert_eq!(painted("  >=12.5%  a"), "  \x1b[36m>=12.5\x1b[m%  a");
+        assert_eq!(painted("(<=3 ms), ~7"), "(\x1b[36m<=3\x1b[m ms), \x1b[36m~7\x1b[m");
+        for plain in ["12.5 ms", "operator>=(x) ~/x >= 5", "=>5 >>=6", "", "\n"] {
+            assert_eq!(painted(plain), plain);
         }
     }
 }

@@ -23,7 +23,7 @@ const STOREYS: [(&str, &[&str]); 8] = [
     ("render", &["render"]),
     ("derive", &["block", "net", "paths", "processes", "runs", "signals", "stacks", "summary"]),
     ("lines", &["events", "lines"]),
-    ("asked", &["args", "config", "options"]),
+    ("asked", &["args", "config", "options", "sort"]),
     ("views", &["reports"]),
     ("cli", &["cli", "generate", "habits", "nothing", "operands", "run", "sandbox", "views"]),
 ];

@@ -41,6 +41,12 @@ fn nobody(lab: &Lab, capabilities: &str) -> Command {
     setpriv
 }
 
+/// A process of root's that reads a file which it had open before any recording.
+fn reader(lab: &Lab) -> Background {
+    let file = fs::File::open("/etc/hostname").expect("hostname");
+    Background::start(lab.command("sh").args(["-c", "while :; do read line; done"]).stdin(file))
+}
+
 /// `record` with these capabilities; the tape is `out/t.tape`.
 fn record_with(lab: &Lab, capabilities: &str, options: &[&str]) -> Run {
     fs::remove_file(lab.path("out/t.tape")).ok();
@@ -56,9 +62,7 @@ fn lacks(text: &str) -> Vec<&'static str> {
 #[test]
 fn capability_by_capability() {
     let Some(lab) = with_nobody() else { return };
-    // root's, with a file open since before the recording
-    let file = fs::File::open("/etc/hostname").expect("hostname");
-    let program = Background::start(lab.command("sh").args(["-c", "while :; do read line; done"]).stdin(file));
+    let program = reader(&lab);
     let pid = program.pid_text();
     let hidden = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").is_ok_and(|level| level.trim() > "1")
         || fs::read_to_string("/proc/sys/kernel/kptr_restrict").is_ok_and(|level| level.trim() > "0");
@@ -101,9 +105,7 @@ fn capability_by_capability() {
 #[test]
 fn the_capabilities_that_are_suggested_are_enough() {
     let Some(lab) = with_nobody() else { return };
-    // one file open since before the recording, of root's
-    let file = fs::File::open("/etc/hostname").expect("hostname");
-    let program = Background::start(lab.command("sh").args(["-c", "while :; do read line; done"]).stdin(file));
+    let program = reader(&lab);
     let pid = program.pid_text();
     let mut plain = lab.command(NOBODY[0]);
     plain.args(&NOBODY[1..]).args(["./record", "-o", "out/t.tape", "-p", &pid, "--for", "100ms"]);

@@ -70,35 +70,34 @@ impl Machine {
     }
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// setup.sh refuses, says these words, and installs nothing.
+fn refuses(machine: &Machine, words: [&str; 2]) {
+    let output = machine.setup();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    assert_eq!(machine.installed(), Vec::<String>::new());
 }
 
 #[test]
 fn without_a_cargo_nothing_is_installed_in_vain() {
     // as in Debian 12 without its security archive
     let machine = Machine::new("1.85.0+dfsg3-1~deb12u3");
-    let output = machine.setup();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("cargo is missing") && said(&output).contains("rustup.rs"), "{}", said(&output));
-    assert_eq!(machine.installed(), Vec::<String>::new());
+    refuses(&machine, ["cargo is missing", "rustup.rs"]);
 }
 
 #[test]
 fn a_cargo_that_is_too_old_is_said_before_anything_is_installed() {
     let machine = Machine::new("1.96.0+dfsg1-1~deb12u2");
     machine.program("cargo", "echo 'cargo 1.85.1 (d73d2caf9 2024-12-31)'");
-    let output = machine.setup();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("1.85.1") && said(&output).contains("cargo-web"), "{}", said(&output));
-    assert_eq!(machine.installed(), Vec::<String>::new());
+    refuses(&machine, ["1.85.1", "cargo-web"]);
 }
 
 #[test]
 fn the_distribution_s_rust_is_installed_if_it_is_new_enough() {
     let machine = Machine::new("1.96.0+dfsg1-1~deb12u2");
     let output = machine.setup();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
     let installed = machine.installed();
     assert!(installed.len() == 1 && installed[0].contains("cargo-web rustc-web"), "{installed:?}");
     assert!(installed[0].contains("--no-remove"), "{installed:?}");
@@ -112,10 +111,7 @@ fn a_cargo_that_is_not_in_path_is_named() {
     let machine = Machine::new("1.96.0+dfsg1-1~deb12u2");
     fs::create_dir_all(machine.path("home/.cargo/bin")).expect("mkdir");
     symlink("/bin/true", machine.path("home/.cargo/bin/cargo")).expect("symlink");
-    let output = machine.setup();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("not in PATH") && said(&output).contains(".cargo/env"), "{}", said(&output));
-    assert_eq!(machine.installed(), Vec::<String>::new());
+    refuses(&machine, ["not in PATH", ".cargo/env"]);
 }
 
 #[test]

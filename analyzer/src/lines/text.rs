@@ -13,6 +13,7 @@ use crate::calls::CallInfo;
 use crate::load::{FdPath, Loaded};
 use crate::loss::{self, Hole};
 use crate::num;
+use crate::output;
 use crate::render::mark;
 use crate::render::stamp::Stamps;
 
@@ -148,6 +149,7 @@ impl TextLines<'_> {
             _ if !self.look.color => &b""[..],
             1_000_000.. => RED,
             10_000.. => YELLOW,
+            _ if !lead.is_empty() => output::INEXACT.as_bytes(),
             _ => b"",
         };
         out.extend_from_slice(color);

@@ -1,4 +1,3 @@
 //! Options that several reports take as their own.
 
-pub mod sort;
 pub mod stacks;

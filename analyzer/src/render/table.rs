@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::output;
+
 /// A table for people.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -44,7 +46,7 @@ impl Table {
                 let (before, after) = if *right { (fill.as_str(), "") } else { ("", fill.as_str()) };
                 line.extend([if at == 0 { "" } else { "  " }, before, cell, after]);
             }
-            writeln!(out, "{}", line.trim_end())?;
+            output::line(out, line.trim_end())?;
         }
         Ok(())
     }

@@ -13,10 +13,10 @@ use crate::config::view::Part::{All, Keys, Maybe};
 use crate::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::loss::family_name;
-use crate::options::sort::Sort;
 use crate::render::by;
 use crate::render::form::Format;
 use crate::say::{Verdict, complain};
+use crate::sort::Sort;
 use crate::stacks::lines::STACK;
 use crate::{families, output};
 

@@ -17,8 +17,7 @@ use crate::group::by::By;
 use crate::group::value::{Key, Value};
 use crate::loss::Loss;
 use crate::num;
-use crate::options::sort::Sort;
-use crate::output::line;
+use crate::output::{self, line};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
@@ -30,6 +29,7 @@ use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
 use crate::say::complain;
+use crate::sort::Sort;
 use crate::summary::collect;
 use crate::summary::column::Column;
 use crate::summary::cpu::{self, CpuTime, CpuTimes};
@@ -362,7 +362,7 @@ impl View<'_> {
                 self.errnos(&mut buffer, row, "\t\t\t\t");
             }
             buffer.extend_from_slice(b"\n\n");
-            out.write_all(&buffer)?;
+            output::lines(out, &String::from_utf8_lossy(&buffer))?;
         }
         Ok(())
     }

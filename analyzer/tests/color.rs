@@ -1,0 +1,49 @@
+//! Colours are for terminals: the same words as elsewhere, with errors, slow calls and numbers that are not exact standing out.
+
+mod common;
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::ptr::null_mut;
+
+use common::Place;
+
+/// What `analyze` prints on a terminal.
+fn on_terminal(place: &Place, words: &str, no_color: &str) -> String {
+    let (mut ours, mut theirs) = (0, 0);
+    // SAFETY: two valid places for descriptors; no name, settings or size are asked for or given.
+    let made = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), null_mut()) };
+    assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: openpty made both, and nobody else has them.
+    let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("analyze"));
+    command.args(words.split(' ')).current_dir(place.path("")).env("NO_COLOR", no_color).stderr(Stdio::null());
+    let mut child = command.stdout(theirs).spawn().unwrap();
+    // its side is closed with it: then reading ends with EIO
+    drop(command);
+    let mut text = Vec::new();
+    let _ = ours.read_to_end(&mut text);
+    assert!(child.wait().unwrap().success(), "{words}");
+    String::from_utf8(text).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+fn only_colours_differ_on_a_terminal() {
+    let place = Place::with_sample();
+    for (words, colored) in [
+        ("sample.tape", "\x1b[31m-1 ENOENT"),
+        ("-s sample.tape", "\x1b[36m>="),
+        ("-s --by syscall sample.tape", "\x1b[36m>="),
+        ("states --top 0 sched-lost.tape", ""),
+        ("-s --format json sample.tape", ""),
+    ] {
+        let (shown, piped) = (on_terminal(&place, words, ""), place.analyze(words).out);
+        assert!(!piped.contains('\x1b') && shown.contains(colored), "{words}: {shown}");
+        let plain =
+            ["\x1b[31m", "\x1b[33m", "\x1b[36m", "\x1b[m"].iter().fold(shown, |text, code| text.replace(code, ""));
+        assert_eq!(plain, piped, "{words}");
+        assert_eq!(on_terminal(&place, words, "1"), piped, "{words}");
+    }
+}
