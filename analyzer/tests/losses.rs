@@ -27,8 +27,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use answer::{Answer, Lie, careless, compare, rows};
 use damage::Damaged;
 use questions::{Question, questions};
-use systape_analyzer::config::view::Rows;
-use systape_analyzer::{run, views};
+use systape_analyzer::asked::config::view::Rows;
+use systape_analyzer::cli::run;
+use systape_analyzer::cli::views;
 use systape_format::SegmentBuilder;
 use systape_format::model::{CallState, FD_NONE, Family, GapCause, SyscallRow};
 

@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use systape_analyzer::run;
+use systape_analyzer::cli::run;
 use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::forge::{Block, seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};

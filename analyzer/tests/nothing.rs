@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::Place;
-use systape_analyzer::config::view::Operands;
-use systape_analyzer::views::VIEWS;
+use systape_analyzer::asked::config::view::Operands;
+use systape_analyzer::cli::views::VIEWS;
 
 fn place() -> Place {
     let place = Place::with_sample();

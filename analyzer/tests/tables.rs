@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use common::Place;
 use common::commands::{COMMANDS, OF_FILES};
 use serde_json::Value;
-use systape_analyzer::config::view::{Part, Rows};
+use systape_analyzer::asked::config::view::{Part, Rows};
+use systape_analyzer::cli::views;
 use systape_analyzer::render::sink;
-use systape_analyzer::views;
 use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 

@@ -8,10 +8,10 @@ mod tape;
 mod windows;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use systape_analyzer::derive::summary::collect;
+use systape_analyzer::derive::summary::mode::SummaryMode;
+use systape_analyzer::derive::summary::plan::Plan;
 use systape_analyzer::reports::Context;
-use systape_analyzer::summary::collect;
-use systape_analyzer::summary::mode::SummaryMode;
-use systape_analyzer::summary::plan::Plan;
 
 fn summary(c: &mut Criterion) {
     let config = report::config(&["--summary"]);

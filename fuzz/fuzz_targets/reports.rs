@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
-use systape_analyzer::run;
+use systape_analyzer::cli::run;
 
 const REPORTS: [&str; 30] = [
     "",

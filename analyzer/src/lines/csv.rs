@@ -8,13 +8,13 @@ use super::tables::CALLS;
 use super::text::{self as line, Look};
 use super::value::Scratch;
 use super::{LineFormat, SegmentLines};
-use crate::clock::{self, Clock};
-use crate::load::Loaded;
-use crate::loss::Hole;
-use crate::num;
+use crate::derive::stacks::lines::STACK;
 use crate::render::csv::field;
 use crate::render::sink;
-use crate::stacks::lines::STACK;
+use crate::table::load::Loaded;
+use crate::table::loss::Hole;
+use crate::values::clock::{self, Clock};
+use crate::values::num;
 
 /// Arguments as CSV shows them: all of them, with full names.
 const LOOK: Look = Look { no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };

@@ -12,16 +12,16 @@ use super::row::{self, Duration, Outcome};
 use super::tables::LOSSES;
 use super::value::{self, Scratch};
 use super::{LineFormat, SegmentLines};
-use crate::calls::{ArgInfo, CallInfo};
-use crate::clock::{self, Clock};
-use crate::load::{FdPath, Loaded};
-use crate::loss::{self, Hole};
-use crate::num;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::json::{lossy_string, string};
 use crate::render::row::{Row, some};
 use crate::render::sink::Sink;
+use crate::table::calls::{ArgInfo, CallInfo};
+use crate::table::load::{FdPath, Loaded};
+use crate::table::loss::{self, Hole};
+use crate::values::clock::{self, Clock};
+use crate::values::num;
 
 /// JSON listing.
 #[derive(Debug)]

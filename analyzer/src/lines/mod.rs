@@ -4,6 +4,7 @@
 //! rows (names of threads) and the buffers of one thread. Both write only into the buffer they are given.
 
 pub mod csv;
+pub mod events;
 pub mod json;
 pub mod row;
 pub mod tables;
@@ -12,8 +13,8 @@ pub mod value;
 
 use systape_format::model::Gap;
 
-use crate::load::Loaded;
-use crate::loss::Hole;
+use crate::table::load::Loaded;
+use crate::table::loss::Hole;
 
 /// One form of a listing.
 pub trait LineFormat: Sync {

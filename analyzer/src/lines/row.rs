@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use systape_abi::RetKind;
 use systape_format::model::CallState;
 
-use crate::calls::CallInfo;
-use crate::load::{FdPath, Loaded};
-use crate::paths;
+use crate::derive::paths;
+use crate::table::calls::CallInfo;
+use crate::table::load::{FdPath, Loaded};
 
 /// A duration, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use systape_format::model::{Gap, Session};
 use super::row::{self, Duration, Outcome};
 use super::value::{self, Scratch};
 use super::{LineFormat, SegmentLines};
-use crate::calls::CallInfo;
-use crate::load::{FdPath, Loaded};
-use crate::loss::{self, Hole};
-use crate::num;
-use crate::output;
 use crate::render::mark;
 use crate::render::stamp::Stamps;
+use crate::table::calls::CallInfo;
+use crate::table::load::{FdPath, Loaded};
+use crate::table::loss::{self, Hole};
+use crate::values::num;
+use crate::values::output;
 
 /// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
 const ALIGNMENT: usize = 70;

@@ -5,8 +5,8 @@ use systape_abi::{Abi, ArgKind, FlagSet, FlagStyle, How};
 use systape_format::model::{ByteStatus, Captured};
 use systape_format::redact::PLACEHOLDER;
 
-use crate::calls::CallInfo;
-use crate::num;
+use crate::table::calls::CallInfo;
+use crate::values::num;
 
 /// `dfd` of the current directory.
 pub const AT_FDCWD: i32 = systape_abi::AT_FDCWD;

@@ -5,7 +5,7 @@ use systape_format::table::ColumnDef;
 use super::cell::Cell;
 use super::keys::columns as named;
 use super::row::Row;
-use crate::group::by::By;
+use crate::table::group::by::By;
 
 systape_format::tables! {
     /// Keys of `--by`, each where it was named. A summary without `--by` has, before `abi` and `syscall`, all but `cgroup` by thread,

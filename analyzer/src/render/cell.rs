@@ -6,8 +6,8 @@ use serde_json::Value;
 use systape_format::table::Type;
 
 use super::{csv, json};
-use crate::num;
-use crate::words::escaped;
+use crate::values::num;
+use crate::values::words::escaped;
 
 /// One value of a row.
 #[derive(Clone, Debug, Default, PartialEq)]

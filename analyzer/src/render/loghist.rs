@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::output::line;
+use crate::values::output::line;
 
 /// Stars of the fullest bucket.
 const BAR: usize = 40;

@@ -4,8 +4,8 @@ use systape_format::model::{Session, Task, UID_UNKNOWN};
 use systape_format::table::{ColumnDef, TableDef};
 
 use super::cell::{Cell, Known};
-use crate::clock::{self, Clock};
-use crate::say::complain;
+use crate::values::clock::{self, Clock};
+use crate::values::say::complain;
 
 /// Values of one row. Each has a fixed place in the table: a value that is never set is null, never another column's.
 ///

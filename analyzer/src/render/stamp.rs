@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use systape_format::model::Session;
 use systape_format::reader::Tape;
 
-use crate::clock::{self, Clock, Real};
-use crate::num;
-use crate::question;
+use crate::table::question;
+use crate::values::clock::{self, Clock, Real};
+use crate::values::num;
 
 /// What times in text count from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

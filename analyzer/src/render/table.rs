@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::output;
+use crate::values::output;
 
 /// A table for people.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ pub fn millis_if(ns: Option<u64>) -> String {
 /// `ns` in ms with three decimals, with `lead` before it.
 pub fn millis(ns: u64, lead: &str) -> String {
     let mut text = Vec::new();
-    crate::num::millis(&mut text, ns, 0, lead);
+    crate::values::num::millis(&mut text, ns, 0, lead);
     String::from_utf8_lossy(&text).into_owned()
 }
 

@@ -12,24 +12,26 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::block::by;
-use crate::block::io::Io;
-use crate::block::sums::{Folded, Sums};
-use crate::config::view::Part::{All, Keys};
-use crate::config::view::{Own, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
-use crate::devices::Devices;
-use crate::group::by::By;
+use crate::asked::config::view::Part::{All, Keys};
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::derive::block::by;
+use crate::derive::block::io::Io;
+use crate::derive::block::sums::{Folded, Sums};
 use crate::lines::tables as lines;
-use crate::question::clock;
+use crate::render;
 use crate::render::form::Format;
 use crate::render::rank::Rank;
 use crate::render::row::Times;
 use crate::render::sink::Sink;
-use crate::say::Verdict;
-use crate::scan::Scan;
-use crate::stream::{Merger, Part};
-use crate::{families, output, render};
+use crate::table::families;
+use crate::table::group::by::By;
+use crate::table::question::clock;
+use crate::table::scan::Scan;
+use crate::table::stream::{Merger, Part};
+use crate::values::devices::Devices;
+use crate::values::output;
+use crate::values::say::Verdict;
 
 /// What is asked.
 pub static VIEW: View = View {

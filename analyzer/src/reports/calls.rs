@@ -8,17 +8,18 @@ use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
 use super::{Context, events, listing, losses, summary};
-use crate::config::Config;
-use crate::config::view::Part::{All, Keys, Maybe};
-use crate::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::{All, Keys, Maybe};
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
+use crate::asked::sort::Sort;
+use crate::derive::stacks::lines::STACK;
 use crate::lines::tables as lines;
-use crate::loss::family_name;
 use crate::render::by;
 use crate::render::form::Format;
-use crate::say::{Verdict, complain};
-use crate::sort::Sort;
-use crate::stacks::lines::STACK;
-use crate::{families, output};
+use crate::table::families;
+use crate::table::loss::family_name;
+use crate::values::output;
+use crate::values::say::{Verdict, complain};
 
 /// The listing.
 pub static LISTING: View = View {
@@ -188,7 +189,7 @@ fn not_selected(asked: &Selection, session: &Session) -> Option<String> {
     if session.selection.is_empty() {
         return None;
     }
-    let recorded = crate::calls::recorded(session)?;
+    let recorded = crate::table::calls::recorded(session)?;
     let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
     let absent = |nr: &u32| asked.positively_names(Abi::X86_64, *nr) && !recorded.contains(Abi::X86_64, *nr);
     let names: Vec<&str> = systape_abi::all(Abi::X86_64).filter(|(nr, _)| absent(nr)).map(|(_, name)| name).collect();

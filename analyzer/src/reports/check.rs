@@ -12,17 +12,17 @@ use systape_format::model::Family;
 use systape_format::reader::{Finding, Tape};
 use systape_format::repair::{Hole, Holes, Lost, holes};
 
-use crate::config::Config;
-use crate::config::view::Part::All;
-use crate::config::view::{Rows, Run, View};
-use crate::loss::{family_name, finding_text, seconds};
-use crate::output::{self, line};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Rows, Run, View};
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
-use crate::say::Verdict;
-use crate::words::escaped;
+use crate::table::loss::{family_name, finding_text, seconds};
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
+use crate::values::words::escaped;
 
 systape_format::tables! {
     /// One row: what was found.

@@ -11,27 +11,27 @@ use systape_format::reader::Tape;
 
 use super::Context;
 use super::losses::LOSS_LINES;
-use crate::config::Config;
-use crate::config::view::Part::All;
-use crate::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
-use crate::families;
-use crate::loss::seconds;
-use crate::num;
-use crate::open::open;
-use crate::output::{self, line};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
+use crate::derive::summary::collect;
+use crate::derive::summary::column::Column;
+use crate::derive::summary::mode::SummaryMode;
+use crate::derive::summary::plan::Plan;
+use crate::derive::summary::table;
 use crate::render::cell::Cell;
 use crate::render::mark;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Judgement;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::say::{Verdict, complain};
-use crate::summary::collect;
-use crate::summary::column::Column;
-use crate::summary::mode::SummaryMode;
-use crate::summary::plan::Plan;
-use crate::summary::table;
-use crate::words::escaped;
+use crate::table::families;
+use crate::table::loss::seconds;
+use crate::values::num;
+use crate::values::open::open;
+use crate::values::output::{self, line};
+use crate::values::say::{Verdict, complain};
+use crate::values::words::escaped;
 
 systape_format::tables! {
     /// One row a syscall of either tape, what differs most first.

@@ -13,22 +13,22 @@ use systape_format::tables::TableRows;
 
 use super::keys::{Keys, Words};
 use super::{Context, losses};
-use crate::config::Config;
-use crate::events::picked::Picked;
-use crate::filter::Scope;
-use crate::group::by::By;
-use crate::group::value::{Key, Value};
-use crate::group::{Add, Groups};
-use crate::output::line;
+use crate::asked::config::Config;
+use crate::derive::summary::labels::Labels;
+use crate::derive::summary::plan::{Plan, RowPart};
+use crate::lines::events::picked::Picked;
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::Table;
-use crate::scan::{Coverage, Scan};
-use crate::summary::labels::Labels;
-use crate::summary::plan::{Plan, RowPart};
+use crate::table::filter::Scope;
+use crate::table::group::by::By;
+use crate::table::group::value::{Key, Value};
+use crate::table::group::{Add, Groups};
+use crate::table::scan::{Coverage, Scan};
+use crate::values::output::line;
 
 systape_format::tables! {
     /// With `-e FAMILY:EVENT` that names a table of the tape: one row for each table and value of the keys, which stand before these columns

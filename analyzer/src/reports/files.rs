@@ -12,20 +12,21 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::calls::CallInfo;
-use crate::config::Config;
-use crate::config::view::Part::{All, Keys};
-use crate::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
-use crate::group::by::By;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::{All, Keys};
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::derive::paths::names::Name;
+use crate::derive::summary::plan::Plan;
 use crate::lines::tables::LOSSES;
-use crate::output;
-use crate::paths::names::Name;
 use crate::render::by;
 use crate::render::form::Format;
 use crate::render::rank::Rank;
-use crate::say::Verdict;
-use crate::summary::plan::Plan;
-use crate::{families, timespec};
+use crate::table::calls::CallInfo;
+use crate::table::families;
+use crate::table::group::by::By;
+use crate::values::output;
+use crate::values::say::Verdict;
+use crate::values::timespec;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns; `file` without it. What record counted and did not store has no file

@@ -15,19 +15,19 @@ use systape_format::model::{Family, Gap, GapCause, LeftOut, Session, shell_statu
 use systape_format::reader::{BlockInfo, Tape};
 
 use self::ledger::Ledger;
-use crate::clock::{self, Clock};
-use crate::config::Config;
-use crate::config::view::Part::All;
-use crate::config::view::{Rows, Run, View};
-use crate::families;
-use crate::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
-use crate::output::{self, line};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Rows, Run, View};
+use crate::derive::stacks::recorded::Inventory;
 use crate::render::cell::Cell;
 use crate::render::json;
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::say::Verdict;
-use crate::stacks::recorded::Inventory;
+use crate::table::families;
+use crate::table::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
+use crate::values::clock::{self, Clock};
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row; CSV has a line `name,value` for each column, `null` for what is not known.
@@ -214,7 +214,7 @@ impl<'a> Facts<'a> {
         if let Some(stacks) = &mut stacks {
             unreadable.append(&mut stacks.unreadable);
         }
-        let clock = crate::question::clock(tape);
+        let clock = crate::table::question::clock(tape);
         unreadable.extend(without_header(tape, &blocks));
         for miss in tape.misses().tell() {
             if !unreadable.iter().any(|told| told.contains(&miss.why)) {
@@ -408,7 +408,7 @@ impl<'a> Facts<'a> {
             return;
         }
         lines.add("recorded", &printable(session.target.as_bytes()));
-        lines.whole("command", &crate::words::shell(&session.arguments));
+        lines.whole("command", &crate::values::words::shell(&session.arguments));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         if !session.call_filters.is_empty() {
             let filters = printable(&session.call_filters.join(&b' '));

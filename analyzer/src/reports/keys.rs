@@ -2,14 +2,14 @@
 
 use systape_format::model::{Session, Task};
 
-use crate::calls::CallBook;
-use crate::group::by::By;
-use crate::group::value::Value;
+use crate::derive::runs::keys::task_text;
+use crate::derive::summary::plan::Plan;
 use crate::render::cell::Cell;
 use crate::render::row::{some, user};
-use crate::runs::keys::task_text;
-use crate::summary::plan::Plan;
-use crate::words::{self, errno_text, escaped};
+use crate::table::calls::CallBook;
+use crate::table::group::by::By;
+use crate::table::group::value::Value;
+use crate::values::words::{self, errno_text, escaped};
 
 /// Names for the values of keys.
 #[derive(Clone, Copy, Debug)]

@@ -8,15 +8,15 @@ use systape_format::model::GapCause;
 use systape_format::reader::Tape;
 
 use super::Context;
+use crate::derive::summary::ledger::options;
 use crate::lines::LineFormat;
 use crate::lines::json::Json;
 use crate::lines::text::Text;
-use crate::output::line;
 use crate::render::form::Format;
 use crate::render::stamp::Stamps;
-use crate::say::{Verdict, complain};
-use crate::stream::{Loose, Merger};
-use crate::summary::ledger::options;
+use crate::table::stream::{Loose, Merger};
+use crate::values::output::line;
+use crate::values::say::{Verdict, complain};
 
 /// Most lines about losses; the rest is only counted.
 pub const LOSS_LINES: usize = 12;
@@ -80,7 +80,7 @@ pub fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look, Stamps::since_start(session))),
-        Format::Json => Box::new(Json::new(session, crate::clock::Clock::default())),
+        Format::Json => Box::new(Json::new(session, crate::values::clock::Clock::default())),
         Format::Csv => return,
     };
     for gap in &context.question.loss.gaps {

@@ -27,11 +27,11 @@ use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use crate::config::Config;
-use crate::paths::pick;
-use crate::question::Question;
+use crate::asked::config::Config;
+use crate::derive::paths::pick;
 use crate::render::row::Judgement;
 use crate::render::stamp::{Stamps, TimeBase};
+use crate::table::question::Question;
 
 /// A [`Question`] and the form of its answer.
 #[derive(Debug)]

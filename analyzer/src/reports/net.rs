@@ -11,23 +11,24 @@ use systape_format::model::{Dict, Family, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
-use crate::calls::CallBook;
-use crate::config::view::Part::All;
-use crate::config::view::{Own, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::derive::net::accepts::{self, Accepted};
+use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Window};
+use crate::derive::net::tracker::Tracker;
 use crate::lines::tables as lines;
-use crate::loss::{Loss, loses};
-use crate::net::accepts::{self, Accepted};
-use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
-use crate::net::tracker::Tracker;
-use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
-use crate::say::{Verdict, complain};
-use crate::scan::{Scan, lost};
-use crate::stream::{Merger, Part};
-use crate::{families, output};
+use crate::table::calls::CallBook;
+use crate::table::families;
+use crate::table::loss::{Loss, loses};
+use crate::table::question::clock;
+use crate::table::scan::{Scan, lost};
+use crate::table::stream::{Merger, Part};
+use crate::values::output;
+use crate::values::say::{Verdict, complain};
 
 /// What is asked.
 pub static VIEW: View = View {

@@ -8,20 +8,20 @@ use systape_format::model::Task;
 use systape_format::reader::Tape;
 
 use super::{Context, losses, scheduling};
-use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
-use crate::group::by::By;
-use crate::output;
+use crate::asked::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{self, Key, Keys, Words};
+use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::runs::decode::Needs;
-use crate::runs::keys::{self, Key, Keys, Words};
-use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
-use crate::say::Verdict;
+use crate::table::group::by::By;
+use crate::values::output;
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.

@@ -17,13 +17,13 @@ use systape_format::redact::{Level, Redactor};
 use systape_format::repair::{Repaired, redact, repair};
 
 use super::check;
-use crate::config::Config;
-use crate::config::view::Part::All;
-use crate::config::view::{Operands, Own, Rows, Run, View};
-use crate::output::{self, NewFile, line};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Operands, Own, Rows, Run, View};
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
-use crate::say::Verdict;
+use crate::values::output::{self, NewFile, line};
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row: the copy, and what it lacks.

@@ -8,19 +8,19 @@ use systape_format::model::Task;
 use systape_format::reader::Tape;
 
 use super::{Context, losses, scheduling};
-use crate::config::Config;
-use crate::config::view::{CPUS, Part, Rows, Run, TASKS, View};
-use crate::group::by::By;
-use crate::output::{self, line};
+use crate::asked::config::Config;
+use crate::asked::config::view::{CPUS, Part, Rows, Run, TASKS, View};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{Key, Keys, Words};
+use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::loghist::LogHist;
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::runs::decode::Needs;
-use crate::runs::keys::{Key, Keys, Words};
-use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
-use crate::say::Verdict;
+use crate::table::group::by::By;
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row a power of two of µs, for each value of the keys of `--by`, which stand before these columns.

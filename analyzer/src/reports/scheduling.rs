@@ -7,14 +7,14 @@ use systape_format::model::{Extent, Family, Gap};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::config::Config;
-use crate::families::{in_session, recorded, why_left_out};
-use crate::group::by::By;
-use crate::loss::loses;
-use crate::output::line;
-use crate::say::complain;
-use crate::scan::Coverage;
-use crate::summary::ledger::options;
+use crate::asked::config::Config;
+use crate::derive::summary::ledger::options;
+use crate::table::families::{in_session, recorded, why_left_out};
+use crate::table::group::by::By;
+use crate::table::loss::loses;
+use crate::table::scan::Coverage;
+use crate::values::output::line;
+use crate::values::say::complain;
 
 /// The key of `--by`, one of `known`; None without.
 ///

@@ -13,22 +13,22 @@ use systape_format::reader::Tape;
 use self::idle::Sum;
 use super::offcpu::{keys_of, selected, share};
 use super::scheduling;
-use crate::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
-use crate::group::by::By;
-use crate::options::stacks::Below;
-use crate::output::{self, line};
+use crate::asked::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::asked::options::stacks::Below;
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{self, Key, Keys, Words};
+use crate::derive::runs::{Interval, Sink, Slot, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::{Context, losses};
-use crate::runs::decode::Needs;
-use crate::runs::keys::{self, Key, Keys, Words};
-use crate::runs::{Interval, Sink, Slot, Thread, feed};
-use crate::say::Verdict;
-use crate::timespec::{self, Edge};
+use crate::table::group::by::By;
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
+use crate::values::timespec::{self, Edge};
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.

@@ -10,16 +10,16 @@ use systape_format::reader::Tape;
 use systape_format::table::{ColumnDef, TableDef};
 
 use super::{Context, losses};
-use crate::config::Config;
-use crate::config::view::Part::All;
-use crate::config::view::{Operands, Own, Rows, Run, View};
-use crate::output::{self, line};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Operands, Own, Rows, Run, View};
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::Table;
-use crate::say::{BadUsage, Verdict};
-use crate::scan::Scan;
-use crate::words::escaped;
+use crate::table::scan::Scan;
+use crate::values::output::{self, line};
+use crate::values::say::{BadUsage, Verdict};
+use crate::values::words::escaped;
 
 systape_format::tables! {
     /// One row for each table of the answers, then for each one that the tape defines (`-i TAPE`).

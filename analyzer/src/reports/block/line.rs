@@ -2,13 +2,13 @@
 
 use systape_format::model::{BlockIo, BlockLayer, Session};
 
-use crate::block::flags::{self, Op};
-use crate::block::io::{Io, cause_name, layer_name};
-use crate::devices::{Devices, numbers};
+use crate::derive::block::flags::{self, Op};
+use crate::derive::block::io::{Io, cause_name, layer_name};
 use crate::render::row::{Row, Times};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::millis_if;
-use crate::words::escaped;
+use crate::values::devices::{Devices, numbers};
+use crate::values::words::escaped;
 
 systape_format::tables! {
     /// One row an I/O, in order of completion.

@@ -4,11 +4,8 @@ use std::io::{self, Write};
 
 use systape_format::model::Session;
 
-use crate::block::by::{self as parts_of, Part};
-use crate::block::sums::{Folded, Sum};
-use crate::devices::Devices;
-use crate::group::by::By;
-use crate::output::line;
+use crate::derive::block::by::{self as parts_of, Part};
+use crate::derive::block::sums::{Folded, Sum};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
@@ -18,6 +15,9 @@ use crate::render::rank::more;
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::millis_if;
+use crate::table::group::by::By;
+use crate::values::devices::Devices;
+use crate::values::output::line;
 
 systape_format::tables! {
     /// With `--top` or `--hist` one row for each value of the keys of `--by`, which stand before these columns.

@@ -10,16 +10,16 @@ use systape_format::model::{CallState, Dict, SignalKind, StackOf, StackStatus, S
 use systape_format::reader::Segment;
 
 use super::super::Context;
-use crate::block::io::Io;
-use crate::events::picked::Picked;
-use crate::load::OpenCalls;
-use crate::scan::{Coverage, Scan};
-use crate::stacks::ending::Ending;
-use crate::stacks::forest::{Graft, NONE};
-use crate::stacks::graph::{Key, Stacked};
-use crate::stacks::interner::Interner;
-use crate::stacks::of::Of;
-use crate::stacks::weight::Weight;
+use crate::derive::block::io::Io;
+use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::forest::{Graft, NONE};
+use crate::derive::stacks::graph::{Key, Stacked};
+use crate::derive::stacks::interner::Interner;
+use crate::derive::stacks::of::Of;
+use crate::derive::stacks::weight::Weight;
+use crate::lines::events::picked::Picked;
+use crate::table::load::OpenCalls;
+use crate::table::scan::{Coverage, Scan};
 
 /// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved. Losses are added to the
 /// context's.

@@ -14,25 +14,25 @@ use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
 use super::{Context, losses};
-use crate::config::view::Part::All;
-use crate::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
-use crate::loss::family_name;
-use crate::num;
-use crate::open::open;
-use crate::options::stacks::DebugDirs;
-use crate::output::{self, NewFile, line};
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::asked::options::stacks::DebugDirs;
+use crate::derive::stacks::debug_files;
+use crate::derive::stacks::flame::Picture;
+use crate::derive::stacks::folded;
+use crate::derive::stacks::graph::{Graph, Order, Stacked};
+use crate::derive::stacks::of::{self, Of};
+use crate::derive::stacks::recorded;
+use crate::derive::stacks::text::{self, Left};
+use crate::derive::stacks::weight::{Metric, Weight, percent};
+use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
-use crate::say::{BadUsage, Verdict, complain};
-use crate::stacks::debug_files;
-use crate::stacks::flame::Picture;
-use crate::stacks::folded;
-use crate::stacks::graph::{Graph, Order, Stacked};
-use crate::stacks::of::{self, Of};
-use crate::stacks::recorded;
-use crate::stacks::text::{self, Left};
-use crate::stacks::weight::{Metric, Weight, percent};
-use crate::summary::ledger::options;
+use crate::table::loss::family_name;
+use crate::values::num;
+use crate::values::open::open;
+use crate::values::output::{self, NewFile, line};
+use crate::values::say::{BadUsage, Verdict, complain};
 
 /// What is asked.
 pub static VIEW: View = View {
@@ -438,14 +438,14 @@ fn draw(
 ) -> Result<()> {
     let stacks = folded::fold(&found.graph, found.own.depth());
     let session = tape.session();
-    let named = |path: &std::path::Path| crate::words::escaped(path.as_os_str().as_encoded_bytes());
+    let named = |path: &std::path::Path| crate::values::words::escaped(path.as_os_str().as_encoded_bytes());
     let (this, other) = (named(&config.file), found.own.diff.as_deref().map(named));
     let legend = other.as_ref().map_or_else(String::new, |other| {
         format!("; red: more in {this}, blue: less than in {other}, gone: only in {other}")
     });
     let picture = Picture {
         title: format!("{} by {}", found.of.words(), found.metric.name()),
-        subtitle: Some(format!("{}; {}{legend}", found.total_text(), crate::words::shell(&session.arguments))),
+        subtitle: Some(format!("{}; {}{legend}", found.total_text(), crate::values::words::shell(&session.arguments))),
         metric: found.metric,
         waiting: found.metric == Metric::Time && matches!(found.of, Of::OffCpu | Of::Block),
         order: found.own.order(),

@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 use systape_format::model::StackOf;
 
 use super::super::{Context, offcpu::selected, scheduling};
-use crate::runs::decode::{Needs, Part};
-use crate::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
-use crate::stacks::asleep::{self, Stack};
-use crate::stacks::ending::Ending;
-use crate::stacks::forest::{Graft, NONE};
-use crate::stacks::graph::{Key, Stacked};
-use crate::stacks::weight::Weight;
+use crate::derive::runs::decode::{Needs, Part};
+use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
+use crate::derive::stacks::asleep::{self, Stack};
+use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::forest::{Graft, NONE};
+use crate::derive::stacks::graph::{Key, Stacked};
+use crate::derive::stacks::weight::Weight;
 
 /// Adds up the times of all threads that pass.
 pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {

@@ -5,11 +5,11 @@ use std::io::Write;
 use anyhow::Result;
 
 use super::Found;
-use crate::config::Config;
+use crate::asked::config::Config;
+use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::render::form::Form;
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
-use crate::stacks::weight::{Metric, Weight, percent};
 
 systape_format::tables! {
     /// One row a function on its path, parents before their children, the heaviest first; all of them unless `--min-percent` is given.

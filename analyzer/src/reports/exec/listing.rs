@@ -7,14 +7,14 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
-use crate::output::line;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
 use crate::render::row::{self, Judgement, some, user};
 use crate::render::sink;
 use crate::render::stamp::Column;
-use crate::words::{command, escaped, span};
+use crate::values::output::line;
+use crate::values::words::{command, escaped, span};
 
 systape_format::tables! {
     /// One row for each attempt to start a program, those that failed too.

@@ -10,20 +10,20 @@ use systape_format::reader::Tape;
 
 use self::rows::After;
 use super::Context;
-use crate::clock::Clock;
-use crate::config::view::Part::All;
-use crate::config::view::{Own, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
-use crate::output;
-use crate::processes::{self, Ending, Processes};
-use crate::question::clock;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::derive::processes::{self, Ending, Processes};
+use crate::derive::signals::via;
+use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
 use crate::render::row::Times;
 use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
-use crate::say::{Verdict, complain};
-use crate::signals::via;
-use crate::summary::ledger::options;
+use crate::table::question::clock;
+use crate::values::clock::Clock;
+use crate::values::output;
+use crate::values::say::{Verdict, complain};
 
 /// Input of every form of both reports.
 struct Story<'a> {

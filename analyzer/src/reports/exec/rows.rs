@@ -7,10 +7,10 @@ use systape_format::model::{Captured, Gap, Task};
 use systape_format::reader::Segment;
 
 use super::Context;
-use crate::filter::failed;
-use crate::load::{Base, Loaded};
-use crate::processes::{Command, Ending, Processes, read};
-use crate::scan::{Coverage, Scan};
+use crate::derive::processes::{Command, Ending, Processes, read};
+use crate::table::filter::failed;
+use crate::table::load::{Base, Loaded};
+use crate::table::scan::{Coverage, Scan};
 
 /// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::Story;
-use crate::output::line;
-use crate::processes::{Image, Process};
+use crate::derive::processes::{Image, Process};
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
 use crate::render::mark;
 use crate::render::row::{Judgement, Row, some, user};
 use crate::render::sink;
 use crate::render::stamp::Column;
-use crate::words::{command, escaped, named, span};
+use crate::values::output::line;
+use crate::values::words::{command, escaped, named, span};
 
 systape_format::tables! {
     /// With `--tree` one row a process, parents before their children.
@@ -176,7 +176,7 @@ pub(super) fn open(story: &Story<'_>) -> bool {
 
 /// Whether its end would be known if it had ended.
 fn certain(story: &Story<'_>, process: &Process) -> bool {
-    process.followed || crate::question::everyone(story.context.question.tape)
+    process.followed || crate::table::question::everyone(story.context.question.tape)
 }
 
 /// Characters of a command line in the tree; JSON and CSV have all of it.

@@ -9,23 +9,23 @@ use systape_abi::{ArgKind, FlagStyle, Io, errno_name};
 use systape_format::model::{CallState, Task};
 
 use super::{FILE_CALLS, Options, is_file, on_files};
-use crate::calls::{ArgInfo, CallInfo};
-use crate::filter::failed;
+use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
+use crate::derive::paths::join;
+use crate::derive::paths::names::{Name, uses};
 use crate::lines::row::{Duration, duration};
 use crate::lines::value::narrow;
-use crate::load::Loaded;
-use crate::paths::feed::{Reader, Told, Waiting, feed};
-use crate::paths::join;
-use crate::paths::names::{Name, uses};
-use crate::question::clock;
 use crate::render::mark;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::millis;
 use crate::reports::{Context, losses};
-use crate::stream::{Loose, Merger};
-use crate::words::{errno_text, escaped};
+use crate::table::calls::{ArgInfo, CallInfo};
+use crate::table::filter::failed;
+use crate::table::load::Loaded;
+use crate::table::question::clock;
+use crate::table::stream::{Loose, Merger};
+use crate::values::words::{errno_text, escaped};
 
 /// Reads calls that are listed.
 struct Lines<'a> {

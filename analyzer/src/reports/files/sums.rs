@@ -16,15 +16,12 @@ use systape_format::table::TableDef;
 
 use super::work::Work;
 use super::{FILES, Options, is_file, names_file, on_files};
-use crate::group::by::By;
-use crate::group::open::Open;
-use crate::group::value::{Key, Value};
-use crate::group::{Add as _, Groups};
-use crate::load::Loaded;
-use crate::output::line;
-use crate::paths::feed::{Reader, Told, Waiting, feed};
-use crate::paths::join;
-use crate::paths::names::{Name, Use, uses};
+use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
+use crate::derive::paths::join;
+use crate::derive::paths::names::{Name, Use, uses};
+use crate::derive::summary::labels::Labels;
+use crate::derive::summary::ledger::{Judge, Judged, counts, threads};
+use crate::derive::summary::plan::{Plan, RowPart};
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
@@ -34,11 +31,14 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
-use crate::say::complain;
-use crate::scan::{Coverage, Scan};
-use crate::summary::labels::Labels;
-use crate::summary::ledger::{Judge, Judged, counts, threads};
-use crate::summary::plan::{Plan, RowPart};
+use crate::table::group::by::By;
+use crate::table::group::open::Open;
+use crate::table::group::value::{Key, Value};
+use crate::table::group::{Add as _, Groups};
+use crate::table::load::Loaded;
+use crate::table::scan::{Coverage, Scan};
+use crate::values::output::line;
+use crate::values::say::complain;
 
 /// Whether `on` may be no file: a descriptor of which nothing is known.
 fn may_be_none(segment: &Loaded, row: usize, on: &Use<'_>) -> bool {

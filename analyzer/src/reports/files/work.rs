@@ -3,11 +3,11 @@
 use systape_abi::Io;
 use systape_format::model::{CallState, LedgerRow};
 
-use crate::calls::CallInfo;
-use crate::filter::failed;
-use crate::group::Add;
 use crate::lines::row::{Duration, duration};
-use crate::load::Loaded;
+use crate::table::calls::CallInfo;
+use crate::table::filter::failed;
+use crate::table::group::Add;
+use crate::table::load::Loaded;
 
 /// Time and bytes of calls on one object.
 #[derive(Clone, Debug, Default)]

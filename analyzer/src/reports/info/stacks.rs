@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
 
+use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::label;
+use crate::derive::stacks::recorded::{Inventory, Unnamed};
 use crate::render::json::bytes;
 use crate::render::row::Row;
-use crate::stacks::ending::Ending;
-use crate::stacks::label;
-use crate::stacks::recorded::{Inventory, Unnamed};
-use crate::words::escaped;
+use crate::values::words::escaped;
 
 /// Most files without names that are listed one by one.
 const LISTED: usize = 8;

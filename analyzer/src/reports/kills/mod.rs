@@ -18,20 +18,21 @@ use systape_format::reader::Tape;
 use self::party::Unseen;
 use self::stacks::SenderStacks;
 use super::Context;
-use crate::config::view::Part::All;
-use crate::config::view::{Own, Rows, Run, TASKS, View};
-use crate::config::{Config, refuse};
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::asked::options::stacks::DebugDirs;
+use crate::derive::processes::{self, Processes};
+use crate::derive::signals::{Cause, Choice, Missing, Record, Tracker};
 use crate::lines::tables as lines;
-use crate::options::stacks::DebugDirs;
-use crate::processes::{self, Processes};
-use crate::question::clock;
 use crate::render::form::Format;
 use crate::render::stamp::Stamps;
 use crate::reports::losses;
-use crate::say::{Verdict, complain};
-use crate::scan::Scan;
-use crate::signals::{Cause, Choice, Missing, Record, Tracker};
-use crate::{families, output};
+use crate::table::families;
+use crate::table::question::clock;
+use crate::table::scan::Scan;
+use crate::values::output;
+use crate::values::say::{Verdict, complain};
 
 /// Input of every form of the report.
 struct Story<'a> {
@@ -58,7 +59,7 @@ struct Story<'a> {
 impl Story<'_> {
     /// Whether the end of the target would be known.
     fn certain(&self, record: &Record) -> bool {
-        let followed = record.outcome.followed || crate::question::everyone(self.context.question.tape);
+        let followed = record.outcome.followed || crate::table::question::everyone(self.context.question.tape);
         self.whole && self.ends && self.life && followed
     }
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
 
-use crate::processes::Processes;
+use crate::derive::processes::Processes;
+use crate::derive::signals::Record;
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
 use crate::render::row::{Row, some, user};
-use crate::signals::Record;
-use crate::words::{command, named};
+use crate::values::words::{command, named};
 
 /// Times in which process life is missing, so that a process may have had another program.
 #[derive(Debug)]

@@ -7,16 +7,16 @@ use systape_format::model::SignalInfo;
 
 use super::Story;
 use super::party::Party;
-use crate::clock::Clock;
+use crate::derive::signals::outcome::{blocked, explains, result_name};
+use crate::derive::signals::via::{self, code_name, fault_address};
+use crate::derive::signals::{Cause, Disposition, Record, Via};
 use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::row::{Judgement, Row, Times};
 use crate::render::sink;
-use crate::signals::outcome::{blocked, explains, result_name};
-use crate::signals::via::{self, code_name, fault_address};
-use crate::signals::{Cause, Disposition, Record, Via};
+use crate::values::clock::Clock;
 
 systape_format::tables! {
     /// One row a signal, in order of time; a death of which no signal was seen is one too.

@@ -3,13 +3,13 @@
 use systape_format::model::SignalEvent;
 
 use super::party::short;
-use crate::processes::Ending;
+use crate::derive::processes::Ending;
+use crate::derive::signals::missing::Lost;
+use crate::derive::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
+use crate::derive::signals::via::fault_address;
+use crate::derive::signals::{Cause, Disposition, Record, Via, ends, via};
 use crate::render::mark;
-use crate::signals::missing::Lost;
-use crate::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
-use crate::signals::via::fault_address;
-use crate::signals::{Cause, Disposition, Record, Via, ends, via};
-use crate::words::{bytes, escaped, span};
+use crate::values::words::{bytes, escaped, span};
 use systape_abi::signo::SIGABRT;
 
 /// The effect of the signal on its target.

@@ -6,14 +6,14 @@ use systape_format::model::StackOf;
 use systape_format::reader::Tape;
 
 use super::Options;
+use crate::derive::signals::Record;
+use crate::derive::stacks::debug_files;
+use crate::derive::stacks::limits::Limits;
+use crate::derive::stacks::lines::StackLines;
+use crate::derive::stacks::names::Names;
+use crate::derive::stacks::recorded;
 use crate::render::form::Format;
-use crate::say::complain;
-use crate::signals::Record;
-use crate::stacks::debug_files;
-use crate::stacks::limits::Limits;
-use crate::stacks::lines::StackLines;
-use crate::stacks::names::Names;
-use crate::stacks::recorded;
+use crate::values::say::complain;
 
 /// The names for senders' stacks; None when they are not recorded or not printed.
 pub(super) fn names(own: &Options, format: Format, tape: &Tape) -> Result<Option<Names>> {

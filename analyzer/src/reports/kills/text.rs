@@ -6,14 +6,14 @@ use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
 use super::{Story, missing, sentence};
+use crate::derive::signals::outcome::{blocked, result_name};
+use crate::derive::signals::via::{self, code_name, fault_address};
+use crate::derive::signals::{Cause, Choice, Disposition, Record, Via};
 use crate::lines::value::{self, Scratch};
-use crate::output::line;
 use crate::render::stamp::Column;
 use crate::reports::losses::LOSS_LINES;
-use crate::signals::outcome::{blocked, result_name};
-use crate::signals::via::{self, code_name, fault_address};
-use crate::signals::{Cause, Choice, Disposition, Record, Via};
-use crate::words::{escaped, span};
+use crate::values::output::line;
+use crate::values::words::{escaped, span};
 
 /// Column of times.
 const TIME: Column = Column { name: "", width: 9, places: 3, right: true };
@@ -102,7 +102,7 @@ fn together(act: &[&Record]) -> String {
     let counts = [
         ("maybe by a signal that was lost", act.iter().filter(|r| matches!(r.outcome.cause, Cause::Maybe(_))).count()),
         ("handled it", act.iter().filter(|r| r.outcome.taken.is_some_and(|taken| taken.handler > 1)).count()),
-        ("ignored it", act.iter().filter(|r| r.sent.event.result == crate::signals::outcome::IGNORED).count()),
+        ("ignored it", act.iter().filter(|r| r.sent.event.result == crate::derive::signals::outcome::IGNORED).count()),
         ("stopped", act.iter().filter(|r| r.outcome.stopped).count()),
     ];
     for (what, count) in counts.iter().filter(|(_, count)| *count > 0) {

@@ -3,13 +3,13 @@
 use systape_abi::tcp;
 use systape_format::model::{NetState, Task};
 
-use crate::net::connection::{Connection, Direction, Lasted, Outcome, Window};
-use crate::net::words::{address, endpoint, protocol_name};
+use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Window};
+use crate::derive::net::words::{address, endpoint, protocol_name};
 use crate::render::mark;
 use crate::render::row::{Row, Times};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::{millis, millis_if};
-use crate::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
+use crate::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
 
 systape_format::tables! {
     /// One row a connection, in order of their ends, those that stayed open last.

@@ -7,17 +7,17 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 
 use super::super::{Context, losses, scheduling};
-use crate::output::{self, line};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{set_thread, task_text};
+use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, feed};
 use crate::render::mark;
 use crate::render::rank::more;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
-use crate::runs::decode::Needs;
-use crate::runs::keys::{set_thread, task_text};
-use crate::runs::{End, Interval, Sink, Slot, State, Thread, feed};
-use crate::say::Verdict;
-use crate::words::VIA_SOFTIRQ;
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
+use crate::values::words::VIA_SOFTIRQ;
 
 systape_format::tables! {
     /// One row for each pair of threads of which one woke the other.

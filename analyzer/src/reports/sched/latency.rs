@@ -7,17 +7,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
 
 use super::super::{Context, losses, scheduling};
-use crate::group::by::By;
-use crate::output::{self, line};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{Key, Keys, Words};
+use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::rank::{Rank, more};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::{row as record, sink};
-use crate::runs::decode::Needs;
-use crate::runs::keys::{Key, Keys, Words};
-use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
-use crate::say::Verdict;
+use crate::table::group::by::By;
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
@@ -172,7 +172,7 @@ fn name(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>) -> String {
 
 fn millis(ns: u64, width: usize) -> String {
     let mut text = Vec::new();
-    crate::num::millis(&mut text, ns, width, "");
+    crate::values::num::millis(&mut text, ns, width, "");
     String::from_utf8_lossy(&text).into_owned()
 }
 

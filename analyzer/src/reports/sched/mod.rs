@@ -7,14 +7,14 @@ use anyhow::Result;
 use systape_format::reader::Tape;
 
 use super::scheduling;
-use crate::config::Config;
-use crate::config::view::Part::{All, Keys};
-use crate::config::view::{CPUS, Own, Rows, Run, TASKS, View};
-use crate::group::by::By;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::{All, Keys};
+use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::render::by;
 use crate::render::rank::Rank;
-use crate::say::Verdict;
+use crate::table::group::by::By;
+use crate::values::say::Verdict;
 
 /// Each run of a thread.
 pub static TIMEHIST: View = View {

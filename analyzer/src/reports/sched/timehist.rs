@@ -10,20 +10,20 @@ use anyhow::Result;
 use systape_format::model::{CPU_NONE, Gap};
 
 use super::super::{Context, scheduling};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{Keys, set_thread, task_text};
+use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
-use crate::loss;
-use crate::output;
 use crate::render::form::Format;
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
-use crate::runs::decode::Needs;
-use crate::runs::keys::{Keys, set_thread, task_text};
-use crate::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
-use crate::say::Verdict;
+use crate::table::loss;
+use crate::values::output;
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row for each time a thread left a CPU.
@@ -65,7 +65,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
     let sink = Timehist {
         keys: Keys::new(&[], &context.question.scope, false),
         context: &context,
-        json: Json::new(session, crate::question::clock(context.question.tape)),
+        json: Json::new(session, crate::table::question::clock(context.question.tape)),
         rows,
         line: Vec::new(),
         gaps: context.question.loss.gaps.clone(),
@@ -98,7 +98,7 @@ pub fn run(mut context: Context<'_>) -> Result<Verdict> {
         told.gaps.retain(|gap| !before.contains(gap));
     }
     for line in told.lines(session, LOSS_LINES) {
-        crate::say::complain(&line);
+        crate::values::say::complain(&line);
     }
     losses::end(&context, &mut out, true, false)
 }

@@ -2,9 +2,9 @@
 
 use systape_format::model::Extent;
 
-use crate::config::Config;
+use crate::asked::config::Config;
+use crate::derive::runs::{Doing, End, Interval, State};
 use crate::reports::Context;
-use crate::runs::{Doing, End, Interval, State};
 
 /// Calls in which programs wait for work.
 const WAITS: &[&str] = &[
@@ -69,7 +69,7 @@ impl Sum {
 /// Whether such threads are one line: only for the whole machine. With a filter they are listed.
 pub(super) fn folds(context: &Context<'_>, config: &Config) -> bool {
     let session = context.question.tape.session();
-    let everyone = session.extent == Extent::Everyone || crate::question::everyone(context.question.tape);
+    let everyone = session.extent == Extent::Everyone || crate::table::question::everyone(context.question.tape);
     everyone && config.format.rows().is_none() && !context.question.scope.by_task() && !config.filters.selects
 }
 

@@ -10,23 +10,23 @@ use systape_format::model::StackOf;
 
 use super::super::Context;
 use super::now::Now;
-use crate::options::stacks::Below;
+use crate::asked::options::stacks::Below;
+use crate::derive::runs::decode::Part;
+use crate::derive::runs::{Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::stacks::asleep::{self, Place, Stack};
+use crate::derive::stacks::debug_files;
+use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::forest::{Forest, NONE};
+use crate::derive::stacks::label;
+use crate::derive::stacks::names::Names;
+use crate::derive::stacks::recorded;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::table::millis;
-use crate::runs::decode::Part;
-use crate::runs::{Interval, Sink, Slot, State, Thread, Why};
-use crate::say::complain;
-use crate::stacks::asleep::{self, Place, Stack};
-use crate::stacks::debug_files;
-use crate::stacks::ending::Ending;
-use crate::stacks::forest::{Forest, NONE};
-use crate::stacks::label;
-use crate::stacks::names::Names;
-use crate::stacks::recorded;
-use crate::words::escaped;
+use crate::values::say::complain;
+use crate::values::words::escaped;
 
 systape_format::tables! {
     /// One row a stack with which threads were off the CPU, or none, at the instant of `--at`.

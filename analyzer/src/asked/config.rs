@@ -1,0 +1,246 @@
+//! The resolved command line: report, tape, calls, form. Any error here is bad usage (exit 2).
+
+pub mod view;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::ArgMatches;
+use systape_abi::Selection;
+
+use self::view::View;
+use crate::asked::args::Args;
+use crate::asked::sort::Sort;
+use crate::lines::events::kind::Wanted;
+use crate::lines::text::Look;
+use crate::render::form::Format;
+use crate::render::stamp::TimeBase;
+use crate::table::filter::Filters;
+use crate::values::output;
+use crate::values::say::Shown;
+use crate::values::timespec;
+
+/// Resolved values common to all reports; [`Config::own`] has those of one report.
+#[derive(Debug)]
+pub struct Config {
+    /// The view.
+    pub view: &'static View,
+    /// The arguments as typed, with the view's own options.
+    matches: ArgMatches,
+    /// See [`Self::bare_cpu`].
+    bare_cpu: bool,
+    /// The tape; tables: empty without one.
+    pub file: PathBuf,
+    /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
+    pub second: Option<PathBuf>,
+    /// The filters.
+    pub filters: Filters,
+    /// Whether calls are requested: not when `-e` names only other events.
+    pub calls: bool,
+    /// The requested other events.
+    pub events: Wanted,
+    /// Most lines to print.
+    pub max_events: u64,
+    /// `-T` was given.
+    absolute: bool,
+    /// `--clock`.
+    clock: Option<TimeBase>,
+    /// Form of the lines; the listing has more options of its own.
+    pub look: Look,
+    /// Order of the listing, or of the summary.
+    pub sort: Option<Sort>,
+    /// The keys of `--by`, as typed.
+    pub by: Vec<String>,
+    /// Text, JSON or CSV.
+    pub format: Format,
+    /// Exit with 3 if a loss could change the answer.
+    pub fail_on_loss: bool,
+    /// Number of rows of the answer.
+    pub shown: Shown,
+}
+
+impl Config {
+    /// Resolves the command line: `args`, and the other `matches`, of `view` and its files.
+    ///
+    /// # Errors
+    /// The options contradict each other.
+    pub fn resolve(
+        view: &'static View,
+        args: &Args,
+        matches: ArgMatches,
+        (file, second): (PathBuf, Option<PathBuf>),
+    ) -> Result<Self> {
+        if args.summary && args.with_summary {
+            bail!("-s is the summary alone, -S is listing and summary: give one of them");
+        }
+        let filters = filters(args)?;
+        let color = args.format == Format::Text && output::begin_text();
+        let config = Self {
+            view,
+            matches,
+            bare_cpu: args.cpu.as_deref().is_some_and(str::is_empty),
+            file,
+            second,
+            events: Wanted::new(filters.selection.other_events()),
+            calls: filters.selection.selects_calls(),
+            filters,
+            max_events: args.max_events.unwrap_or(u64::MAX),
+            absolute: args.absolute,
+            clock: args.clock,
+            look: Look { color, ..Look::default() },
+            sort: args.sort,
+            by: args.by.clone(),
+            format: args.format,
+            fail_on_loss: args.fail_on_loss,
+            shown: Shown::default(),
+        };
+        if config.format != Format::Text {
+            let why = "times in JSON and CSV are since the start of the tape (ts_ns) and of day (time)";
+            refuse(&config.clock_options(), why)?;
+        }
+        if args.absolute && args.clock.is_some() {
+            bail!("-T is --clock mono: give one of them");
+        }
+        (view.check)(&config)?;
+        if config.bare_cpu() && !view.takes("summary_mode") {
+            bail!("--cpu adds columns to the summary: it needs -s (the filter is -C CPUS or --cpu=CPUS)");
+        }
+        Ok(config)
+    }
+
+    /// Whether `--cpu` was given without CPUs: it is no filter then.
+    pub fn bare_cpu(&self) -> bool {
+        self.bare_cpu
+    }
+
+    /// What times in text count from, if that was said.
+    pub fn base(&self) -> Option<TimeBase> {
+        self.clock.or(self.absolute.then_some(TimeBase::Mono))
+    }
+
+    /// The options that say it, with whether they were given: to [`refuse`] where text has no times.
+    pub fn clock_options(&self) -> [(bool, &'static str); 2] {
+        [(self.absolute, "-T"), (self.clock.is_some(), "--clock")]
+    }
+
+    /// The view's own options.
+    ///
+    /// # Errors
+    /// They belong to another view.
+    pub fn own<T: clap::Args>(&self) -> Result<T> {
+        view::own(&self.matches)
+    }
+}
+
+/// Refuses the first of `options` that was given, because it would have no effect. `why` describes the answer.
+///
+/// # Errors
+/// One of them was given.
+pub fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
+    match options.iter().find(|(given, _)| *given) {
+        Some((_, option)) => bail!("{option} has no effect here: {why}"),
+        None => Ok(()),
+    }
+}
+
+fn filters(args: &Args) -> Result<Filters> {
+    let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
+    let (comms, not_comms) = comms(&args.comm)?;
+    Ok(Filters {
+        longer_than: match &args.duration {
+            Some(text) => Some(timespec::duration(text, 1_000_000).map_err(|e| e.context("--duration"))?),
+            None => None,
+        },
+        selection,
+        selects: !args.events.is_empty(),
+        failure: args.failure,
+        pids: args.pids.clone(),
+        tids: args.tids.clone(),
+        users: args.users.clone(),
+        comms,
+        not_comms,
+        cpus: match (&args.cpus, args.cpu.as_deref().filter(|cpus| !cpus.is_empty())) {
+            (Some(_), Some(_)) => bail!("-C and --cpu=CPUS are the same: give one of them"),
+            (cpus, other) => cpus.as_deref().or(other).map(timespec::cpu_list).transpose()?,
+        },
+        cgroups: args.cgroups.clone(),
+        paths: args.paths.clone(),
+        time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
+    })
+}
+
+/// The names that `--comm` selects, and those it leaves out. As in `-e`, a `!` at the beginning negates the whole list,
+/// one before a name only that name. A backslash precedes a name that begins with `!`.
+fn comms(lists: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+    let (mut asked, mut left_out) = (Vec::new(), Vec::new());
+    // without a value it asks for nothing
+    for list in lists.iter().filter(|list| !list.is_empty()) {
+        let all = list.starts_with('!');
+        for name in list.split(',').filter(|name| !name.is_empty()) {
+            let (not, name) = match name.strip_prefix('!') {
+                Some("") => bail!("--comm={list}: there is no name behind '!' (a name that begins with it: '\\!name')"),
+                Some(name) => (true, name),
+                None => (all, name),
+            };
+            let name = if name.starts_with("\\!") { &name[1..] } else { name };
+            let names = if not { &mut left_out } else { &mut asked };
+            names.push(name.to_owned());
+        }
+    }
+    Ok((asked, left_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(words: &str) -> Result<Config> {
+        let asked =
+            crate::cli::parse::parse(words.split(' ').map(Into::into)).map_err(|stop| anyhow::anyhow!("{stop:?}"))?;
+        asked.config()
+    }
+
+    #[test]
+    fn comm_is_a_filter_only_with_a_value() {
+        assert_eq!(resolve("analyze --comm x.tape").unwrap().file, PathBuf::from("x.tape"));
+        let config = resolve("analyze --comm=ls,git* x.tape").unwrap();
+        assert_eq!(config.filters.comms, ["ls", "git*"]);
+    }
+
+    #[test]
+    fn names_are_left_out_as_calls_are() {
+        let comms = |words| {
+            let filters = resolve(&format!("analyze {words}")).unwrap().filters;
+            (filters.comms, filters.not_comms)
+        };
+        let names = |asked: &[&str], left_out: &[&str]| {
+            [asked, left_out].map(|names| names.iter().map(|name| name.to_string()).collect::<Vec<_>>()).into()
+        };
+        assert_eq!(comms("--comm=!x"), names(&[], &["x"]));
+        assert_eq!(comms("--comm=!a,b --comm=c"), names(&["c"], &["a", "b"]));
+        assert_eq!(comms("--comm=a*,!ab"), names(&["a*"], &["ab"]));
+        assert_eq!(comms("--comm=\\!x,!\\!y"), names(&["!x"], &["!y"]));
+        assert!(resolve("analyze --comm=!").unwrap_err().to_string().contains("no name behind '!'"));
+    }
+
+    #[test]
+    fn summaries() {
+        let which = |words| resolve(words).map(|c| c.view.name).unwrap();
+        assert_eq!(which("analyze"), "");
+        assert_eq!(which("analyze -s"), "summary");
+        assert_eq!(which("analyze --errno-summary"), "summary");
+        assert_eq!(which("analyze -S --errno-summary"), "with-summary");
+        assert!(resolve("analyze -sS").is_err());
+    }
+
+    #[test]
+    fn cpu_has_two_meanings() {
+        let cpu = |words| resolve(words).map(|c| (c.bare_cpu(), c.filters.cpus)).unwrap();
+        assert_eq!(cpu("analyze -s --cpu x"), (true, None));
+        assert_eq!(cpu("analyze -s --cpu=0-1 x"), (false, Some(vec![0, 1])));
+        assert_eq!(cpu("analyze --cpus 3 x"), (false, Some(vec![3])));
+        assert!(resolve("analyze --cpu").is_err());
+        assert!(resolve("analyze -C 1 --cpu=2").is_err());
+        assert!(resolve("analyze runqlat --by file").is_err());
+    }
+}

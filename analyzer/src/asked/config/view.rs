@@ -1,0 +1,203 @@
+//! What a view is: one question that can be asked. Each is declared in its report's own file; [`crate::cli::views`] lists them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgMatches, Command};
+use systape_format::reader::Tape;
+use systape_format::table::TableDef;
+
+use super::Config;
+use crate::values::output::NewFile;
+use crate::values::say::Verdict;
+
+/// The operands behind the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operands {
+    /// A tape; `trace.tape` without one.
+    Tape,
+    /// Two tapes, the earlier one first.
+    TwoTapes,
+    /// A tape, and the file to write.
+    TapeAndCopy,
+    /// The name of a table, or none; `-i` names a tape.
+    Table,
+}
+
+/// One view.
+#[derive(Debug)]
+pub struct View {
+    /// The words that select it; "" for the listing.
+    pub name: &'static str,
+    /// Its answer, in one line.
+    pub about: &'static str,
+    /// Its operands.
+    pub operands: Operands,
+    /// The shared options it takes: names of the fields of [`crate::asked::args::Args`], beside [`COMMON`].
+    pub options: &'static [&'static [&'static str]],
+    /// Its own options.
+    pub own: Own,
+    /// Two command lines, and what they print.
+    pub examples: [(&'static str, &'static str); 2],
+    /// Options that select it without its name.
+    pub switches: &'static [&'static str],
+    /// Its rows in JSON and CSV.
+    pub tables: &'static [Rows],
+    /// Checks for options that exclude each other: bad usage.
+    pub check: fn(&Config) -> Result<()>,
+    /// What it reads besides the tape.
+    pub reads: fn(&Config) -> Result<Reads>,
+    /// The function that answers.
+    pub run: Run,
+}
+
+/// A function that answers.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// Prints the answer. The caller reports what could not be read.
+    Prints(fn(&Config, &Tape) -> Result<Verdict>),
+    /// The same, and may write a file.
+    Writes {
+        /// Makes the file before rights are given up.
+        make: fn(&Config) -> Result<Option<NewFile>>,
+        /// Answers.
+        run: fn(&Config, &Tape, Option<&mut NewFile>) -> Result<Verdict>,
+        /// It reports what cannot be read, completely.
+        tells_damage: bool,
+    },
+    /// Says what answers hold: of the views there are, and of the tape if one is named.
+    Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
+    /// Checks whether a file is a tape, and sound; it reports all damage.
+    Judges {
+        /// For a tape.
+        run: fn(&Config, &Tape) -> Result<Verdict>,
+        /// For a file that is no tape: the reason.
+        not_a_tape: fn(&Config, &str) -> Result<Verdict>,
+    },
+}
+
+/// What a view reads besides its operands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Files.
+    pub files: Vec<PathBuf>,
+    /// Directories, read recursively, with files of better symbols.
+    pub search: Vec<PathBuf>,
+}
+
+/// Options of one view alone: a struct of clap's in the view's file.
+#[derive(Clone, Copy, Debug)]
+pub struct Own(fn(Command) -> Command);
+
+impl Own {
+    /// None.
+    pub const NONE: Self = Self(|command| command);
+
+    /// The options of `T`; [`Config::own`] returns their values.
+    pub const fn of<T: clap::Args>() -> Self {
+        Self(T::augment_args)
+    }
+
+    /// `command` with these options.
+    pub fn add_to(self, command: Command) -> Command {
+        (self.0)(command)
+    }
+
+    /// Themselves.
+    pub fn args(self) -> Vec<clap::Arg> {
+        self.add_to(Command::new("")).get_arguments().cloned().collect()
+    }
+}
+
+/// Columns of a row.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// All columns, always.
+    All(&'static TableDef),
+    /// The requested columns, in any order.
+    Keys(&'static TableDef),
+    /// All columns or none, by an option.
+    Maybe(&'static TableDef),
+}
+
+impl Part {
+    /// The declaration.
+    pub fn table(self) -> &'static TableDef {
+        let (Self::All(table) | Self::Keys(table) | Self::Maybe(table)) = self;
+        table
+    }
+}
+
+/// Rows of one kind that a view prints.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// The view as typed, with the option that prints these rows; "" = the listing.
+    pub report: &'static str,
+    /// Their columns, one part after the other.
+    pub parts: &'static [Part],
+    /// They are in JSON only: CSV has the first rows of a view.
+    pub json_only: bool,
+}
+
+impl Rows {
+    /// Rows of JSON and CSV.
+    pub const fn of(report: &'static str, parts: &'static [Part]) -> Self {
+        Self { report, parts, json_only: false }
+    }
+
+    /// Rows of JSON only.
+    pub const fn json(report: &'static str, parts: &'static [Part]) -> Self {
+        Self { report, parts, json_only: true }
+    }
+}
+
+/// Options of every view.
+pub const COMMON: &[&str] = &["words", "input", "format", "fail_on_loss", "no_sandbox", "generate", "help"];
+
+/// Filters on tasks of events.
+pub const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups"];
+/// Filters on calls.
+pub const CALLS: &[&str] = &["duration", "events", "failure"];
+/// Filters on the files that calls are on: reports that take it make their question by [`crate::derive::paths::pick`].
+pub const PATHS: &[&str] = &["paths"];
+/// Filters on CPUs of events.
+pub const CPUS: &[&str] = &["cpus", "cpu"];
+
+impl View {
+    /// Defaults of a view: reads a tape, has no options, prints nothing.
+    pub const PLAIN: Self = Self {
+        name: "",
+        about: "",
+        operands: Operands::Tape,
+        options: &[],
+        own: Own::NONE,
+        examples: [("", ""); 2],
+        switches: &[],
+        tables: &[],
+        check: |_| Ok(()),
+        reads: |_| Ok(Reads::default()),
+        run: Run::Prints(|_, _| Ok(Verdict { lost: false, bad: false })),
+    };
+
+    /// Whether it takes the option with that name.
+    pub fn takes(&self, option: &str) -> bool {
+        COMMON.contains(&option)
+            || self.options.iter().any(|list| list.contains(&option))
+            || self.own.args().iter().any(|arg| arg.get_id() == option)
+    }
+
+    /// Its name in messages: `analyze kills`, `the listing`.
+    pub fn title(&self) -> String {
+        if self.name.is_empty() { "the listing".to_owned() } else { format!("'analyze {}'", self.name) }
+    }
+
+    /// Whether its second file is a tape it writes.
+    pub fn makes_a_copy(&self) -> bool {
+        self.operands == Operands::TapeAndCopy
+    }
+}
+
+/// The values of own options among `matches`.
+pub(super) fn own<T: clap::Args>(matches: &ArgMatches) -> Result<T> {
+    Ok(T::from_arg_matches(matches)?)
+}

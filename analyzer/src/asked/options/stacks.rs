@@ -1,0 +1,78 @@
+//! Options about stacks: of reports that print them below their lines, and of all that name functions.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::asked::config::view::Reads;
+use crate::derive::stacks::limits::Limits;
+
+/// Stacks below lines.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct Below {
+    /// Print the stack below each call and event
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = call_graph, help_heading = "Stacks")]
+    call_graph: Option<String>,
+
+    /// Print at most N functions of a stack; implies --call-graph
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    max_stack: Option<usize>,
+
+    /// Only calls and events whose stacks have at least N functions; implies --call-graph
+    #[arg(long, value_name = "N", help_heading = "Stacks")]
+    min_stack: Option<usize>,
+
+    /// Where functions get their names from.
+    #[command(flatten)]
+    pub names: DebugDirs,
+}
+
+impl Below {
+    /// Whether stacks are asked for.
+    pub fn asked(&self) -> bool {
+        self.call_graph.is_some() || self.max_stack.is_some() || self.min_stack.is_some()
+    }
+
+    /// How much of them.
+    pub fn limits(&self) -> Limits {
+        Limits { max: self.max_stack.unwrap_or(usize::MAX), min: self.min_stack.unwrap_or(0) }
+    }
+}
+
+/// Where symbols are looked for that the tape lacks.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct DebugDirs {
+    /// Look for files with better symbols in DIR, by build id; may be repeated
+    #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
+    pub debug_dirs: Vec<PathBuf>,
+}
+
+impl DebugDirs {
+    /// What they let a report read.
+    pub fn reads(&self) -> Reads {
+        Reads { search: self.debug_dirs.clone(), ..Reads::default() }
+    }
+
+    /// Refuses them where no stack is `printed`.
+    ///
+    /// # Errors
+    /// They would have no effect.
+    pub fn check(&self, printed: bool) -> Result<()> {
+        if !self.debug_dirs.is_empty() && !printed {
+            bail!(
+                "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// perf trace's values of --call-graph choose how stacks are recorded: a tape has them already.
+fn call_graph(text: &str) -> Result<String, String> {
+    match text.split(',').next() {
+        Some("" | "fp" | "dwarf" | "lbr") => Ok(text.to_owned()),
+        _ => Err("there are fp, dwarf and lbr, and none changes what the tape has".to_owned()),
+    }
+}

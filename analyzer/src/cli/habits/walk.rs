@@ -1,0 +1,278 @@
+//! Reads the words of one command line, and puts in place of those of a habit what they come to.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Command, ValueEnum as _};
+
+use super::options::{Options, Takes, check, is_cpus};
+use super::{Does, HABITS, Habit, NO_SORTS};
+use crate::cli::views;
+use crate::derive::summary::column::Column;
+
+/// One word as it will be read.
+#[derive(Debug)]
+struct Word {
+    text: OsString,
+    /// It stands for itself, not for an option or its value.
+    plain: bool,
+    /// Plain, and behind an option that may mean it: that option.
+    behind: Option<&'static str>,
+}
+
+/// Reads the words of one command line.
+struct Walk<'a> {
+    options: Options<'a>,
+    view: &'a str,
+    exists: &'a dyn Fn(&OsStr) -> bool,
+    words: Vec<Word>,
+}
+
+type Rest<'a> = std::iter::Peekable<std::slice::Iter<'a, OsString>>;
+
+impl Walk<'_> {
+    fn push(&mut self, text: impl Into<OsString>) {
+        self.words.push(Word { text: text.into(), plain: false, behind: None });
+    }
+
+    fn plain(&mut self, text: &OsStr, behind: Option<&'static str>) {
+        self.words.push(Word { text: text.to_owned(), plain: true, behind });
+    }
+
+    /// Reads `words`, the program's name left out.
+    fn run(&mut self, words: &[OsString]) -> Result<(), String> {
+        let mut rest = words.iter().peekable();
+        while let Some(word) = rest.next() {
+            match word.to_str() {
+                Some("--") => {
+                    self.push("--");
+                    for word in rest.by_ref() {
+                        self.push(word);
+                    }
+                }
+                Some(text) if text.starts_with("--") => self.long(text, &mut rest)?,
+                Some(text) if text.len() > 1 && text.starts_with('-') => self.cluster(text, &mut rest)?,
+                _ => self.plain(word, None),
+            }
+        }
+        Ok(())
+    }
+
+    fn long(&mut self, text: &str, rest: &mut Rest<'_>) -> Result<(), String> {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        if let Some(does) = self.habit(name, true) {
+            return self.apply(name, does, value, rest);
+        }
+        let Some((id, takes)) = self.options.long(name.trim_start_matches('-')) else {
+            return match self.habit(name, false) {
+                Some(does) => self.apply(name, does, value, rest),
+                None => {
+                    self.push(text);
+                    Ok(())
+                }
+            };
+        };
+        let id = id.to_owned();
+        self.push(text);
+        match (takes, value) {
+            (Takes::Value, Some(value)) => check(&id, value.as_ref())?,
+            (Takes::Value, None) => self.value(&id, rest)?,
+            (Takes::Equals, None) => self.spaced(&id, rest),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The next word is the value of the option `id`.
+    fn value(&mut self, id: &str, rest: &mut Rest<'_>) -> Result<(), String> {
+        if let Some(value) = rest.next() {
+            check(id, value)?;
+            self.push(value);
+        }
+        Ok(())
+    }
+
+    /// The next word may be the value of the option `id`, which is written with `=`.
+    fn spaced(&mut self, id: &str, rest: &mut Rest<'_>) {
+        let Some(next) = rest.peek().and_then(|next| next.to_str()).filter(|next| !next.starts_with('-')) else {
+            return;
+        };
+        let means = match id {
+            "call_graph" => ["fp", "dwarf", "lbr"].contains(&next.split(',').next().unwrap_or_default()),
+            "top" => next.bytes().all(|b| b.is_ascii_digit()) && !(self.exists)(next.as_ref()),
+            "cpu" => is_cpus(next) && !(self.exists)(next.as_ref()),
+            "comm" => {
+                self.plain(next.as_ref(), Some("comm"));
+                rest.next();
+                return;
+            }
+            _ => false,
+        };
+        if means && let Some(option) = self.words.last_mut() {
+            option.text.push("=");
+            option.text.push(next);
+            rest.next();
+        }
+    }
+
+    /// `-abc`: habits as a whole, then letter by letter.
+    fn cluster(&mut self, text: &str, rest: &mut Rest<'_>) -> Result<(), String> {
+        let whole = self.habit(text, true).or_else(|| text.get(2..).and_then(|_| self.habit(text, false)));
+        if let Some(does) = whole {
+            return self.apply(text, does, None, rest);
+        }
+        let letters: Vec<(usize, char)> = text.char_indices().skip(1).collect();
+        for (at, letter) in letters {
+            let one = format!("-{letter}");
+            if let Some(does) = self.habit(&one, true) {
+                self.apply(&one, does, None, rest)?;
+                continue;
+            }
+            let Some((id, takes)) = self.options.short(letter) else {
+                match self.habit(&one, false) {
+                    Some(does) => self.apply(&one, does, None, rest)?,
+                    None => self.push(one),
+                }
+                continue;
+            };
+            let id = id.to_owned();
+            if takes == Takes::Nothing {
+                match self.after_flag(letter, rest)? {
+                    Some(word) => self.push(word),
+                    None => self.push(one),
+                }
+                continue;
+            }
+            let value = &text[at + letter.len_utf8()..];
+            self.push(format!("{one}{value}"));
+            match value.strip_prefix('=').unwrap_or(value) {
+                "" => self.value(&id, rest)?,
+                value => check(&id, value.as_ref())?,
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    /// Words that strace and sysdig put behind what is a flag here: what both mean together.
+    fn after_flag(&self, letter: char, rest: &mut Rest<'_>) -> Result<Option<String>, String> {
+        let next = rest.peek().and_then(|next| next.to_str()).filter(|next| !(self.exists)(next.as_ref()));
+        match (letter, next) {
+            ('s', Some(next)) if next.bytes().all(|byte| byte.is_ascii_digit()) => Err(format!(
+                "-s {next}: -s is the summary; strings are as long as they were recorded (record -s {next})"
+            )),
+            ('S', Some(next)) if NO_SORTS.contains(&next) => {
+                Err(format!("-S {next}: sums are sorted by --sort calls, errors, total, avg, max or p99"))
+            }
+            ('S', Some(next)) if Column::from_str(next, false).is_ok() => {
+                rest.next();
+                Ok(Some(format!("--sort={next}")))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What `word` means by habit. `first`: before it is looked for among the options.
+    fn habit(&self, word: &str, first: bool) -> Option<Does> {
+        let fits = |habit: &&Habit| {
+            habit.words.contains(&word) && if first { habit.views.contains(&self.view) } else { habit.views.is_empty() }
+        };
+        HABITS.iter().find(fits).map(|habit| habit.does)
+    }
+
+    fn apply(&mut self, word: &str, does: Does, value: Option<&str>, rest: &mut Rest<'_>) -> Result<(), String> {
+        match does {
+            Does::Always => {}
+            Does::Type(words) => words.iter().for_each(|word| self.push(*word)),
+            Does::Named(option) => {
+                let value = match value {
+                    Some(value) => OsString::from(value),
+                    None => rest.next().cloned().ok_or_else(|| format!("{word} needs a value; it is {option} here"))?,
+                };
+                if let Some((id, _)) = self.options.long(option.trim_start_matches('-')) {
+                    check(id, &value)?;
+                }
+                let mut text = OsString::from(option);
+                text.push("=");
+                text.push(value);
+                self.push(text);
+            }
+            Does::Say(sentence) => return Err(systape_cli::unknown(word, self.options.0, Some(sentence))),
+        }
+        Ok(())
+    }
+
+    /// Positions of words that stand for themselves, and are not what an option means.
+    fn plains(&self) -> Vec<usize> {
+        (0..self.words.len()).filter(|at| self.words[*at].plain && self.words[*at].behind.is_none()).collect()
+    }
+
+    fn text(&self, at: usize) -> &str {
+        self.words[at].text.to_str().unwrap_or_default()
+    }
+
+    /// `--comm NAME`: the word behind it is the name, unless it is the tape or the report.
+    fn comms(&mut self) {
+        let input = self.words.iter().any(|word| {
+            !word.plain && word.text.to_str().is_some_and(|text| text.starts_with("-i") || text.starts_with("--input"))
+        });
+        for at in 0..self.words.len() {
+            if self.words[at].behind.is_none() {
+                continue;
+            }
+            let others = self.plains();
+            let texts: Vec<&str> = others.iter().map(|at| self.text(*at)).collect();
+            let named = (0..texts.len()).find_map(|at| views::named(texts[at..].iter().copied()));
+            let rest = texts.len() - named.map_or(0, |(_, words)| words);
+            let word = self.text(at);
+            let report = named.is_none() && views::named(std::iter::once(word)).is_some();
+            let tape = !input
+                && rest == 0
+                && (word.contains('/') || word.ends_with(".tape") || (self.exists)(&self.words[at].text));
+            if report || tape {
+                self.words[at].behind = None;
+            } else {
+                let name = std::mem::take(&mut self.words[at].text);
+                let mut option = OsString::from("--comm=");
+                option.push(name);
+                self.words[at] = Word { text: option, plain: false, behind: None };
+                // the bare one in front of it
+                self.words[at - 1].text = OsString::new();
+            }
+        }
+        self.words.retain(|word| !word.text.is_empty() || word.plain);
+    }
+
+    /// `analyze t.tape kills`: the report's name goes to the front.
+    fn report_first(&mut self) {
+        let plains = self.plains();
+        let texts: Vec<&str> = plains.iter().map(|at| self.text(*at)).collect();
+        let named = (0..texts.len()).find_map(|at| Some((at, views::named(texts[at..].iter().copied())?.1)));
+        if let Some((first @ 1.., count)) = named
+            && texts.first() != Some(&"help")
+        {
+            for (to, from) in plains[first..first + count].iter().enumerate() {
+                let word = self.words.remove(*from);
+                self.words.insert(to, word);
+            }
+        }
+    }
+}
+
+/// The words as `analyze` reads them; the first is the program's name. `options` are those of the report named `view`; `exists` says
+/// whether there is a file of that name.
+///
+/// # Errors
+/// One of them means something that is done in another way: how.
+pub fn settled(
+    words: &[OsString],
+    view: &str,
+    options: &Command,
+    exists: &dyn Fn(&OsStr) -> bool,
+) -> Result<Vec<OsString>, String> {
+    let Some((program, typed)) = words.split_first() else { return Ok(Vec::new()) };
+    let mut walk = Walk { options: Options(options), view, exists, words: Vec::new() };
+    walk.run(typed)?;
+    walk.comms();
+    walk.report_first();
+    Ok(std::iter::once(program.clone()).chain(walk.words.into_iter().map(|word| word.text)).collect())
+}

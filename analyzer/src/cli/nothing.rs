@@ -1,0 +1,206 @@
+//! Why an answer is empty: which filter left nothing, and what the tape has instead.
+
+use std::collections::BTreeSet;
+
+use systape_abi::Abi;
+use systape_format::model::{Family, Task};
+use systape_format::reader::Tape;
+
+use crate::asked::config::Config;
+use crate::render::table::seconds;
+use crate::table::families;
+use crate::table::question::Question;
+use crate::values::timespec::Edge;
+use crate::values::words::escaped;
+
+/// Most names and numbers that are examined: with more of them the message does not list what is absent.
+const MOST: usize = 65_536;
+/// Views whose rows are of calls.
+const OF_CALLS: &[&str] = &["", "summary", "with-summary", "files", "diff"];
+/// Most names in a message.
+const LISTED: usize = 5;
+
+/// Tasks and names on a tape, as far as its segments and checkpoints have them.
+#[derive(Debug, Default)]
+struct There {
+    pids: BTreeSet<u32>,
+    tids: BTreeSet<u32>,
+    uids: BTreeSet<u32>,
+    comms: BTreeSet<Vec<u8>>,
+    calls: BTreeSet<(u8, u32)>,
+    /// The longest call, ns; None: not known.
+    longest: Option<u64>,
+    failures: bool,
+    /// Everything could be read.
+    whole: bool,
+}
+
+impl There {
+    fn of(tape: &Tape) -> Self {
+        let mut there = Self { longest: Some(0), whole: tape.findings().is_empty(), ..Self::default() };
+        let first_and_last = BTreeSet::from([0, tape.checkpoints().saturating_sub(1)]);
+        for at in first_and_last.into_iter().filter(|at| *at < tape.checkpoints()) {
+            match tape.checkpoint(at) {
+                Ok(checkpoint) => checkpoint.tasks.iter().for_each(|task| there.task(task)),
+                Err(_) => there.whole = false,
+            }
+        }
+        for (at, info) in tape.segments().iter().enumerate() {
+            match tape.segment(at).dict() {
+                Ok(dict) => {
+                    dict.tasks.iter().for_each(|task| there.task(task));
+                    there.calls.extend(dict.calls.iter().map(|call| (call.abi, call.nr)));
+                }
+                Err(_) => there.whole = false,
+            }
+            there.longest = there.longest.filter(|_| info.max_dur != u64::MAX).map(|ns| ns.max(info.max_dur));
+            there.failures |= info.failures > 0;
+        }
+        there
+    }
+
+    fn task(&mut self, task: &Task) {
+        if self.tids.len() + self.comms.len() >= MOST {
+            self.whole = false;
+            return;
+        }
+        self.pids.insert(task.pid);
+        self.tids.insert(task.tid);
+        self.uids.insert(task.uid);
+        if !self.comms.contains(&task.comm) {
+            self.comms.insert(task.comm.clone());
+        }
+    }
+}
+
+/// `a, b and 3 more`.
+fn some<T: ToString>(all: impl ExactSizeIterator<Item = T>) -> String {
+    let more = all.len().saturating_sub(LISTED);
+    let listed: Vec<String> = all.take(LISTED).map(|one| one.to_string()).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", listed.join(", "))
+}
+
+/// One filter that was given.
+struct Given {
+    /// As typed.
+    text: String,
+    /// Why no event on the tape passes it, regardless of the other filters.
+    alone: Option<String>,
+}
+
+/// Why no event of `tape` passes the filters of `config`, in one sentence; None: there are no filters.
+pub fn why(config: &Config, tape: &Tape) -> Option<String> {
+    let of_calls = config.calls && OF_CALLS.contains(&config.view.name);
+    if of_calls && families::recorded(tape, Family::Syscall) == Some(false) {
+        // that is said already
+        return None;
+    }
+    let there = There::of(tape);
+    let given = given(config, tape, &there);
+    if given.is_empty() {
+        return None;
+    }
+    if let Some(Given { text, alone: Some(why) }) = given.iter().find(|given| given.alone.is_some()) {
+        return Some(format!("nothing matches {text}: {why}"));
+    }
+    let names: Vec<&str> = given.iter().map(|given| given.text.as_str()).collect();
+    let together = if names.len() > 1 { " together" } else { "" };
+    let (open, end) = (tape.session().window_open, tape.complete_until());
+    Some(format!(
+        "nothing in this report matches {}{together}; the tape has 0 to {} s, CPUs 0-{}, threads {}",
+        names.join(" "),
+        seconds(end, open),
+        tape.session().cpus.saturating_sub(1),
+        some(there.comms.iter().map(|comm| escaped(comm)))
+    ))
+}
+
+fn numbers(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
+    let filters = &config.filters;
+    let mut given = Vec::new();
+    let mut add = |text: String, none: bool, why: &dyn Fn() -> String| {
+        let alone = (none && there.whole).then(why);
+        given.push(Given { text, alone });
+    };
+    if filters.time != (None, None) {
+        let (open, end) = (tape.session().window_open, tape.complete_until());
+        let scope = Question::new(filters, tape, &[]).ok().map(|question| (question.scope.from, question.scope.to));
+        let outside = scope.is_some_and(|(from, to)| from > end || to <= open || from >= to);
+        // a number that was copied from --clock mono
+        let mono =
+            |edge: Option<Edge>| matches!(edge, Some(Edge::Offset(ns)) if (open..=end).contains(&ns.unsigned_abs()));
+        let meant =
+            if mono(filters.time.0) || mono(filters.time.1) { "; CLOCK_MONOTONIC is written mono:SECONDS" } else { "" };
+        add("--time".into(), outside, &|| format!("the tape is from 0 to {} s{meant}", seconds(end, open)));
+    }
+    if let Some(cpus) = &filters.cpus {
+        let most = tape.session().cpus;
+        let none = most > 0 && cpus.iter().all(|cpu| *cpu >= most);
+        add(format!("-C {}", some(cpus.iter())), none, &|| format!("the recorded machine has CPUs 0-{}", most - 1));
+    }
+    if !filters.pids.is_empty() {
+        let none = !filters.pids.iter().any(|pid| there.pids.contains(pid));
+        let text = format!("-p {}", numbers(&filters.pids));
+        add(text, none, &|| format!("the tape has processes {}", some(there.pids.iter())));
+    }
+    if !filters.tids.is_empty() {
+        let none = !filters.tids.iter().any(|tid| there.tids.contains(tid));
+        let text = format!("-t {}", numbers(&filters.tids));
+        add(text, none, &|| format!("the tape has threads {}", some(there.tids.iter())));
+    }
+    if !filters.users.is_empty() {
+        let uids: Vec<u32> = filters.users.iter().filter_map(|user| user.parse().ok()).collect();
+        let none = uids.len() == filters.users.len() && !uids.iter().any(|uid| there.uids.contains(uid));
+        let text = format!("-u {}", filters.users.join(","));
+        add(text, none, &|| format!("the tape has users {}", some(there.uids.iter())));
+    }
+    if !filters.comms.is_empty() {
+        let fits = |comm: &[u8]| filters.comms.iter().any(|glob| crate::values::glob::matches(glob.as_bytes(), comm));
+        let none = !there.comms.iter().any(|comm| fits(comm));
+        add(format!("--comm={}", filters.comms.join(",")), none, &|| names(filters.comms.first(), there));
+    }
+    if !filters.not_comms.is_empty() {
+        add(format!("--comm='!{}'", filters.not_comms.join(",")), false, &String::new);
+    }
+    if !filters.cgroups.is_empty() {
+        add(format!("-G {}", filters.cgroups.join(",")), false, &String::new);
+    }
+    if !filters.paths.is_empty() {
+        add(format!("-P {}", filters.paths.join(" -P ")), false, &String::new);
+    }
+    // of other rows than calls these say nothing
+    let of_calls = OF_CALLS.contains(&config.view.name) && config.calls;
+    if filters.selects {
+        let asked = |call: &(u8, u32)| filters.selection.contains(Abi::from_raw(call.0), call.1);
+        let none = of_calls && config.events.is_empty() && !there.calls.iter().any(asked);
+        let call = |call: &(u8, u32)| systape_abi::display_name(Abi::from_raw(call.0), call.1).to_string();
+        add("-e".into(), none, &|| match there.calls.len() {
+            0 => "the tape has no calls".to_owned(),
+            _ => format!("the tape has other calls: {}", some(there.calls.iter().map(call))),
+        });
+    }
+    if let Some(least) = filters.longer_than {
+        let none = of_calls && there.longest.is_some_and(|longest| longest <= least);
+        let longest = crate::values::words::span(there.longest.unwrap_or_default());
+        add("--duration".into(), none, &|| format!("the longest call that is stored took {longest}"));
+    }
+    if filters.failure {
+        add("--failure".into(), of_calls && !there.failures, &|| "no call that is stored failed".to_owned());
+    }
+    given
+}
+
+/// The present names, those similar to `asked` first.
+fn names(asked: Option<&String>, there: &There) -> String {
+    let known: Vec<String> = there.comms.iter().map(|comm| escaped(comm)).collect();
+    let near = asked.map(|asked| systape_abi::nearest(asked, known.iter().map(String::as_str))).unwrap_or_default();
+    match near.as_slice() {
+        [] => format!("the tape has threads {}", some(known.iter())),
+        near => format!("no thread of the tape has that name; did you mean {}?", near.join(", ")),
+    }
+}

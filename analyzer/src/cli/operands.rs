@@ -1,0 +1,93 @@
+//! The operands behind the options: files.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::asked::args::Args;
+use crate::asked::config::view::{Operands, View};
+use crate::cli::habits;
+use crate::cli::views;
+use crate::values::open::DEFAULT_TAPE;
+
+/// The tape for `view`, and the second file if it takes two; the first `words` of `args` name the view.
+///
+/// # Errors
+/// There are too few or too many.
+pub fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, Option<PathBuf>)> {
+    let files = args.words.get(words..).unwrap_or_default();
+    match (view.operands, &args.input, files) {
+        (Operands::TwoTapes, None, [before, after]) => return Ok((before.clone(), Some(after.clone()))),
+        (Operands::TwoTapes, ..) => bail!("'analyze {} BEFORE AFTER' compares two tapes: name both", view.name),
+        (Operands::TapeAndCopy, None, [from, to]) => return Ok((from.clone(), Some(to.clone()))),
+        (Operands::TapeAndCopy, Some(from), [to]) => return Ok((from.clone(), Some(to.clone()))),
+        (Operands::TapeAndCopy, ..) if view.takes("level") => {
+            bail!("'analyze redact IN OUT' copies a tape without what --level takes out: name both files")
+        }
+        (Operands::TapeAndCopy, ..) => {
+            bail!("'analyze {} IN OUT' copies what is whole of a tape: name both files", view.name)
+        }
+        (Operands::Table, input, [] | [_]) => {
+            return Ok((input.clone().unwrap_or_default(), files.first().cloned()));
+        }
+        (Operands::Table, ..) => bail!("'analyze {} [TABLE]' shows one table: name one", view.name),
+        (Operands::Tape, ..) => {}
+    }
+    match (&args.input, files) {
+        (None, []) => Ok((PathBuf::from(DEFAULT_TAPE), None)),
+        (None, [file]) | (Some(file), []) => Ok((file.clone(), None)),
+        (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
+        (None, [first, second, ..]) => {
+            let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?)?));
+            if let (0, Some((word, typed))) = (words, files.iter().filter(|file| !file.exists()).find_map(other)) {
+                bail!("'{word}' is no report: {typed}");
+            }
+            if words > 0 || first.exists() {
+                bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
+            }
+            let known: Vec<_> = views::names().collect();
+            let near = views::nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::parse;
+
+    fn files(words: &str) -> Result<(PathBuf, Option<PathBuf>)> {
+        let asked = parse::parse(words.split(' ').map(Into::into)).map_err(|stop| anyhow::anyhow!("{stop:?}"))?;
+        super::files(&asked.args, asked.view, asked.words)
+    }
+
+    #[test]
+    fn the_first_word_is_a_report_or_the_tape() {
+        let first = |words| files(words).unwrap().0;
+        assert_eq!(first("analyze"), PathBuf::from("trace.tape"));
+        assert_eq!(first("analyze info"), PathBuf::from("trace.tape"));
+        assert_eq!(first("analyze ./info"), PathBuf::from("./info"));
+        assert_eq!(first("analyze check x"), PathBuf::from("x"));
+        assert_eq!(first("analyze -s -i y"), PathBuf::from("y"));
+        assert_eq!(first("analyze sched"), PathBuf::from("trace.tape"));
+        assert_eq!(first("analyze sched latency x"), PathBuf::from("x"));
+        assert_eq!(first("analyze sched ./latency"), PathBuf::from("./latency"));
+        assert_eq!(first("analyze --comm x.tape"), PathBuf::from("x.tape"));
+        assert!(files("analyze inof x").unwrap_err().to_string().contains("'info'"));
+        assert!(files("analyze -i x y").is_err());
+    }
+
+    #[test]
+    fn some_reports_take_two_files() {
+        let two = |words| files(words).unwrap();
+        assert_eq!(two("analyze diff a b"), ("a".into(), Some("b".into())));
+        assert_eq!(two("analyze repair -i a b"), ("a".into(), Some("b".into())));
+        assert_eq!(two("analyze tables"), ("".into(), None));
+        assert_eq!(two("analyze tables -i a calls"), ("a".into(), Some("calls".into())));
+        assert!(files("analyze tables a b").unwrap_err().to_string().contains("name one"));
+        for wrong in ["analyze diff a", "analyze diff -i a b", "analyze redact a", "analyze repair a b c"] {
+            assert!(files(wrong).unwrap_err().to_string().contains("name both"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! From words to [`Args`]: which view they choose, whether it takes the options, and help.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result as Settled;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use systape_cli::Stop;
+
+use crate::asked::args::Args;
+use crate::asked::config::Config;
+use crate::asked::config::view::{Operands, View};
+use crate::cli::habits;
+use crate::cli::operands;
+use crate::cli::views::{self, VIEWS};
+
+const EXAMPLES: &str = "\
+Examples:
+  analyze                                   every call of ./trace.tape, in order of start
+  analyze --duration 10 -e '!futex' t.tape  calls longer than 10 ms, futex left out
+  analyze -s                                calls, errors and times per thread and syscall
+  analyze --time 1.5,2 -p 2214              half a second of one process
+  analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
+  analyze --call-graph -e fsync             who called fsync: the stack below each call
+  analyze kills -v                          who sent which signal to whom, and what came of it
+  analyze exec --tree --comm=watch          who started what, how it ended, below watch
+  analyze offcpu -p 2214                    what a process waited for
+  analyze states --at 1.5                   what every thread was doing at one instant
+  analyze callgraph --svg flame.svg         a flame graph
+
+A file named like a report is written ./info. The file - is standard input: a tape that comes through
+a pipe (record -o - ... | analyze -) is kept in a file without a name in $TMPDIR, 4 GiB at most.
+Exit status: 0 answered, 1 failed, 2 bad usage, 3 something was lost and --fail-on-loss was given.";
+
+/// Options that choose a summary without a word; help shows them beside the listing's.
+const SWITCHES: &[&str] = &["summary", "with_summary", "errno_summary", "summary_mode"];
+
+/// A command line that was read.
+#[derive(Debug)]
+pub struct Asked {
+    /// The view it chooses.
+    pub view: &'static View,
+    /// How many of its words name that.
+    pub words: usize,
+    /// What was typed.
+    pub args: Args,
+    /// The same, with the options that are the view's own.
+    matches: ArgMatches,
+}
+
+impl Asked {
+    /// The options that were typed, by their names, with their values.
+    pub fn typed(&self) -> Vec<(String, Vec<String>)> {
+        let ids = self.matches.ids().map(clap::Id::as_str);
+        // groups of options have the names of their structs
+        let typed = ids.filter(|id| *id != "words" && id.starts_with(|letter: char| letter.is_ascii_lowercase()));
+        let typed = typed.filter(|id| self.matches.value_source(id) == Some(ValueSource::CommandLine));
+        let values =
+            |id: &str| self.matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
+        let mut typed: Vec<_> = typed.map(|id| (id.to_owned(), values(id).collect())).collect();
+        typed.sort();
+        typed
+    }
+
+    /// Settles it.
+    ///
+    /// # Errors
+    /// It makes no sense.
+    pub fn config(&self) -> Settled<Config> {
+        let files = operands::files(&self.args, self.view, self.words)?;
+        Config::resolve(self.view, &self.args, self.matches.clone(), files)
+    }
+}
+
+/// Reads a command line; the first word is the program's name.
+///
+/// # Errors
+/// It is wrong, or asks for help.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let view = habits::view(&words);
+    let known = union(views::named(view.split(' ')).map_or(VIEWS[0], |(view, _)| view));
+    let words = habits::settled(&words, view, &known, &|word| Path::new(word).exists()).map_err(Stop::Usage)?;
+    let (mut union, asked) = choose(&words)?;
+    let Asked { view, args, matches, .. } = &asked;
+    let typed: Vec<&str> = args.words.iter().filter_map(|word| word.to_str()).collect();
+    if let ["help", of @ ..] = &*typed {
+        return help_of(of);
+    }
+    if args.help {
+        // without a report's name it is the whole program's
+        return help_of(if view.name.is_empty() { &[] } else { &typed });
+    }
+    check(&mut union, matches, view)?;
+    if args.comm.iter().any(String::is_empty) && !view.takes("no_comm") {
+        return Err(Stop::Usage("--comm=NAME: name the threads".to_owned()));
+    }
+    Ok(asked)
+}
+
+/// Finds the view and reads the words as it does. The word that names it may stand behind others, and one that looks like it may be the
+/// value of an option, so each that is among the words is tried.
+fn choose(words: &[OsString]) -> Result<(Command, Asked), Stop> {
+    let typed: Vec<&str> = words.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
+    let named = (0..typed.len()).filter_map(|at| views::named(typed[at..].iter().copied()));
+    let mut refused = None;
+    for (view, _) in named {
+        match read(view, words) {
+            Ok((union, asked)) if std::ptr::eq(asked.view, view) => return Ok((union, asked)),
+            Ok(_) => {}
+            Err(stop) => refused = refused.or(Some(stop)),
+        }
+    }
+    match (read(VIEWS[0], words), refused) {
+        // a view's name was there, and what else was typed is none of its options
+        (Err(_), Some(stop)) => Err(stop),
+        (Ok((_, Asked { words: 1.., .. })), Some(stop)) => Err(stop),
+        (other, _) => other,
+    }
+}
+
+/// Reads the words with the options of `view` and, to say whose they are, of all others.
+fn read(view: &View, words: &[OsString]) -> Result<(Command, Asked), Stop> {
+    let mut union = union(view);
+    let matches = union.try_get_matches_from_mut(words).map_err(|error| Stop::new(&error, &union))?;
+    let args = Args::from_arg_matches(&matches).map_err(|error| Stop::new(&error, &union))?;
+    let (view, words) = views::chosen(&args, &matches);
+    Ok((union, Asked { view, words, args, matches }))
+}
+
+/// All options there are. Of two views' own options of one name it has that of `view`.
+pub fn union(view: &View) -> Command {
+    let mut command = view.own.add_to(Args::command());
+    for arg in VIEWS.iter().flat_map(|other| other.own.args()) {
+        let same = |there: &Arg| {
+            there.get_id() == arg.get_id()
+                || (there.get_long().is_some() && there.get_long() == arg.get_long())
+                || (there.get_short().is_some() && there.get_short() == arg.get_short())
+        };
+        if !command.get_arguments().any(same) {
+            // it stands behind those that are there
+            command = command.arg(arg.display_order(None));
+        }
+    }
+    command
+}
+
+/// Refuses options that `view` does not take, and says which views do.
+fn check(union: &mut Command, matches: &ArgMatches, view: &View) -> Result<(), Stop> {
+    for arg in union.get_arguments() {
+        let id = arg.get_id().as_str();
+        if view.takes(id) || matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let takers: Vec<String> = VIEWS.iter().filter(|other| other.takes(id)).map(|other| other.title()).collect();
+        let (option, whose) = (flag(arg), view.title());
+        return Err(Stop::Usage(match id {
+            "summary" | "with_summary" | "errno_summary" => {
+                format!("{option} sums up calls: leave out the name of the report ({whose})")
+            }
+            _ => format!("{option} is not for {whose}; it is for {}", list(&takers)),
+        }));
+    }
+    Ok(())
+}
+
+/// `a, b and c`.
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// An option as typed; the short form where the long one is less known.
+fn flag(arg: &Arg) -> String {
+    match (arg.get_long(), arg.get_short()) {
+        (Some("event" | "pid" | "tid" | "uid" | "cpus" | "cgroup"), Some(short)) | (None, Some(short)) => {
+            format!("-{short}")
+        }
+        (Some(long), _) => format!("--{long}"),
+        (None, None) => arg.get_id().to_string(),
+    }
+}
+
+/// Help about the view that `words` name; without any about the program.
+fn help_of<T>(words: &[&str]) -> Result<T, Stop> {
+    let view = match (words, views::named(words.iter().copied())) {
+        (_, Some((view, _))) => view,
+        ([], None) => VIEWS[0],
+        ([word, ..], None) => {
+            let near = views::nearest(word.as_ref());
+            let near = near.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            return Err(Stop::Usage(format!("there is no help about '{word}'{near}")));
+        }
+    };
+    Err(Stop::Printed(command(view).render_help().to_string()))
+}
+
+/// The command of one view: what help, its man page and completions are made from.
+pub fn command(view: &View) -> Command {
+    let name = if view.name.is_empty() { "analyze".to_owned() } else { format!("analyze {}", view.name) };
+    let operands = match view.operands {
+        Operands::Tape if view.name.is_empty() => "[REPORT] [FILE]",
+        Operands::Tape => "[FILE]",
+        Operands::TwoTapes => "BEFORE AFTER",
+        Operands::TapeAndCopy => "IN OUT",
+        Operands::Table => "[TABLE]",
+    };
+    let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
+    let own = |arg: &Arg| {
+        // --cpu=CPUS is another word for -C where there is no column of CPU time
+        let alias = arg.get_id() == "cpu" && !view.takes("summary_mode") && !view.name.is_empty();
+        let arg = arg.clone().hide(arg.get_id() == "words" || alias || arg.is_hide_set());
+        let shared = match arg.get_help_heading() {
+            Some(heading) => ["Filters", "Stacks"].contains(&heading),
+            None => !owned.contains(arg.get_id()),
+        };
+        if shared || view.name.is_empty() { arg } else { arg.help_heading("This report") }
+    };
+    let args = union(view);
+    let shown = |id: &str| view.takes(id) || (view.name.is_empty() && SWITCHES.contains(&id));
+    let args = args.get_arguments().filter(|arg| shown(arg.get_id().as_str())).map(own);
+    let command = Command::new("analyze")
+        .version(env!("CARGO_PKG_VERSION"))
+        .override_usage(format!("{name} [OPTIONS] {operands}"))
+        .max_term_width(100)
+        .disable_help_flag(true)
+        .args(args);
+    if view.name.is_empty() {
+        let about = "Answers questions from a tape recorded by `record`, offline and without root. Without a report's name it lists calls";
+        return command.about(about).after_help(format!("{}\n{EXAMPLES}", reports()));
+    }
+    let width = view.examples.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    let mut examples = "Examples:".to_owned();
+    for (line, what) in view.examples {
+        let _ = write!(examples, "\n  {line:width$}  {what}");
+    }
+    command.about(view.about).after_help(examples).disable_version_flag(true)
+}
+
+/// A line about each report.
+fn reports() -> String {
+    let mut text = "Reports (analyze REPORT --help has their options):\n".to_owned();
+    for view in VIEWS.iter().filter(|view| !view.name.is_empty()) {
+        let mut lines = Vec::new();
+        for word in view.about.split(' ') {
+            match lines.last_mut() {
+                Some(line) if String::len(line) + word.len() < 80 => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        for (at, line) in lines.iter().enumerate() {
+            let _ = writeln!(text, "  {:14}  {line}", if at == 0 { view.name } else { "" });
+        }
+    }
+    text
+}
+
+/// The program with a subcommand for each view: what completions are made from.
+pub fn whole() -> Command {
+    let views = VIEWS.iter().filter(|view| !view.name.is_empty() && !view.name.contains(' '));
+    let named = |view: &&View| command(view).name(view.name).disable_help_subcommand(true);
+    let sched = VIEWS.iter().filter_map(|view| Some((view, view.name.split_once(' ')?.1)));
+    let sched = Command::new("sched")
+        .about("Runs of threads and their waits for a CPU")
+        .subcommands(sched.map(|(view, word)| command(view).name(word)));
+    command(VIEWS[0]).subcommands(views.map(named)).subcommand(sched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(words: &str) -> String {
+        match parse(words.split(' ').map(OsString::from)) {
+            Err(Stop::Usage(text)) => text,
+            other => panic!("{words}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_option_of_a_view_exists() {
+        let union = union(VIEWS[0]);
+        let known: Vec<&str> = union.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+        for view in VIEWS {
+            for id in view.options.iter().copied().flatten() {
+                assert!(known.contains(id), "{}: {id}", view.name);
+            }
+        }
+        let taken = |id: &&str| VIEWS.iter().any(|view| view.takes(id));
+        assert!(known.iter().all(taken), "an option that no view takes");
+    }
+
+    #[test]
+    fn an_option_that_is_not_taken_names_who_takes_it() {
+        assert_eq!(
+            usage("analyze kills --by comm"),
+            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze files', 'analyze sched latency', 'analyze runqlat', 'analyze offcpu' and 'analyze states'"
+        );
+        assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));
+        assert!(usage("analyze check -p 9").starts_with("-p is not for 'analyze check'"));
+        assert!(usage("analyze kills -s").starts_with("--summary sums up calls"));
+        assert!(usage("analyze kills --comm x.tape").contains("--comm=NAME"));
+    }
+
+    #[test]
+    fn the_words_choose_the_view() {
+        let name = |words: &str| parse(words.split(' ').map(OsString::from)).expect(words).view.name;
+        assert_eq!(name("analyze t.tape --duration 10"), "");
+        assert_eq!(name("analyze -s t.tape"), "summary");
+        assert_eq!(name("analyze summary t.tape"), "summary");
+        assert_eq!(name("analyze -S --errno-summary"), "with-summary");
+        assert_eq!(name("analyze sched latency"), "sched latency");
+        assert_eq!(name("analyze sched t.tape"), "sched timehist");
+        assert_eq!(name("analyze --max-events 3 kills t.tape"), "kills");
+        // a name behind an option is the option's
+        assert_eq!(name("analyze -i block t.tape --comm=net"), "");
+        assert_eq!(name("analyze --hist block t.tape"), "block");
+    }
+
+    #[test]
+    fn help_is_about_what_is_asked() {
+        let help = |words: &str| match parse(words.split(' ').map(OsString::from)) {
+            Err(Stop::Printed(text)) => text,
+            other => panic!("{words}: {other:?}"),
+        };
+        let kills = help("analyze kills --help");
+        assert!(kills.contains("--signal") && !kills.contains("--hist"), "{kills}");
+        for same in ["analyze help kills", "analyze kills -h", "analyze kills t.tape --help"] {
+            assert_eq!(help(same), kills, "{same}");
+        }
+        assert!(help("analyze --help").contains("Reports (analyze REPORT --help"));
+        assert_eq!(help("analyze help"), help("analyze --help"));
+        assert!(help("analyze -s --help").contains("--errno-summary"));
+        assert!(usage("analyze help kils").contains("'kills'"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Keys for sums of I/Os.
+
+use systape_format::model::{Session, Task, UID_UNKNOWN};
+
+use super::flags::Op;
+use super::io::{Io, cause_name};
+use crate::render::cell::Cell;
+use crate::render::row::some;
+use crate::table::group::by::By;
+use crate::values::devices::{Dev, Devices, numbers};
+use crate::values::words::{escaped, user};
+
+/// The keys that block I/Os have.
+pub const KNOWN: [By; 8] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::Cause, By::Op];
+
+/// The value of a key of one I/O; "not known" is a value too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// (unique in the tape or 0, pid or tid).
+    Task(Option<(u32, u32)>),
+    /// Name of a thread.
+    Comm(Option<Vec<u8>>),
+    /// User.
+    Uid(Option<u32>),
+    /// cgroup id; 0 = not known.
+    Cgroup(u64),
+    /// Disk.
+    Disk(Dev),
+    /// How the owner is known.
+    Cause(&'static str),
+    /// Operation.
+    Op(Op),
+}
+
+/// The value of `key`, one of [`KNOWN`], of `io`.
+pub fn part(key: By, io: &Io<'_>) -> Part {
+    match key {
+        By::Pid => Part::Task(io.owner.map(|task| (task.upid, task.pid))),
+        By::Tid => Part::Task(io.owner.map(|task| (task.utid, task.tid))),
+        By::Comm => Part::Comm(io.owner.map(|task| task.comm.clone())),
+        By::Uid => Part::Uid(io.owner.map(|task| task.uid).filter(|uid| *uid != UID_UNKNOWN)),
+        By::Cgroup => Part::Cgroup(io.io.cgroup_id),
+        By::Disk => Part::Disk(io.io.dev),
+        By::Op => Part::Op(Op::of_io(io.io)),
+        _ => Part::Cause(cause_name(io.io.cause)),
+    }
+}
+
+/// Heading and width of the column of `key`; keys of tasks are preceded by the name.
+pub fn column(key: By) -> (&'static str, usize) {
+    match key {
+        By::Pid => ("COMM            PID", 23),
+        By::Tid => ("COMM            TID", 23),
+        By::Comm => ("COMM", 15),
+        By::Uid => ("USER", 12),
+        By::Cgroup => ("CGROUP", 24),
+        By::Disk => ("DISK", 9),
+        By::Op => ("OP", 12),
+        _ => ("CAUSE", 8),
+    }
+}
+
+/// A value as text; `comm` is the name of a task.
+pub fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> String {
+    match part {
+        Part::Task(Some((_, id))) => format!("{:<15} {id}", escaped(comm)),
+        Part::Task(None) => format!("{:<15} ?", "?"),
+        Part::Comm(comm) => comm.as_deref().map_or_else(|| "?".to_owned(), escaped),
+        Part::Uid(uid) => user(session, uid.unwrap_or(UID_UNKNOWN)),
+        Part::Cgroup(0) => "?".to_owned(),
+        Part::Cgroup(id) => session.cgroup_path(*id).map_or_else(|| id.to_string(), escaped),
+        Part::Disk(dev) => devices.name(*dev),
+        Part::Cause(cause) => (*cause).to_owned(),
+        Part::Op(op) => op.name(),
+    }
+}
+
+/// A column of `by` with value `part`; `owner` is a task of it.
+pub fn cell<'a>(
+    (by, name): (By, &str),
+    part: &'a Part,
+    owner: Option<&'a Task>,
+    session: &'a Session,
+    devices: &Devices,
+) -> Cell<'a> {
+    match part {
+        Part::Task(None) => Cell::Null,
+        Part::Task(Some((unique, id))) => match (by, name) {
+            (By::Pid, "pid") | (By::Tid, "tid") => (*id).into(),
+            (By::Pid, "upid") | (By::Tid, "utid") => some(*unique).into(),
+            (_, "pid") => owner.map(|task| task.pid).into(),
+            (_, "upid") => owner.and_then(|task| some(task.upid)).into(),
+            _ => owner.map(|task| &task.comm).into(),
+        },
+        Part::Comm(comm) => comm.as_deref().into(),
+        Part::Uid(uid) => (*uid).into(),
+        Part::Cgroup(id) if name == "cgroup" => session.cgroup_path(*id).into(),
+        Part::Cgroup(id) => Some(*id).filter(|id| *id != 0).into(),
+        Part::Disk(dev) => match name {
+            "major" => numbers(*dev).0.into(),
+            "minor" => numbers(*dev).1.into(),
+            _ => devices.name(*dev).into(),
+        },
+        Part::Cause(cause) => (*cause).into(),
+        Part::Op(op) => op.name().into(),
+    }
+}

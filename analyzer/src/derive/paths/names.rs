@@ -1,0 +1,117 @@
+//! What a call is on, as far as its row tells: a path, what a descriptor stood for, or a name in the current directory.
+
+use std::borrow::Cow;
+
+use systape_abi::{AT_FDCWD, ArgKind};
+use systape_format::model::ByteStatus;
+
+use super::join;
+use crate::table::load::{FdPath, Loaded};
+
+/// `resolve` of `struct open_how`: paths do not leave the directory they begin in, also those that begin with `/`.
+const RESOLVE_IN_ROOT: u64 = 0x10;
+/// Where it is in that struct.
+const RESOLVE: std::ops::Range<usize> = 16..24;
+
+/// What an argument names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name<'a> {
+    /// The path, or `socket:[17]` and the like.
+    Known(Cow<'a, [u8]>),
+    /// A path in the current directory of the process.
+    InCwd(&'a [u8]),
+    /// Not known.
+    Unknown,
+}
+
+/// Something that a call is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use<'a> {
+    /// Which argument.
+    pub arg: usize,
+    /// What it names.
+    pub name: Name<'a>,
+    /// The path as the program gave it; None: it is a descriptor, or what was given is not on the tape.
+    pub given: Option<&'a [u8]>,
+    /// `given` is only its beginning.
+    pub cut: bool,
+}
+
+/// What the call of `row` is on: its paths and its descriptors. A descriptor that paths are relative to is none of them.
+pub fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = Use<'a>> {
+    let info = segment.call(row);
+    (0..info.args.len()).filter_map(move |at| match info.args[at].kind {
+        ArgKind::Path => Some(path(segment, row, at)),
+        ArgKind::Fd => {
+            let name = descriptor(segment, row, at)?;
+            Some(Use { arg: at, name, given: None, cut: false })
+        }
+        // a handle of a file says no name
+        ArgKind::DirFd if at == 0 && info.name == "open_by_handle_at" => {
+            Some(Use { arg: at, name: Name::Unknown, given: None, cut: false })
+        }
+        _ => None,
+    })
+}
+
+/// What the descriptor stood for; None: it is none.
+fn descriptor(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
+    match segment.fd_path(row, at) {
+        FdPath::None => None,
+        FdPath::Unknown => Some(Name::Unknown),
+        FdPath::Known(name) => Some(Name::Known(name.into())),
+    }
+}
+
+fn path(segment: &Loaded, row: usize, at: usize) -> Use<'_> {
+    let value = segment.captured(row).iter().find(|value| usize::from(value.arg) == at);
+    let text = value.filter(|value| value.status.has_bytes() && value.status != ByteStatus::Redacted);
+    let given = text.map(|value| value.bytes.as_slice());
+    let cut = text.is_some_and(|value| !value.status.is_whole());
+    let whole = given.filter(|_| !cut);
+    let name = whole.and_then(|text| named(segment, row, at, text)).unwrap_or(Name::Unknown);
+    let null = segment.args.args.get(row).is_some_and(|args| args.get(at) == Some(&0));
+    // utimensat(fd, NULL) is on the descriptor
+    let name = if null && given.is_none() { base(segment, row, at).unwrap_or(Name::Unknown) } else { name };
+    Use { arg: at, name, given, cut }
+}
+
+/// The file that `text` names; None = it is not known.
+fn named<'a>(segment: &'a Loaded, row: usize, at: usize, text: &'a [u8]) -> Option<Name<'a>> {
+    if text.is_empty() {
+        // AT_EMPTY_PATH: the directory itself; without it the call fails
+        return if segment.core.errno[row] == 0 { base(segment, row, at) } else { None };
+    }
+    let inside = stays_inside(segment, row)?;
+    let text = if inside { text.strip_prefix(b"/").unwrap_or(text) } else { text };
+    if text.starts_with(b"/") {
+        return Some(Name::Known(text.into()));
+    }
+    match base(segment, row, at)? {
+        Name::Known(base) => join(&base, text).map(|path| Name::Known(path.into())),
+        Name::InCwd(_) => Some(Name::InCwd(text)),
+        Name::Unknown => None,
+    }
+}
+
+/// The directory that the path in argument `at` is relative to.
+fn base(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
+    let args = &segment.call(row).args;
+    match (0..at).rev().find(|at| matches!(args[*at].kind, ArgKind::DirFd)) {
+        None => Some(Name::InCwd(b".")),
+        Some(dir) => match *segment.args.args.get(row)?.get(dir)? as i32 {
+            AT_FDCWD => Some(Name::InCwd(b".")),
+            _ => descriptor(segment, row, dir),
+        },
+    }
+}
+
+/// Whether a path that begins with `/` begins in the directory too; None: not known.
+fn stays_inside(segment: &Loaded, row: usize) -> Option<bool> {
+    let Some(how) = segment.call(row).args.iter().position(|arg| matches!(arg.kind, ArgKind::OpenHow { .. })) else {
+        return Some(false);
+    };
+    let value = segment.captured(row).iter().find(|value| usize::from(value.arg) == how && value.status.has_bytes())?;
+    let resolve = value.bytes.get(RESOLVE)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*resolve) & RESOLVE_IN_ROOT != 0)
+}

@@ -1,0 +1,349 @@
+//! A segment as events in order of time: switches, wake-ups, process life, starts and ends of its calls.
+
+use std::sync::Arc;
+
+use systape_format::Error;
+use systape_format::model::{
+    CGROUP_ALL_THREADS, CPU_NONE, Call, CallState, Core, Dict, ProcessKind, RunState, Stacks, Switch, TARGET_RUNNING,
+    Task, Time, Wakeup,
+};
+use systape_format::reader::Segment;
+
+use super::InCall;
+use crate::table::call_files::{self, NO_FILE, unseen};
+use crate::table::calls::{CallBook, CallInfo};
+use crate::table::filter::Scope;
+use crate::table::load::OpenCalls;
+use crate::table::scan::Coverage;
+use crate::table::scan::carry::Rows;
+use crate::table::scan::later::Timed;
+use crate::table::scan::stream::{Piece, Source};
+
+/// What a report needs besides the states of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The call of a thread.
+    pub calls: bool,
+    /// The file of that call.
+    pub files: bool,
+    /// Whether a call passes the filters.
+    pub counted: bool,
+    /// Stacks of switches.
+    pub stacks: bool,
+}
+
+/// No task: an interrupt.
+pub const NOBODY: u32 = u32::MAX;
+
+/// An event; tasks, calls and files are indices into its [`Part`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub ts: u64,
+    /// The event.
+    pub what: What,
+}
+
+/// Kind of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A call ended.
+    Leave {
+        /// The thread.
+        task: u32,
+        /// The CPU; CPU_NONE: not known.
+        cpu: u32,
+    },
+    /// A thread was created.
+    Fork {
+        /// The new one.
+        task: u32,
+    },
+    /// A thread executed another program, got another name, user or cgroup, became a target or ceased to be one: its
+    /// entry is valid from then on.
+    Become {
+        /// The thread.
+        task: u32,
+        /// By itself, so it is on a CPU.
+        running: bool,
+        /// All threads of its process are in its cgroup now.
+        all: bool,
+    },
+    /// A thread began to exit.
+    Exit {
+        /// The thread.
+        task: u32,
+    },
+    /// See [`Wakeup`].
+    Wakeup {
+        /// The waker; [`NOBODY`].
+        waker: u32,
+        /// The wakee.
+        wakee: u32,
+        /// A new task's first.
+        new: bool,
+        /// By a network softirq at the end of the waker's send.
+        softirq: bool,
+    },
+    /// See [`Switch`].
+    Switch {
+        /// The task that ran.
+        prev: u32,
+        /// The task that runs.
+        next: u32,
+        /// The CPU.
+        cpu: u32,
+        /// State of `prev` from then on.
+        letter: u8,
+        /// Index among the segment's switches.
+        row: u32,
+    },
+    /// A call began.
+    Enter {
+        /// The thread.
+        task: u32,
+        /// The call.
+        call: u32,
+        /// Its file: index + FD_FIRST, NO_FILE, UNKNOWN_FILE.
+        file: u32,
+        /// Row of the segment.
+        row: u32,
+        /// It began then or before.
+        before: bool,
+        /// It passes the filters.
+        counted: bool,
+    },
+}
+
+impl What {
+    /// [`Self::order`] of the end of a call.
+    pub const LEAVE_ORDER: u8 = 0;
+    /// [`Self::order`] of the start of a call.
+    pub const ENTER_ORDER: u8 = 6;
+
+    /// Order of events at the same time: a call that ends before the one that begins.
+    pub fn order(&self) -> u8 {
+        match self {
+            Self::Leave { .. } => Self::LEAVE_ORDER,
+            Self::Fork { .. } => 1,
+            Self::Become { .. } => 2,
+            Self::Wakeup { .. } => 3,
+            Self::Exit { .. } => 4,
+            Self::Switch { .. } => 5,
+            Self::Enter { .. } => Self::ENTER_ORDER,
+        }
+    }
+}
+
+impl Timed for Event {
+    fn key(&self) -> (u64, u8) {
+        (self.ts, self.what.order())
+    }
+}
+
+/// Common parts of the events of a segment, or of its carry rows.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Index of the segment; [`OPEN`].
+    pub at: usize,
+    /// Tasks.
+    pub tasks: Vec<Arc<Task>>,
+    /// Calls.
+    pub calls: Vec<Call>,
+    /// Files.
+    pub files: Vec<Vec<u8>>,
+    /// Stacks of its switches; None: not requested, or unreadable.
+    pub stacks: Option<Stacks>,
+}
+
+/// No segment: calls that were open when the recording ended.
+pub const OPEN: usize = usize::MAX;
+
+/// A fact about a thread whose time is not the one its row or table is sorted by.
+#[derive(Debug)]
+pub struct Loose {
+    /// When.
+    pub ts: u64,
+    /// The thread.
+    pub task: Arc<Task>,
+    /// The fact.
+    pub what: Edge,
+}
+
+/// See [`Loose`].
+#[derive(Debug)]
+pub enum Edge {
+    /// A call ended, on a CPU.
+    Leave(u32),
+    /// A call began.
+    Enter(InCall),
+    /// Its state in a checkpoint, and the call it was in.
+    Seen(RunState, Option<InCall>),
+    /// A checkpoint has who it is.
+    Is,
+}
+
+impl Timed for Loose {
+    fn key(&self) -> (u64, u8) {
+        let order = match self.what {
+            Edge::Leave(_) => What::LEAVE_ORDER,
+            Edge::Enter(_) => What::ENTER_ORDER,
+            // after everything else of the same time
+            Edge::Is | Edge::Seen(..) => u8::MAX,
+        };
+        (self.ts, order)
+    }
+}
+
+/// Reads segments for these reports.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder<'a> {
+    /// When the recording began.
+    pub began: u64,
+    /// Filters.
+    pub scope: &'a Scope<'a>,
+    /// Calls.
+    pub book: &'a CallBook<'a>,
+    /// What the report needs.
+    pub needs: Needs,
+}
+
+impl Source for Decoder<'_> {
+    type Row = Event;
+    type Part = Part;
+    type Waiting = Loose;
+
+    fn calls(&self) -> bool {
+        self.needs.calls
+    }
+
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
+        piece.part.at = piece.at;
+        if rows == Rows::Own
+            && let Err(error) = scheduling(&segment, &dict, &mut piece.rows)
+        {
+            self.unread(&segment, &error, &mut piece.coverage);
+            piece.lacks_events = true;
+        }
+        if rows == Rows::Own && self.needs.stacks {
+            match segment.stacks() {
+                Ok(stacks) => piece.part.stacks = Some(stacks),
+                Err(error) => piece.coverage.finding(&segment, "stacks", &error),
+            }
+        }
+        if self.needs.calls
+            && let Err(error) = self.add_calls(&segment, &dict, rows, piece)
+        {
+            piece.coverage.hole(&segment, segment.info().rows, &error);
+            piece.lacks_calls = true;
+        }
+        piece.part.tasks = dict.tasks.into_iter().map(Arc::new).collect();
+        piece.part.calls = dict.calls;
+    }
+
+    fn open(&self, open: OpenCalls, piece: &mut Piece<Self>) {
+        let filter = self.scope.segment(&open.dict, u32::MAX);
+        piece.rows.extend((0..open.core.call.len()).map(|row| {
+            let (task, call, ts) = (open.core.task[row], open.core.call[row], open.time.start[row]);
+            let file = unseen(&self.book.get(open.dict.calls[call as usize]));
+            let counted = filter.core(&open.core, row) && filter.time(&open.time, row);
+            let before = ts <= self.began;
+            Event { ts, what: What::Enter { task, call, file, row: row as u32, before, counted } }
+        }));
+        piece.part.at = piece.at;
+        piece.part.tasks = open.dict.tasks.into_iter().map(Arc::new).collect();
+        piece.part.calls = open.dict.calls;
+    }
+
+    fn unread(&self, segment: &Segment<'_>, error: &Error, coverage: &mut Coverage) {
+        coverage.finding(segment, "scheduler events", error);
+    }
+}
+
+impl Decoder<'_> {
+    fn add_calls(&self, segment: &Segment<'_>, dict: &Dict, rows: Rows, piece: &mut Piece<Self>) -> Result<(), Error> {
+        let core = segment.core(dict)?;
+        let range = rows.of(&core);
+        if range.is_empty() {
+            return Ok(());
+        }
+        let time = segment.time(dict, &core)?;
+        let infos: Vec<Arc<CallInfo>> = dict.calls.iter().map(|call| self.book.get(*call)).collect();
+        let files = if self.needs.files {
+            call_files::of_rows(segment, &core, &infos, &mut piece.part.files)
+        } else {
+            Vec::new()
+        };
+        let filter = self.needs.counted.then(|| self.scope.segment(dict, segment.info().segment));
+        let first = piece.rows.len();
+        for row in range.clone() {
+            let Some((leaves, before)) = edges(core.state[row]) else { continue };
+            let start = time.start[row];
+            if leaves && core.dur[row] == 0 {
+                continue;
+            }
+            piece.rows.push(Event {
+                ts: start,
+                what: What::Enter {
+                    task: core.task[row],
+                    call: core.call[row],
+                    file: files.get(row).copied().unwrap_or(NO_FILE),
+                    row: row as u32,
+                    before: before || start <= self.began,
+                    counted: filter.as_ref().is_some_and(|f| f.core(&core, row) && f.time(&time, row)),
+                },
+            });
+        }
+        piece.rows[first..].sort_by_key(|event| event.ts);
+        leaves(&core, &time, range, &mut piece.rows);
+        Ok(())
+    }
+}
+
+/// Whether a call in this state ends before its thread does, and whether it may have begun before its row's start.
+/// None: its times are not known.
+fn edges(state: CallState) -> Option<(bool, bool)> {
+    match state {
+        CallState::Complete | CallState::Killed => Some((true, false)),
+        CallState::BeganBefore => Some((true, true)),
+        CallState::InFlight | CallState::NoReturn => Some((false, false)),
+        CallState::CloneChild | CallState::Denied | CallState::LostEnter => None,
+    }
+}
+
+fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut Vec<Event>) {
+    for row in range {
+        let leaves = edges(core.state[row]).is_some_and(|(leaves, _)| leaves);
+        if leaves && core.dur[row] > 0 {
+            let ts = time.start[row].saturating_add(core.dur[row]);
+            let cpu = time.cpu.get(row).copied().unwrap_or(CPU_NONE);
+            events.push(Event { ts, what: What::Leave { task: core.task[row], cpu } });
+        }
+    }
+}
+
+/// Adds all events except calls.
+fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Result<(), Error> {
+    for process in segment.processes(dict)? {
+        let task = process.task;
+        let what = match process.kind {
+            ProcessKind::Fork => What::Fork { task },
+            ProcessKind::Exit => What::Exit { task },
+            ProcessKind::Exec | ProcessKind::Cred => What::Become { task, running: true, all: false },
+            ProcessKind::Target => What::Become { task, running: process.flags & TARGET_RUNNING != 0, all: false },
+            // another may have done it to the thread
+            ProcessKind::Rename => What::Become { task, running: false, all: false },
+            ProcessKind::Cgroup => What::Become { task, running: false, all: process.flags & CGROUP_ALL_THREADS != 0 },
+        };
+        events.push(Event { ts: process.ts, what });
+    }
+    events.extend(segment.wakeups(dict)?.iter().map(|w: &Wakeup| Event {
+        ts: w.ts,
+        what: What::Wakeup { waker: w.waker.unwrap_or(NOBODY), wakee: w.wakee, new: w.new, softirq: w.softirq },
+    }));
+    events.extend(segment.switches(dict)?.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
+        ts: s.ts,
+        what: What::Switch { prev: s.prev, next: s.next, cpu: s.cpu, letter: s.prev_letter(), row: row as u32 },
+    }));
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Names of the tasks among keys.
+
+use rustc_hash::FxHashMap;
+use systape_format::model::Task;
+
+use super::plan::Plan;
+use crate::table::group::value::{Key, Value};
+
+/// Name of a group.
+#[derive(Clone, Debug)]
+struct Label {
+    /// (leader of its process, segment, entry): the greatest wins.
+    rank: (bool, u32, u32),
+    /// The task whose name it is.
+    task: Task,
+}
+
+/// A task for each [`Plan::whose`]: of several names the newest, of a process its leader's. The order of additions does
+/// not matter.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    of: FxHashMap<Key, Label>,
+}
+
+impl Labels {
+    /// `task` is in the group of `key`; `place`: its (segment, entry).
+    pub fn add(&mut self, key: &[Value], task: &Task, plan: &Plan, place: (u32, u32)) {
+        let Some(whose) = plan.whose(key) else { return };
+        let rank = (plan.leads(task), place.0, place.1);
+        let label = self.of.entry(whose).or_insert_with(|| Label { rank, task: task.clone() });
+        if label.rank < rank {
+            *label = Label { rank, task: task.clone() };
+        }
+    }
+
+    /// A task of the group of `key`.
+    pub fn get(&self, key: &[Value], plan: &Plan) -> Option<&Task> {
+        Some(&self.of.get(&plan.whose(key)?)?.task)
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: Self) {
+        for (whose, label) in other.of {
+            let mine = self.of.entry(whose).or_insert_with(|| label.clone());
+            if mine.rank < label.rank {
+                *mine = label;
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Keys of a summary: from a call to its [`Key`].
+
+use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Task, UID_UNKNOWN};
+
+use super::mode::SummaryMode;
+use crate::table::call_files::{NO_FILE, unseen};
+use crate::table::calls::CallInfo;
+use crate::table::filter::failed;
+use crate::table::group::by::By;
+use crate::table::group::value::{Key, Value};
+
+/// Keys, and the index of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    keys: Vec<By>,
+}
+
+/// The facts of a row, beside task and call, on which keys depend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RowPart {
+    /// Index of the file's name + FD_FIRST, or one of the other values of a file; 0 if not needed.
+    pub file: u32,
+    /// The error it returned, 0: none.
+    pub errno: u16,
+    /// CPU it ended on.
+    pub cpu: u32,
+}
+
+impl Plan {
+    /// The keys that a summary can have.
+    pub const KNOWN: [By; 9] =
+        [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu, By::Syscall, By::File, By::Errno];
+
+    /// Keys of `--by`. Threads are keyed by process too, because counted calls have only that.
+    pub fn by(keys: &[By]) -> Self {
+        let mut all = Vec::with_capacity(keys.len() + 1);
+        for key in keys {
+            if *key == By::Tid && !keys.contains(&By::Pid) {
+                all.push(By::Pid);
+            }
+            all.push(*key);
+        }
+        Self { keys: all }
+    }
+
+    /// Keys of `--summary-mode`, the syscall last.
+    pub fn mode(mode: SummaryMode) -> Self {
+        Self::by(match mode {
+            SummaryMode::Thread => &[By::Tid, By::Syscall],
+            SummaryMode::Process => &[By::Pid, By::Syscall],
+            SummaryMode::Cgroup => &[By::Cgroup, By::Syscall],
+            SummaryMode::Total => &[By::Syscall],
+        })
+    }
+
+    /// The keys, in their order.
+    pub fn keys(&self) -> &[By] {
+        &self.keys
+    }
+
+    /// The index of `by`.
+    pub fn place(&self, by: By) -> Option<usize> {
+        self.keys.iter().position(|key| *key == by)
+    }
+
+    /// Whether it is a key.
+    pub fn has(&self, by: By) -> bool {
+        self.keys.contains(&by)
+    }
+
+    /// Whether a key depends on more than task and call.
+    pub fn by_row(&self) -> bool {
+        [By::File, By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
+    }
+
+    /// The key of the calls `call` of `task`, without the parts that depend on the row.
+    pub fn key(&self, task: &Task, call: Call) -> Key {
+        let value = |by: &By| match by {
+            By::Pid => Value::process(task),
+            By::Tid => Value::thread(task),
+            By::Comm => Value::Text(task.comm.as_slice().into()),
+            By::Uid if task.uid == UID_UNKNOWN => Value::Unknown,
+            By::Uid => Value::Number(task.uid.into()),
+            By::Cgroup => cgroup(task),
+            By::Syscall => Value::Call(call),
+            _ => Value::Unknown,
+        };
+        self.keys.iter().map(value).collect()
+    }
+
+    /// Adds the parts that depend on the row to `key`.
+    pub fn row(&self, key: &mut [Value], part: RowPart, file: impl Fn(u32) -> Value) {
+        for (by, value) in self.keys.iter().zip(key) {
+            match by {
+                By::File => *value = file(part.file),
+                By::Errno => *value = errno(part.errno),
+                By::Cpu => *value = cpu(part.cpu),
+                _ => {}
+            }
+        }
+    }
+
+    /// The facts of a row that decide.
+    pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32) -> RowPart {
+        RowPart {
+            file: if self.has(By::File) { file } else { 0 },
+            errno: if self.has(By::Errno) && failed(state, code) { code } else { 0 },
+            cpu: if self.has(By::Cpu) { cpu } else { 0 },
+        }
+    }
+
+    /// The key of the calls of a row of the ledger: their process is known, or not even that. `cgroup` is that of all
+    /// its threads in that time.
+    pub fn counted(&self, row: &LedgerRow, task: Option<&Task>, info: &CallInfo, cgroup: Value) -> Key {
+        let of_task = |value: fn(&Task) -> Value| task.map_or(Value::Unknown, value);
+        let value = |by: &By| match by {
+            By::Pid => of_task(Value::process),
+            By::Uid => of_task(|task| match task.uid {
+                UID_UNKNOWN => Value::Unknown,
+                uid => Value::Number(uid.into()),
+            }),
+            By::Cgroup => cgroup.clone(),
+            By::Cpu => cpu(row.cpu),
+            By::Syscall => Value::Call(info.call),
+            By::File if unseen(info) == NO_FILE => Value::None,
+            By::Errno if failed(row.state, row.errno) => errno(row.errno),
+            By::Errno => Value::None,
+            _ => Value::Unknown,
+        };
+        self.keys.iter().map(value).collect()
+    }
+
+    /// The part of `key` that identifies its task; None: there is none.
+    pub fn whose(&self, key: &[Value]) -> Option<Key> {
+        let of_task = |(by, value): (&By, &Value)| matches!(by, By::Pid | By::Tid).then(|| value.clone());
+        let parts: Key = self.keys.iter().zip(key).filter_map(of_task).collect();
+        (!parts.is_empty()).then_some(parts)
+    }
+
+    /// Whether `task` names a group rather than another task of it: a process has the name of its leader.
+    pub fn leads(&self, task: &Task) -> bool {
+        self.has(By::Tid) || task.tid == task.pid
+    }
+}
+
+/// The cgroup of `task`; none: the tape does not have it.
+pub(super) fn cgroup(task: &Task) -> Value {
+    if task.cgroup_id == 0 { Value::None } else { Value::Number(task.cgroup_id) }
+}
+
+fn errno(errno: u16) -> Value {
+    match errno {
+        0 => Value::None,
+        ERRNO_ANY => Value::Unknown,
+        errno => Value::Number(errno.into()),
+    }
+}
+
+fn cpu(cpu: u32) -> Value {
+    if cpu == CPU_NONE { Value::Unknown } else { Value::Number(cpu.into()) }
+}

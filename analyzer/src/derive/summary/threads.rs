@@ -1,0 +1,100 @@
+//! Names and cgroups of the threads of a process. A row of the ledger is about a process; these facts decide whether it
+//! may have calls of a selected thread. Read only on demand.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::Error;
+use systape_format::model::{CGROUP_ALL_THREADS, Family, ProcessKind, Task};
+use systape_format::reader::{Segment, Tape};
+
+use crate::table::filter::Scope;
+use crate::table::group::value::Value;
+use crate::table::loss::loses;
+use crate::table::scan::lost;
+
+/// Facts about the threads of all processes.
+#[derive(Debug, Default)]
+pub struct Threads {
+    /// Processes with a thread that passes `-t` and `--comm`; None = any may have one, because something was lost.
+    asked: Option<FxHashSet<Value>>,
+    /// Times at which each process moved to another cgroup. None: not known.
+    moves: Option<FxHashMap<Value, Vec<u64>>>,
+    /// Processes whose threads were in several cgroups.
+    split: FxHashSet<Value>,
+}
+
+impl Threads {
+    /// Reads all tables of tasks and their events.
+    pub fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
+        let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());
+        let mut whole = tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Process]));
+        let mut see = |task: &Task| {
+            if scope.thread(task) {
+                asked.insert(process(task));
+            }
+        };
+        for at in 0..tape.checkpoints() {
+            let Ok(checkpoint) = tape.checkpoint(at) else {
+                whole = false;
+                continue;
+            };
+            let mut cgroups: FxHashMap<Value, u64> = FxHashMap::default();
+            for task in &checkpoint.tasks {
+                see(task);
+                if *cgroups.entry(process(task)).or_insert(task.cgroup_id) != task.cgroup_id {
+                    split.insert(process(task));
+                }
+            }
+        }
+        for at in 0..tape.segments().len() {
+            whole &= segment(&tape.segment(at), &mut see, &mut moves, &mut split).is_ok();
+        }
+        if !whole {
+            return Self::default();
+        }
+        Self { asked: Some(asked), moves: Some(moves), split }
+    }
+
+    /// Whether a thread of the process of `leader` passes `-t` and `--comm`.
+    pub fn may_pass(&self, leader: &Task) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
+    }
+
+    /// Whether moves between cgroups are known.
+    pub fn know_moves(&self) -> bool {
+        self.moves.is_some()
+    }
+
+    /// Whether calls of that process that ended in [`from`, `to`] may have been made in several cgroups.
+    pub fn moved(&self, leader: &Task, from: u64, to: u64) -> bool {
+        let Some(moves) = &self.moves else { return true };
+        let process = process(leader);
+        let within = |ts: &u64| (from..=to).contains(ts);
+        self.split.contains(&process) || moves.get(&process).is_some_and(|times| times.iter().any(within))
+    }
+}
+
+fn process(task: &Task) -> Value {
+    Value::process(task)
+}
+
+/// Reads one segment; an error if a required part is missing.
+fn segment(
+    segment: &Segment<'_>,
+    see: &mut impl FnMut(&Task),
+    moves: &mut FxHashMap<Value, Vec<u64>>,
+    split: &mut FxHashSet<Value>,
+) -> Result<(), Error> {
+    let dict = segment.dict()?;
+    dict.tasks.iter().for_each(see);
+    for event in segment.processes(&dict)? {
+        let Some(task) = dict.tasks.get(event.task as usize) else { continue };
+        if event.kind != ProcessKind::Cgroup {
+            continue;
+        }
+        if event.flags & CGROUP_ALL_THREADS == 0 && task.tid != task.pid {
+            split.insert(process(task));
+        }
+        moves.entry(process(task)).or_default().push(event.ts);
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! A segment with everything a printed line needs, read and resolved once.
+//!
+//! A group that cannot be read costs only its own contents: without arguments a call is still listed, without times it
+//! is not.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
+use systape_format::reader::{Segment, Tape};
+
+use crate::table::calls::{CallBook, CallInfo};
+use crate::table::loss::Hole;
+
+/// The file of an fd argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FdPath<'a> {
+    /// No descriptor.
+    None,
+    /// A descriptor whose path is not known.
+    Unknown,
+    /// Path, or `pipe:[17]` and the like.
+    Known(&'a [u8]),
+}
+
+/// A decoded segment.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its number.
+    pub number: u32,
+    /// Tasks and calls.
+    pub dict: Dict,
+    /// Calls, tasks, durations, errors, states.
+    pub core: Core,
+    /// Starts and CPUs.
+    pub time: Time,
+    /// Return values and arguments; empty = not recorded or not readable.
+    pub args: Args,
+    /// Paths behind descriptors; empty = not recorded or not readable.
+    pub fds: Fds,
+    /// Facts about each of `dict.calls`.
+    pub calls: Vec<Arc<CallInfo>>,
+    captured: Vec<Captured>,
+    /// Row r's captured values are `captured[first[r]..first[r + 1]]`; empty without any.
+    first: Vec<u32>,
+    /// tid → index of its first and last entry in `dict.tasks`.
+    by_tid: FxHashMap<u32, (u32, u32)>,
+}
+
+/// The hole for an error.
+pub fn hole(segment: &Segment<'_>, rows: u32, error: &systape_format::Error) -> Hole {
+    let info = segment.info();
+    Hole { segment: info.segment, rows, first: info.start_min, last: info.end_max, why: error.to_string() }
+}
+
+/// The part of a segment that decides which rows are printed.
+#[derive(Debug)]
+pub struct Base<'a> {
+    segment: Segment<'a>,
+    /// Tasks and calls.
+    pub dict: Dict,
+    /// Calls, tasks, durations, errors, states.
+    pub core: Core,
+    /// Starts and CPUs.
+    pub time: Time,
+}
+
+impl<'a> Base<'a> {
+    /// Reads that part of `segment`. None when it cannot be read, which is a hole of all its calls, or when no row
+    /// passes `wanted` by tasks, calls, durations and errors: then nothing more is read.
+    pub fn read(
+        segment: Segment<'a>,
+        holes: &mut Vec<Hole>,
+        wanted: impl FnOnce(&Dict, &Core) -> bool,
+    ) -> Option<Self> {
+        let dict = segment.dict();
+        Self::of(segment, dict, holes, wanted)
+    }
+
+    /// The same with the segment's `dict`, read before.
+    pub fn of(
+        segment: Segment<'a>,
+        dict: Result<Dict, systape_format::Error>,
+        holes: &mut Vec<Hole>,
+        wanted: impl FnOnce(&Dict, &Core) -> bool,
+    ) -> Option<Self> {
+        let read = || -> Result<Option<(Dict, Core, Time)>, systape_format::Error> {
+            let dict = dict?;
+            let core = segment.core(&dict)?;
+            if !wanted(&dict, &core) {
+                return Ok(None);
+            }
+            let time = segment.time(&dict, &core)?;
+            Ok(Some((dict, core, time)))
+        };
+        match read() {
+            Ok(read) => read.map(|(dict, core, time)| Self { segment, dict, core, time }),
+            Err(error) => {
+                holes.push(hole(&segment, segment.info().rows, &error));
+                None
+            }
+        }
+    }
+
+    /// Reads the rest. What cannot be read is added to `holes`.
+    pub fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
+        let Self { segment, dict, core, time } = self;
+        // of the first segment somebody waits for the first line
+        let (args, (fds, captured)) =
+            rayon::join(|| segment.args(&core), || (segment.fds(&core), segment.captured(&core)));
+        let mut detail = Detail { segment: &segment, holes };
+        let (args, fds, captured) = (detail.or_default(args), detail.or_default(fds), detail.or_default(captured));
+        let calls: Vec<_> = dict.calls.iter().map(|call| book.get(*call)).collect();
+        let by_tid = if calls.iter().any(|c| c.returns_pid) { by_tid(&dict.tasks) } else { FxHashMap::default() };
+        let first = first_of_row(&captured, core.call.len());
+        Loaded { number: segment.info().segment, dict, core, time, args, fds, calls, captured, first, by_tid }
+    }
+}
+
+/// The calls that were open when a recording ended abnormally, as a segment of their own. A clean end writes them as
+/// rows; after kill -9 only the last checkpoint has a hung call. A call that its thread ended after the checkpoint is
+/// not included.
+#[derive(Debug)]
+pub struct OpenCalls {
+    /// Tasks and calls.
+    pub dict: Dict,
+    /// All in flight; durations up to the last time each is known to have been open.
+    pub core: Core,
+    /// Starts; CPUs are not known.
+    pub time: Time,
+    args: Args,
+}
+
+impl OpenCalls {
+    /// The open calls of `tape`; None when it ended cleanly or there are none.
+    pub fn read(tape: &Tape) -> Option<Self> {
+        if tape.end().is_some() {
+            return None;
+        }
+        let (last, checkpoint) = (0..tape.checkpoints()).rev().find_map(|at| Some((at, tape.checkpoint(at).ok()?)))?;
+        let since = Since::read(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
+        // they were still open when the last whole segment ended, if nothing of that time is missing
+        let until = if since.unsure { checkpoint.ts } else { tape.complete_until().max(checkpoint.ts) };
+        let mut open =
+            Self { dict: Dict::default(), core: Core::default(), time: Time::default(), args: Args::default() };
+        for call in checkpoint.in_flight.iter().filter(|call| !since.ended.contains(&call.utid)) {
+            let Some(task) = checkpoint.tasks.iter().find(|task| task.utid == call.utid) else { continue };
+            let start = if call.start == 0 { tape.session().window_open } else { call.start };
+            open.core.task.push(open.dict.tasks.len() as u32);
+            open.core.call.push(open.dict.calls.len() as u32);
+            open.core.dur.push(until.saturating_sub(start));
+            open.core.errno.push(0);
+            open.core.state.push(CallState::InFlight);
+            open.time.start.push(start);
+            let mut args = [0; 6];
+            args.iter_mut().zip(&call.args).for_each(|(to, from)| *to = *from);
+            open.args.args.push(args);
+            open.dict.tasks.push(task.clone());
+            open.dict.calls.push(call.call);
+        }
+        (!open.core.call.is_empty()).then_some(open)
+    }
+
+    /// An open call of a checkpoint.
+    pub fn of(task: &Task, call: &InFlight) -> Self {
+        let mut args = [0; 6];
+        args.iter_mut().zip(&call.args).for_each(|(to, from)| *to = *from);
+        Self {
+            dict: Dict { tasks: vec![task.clone()], calls: vec![call.call], ..Dict::default() },
+            core: Core {
+                call: vec![0],
+                task: vec![0],
+                dur: vec![0],
+                errno: vec![0],
+                state: vec![CallState::InFlight],
+                ..Core::default()
+            },
+            time: Time { start: vec![call.start], ..Time::default() },
+            args: Args { args: vec![args], ..Args::default() },
+        }
+    }
+
+    /// As a segment to print; the files of its descriptors are not known.
+    pub fn load(self, book: &CallBook<'_>) -> Loaded {
+        let Self { dict, core, time, args } = self;
+        let calls = dict.calls.iter().map(|call| book.get(*call)).collect();
+        Loaded {
+            number: u32::MAX,
+            dict,
+            core,
+            time,
+            args,
+            fds: Fds::default(),
+            calls,
+            captured: Vec::new(),
+            first: Vec::new(),
+            by_tid: FxHashMap::default(),
+        }
+    }
+}
+
+/// Facts of the segments after a checkpoint about the calls that were open then.
+#[derive(Debug, Default)]
+struct Since {
+    /// Threads (utid) with a call that ended later: the open one had returned.
+    ended: FxHashSet<u32>,
+    /// Something is missing: a thread that is not in `ended` may have returned too.
+    unsure: bool,
+}
+
+impl Since {
+    /// Reads the chunks from `chunk` on.
+    fn read(tape: &Tape, chunk: u32, ts: u64) -> Self {
+        let mut since = Self { unsure: !tape.findings().is_empty(), ..Self::default() };
+        for at in (0..tape.segments().len()).filter(|at| tape.segments()[*at].chunk >= chunk) {
+            since.unsure |= since.segment(&tape.segment(at), ts).is_err();
+        }
+        since
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>, ts: u64) -> Result<(), systape_format::Error> {
+        self.unsure |= segment.gaps()?.iter().any(crate::table::loss::leaves_out_calls);
+        let dict = segment.dict()?;
+        let core = segment.core(&dict)?;
+        let time = segment.time(&dict, &core)?;
+        for (row, task) in core.task.iter().enumerate() {
+            if time.start[row].saturating_add(core.dur[row]) > ts {
+                self.ended.insert(dict.tasks[*task as usize].utid);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Turns errors of groups that a line can do without into holes.
+struct Detail<'a, 'b> {
+    segment: &'a Segment<'a>,
+    holes: &'b mut Vec<Hole>,
+}
+
+impl Detail<'_, '_> {
+    fn or_default<T: Default>(&mut self, read: Result<T, systape_format::Error>) -> T {
+        read.unwrap_or_else(|error| {
+            self.holes.push(hole(self.segment, 0, &error));
+            T::default()
+        })
+    }
+}
+
+fn by_tid(tasks: &[Task]) -> FxHashMap<u32, (u32, u32)> {
+    let mut map = FxHashMap::default();
+    for (at, task) in tasks.iter().enumerate() {
+        map.entry(task.tid).and_modify(|(_, last)| *last = at as u32).or_insert((at as u32, at as u32));
+    }
+    map
+}
+
+fn first_of_row(captured: &[Captured], rows: usize) -> Vec<u32> {
+    if captured.is_empty() {
+        return Vec::new();
+    }
+    let mut first = vec![0; rows + 1];
+    for value in captured {
+        if let Some(count) = first.get_mut(value.row as usize + 1) {
+            *count += 1;
+        }
+    }
+    for row in 0..rows {
+        first[row + 1] += first[row];
+    }
+    first
+}
+
+impl Loaded {
+    /// Number of calls.
+    pub fn rows(&self) -> usize {
+        self.core.call.len()
+    }
+
+    /// The call of `row`.
+    #[inline]
+    pub fn call(&self, row: usize) -> &CallInfo {
+        &self.calls[self.core.call[row] as usize]
+    }
+
+    /// The thread that made the call of `row`.
+    pub fn task(&self, row: usize) -> &Task {
+        &self.dict.tasks[self.core.task[row] as usize]
+    }
+
+    /// Captured values of `row`, by argument.
+    #[inline]
+    pub fn captured(&self, row: usize) -> &[Captured] {
+        match (self.first.get(row), self.first.get(row + 1)) {
+            (Some(from), Some(to)) => self.captured.get(*from as usize..*to as usize).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
+    /// The file of the descriptor in argument `at` of `row`.
+    #[inline]
+    pub fn fd_path(&self, row: usize, at: usize) -> FdPath<'_> {
+        let column = match self.call(row).fd_args {
+            [Some(first), _] if first == at => self.fds.fd.get(row),
+            [_, Some(second)] if second == at => self.fds.fd2.get(row),
+            _ => None,
+        };
+        match column.copied() {
+            Some(FD_NONE) => FdPath::None,
+            Some(fd) if fd >= FD_FIRST => {
+                self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name))
+            }
+            _ => FdPath::Unknown,
+        }
+    }
+
+    /// The name of thread `tid`, if this segment has it: for a new child (`first`) its first name.
+    pub fn comm_of(&self, tid: u32, first: bool) -> Option<&[u8]> {
+        let (begin, end) = self.by_tid.get(&tid)?;
+        self.dict.tasks.get(if first { *begin } else { *end } as usize).map(|task| task.comm.as_slice())
+    }
+}

@@ -1,0 +1,169 @@
+//! Standard output with large writes, for which a closed pipe is no error; and files that a report writes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::values::progress;
+
+/// Standard output without std's line buffer, which searches every write for its last newline.
+pub fn stdout() -> io::Result<io::BufWriter<File>> {
+    progress::end();
+    let fd = io::stdout().as_fd().try_clone_to_owned()?;
+    Ok(io::BufWriter::with_capacity(1 << 18, File::from(fd)))
+}
+
+/// Whether `error` means that the reader of our output has closed it (`| head`).
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+/// Begins the colour of a number that is not exact, and ends any.
+pub const INEXACT: &str = "\x1b[36m";
+/// See [`INEXACT`].
+pub const PLAIN: &str = "\x1b[m";
+
+/// Whether [`line`] colours; see [`begin_text`].
+static COLORED: AtomicBool = AtomicBool::new(false);
+
+/// From now on lines of text are written: in colours where standard output is a terminal and NO_COLOR is not set, which is given back.
+/// It asks for what is given up before a tape is read.
+pub fn begin_text() -> bool {
+    let colored = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    COLORED.store(colored, Ordering::Relaxed);
+    colored
+}
+
+/// Writes one line of text and its newline.
+pub fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
+    lines(out, text)?;
+    out.write_all(b"\n")
+}
+
+/// Writes lines of text; on a terminal numbers that are not exact stand out.
+pub fn lines(out: &mut impl Write, text: &str) -> io::Result<()> {
+    if COLORED.load(Ordering::Relaxed) {
+        out.write_all(painted(text).as_bytes())
+    } else {
+        out.write_all(text.as_bytes())
+    }
+}
+
+/// `text` with colour around numbers that have a mark of [`crate::render::mark`] before them.
+fn painted(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for word in text.split_inclusive([' ', '\n', '\t', '(', ',', ';']) {
+        let number = word.trim_start_matches(['>', '<', '=', '~']);
+        let mark = &word[..word.len() - number.len()];
+        let digits = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        if [">=", "<=", "~"].contains(&mark) && digits > 0 {
+            let (bound, rest) = word.split_at(mark.len() + digits);
+            all.extend([INEXACT, bound, PLAIN, rest]);
+        } else {
+            all.push_str(word);
+        }
+    }
+    all
+}
+
+/// A file made for a report, and removed if the report fails.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    file: File,
+    kept: bool,
+}
+
+impl NewFile {
+    /// A new file readable only by its owner. O_EXCL: it changes neither an existing file nor the target of a link.
+    pub fn private(path: &Path) -> io::Result<Self> {
+        Self::open(path, OpenOptions::new().mode(0o600))
+    }
+
+    /// As [`Self::private`], with permissions by the umask.
+    pub fn public(path: &Path) -> io::Result<Self> {
+        Self::open(path, &mut OpenOptions::new())
+    }
+
+    /// A new file as [`Self::public`] makes it, or the existing regular file, which stays even if the report fails.
+    ///
+    /// # Errors
+    /// It is a link, a device, a pipe or a directory, or cannot be opened.
+    pub fn replacing(path: &Path) -> io::Result<Self> {
+        match Self::public(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other,
+        }
+        let open = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path);
+        let file = open.map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => io::Error::other("it is a symbolic link: name the file it points to"),
+            _ => error,
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(Self { path: path.to_owned(), file, kept: true })
+    }
+
+    /// Replaces the file's contents by `bytes`, and keeps the file.
+    pub fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.write_all(bytes)?;
+        self.kept = true;
+        Ok(())
+    }
+
+    fn open(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
+        let file = options.write(true).create_new(true).open(path)?;
+        Ok(Self { path: path.to_owned(), file, kept: false })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// Its contents.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Keeps the file.
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What was begun is ours and of no use; left behind, it does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_exact_stand_out() {
+        assert_eq!(painted("  >=12.5%  a"), "  \x1b[36m>=12.5\x1b[m%  a");
+        assert_eq!(painted("(<=3 ms), ~7"), "(\x1b[36m<=3\x1b[m ms), \x1b[36m~7\x1b[m");
+        for plain in ["12.5 ms", "operator>=(x) ~/x >= 5", "=>5 >>=6", "", "\n"] {
+            assert_eq!(painted(plain), plain);
+        }
+    }
+}

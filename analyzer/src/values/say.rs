@@ -1,0 +1,56 @@
+//! Messages to the user, and results of a report besides its output.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Number of rows of an answer, to explain an empty one.
+#[derive(Debug, Default)]
+pub struct Shown(AtomicU64);
+
+impl Shown {
+    /// The answer has `more` rows; 0 only marks that rows are counted.
+    pub fn rows(&self, more: usize) {
+        // one more than there are, so that 0 is: not counted
+        let more = |rows: u64| Some(rows.max(1).saturating_add(more as u64));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// Whether rows were counted, and there were none.
+    pub fn nothing(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 1
+    }
+}
+
+/// Results of a report besides its output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// A loss could change the answer.
+    pub lost: bool,
+    /// The report's own answer is negative: a tape that is not sound.
+    pub bad: bool,
+}
+
+impl Verdict {
+    /// The same; `doubts`: something of the answer is not known because of what may be missing elsewhere.
+    pub fn doubted(self, doubts: bool) -> Self {
+        Self { lost: self.lost || doubts, ..self }
+    }
+}
+
+/// The question was wrong, as only the tape shows: exit status 2.
+#[derive(Debug)]
+pub struct BadUsage(pub String);
+
+impl std::fmt::Display for BadUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadUsage {}
+
+/// Prints a message that is not part of the answer; a closed stderr is no error.
+pub fn complain(text: &str) {
+    crate::values::progress::end();
+    let _ = writeln!(std::io::stderr(), "analyze: {text}");
+}

@@ -1,0 +1,75 @@
+//! A tape from standard input. Reads of a tape need random access, so a tape from a pipe is first copied to a file:
+//! unnamed, gone with the process, and of bounded size.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Seek as _, Write};
+use std::os::fd::AsFd;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The file that is standard input.
+pub const STDIN: &str = "-";
+/// Most bytes of a tape from a pipe; `--help` has it.
+const MOST: u64 = 4 << 30;
+/// Bytes per copy.
+const PIECE: usize = 1 << 20;
+
+/// Standard input as a file: itself if it is one, else a copy of everything from the pipe.
+///
+/// # Errors
+/// It is a terminal or closed, longer than 4 GiB, or the disk is full.
+pub fn stdin() -> Result<File> {
+    let input = io::stdin();
+    if input.is_terminal() {
+        bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");
+    }
+    let mut input = File::from(input.as_fd().try_clone_to_owned().context("standard input")?);
+    let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_file && input.stream_position().is_ok_and(|at| at == 0) {
+        return Ok(input);
+    }
+    let dir = std::env::temp_dir();
+    let mut file = tempfile::tempfile_in(&dir)
+        .with_context(|| format!("cannot keep standard input in {} (TMPDIR names another directory)", dir.display()))?;
+    keep(&mut input, &mut file, MOST)
+        .with_context(|| format!("cannot keep standard input in {} (TMPDIR names another directory)", dir.display()))?;
+    Ok(file)
+}
+
+/// Copies `input` to `file`, at most `most` bytes.
+fn keep(input: &mut impl Read, file: &mut impl Write, most: u64) -> Result<()> {
+    let mut piece = vec![0; PIECE];
+    let mut kept = 0;
+    loop {
+        let read = match input.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        kept += read as u64;
+        if kept > most {
+            bail!(
+                "it is longer than {}: save the tape (record -o FILE) and name it",
+                crate::values::words::bytes(most)
+            );
+        }
+        file.write_all(&piece[..read])?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut kept = Vec::new();
+        keep(&mut &[7_u8; 5000][..], &mut kept, 5000).unwrap();
+        assert_eq!(kept, [7; 5000]);
+        kept.clear();
+        let why = keep(&mut io::repeat(7), &mut kept, 3 << 20).unwrap_err().to_string();
+        assert!(why.contains("longer than 3.0 MiB") && why.contains("record -o FILE"), "{why}");
+        assert!(kept.len() <= 3 << 20, "{}", kept.len());
+    }
+}
