@@ -46,6 +46,21 @@ update() {
     "${apt[@]}" update >"$log" 2>&1 || say "apt-get update failed; trying with the package lists there are"
 }
 
+# unpack PACKAGE DIR: PACKAGE and all that apt-get would install with it, unpacked in DIR; nothing of the machine changes
+unpack() {
+    local package=$1 dir=$2 parts
+    say "unpacking $package in $dir: it cannot be installed beside what is"
+    parts=$(apt-get install -s --no-install-recommends "$package" 2>/dev/null |
+        sed -nE 's/^Inst ([^ ]+) (\[[^]]*\] )?\(([^ ]+) .*/\1=\3/p')
+    [ -n "$parts" ] || return 1
+    rm -rf "$dir"
+    mkdir -p "$dir/debs"
+    # shellcheck disable=SC2086
+    (cd "$dir/debs" && apt-get download -qq -o APT::Sandbox::User=root $parts) >&2 || return 1
+    for deb in "$dir"/debs/*.deb; do dpkg -x "$deb" "$dir" || return 1; done
+    rm -r "$dir/debs"
+}
+
 # Rust comes first: the other packages take a gigabyte and are of no use without it.
 rustup="install Rust 1.$rust_minor or newer: https://rustup.rs"
 # minor VERSION: 96 of 1.96.0, nothing of other versions
@@ -131,7 +146,16 @@ if [ "$wanted" = bench ]; then
 fi
 
 if [ "$wanted" = kernels ]; then
-    need qemu-system-x86 runs qemu-system-x86_64
+    unpacked=$(dirname "$0")/../target/kernels/qemu # where test-kernels.sh looks, too
+    if ! runs qemu-system-x86_64 >/dev/null 2>&1 && ! [ -x "$unpacked/usr/bin/qemu-system-x86_64" ]; then
+        if command -v apt-get >/dev/null && can_be_root; then update; fi
+        # a part of qemu from another release (qemu-utils of backports) would have to go for it
+        if apt-get install -s --no-remove --no-install-recommends qemu-system-x86 >/dev/null 2>&1; then
+            missing+=(qemu-system-x86)
+        else
+            unpack qemu-system-x86 "$unpacked" || missing+=(qemu-system-x86)
+        fi
+    fi
     need busybox-static test -x /bin/busybox
     need cpio runs cpio
     need binutils runs strip

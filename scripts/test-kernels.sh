@@ -91,6 +91,14 @@ C
   rm "$1/chain.c"
 }
 
+# qemu as installed, or as setup.sh unpacked it
+qemu=$cache/qemu/usr/bin/qemu-system-x86_64
+if command -v qemu-system-x86_64 >/dev/null; then
+  qemu=qemu-system-x86_64
+else
+  libraries=$cache/qemu/usr/lib/x86_64-linux-gnu:$cache/qemu/lib/x86_64-linux-gnu
+fi
+
 make_initramfs() { # -> path
   local root
   root=$(mktemp -d)
@@ -171,7 +179,7 @@ boot() { # kernel, directory with the disk -> console there
     # a guest that is not emulated boots in seconds; there are /dev/kvm with which none ever does
     [ -z "$has_kvm" ] || { accel=(-accel kvm -cpu host); patience=30; }
     cp "$2/disk" "$2/disk.copy"; : >"$2/console"
-    qemu-system-x86_64 "${accel[@]}" -m 1G -smp 2 -nographic -no-reboot -kernel "$1" \
+    LD_LIBRARY_PATH=${libraries:-${LD_LIBRARY_PATH:-}} "$qemu" "${accel[@]}" -m 1G -smp 2 -nographic -no-reboot -kernel "$1" \
       -drive "file=$2/disk.copy,if=none,id=d,format=raw" -device nvme,drive=d,serial=systape -initrd "$initramfs" \
       -append "console=ttyS0 panic=-1 ${KERNEL_ARGS:-quiet}" </dev/null >"$2/console" 2>&1 &
     if watch $! "$2/console" $patience 900; then return; fi

@@ -245,7 +245,7 @@ struct Times(FxHashMap<Key, CpuTime>);
 
 impl Times {
     fn new(times: CpuTimes) -> Self {
-        Self(times.into_sums().into_iter().collect())
+        Self(times.into_sums().collect())
     }
 }
 

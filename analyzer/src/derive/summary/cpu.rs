@@ -158,7 +158,7 @@ mod tests {
         tracker.leave(84, a, 0);
         tracker.enter(a, read(90, 2));
         tracker.finish(100);
-        let sums: Vec<_> = tracker.sink.sums.into_sums().into_iter().map(|(_, sum)| sum).collect();
+        let sums: Vec<_> = tracker.sink.sums.into_sums().map(|(_, sum)| sum).collect();
         assert_eq!(sums, [CpuTime { calls: 2, on: 5 + 5 + 4, off: 55, unknown: 1 }]);
     }
 }
