@@ -1,11 +1,13 @@
 //! What the command lines of both programs have in common: man pages and completions ([`Generate`]), and why a command line is not
-//! followed ([`Stop`]). What there is to type is each program's own.
+//! followed ([`Stop`]), how options take their values ([`Options`]). What there is to type is each program's own.
 
 mod generate;
+mod options;
 mod stop;
 
 pub use clap_complete::Shell;
 pub use generate::{Generate, completions, man};
+pub use options::{Options, Takes};
 pub use stop::{Stop, unknown};
 
 /// Words that other programs take, and for those of each row what to type here.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{ArgAction, ArgGroup, Parser, ValueHint};
 use systape_cli::Generate;
 use systape_format::redact::Level;
@@ -29,7 +30,7 @@ A tape carries paths, program arguments and host names (--redact leaves them out
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
 pub struct Args {
     /// Tape to write; an existing file is renamed to FILE.old
-    #[arg(short, long, value_name = "FILE", default_value = "trace.tape", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE", default_value = "trace.tape", value_parser = OsStringValueParser::new().try_map(parse_output), value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
     /// Record these processes: all their threads, and children from now on
@@ -37,7 +38,7 @@ pub struct Args {
     pub pid: Vec<u32>,
 
     /// Record these threads, and children from now on
-    #[arg(short, long, value_name = "TID", value_delimiter = ',', value_parser = parse_number)]
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', value_parser = parse_thread)]
     pub tid: Vec<u32>,
 
     /// Record threads whose real user is this one, by number or name
@@ -45,7 +46,7 @@ pub struct Args {
     pub uid: Option<String>,
 
     /// Record threads of this name (as ps -o comm shows it, up to 15 bytes)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = OsStringValueParser::new().try_map(parse_comm))]
     pub comm: Option<OsString>,
 
     /// Record a cgroup (v2) and those below it: path under its mount point, or an absolute path
@@ -84,7 +85,7 @@ pub struct Args {
     pub slow: Vec<String>,
 
     /// Store only calls that fail; the others are counted
-    #[arg(long, alias = "failed", help_heading = "Counting instead of storing")]
+    #[arg(long, alias = "failed", alias = "failed-only", help_heading = "Counting instead of storing")]
     pub failure: bool,
 
     /// Store only calls that fail with one of these errors, e.g. ENOENT,EACCES
@@ -149,7 +150,7 @@ pub struct Args {
     pub delay: Option<Duration>,
 
     /// Keep at most this many bytes of each path or string
-    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_string_size)]
+    #[arg(short = 's', long, alias = "string-limit", value_name = "BYTES", default_value_t = 4096, value_parser = parse_string_size)]
     pub string_size: u32,
 
     /// Leave out of the tape: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host)
@@ -185,20 +186,20 @@ pub struct Args {
     pub generate: Option<Generate>,
 
     /// As with strace: children are followed without it
-    #[arg(short = 'f', action = ArgAction::Count, hide = true, long = "follow-forks")]
+    #[arg(short = 'f', action = ArgAction::Count, hide = true, long = "follow-forks", alias = "output-separately")]
     pub follow: u8,
 
     /// As with strace: descriptors' paths are recorded without it
-    #[arg(short = 'y', action = ArgAction::Count, hide = true, long = "decode-fds")]
-    pub paths: u8,
+    #[arg(short = 'y', hide = true, long = "decode-fds", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub paths: Vec<String>,
 
     /// Print no last line if nothing was lost
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
 
     /// As with other tools: everything is said without it
-    #[arg(short, long, action = ArgAction::Count, hide = true)]
-    pub verbose: u8,
+    #[arg(short, long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub verbose: Vec<String>,
 
     /// The command to run and record: from the first word on that is no option, or behind --
     #[arg(
@@ -210,18 +211,40 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-/// A process or a thread by its number.
+/// A process by its number.
 fn parse_number(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(number) => Ok(number),
-        // strace -tt, -ttt
-        Err(_) if text.starts_with('t') => {
-            Err("times are always recorded ('analyze --clock wall' prints times of day); -t is for threads by number"
-                .to_owned())
+    text.parse().map_err(|_| match text.split_whitespace().collect::<Vec<_>>().join(",") {
+        // pidof has spaces between them
+        several if several != text => format!("numbers are separated by commas: {several}"),
+        _ => format!("'{text}' is no number; for names there is --comm NAME, and 'pgrep {text}' knows numbers"),
+    })
+}
+
+/// A thread by its number.
+fn parse_thread(text: &str) -> Result<u32, String> {
+    const TIMES: &str = "times are always recorded ('analyze --clock wall' prints times of day)";
+    parse_number(text).map_err(|why| match text.trim_start_matches('t') {
+        "" => format!("{TIMES}; -t is for threads by number"),
+        _ => format!("{why}; {TIMES}"),
+    })
+}
+
+/// The tape; strace's `|command` and `!command` are none.
+fn parse_output(word: OsString) -> Result<PathBuf, String> {
+    match word.to_str().and_then(|text| text.strip_prefix(['|', '!'])) {
+        Some(command) => Err(format!("a tape goes to a command through a pipe: record -o - ... | {}", command.trim())),
+        None => Ok(word.into()),
+    }
+}
+
+/// The name of a thread; those that analyze takes in its place stand for several.
+fn parse_comm(word: OsString) -> Result<OsString, String> {
+    let several = |text: &&str| text.starts_with('!') || text.contains(['*', '?', ',']);
+    match word.to_str().filter(several) {
+        Some(text) => {
+            Err(format!("it takes one name as 'ps -o comm' shows it; record -a, then 'analyze --comm={text}'"))
         }
-        Err(_) => {
-            Err(format!("'{text}' is no number; for names there is --comm NAME, and 'pgrep {text}' knows numbers"))
-        }
+        None => Ok(word),
     }
 }
 

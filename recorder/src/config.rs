@@ -17,6 +17,7 @@ use crate::bounded;
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::forced::Forced;
+use crate::habits;
 use crate::patient::Asked;
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
@@ -142,8 +143,10 @@ impl Config {
             bail!("{}", no_event(&event.family, &event.event));
         }
         if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
+            let word = args.command[0].to_string_lossy();
             bail!(
-                "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a"
+                "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a{}",
+                habits::no_command(&word).map(|text| format!("; {text}")).unwrap_or_default()
             );
         }
         if args.all && !(args.pid.is_empty() && args.tid.is_empty()) {
@@ -207,6 +210,20 @@ impl Config {
             output: args.output,
             quiet: args.quiet > 0,
         })
+    }
+
+    /// What of the command line may be meant differently.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.selection.notes().to_vec();
+        // SAFETY: it has no arguments and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        if let Some(uid) = self.uid.filter(|uid| *uid != own && !self.command.is_empty() && !self.all) {
+            notes.push(format!(
+                "-u: of the command only what runs as user {uid} is recorded; to run it as that user (strace -u): \
+                 record -- setpriv --reuid {uid} COMMAND; all that the user does meanwhile (perf -u): -a"
+            ));
+        }
+        notes
     }
 
     /// Removes a family and stacks of its events; samples count as a family here.
@@ -351,7 +368,13 @@ fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let parse = |s: &str| s.trim().parse::<u32>().with_context(|| format!("-C {text}: '{s}' is not a CPU number"));
+        let parse = |s: &str| {
+            s.trim().parse::<u32>().map_err(|_| {
+                anyhow::anyhow!(
+                    "-C {text}: '{s}' is not a CPU number; the listing and its sums are 'analyze -S' (strace -C)"
+                )
+            })
+        };
         let (first, last) = (parse(first)?, parse(last)?);
         if first > last || last >= possible.min(systape_bpf::MAX_CPUS) {
             bail!("-C {text}: '{part}': this machine has CPUs 0 to {}", possible - 1);
@@ -386,7 +409,12 @@ pub(crate) fn find_command(words: &[OsString]) -> Result<Command, CommandError> 
         }
         denied = true;
     }
-    if denied { fail(126, "found, but not an executable file") } else { fail(127, "command not found") }
+    let found = "found, but not an executable file";
+    match habits::no_command(&name.to_string_lossy()) {
+        _ if denied => fail(126, found),
+        Some(text) => fail(127, &format!("command not found; {text}")),
+        None => fail(127, "command not found"),
+    }
 }
 
 #[cfg(test)]

@@ -7,22 +7,45 @@ use crate::args::Args;
 /// Options, and what does here what they do there.
 const HABITS: &systape_cli::Habits = &[
     (&["-c", "-S", "--summary", "--summary-only", "--with-summary"], "sums are made from the tape: 'analyze -s'"),
-    (&["-w", "--summary-wall-clock"], "sums are made from the tape, by the time calls took: 'analyze -s'"),
+    (
+        &["-w", "--summary-wall-clock"],
+        "sums are made from the tape, by the time calls took: 'analyze -s'; -o FILE names the tape (-w of sysdig)",
+    ),
     (&["-k", "--stack-trace", "--stack-traces"], "stacks are recorded with -g, or --call-graph dwarf"),
     (
         &["-r", "--relative-timestamps", "--timestamps", "--absolute-timestamps"],
         "times are always recorded: 'analyze' prints them since the start, 'analyze --clock wall' as times of day",
     ),
     (&["-T", "--syscall-times"], "how long calls took is always recorded; analyze prints it"),
-    (&["-z", "--successful-only"], "all calls are recorded; --failure stores only those that fail"),
+    (
+        &["-z", "--successful-only", "--status"],
+        "all calls are recorded; --failure stores only those that fail; a tape is always compressed",
+    ),
     (&["-Z"], "it is --failure here"),
     (
-        &["-xx", "-X", "-N", "-i", "--no-abbrev", "--instruction-pointer"],
+        &[
+            "-xx",
+            "-X",
+            "-N",
+            "--no-abbrev",
+            "--abbrev",
+            "--raw",
+            "--read",
+            "--write",
+            "--columns",
+            "--strings-in-hex",
+            "--const-print-style",
+            "--syscall-number",
+            "--arg-names",
+            "--decode-pids",
+            "-Y",
+        ],
         "it says how lines look; see 'analyze --help'",
     ),
+    (&["-i", "--instruction-pointer"], "stacks are recorded with -g; --no-inherit leaves out children (as -i of perf)"),
     (&["-x"], "failed calls alone: --failure (as -x of opensnoop); how lines look: 'analyze --help'"),
     (&["-n"], "threads by name: --comm NAME (as -n of opensnoop); 'analyze --format json' has the numbers of calls"),
-    (&["-d"], "it is --for TIME here (as -d of opensnoop)"),
+    (&["-d", "-M"], "it is --for TIME here (as -d of opensnoop, -M of sysdig)"),
     (&["-U", "--print-uid"], "users are always recorded; 'analyze -s --by uid' has them"),
     (&["-R", "--raw-samples", "-W", "--timestamp", "--sample-cpu", "--no-buffering", "-B"], "it is always so here"),
     (
@@ -31,18 +54,55 @@ const HABITS: &systape_cli::Habits = &[
     ),
     (&["-P", "--trace-path"], "all paths are recorded; 'analyze -P PATH' lists the calls on one"),
     (&["-E", "--env"], "set it in front of the command: env NAME=VALUE record ..."),
-    (&["-b", "--detach-on", "-I", "--interruptible", "--debug", "--kill-on-exit"], "strace alone has it"),
+    (
+        &["-b", "--detach-on", "-I", "--interruptible", "--debug", "--daemonize", "--argv0", "--seccomp-bpf", "--kvm"],
+        "strace alone has it",
+    ),
+    (&["--kill-on-exit"], "it is --kill here; strace alone has it by this name"),
     (&["-A", "--output-append-mode"], "a tape is written anew; an existing one is kept as FILE.old"),
     (
         &["-L", "--syscall-limit", "--max-events"],
         "--max-size SIZE or --for TIME end a recording; 'analyze --max-events' ends a listing",
     ),
+    (
+        &["--sched", "--off-cpu"],
+        "switches are recorded by default; 'analyze offcpu' and 'analyze sched' have their times",
+    ),
+    (
+        &["--errno-summary", "--summary-mode", "--summary-sort-by", "--summary-columns"],
+        "it is an option of 'analyze -s'",
+    ),
+    (&["-O", "--summary-syscall-overhead", "--tool_stats", "--stats"], "--self-stats prints what the recording costs"),
+    (&["--signal"], "signals are always recorded; 'analyze kills' shows them"),
+    (&["--filter"], "calls are chosen by -e, --failure, --errno and --duration; 'analyze' chooses by more"),
+    (
+        &["-K", "--all-kernel", "--all-user", "--user-callchains", "--kernel-callchains"],
+        "--kernel-stacks takes the kernel's part of stacks too",
+    ),
+    (&["--switch-on", "--switch-off", "--control"], "--delay TIME begins later, --for TIME ends a recording"),
+    (&["--no-comm", "--comms", "-H", "--time-limit"], "see 'record --help' for the options there are"),
     (&["--no-syscalls"], "choose what is recorded: --families sched,block,signal,net,process"),
     (&["--pf", "--page-faults"], "page faults are recorded with --families fault"),
     (&["--with-hits"], "see 'analyze info' for what was recorded"),
     (&["--filter-pids", "--exclude-pid"], "others cannot be left out while recording; 'analyze -p' chooses"),
     (&["--sort", "--by", "--top", "--stdio", "--format", "--json"], "it is an option of analyze"),
-    (&["--bpf-summary", "--libtraceevent", "--kernel-syscall-graph"], "perf alone has it"),
+    (
+        &[
+            "--bpf-summary",
+            "--libtraceevent",
+            "--libtraceevent_print",
+            "--kernel-syscall-graph",
+            "--map-dump",
+            "--print-sample",
+            "--no-buildid",
+            "--tail-synthesize",
+            "--proc-map-timeout",
+            "--per-thread",
+            "--clockid",
+            "--realtime",
+        ],
+        "perf alone has it",
+    ),
     (&["--max-stack", "--min-stack"], "whole stacks are recorded; 'analyze' has the option"),
     (&["--inject", "--fault"], "nothing is changed in what is recorded; strace -e inject= does that"),
     (&["--count"], "--freq HZ samples by time"),
@@ -54,10 +114,36 @@ const HABITS: &systape_cli::Habits = &[
     (&["--timeout", "--time", "--duration-of-trace"], "it is --for TIME here"),
 ];
 
+/// Words where a command stands, that are none.
+const NO_COMMANDS: &systape_cli::Habits = &[
+    (&["report", "script", "annotate", "top", "sched", "summary", "kills", "info"], "reports are made by 'analyze'"),
+    (&["trace", "record", "strace", "perf"], "leave it out: record ls -l"),
+];
+
+/// What `word`, where the command stands and is none, may be meant to be: what to type for it.
+pub(crate) fn no_command(word: &str) -> Option<String> {
+    if word.parse::<u64>().is_ok() {
+        return Some(format!("--for {word}s ends a recording after {word} s"));
+    }
+    let fields = ["proc.", "evt.", "fd.", "thread.", "user.", "container."];
+    if fields.iter().any(|field| word.starts_with(field)) {
+        return Some("filters are options: --comm NAME, -p PID, -u USER, -e CALL, --failure, --duration".to_owned());
+    }
+    systape_cli::instead_of(NO_COMMANDS, word).map(str::to_owned)
+}
+
 /// What is wrong with `word`, an option that is none of `record`'s: what to type instead, as far as that is known.
 pub(crate) fn unknown(word: &str) -> String {
+    let command = Args::command();
+    let known = |letter: char| command.get_arguments().any(|arg| arg.get_short() == Some(letter));
     let name = word.split_once('=').map_or(word, |(name, _)| name);
-    systape_cli::unknown(word, &Args::command(), systape_cli::instead_of(HABITS, name))
+    let instead = systape_cli::instead_of(HABITS, name);
+    // several letters in one word: the first that is none
+    let letters = name.strip_prefix('-').filter(|letters| instead.is_none() && !letters.starts_with('-'));
+    match letters.and_then(|letters| letters.chars().find(|letter| !known(*letter))) {
+        Some(letter) if name.chars().count() > 2 => unknown(&format!("-{letter}")),
+        _ => systape_cli::unknown(word, &command, instead),
+    }
 }
 
 #[cfg(test)]

@@ -33,9 +33,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(e) => return fail(USAGE, format_args!("{e:#}")),
     };
-    for note in config.selection.notes() {
-        say(note);
-    }
+    config.notes().iter().for_each(say);
     keep_memory();
     match run::record(&config) {
         Ok(status) => ExitCode::from(status),

@@ -4,62 +4,70 @@ use std::ffi::OsString;
 
 use systape_cli::Stop;
 use systape_recorder::cli;
+use systape_recorder::config::Config;
 
-/// Taken, with `ls` or nothing as the command.
-const TAKEN: &[&str] = &[
+/// `record` and these words record the same as `record` and those; PID is a process that runs.
+const MEANT: &[(&str, &str)] = &[
     // strace
-    "ls",
-    "-f ls -l",
-    "-ff ls",
-    "-y ls",
-    "-yy ls",
-    "-v ls",
-    "-q ls",
-    "-qq ls",
-    "-o t.tape ls",
-    "-s 256 ls",
-    "-p 4711",
-    "-p 1,2",
-    "-u nobody",
-    "-e trace=open,close ls",
-    "-e open ls",
-    "-e %file ls",
-    "--trace=read ls",
-    "--attach 4711",
-    "--follow-forks ls",
-    "--output=t.tape ls",
-    "--user=nobody",
-    "--string-size=99 ls",
+    ("ls", "-- ls"),
+    ("ls -l -f", "-- ls -l -f"),
+    ("-f ls -l", "-- ls -l"),
+    ("-ff ls", "ls"),
+    ("-fff ls", "ls"),
+    ("--follow-forks --output-separately ls", "ls"),
+    ("-y ls", "ls"),
+    ("-yy ls", "ls"),
+    ("-fyy ls", "ls"),
+    ("--decode-fds=all ls", "ls"),
+    ("-v ls", "ls"),
+    ("--verbose=all ls", "ls"),
+    ("-q ls", "--quiet ls"),
+    ("-qq ls", "-q ls"),
+    ("-qfvo t.tape ls", "-q -o t.tape ls"),
+    ("--output=t.tape ls", "-o t.tape ls"),
+    ("-ot.tape ls", "-o t.tape ls"),
+    ("-s256 ls", "-s 256 ls"),
+    ("-s=256 ls", "-s 256 ls"),
+    ("-fs256 -eread,write ls -F99", "-s 256 -e read,write -- ls -F99"),
+    ("-e!close ls", "-e !close ls"),
+    ("-F99 -a", "-F 99 -a"),
+    ("-gF99 -C0", "-g -F 99 -C 0"),
+    ("--string-size=99 ls", "-s 99 ls"),
+    ("--string-limit=99 ls", "-s 99 ls"),
+    ("-pPID", "-p PID"),
+    ("--attach PID", "-p PID"),
+    ("--attach=PID", "-p PID"),
+    ("-p PID -p 1", "-p PID,1"),
+    ("-u root", "-u 0"),
+    ("--user=root", "-u root"),
+    ("--trace=read ls", "-e read ls"),
+    ("-eread ls", "-e read ls"),
+    ("-e %file ls", "--event %file ls"),
+    ("-fe open ls", "-e open ls"),
+    ("--failed-only ls", "--failure ls"),
+    ("-D 100 ls", "--delay 100ms ls"),
     // perf trace, perf record
-    "-a",
-    "-a -- sleep 1",
-    "--all-cpus",
-    "-t 4711",
-    "-C 0,1",
-    "--cpu 0-3",
-    "--pid 4711",
-    "--tid=4711",
-    "--uid nobody",
-    "--event open",
-    "--expr open",
-    "--duration 10 ls",
-    "--failure ls",
-    "--failed ls",
-    "-g ls",
-    "--call-graph dwarf ls",
-    "--call-graph=fp ls",
-    "-F 99 -a",
-    "--freq=99 -a",
-    "-D 100 ls",
-    "--delay 100 ls",
-    "-m 128 ls",
-    "--mmap-pages 128 ls",
-    "--no-inherit ls",
-    "-G system.slice -a",
-    "--cgroup=system.slice",
-    "--max-size 1G",
-    "--quiet ls",
-    "--verbose ls",
+    ("-a", "--all"),
+    ("", "--flush 1s"),
+    ("-a -- sleep 1", "-a sleep 1"),
+    ("--all-cpus", "-a"),
+    ("-t PID", "--tid=PID"),
+    ("-C 0", "--cpu 0"),
+    ("--pid PID", "-p PID"),
+    ("--uid root", "-u root"),
+    ("--event open ls", "-e open ls"),
+    ("--expr open ls", "-e open ls"),
+    ("--duration 10 ls", "--duration 10ms ls"),
+    ("--failed ls", "--failure ls"),
+    ("-g ls", "--call-graph fp ls"),
+    ("--call-graph=fp ls", "-g ls"),
+    ("--call-graph=dwarf ls", "--call-graph dwarf ls"),
+    ("--freq=99 -a", "-F 99 -a"),
+    ("-m 128 ls", "--mmap-pages=128 ls"),
+    ("-m 512k ls", "-m 128 ls"),
+    ("--max-size 1G", "--max-size 1GiB"),
+    // bcc
+    ("-p PID -F 99", "-F 99 -p PID"),
 ];
 
 /// Refused, with words that help.
@@ -88,7 +96,47 @@ const ANSWERED: &[(&str, &str)] = &[
     ("--successful-only ls", "--failure"),
     ("--trace-path=/etc ls", "analyze -P PATH"),
     ("--inject=read:error=EIO ls", "strace"),
-    ("--kill-on-exit ls", "strace"),
+    ("--kill-on-exit ls", "--kill"),
+    ("-cf ls", "analyze -s"),
+    ("-fc ls", "analyze -s"),
+    ("-fk ls", "-g"),
+    ("-t ls", "times are always recorded"),
+    ("-fr ls", "times"),
+    ("-D ls", "30s"),
+    ("-C ls", "analyze -S"),
+    ("-i ls", "--no-inherit"),
+    ("-o |gzip", "record -o - ... | gzip"),
+    ("-o !gzip", "record -o - ... | gzip"),
+    ("-e inject=read:error=EIO ls", "nothing is changed"),
+    ("-e read=3 ls", "on the tape"),
+    ("-e status=failed ls", "--failure"),
+    ("-e /open ls", "glob"),
+    ("--status=failed ls", "--failure"),
+    ("--signal=none ls", "analyze kills"),
+    ("--columns=40 ls", "analyze"),
+    ("--daemonize ls", "strace"),
+    ("--comm nginx,php", "analyze --comm=nginx,php"),
+    ("--comm nginx*", "one name"),
+    ("--comm !nginx", "one name"),
+    ("-p PID 30", "--for 30s"),
+    ("-p PID ls", "-a"),
+    ("-a -p PID", "leave out -a"),
+    ("-e cycles -a", "-F 99"),
+    ("-e instructions:u ls", "-F 99"),
+    ("-e sched:sched_switch -a", "--families sched"),
+    ("-e sched:* -a", "--families sched"),
+    ("-e opne ls", "open"),
+    ("--call-graph lbr ls", "dwarf"),
+    ("--filter x ls", "--failure"),
+    ("--off-cpu -a", "analyze offcpu"),
+    ("--sched -a", "analyze offcpu"),
+    ("--errno-summary ls", "analyze -s"),
+    ("--stats", "--self-stats"),
+    ("-K -a", "--kernel-stacks"),
+    ("-w x.scap", "-o FILE"),
+    ("-M 10", "--for"),
+    ("-m x ls", "64k"),
+    ("--for soon", "30s"),
     ("--no-syscalls -a", "--families"),
     ("--pf all", "--families fault"),
     ("-F all", "--families fault"),
@@ -117,20 +165,42 @@ const ANSWERED: &[(&str, &str)] = &[
     ("--familis sched", "--families"),
 ];
 
-/// What is answered to a command line; None if it is taken.
-fn answer(line: &str) -> Option<String> {
+/// What a command line comes to: all of what is recorded, or what is wrong with it.
+fn asked(line: &str) -> Result<String, String> {
+    let line = line.replace("PID", &std::process::id().to_string());
     let words = std::iter::once("record").chain(line.split_whitespace());
-    cli::parse(words.map(OsString::from)).err().map(|(Stop::Usage(text) | Stop::Printed(text))| text)
+    let args = cli::parse(words.map(OsString::from)).map_err(|(Stop::Usage(text) | Stop::Printed(text))| text)?;
+    let config = Config::new(args).map_err(|error| format!("{error:#}"))?;
+    Ok(format!("{config:?}"))
 }
 
 #[test]
-fn what_others_type_is_taken_or_answered() {
-    for line in TAKEN {
-        assert_eq!(answer(line), None, "record {line}");
+fn what_is_meant_is_recorded() {
+    for (typed, same) in MEANT {
+        let expected = asked(same).unwrap_or_else(|why| panic!("record {same}: {why}"));
+        assert_eq!(asked(typed).as_ref(), Ok(&expected), "record {typed} is not record {same}");
     }
+}
+
+#[test]
+fn what_is_not_is_answered_with_what_to_type() {
     for (line, help) in ANSWERED {
-        let said = answer(line).unwrap_or_else(|| panic!("record {line}: taken"));
-        assert!(said.contains(help), "record {line}: {said}");
-        assert!(!said.contains("invalid digit") && !said.contains("to pass"), "record {line}: {said}");
+        let said = asked(line).expect_err(line);
+        assert!(said.contains(help) && said.lines().count() == 1, "record {line}: {said}");
+        let useless = ["invalid digit", "to pass '", "unexpected argument"];
+        assert!(!useless.iter().any(|text| said.contains(text)), "record {line}: {said}");
+    }
+    assert!(MEANT.len() + ANSWERED.len() >= 130);
+}
+
+#[test]
+fn a_user_beside_a_command_is_not_taken_in_silence() {
+    let notes = |line: &str| {
+        let args = cli::parse(line.split(' ').map(OsString::from)).expect(line);
+        Config::new(args).expect(line).notes()
+    };
+    assert!(notes("record -u 54321 ls").concat().contains("setpriv --reuid 54321"));
+    for silent in ["record -u 54321", "record -a -u 54321 ls", "record ls"] {
+        assert!(notes(silent).is_empty(), "{silent}");
     }
 }

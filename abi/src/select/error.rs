@@ -63,10 +63,28 @@ impl SelectError {
     }
 }
 
+/// Events of perf that count, or take samples by what they count.
+const COUNTERS: [&str; 11] = [
+    "cycles",
+    "cpu-cycles",
+    "instructions",
+    "cpu-clock",
+    "task-clock",
+    "branches",
+    "branch-misses",
+    "cache-references",
+    "cache-misses",
+    "bus-cycles",
+    "ref-cycles",
+];
+
 /// Forms other tools accept, with what to do instead.
 pub(super) fn not_supported(term: &str) -> Option<&'static str> {
     if term.starts_with('/') {
         return Some("there are no regular expressions; use a glob such as epoll*");
+    }
+    if COUNTERS.contains(&term.split(':').next().unwrap_or_default()) {
+        return Some("counters of the CPU are not recorded; record -F 99 samples what runs");
     }
     let (qualifier, _) = term.split_once('=').filter(|(before, _)| !before.is_empty())?;
     Some(match qualifier {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use crate::cli::views;
 
-mod options;
+mod values;
 mod walk;
 
 pub use walk::settled;

@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::{Command, ValueEnum as _};
+use systape_cli::{Options, Takes};
 
-use super::options::{Options, Takes, check, is_cpus};
+use super::values::{check, is_cpus};
 use super::{Does, HABITS, Habit, NO_SORTS};
 use crate::cli::views;
 use crate::derive::summary::column::Column;
