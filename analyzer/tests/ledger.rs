@@ -216,7 +216,7 @@ fn a_table_of_threads_has_what_is_known_of_processes_apart() {
     assert_eq!((all, apart), (900, 300));
     let text = place.analyze("-s --fail-on-loss part.tape");
     assert_eq!((text.status, text.err.as_str()), (0, ""), "every call is in some row");
-    assert!(text.out.contains(" Summary of events:\n"), "{}", text.out);
+    assert!(text.out.contains(" are two):\n"), "{}", text.out);
     assert!(text.out.contains(" app (100) calls counted per process, "), "{}", text.out);
     assert!(text.out.contains(" app (101), at least "), "{}", text.out);
     assert!(
@@ -249,7 +249,7 @@ fn what_may_pass_is_at_least() {
         assert!(known < all && all <= known + missing, "{filter}: {known} of {all}, {missing} may pass");
         assert!(got.json().iter().any(|row| row["calls_at_least"] == true), "{filter}");
         let text = place.analyze(&format!("-s {filter} part.tape"));
-        assert!(text.out.contains("(every count and time is at least)") && text.out.contains(part), "{}", text.out);
+        assert!(text.out.contains("; every count and time is at least)") && text.out.contains(part), "{}", text.out);
         // what record was asked to leave out is at least all the same, and no loss
         let filtered = place.analyze(&format!("{words} --fail-on-loss short.tape"));
         assert_eq!(filtered.status, 0, "{filter}: {}", filtered.err);
@@ -352,7 +352,7 @@ fn a_listing_lacks_what_was_lost_and_says_so() {
     // the sums below it are whole
     let both = place.analyze("-S --fail-on-loss ledger.tape");
     assert_eq!(both.status, 3);
-    assert!(both.out.contains(" Summary of events:\n") && both.out.contains("COUNTED ONLY 42 syscall"), "{}", both.out);
+    assert!(both.out.contains(" are two):\n") && both.out.contains("COUNTED ONLY 42 syscall"), "{}", both.out);
     assert_eq!(place.analyze("-s --fail-on-loss ledger.tape").status, 0);
 }
 
@@ -418,7 +418,7 @@ fn a_ledger_that_cannot_be_read_is_a_hole() {
         assert_eq!(got.status, 3, "{words}: {}{}", got.out, got.err);
     }
     let text = place.analyze("-s --summary-mode total broken.tape").out;
-    assert!(text.contains("(every count and time is at least)"), "{text}");
+    assert!(text.contains("; every count and time is at least)"), "{text}");
     assert!(text.contains("LOST an unknown number of syscall events"), "{text}");
 }
 

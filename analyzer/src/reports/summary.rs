@@ -324,12 +324,13 @@ impl View<'_> {
     /// The head: losses, and counted calls.
     fn head(&self, out: &mut impl Write) -> io::Result<()> {
         let session = self.context.question.tape.session();
-        let heading = match self.complete() {
-            true => " Summary of events:",
-            false => " Summary of events (every count and time is at least):",
-        };
+        // by keys no events are printed
+        let two = self.by.is_empty().then_some("a call's entry and its return are two");
+        let least = (!self.complete()).then_some("every count and time is at least");
+        let notes: Vec<&str> = two.into_iter().chain(least).collect();
+        let heading = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         line(out, "")?;
-        line(out, heading)?;
+        line(out, &format!(" Summary of events{heading}:"))?;
         let lost = self.loss.lines(session, LOSS_LINES).into_iter();
         for text in lost.chain(self.knowledge.doubts()).chain(self.knowledge.counted(session)) {
             line(out, &format!("   {text}"))?;
