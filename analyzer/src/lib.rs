@@ -5,7 +5,7 @@
 //! | storey | what is there |
 //! |---|---|
 //! | `cli` | reads the command line, opens the tape, calls a view; says why an answer is empty |
-//! | `reports` | one file a report, each with its `View` |
+//! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
 //! | `lines` | rows of the listing, of calls and of other events |
 //! | `derive` | state machines: processes, signals, run states, connections, block I/O, paths, stacks; the summary |
@@ -17,13 +17,43 @@
 //! bytes everywhere; `cli::sandbox` gives up what is not needed for that. Recording and the layout of tapes are left to
 //! the recorder and `systape-format`.
 
-#![allow(unreachable_pub, reason = "a program: its tests are the only other crate that names anything here")]
+#![cfg_attr(
+    not(feature = "exercise"),
+    allow(unreachable_pub, dead_code, reason = "some items are for tests and benches alone")
+)]
 
-pub mod asked;
-pub mod cli;
-pub mod derive;
-pub mod lines;
-pub mod render;
-pub mod reports;
-pub mod table;
-pub mod values;
+mod asked;
+mod cli;
+mod derive;
+mod lines;
+mod render;
+mod reports;
+mod table;
+mod values;
+
+pub use cli::run::{run, run_confined};
+#[cfg(target_os = "linux")]
+pub use derive::stacks::debug_files::READER;
+
+/// What tests and benches use besides; nothing else may.
+#[cfg(feature = "exercise")]
+pub mod exercise {
+    pub use crate::asked::config::Config;
+    pub use crate::asked::config::view::{COMMON, Operands, Part, Rows, View};
+    pub use crate::cli::parse::{Asked, parse, union};
+    pub use crate::cli::sandbox::{Needs, enter};
+    pub use crate::cli::views::{VIEWS, tables};
+    pub use crate::derive::stacks::of::Of;
+    pub use crate::derive::stacks::weight::Metric;
+    pub use crate::derive::summary::collect::collect;
+    pub use crate::derive::summary::mode::SummaryMode;
+    pub use crate::derive::summary::plan::Plan;
+    pub use crate::render::loghist::LogHist;
+    pub use crate::render::sink::names;
+    pub use crate::reports::Context;
+    pub use crate::reports::listing::run as listing;
+    pub use crate::table::loss::{CAUSES, cause_name, cause_text, remedy};
+    pub use crate::table::stream::{Loose, Merger, Part as StreamPart};
+    pub use crate::values::glob::matches;
+    pub use crate::values::timespec::duration;
+}

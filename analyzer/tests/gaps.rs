@@ -256,14 +256,14 @@ fn every_cause_has_a_remedy_in_the_manual() {
     let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading-reports.md");
     let manual = std::fs::read_to_string(manual).unwrap();
     let (_, manual) = manual.split_once("### Causes").unwrap();
-    for cause in systape_analyzer::table::loss::CAUSES {
-        let name = systape_analyzer::table::loss::cause_name(cause);
+    for cause in systape_analyzer::exercise::CAUSES {
+        let name = systape_analyzer::exercise::cause_name(cause);
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("{name} has no row"));
-        assert!(row.contains(systape_analyzer::table::loss::cause_text(cause)), "{row}");
+        assert!(row.contains(systape_analyzer::exercise::cause_text(cause)), "{row}");
         for preemptible in [false, true] {
             let session = Session { preemptible, ..Session::default() };
-            let remedy = systape_analyzer::table::loss::remedy(cause, &session);
+            let remedy = systape_analyzer::exercise::remedy(cause, &session);
             assert!(row.contains(remedy), "{row}: {remedy}");
         }
     }

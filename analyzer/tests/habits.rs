@@ -1,7 +1,7 @@
 //! Command lines of strace, perf, the bcc tools and sysdig users, tried on `analyze`: each is accepted as meant, which is what the other
 //! command line does, or is refused with a sentence that names what to type. None differs silently.
 
-use systape_analyzer::cli::parse;
+use systape_analyzer::exercise::parse;
 use systape_cli::Stop;
 
 /// `analyze` and these words do the same as `analyze` and those.
@@ -241,7 +241,7 @@ const REFUSED: &[(&str, &str)] = &[
 /// What `analyze` and `words` come to: all of what was settled, or why not, or help.
 fn asked(words: &str) -> Result<String, String> {
     let words = std::iter::once("analyze").chain(words.split_whitespace());
-    match parse::parse(words.map(Into::into)) {
+    match parse(words.map(Into::into)) {
         Ok(asked) => {
             let config = asked.config().map_err(|error| format!("{error:#}"))?;
             // a summary is chosen by a word or a letter
@@ -294,6 +294,6 @@ fn there_are_enough_of_them() {
 fn words_that_are_no_text_change_nothing() {
     use std::os::unix::ffi::OsStringExt as _;
     let tape = std::ffi::OsString::from_vec(b"\xff.tape".to_vec());
-    let asked = parse::parse(["analyze".into(), "-f".into(), tape.clone()]).expect("a tape");
+    let asked = parse(["analyze".into(), "-f".into(), tape.clone()]).expect("a tape");
     assert_eq!(asked.args.words, [std::path::PathBuf::from(tape)]);
 }

@@ -27,9 +27,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use answer::{Answer, Lie, careless, compare, rows};
 use damage::Damaged;
 use questions::{Question, questions};
-use systape_analyzer::asked::config::view::Rows;
-use systape_analyzer::cli::run;
-use systape_analyzer::cli::views;
+use systape_analyzer::exercise::Rows;
+use systape_analyzer::exercise::tables as all_tables;
+use systape_analyzer::run;
 use systape_format::SegmentBuilder;
 use systape_format::model::{CallState, FD_NONE, Family, GapCause, SyscallRow};
 
@@ -58,7 +58,7 @@ impl Printed {
 /// What `words` are answered; None: they are refused, or there is no answer.
 fn ask(printed: &mut Printed, all: &[Rows], words: &str) -> Option<Answer> {
     let words = ["analyze"].into_iter().chain(words.split(' ').filter(|word| !word.is_empty()));
-    let status = run::run(words.chain(["--format", "json", "--fail-on-loss"]).map(Into::into));
+    let status = run(words.chain(["--format", "json", "--fail-on-loss"]).map(Into::into));
     let text = printed.take();
     let lost = status == ExitCode::from(3);
     (lost || status == ExitCode::SUCCESS).then(|| Answer { rows: rows(all, &text), lost })
@@ -100,7 +100,7 @@ impl Found {
     fn of_file(&mut self, printed: &mut Printed, damaged: &Damaged, path: &Path, whole: &Path) {
         let asked = |view: &str, path: &Path| {
             let words = format!("analyze {view} --fail-on-loss {}", path.display());
-            run::run(words.split(' ').map(Into::into))
+            run(words.split(' ').map(Into::into))
         };
         let status = |view: &str| asked(view, path);
         let (good, lost) = (ExitCode::SUCCESS, ExitCode::from(3));
@@ -125,7 +125,7 @@ const WITHOUT_SWITCHES: [&str; 2] = ["events", "stacks"];
 
 /// Asks everything about the tape at `path` and about it when it lacks something.
 fn asked(path: &Path, dir: &Path) -> Found {
-    let all: Vec<Rows> = views::tables().copied().collect();
+    let all: Vec<Rows> = all_tables().copied().collect();
     let mut printed = Printed::new();
     printed.take();
     let bytes = fs::read(path).unwrap();

@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use systape_analyzer::cli::run;
+use systape_analyzer::run;
 use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::forge::{Block, seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};
@@ -149,7 +149,7 @@ fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<Strin
             "SOUND" => sound.as_os_str(),
             word => word.as_ref(),
         });
-        run::run([std::ffi::OsStr::new("analyze")].into_iter().chain(words).map(Into::into));
+        run([std::ffi::OsStr::new("analyze")].into_iter().chain(words).map(Into::into));
         let text = printed.take();
         if let Some(what) = control(report, &text) {
             return Some(format!("{report}: {what}"));

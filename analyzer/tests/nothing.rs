@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::Place;
-use systape_analyzer::asked::config::view::Operands;
-use systape_analyzer::cli::views::VIEWS;
+use systape_analyzer::exercise::Operands;
+use systape_analyzer::exercise::VIEWS;
 
 fn place() -> Place {
     let place = Place::with_sample();

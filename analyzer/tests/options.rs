@@ -6,9 +6,9 @@ mod common;
 use std::fs;
 
 use common::Place;
-use systape_analyzer::asked::config::view::{COMMON, Operands, View};
-use systape_analyzer::cli::parse;
-use systape_analyzer::cli::views::VIEWS;
+use systape_analyzer::exercise::VIEWS;
+use systape_analyzer::exercise::union;
+use systape_analyzer::exercise::{COMMON, Operands, View};
 
 /// Options that need an argument, a value of another option, or a tape of their own to change anything: what stands on the command line
 /// without and with them. Of several that are listed for one option the first that changes an answer is enough.
@@ -234,7 +234,7 @@ fn every_option_of_every_view_has_an_effect() {
 #[test]
 fn every_other_option_is_refused() {
     let place = place();
-    let union = parse::union(VIEWS[0]);
+    let union = union(VIEWS[0]);
     let ids: Vec<&str> = union.get_arguments().map(|arg| arg.get_id().as_str()).collect();
     let mut tried = 0;
     for view in VIEWS.iter().filter(|view| !["", "with-summary"].contains(&view.name)) {
@@ -261,7 +261,7 @@ fn every_other_option_is_refused() {
 fn page() -> String {
     let mut page = "| report | answers | options |\n|---|---|---|\n".to_owned();
     for view in VIEWS {
-        let union = parse::union(view);
+        let union = union(view);
         let name = if view.name.is_empty() { "(none)".to_owned() } else { format!("`{}`", view.name) };
         let own = union.get_arguments().filter(|arg| {
             let id = arg.get_id().as_str();

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::Place;
-use systape_analyzer::cli::sandbox::{Needs, enter};
+use systape_analyzer::exercise::{Needs, enter};
 
 /// Tells this program that it is the child that confines itself: where its files are, and a port that listens.
 const CHILD: &str = "SYSTAPE_TEST_CONFINED";

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use common::Place;
 use common::commands::{COMMANDS, OF_FILES};
 use serde_json::Value;
-use systape_analyzer::asked::config::view::{Part, Rows};
-use systape_analyzer::cli::views;
-use systape_analyzer::render::sink;
+use systape_analyzer::exercise::names as column_names;
+use systape_analyzer::exercise::tables as all_tables;
+use systape_analyzer::exercise::{Part, Rows};
 use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 
@@ -242,7 +242,7 @@ fn ask(place: &Place, command: &str, format: &str, tape: &Path) -> Option<common
 }
 
 fn tables() -> Vec<Rows> {
-    views::tables().copied().collect()
+    all_tables().copied().collect()
 }
 
 fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
@@ -299,10 +299,10 @@ fn check_csv(rows: &Rows, csv: &str, json: &str, told: &str) {
         assert_eq!(header, ["name", "value"], "{told}");
         let names: Vec<String> =
             lines.inspect(|cells| assert_eq!(cells.len(), 2)).map(|mut cells| cells.remove(0)).collect();
-        return assert_eq!(names, sink::names(rows.parts[0].table()), "{told}");
+        return assert_eq!(names, column_names(rows.parts[0].table()), "{told}");
     }
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
-    assert!(chosen(rows, &names, sink::names).is_some(), "{told}: {header:?}");
+    assert!(chosen(rows, &names, column_names).is_some(), "{told}: {header:?}");
     let lines: Vec<Vec<String>> = lines.collect();
     lines.iter().for_each(|cells| assert_eq!(cells.len(), header.len(), "{told}: {cells:?}"));
     // in the listing's, events are rows of calls
@@ -361,7 +361,7 @@ fn declarations_are_sound() {
             let table = part.table();
             assert!(std::ptr::eq(*by_name.entry(&table.name).or_insert(table), table), "{}: two tables", table.name);
             assert!(table.doc.trim().ends_with(['.', ':']), "{}: {}", table.name, table.doc);
-            for name in sink::names(table) {
+            for name in column_names(table) {
                 assert!(names.insert(name.clone()), "{} of {:?} stands twice", name, rows.report);
             }
             for column in table.columns.iter() {
@@ -394,7 +394,7 @@ fn declarations_are_printed_without_a_tape() {
     };
     let listed = objects(&place, "tables");
     let declared: BTreeSet<String> =
-        views::tables().flat_map(|rows| rows.parts).map(|part| part.table().name.to_string()).collect();
+        all_tables().flat_map(|rows| rows.parts).map(|part| part.table().name.to_string()).collect();
     assert_eq!(names(&listed, "table").into_iter().collect::<BTreeSet<_>>(), declared);
     assert_eq!(listed.len(), declared.len());
     assert!(listed.iter().all(|row| row["rows"].is_null() && row["of"] == "answers"), "{listed:?}");
@@ -461,7 +461,7 @@ fn the_document_has_every_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md");
     let text = fs::read_to_string(&path).unwrap();
     let all: BTreeMap<String, &TableDef> =
-        views::tables().flat_map(|rows| rows.parts).map(|part| (part.table().name.to_string(), part.table())).collect();
+        all_tables().flat_map(|rows| rows.parts).map(|part| (part.table().name.to_string(), part.table())).collect();
     let mut missing: BTreeSet<&str> = all.keys().map(String::as_str).collect();
     let mut made = String::new();
     let mut rest = text.as_str();

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use systape_analyzer::reports::{Context, listing};
+use systape_analyzer::exercise::{Context, listing};
 
 fn lines(c: &mut Criterion) {
     let config = report::config(&[]);
@@ -24,7 +24,7 @@ fn lines(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let mut context = Context::new(&config, &tape).expect("own tape");
-                listing::run(&mut context, &mut out).expect("/dev/null takes anything");
+                listing(&mut context, &mut out).expect("/dev/null takes anything");
             });
         });
     }

@@ -6,7 +6,7 @@ mod windows;
 use std::io;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use systape_analyzer::table::stream::{Loose, Merger, Part};
+use systape_analyzer::exercise::{Loose, Merger, StreamPart as Part};
 use systape_benches::synth::Window;
 
 const LINE: &[u8] =

@@ -8,10 +8,7 @@ mod tape;
 mod windows;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use systape_analyzer::derive::summary::collect;
-use systape_analyzer::derive::summary::mode::SummaryMode;
-use systape_analyzer::derive::summary::plan::Plan;
-use systape_analyzer::reports::Context;
+use systape_analyzer::exercise::{Context, Plan, SummaryMode, collect};
 
 fn summary(c: &mut Criterion) {
     let config = report::config(&["--summary"]);
@@ -22,7 +19,7 @@ fn summary(c: &mut Criterion) {
         let (rows, plan) = (windows::rows(&windows), Plan::mode(SummaryMode::Thread));
         group.throughput(Throughput::Elements(rows));
         group.bench_function(name, |b| {
-            b.iter(|| collect::collect(&tape, &context.question.scope, &context.question.book, &plan))
+            b.iter(|| collect(&tape, &context.question.scope, &context.question.book, &plan))
         });
     }
     group.finish();

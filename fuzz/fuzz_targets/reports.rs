@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
-use systape_analyzer::cli::run;
+use systape_analyzer::run;
 
 const REPORTS: [&str; 30] = [
     "",
@@ -66,5 +66,5 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     file.write_all_at(&tape, 0).expect("room");
     let report = REPORTS[usize::from(input[3]) % REPORTS.len()];
     let words = ["analyze"].into_iter().chain(report.split(' ')).filter(|word| !word.is_empty());
-    run::run(words.map(OsString::from).chain([path.clone()]));
+    run(words.map(OsString::from).chain([path.clone()]));
 });

@@ -1,6 +1,6 @@
 //! The resolved command line: report, tape, calls, form. Any error here is bad usage (exit 2).
 
-pub mod view;
+pub(crate) mod view;
 
 use std::path::PathBuf;
 
@@ -136,7 +136,7 @@ impl Config {
 ///
 /// # Errors
 /// One of them was given.
-pub fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
+pub(crate) fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
     match options.iter().find(|(given, _)| *given) {
         Some((_, option)) => bail!("{option} has no effect here: {why}"),
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! What was asked: the command line as typed ([`args`]) and settled ([`config`]).
 
-pub mod args;
-pub mod config;
-pub mod options;
-pub mod sort;
+pub(crate) mod args;
+pub(crate) mod config;
+pub(crate) mod options;
+pub(crate) mod sort;

@@ -64,7 +64,7 @@ complete -F _analyze_tapes -o nosort analyze
 const FISH: &str = "complete -c analyze -k -a '(__fish_complete_suffix .tape)'\n";
 
 /// Writes `what` to `out`; a man page is that of `view`.
-pub fn generate(what: Generate, view: &View, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn generate(what: Generate, view: &View, out: &mut impl Write) -> io::Result<()> {
     let Some(shell) = what.shell() else {
         return match what {
             Generate::Views => named().try_for_each(|view| writeln!(out, "{}", view.name)),

@@ -8,7 +8,7 @@ use crate::cli::views;
 mod values;
 mod walk;
 
-pub use walk::settled;
+pub(crate) use walk::settled;
 
 /// What a word of a habit comes to.
 #[derive(Clone, Copy, Debug)]
@@ -264,7 +264,7 @@ const REPORTS: &systape_cli::Habits = &[
 ];
 
 /// What to type for `word`, which is neither a report nor a file.
-pub fn instead_of(word: &str) -> Option<String> {
+pub(crate) fn instead_of(word: &str) -> Option<String> {
     if let Some(text) = systape_cli::instead_of(REPORTS, word) {
         return Some(format!("type '{text}'"));
     }
@@ -278,7 +278,7 @@ pub fn instead_of(word: &str) -> Option<String> {
 
 /// The name of the report that `words` choose, as far as that shows before they are read: the first of its names among them, or a
 /// summary's letter.
-pub fn view(words: &[OsString]) -> &'static str {
+pub(crate) fn view(words: &[OsString]) -> &'static str {
     let texts: Vec<&str> = words.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
     if let Some((view, _)) = (0..texts.len()).find_map(|at| views::named(texts[at..].iter().copied())) {
         return view.name;

@@ -1,10 +1,10 @@
 //! From a command line to an answer: which view is meant ([`parse`], [`views`]), then running it ([`run`]).
 
-pub mod generate;
-pub mod habits;
-pub mod nothing;
-pub mod operands;
-pub mod parse;
-pub mod run;
-pub mod sandbox;
-pub mod views;
+pub(crate) mod generate;
+pub(crate) mod habits;
+pub(crate) mod nothing;
+pub(crate) mod operands;
+pub(crate) mod parse;
+pub(crate) mod run;
+pub(crate) mod sandbox;
+pub(crate) mod views;

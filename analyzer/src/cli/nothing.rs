@@ -90,7 +90,7 @@ struct Given {
 }
 
 /// Why no event of `tape` passes the filters of `config`, in one sentence; None: there are no filters.
-pub fn why(config: &Config, tape: &Tape) -> Option<String> {
+pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     let of_calls = config.calls && OF_CALLS.contains(&config.view.name);
     if of_calls && families::recorded(tape, Family::Syscall) == Some(false) {
         // that is said already

@@ -14,7 +14,7 @@ use crate::values::open::DEFAULT_TAPE;
 ///
 /// # Errors
 /// There are too few or too many.
-pub fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, Option<PathBuf>)> {
+pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, Option<PathBuf>)> {
     let files = args.words.get(words..).unwrap_or_default();
     match (view.operands, &args.input, files) {
         (Operands::TwoTapes, None, [before, after]) => return Ok((before.clone(), Some(after.clone()))),

@@ -201,7 +201,7 @@ fn help_of<T>(words: &[&str]) -> Result<T, Stop> {
 }
 
 /// The command of one view: what help, its man page and completions are made from.
-pub fn command(view: &View) -> Command {
+pub(crate) fn command(view: &View) -> Command {
     let name = if view.name.is_empty() { "analyze".to_owned() } else { format!("analyze {}", view.name) };
     let operands = match view.operands {
         Operands::Tape if view.name.is_empty() => "[REPORT] [FILE]",
@@ -264,7 +264,7 @@ fn reports() -> String {
 }
 
 /// The program with a subcommand for each view: what completions are made from.
-pub fn whole() -> Command {
+pub(crate) fn whole() -> Command {
     let views = VIEWS.iter().filter(|view| !view.name.is_empty() && !view.name.contains(' '));
     let named = |view: &&View| command(view).name(view.name).disable_help_subcommand(true);
     let sched = VIEWS.iter().filter_map(|view| Some((view, view.name.split_once(' ')?.1)));

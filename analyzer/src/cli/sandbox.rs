@@ -85,7 +85,7 @@ mod linux {
     /// Most mapped files: more are not libraries.
     const MOST_LIBRARIES: usize = 256;
 
-    pub fn enter(needs: &Needs) {
+    pub(super) fn enter(needs: &Needs) {
         let threads = available_parallelism();
         // Each by itself: a kernel without one of them may have the other. Errors: see the module.
         // Capabilities first: the rules hide the files that are looked at to know which are needed.

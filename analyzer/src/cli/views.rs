@@ -43,7 +43,7 @@ pub fn tables() -> impl Iterator<Item = &'static Rows> {
 
 /// The view selected by the first of `words`, and the number of its words; None: they name no view. `sched` alone is
 /// its first view.
-pub fn named<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<(&'static View, usize)> {
+pub(crate) fn named<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<(&'static View, usize)> {
     let first = words.clone().next()?;
     let two = words.take(2).collect::<Vec<_>>().join(" ");
     let exact = |name: &str| VIEWS.iter().find(|view| !view.name.is_empty() && view.name == name);
@@ -55,7 +55,7 @@ pub fn named<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<(&'stat
 }
 
 /// The view selected by `args`, and the number of its words: by the first ones, or by an option among `matches`.
-pub fn chosen(args: &Args, matches: &ArgMatches) -> (&'static View, usize) {
+pub(crate) fn chosen(args: &Args, matches: &ArgMatches) -> (&'static View, usize) {
     let words = args.words.iter().map_while(|word| word.to_str());
     let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     // options of -s go with -S too, which stands behind it
@@ -64,14 +64,14 @@ pub fn chosen(args: &Args, matches: &ArgMatches) -> (&'static View, usize) {
 }
 
 /// The first words of all views but the listing, each once.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let first = |at: &usize| VIEWS[*at].name.split(' ').next().unwrap_or_default();
     let new = move |at: &usize| !first(at).is_empty() && (0..*at).all(|before| first(&before) != first(at));
     (0..VIEWS.len()).filter(new).map(move |at| first(&at))
 }
 
 /// The report whose name `path` resembles, for a message: a word without `/` or `.`.
-pub fn nearest(path: &Path) -> Option<&'static str> {
+pub(crate) fn nearest(path: &Path) -> Option<&'static str> {
     let word = path.to_str().filter(|word| !word.contains(['/', '.']))?;
     systape_abi::nearest(word, names()).first().copied()
 }

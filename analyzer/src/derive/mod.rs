@@ -1,10 +1,10 @@
 //! State machines on plain values: they know neither tapes' bytes nor printing.
 
-pub mod block;
-pub mod net;
-pub mod paths;
-pub mod processes;
-pub mod runs;
-pub mod signals;
-pub mod stacks;
-pub mod summary;
+pub(crate) mod block;
+pub(crate) mod net;
+pub(crate) mod paths;
+pub(crate) mod processes;
+pub(crate) mod runs;
+pub(crate) mod signals;
+pub(crate) mod stacks;
+pub(crate) mod summary;

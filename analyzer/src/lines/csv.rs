@@ -21,7 +21,7 @@ const LOOK: Look = Look { no_comm: false, show_zeros: true, style: FlagStyle::FU
 
 /// CSV listing. Gaps have no column: they are reported on stderr.
 #[derive(Debug)]
-pub struct Csv<'a> {
+pub(crate) struct Csv<'a> {
     session: &'a Session,
     clock: Clock,
     stacks: bool,
@@ -29,7 +29,7 @@ pub struct Csv<'a> {
 
 impl<'a> Csv<'a> {
     /// Lines of the tape of `session`; `stacks`: each line gets its stack.
-    pub fn new(session: &'a Session, clock: Clock, stacks: bool) -> Self {
+    pub(crate) fn new(session: &'a Session, clock: Clock, stacks: bool) -> Self {
         Self { session, clock, stacks }
     }
 }

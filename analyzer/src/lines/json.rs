@@ -25,14 +25,14 @@ use crate::values::num;
 
 /// JSON listing.
 #[derive(Debug)]
-pub struct Json<'a> {
+pub(crate) struct Json<'a> {
     session: &'a Session,
     clock: Clock,
 }
 
 impl<'a> Json<'a> {
     /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, clock: Clock) -> Self {
+    pub(crate) fn new(session: &'a Session, clock: Clock) -> Self {
         Self { session, clock }
     }
 }

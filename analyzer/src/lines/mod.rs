@@ -3,13 +3,13 @@
 //! A [`LineFormat`] knows the tape. For each segment it makes a [`SegmentLines`], which holds the parts common to many
 //! rows (names of threads) and the buffers of one thread. Both write only into the buffer they are given.
 
-pub mod csv;
-pub mod events;
-pub mod json;
-pub mod row;
-pub mod tables;
-pub mod text;
-pub mod value;
+pub(crate) mod csv;
+pub(crate) mod events;
+pub(crate) mod json;
+pub(crate) mod row;
+pub(crate) mod tables;
+pub(crate) mod text;
+pub(crate) mod value;
 
 use systape_format::model::Gap;
 
@@ -17,7 +17,7 @@ use crate::table::load::Loaded;
 use crate::table::loss::Hole;
 
 /// One form of a listing.
-pub trait LineFormat: Sync {
+pub(crate) trait LineFormat: Sync {
     /// The first line; empty for none.
     fn header(&self) -> Vec<u8> {
         Vec::new()
@@ -31,7 +31,7 @@ pub trait LineFormat: Sync {
 }
 
 /// Prints rows of one segment.
-pub trait SegmentLines {
+pub(crate) trait SegmentLines {
     /// Appends the line of `row` with its newline.
     fn row(&mut self, out: &mut Vec<u8>, row: usize);
 }

@@ -11,7 +11,7 @@ use crate::table::load::{FdPath, Loaded};
 
 /// A duration, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duration {
+pub(crate) enum Duration {
     /// ns.
     Exact(u64),
     /// At least this many ns.
@@ -22,7 +22,7 @@ pub enum Duration {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Returned this.
     Ret(i64),
     /// Failed with this errno.
@@ -40,7 +40,7 @@ pub enum Outcome {
 }
 
 /// The duration of `row`.
-pub fn duration(segment: &Loaded, row: usize) -> Duration {
+pub(crate) fn duration(segment: &Loaded, row: usize) -> Duration {
     let dur = segment.core.dur[row];
     match segment.core.state[row] {
         CallState::Complete => Duration::Exact(dur),
@@ -55,7 +55,7 @@ pub fn duration(segment: &Loaded, row: usize) -> Duration {
 /// The file of the descriptor that `row` returned, as the program named it: for calls that open a path not relative to
 /// an unknown directory, and for copies of a descriptor with a known path. None: it returned none, or the file is not
 /// known.
-pub fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Cow<'_, [u8]>> {
+pub(crate) fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Cow<'_, [u8]>> {
     let call = segment.call(row);
     let known = |at: usize| match segment.fd_path(row, at) {
         FdPath::Known(path) => Some(path),
@@ -82,7 +82,7 @@ pub fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Cow<'_, [
 }
 
 /// The result of `row`.
-pub fn outcome(segment: &Loaded, row: usize) -> Outcome {
+pub(crate) fn outcome(segment: &Loaded, row: usize) -> Outcome {
     let errno = segment.core.errno[row];
     match segment.core.state[row] {
         CallState::InFlight => Outcome::InFlight,
@@ -95,7 +95,7 @@ pub fn outcome(segment: &Loaded, row: usize) -> Outcome {
 }
 
 /// Whether the start of a call is its real start; otherwise it began at that time or before.
-pub fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
+pub(crate) fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
     match state {
         CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild => false,
         // open from before the recording until its end
@@ -105,7 +105,7 @@ pub fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
 }
 
 /// `incomplete` in JSON and CSV.
-pub fn incomplete(state: CallState) -> Option<&'static str> {
+pub(crate) fn incomplete(state: CallState) -> Option<&'static str> {
     match state {
         CallState::Complete | CallState::Denied => None,
         CallState::InFlight => Some("in-flight"),
@@ -118,7 +118,7 @@ pub fn incomplete(state: CallState) -> Option<&'static str> {
 }
 
 /// The name for the pid that `row` returned, if this segment has it: for a new child its first name, else its newest.
-pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64) -> Option<&'a [u8]> {
+pub(crate) fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64) -> Option<&'a [u8]> {
     if !call.returns_pid || ret <= 0 {
         return None;
     }
@@ -137,6 +137,6 @@ pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64
 }
 
 /// Whether the return value may exceed 53 bits: addresses and offsets.
-pub fn wide_ret(call: &CallInfo) -> bool {
+pub(crate) fn wide_ret(call: &CallInfo) -> bool {
     matches!(call.ret, RetKind::Ptr | RetKind::Hex) || call.name.ends_with("seek")
 }

@@ -40,7 +40,7 @@ pub struct Look {
 
 /// perf trace's listing.
 #[derive(Debug)]
-pub struct Text<'a> {
+pub(crate) struct Text<'a> {
     session: &'a Session,
     look: Look,
     stamps: Stamps,
@@ -48,7 +48,7 @@ pub struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, look: Look, stamps: Stamps) -> Self {
+    pub(crate) fn new(session: &'a Session, look: Look, stamps: Stamps) -> Self {
         Self { session, look, stamps }
     }
 
@@ -228,7 +228,7 @@ fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
 }
 
 /// Appends `fd: 3</path>, buf: 0x7ffc, count: 79`.
-pub fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row: usize, look: Look) {
+pub(crate) fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row: usize, look: Look) {
     let call = segment.call(row);
     let Some(args) = segment.args.args.get(row) else {
         // the block of arguments is absent or damaged

@@ -9,11 +9,11 @@ use crate::table::calls::CallInfo;
 use crate::values::num;
 
 /// `dfd` of the current directory.
-pub const AT_FDCWD: i32 = systape_abi::AT_FDCWD;
+pub(crate) const AT_FDCWD: i32 = systape_abi::AT_FDCWD;
 
 /// Reused buffers of one thread.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     /// For functions of systape-abi, which write to a String.
     pub text: String,
     /// Texts of flag values seen so far: (set, value) → text. A tape repeats a few dozen of them millions of times.
@@ -25,7 +25,7 @@ const FLAG_TEXTS: usize = 4096;
 
 impl Scratch {
     /// Appends the text of `value` in `set`.
-    pub fn flags(&mut self, out: &mut Vec<u8>, set: &'static FlagSet, value: u64, style: FlagStyle) {
+    pub(crate) fn flags(&mut self, out: &mut Vec<u8>, set: &'static FlagSet, value: u64, style: FlagStyle) {
         // a set is a static, so its address names it
         let key = (std::ptr::from_ref(set).addr(), value, style.prefix);
         if let Some(text) = self.flags.get(&key) {
@@ -41,7 +41,7 @@ impl Scratch {
     }
 
     /// Appends `bytes`, escaped for a terminal.
-    pub fn escaped(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
+    pub(crate) fn escaped(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
         if bytes.iter().all(|b| (0x20..0x7f).contains(b) && *b != b'"' && *b != b'\\') {
             out.extend_from_slice(bytes);
             return;
@@ -60,7 +60,7 @@ impl Scratch {
 }
 
 /// The set of named values of argument `at`, if it has one.
-pub fn flag_set(call: &CallInfo, at: usize, args: &[u64; 6]) -> Option<&'static FlagSet> {
+pub(crate) fn flag_set(call: &CallInfo, at: usize, args: &[u64; 6]) -> Option<&'static FlagSet> {
     match call.args.get(at)?.kind {
         ArgKind::Flags(set) => Some(set),
         ArgKind::ClockId => Some(systape_abi::clock_flags()),
@@ -70,7 +70,7 @@ pub fn flag_set(call: &CallInfo, at: usize, args: &[u64; 6]) -> Option<&'static 
 }
 
 /// The bits of register `raw` the kernel reads for an argument of `kind`, sign-extended where it is signed.
-pub fn narrow(kind: ArgKind, raw: u64) -> u64 {
+pub(crate) fn narrow(kind: ArgKind, raw: u64) -> u64 {
     match kind {
         ArgKind::Int
         | ArgKind::Fd
@@ -93,7 +93,7 @@ pub fn narrow(kind: ArgKind, raw: u64) -> u64 {
 }
 
 /// Whether perf prints an argument of this kind although it is 0: for descriptors and enumerations 0 is a value.
-pub fn shows_zero(kind: ArgKind) -> bool {
+pub(crate) fn shows_zero(kind: ArgKind) -> bool {
     match kind {
         ArgKind::Fd | ArgKind::DirFd | ArgKind::ClockId => true,
         // PROT_NONE is the point of a call that passes it
@@ -103,7 +103,7 @@ pub fn shows_zero(kind: ArgKind) -> bool {
 }
 
 /// The 64-bit number with argument `at` as its low half.
-pub fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
+pub(crate) fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
     let is_high = |i: usize| call.args.get(i).is_some_and(|a| matches!(a.kind, ArgKind::HighHalf));
     let high = if is_high(at + 1) { at + 1 } else { at.wrapping_sub(1) };
     let high = if is_high(high) { args.get(high).copied().unwrap_or(0) } else { 0 };
@@ -111,7 +111,14 @@ pub fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
 }
 
 /// Appends argument `at` without captured data: numbers, flags, pointers.
-pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usize, args: &[u64; 6], style: FlagStyle) {
+pub(crate) fn scalar(
+    out: &mut Vec<u8>,
+    scratch: &mut Scratch,
+    call: &CallInfo,
+    at: usize,
+    args: &[u64; 6],
+    style: FlagStyle,
+) {
     let kind = call.args[at].kind;
     let value = narrow(kind, args[at]);
     if let Some(set) = flag_set(call, at, args) {
@@ -146,7 +153,7 @@ pub fn scalar(out: &mut Vec<u8>, scratch: &mut Scratch, call: &CallInfo, at: usi
 }
 
 /// Why a value is incomplete.
-pub fn missing(status: ByteStatus) -> Option<&'static str> {
+pub(crate) fn missing(status: ByteStatus) -> Option<&'static str> {
     match status {
         ByteStatus::Whole | ByteStatus::Late => None,
         ByteStatus::Truncated | ByteStatus::LateTruncated => Some("truncated"),
@@ -157,7 +164,7 @@ pub fn missing(status: ByteStatus) -> Option<&'static str> {
 }
 
 /// Appends the captured data of argument `at`; false when there is none and the caller must print the pointer.
-pub fn captured(
+pub(crate) fn captured(
     out: &mut Vec<u8>,
     scratch: &mut Scratch,
     abi: Abi,
@@ -188,7 +195,7 @@ pub fn captured(
 }
 
 /// `["ls", "-l"]` from NUL-separated bytes.
-pub fn argv(out: &mut Vec<u8>, scratch: &mut Scratch, bytes: &[u8], whole: bool) {
+pub(crate) fn argv(out: &mut Vec<u8>, scratch: &mut Scratch, bytes: &[u8], whole: bool) {
     out.push(b'[');
     let last = bytes.split(|b| *b == 0).count();
     for (at, word) in bytes.split(|b| *b == 0).enumerate() {
@@ -201,7 +208,7 @@ pub fn argv(out: &mut Vec<u8>, scratch: &mut Scratch, bytes: &[u8], whole: bool)
 }
 
 /// The two descriptors of pipe or socketpair.
-pub fn two_fds(bytes: &[u8]) -> Option<[i32; 2]> {
+pub(crate) fn two_fds(bytes: &[u8]) -> Option<[i32; 2]> {
     let first = bytes.first_chunk::<4>()?;
     let second = bytes.get(4..)?.first_chunk::<4>()?;
     Some([i32::from_le_bytes(*first), i32::from_le_bytes(*second)])

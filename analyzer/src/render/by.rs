@@ -67,12 +67,12 @@ fn parts(keys: &[By]) -> impl Iterator<Item = (By, &'static str)> {
 }
 
 /// The columns of [`BY`] of `keys`.
-pub fn columns(keys: &[By]) -> Vec<ColumnDef> {
+pub(crate) fn columns(keys: &[By]) -> Vec<ColumnDef> {
     named(&BY, parts(keys).map(|(_, name)| name))
 }
 
 /// Sets them: `cell` returns each by its key and its name.
-pub fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, &'static str) -> Cell<'a>) {
+pub(crate) fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, &'static str) -> Cell<'a>) {
     for (by, name) in parts(keys) {
         row.set(name, cell(by, name));
     }

@@ -11,7 +11,7 @@ use crate::values::words::escaped;
 
 /// One value of a row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Cell<'a> {
+pub(crate) enum Cell<'a> {
     /// Not known, or none.
     #[default]
     Null,
@@ -34,7 +34,7 @@ pub enum Cell<'a> {
 /// Whether a value is exact. Only columns that missing rows can change ([`systape_format::table::Short`]) distinguish
 /// the first two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
+pub(crate) enum Known {
     /// Exact.
     #[default]
     Exact,
@@ -46,19 +46,19 @@ pub enum Known {
 
 impl Known {
     /// Short if `short`, else exact.
-    pub fn short_if(short: bool) -> Self {
+    pub(crate) fn short_if(short: bool) -> Self {
         if short { Self::Short } else { Self::Exact }
     }
 }
 
 impl Cell<'_> {
     /// Whether it is null.
-    pub fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::Absent)
     }
 
     /// Whether a column of type `ty` may hold it.
-    pub fn fits(&self, ty: Type) -> bool {
+    pub(crate) fn fits(&self, ty: Type) -> bool {
         match self {
             Self::Null | Self::Absent => true,
             Self::Flag(_) => ty == Type::Flag,
@@ -70,7 +70,7 @@ impl Cell<'_> {
     }
 
     /// Appends it as JSON.
-    pub fn json(&self, ty: Type, out: &mut Vec<u8>) {
+    pub(crate) fn json(&self, ty: Type, out: &mut Vec<u8>) {
         match self {
             Self::Null | Self::Absent => out.extend_from_slice(b"null"),
             Self::Flag(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
@@ -90,7 +90,7 @@ impl Cell<'_> {
     }
 
     /// Appends it as a cell of CSV; text is escaped for a terminal, null is empty.
-    pub fn csv(&self, ty: Type, out: &mut Vec<u8>) {
+    pub(crate) fn csv(&self, ty: Type, out: &mut Vec<u8>) {
         match self {
             Self::Null | Self::Absent => {}
             Self::Flag(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),

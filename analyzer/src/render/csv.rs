@@ -10,7 +10,7 @@ fn looks_like_a_formula(field: &[u8]) -> bool {
 }
 
 /// Appends `field`, quoted if it has a special character of CSV, or begins like a formula.
-pub fn field(out: &mut Vec<u8>, field: &[u8]) {
+pub(crate) fn field(out: &mut Vec<u8>, field: &[u8]) {
     if !field.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) && !looks_like_a_formula(field) {
         return out.extend_from_slice(field);
     }

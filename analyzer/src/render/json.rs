@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Appends bytes that need not be UTF-8, in the form of [`bytes`].
-pub fn string(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
     if std::str::from_utf8(text).is_ok() {
         return lossy_string(out, text);
     }
@@ -15,7 +15,7 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Bytes that need not be UTF-8 (names, paths, words): a string if they are, else an object with the text, in which
 /// `\xNN` stands for each other byte, and all bytes in hex. A string alone could be the name of another file.
-pub fn bytes(bytes: &[u8]) -> Value {
+pub(crate) fn bytes(bytes: &[u8]) -> Value {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.into();
     }
@@ -28,12 +28,12 @@ pub fn bytes(bytes: &[u8]) -> Value {
 }
 
 /// The same; null for none.
-pub fn known(text: &[u8]) -> Value {
+pub(crate) fn known(text: &[u8]) -> Value {
     if text.is_empty() { Value::Null } else { bytes(text) }
 }
 
 /// A value as JSON without effect on a terminal: control characters that JSON allows are escaped too.
-pub fn printable(value: &Value) -> String {
+pub(crate) fn printable(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(char::is_control) {
         return text;
@@ -44,7 +44,7 @@ pub fn printable(value: &Value) -> String {
 }
 
 /// Appends `text` as a JSON string, always; see [`lossless`].
-pub fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
     if text.iter().all(|b| (0x20..0x7f).contains(b) && *b != b'"' && *b != b'\\') {
         out.push(b'"');
         out.extend_from_slice(text);
@@ -56,7 +56,7 @@ pub fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Bytes as text: those that are not UTF-8 become `\xNN`. Another name may look the same, so the bytes must stand
 /// beside it.
-pub fn lossless(text: &[u8]) -> Cow<'_, str> {
+pub(crate) fn lossless(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(text) {
         return Cow::Borrowed(text);
     }

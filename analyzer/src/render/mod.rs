@@ -1,15 +1,15 @@
 //! From values to text, JSON and CSV: common to all reports.
 
-pub mod by;
-pub mod cell;
-pub mod csv;
-pub mod form;
-pub mod json;
-pub mod keys;
-pub mod loghist;
-pub mod mark;
-pub mod rank;
-pub mod row;
-pub mod sink;
-pub mod stamp;
-pub mod table;
+pub(crate) mod by;
+pub(crate) mod cell;
+pub(crate) mod csv;
+pub(crate) mod form;
+pub(crate) mod json;
+pub(crate) mod keys;
+pub(crate) mod loghist;
+pub(crate) mod mark;
+pub(crate) mod rank;
+pub(crate) mod row;
+pub(crate) mod sink;
+pub(crate) mod stamp;
+pub(crate) mod table;

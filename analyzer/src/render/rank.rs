@@ -3,11 +3,11 @@
 use crate::render::form::Format;
 
 /// Default number of rows of a ranking in text.
-pub const TOP: usize = 40;
+pub(crate) const TOP: usize = 40;
 
 /// The option of a ranking.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub struct Rank {
+pub(crate) struct Rank {
     /// Rows to print; 0: all [default: 40 in text, all in JSON and CSV]
     #[arg(long = "top", value_name = "N")]
     top: Option<usize>,
@@ -15,12 +15,12 @@ pub struct Rank {
 
 impl Rank {
     /// `top` rows; 0: all.
-    pub fn of(top: usize) -> Self {
+    pub(crate) fn of(top: usize) -> Self {
         Self { top: Some(top) }
     }
 
     /// Most rows printed of an answer as `format`; `max_events`: the limit of that option, or none.
-    pub fn limit(self, format: Format, max_events: u64) -> usize {
+    pub(crate) fn limit(self, format: Format, max_events: u64) -> usize {
         let most = usize::try_from(max_events).unwrap_or(usize::MAX);
         match self.top {
             Some(0) => most,
@@ -31,18 +31,18 @@ impl Rank {
     }
 
     /// Whether a number of rows was asked for.
-    pub fn given(self) -> bool {
+    pub(crate) fn given(self) -> bool {
         self.top.is_some()
     }
 
     /// Whether all rows are requested.
-    pub fn all(self) -> bool {
+    pub(crate) fn all(self) -> bool {
         self.top == Some(0)
     }
 }
 
 /// The line below a ranking of `rows` of which `limit` are printed; None: all are.
-pub fn more(rows: usize, limit: usize) -> Option<String> {
+pub(crate) fn more(rows: usize, limit: usize) -> Option<String> {
     let more = rows.saturating_sub(limit);
     (more > 0).then(|| format!("and {more} more (--top 0)"))
 }

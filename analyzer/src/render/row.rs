@@ -13,7 +13,7 @@ use crate::values::say::complain;
 /// others. So is a value that missing rows can change, with neither [`Row::bound`] nor a [`Judgement`]. Such a value is
 /// never printed as exact.
 #[derive(Clone, Debug)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     table: &'a TableDef,
     cells: Vec<(Cell<'a>, Option<Known>)>,
     next: usize,
@@ -41,17 +41,17 @@ impl Judgement {
 
 impl<'a> Row<'a> {
     /// An empty row of `table`.
-    pub fn new(table: &'a TableDef) -> Self {
+    pub(crate) fn new(table: &'a TableDef) -> Self {
         Self { table, cells: vec![(Cell::Null, None); table.columns.len()], next: 0, judged: Judgement::Each }
     }
 
     /// The same; `short`: a loss may change the row, so each of its values that missing rows can change is a bound.
-    pub fn short_if(short: bool, table: &'a TableDef) -> Self {
+    pub(crate) fn short_if(short: bool, table: &'a TableDef) -> Self {
         Self { judged: Judgement::Touched(short), ..Self::new(table) }
     }
 
     /// The row with the losses of the answer; values that say it themselves keep it.
-    pub fn judged(mut self, by: Judgement) -> Self {
+    pub(crate) fn judged(mut self, by: Judgement) -> Self {
         self.judged = match (self.judged, by) {
             (Judgement::Touched(one), Judgement::Touched(other)) => Judgement::Touched(one || other),
             (Judgement::Each, by) => by,
@@ -61,27 +61,27 @@ impl<'a> Row<'a> {
     }
 
     /// Its table.
-    pub fn table(&self) -> &'a TableDef {
+    pub(crate) fn table(&self) -> &'a TableDef {
         self.table
     }
 
     /// Sets the next column, which must be `name` (`owner_pid` in an object).
-    pub fn set(&mut self, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
         self.put(name, |column| is(column, name), value.into(), None)
     }
 
     /// The same for a value that is a bound, in its column's way, if `short`.
-    pub fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
+    pub(crate) fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
         self.put(name, |column| is(column, name), value.into(), Some(Known::short_if(short)))
     }
 
     /// Sets the next column, which must be `name` of the object `group`.
-    pub fn part(&mut self, group: &str, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
+    pub(crate) fn part(&mut self, group: &str, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
         self.put(name, |column| column.group == group && column.name == name, value.into(), None)
     }
 
     /// Sets all columns of the object `group`: it is null.
-    pub fn absent(&mut self, group: &str) -> &mut Self {
+    pub(crate) fn absent(&mut self, group: &str) -> &mut Self {
         let columns = self.table.columns.iter().skip(self.next).take_while(|column| column.group == group).count();
         if columns == 0 {
             self.fault(group);
@@ -94,7 +94,7 @@ impl<'a> Row<'a> {
     }
 
     /// Sets `name`, the real time at `ts`, and `time_uncertain_ns`; null without a clock.
-    pub fn time(&mut self, name: &str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
+    pub(crate) fn time(&mut self, name: &str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
         let real = ts.and_then(|ts| times.clock.real(ts));
         self.set(name, real.map(clock::rfc3339));
         self.set("time_uncertain_ns", real.and_then(clock::Real::uncertain))
@@ -102,7 +102,7 @@ impl<'a> Row<'a> {
 
     /// Sets the columns of a task: `pid tid upid utid comm uid`, in the object `group` if that is not empty; null
     /// without one.
-    pub fn task(&mut self, group: &str, task: Option<&'a Task>) -> &mut Self {
+    pub(crate) fn task(&mut self, group: &str, task: Option<&'a Task>) -> &mut Self {
         let Some(task) = task else {
             if !group.is_empty() {
                 return self.absent(group);
@@ -126,7 +126,7 @@ impl<'a> Row<'a> {
     }
 
     /// The values in the order of the columns, and whether each is exact.
-    pub fn cells(&self) -> impl Iterator<Item = (&ColumnDef, &Cell<'a>, Known)> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&ColumnDef, &Cell<'a>, Known)> {
         self.table.columns.iter().zip(&self.cells).map(|(column, (cell, known))| {
             let known = match (cell.is_null(), column.short.suffix()) {
                 (true, _) => Known::Unknown,
@@ -138,7 +138,7 @@ impl<'a> Row<'a> {
     }
 
     /// Whether every column was set. Complains if not, and about values that can be bounds without a judgement.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         if let Some(column) = self.table.columns.get(self.next) {
             self.fault(&format!("{} (it was not set)", column.full_name()));
         }
@@ -186,18 +186,18 @@ fn is(column: &ColumnDef, name: &str) -> bool {
 }
 
 /// An id; 0 = not known.
-pub fn some(id: u32) -> Option<u32> {
+pub(crate) fn some(id: u32) -> Option<u32> {
     Some(id).filter(|id| *id != 0)
 }
 
 /// A user; None = not known.
-pub fn user(uid: u32) -> Option<u32> {
+pub(crate) fn user(uid: u32) -> Option<u32> {
     Some(uid).filter(|uid| *uid != UID_UNKNOWN)
 }
 
 /// Times of a tape as values.
 #[derive(Clone, Debug)]
-pub struct Times<'a> {
+pub(crate) struct Times<'a> {
     /// The tape.
     pub session: &'a Session,
     /// Its clock.
@@ -206,12 +206,12 @@ pub struct Times<'a> {
 
 impl Times<'_> {
     /// ns since the tape's start.
-    pub fn since(&self, ts: u64) -> i64 {
+    pub(crate) fn since(&self, ts: u64) -> i64 {
         ts.wrapping_sub(self.session.window_open) as i64
     }
 
     /// As [`Self::since`]; None for 0 = not known.
-    pub fn since_known(&self, ts: u64) -> Option<i64> {
+    pub(crate) fn since_known(&self, ts: u64) -> Option<i64> {
         (ts != 0).then(|| self.since(ts))
     }
 }

@@ -26,7 +26,7 @@ struct Key {
 
 /// Prints rows of one table.
 #[derive(Clone, Debug)]
-pub struct Sink<'t> {
+pub(crate) struct Sink<'t> {
     form: Form,
     table: &'t TableDef,
     keys: Vec<Key>,
@@ -34,7 +34,7 @@ pub struct Sink<'t> {
 
 impl<'t> Sink<'t> {
     /// Prints rows of `table` as `form`.
-    pub fn new(form: Form, table: &'t TableDef) -> Self {
+    pub(crate) fn new(form: Form, table: &'t TableDef) -> Self {
         let columns = &table.columns;
         let key = |at: usize| {
             let column = &columns[at];
@@ -54,7 +54,7 @@ impl<'t> Sink<'t> {
     }
 
     /// Appends the head: in CSV the names of the columns.
-    pub fn head(&self, out: &mut Vec<u8>) {
+    pub(crate) fn head(&self, out: &mut Vec<u8>) {
         if self.form == Form::Csv {
             out.extend_from_slice(names(self.table).join(",").as_bytes());
             out.push(b'\n');
@@ -62,7 +62,7 @@ impl<'t> Sink<'t> {
     }
 
     /// Appends a row with its newline.
-    pub fn row(&self, out: &mut Vec<u8>, row: &Row<'_>) {
+    pub(crate) fn row(&self, out: &mut Vec<u8>, row: &Row<'_>) {
         debug_assert_eq!(row.table().name, self.table.name);
         row.is_whole();
         match self.form {
@@ -133,7 +133,7 @@ pub fn names(table: &TableDef) -> Vec<String> {
 }
 
 /// Prints `rows` of `table` with the head; `judged`: the effect of the answer's losses on all of them.
-pub fn print<'r>(
+pub(crate) fn print<'r>(
     form: Form,
     table: &TableDef,
     judged: Judgement,
@@ -154,7 +154,7 @@ pub fn print<'r>(
 }
 
 /// Adds the columns of `row` to the row of another table that `out` ends with.
-pub fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
+pub(crate) fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
     let mut more = Vec::new();
     Sink::new(form, row.table()).row(&mut more, row);
     let (begin, end): (usize, &[u8]) = match form {
@@ -169,7 +169,7 @@ pub fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
 }
 
 /// Prints one row with many columns; CSV has a line `name,value` for each, and `null` for an unknown value.
-pub fn print_one(form: Form, row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn print_one(form: Form, row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut buffer = Vec::new();
     match form {
         Form::Json => Sink::new(form, row.table()).row(&mut buffer, row),

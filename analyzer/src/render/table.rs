@@ -6,7 +6,7 @@ use crate::values::output;
 
 /// A table for people.
 #[derive(Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     /// (heading, whether it is aligned right).
     columns: Vec<(String, bool)>,
     rows: Vec<Vec<String>>,
@@ -14,24 +14,24 @@ pub struct Table {
 
 impl Table {
     /// Adds a column of numbers.
-    pub fn number(mut self, heading: &str) -> Self {
+    pub(crate) fn number(mut self, heading: &str) -> Self {
         self.columns.push((heading.to_owned(), true));
         self
     }
 
     /// Adds a column of words.
-    pub fn word(mut self, heading: &str) -> Self {
+    pub(crate) fn word(mut self, heading: &str) -> Self {
         self.columns.push((heading.to_owned(), false));
         self
     }
 
     /// Adds a row: one text per column.
-    pub fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
     /// Prints it; the last column is never filled up.
-    pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let heading: Vec<String> = self.columns.iter().map(|(heading, _)| heading.clone()).collect();
         let mut widths: Vec<usize> = heading.iter().map(|text| text.chars().count()).collect();
         for row in &self.rows {
@@ -53,19 +53,19 @@ impl Table {
 }
 
 /// `12.345678`: seconds since `base`, six decimals.
-pub fn seconds(ts: u64, base: u64) -> String {
+pub(crate) fn seconds(ts: u64, base: u64) -> String {
     let (sign, ns) = if ts < base { ("-", base - ts) } else { ("", ts - base) };
     let us = ns / 1000 + u64::from(ns % 1000 >= 500);
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
 /// `1.250`: ms with three decimals; `-` for an unknown value.
-pub fn millis_if(ns: Option<u64>) -> String {
+pub(crate) fn millis_if(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""))
 }
 
 /// `ns` in ms with three decimals, with `lead` before it.
-pub fn millis(ns: u64, lead: &str) -> String {
+pub(crate) fn millis(ns: u64, lead: &str) -> String {
     let mut text = Vec::new();
     crate::values::num::millis(&mut text, ns, 0, lead);
     String::from_utf8_lossy(&text).into_owned()

@@ -34,7 +34,7 @@ use crate::values::output;
 use crate::values::say::Verdict;
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "block",
     about: "Block I/Os: one a line, histograms of latencies, or sums by who caused them",
     options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute", "by"]],

@@ -22,7 +22,7 @@ use crate::values::output;
 use crate::values::say::{Verdict, complain};
 
 /// The listing.
-pub static LISTING: View = View {
+pub(crate) static LISTING: View = View {
     name: "",
     about: "Lists calls in order of their start, and other events that -e names",
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "sort"]],
@@ -43,7 +43,7 @@ pub static LISTING: View = View {
 };
 
 /// The summary.
-pub static SUMMARY: View = View {
+pub(crate) static SUMMARY: View = View {
     name: "summary",
     about: "Adds up calls: number, errors and times by thread and syscall (also: analyze -s)",
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "summary", "by", "sort"]],
@@ -64,7 +64,7 @@ pub static SUMMARY: View = View {
 };
 
 /// Both.
-pub static WITH_SUMMARY: View = View {
+pub(crate) static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
     options: &[

@@ -41,7 +41,7 @@ systape_format::tables! {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "check",
     about: "Whether every byte of the tape is sound",
     examples: [("analyze check t.tape", "good, usable or not a tape"), ("analyze check --format json", "one object")],
@@ -51,7 +51,7 @@ pub static VIEW: View = View {
 };
 
 /// Checks the tape and prints the result.
-pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+pub(crate) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let bar = progress("checking", tape.len_bytes());
     let found = tape.verify(&|done| bar.set_position(done));
     let good = found.is_empty() && tape.end_mark().is_some();
@@ -79,7 +79,7 @@ pub fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 }
 
 /// Reports that a file is no tape, and why: as an error, or as a record.
-pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
+pub(crate) fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     let name = config.file.display().to_string();
     if config.format.rows() != Some(Form::Json) {
         bail!("{name}: not a tape: {why}");
@@ -95,7 +95,7 @@ pub fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
 }
 
 /// The grade of a tape.
-pub fn grade(good: bool) -> &'static str {
+pub(crate) fn grade(good: bool) -> &'static str {
     if good { "good" } else { "usable" }
 }
 
@@ -144,7 +144,7 @@ fn text(
 }
 
 /// A line for each hole: its kind, its time, and the totals that are "at least".
-pub fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
+pub(crate) fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
     for hole in &holes.list {
         let mut text = format!("  {}", what(hole));
         if let Some((from, to)) = hole.span {
@@ -169,7 +169,7 @@ pub fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Resu
 }
 
 /// Holes as JSON; at an unknown time `from_ns` and `to_ns` are null, and `to_ns` also without an end.
-pub fn holes_json(tape: &Tape, holes: &Holes) -> Value {
+pub(crate) fn holes_json(tape: &Tape, holes: &Holes) -> Value {
     let ns = |ts: u64| ts.wrapping_sub(tape.session().window_open) as i64;
     let hole = |hole: &Hole| {
         json!({
@@ -209,7 +209,7 @@ fn at_least(hole: &Hole) -> Vec<&'static str> {
 }
 
 /// A bar on a terminal; nothing elsewhere.
-pub fn progress(what: &'static str, len: u64) -> ProgressBar {
+pub(crate) fn progress(what: &'static str, len: u64) -> ProgressBar {
     let target =
         if stderr().is_terminal() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(len), target);

@@ -51,7 +51,7 @@ systape_format::tables! {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "diff",
     about: "Two summaries side by side, by syscall",
     operands: Operands::TwoTapes,

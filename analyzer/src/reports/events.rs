@@ -46,7 +46,7 @@ const KNOWN: [By; 6] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu
 ///
 /// # Errors
 /// Events do not have such a key.
-pub fn keys(config: &Config) -> Result<Vec<By>> {
+pub(crate) fn keys(config: &Config) -> Result<Vec<By>> {
     let by = By::parse(&config.by, &KNOWN, "a summary of events of tables")?;
     Ok(if by.is_empty() { vec![By::Tid] } else { by })
 }
@@ -110,7 +110,7 @@ fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
 }
 
 /// Prints them; returns whether some are missing.
-pub fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
+pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
     let by = keys(config)?;
     let plan = Plan::by(&by);
     // what calls lack does not touch them

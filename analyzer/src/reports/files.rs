@@ -70,7 +70,7 @@ systape_format::tables! {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "files",
     about: "What was done with each file: opens, reads, writes, bytes, errors, time; or opens and slow calls one a line",
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "by"]],

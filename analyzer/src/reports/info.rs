@@ -125,7 +125,7 @@ struct Facts<'a> {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "info",
     about: "What is in the tape, and what is missing",
     examples: [("analyze info t.tape", "in words"), ("analyze info --format json t.tape", "one object")],

@@ -13,7 +13,7 @@ use crate::values::words::{self, errno_text, escaped};
 
 /// Names for the values of keys.
 #[derive(Clone, Copy, Debug)]
-pub struct Words<'a> {
+pub(crate) struct Words<'a> {
     /// Names of users and cgroups.
     pub session: &'a Session,
     /// Names of calls.
@@ -24,7 +24,7 @@ pub struct Words<'a> {
 
 /// The keys of one row.
 #[derive(Clone, Copy, Debug)]
-pub struct Keys<'a> {
+pub(crate) struct Keys<'a> {
     /// Their names.
     pub words: Words<'a>,
     /// Their values.
@@ -39,7 +39,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The column `name` of the key `by`.
-    pub fn cell(&self, by: By, name: &str) -> Cell<'a> {
+    pub(crate) fn cell(&self, by: By, name: &str) -> Cell<'a> {
         match (by, self.value(by)) {
             (By::Pid | By::Tid, value) => self.of_task(value, name),
             (By::Syscall, Value::Call(call)) => {
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The key `by` as text.
-    pub fn text(&self, by: By) -> String {
+    pub(crate) fn text(&self, by: By) -> String {
         match (by, self.value(by), self.task) {
             (_, Value::Several, _) => "(several)".to_owned(),
             (By::Pid, Value::Task(..), Some(task)) => format!("{}[{}]", escaped(&task.comm), task.pid),

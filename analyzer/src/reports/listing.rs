@@ -45,7 +45,7 @@ const FIRST_LINES: usize = 1024;
 /// Options of the listing.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct Options {
+pub(crate) struct Options {
     /// Leave out thread names
     #[arg(long, help_heading = "Listing")]
     no_comm: bool,
@@ -72,7 +72,7 @@ impl Options {
     ///
     /// # Errors
     /// An option would have no effect.
-    pub fn check(&self, config: &Config) -> Result<()> {
+    pub(crate) fn check(&self, config: &Config) -> Result<()> {
         let look = self.look(config.look);
         let of_text =
             [(look.no_comm, "--no-comm"), (look.show_zeros, "--show-zeros"), (self.show_prefix, "--show-prefix")];

@@ -19,11 +19,11 @@ use crate::values::output::line;
 use crate::values::say::{Verdict, complain};
 
 /// Most lines about losses; the rest is only counted.
-pub const LOSS_LINES: usize = 12;
+pub(crate) const LOSS_LINES: usize = 12;
 
 /// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and gaps unless they
 /// are `listed`.
-pub fn tell(context: &Context<'_>, listed: bool) {
+pub(crate) fn tell(context: &Context<'_>, listed: bool) {
     let mut loss = context.question.loss.clone();
     loss.listed |= listed;
     for line in loss.lines(context.question.tape.session(), LOSS_LINES) {
@@ -35,7 +35,7 @@ pub fn tell(context: &Context<'_>, listed: bool) {
 ///
 /// # Errors
 /// The answer cannot be written.
-pub fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: bool) -> Result<Verdict> {
+pub(crate) fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: bool) -> Result<Verdict> {
     out.flush()?;
     let lost = !context.question.loss.complete();
     if lost && !told {
@@ -45,7 +45,7 @@ pub fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: bool
 }
 
 /// Prints on stderr that calls are not listed because of an option of `record`, which is no loss.
-pub fn tell_filtered(context: &Context<'_>) {
+pub(crate) fn tell_filtered(context: &Context<'_>) {
     let tape = context.question.tape;
     if !stores_some(tape) {
         return;
@@ -54,7 +54,7 @@ pub fn tell_filtered(context: &Context<'_>) {
 }
 
 /// Whether an option of `record` stored only some calls and counted the others.
-pub fn stores_some(tape: &Tape) -> bool {
+pub(crate) fn stores_some(tape: &Tape) -> bool {
     let filtered = |at: usize| {
         let gaps = tape.segment(at).gaps().unwrap_or_default();
         gaps.iter().any(|gap| gap.cause == GapCause::Filtered)
@@ -64,7 +64,7 @@ pub fn stores_some(tape: &Tape) -> bool {
 }
 
 /// Lines above a table, the first one `heading`, and an empty line; nothing without losses.
-pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
     if context.question.loss.complete() {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::R
 }
 
 /// Inserts the lines of gaps in a listing by time; CSV has none.
-pub fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
+pub(crate) fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look, Stamps::since_start(session))),

@@ -31,7 +31,7 @@ use crate::values::output;
 use crate::values::say::{Verdict, complain};
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "net",
     about: "Connections: both ends, who, how long; or each change of a socket's state",
     options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute"]],

@@ -38,7 +38,7 @@ systape_format::tables! {
 const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "offcpu",
     about: "Time off CPU by task, state, call and file; or who woke whom",
     options: &[TASKS, CPUS, &["time", "duration", "events", "max_events", "by"]],

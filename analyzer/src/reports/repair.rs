@@ -51,7 +51,7 @@ systape_format::tables! {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "repair",
     about: "Copies what is whole of a damaged tape",
     operands: Operands::TapeAndCopy,
@@ -65,7 +65,7 @@ pub static VIEW: View = View {
 };
 
 /// What is asked with the word `redact`.
-pub static REDACT_VIEW: View = View {
+pub(crate) static REDACT_VIEW: View = View {
     name: "redact",
     about: "Copies a tape without paths, strings and names",
     operands: Operands::TapeAndCopy,

@@ -35,7 +35,7 @@ systape_format::tables! {
 const STARS: u64 = 40;
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "runqlat",
     about: "Histograms of how long runnable threads waited for a CPU",
     options: &[TASKS, CPUS, &["time", "by"]],

@@ -20,7 +20,7 @@ use crate::values::say::complain;
 ///
 /// # Errors
 /// There are several, or it is none of them.
-pub fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
+pub(crate) fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
     let title = config.view.title();
     match *By::parse(&config.by, known, &title)? {
         [] => Ok(None),
@@ -30,7 +30,7 @@ pub fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
 }
 
 /// Binds `config` to a tape that must have scheduler events; `calls`: lost calls could change the answer too.
-pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
+pub(crate) fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
     let session = tape.session();
     require(tape)?;
     // who was there, and since when, process life says
@@ -49,7 +49,7 @@ pub fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Co
 ///
 /// # Errors
 /// Either is so.
-pub fn require(tape: &Tape) -> Result<()> {
+pub(crate) fn require(tape: &Tape) -> Result<()> {
     match recorded(tape, Family::Sched) {
         Some(true) => Ok(()),
         Some(false) => match why_left_out(tape.session(), Family::Sched) {
@@ -64,7 +64,7 @@ pub fn require(tape: &Tape) -> Result<()> {
 
 /// Counts losses from before the selected time, and those on other CPUs, if they make a state in that time unknown;
 /// `unsure_until` is the tracker's. `coverage` has the unreadable parts.
-pub fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>) {
+pub(crate) fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>) {
     coverage.tell(&mut context.question.loss);
     if unsure_until > context.question.scope.from {
         let families = std::mem::take(&mut context.question.families);
@@ -74,7 +74,7 @@ pub fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>)
 }
 
 /// Prints the losses before the text of a report whose numbers they could change.
-pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     const HEADING: &str = "Something is missing: every count and time is at least, and what it touches is unknown (?):";
     const OF_CALLS: &str =
         "Calls are missing: every time is of what is known, and what they touch is unknown (?) or in no call ([user]):";
@@ -85,7 +85,7 @@ pub fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Notes below the text of a report of the whole machine that it leaves out the recorder's own threads.
-pub fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     let session = context.question.tape.session();
     if session.extent != Extent::Everyone || session.with_self {
         return Ok(());

@@ -43,7 +43,7 @@ systape_format::tables! {
 const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "states",
     about: "What every thread was doing: time by state, call and file; or the picture of one instant",
     options: &[TASKS, CPUS, &["time", "events", "max_events", "by"]],

@@ -84,7 +84,7 @@ systape_format::tables! {
 /// Options of the summary.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct Options {
+pub(crate) struct Options {
     /// Add how often each errno was returned; implies -s
     #[arg(long, help_heading = "Summary")]
     errno_summary: bool,
@@ -95,7 +95,7 @@ pub struct Options {
 }
 
 /// Options that do not apply to a summary.
-pub fn check(config: &Config) -> Result<()> {
+pub(crate) fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     if !config.view.takes("with_summary") && matches!(config.sort, Some(Sort::Listing(_))) {
         bail!("--sort start and end order a listing; a summary is sorted by calls, errors, total, avg, max or p99");
@@ -131,7 +131,7 @@ pub fn check(config: &Config) -> Result<()> {
 
 /// Facts that a summary found beside its numbers.
 #[derive(Debug)]
-pub struct Told {
+pub(crate) struct Told {
     /// What is missing from it.
     pub loss: Loss,
     /// Lines about calls that might be missing.
@@ -144,7 +144,7 @@ pub struct Told {
 const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 
 /// Prints the summary to `out`; holes are added to the context's losses.
-pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
+pub(crate) fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
     let own: Options = context.config.own()?;
     let (by, plan) = keys(context.config, &own)?;
     let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {

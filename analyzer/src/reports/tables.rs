@@ -46,7 +46,7 @@ systape_format::tables! {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "tables",
     about: "The tables of JSON and CSV: which report prints them, their columns, types and units",
     operands: Operands::Table,

@@ -10,13 +10,18 @@ use systape_format::reader::Segment;
 use crate::table::calls::CallInfo;
 
 /// The number of a call without a file.
-pub const NO_FILE: u32 = 0;
+pub(crate) const NO_FILE: u32 = 0;
 /// The number of an unknown file. Numbers from [`FD_FIRST`] on are indices of names.
-pub const UNKNOWN_FILE: u32 = 1;
+pub(crate) const UNKNOWN_FILE: u32 = 1;
 
 /// The file of each row: its path argument, else the file of its first descriptor. Known ones are added to `names`. If
 /// a block cannot be read they stay unknown, and the tape's misses list it.
-pub fn of_rows(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], names: &mut Vec<Vec<u8>>) -> Vec<u32> {
+pub(crate) fn of_rows(
+    segment: &Segment<'_>,
+    core: &Core,
+    infos: &[Arc<CallInfo>],
+    names: &mut Vec<Vec<u8>>,
+) -> Vec<u32> {
     let fds = segment.fds(core).unwrap_or_default();
     let captured = segment.captured(core).unwrap_or_default();
     let mut of_row: Vec<u32> = (0..core.call.len())
@@ -47,7 +52,7 @@ pub fn of_rows(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], name
 }
 
 /// The file of a call whose arguments cannot be read.
-pub fn unseen(info: &CallInfo) -> u32 {
+pub(crate) fn unseen(info: &CallInfo) -> u32 {
     if path_argument(info).is_some() || info.fd_args[0].is_some() { UNKNOWN_FILE } else { NO_FILE }
 }
 

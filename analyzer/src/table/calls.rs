@@ -11,7 +11,7 @@ use systape_abi::{Abi, ArgKind, Effect, Io, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
 
 /// The calls that `record -e` selected, all of them without it; None = its words are not understood.
-pub fn recorded(session: &Session) -> Option<Selection> {
+pub(crate) fn recorded(session: &Session) -> Option<Selection> {
     let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
     Selection::parse(&words).ok()
 }

@@ -7,12 +7,12 @@ use systape_format::reader::Tape;
 use crate::table::loss::family_name;
 
 /// Whether the recording has `family`; None when the tape does not say.
-pub fn recorded(tape: &Tape, family: Family) -> Option<bool> {
+pub(crate) fn recorded(tape: &Tape, family: Family) -> Option<bool> {
     tape.session_is_whole().then(|| in_session(tape.session(), family))
 }
 
 /// Whether a session lists `family`.
-pub fn in_session(session: &Session, family: Family) -> bool {
+pub(crate) fn in_session(session: &Session, family: Family) -> bool {
     match session.families.is_empty() {
         // tapes that name no family are from before there were others
         true => matches!(family, Family::Syscall | Family::Process | Family::State),
@@ -21,7 +21,7 @@ pub fn in_session(session: &Session, family: Family) -> bool {
 }
 
 /// The recorded families as words; empty when the tape does not say.
-pub fn names(tape: &Tape) -> Vec<&'static str> {
+pub(crate) fn names(tape: &Tape) -> Vec<&'static str> {
     let families = &tape.session().families;
     match (tape.session_is_whole(), families.is_empty()) {
         (false, _) => Vec::new(),
@@ -31,18 +31,18 @@ pub fn names(tape: &Tape) -> Vec<&'static str> {
 }
 
 /// Why the requested `family` could not be recorded; None: it could, or it was not requested.
-pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
+pub(crate) fn why_left_out(session: &Session, family: Family) -> Option<String> {
     session.left_out.iter().find(|left| left.family == family).map(LeftOut::why)
 }
 
 /// Why the tape has nothing of `family`, or what it has instead.
-pub fn instead(tape: &Tape, family: Family) -> String {
+pub(crate) fn instead(tape: &Tape, family: Family) -> String {
     why_left_out(tape.session(), family).unwrap_or_else(|| format!("this tape holds {}", names(tape).join(", ")))
 }
 
 /// Refuses a report about `family` when the tape has none of it, because an empty answer would look like "nothing
 /// happened". `what` names the subject of the report, in the plural.
-pub fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
+pub(crate) fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
     if recorded(tape, family) == Some(false) {
         bail!("{what} were not recorded: {}", instead(tape, family));
     }

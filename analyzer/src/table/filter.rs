@@ -76,7 +76,7 @@ pub struct Scope<'a> {
 ///
 /// # Errors
 /// The tape has no clock samples, or several days have this time of day.
-pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(u64, u64)> {
+pub(crate) fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(u64, u64)> {
     let length = u128::from(end.saturating_sub(session.window_open));
     let ts = match edge {
         Edge::Offset(ns) => session.window_open.saturating_add_signed(ns),
@@ -382,7 +382,7 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
 }
 
 /// Whether a call with this `state` and `errno` failed for its caller.
-pub fn failed(state: CallState, errno: u16) -> bool {
+pub(crate) fn failed(state: CallState, errno: u16) -> bool {
     errno != 0 && !systape_abi::is_restart(errno) && state.returned()
 }
 

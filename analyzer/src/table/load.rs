@@ -14,7 +14,7 @@ use crate::table::loss::Hole;
 
 /// The file of an fd argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FdPath<'a> {
+pub(crate) enum FdPath<'a> {
     /// No descriptor.
     None,
     /// A descriptor whose path is not known.
@@ -25,7 +25,7 @@ pub enum FdPath<'a> {
 
 /// A decoded segment.
 #[derive(Debug)]
-pub struct Loaded {
+pub(crate) struct Loaded {
     /// Its number.
     pub number: u32,
     /// Tasks and calls.
@@ -48,14 +48,14 @@ pub struct Loaded {
 }
 
 /// The hole for an error.
-pub fn hole(segment: &Segment<'_>, rows: u32, error: &systape_format::Error) -> Hole {
+pub(crate) fn hole(segment: &Segment<'_>, rows: u32, error: &systape_format::Error) -> Hole {
     let info = segment.info();
     Hole { segment: info.segment, rows, first: info.start_min, last: info.end_max, why: error.to_string() }
 }
 
 /// The part of a segment that decides which rows are printed.
 #[derive(Debug)]
-pub struct Base<'a> {
+pub(crate) struct Base<'a> {
     segment: Segment<'a>,
     /// Tasks and calls.
     pub dict: Dict,
@@ -68,7 +68,7 @@ pub struct Base<'a> {
 impl<'a> Base<'a> {
     /// Reads that part of `segment`. None when it cannot be read, which is a hole of all its calls, or when no row
     /// passes `wanted` by tasks, calls, durations and errors: then nothing more is read.
-    pub fn read(
+    pub(crate) fn read(
         segment: Segment<'a>,
         holes: &mut Vec<Hole>,
         wanted: impl FnOnce(&Dict, &Core) -> bool,
@@ -78,7 +78,7 @@ impl<'a> Base<'a> {
     }
 
     /// The same with the segment's `dict`, read before.
-    pub fn of(
+    pub(crate) fn of(
         segment: Segment<'a>,
         dict: Result<Dict, systape_format::Error>,
         holes: &mut Vec<Hole>,
@@ -103,7 +103,7 @@ impl<'a> Base<'a> {
     }
 
     /// Reads the rest. What cannot be read is added to `holes`.
-    pub fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
+    pub(crate) fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
         let Self { segment, dict, core, time } = self;
         // of the first segment somebody waits for the first line
         let (args, (fds, captured)) =
@@ -121,7 +121,7 @@ impl<'a> Base<'a> {
 /// rows; after kill -9 only the last checkpoint has a hung call. A call that its thread ended after the checkpoint is
 /// not included.
 #[derive(Debug)]
-pub struct OpenCalls {
+pub(crate) struct OpenCalls {
     /// Tasks and calls.
     pub dict: Dict,
     /// All in flight; durations up to the last time each is known to have been open.
@@ -133,7 +133,7 @@ pub struct OpenCalls {
 
 impl OpenCalls {
     /// The open calls of `tape`; None when it ended cleanly or there are none.
-    pub fn read(tape: &Tape) -> Option<Self> {
+    pub(crate) fn read(tape: &Tape) -> Option<Self> {
         if tape.end().is_some() {
             return None;
         }
@@ -162,7 +162,7 @@ impl OpenCalls {
     }
 
     /// An open call of a checkpoint.
-    pub fn of(task: &Task, call: &InFlight) -> Self {
+    pub(crate) fn of(task: &Task, call: &InFlight) -> Self {
         let mut args = [0; 6];
         args.iter_mut().zip(&call.args).for_each(|(to, from)| *to = *from);
         Self {
@@ -181,7 +181,7 @@ impl OpenCalls {
     }
 
     /// As a segment to print; the files of its descriptors are not known.
-    pub fn load(self, book: &CallBook<'_>) -> Loaded {
+    pub(crate) fn load(self, book: &CallBook<'_>) -> Loaded {
         let Self { dict, core, time, args } = self;
         let calls = dict.calls.iter().map(|call| book.get(*call)).collect();
         Loaded {
@@ -273,24 +273,24 @@ fn first_of_row(captured: &[Captured], rows: usize) -> Vec<u32> {
 
 impl Loaded {
     /// Number of calls.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.core.call.len()
     }
 
     /// The call of `row`.
     #[inline]
-    pub fn call(&self, row: usize) -> &CallInfo {
+    pub(crate) fn call(&self, row: usize) -> &CallInfo {
         &self.calls[self.core.call[row] as usize]
     }
 
     /// The thread that made the call of `row`.
-    pub fn task(&self, row: usize) -> &Task {
+    pub(crate) fn task(&self, row: usize) -> &Task {
         &self.dict.tasks[self.core.task[row] as usize]
     }
 
     /// Captured values of `row`, by argument.
     #[inline]
-    pub fn captured(&self, row: usize) -> &[Captured] {
+    pub(crate) fn captured(&self, row: usize) -> &[Captured] {
         match (self.first.get(row), self.first.get(row + 1)) {
             (Some(from), Some(to)) => self.captured.get(*from as usize..*to as usize).unwrap_or(&[]),
             _ => &[],
@@ -299,7 +299,7 @@ impl Loaded {
 
     /// The file of the descriptor in argument `at` of `row`.
     #[inline]
-    pub fn fd_path(&self, row: usize, at: usize) -> FdPath<'_> {
+    pub(crate) fn fd_path(&self, row: usize, at: usize) -> FdPath<'_> {
         let column = match self.call(row).fd_args {
             [Some(first), _] if first == at => self.fds.fd.get(row),
             [_, Some(second)] if second == at => self.fds.fd2.get(row),
@@ -315,7 +315,7 @@ impl Loaded {
     }
 
     /// The name of thread `tid`, if this segment has it: for a new child (`first`) its first name.
-    pub fn comm_of(&self, tid: u32, first: bool) -> Option<&[u8]> {
+    pub(crate) fn comm_of(&self, tid: u32, first: bool) -> Option<&[u8]> {
         let (begin, end) = self.by_tid.get(&tid)?;
         self.dict.tasks.get(if first { *begin } else { *end } as usize).map(|task| task.comm.as_slice())
     }

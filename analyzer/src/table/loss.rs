@@ -165,7 +165,7 @@ impl Loss {
 }
 
 /// `segment 3: its syscalls.time block cannot be read, what it holds is missing here: …`.
-pub fn miss_text(miss: &Miss) -> String {
+pub(crate) fn miss_text(miss: &Miss) -> String {
     let Miss { kind, number, why } = miss;
     let what = match kind {
         BlockKind::Checkpoint => format!("the checkpoint of chunk {number}"),
@@ -176,7 +176,7 @@ pub fn miss_text(miss: &Miss) -> String {
 }
 
 /// `offset 0x4f000: …`.
-pub fn finding_text(finding: &Finding) -> String {
+pub(crate) fn finding_text(finding: &Finding) -> String {
     format!("offset {:#x}: {}", finding.offset, finding.text)
 }
 
@@ -196,18 +196,18 @@ fn of_families(family: Family, families: &[Family]) -> bool {
 }
 
 /// Whether `gap` means that selected events are missing.
-pub fn is_loss(cause: GapCause) -> bool {
+pub(crate) fn is_loss(cause: GapCause) -> bool {
     use GapCause::{DetailDamaged, Filtered, LateRecord, NotRead, OwnTraffic, ScratchExhausted, StringFault};
     !matches!(cause, OwnTraffic | StringFault | ScratchExhausted | LateRecord | DetailDamaged | Filtered | NotRead)
 }
 
 /// Whether `gap` means that calls are missing from the tape, by loss or by request.
-pub fn leaves_out_calls(gap: &Gap) -> bool {
+pub(crate) fn leaves_out_calls(gap: &Gap) -> bool {
     loses(gap, &[Family::Syscall]) || (gap.cause == GapCause::Filtered && of_families(gap.family, &[Family::Syscall]))
 }
 
 /// Whether `gap` means that events of `families` are missing.
-pub fn loses(gap: &Gap, families: &[Family]) -> bool {
+pub(crate) fn loses(gap: &Gap, families: &[Family]) -> bool {
     is_loss(gap.cause) && of_families(gap.family, families)
 }
 
@@ -366,12 +366,12 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
 }
 
 /// The name of `family` in text and JSON.
-pub fn family_name(family: Family) -> &'static str {
+pub(crate) fn family_name(family: Family) -> &'static str {
     family.name()
 }
 
 /// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.
-pub fn gap_text(gap: &Gap, session: &Session) -> String {
+pub(crate) fn gap_text(gap: &Gap, session: &Session) -> String {
     // two words for two things: one is in no answer, the other in every sum
     let mut text = String::from(match gap.cause {
         GapCause::DetailDamaged => "DAMAGED ",
@@ -395,7 +395,7 @@ pub fn gap_text(gap: &Gap, session: &Session) -> String {
 }
 
 /// `LOST up to 900 syscall events, 1.204–1.219 s: …`.
-pub fn hole_text(hole: &Hole, session: &Session) -> String {
+pub(crate) fn hole_text(hole: &Hole, session: &Session) -> String {
     let number = if hole.rows == u32::MAX { "an unknown number of".to_owned() } else { format!("up to {}", hole.rows) };
     format!(
         "LOST {number} syscall events, {}: segment {} cannot be read: {}",
@@ -406,12 +406,12 @@ pub fn hole_text(hole: &Hole, session: &Session) -> String {
 }
 
 /// Meaning of an abnormal end for every total.
-pub fn cut_text(until: u64, session: &Session) -> String {
+pub(crate) fn cut_text(until: u64, session: &Session) -> String {
     format!("The recording ended abnormally: complete until {} s, every total is at least", seconds(until, session))
 }
 
 /// `1.204–1.219 s`, since the tape's start.
-pub fn span(first: u64, last: u64, session: &Session) -> String {
+pub(crate) fn span(first: u64, last: u64, session: &Session) -> String {
     if last == 0 {
         return "at an unknown time".to_owned();
     }
@@ -419,7 +419,7 @@ pub fn span(first: u64, last: u64, session: &Session) -> String {
 }
 
 /// `ts` in seconds since the tape's start, three decimals.
-pub fn seconds(ts: u64, session: &Session) -> String {
+pub(crate) fn seconds(ts: u64, session: &Session) -> String {
     let ns = i128::from(ts) - i128::from(session.window_open);
     let ms = (ns.unsigned_abs() + 500_000) / 1_000_000;
     format!("{}{}.{:03}", if ns < 0 && ms > 0 { "-" } else { "" }, ms / 1000, ms % 1000)

@@ -1,14 +1,14 @@
 //! The middle: which rows count ([`filter`]), reading segments ([`scan`], [`load`]), sums by keys ([`group`]), what is missing
 //! ([`loss`]), all of them bound to one tape ([`question`]).
 
-pub mod call_files;
-pub mod calls;
-pub mod families;
-pub mod filter;
-pub mod group;
-pub mod load;
-pub mod loss;
-pub mod picked;
-pub mod question;
-pub mod scan;
-pub mod stream;
+pub(crate) mod call_files;
+pub(crate) mod calls;
+pub(crate) mod families;
+pub(crate) mod filter;
+pub(crate) mod group;
+pub(crate) mod load;
+pub(crate) mod loss;
+pub(crate) mod picked;
+pub(crate) mod question;
+pub(crate) mod scan;
+pub(crate) mod stream;

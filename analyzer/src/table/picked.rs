@@ -7,7 +7,7 @@ use crate::values::glob;
 
 /// Whether something is one of the files asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Is {
+pub(crate) enum Is {
     /// It is not.
     Not,
     /// It is not known.
@@ -18,7 +18,7 @@ pub enum Is {
 
 /// Whether `path`, which is whole, is one of those that `patterns` name. A pattern that does not begin with `/` names whatever ends
 /// with it, from a `/` on.
-pub fn names(patterns: &[String], path: &[u8]) -> bool {
+pub(crate) fn names(patterns: &[String], path: &[u8]) -> bool {
     patterns.iter().any(|pattern| {
         let pattern = plain(pattern);
         let from_root = glob::matches(pattern, path);
@@ -27,7 +27,7 @@ pub fn names(patterns: &[String], path: &[u8]) -> bool {
 }
 
 /// The same of a `name` in a directory that is not known.
-pub fn may_name(patterns: &[String], name: &[u8]) -> Is {
+pub(crate) fn may_name(patterns: &[String], name: &[u8]) -> Is {
     let name = plain_bytes(name);
     let one = |pattern: &String| {
         let pattern = plain(pattern);

@@ -46,14 +46,14 @@ impl<'a> Question<'a> {
 
 /// Whether every process was recorded, so that events missing from the tape did not happen; for tapes whose entries of
 /// tasks do not say it.
-pub fn everyone(tape: &Tape) -> bool {
+pub(crate) fn everyone(tape: &Tape) -> bool {
     let session = tape.session();
     session.extent == Extent::NotSaid && session.target.starts_with("system-wide")
 }
 
 /// The tape's clock: samples of its session, its checkpoints and its end. Reads every checkpoint, so only for real
 /// times.
-pub fn clock(tape: &Tape) -> Clock {
+pub(crate) fn clock(tape: &Tape) -> Clock {
     let checkpoints =
         (0..tape.checkpoints()).filter_map(|at| tape.checkpoint(at).ok()).map(|checkpoint| checkpoint.clock);
     let ends = tape.end().map(|end| end.clock);

@@ -4,10 +4,10 @@
 //! A scan lists in its [`Coverage`] what it could not read. Only a scan makes one, and a report adds it to the [`Loss`]
 //! that decides whether its numbers are bounds.
 
-pub mod carry;
-pub mod later;
-pub mod lost;
-pub mod stream;
+pub(crate) mod carry;
+pub(crate) mod later;
+pub(crate) mod lost;
+pub(crate) mod stream;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,24 +86,24 @@ impl Coverage {
 
 /// The segments to read.
 #[derive(Clone, Debug)]
-pub struct Scan<'t> {
+pub(crate) struct Scan<'t> {
     tape: &'t Tape,
     segments: Vec<usize>,
 }
 
 impl<'t> Scan<'t> {
     /// Every segment.
-    pub fn all(tape: &'t Tape) -> Self {
+    pub(crate) fn all(tape: &'t Tape) -> Self {
         Self::of(tape, (0..tape.segments().len()).collect())
     }
 
     /// The segments at these indices.
-    pub fn of(tape: &'t Tape, segments: Vec<usize>) -> Self {
+    pub(crate) fn of(tape: &'t Tape, segments: Vec<usize>) -> Self {
         Self { tape, segments }
     }
 
     /// The segments that may have events of the selected processes and times.
-    pub fn candidates(question: &Question<'t>) -> Self {
+    pub(crate) fn candidates(question: &Question<'t>) -> Self {
         let scope = &question.scope;
         let pids = &scope.filters().pids;
         let wanted = |info: &SegmentInfo| {
@@ -114,12 +114,12 @@ impl<'t> Scan<'t> {
     }
 
     /// The indices of these segments, in order.
-    pub fn segments(&self) -> &[usize] {
+    pub(crate) fn segments(&self) -> &[usize] {
         &self.segments
     }
 
     /// The segments that may have a call that passes.
-    pub fn calls(question: &Question<'t>) -> Self {
+    pub(crate) fn calls(question: &Question<'t>) -> Self {
         Self::of(question.tape, question.candidates())
     }
 
@@ -128,7 +128,7 @@ impl<'t> Scan<'t> {
     ///
     /// # Errors
     /// Those of `each`.
-    pub fn walk<T: Send>(
+    pub(crate) fn walk<T: Send>(
         &self,
         what: &str,
         read: impl Fn(&Segment<'_>, &Dict) -> Result<T, Error> + Sync,
@@ -155,7 +155,7 @@ impl<'t> Scan<'t> {
     ///
     /// # Errors
     /// Those of `each`.
-    pub fn parts<T: Send>(
+    pub(crate) fn parts<T: Send>(
         &self,
         read: impl Fn(usize, &Segment<'t>, &mut Coverage) -> T + Sync,
         mut each: impl FnMut(T) -> Result<ControlFlow<()>>,
@@ -179,7 +179,7 @@ impl<'t> Scan<'t> {
 
     /// Passes every segment to `each` on all CPUs, in any order. Each thread has its own state; all states are
     /// returned.
-    pub fn fold<S: Send>(
+    pub(crate) fn fold<S: Send>(
         &self,
         new: impl Fn() -> S + Sync,
         each: impl Fn(&mut S, &Segment<'t>, &mut Coverage) + Sync,

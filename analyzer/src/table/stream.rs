@@ -26,7 +26,7 @@ impl Part {
 }
 
 /// The lines of both parts in order; of equal keys, `a`'s first.
-pub fn merged(a: Part, b: Part) -> Part {
+pub(crate) fn merged(a: Part, b: Part) -> Part {
     if a.marks.is_empty() || b.marks.is_empty() {
         return if a.marks.is_empty() { b } else { a };
     }

@@ -197,19 +197,19 @@ fn write_time(out: &mut Vec<u8>, real: i64) {
 }
 
 /// The day of `real`, days since 1970 in UTC.
-pub fn day_of(real: i64) -> i64 {
+pub(crate) fn day_of(real: i64) -> i64 {
     real.div_euclid(SECOND * DAY)
 }
 
 /// Appends `real` (ns since 1970) as RFC 3339 in UTC with nanoseconds: `2026-11-21T05:48:19.000000000Z`.
-pub fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
+pub(crate) fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
     write_date(out, real);
     write_time(out, real);
     put(out, real.rem_euclid(SECOND), 9, b"Z");
 }
 
 /// Appends `real` with microseconds: on that `day` the time alone (`05:48:19.000000`), otherwise as RFC 3339.
-pub fn write_micros(out: &mut Vec<u8>, real: i64, day: Option<i64>) {
+pub(crate) fn write_micros(out: &mut Vec<u8>, real: i64, day: Option<i64>) {
     let dated = day != Some(day_of(real));
     if dated {
         write_date(out, real);
@@ -219,7 +219,7 @@ pub fn write_micros(out: &mut Vec<u8>, real: i64, day: Option<i64>) {
 }
 
 /// Appends `real` as RFC 3339, with two possible values as `FIRST/LAST`, the form of ISO 8601 for an interval.
-pub fn write_real(out: &mut Vec<u8>, real: Real) {
+pub(crate) fn write_real(out: &mut Vec<u8>, real: Real) {
     write_rfc3339(out, real.first);
     if real.first != real.last {
         out.push(b'/');
@@ -228,14 +228,14 @@ pub fn write_real(out: &mut Vec<u8>, real: Real) {
 }
 
 /// `real` as RFC 3339, see [`write_real`].
-pub fn rfc3339(real: Real) -> String {
+pub(crate) fn rfc3339(real: Real) -> String {
     let mut out = Vec::with_capacity(30);
     write_real(&mut out, real);
     String::from_utf8_lossy(&out).into_owned()
 }
 
 /// ns since 1970 of an RFC 3339 time with `Z` or an offset; a time without either is UTC. None when it is not one.
-pub fn parse_rfc3339(text: &str) -> Option<i64> {
+pub(crate) fn parse_rfc3339(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut date = date.split('-');
     let mut number = |digits: usize| date.next().filter(|d| d.len() == digits).and_then(plain);
@@ -252,7 +252,7 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
 }
 
 /// ns since midnight of a time of day in UTC, `05:48:19.5` or `05:48Z`. None when it is not one.
-pub fn parse_daytime(text: &str) -> Option<i64> {
+pub(crate) fn parse_daytime(text: &str) -> Option<i64> {
     plain_daytime(text.strip_suffix(['Z', 'z']).unwrap_or(text))
 }
 
@@ -273,7 +273,7 @@ fn plain_daytime(time: &str) -> Option<i64> {
 }
 
 /// ns of `day` (UTC, since 1970) at `daytime` ns.
-pub fn on_day(day: i64, daytime: i64) -> i64 {
+pub(crate) fn on_day(day: i64, daytime: i64) -> i64 {
     day.saturating_mul(DAY * SECOND).saturating_add(daytime)
 }
 

@@ -4,21 +4,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Session;
 
 /// The kernel's dev_t of a whole disk or a partition: major << 20 | minor.
-pub type Dev = u32;
+pub(crate) type Dev = u32;
 
 /// `dev` of a major and a minor number.
-pub fn dev((major, minor): (u32, u32)) -> Dev {
+pub(crate) fn dev((major, minor): (u32, u32)) -> Dev {
     major << 20 | minor & 0xf_ffff
 }
 
 /// Major and minor number of `dev`.
-pub fn numbers(dev: Dev) -> (u32, u32) {
+pub(crate) fn numbers(dev: Dev) -> (u32, u32) {
     (dev >> 20, dev & 0xf_ffff)
 }
 
 /// The devices of a tape.
 #[derive(Clone, Debug, Default)]
-pub struct Devices {
+pub(crate) struct Devices {
     names: FxHashMap<Dev, String>,
     /// Disk → (first sector, partition), ascending.
     partitions: FxHashMap<Dev, Vec<(u64, Dev)>>,
@@ -28,7 +28,7 @@ pub struct Devices {
 
 impl Devices {
     /// The devices of the tape of `session`.
-    pub fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &Session) -> Self {
         let mut devices = Self::default();
         for (major, minor, name) in &session.devices {
             let mut text = String::new();
@@ -50,7 +50,7 @@ impl Devices {
     }
 
     /// Name of `dev`, or its numbers as `8:0`.
-    pub fn name(&self, dev: Dev) -> String {
+    pub(crate) fn name(&self, dev: Dev) -> String {
         self.names.get(&dev).cloned().unwrap_or_else(|| {
             let (major, minor) = numbers(dev);
             format!("{major}:{minor}")
@@ -59,14 +59,14 @@ impl Devices {
 
     /// The partition of disk `dev` with `sector`: the last one that begins at or before it, because ends are not
     /// recorded. None before the first, and on a disk without partitions.
-    pub fn partition(&self, dev: Dev, sector: u64) -> Option<String> {
+    pub(crate) fn partition(&self, dev: Dev, sector: u64) -> Option<String> {
         let list = self.partitions.get(&dev)?;
         let after = list.partition_point(|(first, _)| *first <= sector);
         list.get(after.checked_sub(1)?).map(|(_, partition)| self.name(*partition))
     }
 
     /// The devices at any depth below `dev` that are in `present`, ascending: an I/O of `dev` is also an I/O of theirs.
-    pub fn below(&self, dev: Dev, present: &FxHashSet<Dev>) -> Vec<Dev> {
+    pub(crate) fn below(&self, dev: Dev, present: &FxHashSet<Dev>) -> Vec<Dev> {
         let mut seen = FxHashSet::default();
         let mut open = vec![dev];
         while let Some(at) = open.pop() {

@@ -1,13 +1,13 @@
 //! Values and words that every storey uses: times, numbers, names, files, messages.
 
-pub mod clock;
-pub mod devices;
-pub mod glob;
-pub mod num;
-pub mod open;
-pub mod output;
-pub mod progress;
-pub mod say;
-pub mod spool;
-pub mod timespec;
-pub mod words;
+pub(crate) mod clock;
+pub(crate) mod devices;
+pub(crate) mod glob;
+pub(crate) mod num;
+pub(crate) mod open;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod say;
+pub(crate) mod spool;
+pub(crate) mod timespec;
+pub(crate) mod words;

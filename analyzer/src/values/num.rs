@@ -27,14 +27,14 @@ fn digits(buf: &mut [u8; 20], mut value: u64) -> usize {
 }
 
 /// Appends `value` in decimal.
-pub fn unsigned(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
     let mut buf = [0; 20];
     let at = digits(&mut buf, value);
     out.extend_from_slice(&buf[at..]);
 }
 
 /// Appends `value` in decimal.
-pub fn signed(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }
@@ -42,7 +42,7 @@ pub fn signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends `value` in decimal, at least `width` wide, filled up on the left with `fill`.
-pub fn padded(out: &mut Vec<u8>, value: u64, width: usize, fill: u8) {
+pub(crate) fn padded(out: &mut Vec<u8>, value: u64, width: usize, fill: u8) {
     let mut buf = [0; 20];
     let at = digits(&mut buf, value);
     spaces(out, width.saturating_sub(buf.len() - at), fill);
@@ -50,7 +50,7 @@ pub fn padded(out: &mut Vec<u8>, value: u64, width: usize, fill: u8) {
 }
 
 /// Appends `value` as `0x1f`; 0 is `0`, as C's `%#lx` has it.
-pub fn hex(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn hex(out: &mut Vec<u8>, value: u64) {
     if value == 0 {
         out.push(b'0');
         return;
@@ -64,7 +64,7 @@ pub fn hex(out: &mut Vec<u8>, value: u64) {
 
 /// Appends `ns` in ms with three decimals, rounded, at least `width` wide with `lead` (may be empty) before the first digit:
 /// `%10.3f` of the time in ms.
-pub fn millis(out: &mut Vec<u8>, ns: u64, width: usize, lead: &str) {
+pub(crate) fn millis(out: &mut Vec<u8>, ns: u64, width: usize, lead: &str) {
     let us = ns / 1000 + u64::from(ns % 1000 >= 500);
     let mut buf = [0; 20];
     let at = digits(&mut buf, us / 1000);
@@ -79,7 +79,7 @@ pub fn millis(out: &mut Vec<u8>, ns: u64, width: usize, lead: &str) {
 }
 
 /// Appends `count` times `fill`.
-pub fn spaces(out: &mut Vec<u8>, count: usize, fill: u8) {
+pub(crate) fn spaces(out: &mut Vec<u8>, count: usize, fill: u8) {
     out.resize(out.len() + count, fill);
 }
 

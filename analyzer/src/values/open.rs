@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use systape_format::reader::Tape;
 
 /// The tape that is read when none is named.
-pub const DEFAULT_TAPE: &str = "trace.tape";
+pub(crate) const DEFAULT_TAPE: &str = "trace.tape";
 
 /// Opens the tape, or says in one line what `file` is instead.
 ///
 /// # Errors
 /// `file` is no tape, or does not exist.
-pub fn open(file: &Path) -> Result<Tape> {
+pub(crate) fn open(file: &Path) -> Result<Tape> {
     look(file)?;
     Tape::open(file).with_context(|| file.display().to_string())
 }
@@ -21,7 +21,7 @@ pub fn open(file: &Path) -> Result<Tape> {
 ///
 /// # Errors
 /// It is something else, or does not exist; the message says which in one line.
-pub fn look(file: &Path) -> Result<()> {
+pub(crate) fn look(file: &Path) -> Result<()> {
     let metadata = match std::fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(file)),

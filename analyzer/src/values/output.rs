@@ -10,41 +10,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::values::progress;
 
 /// Standard output without std's line buffer, which searches every write for its last newline.
-pub fn stdout() -> io::Result<io::BufWriter<File>> {
+pub(crate) fn stdout() -> io::Result<io::BufWriter<File>> {
     progress::end();
     let fd = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(io::BufWriter::with_capacity(1 << 18, File::from(fd)))
 }
 
 /// Whether `error` means that the reader of our output has closed it (`| head`).
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }
 
 /// Begins the colour of a number that is not exact, and ends any.
-pub const INEXACT: &str = "\x1b[36m";
+pub(crate) const INEXACT: &str = "\x1b[36m";
 /// See [`INEXACT`].
-pub const PLAIN: &str = "\x1b[m";
+pub(crate) const PLAIN: &str = "\x1b[m";
 
 /// Whether [`line`] colours; see [`begin_text`].
 static COLORED: AtomicBool = AtomicBool::new(false);
 
 /// From now on lines of text are written: in colours where standard output is a terminal and NO_COLOR is not set, which is given back.
 /// It asks for what is given up before a tape is read.
-pub fn begin_text() -> bool {
+pub(crate) fn begin_text() -> bool {
     let colored = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     COLORED.store(colored, Ordering::Relaxed);
     colored
 }
 
 /// Writes one line of text and its newline.
-pub fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
+pub(crate) fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
     lines(out, text)?;
     out.write_all(b"\n")
 }
 
 /// Writes lines of text; on a terminal numbers that are not exact stand out.
-pub fn lines(out: &mut impl Write, text: &str) -> io::Result<()> {
+pub(crate) fn lines(out: &mut impl Write, text: &str) -> io::Result<()> {
     if COLORED.load(Ordering::Relaxed) {
         out.write_all(painted(text).as_bytes())
     } else {

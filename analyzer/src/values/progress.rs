@@ -48,7 +48,7 @@ impl Waiting {
 }
 
 /// Begins to show progress on `what`; nothing is shown unless standard error is a terminal.
-pub fn begin(what: String) {
+pub(crate) fn begin(what: String) {
     if !io::stderr().is_terminal() {
         return;
     }
@@ -64,7 +64,7 @@ pub fn begin(what: String) {
 }
 
 /// Removes the line before other output.
-pub fn end() {
+pub(crate) fn end() {
     let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(line) = line {
         line.end();

@@ -39,7 +39,7 @@ impl Verdict {
 
 /// The question was wrong, as only the tape shows: exit status 2.
 #[derive(Debug)]
-pub struct BadUsage(pub String);
+pub(crate) struct BadUsage(pub String);
 
 impl std::fmt::Display for BadUsage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -50,7 +50,7 @@ impl std::fmt::Display for BadUsage {
 impl std::error::Error for BadUsage {}
 
 /// Prints a message that is not part of the answer; a closed stderr is no error.
-pub fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     crate::values::progress::end();
     let _ = writeln!(std::io::stderr(), "analyze: {text}");
 }

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use anyhow::{Context as _, Result, bail};
 
 /// The file that is standard input.
-pub const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 /// Most bytes of a tape from a pipe; `--help` has it.
 const MOST: u64 = 4 << 30;
 /// Bytes per copy.
@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 20;
 ///
 /// # Errors
 /// It is a terminal or closed, longer than 4 GiB, or the disk is full.
-pub fn stdin() -> Result<File> {
+pub(crate) fn stdin() -> Result<File> {
     let input = io::stdin();
     if input.is_terminal() {
         bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");

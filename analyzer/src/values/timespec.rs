@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 
 /// ns in a second.
-pub const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
@@ -43,7 +43,7 @@ impl Edge {
 /// A duration: a number with an optional unit; a bare number counts in `bare` ns.
 ///
 /// ```
-/// # use systape_analyzer::values::timespec::duration;
+/// # use systape_analyzer::exercise::duration;
 /// assert_eq!(duration("2.5", 1_000_000).unwrap(), 2_500_000);
 /// assert_eq!(duration("300us", 1_000_000).unwrap(), 300_000);
 /// assert!(duration("10 bananas", 1).is_err());
@@ -83,7 +83,7 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
 }
 
 /// A `--time` value: `FROM,TO`, where either may be left out (`5,` or `,5`); a lone value is FROM.
-pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
+pub(crate) fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
     let (from, to) = text.split_once(',').unwrap_or((text, ""));
     if to.contains(',') {
         bail!("--time '{text}': give FROM,TO");
@@ -115,7 +115,7 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
 }
 
 /// One end of a `--time` range.
-pub fn edge(text: &str) -> Result<Edge> {
+pub(crate) fn edge(text: &str) -> Result<Edge> {
     if let Some(percent) = text.strip_suffix('%') {
         let part = scaled(percent, 10_000).filter(|part| *part <= 1_000_000);
         return part.map(Edge::Part).ok_or_else(|| anyhow!("'{text}' is not a percentage from 0% to 100%"));
@@ -145,7 +145,7 @@ fn offset(text: &str) -> Result<i64> {
 }
 
 /// A CPU list: `0-3,7`.
-pub fn cpu_list(text: &str) -> Result<Vec<u32>> {
+pub(crate) fn cpu_list(text: &str) -> Result<Vec<u32>> {
     let bad = || anyhow!("-C '{text}' is not a list of CPUs (example: 0-3,7)");
     let mut cpus = Vec::new();
     for part in text.split(',') {

@@ -5,17 +5,17 @@ use systape_format::model::{ERRNO_ANY, Session, UID_UNKNOWN};
 use systape_format::redact::PLACEHOLDER;
 
 /// The cause of a wake-up or of a socket's change that a network softirq did at the end of a task's own send.
-pub const NET_SOFTIRQ: &str = "net-softirq";
+pub(crate) const NET_SOFTIRQ: &str = "net-softirq";
 /// The same after the name of that task.
-pub const VIA_SOFTIRQ: &str = " via net softirq";
+pub(crate) const VIA_SOFTIRQ: &str = " via net softirq";
 
 /// A comm, escaped; `?` = not known.
-pub fn named(comm: &[u8]) -> String {
+pub(crate) fn named(comm: &[u8]) -> String {
     if comm.is_empty() { "?".into() } else { escaped(comm) }
 }
 
 /// Name of a user, else its number; `?`: not known.
-pub fn user(session: &Session, uid: u32) -> String {
+pub(crate) fn user(session: &Session, uid: u32) -> String {
     match session.users.iter().find(|(known, _)| *known == uid) {
         _ if uid == UID_UNKNOWN => "?".into(),
         Some((_, name)) => escaped(name),
@@ -24,7 +24,7 @@ pub fn user(session: &Session, uid: u32) -> String {
 }
 
 /// `ENOENT`; the number of an error without a name; `unknown` for calls that are only known to have failed.
-pub fn errno_text(errno: u16) -> String {
+pub(crate) fn errno_text(errno: u16) -> String {
     match errno_name(errno) {
         _ if errno == ERRNO_ANY => "unknown".to_owned(),
         Some(name) => name.to_owned(),
@@ -33,19 +33,19 @@ pub fn errno_text(errno: u16) -> String {
 }
 
 /// Path of a cgroup, else its number.
-pub fn cgroup(session: &Session, id: u64) -> String {
+pub(crate) fn cgroup(session: &Session, id: u64) -> String {
     session.cgroup_path(id).map_or_else(|| format!("cgroup {id}"), escaped)
 }
 
 /// `bytes` escaped for a terminal.
-pub fn escaped(bytes: &[u8]) -> String {
+pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     systape_abi::escape(bytes, &mut text);
     text
 }
 
 /// NUL-separated arguments as a user would type them, quoted if needed; `...` when they are incomplete.
-pub fn command(argv: &[u8], whole: bool) -> String {
+pub(crate) fn command(argv: &[u8], whole: bool) -> String {
     if argv == PLACEHOLDER {
         return escaped(argv);
     }
@@ -64,7 +64,7 @@ fn word(bytes: &[u8]) -> String {
 
 /// Arguments in the syntax of a shell: more than letters, digits and plain signs are in single quotes, and bytes that a
 /// terminal must not get are escaped in `$'...'`.
-pub fn shell(words: &[Vec<u8>]) -> String {
+pub(crate) fn shell(words: &[Vec<u8>]) -> String {
     let word = |bytes: &Vec<u8>| {
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%^".contains(byte);
         let text = std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
@@ -79,7 +79,7 @@ pub fn shell(words: &[Vec<u8>]) -> String {
 }
 
 /// A span of time in a unit that suits it: `0.412 ms`, `15.3 ms`, `3.20 s`, `25.0 min`, `7.5 h`.
-pub fn span(ns: u64) -> String {
+pub(crate) fn span(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     match ns {
         0..10_000_000 => format!("{ms:.3} ms"),
@@ -91,7 +91,7 @@ pub fn span(ns: u64) -> String {
 }
 
 /// Bytes in a binary unit that suits them: `512 B`, `98.2 MiB`.
-pub fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let mut value = count as f64;
     let mut unit = 0;
     while value >= 1024.0 && unit < 5 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value};
-use systape_analyzer::asked::config::view::{Part, Rows};
+use systape_analyzer::exercise::{Part, Rows};
 use systape_format::table::{ColumnDef, Short, TableDef};
 
 /// The columns that say which row of a table is which, beside keys of `--by`. They are the same however much is missing; a row that has

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use systape_analyzer::cli::views::VIEWS;
-use systape_analyzer::derive::stacks::of::Of;
-use systape_analyzer::derive::stacks::weight::Metric;
+use systape_analyzer::exercise::Metric;
+use systape_analyzer::exercise::Of;
+use systape_analyzer::exercise::VIEWS;
 
 use crate::common::commands::{COMMANDS, OF_FILES};
 

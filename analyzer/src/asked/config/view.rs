@@ -155,13 +155,13 @@ impl Rows {
 pub const COMMON: &[&str] = &["words", "input", "format", "fail_on_loss", "no_sandbox", "generate", "help"];
 
 /// Filters on tasks of events.
-pub const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups"];
+pub(crate) const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups"];
 /// Filters on calls.
-pub const CALLS: &[&str] = &["duration", "events", "failure"];
+pub(crate) const CALLS: &[&str] = &["duration", "events", "failure"];
 /// Filters on the files that calls are on: reports that take it make their question by [`crate::derive::paths::pick`].
-pub const PATHS: &[&str] = &["paths"];
+pub(crate) const PATHS: &[&str] = &["paths"];
 /// Filters on CPUs of events.
-pub const CPUS: &[&str] = &["cpus", "cpu"];
+pub(crate) const CPUS: &[&str] = &["cpus", "cpu"];
 
 impl View {
     /// Defaults of a view: reads a tape, has no options, prints nothing.

@@ -1,3 +1,3 @@
 //! Options that several reports take as their own.
 
-pub mod stacks;
+pub(crate) mod stacks;

@@ -10,7 +10,7 @@ use crate::derive::stacks::limits::Limits;
 /// Stacks below lines.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
-pub struct Below {
+pub(crate) struct Below {
     /// Print the stack below each call and event
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = call_graph, help_heading = "Stacks")]
     call_graph: Option<String>,
@@ -30,12 +30,12 @@ pub struct Below {
 
 impl Below {
     /// Whether stacks are asked for.
-    pub fn asked(&self) -> bool {
+    pub(crate) fn asked(&self) -> bool {
         self.call_graph.is_some() || self.max_stack.is_some() || self.min_stack.is_some()
     }
 
     /// How much of them.
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         Limits { max: self.max_stack.unwrap_or(usize::MAX), min: self.min_stack.unwrap_or(0) }
     }
 }
@@ -43,7 +43,7 @@ impl Below {
 /// Where symbols are looked for that the tape lacks.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
-pub struct DebugDirs {
+pub(crate) struct DebugDirs {
     /// Look for files with better symbols in DIR, by build id; may be repeated
     #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
     pub debug_dirs: Vec<PathBuf>,
@@ -51,7 +51,7 @@ pub struct DebugDirs {
 
 impl DebugDirs {
     /// What they let a report read.
-    pub fn reads(&self) -> Reads {
+    pub(crate) fn reads(&self) -> Reads {
         Reads { search: self.debug_dirs.clone(), ..Reads::default() }
     }
 
@@ -59,7 +59,7 @@ impl DebugDirs {
     ///
     /// # Errors
     /// They would have no effect.
-    pub fn check(&self, printed: bool) -> Result<()> {
+    pub(crate) fn check(&self, printed: bool) -> Result<()> {
         if !self.debug_dirs.is_empty() && !printed {
             bail!(
                 "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"

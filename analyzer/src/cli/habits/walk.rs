@@ -264,7 +264,7 @@ impl Walk<'_> {
 ///
 /// # Errors
 /// One of them means something that is done in another way: how.
-pub fn settled(
+pub(crate) fn settled(
     words: &[OsString],
     view: &str,
     options: &Command,

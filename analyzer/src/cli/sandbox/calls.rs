@@ -19,7 +19,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 ///
 /// # Errors
 /// The kernel has no seccomp or refuses it.
-pub fn confine(needs: &Needs) -> Result<()> {
+pub(super) fn confine(needs: &Needs) -> Result<()> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let errno = |errno: libc::c_int| SeccompAction::Errno(errno as u32);
     // clone3 has its flags in memory, where a filter cannot look. Without it libc takes clone, which can be looked at.

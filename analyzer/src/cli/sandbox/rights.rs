@@ -16,7 +16,7 @@ use super::Needs;
 ///
 /// # Errors
 /// The kernel refuses to change the sets.
-pub fn give_up(needs: &Needs) -> Result<(), CapsError> {
+pub(super) fn give_up(needs: &Needs) -> Result<(), CapsError> {
     let had = caps::read(None, CapSet::Permitted)?;
     caps::clear(None, CapSet::Effective)?;
     let closed = |path: &Path, mode| is_closed(path, mode);

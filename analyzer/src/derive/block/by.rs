@@ -11,11 +11,11 @@ use crate::values::devices::{Dev, Devices, numbers};
 use crate::values::words::{escaped, user};
 
 /// The keys that block I/Os have.
-pub const KNOWN: [By; 8] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::Cause, By::Op];
+pub(crate) const KNOWN: [By; 8] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::Cause, By::Op];
 
 /// The value of a key of one I/O; "not known" is a value too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub(crate) enum Part {
     /// (unique in the tape or 0, pid or tid).
     Task(Option<(u32, u32)>),
     /// Name of a thread.
@@ -33,7 +33,7 @@ pub enum Part {
 }
 
 /// The value of `key`, one of [`KNOWN`], of `io`.
-pub fn part(key: By, io: &Io<'_>) -> Part {
+pub(crate) fn part(key: By, io: &Io<'_>) -> Part {
     match key {
         By::Pid => Part::Task(io.owner.map(|task| (task.upid, task.pid))),
         By::Tid => Part::Task(io.owner.map(|task| (task.utid, task.tid))),
@@ -47,7 +47,7 @@ pub fn part(key: By, io: &Io<'_>) -> Part {
 }
 
 /// Heading and width of the column of `key`; keys of tasks are preceded by the name.
-pub fn column(key: By) -> (&'static str, usize) {
+pub(crate) fn column(key: By) -> (&'static str, usize) {
     match key {
         By::Pid => ("COMM            PID", 23),
         By::Tid => ("COMM            TID", 23),
@@ -61,7 +61,7 @@ pub fn column(key: By) -> (&'static str, usize) {
 }
 
 /// A value as text; `comm` is the name of a task.
-pub fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> String {
+pub(crate) fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> String {
     match part {
         Part::Task(Some((_, id))) => format!("{:<15} {id}", escaped(comm)),
         Part::Task(None) => format!("{:<15} ?", "?"),
@@ -76,7 +76,7 @@ pub fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> S
 }
 
 /// A column of `by` with value `part`; `owner` is a task of it.
-pub fn cell<'a>(
+pub(crate) fn cell<'a>(
     (by, name): (By, &str),
     part: &'a Part,
     owner: Option<&'a Task>,

@@ -34,7 +34,7 @@ const RAHEAD: u32 = 1 << 19;
 
 /// Operation of a block I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Op {
+pub(crate) enum Op {
     /// Read.
     Read,
     /// Write.
@@ -57,7 +57,7 @@ pub enum Op {
 
 impl Op {
     /// The operation in `flags`.
-    pub fn of(flags: u32) -> Self {
+    pub(crate) fn of(flags: u32) -> Self {
         match (flags & OP_MASK) as u8 {
             0 => Self::Read,
             1 => Self::Write,
@@ -72,7 +72,7 @@ impl Op {
     }
 
     /// The operation of `io`. An empty write with a flush flag to a device without requests is a flush.
-    pub fn of_io(io: &BlockIo) -> Self {
+    pub(crate) fn of_io(io: &BlockIo) -> Self {
         match Self::of(io.flags) {
             Self::Write if io.layer == BlockLayer::Bio && io.bytes == 0 && io.flags & PREFLUSH != 0 => Self::Flush,
             op => op,
@@ -80,7 +80,7 @@ impl Op {
     }
 
     /// Its name: `read`, `write_zeroes`, `op17`.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Read => "read".to_owned(),
             Self::Write => "write".to_owned(),
@@ -97,7 +97,7 @@ impl Op {
 
 /// The letters of blktrace: F flush before it, then R W F D DE or N (any other), then F forced to the medium, A read
 /// ahead, S synchronous, M metadata.
-pub fn letters(flags: u32) -> String {
+pub(crate) fn letters(flags: u32) -> String {
     let mut text = String::with_capacity(8);
     if flags & PREFLUSH != 0 {
         text.push('F');
@@ -119,7 +119,7 @@ pub fn letters(flags: u32) -> String {
 }
 
 /// `WRITE|SYNC|FUA`; flags without a stable name are a number: `READ|0x200000`.
-pub fn text(flags: u32) -> String {
+pub(crate) fn text(flags: u32) -> String {
     let mut text = Op::of(flags).name().to_ascii_uppercase();
     let mut rest = flags & !OP_MASK;
     for (bit, name) in FLAGS {

@@ -7,7 +7,7 @@ use crate::values::words::escaped;
 
 /// A block I/O with its tasks.
 #[derive(Clone, Copy, Debug)]
-pub struct Io<'a> {
+pub(crate) struct Io<'a> {
     /// The event.
     pub io: &'a BlockIo,
     /// The task that caused it.
@@ -18,13 +18,13 @@ pub struct Io<'a> {
 
 impl<'a> Io<'a> {
     /// `io` of the segment of `dict`.
-    pub fn new(io: &'a BlockIo, dict: &'a Dict) -> Self {
+    pub(crate) fn new(io: &'a BlockIo, dict: &'a Dict) -> Self {
         let task = |index: Option<u32>| index.and_then(|index| dict.tasks.get(index as usize));
         Self { io, owner: task(io.owner), origin: task(io.origin) }
     }
 
     /// ns the device took; None when not known. A bio-based device has no queue: its time begins when the bio entered it.
-    pub fn latency(&self) -> Option<u64> {
+    pub(crate) fn latency(&self) -> Option<u64> {
         let from = match (self.io.issued, self.io.layer) {
             (0, BlockLayer::Bio) => self.io.queued,
             (issued, _) => issued,
@@ -33,14 +33,14 @@ impl<'a> Io<'a> {
     }
 
     /// ns it waited before it went to the device; None when not known or without a queue.
-    pub fn queue(&self) -> Option<u64> {
+    pub(crate) fn queue(&self) -> Option<u64> {
         let known = self.io.queued != 0 && self.io.issued != 0;
         if known { self.io.issued.checked_sub(self.io.queued) } else { None }
     }
 
     /// Whether it matches the filters: those on tasks apply to its owner, `--time` to its completion, `--duration` to
     /// its latency.
-    pub fn passes(&self, scope: &Scope<'_>) -> bool {
+    pub(crate) fn passes(&self, scope: &Scope<'_>) -> bool {
         let f = scope.filters();
         scope.at(self.io.complete)
             && (!f.failure || self.io.errno != 0)
@@ -49,7 +49,7 @@ impl<'a> Io<'a> {
     }
 
     /// `direct`, `dirtier`, `cgroup:/path`, `kthread`, `flush`, `unknown`.
-    pub fn cause(&self, session: &Session) -> String {
+    pub(crate) fn cause(&self, session: &Session) -> String {
         match self.io.cause {
             BlockCause::CgroupOwner => {
                 let id = self.io.cgroup_id;
@@ -61,7 +61,7 @@ impl<'a> Io<'a> {
 }
 
 /// The name of `cause` in JSON.
-pub fn cause_name(cause: BlockCause) -> &'static str {
+pub(crate) fn cause_name(cause: BlockCause) -> &'static str {
     match cause {
         BlockCause::Unknown => "unknown",
         BlockCause::Direct => "direct",
@@ -73,7 +73,7 @@ pub fn cause_name(cause: BlockCause) -> &'static str {
 }
 
 /// The name of `layer` in JSON.
-pub fn layer_name(layer: BlockLayer) -> &'static str {
+pub(crate) fn layer_name(layer: BlockLayer) -> &'static str {
     match layer {
         BlockLayer::Request => "request",
         BlockLayer::Bio => "bio",

@@ -1,6 +1,6 @@
 //! Block I/Os: single ones with their owners, and sums.
 
-pub mod by;
-pub mod flags;
-pub mod io;
-pub mod sums;
+pub(crate) mod by;
+pub(crate) mod flags;
+pub(crate) mod io;
+pub(crate) mod sums;

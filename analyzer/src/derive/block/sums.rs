@@ -15,7 +15,7 @@ use crate::values::devices::{Dev, Devices};
 
 /// Sum of the I/Os of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
+pub(crate) struct Sum {
     /// How many.
     pub ios: u64,
     /// Bytes read.
@@ -77,31 +77,31 @@ impl Sum {
     }
 
     /// Name of the owner; empty without one.
-    pub fn comm(&self) -> &[u8] {
+    pub(crate) fn comm(&self) -> &[u8] {
         self.owner.as_ref().map_or(&[], |task| &task.comm)
     }
 
     /// Average latency, ns; None without a known one.
-    pub fn avg(&self) -> Option<u64> {
+    pub(crate) fn avg(&self) -> Option<u64> {
         (self.timed > 0).then(|| u64::try_from(self.total / u128::from(self.timed)).unwrap_or(u64::MAX))
     }
 
     /// Sum of the latencies, ns.
-    pub fn total_ns(&self) -> u64 {
+    pub(crate) fn total_ns(&self) -> u64 {
         u64::try_from(self.total).unwrap_or(u64::MAX)
     }
 }
 
 /// Sums so far.
 #[derive(Clone, Debug)]
-pub struct Sums {
+pub(crate) struct Sums {
     keys: Vec<By>,
     sums: FxHashMap<(Dev, Vec<Part>), Sum>,
 }
 
 /// All sums, and the devices they leave out.
 #[derive(Clone, Debug, Default)]
-pub struct Folded {
+pub(crate) struct Folded {
     /// Values of the keys, their sum, and whether `all` includes it; most time first.
     pub rows: Vec<(Vec<Part>, Sum, bool)>,
     /// Everything, each I/O once: on the lowest layer.
@@ -112,19 +112,19 @@ pub struct Folded {
 
 impl Sums {
     /// Empty sums by `keys`.
-    pub fn new(keys: Vec<By>) -> Self {
+    pub(crate) fn new(keys: Vec<By>) -> Self {
         Self { keys, sums: FxHashMap::default() }
     }
 
     /// Counts `io` once.
-    pub fn add(&mut self, io: &Io<'_>) {
+    pub(crate) fn add(&mut self, io: &Io<'_>) {
         let parts = self.keys.iter().map(|key| part(*key, io)).collect();
         self.sums.entry((io.io.dev, parts)).or_default().add(io);
     }
 
     /// Merges disks. If `disk` is a key, a stacked device keeps its row and is left out of the total; else its I/Os are
     /// in no row.
-    pub fn fold(self, devices: &Devices) -> Folded {
+    pub(crate) fn fold(self, devices: &Devices) -> Folded {
         let present: FxHashSet<Dev> = self.sums.keys().map(|(dev, _)| *dev).collect();
         let below: FxHashMap<Dev, Vec<Dev>> = present.iter().map(|dev| (*dev, devices.below(*dev, &present))).collect();
         let by_disk = self.keys.contains(&By::Disk);

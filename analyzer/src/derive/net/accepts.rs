@@ -11,11 +11,11 @@ use systape_format::reader::Segment;
 use crate::table::calls::CallBook;
 
 /// Address and port of the other side: 4 or 16 bytes, an IPv4 address always as 4.
-pub type Remote = (Vec<u8>, u16);
+pub(crate) type Remote = (Vec<u8>, u16);
 
 /// A call of accept that returned a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     /// Time of its return.
     pub ts: u64,
     /// The other side of the connection.
@@ -25,7 +25,7 @@ pub struct Accepted {
 }
 
 /// `address` in the form of [`Remote`]: IPv4 in IPv6 as IPv4.
-pub fn plain(address: &[u8]) -> Vec<u8> {
+pub(crate) fn plain(address: &[u8]) -> Vec<u8> {
     const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
     address.strip_prefix(&MAPPED).filter(|rest| rest.len() == 4).unwrap_or(address).to_vec()
 }
@@ -43,7 +43,7 @@ fn remote(sockaddr: &[u8]) -> Option<Remote> {
 }
 
 /// The calls of accept of a segment that returned a connection and its address, in order of return.
-pub fn read(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<Accepted>, Error> {
+pub(crate) fn read(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<Accepted>, Error> {
     let accepts: Vec<bool> =
         dict.calls.iter().map(|call| matches!(book.get(*call).name.as_str(), "accept" | "accept4")).collect();
     if !accepts.contains(&true) {

@@ -4,7 +4,7 @@ use systape_format::model::Task;
 
 /// Which side began it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// This side: its first change was to SYN_SENT.
     Connect,
     /// The other side: its first change was to SYN_RECV.
@@ -18,7 +18,7 @@ pub enum Direction {
 
 impl Direction {
     /// Its name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
             Self::Accept => "accept",
@@ -30,7 +30,7 @@ impl Direction {
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Open until the end of the recording, in this state.
     Open(u8),
     /// Closed, this side first.
@@ -48,7 +48,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Its name; [`Self::Open`] is `open`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Open(_) => "open",
             Self::Closed => "closed",
@@ -62,7 +62,7 @@ impl Outcome {
 
 /// A connection. Times are ns of CLOCK_MONOTONIC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// The socket's number in the tape.
     pub socket: u64,
     /// The task that opened it: connected, began to listen, or accepted it according to a call. None also if that was
@@ -94,7 +94,7 @@ pub struct Connection {
 
 /// How long a connection lasted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasted {
+pub(crate) enum Lasted {
     /// ns.
     Exact(u64),
     /// At least this many ns: it began before the recording, or was open at its end.
@@ -105,7 +105,7 @@ pub enum Lasted {
 
 /// Bounds for connections whose beginning or end is not recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub(crate) struct Window {
     /// Start of the recording.
     pub open: u64,
     /// End of what is known.
@@ -118,7 +118,7 @@ pub struct Window {
 
 impl Connection {
     /// Its duration.
-    pub fn lasted(&self, window: Window) -> Lasted {
+    pub(crate) fn lasted(&self, window: Window) -> Lasted {
         match (self.start, self.end) {
             (Some(start), Some(end)) => Lasted::Exact(end.saturating_sub(start)),
             // with events missing it may have been closed long ago, or opened just before its first known change
@@ -131,12 +131,12 @@ impl Connection {
     }
 
     /// Whether it may have ended without a record.
-    pub fn may_have_ended(&self, window: Window) -> bool {
+    pub(crate) fn may_have_ended(&self, window: Window) -> bool {
         matches!(self.outcome, Outcome::Open(_)) && !(window.complete && window.ended)
     }
 
     /// Whether it overlaps `from` ≤ t < `to`; an unknown time does not exclude it.
-    pub fn overlaps(&self, from: u64, to: u64) -> bool {
+    pub(crate) fn overlaps(&self, from: u64, to: u64) -> bool {
         self.start.is_none_or(|start| start < to) && self.end.is_none_or(|end| end >= from)
     }
 }

@@ -1,6 +1,6 @@
 //! Connections, put together from changes of sockets' states.
 
-pub mod accepts;
-pub mod connection;
-pub mod tracker;
-pub mod words;
+pub(crate) mod accepts;
+pub(crate) mod connection;
+pub(crate) mod tracker;
+pub(crate) mod words;

@@ -11,7 +11,7 @@ use super::connection::{Connection, Direction, Outcome};
 
 /// Open sockets.
 #[derive(Clone, Debug, Default)]
-pub struct Tracker {
+pub(crate) struct Tracker {
     open: FxHashMap<u64, Open>,
     /// Accepted sockets that are open, by their other side.
     by_remote: FxHashMap<Remote, Vec<u64>>,
@@ -28,7 +28,7 @@ struct Open {
 
 impl Tracker {
     /// Takes the next change, in order of time; `task` is the task that ran then. Returns the connection that it ends.
-    pub fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
+    pub(crate) fn change(&mut self, event: &NetState, task: Option<&Task>) -> Option<Connection> {
         // it was closed unseen, and its number is used again
         if event.old_state == tcp::CLOSE
             && let Some(Open { remote: Some(remote), .. }) = self.open.remove(&event.socket)
@@ -71,7 +71,7 @@ impl Tracker {
 
     /// Takes a return of accept, in order of time with the changes. If two connections have the same other side (in two
     /// namespaces, or to two local ports), it stays unknown which of them was returned.
-    pub fn accepted(&mut self, accepted: &Accepted) {
+    pub(crate) fn accepted(&mut self, accepted: &Accepted) {
         let Some([socket]) = self.by_remote.get(&accepted.remote).map(Vec::as_slice) else { return };
         if let Some(open) = self.open.get_mut(socket) {
             open.connection.task.get_or_insert_with(|| accepted.task.clone());
@@ -88,7 +88,7 @@ impl Tracker {
     }
 
     /// The open connections, by number of the socket.
-    pub fn finish(self) -> Vec<Connection> {
+    pub(crate) fn finish(self) -> Vec<Connection> {
         let mut open: Vec<_> = self.open.into_values().map(|open| open.connection).collect();
         open.sort_unstable_by_key(|connection| connection.socket);
         open

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use systape_format::redact::PLACEHOLDER;
 
 /// Name of an IPPROTO_, or its number.
-pub fn protocol_name(protocol: u16) -> String {
+pub(crate) fn protocol_name(protocol: u16) -> String {
     match protocol {
         6 => "TCP".to_owned(),
         33 => "DCCP".to_owned(),
@@ -16,7 +16,7 @@ pub fn protocol_name(protocol: u16) -> String {
 }
 
 /// An address of 4 or 16 bytes as text, or the word for a redacted one; None for anything else.
-pub fn address(bytes: &[u8]) -> Option<String> {
+pub(crate) fn address(bytes: &[u8]) -> Option<String> {
     if bytes == PLACEHOLDER {
         return Some(String::from_utf8_lossy(PLACEHOLDER).into_owned());
     }
@@ -27,7 +27,7 @@ pub fn address(bytes: &[u8]) -> Option<String> {
 }
 
 /// `10.0.0.1:80`, `[::1]:80`, `?:80`; `10.0.0.1:?` if the port is unknown or not chosen yet.
-pub fn endpoint(bytes: &[u8], port: u16) -> String {
+pub(crate) fn endpoint(bytes: &[u8], port: u16) -> String {
     let port = if port == 0 { "?".to_owned() } else { port.to_string() };
     match address(bytes) {
         // its port went too

@@ -14,7 +14,7 @@ const BLIND_PIDS: usize = 1 << 16;
 
 /// Who: numbers that are unique in a tape; 0 = not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Who {
+pub(crate) struct Who {
     /// The thread.
     pub thread: u32,
     /// Its process.
@@ -25,7 +25,7 @@ pub struct Who {
 
 /// Where a `chdir` or `fchdir` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum To {
+pub(crate) enum To {
     /// The path as the program named it, or what the descriptor stood for.
     Path(Vec<u8>),
     /// Not known.
@@ -34,7 +34,7 @@ pub enum To {
 
 /// The directory of a call that has begun.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub(crate) struct Begun {
     place: Option<usize>,
     version: u64,
     cwd: Option<Arc<[u8]>>,
@@ -60,7 +60,7 @@ struct Fs {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Dirs {
+pub(crate) struct Dirs {
     all: Vec<Fs>,
     free: Vec<usize>,
     of_process: FxHashMap<u32, usize>,
@@ -79,12 +79,12 @@ pub struct Dirs {
 
 impl Dirs {
     /// Nothing is known. `opaque`: nor will it be, because changes are not recorded.
-    pub fn new(opaque: bool) -> Self {
+    pub(crate) fn new(opaque: bool) -> Self {
         Self { opaque, ..Self::default() }
     }
 
     /// A checkpoint of `ts` says that `process` is in `cwd`.
-    pub fn seen(&mut self, ts: u64, process: u32, cwd: &[u8]) {
+    pub(crate) fn seen(&mut self, ts: u64, process: u32, cwd: &[u8]) {
         if self.opaque || cwd.is_empty() || process == 0 || self.split.contains_key(&process) || ts < self.blind {
             return;
         }
@@ -97,7 +97,7 @@ impl Dirs {
     }
 
     /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one directory from now on.
-    pub fn fork(&mut self, parent: Who, child: Who, thread: bool, shares: bool) {
+    pub(crate) fn fork(&mut self, parent: Who, child: Who, thread: bool, shares: bool) {
         let Some(from) = self.place(parent) else { return };
         if thread {
             // a thread is in its process's unless it, or who made it, has one of its own
@@ -122,7 +122,7 @@ impl Dirs {
     }
 
     /// A thread ended; `last`: and its process with it.
-    pub fn exit(&mut self, who: Who, last: bool) {
+    pub(crate) fn exit(&mut self, who: Who, last: bool) {
         if let Some(place) = self.of_thread.remove(&who.thread) {
             self.leave(place);
             if let Some(split) = self.split.get_mut(&who.process) {
@@ -138,7 +138,7 @@ impl Dirs {
     }
 
     /// A call that changes the directory has begun.
-    pub fn moves(&mut self, who: Who, to: &To) {
+    pub(crate) fn moves(&mut self, who: Who, to: &To) {
         let Some(place) = self.place(who) else { return };
         let version = self.next();
         let fs = &mut self.all[place];
@@ -157,7 +157,7 @@ impl Dirs {
     }
 
     /// It ended at `ts`.
-    pub fn moved(&mut self, ts: u64, who: Who) {
+    pub(crate) fn moved(&mut self, ts: u64, who: Who) {
         let Some(place) = self.find(who) else { return };
         let version = self.next();
         let blind = self.blind;
@@ -175,14 +175,14 @@ impl Dirs {
     }
 
     /// From now on it is not known where `who` is.
-    pub fn forget(&mut self, who: Who) {
+    pub(crate) fn forget(&mut self, who: Who) {
         if let Some(place) = self.place(who) {
             self.forget_place(place);
         }
     }
 
     /// `who` left what it shared with other threads of its process, and is nobody knows where.
-    pub fn leaves(&mut self, who: Who) {
+    pub(crate) fn leaves(&mut self, who: Who) {
         if who.thread == 0 {
             return self.forget(who);
         }
@@ -200,7 +200,7 @@ impl Dirs {
     }
 
     /// Events between `now` and `last` were lost; of the process `pid`, 0 = of anybody.
-    pub fn lose(&mut self, last: u64, pid: u32) {
+    pub(crate) fn lose(&mut self, last: u64, pid: u32) {
         let until = last.saturating_add(1);
         if pid == 0 || self.blind_pids.len() > BLIND_PIDS {
             self.blind = self.blind.max(until);
@@ -218,7 +218,7 @@ impl Dirs {
     }
 
     /// A call of `who` begins now.
-    pub fn begin(&mut self, who: Who) -> Begun {
+    pub(crate) fn begin(&mut self, who: Who) -> Begun {
         match self.place(who) {
             Some(place) => {
                 let fs = &self.all[place];
@@ -229,7 +229,7 @@ impl Dirs {
     }
 
     /// The directory it was in all the time until now; None: not known.
-    pub fn end(&self, call: Begun) -> Option<Arc<[u8]>> {
+    pub(crate) fn end(&self, call: Begun) -> Option<Arc<[u8]>> {
         let fs = self.all.get(call.place?)?;
         call.cwd.filter(|_| fs.version == call.version)
     }

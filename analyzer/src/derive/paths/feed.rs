@@ -26,7 +26,7 @@ use crate::table::scan::{Coverage, Scan};
 const UNSHARES: u64 = 0x200 | 0x2_0000 | 0x1000_0000;
 
 /// What is made of rows.
-pub trait Reader: Sync {
+pub(crate) trait Reader: Sync {
     /// What is made of those of a segment that need no order.
     type Sum: Send;
     /// A row that waits for its end.
@@ -41,7 +41,7 @@ pub trait Reader: Sync {
 
 /// A row that waits for its end.
 #[derive(Debug)]
-pub struct Waiting<T> {
+pub(crate) struct Waiting<T> {
     /// Which row of its segment.
     pub row: usize,
     /// What is told of it.
@@ -50,7 +50,7 @@ pub struct Waiting<T> {
 
 /// What is told.
 #[derive(Debug)]
-pub enum Told<S, T> {
+pub(crate) enum Told<S, T> {
     /// Rows that needed no order.
     Sum(S),
     /// A call that ended, in order of their ends, and the directory it was made in; None: not known.
@@ -104,7 +104,7 @@ impl<T> Timed for At<T> {
 ///
 /// # Errors
 /// Those of `each`.
-pub fn feed<R: Reader>(
+pub(crate) fn feed<R: Reader>(
     question: &Question<'_>,
     reader: &R,
     each: impl FnMut(Told<R::Sum, R::Row>) -> Result<ControlFlow<()>> + Send,

@@ -7,11 +7,11 @@
 //! keeps the name it had. They are those of the process's own root. What is not certain is not known: after a loss, after `chroot`,
 //! `unshare`, `setns` and `pivot_root`, after a `chdir` whose path is not on the tape, and while another thread changes the directory.
 
-pub mod dirs;
-pub mod feed;
+pub(crate) mod dirs;
+pub(crate) mod feed;
 mod lost;
-pub mod names;
-pub mod pick;
+pub(crate) mod names;
+pub(crate) mod pick;
 
 /// Longer paths are not put together: a program that goes back and forth by `..` would make one without end.
 const LONGEST: usize = 2 * 4096;
@@ -19,7 +19,7 @@ const LONGEST: usize = 2 * 4096;
 /// `name` in the directory `base`; None: there is no such path, because `base` is none, or it is too long.
 ///
 /// A directory that is gone has ` (deleted)` behind its name; one outside of the process's root begins with no `/`.
-pub fn join(base: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn join(base: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     if name.starts_with(b"/") {
         return Some(name.to_vec());
     }

@@ -15,7 +15,7 @@ const RESOLVE: std::ops::Range<usize> = 16..24;
 
 /// What an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name<'a> {
+pub(crate) enum Name<'a> {
     /// The path, or `socket:[17]` and the like.
     Known(Cow<'a, [u8]>),
     /// A path in the current directory of the process.
@@ -26,7 +26,7 @@ pub enum Name<'a> {
 
 /// Something that a call is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Use<'a> {
+pub(crate) struct Use<'a> {
     /// Which argument.
     pub arg: usize,
     /// What it names.
@@ -38,7 +38,7 @@ pub struct Use<'a> {
 }
 
 /// What the call of `row` is on: its paths and its descriptors. A descriptor that paths are relative to is none of them.
-pub fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = Use<'a>> {
+pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = Use<'a>> {
     let info = segment.call(row);
     (0..info.args.len()).filter_map(move |at| match info.args[at].kind {
         ArgKind::Path => Some(path(segment, row, at)),

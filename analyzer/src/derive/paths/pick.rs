@@ -22,7 +22,7 @@ use crate::table::question::Question;
 const REDACTED: &[u8] = b"<redacted";
 
 /// Whether a call has an argument that may name a file.
-pub fn may_be_on(info: &CallInfo) -> bool {
+pub(crate) fn may_be_on(info: &CallInfo) -> bool {
     info.args.iter().any(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd | ArgKind::DirFd))
 }
 
@@ -31,7 +31,7 @@ pub fn may_be_on(info: &CallInfo) -> bool {
 ///
 /// # Errors
 /// None of its own.
-pub fn pick(question: &mut Question<'_>) -> Result<()> {
+pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     let filters = question.scope.filters();
     if filters.paths.is_empty() {
         return Ok(());

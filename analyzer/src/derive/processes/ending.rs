@@ -14,7 +14,7 @@ const SECCOMP_DEAD: u32 = 3;
 
 /// The end of a process, or of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ending {
+pub(crate) struct Ending {
     /// When.
     pub ts: u64,
     /// The kernel's exit code: status in bits 8..15, signal in 0..6, 0x80 core dumped.
@@ -25,32 +25,32 @@ pub struct Ending {
 
 impl Ending {
     /// From an exit event.
-    pub fn new(ts: u64, code: u32, flags: u32) -> Self {
+    pub(crate) fn new(ts: u64, code: u32, flags: u32) -> Self {
         Self { ts, code, seccomp: flags & SECCOMP_MODE }
     }
 
     /// The signal that ended it; None = it exited.
-    pub fn signal(&self) -> Option<u32> {
+    pub(crate) fn signal(&self) -> Option<u32> {
         (self.code & 0x7f != 0).then_some(self.code & 0x7f)
     }
 
     /// The argument of exit; None = a signal ended it.
-    pub fn status(&self) -> Option<u32> {
+    pub(crate) fn status(&self) -> Option<u32> {
         (self.code & 0x7f == 0).then_some(self.code >> 8 & 0xff)
     }
 
     /// Whether it left a core dump.
-    pub fn core_dumped(&self) -> bool {
+    pub(crate) fn core_dumped(&self) -> bool {
         self.code & 0x7f != 0 && self.code & 0x80 != 0
     }
 
     /// Whether seccomp certainly ended it.
-    pub fn surely_by_seccomp(&self) -> bool {
+    pub(crate) fn surely_by_seccomp(&self) -> bool {
         self.signal().is_some() && self.seccomp == SECCOMP_DEAD
     }
 
     /// Whether seccomp may have ended it without sending a signal.
-    pub fn by_seccomp(&self) -> bool {
+    pub(crate) fn by_seccomp(&self) -> bool {
         match (self.signal(), self.seccomp) {
             (Some(_), SECCOMP_DEAD) | (Some(SIGSYS), _) => true,
             (Some(SIGKILL), seccomp) => seccomp == SECCOMP_STRICT,
@@ -61,7 +61,7 @@ impl Ending {
 
 /// The exits of a process's threads so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Exits {
+pub(crate) struct Exits {
     /// The last exit that carried a signal of the whole process.
     signal: Option<Ending>,
     /// The end of the process.
@@ -70,7 +70,7 @@ pub struct Exits {
 
 impl Exits {
     /// Adds the exit of a thread; `last`: it is the last of its process.
-    pub fn add(&mut self, exit: Ending, last: bool) {
+    pub(crate) fn add(&mut self, exit: Ending, last: bool) {
         if last {
             let killed = self.signal.filter(|_| exit.signal().is_none());
             self.end = Some(killed.map_or(exit, |killed| Ending { ts: exit.ts, ..killed }));
@@ -80,7 +80,7 @@ impl Exits {
     }
 
     /// How the process ended; None = it did not, or its end was not recorded.
-    pub fn end(&self) -> Option<Ending> {
+    pub(crate) fn end(&self) -> Option<Ending> {
         // the exit of the last thread may be lost: one with a signal is enough to tell
         self.end.or(self.signal)
     }

@@ -4,11 +4,11 @@
 //! feeds it from one. A process is identified by its `upid`, so a reused pid is another process. A child whose parent
 //! dies keeps the parent that forked it. Memory grows with the number of processes, not of events.
 
-pub mod ending;
-pub mod process;
-pub mod read;
-pub mod track;
+pub(crate) mod ending;
+pub(crate) mod process;
+pub(crate) mod read;
+pub(crate) mod track;
 
-pub use ending::Ending;
-pub use process::{Command, Image, Process};
-pub use track::Processes;
+pub(crate) use ending::Ending;
+pub(crate) use process::{Command, Image, Process};
+pub(crate) use track::Processes;

@@ -8,7 +8,7 @@ use super::ending::{Ending, Exits};
 
 /// A command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Command {
+pub(crate) struct Command {
     /// Arguments, NUL-separated, without the last NUL; empty = not known.
     pub argv: Vec<u8>,
     /// Whether `args` is complete.
@@ -17,7 +17,7 @@ pub struct Command {
 
 /// A program a process ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Image {
+pub(crate) struct Image {
     /// Start of this program; 0 = before the recording.
     pub since: u64,
     /// By exec; otherwise since its fork, or since its first record.
@@ -32,7 +32,7 @@ pub struct Image {
 
 /// A process.
 #[derive(Clone, Debug, Default)]
-pub struct Process {
+pub(crate) struct Process {
     /// Its newest entry; the leader's if there was one.
     pub task: Task,
     /// When it was forked, CLOCK_MONOTONIC; 0 = not known.
@@ -58,29 +58,29 @@ impl Process {
     }
 
     /// How it ended; None = it did not in the recording, or its end is not known.
-    pub fn end(&self) -> Option<Ending> {
+    pub(crate) fn end(&self) -> Option<Ending> {
         self.exits.end()
     }
 
     /// Its program at `ts`.
-    pub fn image_at(&self, ts: u64) -> Option<&Image> {
+    pub(crate) fn image_at(&self, ts: u64) -> Option<&Image> {
         let after = self.images.partition_point(|image| image.since <= ts);
         // before the first exec that was seen, nothing is known
         self.images.get(after.checked_sub(1)?)
     }
 
     /// Its last program.
-    pub fn image(&self) -> Option<&Image> {
+    pub(crate) fn image(&self) -> Option<&Image> {
         self.images.last()
     }
 
     /// The command line at `ts`; empty = not known.
-    pub fn command_at(&self, ts: u64) -> Option<&Command> {
+    pub(crate) fn command_at(&self, ts: u64) -> Option<&Command> {
         self.image_at(ts).map(|image| &*image.command).filter(|command| !command.argv.is_empty())
     }
 
     /// Its lifetime, until `until` if it did not end; None = its start is not known.
-    pub fn lived(&self, until: u64) -> Option<u64> {
+    pub(crate) fn lived(&self, until: u64) -> Option<u64> {
         let end = self.end().map_or(until, |end| end.ts);
         (self.start != 0).then(|| end.saturating_sub(self.start))
     }

@@ -12,7 +12,7 @@ use crate::table::loss::loses;
 use crate::table::scan::{Scan, lost};
 
 /// The processes of `tape`. Parts that cannot be read are added to `findings`: processes may be missing then.
-pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
+pub(crate) fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
     let mut processes = Processes::new(tape.session().window_open);
     checkpoint(tape, 0, &mut processes, findings);
     let coverage = Scan::all(tape).walk(
@@ -46,12 +46,12 @@ fn checkpoint(tape: &Tape, at: usize, processes: &mut Processes, findings: &mut 
 
 /// Whether events of process life are missing anywhere, regardless of filters: one may be an end that is not on the
 /// tape.
-pub fn lost(tape: &Tape) -> bool {
+pub(crate) fn lost(tape: &Tape) -> bool {
     lost::any(tape, |gap| loses(gap, &[Family::Process]))
 }
 
 /// The times in which they are missing.
-pub fn gaps(tape: &Tape) -> Vec<Gap> {
+pub(crate) fn gaps(tape: &Tape) -> Vec<Gap> {
     let gaps = |at: usize| tape.segment(at).gaps().unwrap_or_default();
     (0..tape.segments().len())
         .filter(|at| tape.segment(*at).has(BlockKind::Gaps))

@@ -15,13 +15,13 @@ const KTHREADD: u32 = 2;
 const BY_NUMBER: u64 = 1 << 63;
 
 /// What identifies the process of `task`.
-pub fn key(task: &Task) -> u64 {
+pub(crate) fn key(task: &Task) -> u64 {
     if task.upid == 0 { BY_NUMBER | u64::from(task.pid) } else { u64::from(task.upid) }
 }
 
 /// All processes, in order of first appearance.
 #[derive(Clone, Debug, Default)]
-pub struct Processes {
+pub(crate) struct Processes {
     /// Start of the recording.
     window_open: u64,
     /// The processes.
@@ -33,28 +33,28 @@ pub struct Processes {
 
 impl Processes {
     /// An empty list; the recording began at `window_open`.
-    pub fn new(window_open: u64) -> Self {
+    pub(crate) fn new(window_open: u64) -> Self {
         Self { window_open, ..Self::default() }
     }
 
     /// The process of `task`, if an event or table has it.
-    pub fn get(&self, task: &Task) -> Option<&Process> {
+    pub(crate) fn get(&self, task: &Task) -> Option<&Process> {
         self.by_key.get(&key(task)).map(|at| &self.all[*at])
     }
 
     /// The process with this pid and start.
-    pub fn by_start(&self, pid: u32, start: u64) -> Option<&Process> {
+    pub(crate) fn by_start(&self, pid: u32, start: u64) -> Option<&Process> {
         self.by_start.get(&(pid, start)).filter(|_| start != 0).map(|at| &self.all[*at])
     }
 
     /// The processes above `process`: its parent, its parent's parent, …
-    pub fn above<'a>(&'a self, process: &'a Process) -> impl Iterator<Item = &'a Process> {
+    pub(crate) fn above<'a>(&'a self, process: &'a Process) -> impl Iterator<Item = &'a Process> {
         let up = |process: &&'a Process| process.parent.map(|at| &self.all[at]);
         std::iter::successors(up(&process), up).take(self.all.len())
     }
 
     /// Adds `task` of a table of the tape: later entries of one thread are newer.
-    pub fn see(&mut self, task: &Task) -> usize {
+    pub(crate) fn see(&mut self, task: &Task) -> usize {
         let at = *self.by_key.entry(key(task)).or_insert(self.all.len());
         if at == self.all.len() {
             let start = task.leader_start_ns;
@@ -87,7 +87,7 @@ impl Processes {
     }
 
     /// Adds everything a checkpoint has; `first`: its tasks existed when the recording began.
-    pub fn checkpoint(&mut self, checkpoint: &Checkpoint, first: bool) {
+    pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint, first: bool) {
         for task in &checkpoint.tasks {
             let at = self.see(task);
             self.all[at].before |= first;
@@ -114,7 +114,7 @@ impl Processes {
     }
 
     /// Adds an event; `tasks` are those of its segment.
-    pub fn event(&mut self, event: &ProcessEvent, tasks: &[Task]) {
+    pub(crate) fn event(&mut self, event: &ProcessEvent, tasks: &[Task]) {
         let Some(task) = tasks.get(event.task as usize) else { return };
         let at = self.see(task);
         self.all[at].derive_followed();
@@ -160,7 +160,7 @@ impl Processes {
     }
 
     /// Orders everything after the last event: parents known only by pid, images by time.
-    pub fn finish(mut self) -> Self {
+    pub(crate) fn finish(mut self) -> Self {
         let mut by_pid: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
         for (at, process) in self.all.iter().enumerate() {
             by_pid.entry(process.task.pid).or_default().push(at);

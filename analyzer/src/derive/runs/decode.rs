@@ -21,7 +21,7 @@ use crate::table::scan::stream::{Piece, Source};
 
 /// What a report needs besides the states of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub(crate) struct Needs {
     /// The call of a thread.
     pub calls: bool,
     /// The file of that call.
@@ -33,11 +33,11 @@ pub struct Needs {
 }
 
 /// No task: an interrupt.
-pub const NOBODY: u32 = u32::MAX;
+pub(crate) const NOBODY: u32 = u32::MAX;
 
 /// An event; tasks, calls and files are indices into its [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// When.
     pub ts: u64,
     /// The event.
@@ -46,7 +46,7 @@ pub struct Event {
 
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// A call ended.
     Leave {
         /// The thread.
@@ -117,12 +117,12 @@ pub enum What {
 
 impl What {
     /// [`Self::order`] of the end of a call.
-    pub const LEAVE_ORDER: u8 = 0;
+    pub(crate) const LEAVE_ORDER: u8 = 0;
     /// [`Self::order`] of the start of a call.
-    pub const ENTER_ORDER: u8 = 6;
+    pub(crate) const ENTER_ORDER: u8 = 6;
 
     /// Order of events at the same time: a call that ends before the one that begins.
-    pub fn order(&self) -> u8 {
+    pub(crate) fn order(&self) -> u8 {
         match self {
             Self::Leave { .. } => Self::LEAVE_ORDER,
             Self::Fork { .. } => 1,
@@ -143,7 +143,7 @@ impl Timed for Event {
 
 /// Common parts of the events of a segment, or of its carry rows.
 #[derive(Debug, Default)]
-pub struct Part {
+pub(crate) struct Part {
     /// Index of the segment; [`OPEN`].
     pub at: usize,
     /// Tasks.
@@ -157,11 +157,11 @@ pub struct Part {
 }
 
 /// No segment: calls that were open when the recording ended.
-pub const OPEN: usize = usize::MAX;
+pub(crate) const OPEN: usize = usize::MAX;
 
 /// A fact about a thread whose time is not the one its row or table is sorted by.
 #[derive(Debug)]
-pub struct Loose {
+pub(crate) struct Loose {
     /// When.
     pub ts: u64,
     /// The thread.
@@ -172,7 +172,7 @@ pub struct Loose {
 
 /// See [`Loose`].
 #[derive(Debug)]
-pub enum Edge {
+pub(crate) enum Edge {
     /// A call ended, on a CPU.
     Leave(u32),
     /// A call began.
@@ -197,7 +197,7 @@ impl Timed for Loose {
 
 /// Reads segments for these reports.
 #[derive(Clone, Copy, Debug)]
-pub struct Decoder<'a> {
+pub(crate) struct Decoder<'a> {
     /// When the recording began.
     pub began: u64,
     /// Filters.

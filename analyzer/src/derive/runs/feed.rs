@@ -29,7 +29,7 @@ use crate::table::scan::{self, Scan};
 
 /// The result.
 #[derive(Debug)]
-pub struct Fed<S> {
+pub(crate) struct Fed<S> {
     /// The states at the end, and the sink.
     pub tracker: Tracker<S>,
     /// Names of files.
@@ -41,7 +41,7 @@ pub struct Fed<S> {
 }
 
 /// The coverage of the recording.
-pub fn coverage(tape: &Tape) -> Coverage {
+pub(crate) fn coverage(tape: &Tape) -> Coverage {
     let session = tape.session();
     Coverage {
         open: stream::opened(tape),
@@ -53,7 +53,7 @@ pub fn coverage(tape: &Tape) -> Coverage {
 }
 
 /// Passes everything up to `until`, or the end, to `sink`.
-pub fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
+pub(crate) fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
     let tape = question.tape;
     let until = until.min(tape.complete_until());
     let began = tape.session().window_open;

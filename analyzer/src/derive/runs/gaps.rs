@@ -14,7 +14,7 @@ const PROCESSES: usize = 64;
 
 /// Times in which calls are missing. For those in the ledger the process and the durations are known: a thread may have
 /// been in such a call for that long before its end.
-pub fn of_calls(tape: &Tape) -> Vec<Lost> {
+pub(crate) fn of_calls(tape: &Tape) -> Vec<Lost> {
     let counted: Option<Vec<Lost>> = (0..tape.segments().len())
         .map(|at| tape.segment(at))
         .filter(|segment| segment.has(BlockKind::Ledger))
@@ -32,7 +32,7 @@ pub fn of_calls(tape: &Tape) -> Vec<Lost> {
 
 /// Processes whose missing calls may have begun before `at` and ended later; 0 = any process. For those in the ledger
 /// the durations are known, see [`of_calls`].
-pub fn of_longer_calls(tape: &Tape, at: u64) -> Vec<u32> {
+pub(crate) fn of_longer_calls(tape: &Tape, at: u64) -> Vec<u32> {
     // calls that were open at an abnormal end are on no tape
     let anybody = tape.end().is_none() || !tape.findings().is_empty();
     let later = |lost: &Lost| lost.last >= at;
@@ -64,39 +64,39 @@ fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
 
 /// The losses of `family` and of unknown families, regardless of a report's filters, because a state depends on events
 /// of other CPUs and processes too. In order of their first times.
-pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
+pub(crate) fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
     lost::gaps(tape, |_, gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
 }
 
 /// The losses at the current moment.
 #[derive(Clone, Debug, Default)]
-pub struct Active {
+pub(crate) struct Active {
     lost: Vec<Lost>,
 }
 
 impl Active {
     /// `lost` begins.
-    pub fn begin(&mut self, lost: Lost) {
+    pub(crate) fn begin(&mut self, lost: Lost) {
         self.lost.push(lost);
     }
 
     /// Drops those that ended before `ts`.
-    pub fn end_before(&mut self, ts: u64) {
+    pub(crate) fn end_before(&mut self, ts: u64) {
         self.lost.retain(|lost| lost.last >= ts);
     }
 
     /// Whether there is no loss now.
-    pub fn none(&self) -> bool {
+    pub(crate) fn none(&self) -> bool {
         self.lost.is_empty()
     }
 
     /// Whether events of a thread of `pid` off the CPU may be missing.
-    pub fn anywhere(&self, pid: u32) -> bool {
+    pub(crate) fn anywhere(&self, pid: u32) -> bool {
         self.lost.iter().any(|lost| lost.pid == 0 || lost.pid == pid)
     }
 
     /// Whether events of a thread of `pid` that runs on `cpu` may be missing.
-    pub fn on(&self, cpu: u32, pid: u32) -> bool {
+    pub(crate) fn on(&self, cpu: u32, pid: u32) -> bool {
         self.lost.iter().any(|lost| (lost.pid == 0 || lost.pid == pid) && lost.cpu.is_none_or(|c| c == cpu))
     }
 }

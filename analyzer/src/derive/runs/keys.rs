@@ -18,7 +18,7 @@ use crate::table::group::by::By;
 
 /// The call of a thread, as a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub(crate) enum Place {
     /// Not asked.
     #[default]
     Any,
@@ -34,7 +34,7 @@ pub enum Place {
 
 /// A key; parts that are not requested are equal for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub(crate) struct Key {
     /// Number of the name.
     pub comm: u32,
     /// utid, or tid without one.
@@ -66,7 +66,7 @@ struct Known {
 
 /// Makes keys. One hash look-up per change of a thread's name, none per interval.
 #[derive(Debug)]
-pub struct Keys<'a> {
+pub(crate) struct Keys<'a> {
     by: Vec<By>,
     scope: &'a Scope<'a>,
     all_calls: bool,
@@ -77,14 +77,14 @@ pub struct Keys<'a> {
 }
 
 /// Whether `task` is the kernel's.
-pub fn is_kernel(task: &Task) -> bool {
+pub(crate) fn is_kernel(task: &Task) -> bool {
     // kthreadd is 2 and parent of all others
     task.exe.is_empty() && (task.pid == 2 || task.ppid == 2)
 }
 
 impl<'a> Keys<'a> {
     /// Keys of `by`, of tasks that pass `scope`. `all_calls`: every call was recorded, so a thread in none is in its own code.
-    pub fn new(by: &[By], scope: &'a Scope<'a>, all_calls: bool) -> Self {
+    pub(crate) fn new(by: &[By], scope: &'a Scope<'a>, all_calls: bool) -> Self {
         Self {
             by: by.to_vec(),
             scope,
@@ -97,12 +97,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Whether it is requested.
-    pub fn has(&self, by: By) -> bool {
+    pub(crate) fn has(&self, by: By) -> bool {
         self.by.contains(&by)
     }
 
     /// The requested keys.
-    pub fn by(&self) -> &[By] {
+    pub(crate) fn by(&self) -> &[By] {
         &self.by
     }
 
@@ -143,7 +143,7 @@ impl<'a> Keys<'a> {
     }
 
     /// See [`super::Sink::parts`].
-    pub fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+    pub(crate) fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
         let differs = |by: &By| match by {
             By::Comm => after.is_none_or(|after| after.comm != before.comm),
             By::Cgroup => after.is_none_or(|after| after.cgroup_id != before.cgroup_id),
@@ -158,12 +158,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Whether the thread passes the filters.
-    pub fn passes(&mut self, threads: &[Thread], slot: Slot) -> bool {
+    pub(crate) fn passes(&mut self, threads: &[Thread], slot: Slot) -> bool {
         self.known(threads, slot).passes
     }
 
     /// The key of `interval`; None when its thread does not pass.
-    pub fn key(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) -> Option<Key> {
+    pub(crate) fn key(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) -> Option<Key> {
         let (state, syscall, file) = (self.has(By::State), self.has(By::Syscall), self.has(By::File));
         let all_calls = self.all_calls;
         let known = self.known(threads, slot);
@@ -184,17 +184,17 @@ impl<'a> Keys<'a> {
     }
 
     /// The name of comm number `number`.
-    pub fn comm(&self, number: u32) -> &[u8] {
+    pub(crate) fn comm(&self, number: u32) -> &[u8] {
         self.comms.name(number).unwrap_or_default()
     }
 
     /// A thread by its key.
-    pub fn task(&self, key: &Key) -> Option<&Task> {
+    pub(crate) fn task(&self, key: &Key) -> Option<&Task> {
         self.tasks.get(&key.task).or_else(|| self.processes.get(&key.process)).map(|task| &**task)
     }
 
     /// The parts of `key` as text, in the order of [`Self::by`].
-    pub fn texts(&self, key: &Key, words: &Words<'_>) -> Vec<String> {
+    pub(crate) fn texts(&self, key: &Key, words: &Words<'_>) -> Vec<String> {
         self.by.iter().map(|by| self.text(*by, key, words)).collect()
     }
 
@@ -225,12 +225,12 @@ impl<'a> Keys<'a> {
     }
 
     /// The columns of the keys, in their order.
-    pub fn columns(&self) -> Vec<ColumnDef> {
+    pub(crate) fn columns(&self) -> Vec<ColumnDef> {
         by::columns(&self.by)
     }
 
     /// Sets the columns of [`Self::columns`].
-    pub fn fill(&self, row: &mut Row<'_>, key: &Key, words: &Words<'_>) {
+    pub(crate) fn fill(&self, row: &mut Row<'_>, key: &Key, words: &Words<'_>) {
         by::fill(row, &self.by, |by, name| self.cell(by, name, key, words));
     }
 
@@ -267,20 +267,20 @@ impl<'a> Keys<'a> {
 }
 
 /// Sets `pid tid upid utid comm` of a thread.
-pub fn set_thread<'a>(row: &mut Row<'a>, task: &'a Task) {
+pub(crate) fn set_thread<'a>(row: &mut Row<'a>, task: &'a Task) {
     row.set("pid", task.pid).set("tid", task.tid).set("upid", task.upid).set("utid", task.utid);
     row.set("comm", &task.comm);
 }
 
 /// `app[101/100]`, `app[100]`: thread and process as perf sched writes them.
-pub fn task_text(task: &Task) -> String {
+pub(crate) fn task_text(task: &Task) -> String {
     let mut comm = String::new();
     systape_abi::escape(&task.comm, &mut comm);
     if task.tid == task.pid { format!("{comm}[{}]", task.tid) } else { format!("{comm}[{}/{}]", task.tid, task.pid) }
 }
 
 /// The call of a thread in `state`.
-pub fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) -> Place {
+pub(crate) fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) -> Place {
     match doing {
         Doing::Call(call) => Place::Call(call.call),
         _ if kernel => Place::Kernel,
@@ -293,7 +293,7 @@ pub fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) -> Plac
 
 /// Resolves numbers to words.
 #[derive(Debug)]
-pub struct Words<'a> {
+pub(crate) struct Words<'a> {
     /// The tape.
     pub session: &'a Session,
     /// Calls.
@@ -304,14 +304,14 @@ pub struct Words<'a> {
 
 impl Words<'_> {
     /// For a terminal.
-    pub fn escaped(&self, bytes: &[u8]) -> String {
+    pub(crate) fn escaped(&self, bytes: &[u8]) -> String {
         let mut text = String::new();
         systape_abi::escape(bytes, &mut text);
         text
     }
 
     /// `read`, `[user]`, `[kernel]`, `?`.
-    pub fn place(&self, place: Place) -> String {
+    pub(crate) fn place(&self, place: Place) -> String {
         match place {
             Place::Any | Place::Unknown => "?".into(),
             Place::User => "[user]".into(),
@@ -322,14 +322,14 @@ impl Words<'_> {
 }
 
 /// Whether every call of the recorded threads is on the tape.
-pub fn all_calls(session: &Session) -> bool {
+pub(crate) fn all_calls(session: &Session) -> bool {
     session.selection.is_empty()
         && session.call_filters.is_empty()
         && crate::table::families::in_session(session, systape_format::model::Family::Syscall)
 }
 
 /// Whether an interval counts as off the CPU for `offcpu`: asleep or stopped; `waiting`: also waiting for a CPU.
-pub fn off_cpu(state: State, waiting: bool) -> bool {
+pub(crate) fn off_cpu(state: State, waiting: bool) -> bool {
     match state {
         State::Sleeping(letter) => !matches!(letter, b'Z' | b'X'),
         State::Waiting(_) => waiting,

@@ -4,13 +4,13 @@
 //! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] has the losses.
 //! Reports are [`Sink`]s.
 
-pub mod decode;
-pub mod feed;
-pub mod gaps;
-pub mod keys;
-pub mod names;
-pub mod targets;
-pub mod tracker;
+pub(crate) mod decode;
+pub(crate) mod feed;
+pub(crate) mod gaps;
+pub(crate) mod keys;
+pub(crate) mod names;
+pub(crate) mod targets;
+pub(crate) mod tracker;
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use systape_format::model::{Call, Task};
 use decode::Part;
 
 /// Index of a thread in the tracker's table; reused after the thread's death.
-pub type Slot = usize;
+pub(crate) type Slot = usize;
 
 /// Why a thread waits for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub(crate) enum Why {
     /// It was woken.
     Woken,
     /// It was preempted.
@@ -38,7 +38,7 @@ pub enum Why {
 
 /// State of a thread for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub(crate) enum State {
     /// On a CPU.
     Running,
     /// Waiting for a CPU.
@@ -51,7 +51,7 @@ pub enum State {
 
 impl State {
     /// Its name in reports: RUN, RQ, the letter, `?`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "RUN",
             Self::Waiting(_) => "RQ",
@@ -73,7 +73,7 @@ impl State {
 
 /// A call a thread is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InCall {
+pub(crate) struct InCall {
     /// Which.
     pub call: Call,
     /// Its file, see [`names::Names`].
@@ -90,7 +90,7 @@ pub struct InCall {
 
 /// The call of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Doing {
+pub(crate) enum Doing {
     /// In no call: in its own code, or in a fault or stop there; for a kernel thread in the kernel.
     #[default]
     User,
@@ -102,7 +102,7 @@ pub enum Doing {
 
 /// A thread that woke another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waker {
+pub(crate) struct Waker {
     /// The thread.
     pub slot: Slot,
     /// By a network softirq at the end of the thread's own send.
@@ -111,7 +111,7 @@ pub struct Waker {
 
 /// How an interval ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// It got this CPU.
     In(u32),
     /// It left its CPU; the letter of its next state, R if it only waits.
@@ -130,7 +130,7 @@ pub enum End {
 
 /// A stretch of time in which a thread's state and call did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The state.
     pub state: State,
     /// Its start.
@@ -151,24 +151,24 @@ pub struct Interval {
 
 impl Interval {
     /// Its length, ns; a lower bound for the state's when [`Self::open`].
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
     /// Whether it has length 0.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.to <= self.from
     }
 
     /// Whether the state lasted longer than known.
-    pub fn open(&self) -> bool {
+    pub(crate) fn open(&self) -> bool {
         self.began_before || matches!(self.end, End::Lost | End::Stop)
     }
 }
 
 /// The current state of a thread.
 #[derive(Clone, Debug)]
-pub struct Thread {
+pub(crate) struct Thread {
     /// The task, with its newest name.
     pub task: Arc<Task>,
     /// Its state.
@@ -198,7 +198,7 @@ pub struct Thread {
 }
 
 /// Receives the intervals of all threads: each thread's in order of time, without holes or overlaps.
-pub trait Sink: Send {
+pub(crate) trait Sink: Send {
     /// An interval of `threads[slot]` ended.
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
     /// `slot` left a CPU, after its interval was passed. `row` is the switch's index in `part`.

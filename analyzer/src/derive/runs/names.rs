@@ -9,14 +9,14 @@ const FIRST: usize = 2;
 
 /// The strings so far.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     numbers: FxHashMap<Arc<[u8]>, u32>,
     names: Vec<Arc<[u8]>>,
 }
 
 impl Names {
     /// The number of `name`.
-    pub fn number(&mut self, name: &[u8]) -> u32 {
+    pub(crate) fn number(&mut self, name: &[u8]) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
@@ -28,7 +28,7 @@ impl Names {
     }
 
     /// The name of `number`; None for `NO_FILE`, `UNKNOWN_FILE` and numbers never given.
-    pub fn name(&self, number: u32) -> Option<&[u8]> {
+    pub(crate) fn name(&self, number: u32) -> Option<&[u8]> {
         self.names.get((number as usize).checked_sub(FIRST)?).map(|name| &**name)
     }
 }

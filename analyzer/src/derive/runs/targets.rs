@@ -11,7 +11,7 @@ use crate::table::scan::Scan;
 
 /// The threads whose scheduler events are all on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Followed {
+pub(crate) enum Followed {
     /// All, as far as is known.
     All,
     /// Those whose entry says so; `everyone`: a thread with such an entry was recorded from the beginning.
@@ -25,7 +25,7 @@ pub enum Followed {
 
 impl Followed {
     /// The targets of `tape`; before 1.5 they are derived from the words of the target and from the calls on the tape.
-    pub fn of(tape: &Tape) -> Self {
+    pub(crate) fn of(tape: &Tape) -> Self {
         let session = tape.session();
         match session.extent {
             Extent::Everyone => Self::Told { everyone: true },
@@ -35,7 +35,7 @@ impl Followed {
     }
 
     /// Whether `task` is one.
-    pub fn has(&self, task: &Task) -> bool {
+    pub(crate) fn has(&self, task: &Task) -> bool {
         match self {
             Self::All => true,
             Self::Told { .. } => task.recorded.has(Family::Sched) == Some(true),
@@ -44,13 +44,13 @@ impl Followed {
     }
 
     /// Whether a thread may be recorded for only a part of its life: then its state before its first entry is unknown.
-    pub fn may_change(&self) -> bool {
+    pub(crate) fn may_change(&self) -> bool {
         matches!(self, Self::Told { everyone: false })
     }
 }
 
 /// Whether switches of every CPU were recorded.
-pub fn every_cpu(session: &Session) -> bool {
+pub(crate) fn every_cpu(session: &Session) -> bool {
     if session.extent != Extent::NotSaid {
         return session.cpu_list.is_empty();
     }

@@ -18,7 +18,7 @@ const MAX_CPUS: u32 = 1 << 16;
 
 /// Coverage of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// When it began.
     pub open: u64,
     /// The threads whose events are all recorded.
@@ -33,7 +33,7 @@ pub struct Coverage {
 
 /// A switch, with threads as slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     /// When.
     pub ts: u64,
     /// The CPU.
@@ -48,7 +48,7 @@ pub struct Change {
 
 /// States of all threads.
 #[derive(Debug)]
-pub struct Tracker<S> {
+pub(crate) struct Tracker<S> {
     coverage: Coverage,
     threads: Vec<Thread>,
     /// The tracker's own facts about each thread.
@@ -91,7 +91,7 @@ fn key(task: &Task) -> u64 {
 
 impl<S: Sink> Tracker<S> {
     /// No event yet.
-    pub fn new(coverage: Coverage, sink: S) -> Self {
+    pub(crate) fn new(coverage: Coverage, sink: S) -> Self {
         Self {
             now: coverage.open,
             coverage,
@@ -113,27 +113,27 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// The threads; dead ones stay until [`Self::bury`].
-    pub fn threads(&self) -> &[Thread] {
+    pub(crate) fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
     /// The latest time until which the state or call of a thread of the sink was unknown because of a loss; 0: never.
-    pub fn unsure_until(&self) -> u64 {
+    pub(crate) fn unsure_until(&self) -> u64 {
         self.unsure
     }
 
     /// Time of the last event.
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
     /// Whether anything was lost so far.
-    pub fn lost_before(&self) -> bool {
+    pub(crate) fn lost_before(&self) -> bool {
         self.losses || self.call_losses
     }
 
     /// The slot of `task`, new if needed; None for the idle task. `newest`: the entry is valid from this time on.
-    pub fn slot(&mut self, task: &Arc<Task>, newest: Option<u64>) -> Option<Slot> {
+    pub(crate) fn slot(&mut self, task: &Arc<Task>, newest: Option<u64>) -> Option<Slot> {
         if task.tid == 0 {
             return None;
         }
@@ -200,7 +200,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// State of a thread when the recording began.
-    pub fn begin(&mut self, slot: Slot, run: &RunState) {
+    pub(crate) fn begin(&mut self, slot: Slot, run: &RunState) {
         let mut state = if self.coverage.every_cpu { found(run) } else { State::Unknown };
         if state == State::Running && self.occupant(run.cpu).is_some_and(|other| other != slot) {
             // one of the two was looked at later
@@ -219,7 +219,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// State and call of a thread at a checkpoint, used where a loss left it unknown.
-    pub fn seen(&mut self, ts: u64, slot: Slot, run: &RunState, call: Option<InCall>) {
+    pub(crate) fn seen(&mut self, ts: u64, slot: Slot, run: &RunState, call: Option<InCall>) {
         let ts = self.at(ts);
         if self.threads[slot].dead || self.notes[slot].exiting {
             return;
@@ -245,13 +245,13 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// A thread got a CPU.
-    pub fn runs(&mut self, ts: u64, slot: Slot) {
+    pub(crate) fn runs(&mut self, ts: u64, slot: Slot) {
         let ts = self.at(ts);
         self.must_run(slot, ts, CPU_NONE);
     }
 
     /// A thread was created.
-    pub fn fork(&mut self, ts: u64, child: Slot) {
+    pub(crate) fn fork(&mut self, ts: u64, child: Slot) {
         let ts = self.at(ts);
         if !std::mem::replace(&mut self.notes[child].heard, true) {
             let state = if self.blind(child) { State::Unknown } else { State::Waiting(Why::Made) };
@@ -265,7 +265,7 @@ impl<S: Sink> Tracker<S> {
 
     /// A thread began to exit; it runs until it leaves its CPU for the last time. If that may not be recorded, it ends
     /// here.
-    pub fn exit(&mut self, ts: u64, slot: Slot) {
+    pub(crate) fn exit(&mut self, ts: u64, slot: Slot) {
         let ts = self.at(ts);
         self.notes[slot].exiting = true;
         if self.threads[slot].state == State::Unknown {
@@ -274,7 +274,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// A CPU switched from one thread to another.
-    pub fn switch(&mut self, change: Change) {
+    pub(crate) fn switch(&mut self, change: Change) {
         let ts = self.at(change.ts);
         let cpu = change.cpu;
         if let Some(believed) = self.cpus.get_mut(cpu as usize).and_then(Option::take)
@@ -334,7 +334,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// A thread was made runnable.
-    pub fn wakeup(&mut self, ts: u64, waker: Option<Waker>, wakee: Slot, new: bool) {
+    pub(crate) fn wakeup(&mut self, ts: u64, waker: Option<Waker>, wakee: Slot, new: bool) {
         let ts = self.at(ts);
         self.notes[wakee].heard = true;
         let why = match self.threads[wakee].state {
@@ -351,7 +351,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// A call began.
-    pub fn enter(&mut self, slot: Slot, call: InCall) {
+    pub(crate) fn enter(&mut self, slot: Slot, call: InCall) {
         let ts = self.at(call.start);
         if !call.began_before {
             self.must_run(slot, ts, CPU_NONE);
@@ -361,7 +361,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// The call of a thread ended, on `cpu` ([`CPU_NONE`]: not known).
-    pub fn leave(&mut self, ts: u64, slot: Slot, cpu: u32) {
+    pub(crate) fn leave(&mut self, ts: u64, slot: Slot, cpu: u32) {
         let ts = self.at(ts);
         self.must_run(slot, ts, cpu);
         self.step(slot, ts);
@@ -370,7 +370,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// Scheduler events are missing from here on.
-    pub fn lose(&mut self, lost: Lost) {
+    pub(crate) fn lose(&mut self, lost: Lost) {
         let ts = self.at(lost.first);
         self.lost.end_before(ts);
         self.lost.begin(lost);
@@ -391,7 +391,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// Calls are missing from here on.
-    pub fn lose_calls(&mut self, lost: Lost) {
+    pub(crate) fn lose_calls(&mut self, lost: Lost) {
         let ts = self.at(lost.first);
         self.lost_calls.end_before(ts);
         self.lost_calls.begin(lost);
@@ -413,7 +413,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// The recording, or the selected part of it, ends.
-    pub fn finish(&mut self, ts: u64) {
+    pub(crate) fn finish(&mut self, ts: u64) {
         let ts = self.at(ts);
         for slot in 0..self.threads.len() {
             if !self.threads[slot].dead {
@@ -425,7 +425,7 @@ impl<S: Sink> Tracker<S> {
 
     /// Frees the slots of threads that died before the last call of this function: a record of them may come a little
     /// late.
-    pub fn bury(&mut self) {
+    pub(crate) fn bury(&mut self) {
         let dead = self.free_after_next();
         for slot in dead {
             self.by_utid.remove(&key(&self.threads[slot].task));

@@ -30,7 +30,7 @@ fn fans_out(record: &Record) -> bool {
 }
 
 /// Numbers the acts of `records`, which are in order of time, from 1.
-pub fn number(records: &mut [Record]) {
+pub(crate) fn number(records: &mut [Record]) {
     let mut next = 1;
     let mut open: FxHashMap<Key, Open> = FxHashMap::default();
     for record in records {

@@ -10,7 +10,7 @@ use super::sent::Sent;
 use crate::table::calls::{CallBook, CallInfo};
 
 /// The leader of process `pid`, whose unique number is its pid too.
-pub fn task(pid: u32) -> Task {
+pub(super) fn task(pid: u32) -> Task {
     Task {
         tid: pid,
         pid,
@@ -24,14 +24,14 @@ pub fn task(pid: u32) -> Task {
 }
 
 /// A call of x86_64.
-pub fn call(name: &str) -> Arc<CallInfo> {
+pub(super) fn call(name: &str) -> Arc<CallInfo> {
     let session = Session { machine: "x86_64".into(), ..Session::default() };
     let nr = systape_abi::number(systape_abi::Abi::X86_64, name).unwrap();
     CallBook::new(&session).get(Call { abi: 1, nr })
 }
 
 /// Signal `sig`, sent at `ts` by task `sender` to task `target` (indices) with kill's siginfo.
-pub fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
+pub(super) fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
     SignalEvent {
         info: SignalInfo::Siginfo,
         sender: Some(sender),
@@ -41,7 +41,7 @@ pub fn event(ts: u64, sig: u32, sender: u32, target: u32) -> SignalEvent {
 }
 
 /// `event` as sent by process `sender` to process `target` in `name`.
-pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) -> Sent {
+pub(super) fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) -> Sent {
     Sent {
         event,
         sender: Some(task(sender).into()),
@@ -55,6 +55,6 @@ pub fn sent(event: SignalEvent, sender: u32, target: u32, name: Option<&str>) ->
 }
 
 /// The end of the process of task `at` (an index), with the kernel's exit code.
-pub fn exit(ts: u64, at: u32, exit_code: u32) -> ProcessEvent {
+pub(super) fn exit(ts: u64, at: u32, exit_code: u32) -> ProcessEvent {
     ProcessEvent { exit_code, group_dead: true, ..ProcessEvent::new(ts, ProcessKind::Exit, at) }
 }

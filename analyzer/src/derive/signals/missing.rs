@@ -65,14 +65,14 @@ impl Spans {
 
 /// Signal events that are missing in a time span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub(crate) struct Lost {
     /// Most missing events; None = not known.
     pub events: Option<u64>,
 }
 
 /// Times in which signals are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Missing {
+pub(crate) struct Missing {
     /// Of any kind.
     any: Spans,
     /// Those that end no process at once ([`everyday`]), and any.
@@ -82,7 +82,7 @@ pub struct Missing {
 impl Missing {
     /// For the whole tape, regardless of filters: a death may come after the selected time. `damaged` are indices of
     /// segments with unreadable signals, ascending.
-    pub fn of_tape(tape: &Tape, damaged: &[usize]) -> Self {
+    pub(crate) fn of_tape(tape: &Tape, damaged: &[usize]) -> Self {
         let (mut gaps, mut unreadable) = (Vec::new(), Vec::new());
         let segments = tape.segments();
         let mut next = 0;
@@ -106,7 +106,7 @@ impl Missing {
     }
 
     /// From `gaps` of any family, and times in which all events are unreadable.
-    pub fn new(gaps: &[Gap], unreadable: &[(u64, u64)]) -> Self {
+    pub(crate) fn new(gaps: &[Gap], unreadable: &[(u64, u64)]) -> Self {
         let of_signals = || gaps.iter().filter(|gap| loses(gap, &[Family::Signal]));
         let span = |gap: &Gap| if gap.last == 0 { (0, u64::MAX, gap.count) } else { (gap.first, gap.last, gap.count) };
         let holes = || unreadable.iter().map(|(first, last)| (*first, *last, 0));
@@ -116,7 +116,7 @@ impl Missing {
     }
 
     /// The missing events from `from` to `to` that may be of signal `sig`; None = none.
-    pub fn between(&self, sig: u32, from: u64, to: u64) -> Option<Lost> {
+    pub(crate) fn between(&self, sig: u32, from: u64, to: u64) -> Option<Lost> {
         let sum = if everyday(sig) { &self.everyday } else { &self.any }.between(from, to);
         let events = u64::try_from(sum.events).unwrap_or(u64::MAX);
         (sum.spans > 0).then_some(Lost { events: (sum.unknown == 0).then_some(events) })

@@ -10,11 +10,11 @@ use systape_format::model::{OomMemory, Task};
 use crate::derive::processes::track::key;
 
 /// A mark and its SIGKILL are tens of microseconds apart; a machine without memory may take longer.
-pub const APART: u64 = 1_000_000_000;
+pub(crate) const APART: u64 = 1_000_000_000;
 
 /// The OOM killer marked a victim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// When.
     pub ts: u64,
     /// A thread of the victim.
@@ -27,7 +27,7 @@ pub struct Mark {
 
 /// All marks of a tape.
 #[derive(Clone, Debug, Default)]
-pub struct Marks {
+pub(crate) struct Marks {
     all: Vec<Mark>,
     /// Victim → its marks.
     by_victim: FxHashMap<u64, Vec<usize>>,
@@ -37,7 +37,7 @@ pub struct Marks {
 
 impl Marks {
     /// Adds a mark.
-    pub fn push(&mut self, mark: Mark) {
+    pub(crate) fn push(&mut self, mark: Mark) {
         let at = self.all.len();
         self.by_victim.entry(key(&mark.victim)).or_default().push(at);
         if let Some(short) = &mark.short {
@@ -47,12 +47,12 @@ impl Marks {
     }
 
     /// The mark that explains a SIGKILL sent to `target` at `ts`: it follows soon.
-    pub fn of_victim(&self, target: &Task, ts: u64) -> Option<&Mark> {
+    pub(crate) fn of_victim(&self, target: &Task, ts: u64) -> Option<&Mark> {
         self.find(&self.by_victim, target, |mark| mark.ts >= ts && mark.ts - ts <= APART)
     }
 
     /// The mark that `sender` made of another process about the time when it sent a SIGKILL to `target`.
-    pub fn of_other(&self, sender: &Task, target: &Task, ts: u64) -> Option<&Mark> {
+    pub(crate) fn of_other(&self, sender: &Task, target: &Task, ts: u64) -> Option<&Mark> {
         let other = |mark: &Mark| key(&mark.victim) != key(target);
         self.find(&self.by_short, sender, |mark| other(mark) && mark.ts.abs_diff(ts) <= APART)
     }

@@ -7,18 +7,18 @@ use crate::derive::processes::Ending;
 use systape_abi::signo::{SIGKILL, SIGSTOP};
 
 /// [`SignalEvent::result`]: queued.
-pub const DELIVERED: u8 = 0;
+pub(crate) const DELIVERED: u8 = 0;
 /// [`SignalEvent::result`]: the target ignores it, or takes no signals any more.
-pub const IGNORED: u8 = 1;
+pub(crate) const IGNORED: u8 = 1;
 /// [`SignalEvent::result`]: the same signal was pending, so this one was dropped.
-pub const ALREADY_PENDING: u8 = 2;
+pub(crate) const ALREADY_PENDING: u8 = 2;
 /// [`SignalEvent::result`]: the queue was full, and the sender got an error.
-pub const OVERFLOW: u8 = 3;
+pub(crate) const OVERFLOW: u8 = 3;
 /// [`SignalEvent::result`]: the siginfo was dropped; the signal itself was queued.
-pub const INFO_LOST: u8 = 4;
+pub(crate) const INFO_LOST: u8 = 4;
 
 /// The name of a result in JSON and CSV.
-pub fn result_name(result: u8) -> &'static str {
+pub(crate) fn result_name(result: u8) -> &'static str {
     match result {
         DELIVERED => "delivered",
         IGNORED => "ignored",
@@ -31,7 +31,7 @@ pub fn result_name(result: u8) -> &'static str {
 
 /// The target's disposition for that signal when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disposition {
+pub(crate) enum Disposition {
     /// The kernel's default action.
     Default,
     /// It has a handler.
@@ -42,7 +42,7 @@ pub enum Disposition {
 
 impl Disposition {
     /// The disposition at `event`. SIGKILL and SIGSTOP cannot be handled or ignored.
-    pub fn of(event: &SignalEvent) -> Self {
+    pub(crate) fn of(event: &SignalEvent) -> Self {
         match event.flags {
             _ if unstoppable(event) => Self::Default,
             flags if flags & SIGNAL_IGNORED != 0 => Self::Ignore,
@@ -52,7 +52,7 @@ impl Disposition {
     }
 
     /// Its name in JSON and CSV.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Handler => "handler",
@@ -66,18 +66,18 @@ fn unstoppable(event: &SignalEvent) -> bool {
 }
 
 /// Whether the thread it was sent to blocked it then.
-pub fn blocked(event: &SignalEvent) -> bool {
+pub(crate) fn blocked(event: &SignalEvent) -> bool {
     event.flags & SIGNAL_BLOCKED != 0 && !unstoppable(event)
 }
 
 /// Whether it was queued.
-pub fn queued(event: &SignalEvent) -> bool {
+pub(crate) fn queued(event: &SignalEvent) -> bool {
     matches!(event.result, DELIVERED | INFO_LOST)
 }
 
 /// How well a signal explains that its target died of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Explains {
+pub(crate) enum Explains {
     /// It had a handler when it was sent: possible only if the target took the default action nevertheless
     /// (SA_RESETHAND, exec).
     IfTaken,
@@ -89,7 +89,7 @@ pub enum Explains {
 
 /// How well `event` explains that its target died of this signal; None = impossible: ignored, not queued, or the same
 /// signal was already pending.
-pub fn explains(event: &SignalEvent) -> Option<Explains> {
+pub(crate) fn explains(event: &SignalEvent) -> Option<Explains> {
     match Disposition::of(event) {
         _ if !queued(event) => None,
         Disposition::Ignore => None,
@@ -101,7 +101,7 @@ pub fn explains(event: &SignalEvent) -> Option<Explains> {
 
 /// The target took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// When.
     pub ts: u64,
     /// Its handler; 0 = default action, 1 = ignore.
@@ -112,7 +112,7 @@ pub struct Taken {
 
 /// Whether a signal is what ended its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// No.
     #[default]
     No,
@@ -124,7 +124,7 @@ pub enum Cause {
 
 /// Outcome of a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// When a thread of the target took it; None = not recorded.
     pub taken: Option<Taken>,
     /// How the target's process ended, mostly afterwards (a signal may reach a process that is not reaped yet); None =

@@ -10,7 +10,7 @@ use crate::derive::processes::Ending;
 
 /// One line of the report.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     /// The signal as sent.
     pub sent: Sent,
     /// Its way; [`Via::Unknown`] and the like when only its effect was recorded.
@@ -27,7 +27,7 @@ pub struct Record {
 
 impl Record {
     /// Its sender; None = none (a timer, the kernel), or not known.
-    pub fn sender(&self) -> Option<&Task> {
+    pub(crate) fn sender(&self) -> Option<&Task> {
         match self.via.actor() {
             Actor::Sender => self.sent.sender.as_deref(),
             Actor::User => self.sent.user(),

@@ -10,7 +10,7 @@ use systape_abi::si_code as code;
 
 /// A signal as it was sent: the event with its indices resolved.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// The event. For a death without a recorded signal only `ts` and `sig` are valid.
     pub event: SignalEvent,
     /// The task that ran.
@@ -36,23 +36,23 @@ fn int(arg: u64) -> i32 {
 
 impl Sent {
     /// Name of the call `sender` was in.
-    pub fn call_name(&self) -> Option<&str> {
+    pub(crate) fn call_name(&self) -> Option<&str> {
         self.call.as_deref().map(|call| call.name.as_str())
     }
 
     /// Whether it went to a thread of the sending process, the sending one included.
-    pub fn to_own_process(&self) -> bool {
+    pub(crate) fn to_own_process(&self) -> bool {
         self.sender.as_ref().is_some_and(|sender| track::key(sender) == track::key(&self.target))
     }
 
     /// Whether it went to the thread that sent it.
-    pub fn to_itself(&self) -> bool {
+    pub(crate) fn to_itself(&self) -> bool {
         let same = |s: &Task| s.tid == self.target.tid && s.start_ns == self.target.start_ns;
         self.to_own_process() && self.sender.as_deref().is_some_and(same)
     }
 
     /// The task that ran, if it is a user's and sent the signal itself: not one that an interrupt interrupted.
-    pub fn user(&self) -> Option<&Task> {
+    pub(crate) fn user(&self) -> Option<&Task> {
         let other = self.event.flags & (SIGNAL_INTERRUPT | SIGNAL_SENDER_KTHREAD) != 0;
         self.sender.as_deref().filter(|_| !other)
     }
@@ -66,7 +66,7 @@ impl Sent {
     }
 
     /// The target process group of a kill (0: the sender's own, 1: all processes); None = it went to one process.
-    pub fn group(&self) -> Option<u32> {
+    pub(crate) fn group(&self) -> Option<u32> {
         let pid = int(self.event.call_args[0]);
         (self.call_name() == Some("kill") && pid <= 0).then(|| pid.unsigned_abs())
     }

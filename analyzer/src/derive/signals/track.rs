@@ -19,7 +19,7 @@ use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
 /// The selected signals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub(crate) enum Choice {
     /// Those that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
     #[default]
     Fatal,
@@ -40,7 +40,7 @@ impl Choice {
     }
 
     /// Whether the loss of signals that end no process (GapCause::Everyday) could change the answer.
-    pub fn of_everyday(&self) -> bool {
+    pub(crate) fn of_everyday(&self) -> bool {
         match self {
             Self::Fatal => false,
             Self::These(list) => list.iter().copied().any(everyday),
@@ -58,7 +58,7 @@ impl Choice {
 }
 
 /// Whether a signal sent by the first task (None: no task) to the second at that time passes the filters.
-pub type Passes<'a> = Box<dyn Fn(Option<&Task>, &Task, u64) -> bool + 'a>;
+pub(crate) type Passes<'a> = Box<dyn Fn(Option<&Task>, &Task, u64) -> bool + 'a>;
 
 /// A signal that may be printed.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Best {
 }
 
 /// Takes events in the order of the tape. Memory grows with what is printed.
-pub struct Tracker<'a> {
+pub(crate) struct Tracker<'a> {
     processes: &'a Processes,
     choice: &'a Choice,
     passes: Passes<'a>,
@@ -117,7 +117,7 @@ pub struct Tracker<'a> {
 
 impl<'a> Tracker<'a> {
     /// Deaths come from `processes`.
-    pub fn new(processes: &'a Processes, choice: &'a Choice, passes: Passes<'a>) -> Self {
+    pub(crate) fn new(processes: &'a Processes, choice: &'a Choice, passes: Passes<'a>) -> Self {
         Self {
             processes,
             choice,
@@ -132,12 +132,12 @@ impl<'a> Tracker<'a> {
     }
 
     /// The tape does not have the calls of senders: [`systape_format::model::Session::registers_unknown`].
-    pub fn hiding_calls(self, hides_calls: bool) -> Self {
+    pub(crate) fn hiding_calls(self, hides_calls: bool) -> Self {
         Self { hides_calls, ..self }
     }
 
     /// Adds the events of the segment at index `at`, with its `tasks` and `calls`.
-    pub fn segment(&mut self, at: usize, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
+    pub(crate) fn segment(&mut self, at: usize, events: Vec<SignalEvent>, tasks: &[Task], calls: &[Arc<CallInfo>]) {
         // a thread has one entry for thousands of signals
         let tasks: Vec<Arc<Task>> = tasks.iter().cloned().map(Arc::new).collect();
         for (row, event) in events.into_iter().enumerate() {
@@ -240,7 +240,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// The records, by time, with the ends that no signal explains; `missing` has the losses of signals.
-    pub fn finish(mut self, missing: &Missing) -> Vec<Record> {
+    pub(crate) fn finish(mut self, missing: &Missing) -> Vec<Record> {
         self.best.retain(|_, best| best.holds(missing));
         let mut records = Vec::new();
         for at in 0..self.slots.len() {

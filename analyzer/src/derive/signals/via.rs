@@ -15,7 +15,7 @@ use systape_abi::signo::{
 
 /// How a signal was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Via {
+pub(crate) enum Via {
     /// kill(2).
     Kill,
     /// tkill(2).
@@ -78,7 +78,7 @@ pub enum Via {
 
 /// The actor of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Actor {
+pub(crate) enum Actor {
     /// The task that ran.
     Sender,
     /// The task that ran, if it is a user's and was not interrupted by an interrupt.
@@ -89,7 +89,7 @@ pub enum Actor {
 
 impl Via {
     /// Its name, in every form of the report.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::Tkill => "tkill",
@@ -124,7 +124,7 @@ impl Via {
     }
 
     /// The actor, by the way alone.
-    pub fn actor(self) -> Actor {
+    pub(crate) fn actor(self) -> Actor {
         match self {
             Self::Timer | Self::Alarm | Self::MemoryError | Self::Unknown => Actor::Nobody,
             Self::Terminal | Self::Kernel | Self::Sigio | Self::Aio | Self::Mqueue => Actor::User,
@@ -148,7 +148,7 @@ impl Via {
 }
 
 /// How `sent` was sent; `marks` are those of the whole tape, later ones included.
-pub fn via(sent: &Sent, marks: &Marks) -> Via {
+pub(crate) fn via(sent: &Sent, marks: &Marks) -> Via {
     let via = by_all_facts(sent, marks);
     let unsure = sent.call_unknown && sent.call.is_none();
     if unsure && depends_on_call(sent, via) { Via::Unknown } else { via }
@@ -291,7 +291,7 @@ fn with_reason(sent: &Sent) -> Via {
 ///
 /// With SI_KERNEL the processor reported none: a non-canonical address, a privileged instruction, `int3` (force_sig()).
 /// The same holds for x86's alignment check, which passes 0, an aligned address.
-pub fn fault_address(event: &SignalEvent, via: Via) -> Option<u64> {
+pub(crate) fn fault_address(event: &SignalEvent, via: Via) -> Option<u64> {
     let coded = event.info == SignalInfo::Siginfo && (1..code::SI_KERNEL).contains(&event.code);
     let misaligned_null = event.sig == SIGBUS && event.code == code::BUS_ADRALN && event.addr == 0;
     let has_address = matches!(via, Via::Fault | Via::Seccomp | Via::UserDispatch | Via::MemoryError);
@@ -299,7 +299,7 @@ pub fn fault_address(event: &SignalEvent, via: Via) -> Option<u64> {
 }
 
 /// Name of a si_code, e.g. `SI_USER`, `SEGV_MAPERR`; the number if it has none.
-pub fn code_name(sig: u32, code: i32) -> String {
+pub(crate) fn code_name(sig: u32, code: i32) -> String {
     let by_signal: &[&str] = match sig {
         SIGILL => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC"],
         SIGFPE => &["FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF", "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV"],
@@ -327,7 +327,7 @@ pub fn code_name(sig: u32, code: i32) -> String {
 }
 
 /// `SIGKILL`.
-pub fn name(sig: u32) -> String {
+pub(crate) fn name(sig: u32) -> String {
     signal_name(sig).into_owned()
 }
 

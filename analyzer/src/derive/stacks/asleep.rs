@@ -12,10 +12,10 @@ use crate::derive::runs::{Interval, Sink, Slot, State, Thread, feed};
 use crate::table::question::Question;
 
 /// Place of a stack: (kind of event, index of its segment, row).
-pub type Place = (StackOf, usize, u32);
+pub(crate) type Place = (StackOf, usize, u32);
 
 /// A stack in a [`Forest`]: innermost user and kernel node, and how it ends.
-pub type Stack = (u32, u32, Ending);
+pub(crate) type Stack = (u32, u32, Ending);
 
 /// A recorded state of a sleeping thread.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ struct Look {
 
 /// The stacks of threads (by utid) that slept from before the recording until their state was read, and so belong to
 /// that sleep.
-pub fn since_before(question: &Question<'_>, findings: &mut Vec<String>) -> FxHashMap<u32, Place> {
+pub(crate) fn since_before(question: &Question<'_>, findings: &mut Vec<String>) -> FxHashMap<u32, Place> {
     let looks = looks(question.tape, findings);
     let Some(last) = looks.values().map(|look| look.ts).max() else { return FxHashMap::default() };
     let sink = Since { looks, slept: FxHashMap::default() };
@@ -82,7 +82,7 @@ impl Sink for Since {
 }
 
 /// Adds stacks to `forest`.
-pub fn graft<K: Copy + Eq + std::hash::Hash>(
+pub(crate) fn graft<K: Copy + Eq + std::hash::Hash>(
     tape: &Tape,
     wanted: impl IntoIterator<Item = (K, Place)>,
     forest: &mut Forest,

@@ -15,7 +15,7 @@ pub const READER: &str = "__read-symbols";
 ///
 /// # Errors
 /// One of `dirs` is not a directory.
-pub fn find(
+pub(crate) fn find(
     tape: &Tape,
     places: impl FnOnce() -> Places,
     dirs: &[PathBuf],

@@ -4,7 +4,7 @@ use systape_format::model::StackStatus;
 
 /// How an event's stack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// By the recorder's status.
     Status(StackStatus),
     /// It has more frames than are read.
@@ -27,7 +27,7 @@ pub enum Ending {
 
 impl Ending {
     /// In JSON: `complete`, `frame-pointers`, `too-deep`, …
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Status(status) => match status {
                 StackStatus::Absent => "absent",
@@ -60,7 +60,7 @@ impl Ending {
     }
 
     /// The reason in a few words.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Status(status) => match status {
                 StackStatus::Absent => "kernel thread, interrupt, or only the kernel's part was asked for",
@@ -94,7 +94,7 @@ impl Ending {
 
     /// Whether frames may be missing at the outer end, so that the last one is not the start of the thread. By frame
     /// pointers that is always possible; the head says it once.
-    pub fn early(self) -> bool {
+    pub(crate) fn early(self) -> bool {
         match self {
             Self::Status(status) => !status.is_complete() && status != StackStatus::FramePointers,
             _ => true,
@@ -102,7 +102,7 @@ impl Ending {
     }
 
     /// The pseudo frame for missing frames; `empty`: all are missing.
-    pub fn mark(self, empty: bool) -> Option<String> {
+    pub(crate) fn mark(self, empty: bool) -> Option<String> {
         match empty {
             true => Some(format!("[no stack: {}]", self.words())),
             false => self.early().then(|| format!("[stack ends: {}]", self.words())),

@@ -12,7 +12,7 @@ use super::weight::Metric;
 
 /// Texts and colours of a picture.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub(crate) struct Picture {
     /// Heading.
     pub title: String,
     /// Line below it.
@@ -48,14 +48,14 @@ impl Picture {
     }
 
     /// Draws folded stacks.
-    pub fn draw(&self, folded: &[(String, u64)], out: impl Write) -> Result<()> {
+    pub(crate) fn draw(&self, folded: &[(String, u64)], out: impl Write) -> Result<()> {
         let root = frame(&self.root);
         self.lines(folded.iter().map(|(stack, weight)| format!("{root};{stack} {weight}")).collect(), out)
     }
 
     /// Draws the stacks of the second of two tapes, coloured by their difference from the first: red is more, blue
     /// less. Stacks that only the first has stand beside them, above a frame `gone`.
-    pub fn difference(&self, both: &[(String, u64, u64)], gone: &str, out: impl Write) -> Result<()> {
+    pub(crate) fn difference(&self, both: &[(String, u64, u64)], gone: &str, out: impl Write) -> Result<()> {
         let (root, gone) = (frame(&self.root), frame(gone));
         let line = |(stack, before, after): &(String, u64, u64)| match after {
             // widths are of the second number, and colours of how it differs from the first: as wide as it was, and that much less

@@ -9,7 +9,7 @@ use super::label::Label;
 use crate::values::words::named;
 
 /// Weights by folded stack, in order of the text; stacks are cut after `max_depth` functions.
-pub fn fold(graph: &Graph, max_depth: usize) -> Vec<(String, u64)> {
+pub(crate) fn fold(graph: &Graph, max_depth: usize) -> Vec<(String, u64)> {
     let mut folded: Vec<(String, u64)> = Vec::new();
     // (node, where its text begins, depth)
     let mut waiting: Vec<(u32, usize, usize)> = Vec::new();
@@ -55,19 +55,19 @@ fn of_label(label: &Label) -> String {
 }
 
 /// A name without frame separators, and without a number after a space, which would be read as the weight.
-pub fn frame(name: &str) -> String {
+pub(crate) fn frame(name: &str) -> String {
     let name = name.replace(';', ":");
     let number = name.rsplit(' ').next().is_some_and(|word| word.parse::<f64>().is_ok());
     if number { name.replace(' ', "_") } else { name }
 }
 
 /// Prints one stack a line.
-pub fn print(out: &mut impl Write, folded: &[(String, u64)]) -> io::Result<()> {
+pub(crate) fn print(out: &mut impl Write, folded: &[(String, u64)]) -> io::Result<()> {
     folded.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}"))
 }
 
 /// The stacks of two tapes with the weight in each, in order of the text.
-pub fn both(before: Vec<(String, u64)>, after: Vec<(String, u64)>) -> Vec<(String, u64, u64)> {
+pub(crate) fn both(before: Vec<(String, u64)>, after: Vec<(String, u64)>) -> Vec<(String, u64, u64)> {
     let mut weights: FxHashMap<String, (u64, u64)> = FxHashMap::default();
     before.into_iter().for_each(|(stack, weight)| weights.entry(stack).or_default().0 = weight);
     after.into_iter().for_each(|(stack, weight)| weights.entry(stack).or_default().1 = weight);

@@ -7,14 +7,14 @@ use super::interner::Interner;
 use super::places::Places;
 
 /// No node: a stack without frames, or the caller of the outermost one.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Most frames of a stack; a recorder stores far fewer, so more are damage.
-pub const MAX_FRAMES: usize = 1024;
+pub(crate) const MAX_FRAMES: usize = 1024;
 
 /// One tree of the stacks of many segments.
 #[derive(Debug, Default)]
-pub struct Forest {
+pub(crate) struct Forest {
     mappings: Interner<Mapping>,
     /// Distinct frames, whose mappings are indices into `mappings`.
     frames: Interner<Frame>,
@@ -26,17 +26,17 @@ pub struct Forest {
 
 impl Forest {
     /// Where code came from, by [`Frame::mapping`] of this forest's frames.
-    pub fn mappings(&self) -> &Interner<Mapping> {
+    pub(crate) fn mappings(&self) -> &Interner<Mapping> {
         &self.mappings
     }
 
     /// Distinct frames, by number.
-    pub fn frames(&self) -> &[Frame] {
+    pub(crate) fn frames(&self) -> &[Frame] {
         self.frames.values()
     }
 
     /// The numbers of the frames from `leaf` outwards, and whether these are all.
-    pub fn frames_from(&self, leaf: u32, into: &mut Vec<u32>) -> bool {
+    pub(crate) fn frames_from(&self, leaf: u32, into: &mut Vec<u32>) -> bool {
         let mut next = leaf;
         while let Some((parent, frame)) = self.nodes.get(next as usize) {
             if into.len() == MAX_FRAMES {
@@ -49,7 +49,7 @@ impl Forest {
     }
 
     /// The places on all stacks.
-    pub fn places(&self) -> Places {
+    pub(crate) fn places(&self) -> Places {
         let mut places = Places::default();
         places.add(self.mappings.values(), self.frames.values());
         places
@@ -66,7 +66,7 @@ impl Forest {
 
 /// Maps the nodes and frames of one segment's stacks to a [`Forest`], on demand.
 #[derive(Debug)]
-pub struct Graft {
+pub(crate) struct Graft {
     nodes: Vec<u32>,
     frames: Vec<u32>,
     chain: Vec<u32>,
@@ -74,13 +74,13 @@ pub struct Graft {
 
 impl Graft {
     /// For `stacks`, which the other functions get too.
-    pub fn new(stacks: &Stacks) -> Self {
+    pub(crate) fn new(stacks: &Stacks) -> Self {
         let (nodes, frames) = (vec![NONE; stacks.nodes.len()], vec![NONE; stacks.frames.len()]);
         Self { nodes, frames, chain: Vec::new() }
     }
 
     /// Maps the nodes of all of `leaves` together, in the segment's order, because neighbours share callers.
-    pub fn all(&mut self, stacks: &Stacks, forest: &mut Forest, leaves: impl Iterator<Item = u32>) {
+    pub(crate) fn all(&mut self, stacks: &Stacks, forest: &mut Forest, leaves: impl Iterator<Item = u32>) {
         let mut used = vec![false; stacks.nodes.len()];
         for leaf in leaves {
             if let Some(used) = used.get_mut(leaf as usize) {
@@ -100,7 +100,7 @@ impl Graft {
     }
 
     /// The node of `forest` for the segment's node `leaf`; [`NONE`] for none.
-    pub fn node(&mut self, stacks: &Stacks, forest: &mut Forest, leaf: Option<u32>) -> u32 {
+    pub(crate) fn node(&mut self, stacks: &Stacks, forest: &mut Forest, leaf: Option<u32>) -> u32 {
         let mut known = NONE;
         let mut next = leaf;
         self.chain.clear();

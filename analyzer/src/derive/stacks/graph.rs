@@ -11,7 +11,7 @@ use super::weight::{Metric, Weight};
 
 /// A stack in a [`Forest`], its end, and its thread's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub(crate) struct Key {
     /// Node of the innermost user frame; [`NONE`].
     pub user: u32,
     /// Node of the innermost kernel frame; [`NONE`].
@@ -24,7 +24,7 @@ pub struct Key {
 
 /// Weights by stack, before names are looked up.
 #[derive(Debug, Default)]
-pub struct Stacked {
+pub(crate) struct Stacked {
     /// The stacks.
     pub forest: Forest,
     /// Names of threads.
@@ -35,19 +35,19 @@ pub struct Stacked {
 
 impl Stacked {
     /// Adds to a stack.
-    pub fn add(&mut self, key: Key, weight: Weight) {
+    pub(crate) fn add(&mut self, key: Key, weight: Weight) {
         *self.sums.entry(key).or_default() += weight;
     }
 
     /// The sum of all weights.
-    pub fn total(&self) -> Weight {
+    pub(crate) fn total(&self) -> Weight {
         let mut total = Weight::default();
         self.sums.values().for_each(|weight| total += *weight);
         total
     }
 
     /// Events by the end of their stacks; `true`: without any frame.
-    pub fn endings(&self) -> Vec<((Ending, bool), u64)> {
+    pub(crate) fn endings(&self) -> Vec<((Ending, bool), u64)> {
         let mut endings: FxHashMap<(Ending, bool), u64> = FxHashMap::default();
         for (key, weight) in &self.sums {
             *endings.entry((key.ending, key.user == NONE && key.kernel == NONE)).or_default() += weight.count;
@@ -60,7 +60,7 @@ impl Stacked {
 
 /// Which end of a stack is the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub(crate) enum Order {
     /// The outermost caller.
     #[default]
     Caller,
@@ -70,7 +70,7 @@ pub enum Order {
 
 /// A function, called from (or calling) those above it.
 #[derive(Clone, Debug, Default)]
-pub struct Node {
+pub(crate) struct Node {
     /// Number of its label; in the first level of a thread's name.
     pub label: u32,
     /// Weight of all stacks through it.
@@ -83,7 +83,7 @@ pub struct Node {
 
 /// Weights by name.
 #[derive(Debug)]
-pub struct Graph {
+pub(crate) struct Graph {
     /// The metric of the percentages.
     pub metric: Metric,
     /// Names.
@@ -96,7 +96,7 @@ pub struct Graph {
 
 impl Graph {
     /// Looks up the names of `stacked` and adds up by them.
-    pub fn new(stacked: &Stacked, names: &Names, order: Order, metric: Metric) -> Self {
+    pub(crate) fn new(stacked: &Stacked, names: &Names, order: Order, metric: Metric) -> Self {
         let mut paths = Paths::new(stacked, names);
         let mut graph = Self {
             metric,
@@ -150,17 +150,17 @@ impl Graph {
     }
 
     /// The label of a node of the second level or below.
-    pub fn label(&self, at: u32) -> &Label {
+    pub(crate) fn label(&self, at: u32) -> &Label {
         &self.labels.values()[self.nodes[at as usize].label as usize]
     }
 
     /// The weight of everything.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.nodes[0].total.of(self.metric)
     }
 
     /// The roots of stacks with the number of their thread's name, heaviest first.
-    pub fn roots(&self) -> Vec<(u32, u32)> {
+    pub(crate) fn roots(&self) -> Vec<(u32, u32)> {
         let threads = self.nodes[0].children.iter().map(|at| &self.nodes[*at as usize]);
         let mut roots: Vec<(u32, u32)> =
             threads.flat_map(|thread| thread.children.iter().map(|root| (thread.label, *root))).collect();
@@ -226,7 +226,7 @@ pub(super) mod tests {
     use systape_format::model::{Frame, Function, Mapping, MappingKind, Node as Stored, StackStatus, Stacks};
 
     /// User code of /app at offsets 10, 20, …, kernel code at 1000, …; the offset's first digit names the function.
-    pub fn stacked(stacks: &[(&str, &[u64], StackStatus, u64)]) -> Stacked {
+    pub(crate) fn stacked(stacks: &[(&str, &[u64], StackStatus, u64)]) -> Stacked {
         let mut stored = Stacks {
             mappings: vec![
                 Mapping { kind: MappingKind::Elf, path: b"/app".to_vec(), ..Mapping::default() },
@@ -260,7 +260,7 @@ pub(super) mod tests {
     }
 
     /// Names for these: 10 is `inner` inlined into `main`, 20 `work`, 30 `other`, 1000 `sys_read`, 2000 `vfs_read`.
-    pub fn names() -> Names {
+    pub(crate) fn names() -> Names {
         let mut names = Names::default();
         let app = Mapping { kind: MappingKind::Elf, path: b"/app".to_vec(), ..Mapping::default() };
         let kernel = Mapping { kind: MappingKind::Kernel, path: b"[kernel]".to_vec(), ..Mapping::default() };

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// Gives equal values one number.
 #[derive(Debug)]
-pub struct Interner<T> {
+pub(crate) struct Interner<T> {
     ids: FxHashMap<T, u32>,
     values: Vec<T>,
 }
@@ -19,7 +19,7 @@ impl<T> Default for Interner<T> {
 
 impl<T: Hash + Eq + Clone> Interner<T> {
     /// The number of `value`.
-    pub fn id(&mut self, value: &T) -> u32 {
+    pub(crate) fn id(&mut self, value: &T) -> u32 {
         if let Some(id) = self.ids.get(value) {
             return *id;
         }
@@ -31,12 +31,12 @@ impl<T: Hash + Eq + Clone> Interner<T> {
     }
 
     /// The number of `value` if it has one.
-    pub fn get(&self, value: &T) -> Option<u32> {
+    pub(crate) fn get(&self, value: &T) -> Option<u32> {
         self.ids.get(value).copied()
     }
 
     /// All values by number.
-    pub fn values(&self) -> &[T] {
+    pub(crate) fn values(&self) -> &[T] {
         &self.values
     }
 }

@@ -10,7 +10,7 @@ const MAX_INLINED: usize = 128;
 
 /// One function on a stack, or a pseudo frame for missing ones. Names are as stored: printing escapes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Label {
+pub(crate) struct Label {
     /// Name, `[0x1a2b]`, `[signal]`, `[stack ends: …]`.
     pub name: Vec<u8>,
     /// Path or name of its file; empty for a pseudo frame.
@@ -25,7 +25,7 @@ pub struct Label {
 
 impl Label {
     /// The pseudo frame for missing frames.
-    pub fn mark(name: String) -> Self {
+    pub(crate) fn mark(name: String) -> Self {
         Self { name: name.into_bytes(), ..Self::default() }
     }
 
@@ -42,17 +42,17 @@ impl Label {
     }
 
     /// Whether it is a pseudo frame.
-    pub fn is_mark(&self) -> bool {
+    pub(crate) fn is_mark(&self) -> bool {
         self.module.is_empty()
     }
 
     /// As perf prints it within a tree.
-    pub fn in_tree(&self) -> String {
+    pub(crate) fn in_tree(&self) -> String {
         if self.inlined || self.named || self.is_mark() { self.short() } else { self.in_list() }
     }
 
     /// As perf prints it in a list: `main (/bin/app)`.
-    pub fn in_list(&self) -> String {
+    pub(crate) fn in_list(&self) -> String {
         if self.inlined || self.is_mark() {
             return self.short();
         }
@@ -65,7 +65,7 @@ impl Label {
     }
 
     /// perf's `Symbol`: `[.] main`.
-    pub fn symbol(&self) -> String {
+    pub(crate) fn symbol(&self) -> String {
         let letter = match self.kernel {
             // what stands for missing frames is in neither
             _ if self.is_mark() => "   ",
@@ -76,19 +76,19 @@ impl Label {
     }
 
     /// perf's `Shared Object`: the file without its directories.
-    pub fn object(&self) -> String {
+    pub(crate) fn object(&self) -> String {
         let file = self.module.rsplit(|byte| *byte == b'/').next().filter(|file| !file.is_empty());
         if self.is_mark() { "-".to_owned() } else { escaped(file.unwrap_or(&self.module)) }
     }
 }
 
 /// Whether code there runs in the kernel.
-pub fn in_kernel(mapping: &Mapping) -> bool {
+pub(crate) fn in_kernel(mapping: &Mapping) -> bool {
     matches!(mapping.kind, MappingKind::Kernel | MappingKind::Module | MappingKind::Bpf)
 }
 
 /// Path or name of a mapping.
-pub fn module(mapping: &Mapping) -> &[u8] {
+pub(crate) fn module(mapping: &Mapping) -> &[u8] {
     if !mapping.path.is_empty() {
         return &mapping.path;
     }
@@ -104,7 +104,7 @@ pub fn module(mapping: &Mapping) -> &[u8] {
 
 /// The functions of a frame with their labels, the innermost inlined one first; one label without a function if there
 /// is no name. `id` is the mapping's number in `names`.
-pub fn labels<'a>(
+pub(crate) fn labels<'a>(
     names: &'a Names,
     id: Option<u32>,
     mapping: &Mapping,

@@ -2,7 +2,7 @@
 
 /// Limits on printed stacks, and on which stacks are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Most functions of a stack.
     pub max: usize,
     /// Events with fewer are hidden.

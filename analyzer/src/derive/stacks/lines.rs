@@ -27,7 +27,7 @@ const INDENT: &str = "                                       ";
 
 /// The stacks of one segment and the names for them.
 #[derive(Debug)]
-pub struct StackLines<'a> {
+pub(crate) struct StackLines<'a> {
     names: &'a Names,
     limits: Limits,
     stacks: Stacks,
@@ -40,12 +40,12 @@ pub struct StackLines<'a> {
 
 impl<'a> StackLines<'a> {
     /// Empty, for events outside of segments.
-    pub fn none(names: &'a Names, limits: Limits) -> Self {
+    pub(crate) fn none(names: &'a Names, limits: Limits) -> Self {
         Self::new(names, limits, Stacks::default(), false)
     }
 
     /// The stacks of `segment`. If they cannot be read, that is added to `findings` and shown on each event.
-    pub fn read(segment: &Segment<'_>, names: &'a Names, limits: Limits, findings: &mut Vec<String>) -> Self {
+    pub(crate) fn read(segment: &Segment<'_>, names: &'a Names, limits: Limits, findings: &mut Vec<String>) -> Self {
         match segment.stacks() {
             Ok(stacks) => Self::new(names, limits, stacks, false),
             Err(error) => {
@@ -62,13 +62,13 @@ impl<'a> StackLines<'a> {
     }
 
     /// Whether events with short stacks are hidden.
-    pub fn limited(&self) -> bool {
+    pub(crate) fn limited(&self) -> bool {
         self.limits.min > 0
     }
 
     /// Whether the stack of an event has at least the requested number of functions. Here and below `row` is, for a
     /// table's row, the value of its stack column.
-    pub fn passes(&mut self, of: StackOf, row: u32) -> bool {
+    pub(crate) fn passes(&mut self, of: StackOf, row: u32) -> bool {
         if self.limits.min == 0 {
             return true;
         }
@@ -116,7 +116,7 @@ impl<'a> StackLines<'a> {
     }
 
     /// The functions of an event's stack, the innermost first, and a line that says why it ends early or is missing.
-    pub fn list(&mut self, of: StackOf, row: u32) -> Vec<String> {
+    pub(crate) fn list(&mut self, of: StackOf, row: u32) -> Vec<String> {
         let (frames, ending) = self.frames(of, row);
         let max = self.limits.max;
         let mut lines = Vec::new();
@@ -133,7 +133,7 @@ impl<'a> StackLines<'a> {
     }
 
     /// Adds an event's stack to its line, which is the end of `out`.
-    pub fn add(&mut self, out: &mut Vec<u8>, format: Format, of: StackOf, row: u32) {
+    pub(crate) fn add(&mut self, out: &mut Vec<u8>, format: Format, of: StackOf, row: u32) {
         match format {
             Format::Text => {
                 for text in self.list(of, row) {
@@ -150,12 +150,12 @@ impl<'a> StackLines<'a> {
     }
 
     /// Adds "none" to the line of an event of a kind without stacks.
-    pub fn add_none(out: &mut Vec<u8>, format: Format) {
+    pub(crate) fn add_none(out: &mut Vec<u8>, format: Format) {
         add_columns(out, format, Value::Null, &Value::Null);
     }
 
     /// `stack` and `stack_status` of an event.
-    pub fn json(&self, of: StackOf, row: u32) -> (Value, Value) {
+    pub(crate) fn json(&self, of: StackOf, row: u32) -> (Value, Value) {
         let (frames, ending) = self.frames(of, row);
         let mut stack = Vec::new();
         for at in frames {

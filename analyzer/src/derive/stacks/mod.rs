@@ -6,20 +6,20 @@
 //! [`recorded`] lists a tape's stacks, and [`asleep`] finds the stack of the sleep in which a thread was when the
 //! recording began.
 
-pub mod asleep;
-pub mod debug_files;
-pub mod ending;
-pub mod flame;
-pub mod folded;
-pub mod forest;
-pub mod graph;
-pub mod interner;
-pub mod label;
-pub mod limits;
-pub mod lines;
-pub mod names;
-pub mod of;
-pub mod places;
-pub mod recorded;
-pub mod text;
-pub mod weight;
+pub(crate) mod asleep;
+pub(crate) mod debug_files;
+pub(crate) mod ending;
+pub(crate) mod flame;
+pub(crate) mod folded;
+pub(crate) mod forest;
+pub(crate) mod graph;
+pub(crate) mod interner;
+pub(crate) mod label;
+pub(crate) mod limits;
+pub(crate) mod lines;
+pub(crate) mod names;
+pub(crate) mod of;
+pub(crate) mod places;
+pub(crate) mod recorded;
+pub(crate) mod text;
+pub(crate) mod weight;

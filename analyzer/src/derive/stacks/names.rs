@@ -11,7 +11,7 @@ const MAX_PLACES: usize = 1 << 20;
 
 /// Names of places.
 #[derive(Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     mappings: Interner<Mapping>,
     /// (mapping, offset) → functions, the innermost inlined one first; empty = looked up, and there is no name.
     places: FxHashMap<(u32, u64), Vec<Function>>,
@@ -29,7 +29,7 @@ fn detail(functions: &[Function]) -> (bool, bool, usize) {
 
 impl Names {
     /// The names in `tape`; blocks that cannot be read are added to `findings`, and their places print as addresses.
-    pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Self {
+    pub(crate) fn read(tape: &Tape, findings: &mut Vec<String>) -> Self {
         let mut names = Self::default();
         for at in 0..tape.symbol_blocks() {
             match tape.symbols(at) {
@@ -76,29 +76,29 @@ impl Names {
     }
 
     /// Adds the functions found in a file; they count if they have more details than the tape's.
-    pub fn improve(&mut self, mapping: &Mapping, offset: u64, functions: Vec<Function>) {
+    pub(crate) fn improve(&mut self, mapping: &Mapping, offset: u64, functions: Vec<Function>) {
         let id = self.mappings.id(mapping);
         self.put((id, offset), functions, true);
     }
 
     /// The number of a mapping, for [`Self::at`].
-    pub fn mapping(&self, mapping: &Mapping) -> Option<u32> {
+    pub(crate) fn mapping(&self, mapping: &Mapping) -> Option<u32> {
         self.mappings.get(mapping)
     }
 
     /// The functions at `frame` of the mapping with that number, the innermost inlined one first; empty = no name.
-    pub fn at(&self, mapping: Option<u32>, frame: &Frame) -> &[Function] {
+    pub(crate) fn at(&self, mapping: Option<u32>, frame: &Frame) -> &[Function] {
         let functions = mapping.and_then(|mapping| self.places.get(&(mapping, frame.lookup())));
         functions.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Whether there is a name at `offset`, as returned by [`Frame::lookup`].
-    pub fn has(&self, mapping: Option<u32>, offset: u64) -> bool {
+    pub(crate) fn has(&self, mapping: Option<u32>, offset: u64) -> bool {
         self.detail(mapping, offset).0
     }
 
     /// Whether there is a source line at `offset`.
-    pub fn has_lines(&self, mapping: Option<u32>, offset: u64) -> bool {
+    pub(crate) fn has_lines(&self, mapping: Option<u32>, offset: u64) -> bool {
         self.detail(mapping, offset).1
     }
 
@@ -108,7 +108,7 @@ impl Names {
     }
 
     /// Why the mapping with that number has no names, if it was tried.
-    pub fn failure(&self, mapping: Option<u32>) -> Option<&str> {
+    pub(crate) fn failure(&self, mapping: Option<u32>) -> Option<&str> {
         mapping.and_then(|mapping| self.failures.get(&mapping)).map(String::as_str)
     }
 }

@@ -108,7 +108,7 @@ impl Of {
 }
 
 /// The tables of `tape` that have stacks: those it defines, and those of its families.
-pub fn tables(tape: &Tape) -> Vec<Of> {
+pub(crate) fn tables(tape: &Tape) -> Vec<Of> {
     let known = RECORDED.iter().filter(|table| tape.session().families.contains(&table.family)).map(|table| table.def);
     let defined = tape.table_defs().values().map(|def| &**def);
     let mut names: Vec<Arc<str>> =

@@ -7,14 +7,14 @@ use super::interner::Interner;
 
 /// Distinct places in code.
 #[derive(Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     mappings: Interner<Mapping>,
     offsets: Vec<FxHashSet<u64>>,
 }
 
 impl Places {
     /// Adds `frames` of `mappings`.
-    pub fn add(&mut self, mappings: &[Mapping], frames: &[Frame]) {
+    pub(crate) fn add(&mut self, mappings: &[Mapping], frames: &[Frame]) {
         let ids: Vec<u32> = mappings.iter().map(|mapping| self.mappings.id(mapping)).collect();
         self.offsets.resize_with(self.mappings.values().len(), FxHashSet::default);
         for frame in frames {
@@ -25,7 +25,7 @@ impl Places {
     }
 
     /// Adds those of `other`.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         for (mapping, offsets) in other.iter() {
             let id = self.mappings.id(mapping);
             self.offsets.resize_with(self.mappings.values().len(), FxHashSet::default);
@@ -34,7 +34,7 @@ impl Places {
     }
 
     /// Each mapping with its places, which are offsets as returned by [`Frame::lookup`].
-    pub fn iter(&self) -> impl Iterator<Item = (&Mapping, &FxHashSet<u64>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Mapping, &FxHashSet<u64>)> {
         self.mappings.values().iter().zip(&self.offsets)
     }
 }

@@ -12,7 +12,7 @@ use super::places::Places;
 use crate::table::scan::Scan;
 
 /// The kinds of events whose stacks `tape` may have.
-pub fn kinds(tape: &Tape) -> Vec<StackOf> {
+pub(crate) fn kinds(tape: &Tape) -> Vec<StackOf> {
     let mut kinds = tape.session().stacks.on.clone();
     if kinds.is_empty() {
         // the block that says so may be damaged
@@ -30,7 +30,7 @@ pub fn kinds(tape: &Tape) -> Vec<StackOf> {
 ///
 /// # Errors
 /// There are none.
-pub fn require(tape: &Tape) -> Result<Vec<StackOf>> {
+pub(crate) fn require(tape: &Tape) -> Result<Vec<StackOf>> {
     let kinds = kinds(tape);
     if kinds.is_empty() {
         bail!("this tape has no stacks: record them with 'record -g'");
@@ -40,7 +40,7 @@ pub fn require(tape: &Tape) -> Result<Vec<StackOf>> {
 
 /// A mapping with places without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unnamed {
+pub(crate) struct Unnamed {
     /// Which.
     pub mapping: Mapping,
     /// Number of such places.
@@ -51,7 +51,7 @@ pub struct Unnamed {
 
 /// All facts about stacks that need no events.
 #[derive(Debug, Default)]
-pub struct Inventory {
+pub(crate) struct Inventory {
     /// Number of stacks by kind of event, by status.
     pub stacks: BTreeMap<StackOf, BTreeMap<StackStatus, u64>>,
     /// Distinct places in code.
@@ -66,7 +66,7 @@ pub struct Inventory {
 
 impl Inventory {
     /// Reads the stacks and names of `tape`; None when it has none and none were requested.
-    pub fn read(tape: &Tape) -> Option<Self> {
+    pub(crate) fn read(tape: &Tape) -> Option<Self> {
         let segments: Vec<usize> =
             (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Stacks)).collect();
         if segments.is_empty() && tape.session().stacks.on.is_empty() {
@@ -137,6 +137,6 @@ fn rows(segment: &Segment<'_>) -> Vec<u64> {
 }
 
 /// The places on all stacks of `tape`; unreadable ones are reported where stacks are used.
-pub fn places(tape: &Tape) -> Places {
+pub(crate) fn places(tape: &Tape) -> Places {
     Inventory::default().segments(&Scan::all(tape))
 }

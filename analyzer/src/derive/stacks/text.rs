@@ -12,7 +12,7 @@ const INDENT: &str = "          ";
 
 /// Options of the text.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// Its direction.
@@ -27,7 +27,7 @@ pub struct View<'a> {
 
 /// The branches left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub(crate) struct Left {
     /// Number of branches below the least percentage (or past the last root).
     pub light: u64,
     /// Their weight.
@@ -38,7 +38,7 @@ pub struct Left {
 
 impl View<'_> {
     /// Prints the graph; each stack occurs once, below its root.
-    pub fn print(&self, out: &mut impl Write) -> io::Result<Left> {
+    pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<Left> {
         let mut left = Left::default();
         let mut shown = Vec::new();
         for (comm, root) in self.graph.roots() {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 /// Sums over events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weight {
+pub(crate) struct Weight {
     /// Events.
     pub count: u64,
     /// ns.
@@ -21,7 +21,7 @@ pub struct Weight {
 
 impl Weight {
     /// The sum for `metric`.
-    pub fn of(&self, metric: Metric) -> u64 {
+    pub(crate) fn of(&self, metric: Metric) -> u64 {
         match metric {
             Metric::Count => self.count,
             Metric::Time => self.time,
@@ -64,6 +64,6 @@ impl Metric {
 }
 
 /// `part` of `all` in percent.
-pub fn percent(part: u64, all: u64) -> f64 {
+pub(crate) fn percent(part: u64, all: u64) -> f64 {
     100.0 * part as f64 / all.max(1) as f64
 }

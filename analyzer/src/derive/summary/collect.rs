@@ -34,7 +34,7 @@ const OWN: usize = 32 << 10;
 const OWN_LEAST: usize = 4 << 10;
 
 /// The segments that may store or count a call that passes, in order.
-pub fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
+pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
     let segments = tape.segments().iter().enumerate();
     let wanted = segments.filter(|(at, info)| scope.may_match(info) || ledger::counts(tape, scope, *at));
     wanted.map(|(at, _)| at).collect()

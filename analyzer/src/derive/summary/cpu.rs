@@ -13,7 +13,7 @@ use crate::table::question::Question;
 
 /// Sums of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuTime {
+pub(crate) struct CpuTime {
     /// Calls with a fully known history; other calls are in no sum.
     pub calls: u64,
     /// Their time on a CPU, ns.
@@ -25,7 +25,7 @@ pub struct CpuTime {
 }
 
 /// Sums by key.
-pub type CpuTimes = Groups<CpuTime>;
+pub(crate) type CpuTimes = Groups<CpuTime>;
 
 impl Add for CpuTime {
     fn add(&mut self, other: &Self) {
@@ -38,7 +38,7 @@ impl Add for CpuTime {
 
 /// Adds up the calls that pass the filters. None: scheduler events were not recorded, or the tape does not say of which
 /// tasks.
-pub fn collect(question: &mut Question<'_>, plan: &Plan) -> Option<CpuTimes> {
+pub(crate) fn collect(question: &mut Question<'_>, plan: &Plan) -> Option<CpuTimes> {
     if families::recorded(question.tape, Family::Sched) != Some(true) {
         return None;
     }

@@ -9,7 +9,7 @@ const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
 
 /// The largest relative error of [`Histogram::quantile`]: half a bucket.
-pub const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
+pub(crate) const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
 
 /// Counts of values by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Histogram {
 }
 
 /// The least and the greatest value of the bucket with this quantile of all values of `parts`; None without values.
-pub fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
+pub(crate) fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
     quantile_bucket(parts, permille).map(edges)
 }
 

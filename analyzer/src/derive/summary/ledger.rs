@@ -26,7 +26,7 @@ use crate::table::loss::{cause_text, span};
 
 /// Why it is not known whether calls pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Doubt {
+pub(crate) enum Doubt {
     /// `-t`, `--comm`: it is not known which thread of the process made them.
     Thread,
     /// `-G`: the process was in several cgroups in that time.
@@ -81,7 +81,7 @@ impl Told {
 
 /// The ledger's part of a summary.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// Sums of the calls that pass.
     pub sums: Sums,
     /// The calls that pass, by reason of not being stored.
@@ -94,7 +94,7 @@ pub struct Counted {
 
 /// Context of the decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     /// Filters.
     pub scope: &'a Scope<'a>,
     /// Calls.
@@ -117,7 +117,7 @@ enum Passes {
 }
 
 /// Facts about threads, if a filter or key needs them and the tape has a ledger.
-pub fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
+pub(crate) fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
     let asked = scope.by_thread() || scope.by_cgroup() || plan.has(By::Cgroup);
     let any = || (0..tape.segments().len()).any(|at| tape.segment(at).has(BlockKind::Ledger));
     (asked && any()).then(|| Threads::read(tape, scope))
@@ -125,7 +125,7 @@ pub fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
 
 /// A row of the ledger whose calls pass, or might.
 #[derive(Debug)]
-pub struct Judged<'d> {
+pub(crate) struct Judged<'d> {
     /// The row.
     pub row: LedgerRow,
     /// The call.
@@ -141,13 +141,13 @@ pub struct Judged<'d> {
 }
 
 /// Whether the segment at `at` counts calls without storing them that might pass.
-pub fn counts(tape: &Tape, scope: &Scope<'_>, at: usize) -> bool {
+pub(crate) fn counts(tape: &Tape, scope: &Scope<'_>, at: usize) -> bool {
     tape.segment(at).has(BlockKind::Ledger) && scope.may_count(&tape.segments()[at])
 }
 
 impl Counted {
     /// Adds the ledger of one segment.
-    pub fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: Judge<'_>) -> Result<(), Error> {
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: Judge<'_>) -> Result<(), Error> {
         judge.rows(segment, dict, |judged| {
             let Judged { row, info, task, key, doubt, place } = judged;
             match doubt {
@@ -174,7 +174,7 @@ impl Counted {
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.sums.merge(other.sums);
         for (reason, told) in other.told {
             self.told.entry(reason).or_default().merge(told);
@@ -187,7 +187,7 @@ impl Counted {
     }
 
     /// The sums, and the facts found beside them.
-    pub fn knowledge(self, plan: &Plan) -> (Sums, Knowledge) {
+    pub(crate) fn knowledge(self, plan: &Plan) -> (Sums, Knowledge) {
         let mut told: Vec<_> = self.told.into_iter().collect();
         told.sort_unstable_by_key(|(reason, _)| *reason);
         let mut doubts: Vec<_> = self.doubts.into_iter().collect();
@@ -202,7 +202,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// The ledger cannot be read.
-    pub fn rows<'d>(
+    pub(crate) fn rows<'d>(
         &self,
         segment: &Segment<'_>,
         dict: &'d Dict,
@@ -375,7 +375,7 @@ fn told_text(reason: LedgerReason, told: Told, session: &Session) -> String {
 }
 
 /// ` (--duration 10ms)`, or nothing when the tape does not say.
-pub fn options(session: &Session) -> String {
+pub(crate) fn options(session: &Session) -> String {
     if session.call_filters.is_empty() {
         return String::new();
     }

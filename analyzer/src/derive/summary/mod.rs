@@ -1,16 +1,16 @@
 //! Adding up calls: histograms and statistics that do not depend on the order of events.
 
-pub mod collect;
-pub mod column;
-pub mod counted;
-pub mod cpu;
-pub mod group;
-pub mod hist;
-pub mod labels;
-pub mod ledger;
-pub mod mode;
-pub mod plan;
-pub mod stats;
-pub mod table;
-pub mod threads;
-pub mod uring;
+pub(crate) mod collect;
+pub(crate) mod column;
+pub(crate) mod counted;
+pub(crate) mod cpu;
+pub(crate) mod group;
+pub(crate) mod hist;
+pub(crate) mod labels;
+pub(crate) mod ledger;
+pub(crate) mod mode;
+pub(crate) mod plan;
+pub(crate) mod stats;
+pub(crate) mod table;
+pub(crate) mod threads;
+pub(crate) mod uring;

@@ -17,7 +17,7 @@ use systape_format::model::Task;
 
 /// The calls of one group.
 #[derive(Debug)]
-pub struct Group<'a> {
+pub(crate) struct Group<'a> {
     /// The common keys of its rows: all except the syscall.
     pub key: Key,
     /// A task of it; of several the newest, of a process its leader if that made calls. None: as in [`Row`].
@@ -34,7 +34,7 @@ pub struct Group<'a> {
 
 /// The calls of one key.
 #[derive(Clone, Debug)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// All keys.
     pub key: &'a [Value],
     /// The call; None: it is no key.
@@ -48,7 +48,7 @@ pub struct Row<'a> {
 }
 
 /// The sums of all keys, the largest of `column` first, those without a value last; equal ones with the most time first.
-pub fn rows<'a>(
+pub(crate) fn rows<'a>(
     sums: &'a Sums,
     knowledge: &Knowledge,
     book: &CallBook<'_>,
@@ -79,7 +79,12 @@ pub fn rows<'a>(
 
 /// `rows` in groups with equal keys except the syscall, and the events of all. `sorted`: the groups in the order of their first
 /// rows; else in ascending order of events (the busiest last, as perf prints them).
-pub fn groups<'a>(rows: Vec<Row<'a>>, knowledge: &Knowledge, plan: &Plan, sorted: bool) -> (Vec<Group<'a>>, u64) {
+pub(crate) fn groups<'a>(
+    rows: Vec<Row<'a>>,
+    knowledge: &Knowledge,
+    plan: &Plan,
+    sorted: bool,
+) -> (Vec<Group<'a>>, u64) {
     let syscall = plan.place(By::Syscall);
     let mut by_key: FxHashMap<Key, Group<'a>> = FxHashMap::default();
     for (at, row) in rows.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::table::scan::lost;
 
 /// Facts about the threads of all processes.
 #[derive(Debug, Default)]
-pub struct Threads {
+pub(crate) struct Threads {
     /// Processes with a thread that passes `-t` and `--comm`; None = any may have one, because something was lost.
     asked: Option<FxHashSet<Value>>,
     /// Times at which each process moved to another cgroup. None: not known.
@@ -24,7 +24,7 @@ pub struct Threads {
 
 impl Threads {
     /// Reads all tables of tasks and their events.
-    pub fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
+    pub(crate) fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
         let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());
         let mut whole = tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Process]));
         let mut see = |task: &Task| {
@@ -55,17 +55,17 @@ impl Threads {
     }
 
     /// Whether a thread of the process of `leader` passes `-t` and `--comm`.
-    pub fn may_pass(&self, leader: &Task) -> bool {
+    pub(crate) fn may_pass(&self, leader: &Task) -> bool {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
     }
 
     /// Whether moves between cgroups are known.
-    pub fn know_moves(&self) -> bool {
+    pub(crate) fn know_moves(&self) -> bool {
         self.moves.is_some()
     }
 
     /// Whether calls of that process that ended in [`from`, `to`] may have been made in several cgroups.
-    pub fn moved(&self, leader: &Task, from: u64, to: u64) -> bool {
+    pub(crate) fn moved(&self, leader: &Task, from: u64, to: u64) -> bool {
         let Some(moves) = &self.moves else { return true };
         let process = process(leader);
         let within = |ts: &u64| (from..=to).contains(ts);

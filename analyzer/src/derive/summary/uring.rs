@@ -15,14 +15,14 @@ use crate::values::words::escaped;
 
 /// Operations so far.
 #[derive(Debug, Default)]
-pub struct Rings {
+pub(crate) struct Rings {
     /// By (upid, pid).
     processes: FxHashMap<(u32, u32), Ring>,
 }
 
 /// Operations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ring {
+pub(crate) struct Ring {
     /// A task of it: its leader, or the first one found.
     pub task: Task,
     /// Operation → its number.
@@ -31,7 +31,7 @@ pub struct Ring {
 
 impl Rings {
     /// Counts the operations of a tape that pass the filters on tasks and times, unless other filters select calls.
-    pub fn collect(&mut self, question: &Question<'_>) -> Result<Coverage> {
+    pub(crate) fn collect(&mut self, question: &Question<'_>) -> Result<Coverage> {
         let (scope, f) = (&question.scope, question.scope.filters());
         // they have no duration, result or CPU, and -e names calls
         let none = f.selects || f.failure || f.longer_than.is_some() || f.cpus.is_some();
@@ -59,7 +59,7 @@ impl Rings {
     }
 
     /// Processes with operations, the busiest last.
-    pub fn processes(self) -> Vec<Ring> {
+    pub(crate) fn processes(self) -> Vec<Ring> {
         let mut all: Vec<Ring> = self.processes.into_values().collect();
         all.sort_by_key(|ring| (ring.total(), ring.task.pid, ring.task.upid));
         all
@@ -73,7 +73,7 @@ impl Ring {
 
     /// `io_uring: fio (123) 4096 operations (READ 4000, WRITE 96) that are no syscalls`; a lower bound unless none is
     /// missing.
-    pub fn text(&self, complete: bool) -> String {
+    pub(crate) fn text(&self, complete: bool) -> String {
         let mut ops: Vec<_> = self.ops.iter().collect();
         ops.sort_by_key(|(op, count)| (std::cmp::Reverse(**count), **op));
         let ops: Vec<_> = ops.into_iter().map(|(op, count)| format!("{} {count}", iouring_op_name(*op))).collect();

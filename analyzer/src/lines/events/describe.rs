@@ -16,7 +16,7 @@ use systape_format::tables::{CPU, TableRows};
 
 /// A value of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// A number.
     Number(i64),
     /// A number that may exceed 53 bits.
@@ -35,7 +35,7 @@ pub enum Value<'a> {
 
 /// Kind of an event.
 #[derive(Clone, Copy, Debug)]
-pub enum Which<'a> {
+pub(crate) enum Which<'a> {
     /// A kind known to this program.
     Kind(Kind),
     /// A row of a table that the tape defines.
@@ -44,7 +44,7 @@ pub enum Which<'a> {
 
 impl<'a> Which<'a> {
     /// `family:event`.
-    pub fn name(self) -> &'a str {
+    pub(crate) fn name(self) -> &'a str {
         match self {
             Self::Kind(kind) => kind.name(),
             Self::Table(def) => &def.name,
@@ -54,7 +54,7 @@ impl<'a> Which<'a> {
 
 /// An event.
 #[derive(Clone, Debug)]
-pub struct Event<'a> {
+pub(crate) struct Event<'a> {
     /// Its kind.
     pub which: Which<'a>,
     /// When, ns of CLOCK_MONOTONIC.
@@ -71,7 +71,7 @@ pub struct Event<'a> {
 
 /// Makes events of one segment into [`Event`]s.
 #[derive(Clone, Copy, Debug)]
-pub struct Describer<'a> {
+pub(crate) struct Describer<'a> {
     /// The tape.
     pub session: &'a Session,
     /// Its devices.
@@ -98,7 +98,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A switch: the line of the task that ran.
-    pub fn switch(&self, e: &Switch) -> Event<'a> {
+    pub(crate) fn switch(&self, e: &Switch) -> Event<'a> {
         let (prev, next) = (self.task(e.prev), self.task(e.next));
         // perf's `R+`: preempted
         let state = format!("{}{}", char::from(e.prev_letter()), if e.preempted { "+" } else { "" });
@@ -113,7 +113,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A wake-up: the line of the waker, without a task if that was an interrupt.
-    pub fn wakeup(&self, e: &Wakeup) -> Event<'a> {
+    pub(crate) fn wakeup(&self, e: &Wakeup) -> Event<'a> {
         let wakee = self.task(e.wakee);
         let kind = if e.new { Kind::WakeupNew } else { Kind::Waking };
         let mut fields = vec![("comm", comm(wakee)), ("pid", thread(wakee)), ("target_cpu", number(e.target_cpu))];
@@ -125,7 +125,7 @@ impl<'a> Describer<'a> {
     }
 
     /// An event of process life; a fork is the line of the parent.
-    pub fn process(&self, e: &'a ProcessEvent) -> Event<'a> {
+    pub(crate) fn process(&self, e: &'a ProcessEvent) -> Event<'a> {
         let (task, parent) = (self.task(e.task), self.task(e.parent));
         let whose = if e.kind == ProcessKind::Fork { parent } else { task };
         let mut fields = vec![];
@@ -170,7 +170,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A signal: sent, the line of the running task; taken, of the target.
-    pub fn signal(&self, e: &SignalEvent) -> Event<'a> {
+    pub(crate) fn signal(&self, e: &SignalEvent) -> Event<'a> {
         let (target, sender) = (self.task(e.target), e.sender.and_then(|sender| self.task(sender)));
         let name = systape_abi::signal_name(e.sig).into_owned();
         let mut fields = vec![];
@@ -204,7 +204,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A block I/O: the line of its owner.
-    pub fn block(&self, e: &BlockIo) -> Event<'a> {
+    pub(crate) fn block(&self, e: &BlockIo) -> Event<'a> {
         let task = |index: Option<u32>| index.and_then(|index| self.task(index));
         let errno = systape_abi::errno_name(e.errno).filter(|_| e.errno != 0);
         let fields = vec![
@@ -219,7 +219,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A change of a socket's state.
-    pub fn net(&self, e: &NetState) -> Event<'a> {
+    pub(crate) fn net(&self, e: &NetState) -> Event<'a> {
         let text = |bytes: &[u8]| address(bytes).map_or(Value::Unknown, Value::Word);
         // 0 is no port of a connection or a listener: it has none yet, or it was taken out
         let local = |port: u16| if port == 0 { Value::Unknown } else { number(port) };
@@ -241,7 +241,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A row of a table that the tape defines: the line of the task in its first column of tasks.
-    pub fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
+    pub(crate) fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
         let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
         let of = |code: u64| u32::try_from(code).ok()?.checked_sub(1).and_then(|index| self.task(index));
         let value = |(column, values): (&'a ColumnDef, &'a Vec<u64>)| {
@@ -275,7 +275,7 @@ impl<'a> Describer<'a> {
     }
 
     /// An io_uring operation.
-    pub fn uring(&self, e: &UringOp) -> Event<'a> {
+    pub(crate) fn uring(&self, e: &UringOp) -> Event<'a> {
         let fields = vec![("opcode", Value::Word(iouring_op_name(e.op)))];
         Event { which: Which::Kind(Kind::Uring), ts: e.ts, cpu: None, task: self.task(e.task), other: None, fields }
     }

@@ -15,7 +15,7 @@ use crate::values::num;
 use crate::values::words::escaped;
 
 /// `     0.006 (         ): trace/3319 sched:sched_waking(comm: "ls", pid: 3320 (ls), target_cpu: 1)`.
-pub fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, stamps: &Stamps) {
+pub(crate) fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, stamps: &Stamps) {
     stamps.listed(out, Some(event.ts));
     out.extend_from_slice(b" (         ): ");
     match event.task {
@@ -58,7 +58,7 @@ fn value(value: &Value<'_>) -> serde_json::Value {
 }
 
 /// Its JSON, with the field names of calls.
-pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
+pub(crate) fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
     let mut row = Row::new(&EVENTS);
@@ -69,7 +69,7 @@ pub fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
 }
 
 /// Its CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
-pub fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
+pub(crate) fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);

@@ -23,7 +23,7 @@ use crate::values::devices::Devices;
 
 /// Common state of all segments.
 #[derive(Debug)]
-pub struct EventLines<'a> {
+pub(crate) struct EventLines<'a> {
     wanted: Wanted,
     format: Format,
     look: Look,
@@ -38,7 +38,7 @@ pub struct EventLines<'a> {
 
 impl<'a> EventLines<'a> {
     /// Lines of the kinds `wanted` of the tape of `session`: text with `look`, or with `clock`, which may be empty for text.
-    pub fn new(
+    pub(crate) fn new(
         wanted: Wanted,
         format: Format,
         (look, stamps): (Look, Stamps),
@@ -51,7 +51,7 @@ impl<'a> EventLines<'a> {
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is added to `findings`.
-    pub fn segment(&self, segment: &Segment<'_>, scope: &Scope<'_>, findings: &mut Vec<String>) -> (Part, u64) {
+    pub(crate) fn segment(&self, segment: &Segment<'_>, scope: &Scope<'_>, findings: &mut Vec<String>) -> (Part, u64) {
         let number = segment.info().segment;
         let stacks = self.stacks.map(|(names, limits)| StackLines::read(segment, names, limits, findings));
         let mut told = |what: &str, error: systape_format::Error| {

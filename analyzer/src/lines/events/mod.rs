@@ -1,7 +1,7 @@
 //! Other events than syscalls, as lines of the listing: selection, contents, and text, JSON and CSV.
 
-pub mod describe;
-pub mod form;
-pub mod kind;
-pub mod lines;
-pub mod picked;
+pub(crate) mod describe;
+pub(crate) mod form;
+pub(crate) mod kind;
+pub(crate) mod lines;
+pub(crate) mod picked;

@@ -8,7 +8,7 @@ use crate::table::filter::Scope;
 
 /// Which rows of a segment's table pass.
 #[derive(Debug)]
-pub struct Picked<'a> {
+pub(crate) struct Picked<'a> {
     table: &'a TableRows,
     scope: &'a Scope<'a>,
     /// For each row 1 + the task of its line, 0 = not known; None = the table has no tasks.
@@ -26,7 +26,7 @@ fn column(table: &TableRows, is: impl Fn(&systape_format::table::ColumnDef) -> b
 
 impl<'a> Picked<'a> {
     /// Rows of `table` that pass `scope`; its tasks are in `dict`.
-    pub fn new(table: &'a TableRows, scope: &'a Scope<'a>, dict: &Dict) -> Self {
+    pub(crate) fn new(table: &'a TableRows, scope: &'a Scope<'a>, dict: &Dict) -> Self {
         let passing = std::iter::once(scope.blamed(None, 0)).chain(dict.tasks.iter().map(|task| scope.task(task)));
         Self {
             table,
@@ -38,17 +38,17 @@ impl<'a> Picked<'a> {
     }
 
     /// The task of a row, by its index in the segment's tasks; None = not known.
-    pub fn task(&self, row: usize) -> Option<usize> {
+    pub(crate) fn task(&self, row: usize) -> Option<usize> {
         usize::try_from(*self.tasks?.get(row)?).ok()?.checked_sub(1)
     }
 
     /// The CPU of a row; None = not known.
-    pub fn cpu(&self, row: usize) -> Option<u32> {
+    pub(crate) fn cpu(&self, row: usize) -> Option<u32> {
         u32::try_from(*self.cpus?.get(row)?).ok()
     }
 
     /// The rows that pass.
-    pub fn rows(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = usize> {
         let wanted = self.scope.filters().cpus.as_ref();
         let on = move |row: usize| {
             wanted.is_none_or(|wanted| self.cpu(row).is_some_and(|cpu| wanted.binary_search(&cpu).is_ok()))

@@ -56,7 +56,7 @@ systape_format::tables! {
 const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
 
 /// Names of the columns of the text form.
-pub fn header(stamps: &Stamps) -> Vec<u8> {
+pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
     let columns =
         columns([&stamps.heading(TIME), "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE"]);
     format!("{columns}\n").into_bytes()
@@ -72,7 +72,7 @@ fn sector(io: &BlockIo) -> Option<u64> {
 }
 
 /// Appends the line of `io`.
-pub fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices, stamps: &Stamps) {
+pub(crate) fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &Devices, stamps: &Stamps) {
     let e = io.io;
     let (comm, pid) = match io.owner {
         Some(task) => (escaped(&task.comm), task.pid.to_string()),
@@ -118,7 +118,7 @@ fn marks(io: &Io<'_>) -> Vec<String> {
 }
 
 /// All columns of `io`.
-pub fn row<'a>(io: &Io<'a>, times: &Times<'a>, devices: &Devices) -> Row<'a> {
+pub(crate) fn row<'a>(io: &Io<'a>, times: &Times<'a>, devices: &Devices) -> Row<'a> {
     let e = io.io;
     let (major, minor) = numbers(e.dev);
     let mut row = Row::new(&BLOCK);

@@ -43,7 +43,7 @@ systape_format::tables! {
 
 /// Input of the tables.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     /// The keys.
     pub keys: &'a [By],
     /// The sums.
@@ -58,7 +58,7 @@ pub struct View<'a> {
 
 impl View<'_> {
     /// A table, the total below it, and the devices that the total leaves out.
-    pub fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let mut head = String::new();
         for key in self.keys {
             let (name, width) = parts_of::column(*key);
@@ -91,7 +91,7 @@ impl View<'_> {
     }
 
     /// A histogram of latencies for each key, and the devices they leave out.
-    pub fn histograms(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn histograms(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
             let value = |(key, part): (&By, &Part)| {
                 let text = parts_of::text(part, sum.comm(), self.session, self.devices);
@@ -129,7 +129,7 @@ impl View<'_> {
     }
 
     /// Prints a row for each key, at most `limit`; with its histogram if `hist`.
-    pub fn rows(&self, form: Form, hist: bool, limit: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn rows(&self, form: Form, hist: bool, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
         let table = with_keys(by::columns(self.keys), &with_parts(&SUMS, parts));
         let rows = self.folded.rows.iter().take(limit).map(|(parts, sum, counted)| {

@@ -23,7 +23,7 @@ use crate::table::scan::{Coverage, Scan};
 
 /// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved. Losses are added to the
 /// context's.
-pub fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacked> {
+pub(super) fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacked> {
     let mut all = Stacked::default();
     let scan = match of {
         Of::Syscall => Scan::calls(&context.question),

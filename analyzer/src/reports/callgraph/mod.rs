@@ -35,7 +35,7 @@ use crate::values::output::{self, NewFile, line};
 use crate::values::say::{BadUsage, Verdict, complain};
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "callgraph",
     about: "Stacks added up: who called what, by count, time or bytes; also as a flame graph",
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events"]],

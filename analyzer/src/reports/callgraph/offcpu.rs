@@ -15,7 +15,7 @@ use crate::derive::stacks::graph::{Key, Stacked};
 use crate::derive::stacks::weight::Weight;
 
 /// Adds up the times of all threads that pass.
-pub fn collect(context: &mut Context<'_>) -> Result<Stacked> {
+pub(super) fn collect(context: &mut Context<'_>) -> Result<Stacked> {
     scheduling::require(context.question.tape)?;
     let needs = Needs { calls: context.question.scope.filters().selects, stacks: true, ..Needs::default() };
     let (mut stacked, mut findings) = (Stacked::default(), Vec::new());

@@ -44,7 +44,7 @@ struct Story<'a> {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "exec",
     about: "Programs that were started, with arguments, failures and ends; or the tree of processes",
     options: &[TASKS, &["time", "max_events", "clock", "absolute", "failure"]],

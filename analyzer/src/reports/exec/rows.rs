@@ -14,7 +14,7 @@ use crate::table::scan::{Coverage, Scan};
 
 /// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub(super) enum After {
     /// Its process ended.
     End(Ending),
     /// Its process executed another program at this time.
@@ -27,7 +27,7 @@ pub enum After {
 
 /// An attempt to start a program.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(super) struct Row {
     /// Time of the success, or start of the failed call.
     pub ts: u64,
     /// The process: after a success as the new program, after a failure as the old one.
@@ -45,7 +45,7 @@ pub struct Row {
 }
 
 /// The passing attempts, by time. Unreadable parts are added to the context's losses.
-pub fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
+pub(super) fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
     let mut rows = Vec::new();
     if !context.config.filters.failure {
         rows = successes(context, processes);

@@ -8,7 +8,7 @@ use crate::render::row::Row;
 
 /// Calls by the reason of not being stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub(super) struct Ledger {
     /// Rows, including those that only check the ledger.
     rows: u64,
     /// No room.
@@ -25,7 +25,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Adds up the ledger of all segments; unreadable parts are added to `unreadable`.
-    pub fn read(tape: &Tape, unreadable: &mut Vec<String>) -> Self {
+    pub(super) fn read(tape: &Tape, unreadable: &mut Vec<String>) -> Self {
         let mut all = Self::default();
         for at in (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Ledger)) {
             let segment = tape.segment(at);
@@ -57,7 +57,7 @@ impl Ledger {
     }
 
     /// Calls that should have been stored.
-    pub fn lost(&self) -> u64 {
+    pub(super) fn lost(&self) -> u64 {
         self.lost.saturating_add(self.over_share).saturating_add(self.behind)
     }
 
@@ -66,14 +66,14 @@ impl Ledger {
     }
 
     /// Sets the columns of the object `ledger`.
-    pub fn fill(&self, row: &mut Row<'_>) {
+    pub(super) fn fill(&self, row: &mut Row<'_>) {
         row.set("ledger_rows", self.rows).set("ledger_calls", self.calls()).set("ledger_lost_calls", self.lost);
         row.set("ledger_filtered_calls", self.filtered).set("ledger_over_share_calls", self.over_share);
         row.set("ledger_behind_calls", self.behind).set("ledger_unattributed_calls", self.unattributed);
     }
 
     /// `60 calls in 4 rows: 47 lost, 13 as record was asked`; empty without a ledger.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         if self.rows == 0 {
             return String::new();
         }

@@ -32,7 +32,7 @@ fn names(kinds: &[StackOf]) -> Vec<&'static str> {
 }
 
 /// `stacks` and `symbols` lines, escaped.
-pub fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static str, String)> {
+pub(super) fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static str, String)> {
     let settings = &session.stacks;
     let mode = match settings.mode {
         StackMode::None => "no user stacks".to_owned(),
@@ -78,7 +78,7 @@ pub fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static str, Str
 }
 
 /// Sets the columns of the objects `stacks` and `symbols`.
-pub fn fill(row: &mut Row<'_>, session: &Session, inventory: Option<&Inventory>) {
+pub(super) fn fill(row: &mut Row<'_>, session: &Session, inventory: Option<&Inventory>) {
     let Some(inventory) = inventory else {
         row.absent("stacks").absent("symbols");
         return;

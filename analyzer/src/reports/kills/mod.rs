@@ -65,7 +65,7 @@ impl Story<'_> {
 }
 
 /// What is asked.
-pub static VIEW: View = View {
+pub(crate) static VIEW: View = View {
     name: "kills",
     about: "Who sent which signal to whom, and what came of it",
     options: &[TASKS, &["time", "max_events", "clock", "absolute"]],

@@ -12,7 +12,7 @@ use crate::values::words::{command, named};
 
 /// Times in which process life is missing, so that a process may have had another program.
 #[derive(Debug)]
-pub struct Unseen {
+pub(super) struct Unseen {
     /// By gaps.
     pub gaps: Vec<Gap>,
     /// Some of it is unreadable.
@@ -29,7 +29,7 @@ impl Unseen {
 }
 
 /// Sender or target of a record, with its facts of that time.
-pub struct Party<'a> {
+pub(super) struct Party<'a> {
     pub task: &'a Task,
     /// Arguments, NUL-separated; None = not known.
     argv: Option<(&'a [u8], bool)>,
@@ -39,7 +39,7 @@ pub struct Party<'a> {
 
 impl<'a> Party<'a> {
     /// The sender; None = none, or not known.
-    pub fn sender(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Option<Self> {
+    pub(super) fn sender(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Option<Self> {
         let event = &record.sent.event;
         let task = record.sender()?;
         // read at that very moment
@@ -53,7 +53,7 @@ impl<'a> Party<'a> {
     }
 
     /// The target.
-    pub fn target(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Self {
+    pub(super) fn target(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Self {
         let (task, ts) = (&record.sent.target, record.sent.event.ts);
         let argv = certain(processes, task, ts, unseen).and_then(|()| command_at(processes, task, ts));
         Self::new(task, argv, &record.sent.target_above, processes)
@@ -73,12 +73,12 @@ impl<'a> Party<'a> {
     }
 
     /// The command line as typed; None = not known.
-    pub fn command(&self) -> Option<String> {
+    pub(super) fn command(&self) -> Option<String> {
         self.argv.map(|(argv, whole)| command(argv, whole))
     }
 
     /// `systemd(1) > sshd(800) > bash(4700)`; None = not known, or it has none.
-    pub fn chain(&self) -> Option<String> {
+    pub(super) fn chain(&self) -> Option<String> {
         let (top, ..) = self.ancestors.last()?;
         let mut names: Vec<String> =
             self.ancestors.iter().rev().map(|(pid, comm, _)| format!("{}({pid})", named(comm))).collect();
@@ -90,7 +90,7 @@ impl<'a> Party<'a> {
     }
 
     /// Sets the columns of the object `group`.
-    pub fn fill(&self, row: &mut Row<'a>, group: &str, session: &'a Session) {
+    pub(super) fn fill(&self, row: &mut Row<'a>, group: &str, session: &'a Session) {
         let task = self.task;
         let text = |text: &'a Vec<u8>| Some(text).filter(|text| !text.is_empty());
         let words = |argv: &[u8]| Value::from(argv.split(|b| *b == 0).map(bytes).collect::<Vec<_>>());
@@ -131,13 +131,13 @@ fn certain(processes: &Processes, task: &Task, ts: u64, unseen: &Unseen) -> Opti
 }
 
 /// `nginx (4711, uid 33)`; with the pid in its namespace: `nginx (4711, 7 inside, uid 33)`.
-pub fn short(task: &Task) -> String {
+pub(super) fn short(task: &Task) -> String {
     let uid = if task.uid == UID_UNKNOWN { String::new() } else { format!(", uid {}", task.uid) };
     let inside = if inside(task) { format!(", {} inside", task.ns_pid) } else { String::new() };
     format!("{} ({}{inside}{uid})", named(&task.comm), task.pid)
 }
 
 /// Whether it has another pid in its own namespace.
-pub fn inside(task: &Task) -> bool {
+pub(super) fn inside(task: &Task) -> bool {
     task.ns_pid != 0 && task.ns_pid != task.pid
 }

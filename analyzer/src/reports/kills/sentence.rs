@@ -13,7 +13,7 @@ use crate::values::words::{bytes, escaped, span};
 use systape_abi::signo::SIGABRT;
 
 /// The effect of the signal on its target.
-pub fn verb(record: &Record) -> &'static str {
+pub(super) fn verb(record: &Record) -> &'static str {
     match record.outcome {
         _ if record.unseen.is_some() => "died",
         outcome if outcome.cause == Cause::Yes => "killed",
@@ -24,7 +24,7 @@ pub fn verb(record: &Record) -> &'static str {
 }
 
 /// Sender and way.
-pub fn by(record: &Record) -> String {
+pub(super) fn by(record: &Record) -> String {
     let mut text = String::new();
     let sent = &record.sent;
     // who ran out of memory has its place behind, the parent that ended too
@@ -42,7 +42,7 @@ pub fn by(record: &Record) -> String {
 }
 
 /// The place of a fault: `address 0x10 at ip 0x55d0`.
-pub fn fault(event: &SignalEvent, via: Via) -> String {
+pub(super) fn fault(event: &SignalEvent, via: Via) -> String {
     let address = fault_address(event, via).map_or_else(|| "not known".to_owned(), |addr| format!("{addr:#x}"));
     format!("address {address} at ip {:#x}", event.ip)
 }
@@ -82,7 +82,7 @@ fn memory(record: &Record) -> String {
 }
 
 /// How it ended, after the signal or by itself.
-pub fn ending(end: &Ending) -> String {
+pub(super) fn ending(end: &Ending) -> String {
     let core = if end.core_dumped() { ", core dumped" } else { "" };
     match (end.signal(), end.status()) {
         (Some(sig), _) => format!("died by {}{core}", via::name(sig)),
@@ -100,7 +100,7 @@ fn doubt(lost: Lost) -> String {
 }
 
 /// The outcome. `certain`: no event that could show an end is missing.
-pub fn outcome(record: &Record, certain: bool) -> String {
+pub(super) fn outcome(record: &Record, certain: bool) -> String {
     let (outcome, event) = (&record.outcome, &record.sent.event);
     if let Some(end) = record.unseen {
         let core = if end.core_dumped() { "; core dumped" } else { "" };

@@ -27,7 +27,7 @@ pub(super) fn names(own: &Options, format: Format, tape: &Tape) -> Result<Option
 }
 
 /// Reads the stacks of a segment when a signal of it is printed.
-pub struct SenderStacks<'a> {
+pub(super) struct SenderStacks<'a> {
     tape: &'a Tape,
     names: &'a Names,
     /// The segment that was read last, by index.
@@ -36,17 +36,17 @@ pub struct SenderStacks<'a> {
 
 impl<'a> SenderStacks<'a> {
     /// Stacks of `tape` with `names`.
-    pub fn new(tape: &'a Tape, names: &'a Names) -> Self {
+    pub(super) fn new(tape: &'a Tape, names: &'a Names) -> Self {
         Self { tape, names, last: None }
     }
 
     /// The functions of the sender's stack, the innermost first; empty without a sender.
-    pub fn list(&mut self, record: &Record) -> Vec<String> {
+    pub(super) fn list(&mut self, record: &Record) -> Vec<String> {
         self.of(record).map_or_else(Vec::new, |(lines, row)| lines.list(StackOf::Signal, row))
     }
 
     /// The same as JSON with its status; null without a sender.
-    pub fn json(&mut self, record: &Record) -> (Value, Value) {
+    pub(super) fn json(&mut self, record: &Record) -> (Value, Value) {
         self.of(record).map_or((Value::Null, Value::Null), |(lines, row)| lines.json(StackOf::Signal, row))
     }
 

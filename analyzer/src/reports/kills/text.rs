@@ -21,7 +21,7 @@ const TIME: Column = Column { name: "", width: 9, places: 3, right: true };
 const NAMED: usize = 3;
 
 /// Prints the losses, the signals, and their number.
-pub fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
     let session = story.context.question.tape.session();
     for lost in story.context.question.loss.lines(session, LOSS_LINES) {
         line(out, &lost)?;

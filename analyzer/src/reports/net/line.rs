@@ -63,12 +63,12 @@ systape_format::tables! {
 const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
 
 /// Names of the columns of connections.
-pub fn header(stamps: &Stamps) -> Vec<u8> {
+pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
     columns([&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"])
 }
 
 /// Names of the columns of changes.
-pub fn changes_header(stamps: &Stamps) -> Vec<u8> {
+pub(crate) fn changes_header(stamps: &Stamps) -> Vec<u8> {
     changes_columns([
         &stamps.heading(TIME),
         "COMM",
@@ -97,7 +97,7 @@ fn who(task: Option<&Task>) -> (String, String) {
 }
 
 /// Appends the line of a connection.
-pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &Stamps) {
+pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &Stamps) {
     let (comm, pid) = who(c.task.as_ref());
     let state = match c.outcome {
         _ if c.may_have_ended(window) => "?".to_owned(),
@@ -123,7 +123,7 @@ pub fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &Stamps) 
 }
 
 /// All columns of a connection.
-pub fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> {
+pub(crate) fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> {
     let (ns, short) = match c.lasted(window) {
         Lasted::Exact(ns) => (Some(ns), false),
         Lasted::AtLeast(ns) => (Some(ns), true),
@@ -151,7 +151,7 @@ fn known(port: u16) -> Option<u16> {
 }
 
 /// Appends the line of a change; `task`: the task that ran, or the sender of the packet.
-pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamps: &Stamps) {
+pub(crate) fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamps: &Stamps) {
     let (comm, pid) = who(task);
     let via = if e.sender.is_some() { VIA_SOFTIRQ } else { "" };
     out.extend(changes_columns([
@@ -167,7 +167,7 @@ pub fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamps: &Sta
 }
 
 /// All columns of a change.
-pub fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &Times<'_>) -> Row<'a> {
+pub(crate) fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &Times<'_>) -> Row<'a> {
     let mut row = Row::new(&CHANGES);
     row.set("ts_ns", times.since(e.ts)).time("time", Some(e.ts), times).set("socket", e.socket);
     row.set("protocol", protocol_name(e.protocol));

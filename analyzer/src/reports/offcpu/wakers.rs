@@ -41,7 +41,7 @@ systape_format::tables! {
 }
 
 /// Prints the report.
-pub fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let Wakers { sums, seen, .. } = fed.tracker.sink;

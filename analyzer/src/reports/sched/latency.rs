@@ -37,7 +37,7 @@ systape_format::tables! {
 const AT: Column = Column { name: "", width: 12, places: 6, right: true };
 
 /// Prints the report.
-pub fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     let sink = Latency {
         keys: Keys::new(&[by], &context.question.scope, false),
         context: &context,

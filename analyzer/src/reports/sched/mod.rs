@@ -17,7 +17,7 @@ use crate::table::group::by::By;
 use crate::values::say::Verdict;
 
 /// Each run of a thread.
-pub static TIMEHIST: View = View {
+pub(crate) static TIMEHIST: View = View {
     name: "sched timehist",
     about: "Each run of a thread: how long it waited before, how long it ran (perf sched timehist)",
     options: &[TASKS, CPUS, &["time", "max_events", "clock", "absolute"]],
@@ -34,7 +34,7 @@ pub static TIMEHIST: View = View {
 };
 
 /// Waits for a CPU.
-pub static LATENCY: View = View {
+pub(crate) static LATENCY: View = View {
     name: "sched latency",
     about: "Who waited for a CPU how long (perf sched latency)",
     options: &[TASKS, CPUS, &["time", "max_events", "clock", "absolute", "by"]],

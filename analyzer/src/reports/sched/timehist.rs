@@ -50,7 +50,7 @@ const HEADER: &str = "    cpu  task name                       wait time  sch de
     --------------- ------  ------------------------------  ---------  ---------  ---------\n";
 
 /// Prints the report.
-pub fn run(mut context: Context<'_>) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
     let session = context.question.tape.session();
     let mut out = output::stdout()?;
     let stamps = context.stamps();

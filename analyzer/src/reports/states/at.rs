@@ -28,7 +28,7 @@ use crate::values::timespec::Edge;
 const SHORT: usize = 60;
 
 /// Prints the states at `edge`.
-pub fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
+pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
     let at = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.0.min(tape.complete_until());

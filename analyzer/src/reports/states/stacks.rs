@@ -187,7 +187,7 @@ impl Group<'_, '_> {
     }
 
     /// Prints it as text.
-    pub fn print(&self, max: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn print(&self, max: usize, out: &mut impl Write) -> io::Result<()> {
         let count = self.threads.len();
         let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
         let mut head = format!("{count} thread{}, {}", if count == 1 { "" } else { "s" }, states.join(", "));
@@ -217,7 +217,7 @@ impl Group<'_, '_> {
     }
 
     /// The same as a row.
-    pub fn row(&self, ts: i64, max: usize) -> Row<'_> {
+    pub(super) fn row(&self, ts: i64, max: usize) -> Row<'_> {
         let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
         let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();
         let longest = self.longest();

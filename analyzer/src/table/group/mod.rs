@@ -1,8 +1,8 @@
 //! Sums by keys, in any order: one implementation for every report with `--by`.
 
-pub mod by;
-pub mod open;
-pub mod value;
+pub(crate) mod by;
+pub(crate) mod open;
+pub(crate) mod value;
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -50,11 +50,6 @@ impl<A: Add> Groups<A> {
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.sums.len()
-    }
-
-    /// Whether there is no key.
-    pub fn is_empty(&self) -> bool {
-        self.sums.is_empty()
     }
 
     /// Adds all of `other`.

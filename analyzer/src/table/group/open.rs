@@ -20,13 +20,13 @@ struct How {
 
 /// Keys of calls with unknown keys, or that might not pass.
 #[derive(Clone, Debug, Default)]
-pub struct Open {
+pub(crate) struct Open {
     keys: FxHashMap<Key, How>,
 }
 
 impl Open {
     /// Calls with `key` were counted; `missing`: they are in no group.
-    pub fn add(&mut self, key: &[Value], missing: bool) {
+    pub(crate) fn add(&mut self, key: &[Value], missing: bool) {
         let apart = key.iter().any(|value| !value.is_known());
         if missing || apart {
             let how = self.keys.entry(key.into()).or_default();
@@ -35,7 +35,7 @@ impl Open {
     }
 
     /// Adds those of `other`.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         for (key, how) in other.keys {
             let mine = self.keys.entry(key).or_default();
             (mine.missing, mine.apart) = (mine.missing | how.missing, mine.apart | how.apart);
@@ -43,7 +43,7 @@ impl Open {
     }
 
     /// For questions about single groups; `without`: the key at that index is ignored.
-    pub fn judge(&self, without: Option<usize>) -> Judge {
+    pub(crate) fn judge(&self, without: Option<usize>) -> Judge {
         let mut judge = Judge::default();
         for (key, how) in &self.keys {
             let known = |at: &usize| key[*at].is_known() && Some(*at) != without;
@@ -62,13 +62,13 @@ type Places = (Vec<usize>, Vec<usize>);
 
 /// Answers for single groups whether they may have more.
 #[derive(Clone, Debug, Default)]
-pub struct Judge {
+pub(crate) struct Judge {
     by_places: FxHashMap<Places, FxHashMap<Key, How>>,
 }
 
 impl Judge {
     /// Whether the group of `key` may have more than its sum says.
-    pub fn short(&self, key: &[Value]) -> bool {
+    pub(crate) fn short(&self, key: &[Value]) -> bool {
         self.by_places.iter().any(|((places, open), keys)| {
             let part: Key = places.iter().map(|at| key[*at].clone()).collect();
             // the group where they stand has all of them

@@ -25,7 +25,7 @@ pub enum Value {
 }
 
 /// The values of all keys, in their order. Most questions have one or two.
-pub type Key = SmallVec<[Value; 2]>;
+pub(crate) type Key = SmallVec<[Value; 2]>;
 
 impl Value {
     /// Whether it is known.

@@ -4,14 +4,14 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// An event with a time.
-pub trait Timed {
+pub(crate) trait Timed {
     /// The time, ns, and the order among events of that time: the least comes first.
     fn key(&self) -> (u64, u8);
 }
 
 /// Waiting events, in order of their keys; of equal keys the first pushed comes first.
 #[derive(Debug)]
-pub struct Later<T> {
+pub(crate) struct Later<T> {
     heap: BinaryHeap<Reverse<Waiting<T>>>,
     pushed: u64,
 }
@@ -44,20 +44,20 @@ impl<T> Ord for Waiting<T> {
 
 impl<T: Timed> Later<T> {
     /// Adds these.
-    pub fn new(what: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn new(what: impl IntoIterator<Item = T>) -> Self {
         let mut later = Self { heap: BinaryHeap::new(), pushed: 0 };
         what.into_iter().for_each(|what| later.push(what));
         later
     }
 
     /// Adds `what`.
-    pub fn push(&mut self, what: T) {
+    pub(crate) fn push(&mut self, what: T) {
         self.pushed += 1;
         self.heap.push(Reverse(Waiting { key: (what.key(), self.pushed), what }));
     }
 
     /// The next one, if its key is below `key`.
-    pub fn next_before(&mut self, key: (u64, u8)) -> Option<T> {
+    pub(crate) fn next_before(&mut self, key: (u64, u8)) -> Option<T> {
         if self.heap.peek().is_none_or(|Reverse(next)| next.key.0 >= key) {
             return None;
         }
@@ -65,12 +65,12 @@ impl<T: Timed> Later<T> {
     }
 
     /// Whether the queue is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
     /// The next one.
-    pub fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         self.heap.pop().map(|Reverse(next)| next.what)
     }
 }

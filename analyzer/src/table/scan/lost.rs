@@ -8,7 +8,7 @@ use super::later::Timed;
 
 /// Kind of the missing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub(crate) enum Missing {
     /// Other events than calls.
     Events,
     /// Those of process life among them: what tasks are called, who began and ended.
@@ -19,7 +19,7 @@ pub enum Missing {
 
 /// A time span in which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub(crate) struct Lost {
     /// Time of the first.
     pub first: u64,
     /// Time of the last.
@@ -38,7 +38,7 @@ impl Timed for (Missing, Lost) {
 
 impl Lost {
     /// Events of any process on any CPU.
-    pub fn any(first: u64, last: u64) -> Self {
+    pub(crate) fn any(first: u64, last: u64) -> Self {
         Self { first, last, cpu: None, pid: 0 }
     }
 
@@ -52,18 +52,18 @@ impl Lost {
 }
 
 /// The time of a segment, as far as known.
-pub fn window(segment: &Segment<'_>) -> (u64, u64) {
+pub(crate) fn window(segment: &Segment<'_>) -> (u64, u64) {
     let info = segment.info();
     segment.dict().map_or((info.start_min, info.end_max), |dict| (dict.window_start, dict.window_end))
 }
 
 /// Whether there is a gap that `wanted` picks, or gaps that cannot be read: one of them may be it.
-pub fn any(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> bool {
+pub(crate) fn any(tape: &Tape, wanted: impl Fn(&Gap) -> bool) -> bool {
     !gaps(tape, |_, gap| wanted(gap)).is_empty()
 }
 
 /// The losses of the gaps that `wanted` selects by gap and index of the segment; in order of their first times.
-pub fn gaps(tape: &Tape, wanted: impl Fn(usize, &Gap) -> bool) -> Vec<Lost> {
+pub(crate) fn gaps(tape: &Tape, wanted: impl Fn(usize, &Gap) -> bool) -> Vec<Lost> {
     let mut lost = Vec::new();
     for at in 0..tape.segments().len() {
         let segment = tape.segment(at);

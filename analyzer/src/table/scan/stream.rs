@@ -24,7 +24,7 @@ use crate::table::load::OpenCalls;
 const BATCH: usize = 6;
 
 /// Reads segments.
-pub trait Source: Sync {
+pub(crate) trait Source: Sync {
     /// A row, as a plain value.
     type Row: Timed + Send;
     /// Common parts of the rows of a segment.
@@ -49,7 +49,7 @@ pub trait Source: Sync {
 
 /// The result of reading a segment.
 #[derive(Debug)]
-pub struct Piece<S: Source + ?Sized> {
+pub(crate) struct Piece<S: Source + ?Sized> {
     /// Index of the segment.
     pub at: usize,
     window: (u64, u64),
@@ -66,7 +66,7 @@ pub struct Piece<S: Source + ?Sized> {
 }
 
 /// Input of a state machine.
-pub enum Event<'a, S: Source> {
+pub(crate) enum Event<'a, S: Source> {
     /// The first checkpoint, before everything else.
     Start(&'a Checkpoint),
     /// A later one. It comes early: its facts must wait for their time.
@@ -88,7 +88,7 @@ pub enum Event<'a, S: Source> {
 }
 
 /// Receives events in order of time.
-pub trait Machine<S: Source>: Send {
+pub(crate) trait Machine<S: Source>: Send {
     /// Takes the next one. [`ControlFlow::Break`]: no more segments need be read; waiting events are still passed.
     fn push(&mut self, event: Event<'_, S>, later: &mut Later<S::Waiting>) -> ControlFlow<()>;
 
@@ -104,7 +104,7 @@ pub trait Machine<S: Source>: Send {
 }
 
 /// Start of the tape's contents: earlier chunks may be gone.
-pub fn opened(tape: &Tape) -> u64 {
+pub(crate) fn opened(tape: &Tape) -> u64 {
     let late = tape.checkpoint_chunk(0).is_some_and(|chunk| chunk > 0);
     let first = if late { tape.checkpoint(0).map_or(0, |checkpoint| checkpoint.ts) } else { 0 };
     tape.session().window_open.max(first)
@@ -113,7 +113,7 @@ pub fn opened(tape: &Tape) -> u64 {
 impl Scan<'_> {
     /// Passes to `machine`, in order of time, the events that `source` reads, and the losses: `lost`, known before, and
     /// those found on the way. A segment that the scan leaves out counts as missing.
-    pub fn stream<S: Source>(
+    pub(crate) fn stream<S: Source>(
         &self,
         source: &S,
         lost: impl IntoIterator<Item = (Missing, Lost)>,

@@ -13,7 +13,7 @@ use crate::table::scan::lost::Lost;
 
 impl<S: Sink> Tracker<S> {
     /// A task becomes at `ts` what `task` says.
-    pub fn becomes(&mut self, task: &Arc<Task>, ts: u64) {
+    pub(crate) fn becomes(&mut self, task: &Arc<Task>, ts: u64) {
         if let Some(slot) = self.by_utid.get(&key(task)).copied() {
             self.is(slot, task, ts, true);
         }
@@ -43,7 +43,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// All threads of the process of `task` are in its cgroup from `ts` on.
-    pub fn moves(&mut self, task: &Task, ts: u64) {
+    pub(crate) fn moves(&mut self, task: &Task, ts: u64) {
         for slot in 0..self.threads.len() {
             let before = &self.threads[slot].task;
             if (before.pid, before.upid) == (task.pid, task.upid) && before.cgroup_id != task.cgroup_id {
@@ -54,7 +54,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// Events of process life are missing from here on.
-    pub fn lose_life(&mut self, lost: Lost) {
+    pub(crate) fn lose_life(&mut self, lost: Lost) {
         let ts = self.at(lost.first);
         self.lost_life.end_before(ts);
         self.lost_life.begin(lost);
@@ -70,7 +70,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// Whether it may have become something else since the last event that says who it is.
-    pub fn doubts(&self, slot: Slot) -> bool {
+    pub(crate) fn doubts(&self, slot: Slot) -> bool {
         self.notes[slot].doubt
     }
 
