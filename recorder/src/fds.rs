@@ -11,6 +11,8 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::sockets::Names;
+
 /// Past names kept per fd; older ones are unknown.
 const HISTORY: usize = 4;
 /// fds below this are in an array.
@@ -25,12 +27,27 @@ pub(crate) struct Name {
     pub bytes: Vec<u8>,
     /// (segment, index in its names).
     pub interned: Cell<(u32, u32)>,
+    /// Of a socket: what it is called beside its number, which is in `bytes`.
+    pub names: Option<Box<Names>>,
 }
 
 impl Name {
     /// A name that is in no segment yet.
     pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)) })
+        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None })
+    }
+
+    /// The same of a socket.
+    pub(crate) fn socket(bytes: Vec<u8>) -> Rc<Self> {
+        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: Some(Box::default()) })
+    }
+
+    /// Passes the name at `ts` to `found`: of a socket what it was called then.
+    pub(crate) fn at<R>(self: &Rc<Self>, ts: u64, found: impl FnOnce(&Rc<Self>) -> R) -> R {
+        match self.names.as_ref().and_then(|names| names.at(ts)) {
+            Some(name) => found(&name),
+            None => found(self),
+        }
     }
 }
 
@@ -213,6 +230,11 @@ impl FdHistory {
         let mut all: Vec<_> = self.open_spans().map(|(fd, s)| (fd, Rc::clone(&s.name), s.cloexec)).collect();
         all.sort_unstable_by_key(|(fd, _, _)| *fd);
         all
+    }
+
+    /// From `ts` on nobody knows what its open sockets are called.
+    pub(crate) fn forget_sockets(&self, ts: u64) {
+        self.open_spans().filter_map(|(_, span)| span.name.names.as_ref()).for_each(|names| names.forget(ts));
     }
 
     /// Whether every open fd is known.

@@ -50,6 +50,7 @@ mod signals;
 mod sink;
 mod skips;
 mod snapshot;
+mod sockets;
 mod softirq;
 pub mod spaces;
 pub mod stacks;

@@ -32,8 +32,10 @@ static __always_inline u32 special_name(u8 *data, u32 off, struct dentry *dentry
 	long n;
 
 	off &= SLOT_DATA_MASK;
-	if (magic == PIPEFS_MAGIC || magic == SOCKFS_MAGIC) {
-		data[off] = magic == PIPEFS_MAGIC ? NAME_PIPE : NAME_SOCKET;
+	if (magic == SOCKFS_MAGIC)
+		return socket_name(data, off, BPF_CORE_READ(dentry, d_inode));
+	if (magic == PIPEFS_MAGIC) {
+		data[off] = NAME_PIPE;
 		bpf_probe_read_kernel(&data[off + 1], 8, &ino);
 		return 9;
 	}
@@ -128,32 +130,14 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 	return 1;
 }
 
-/* The open file of the current task; NULL when there is none (or no longer). */
-static __always_inline struct file *file_of(s32 fd)
-{
-	struct task_struct *task = current_task();
-	struct file **table, *file = NULL;
-	u32 max_fds;
-
-	/* loads rather than probe reads, where the kernel allows it */
-	if (has_task_storage) {
-		max_fds = task->files->fdt->max_fds;
-		table = task->files->fdt->fd;
-	} else {
-		max_fds = BPF_CORE_READ(task, files, fdt, max_fds);
-		table = BPF_CORE_READ(task, files, fdt, fd);
-	}
-	if (fd < 0 || (u32)fd >= max_fds)
-		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
-	return file;
-}
-
-/* Names that only the kernel has, at the exit of a successful call. */
-static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
+/*
+ * Names that only the kernel has, at the exit of a call: of the file `fd`, of
+ * the second of a pair too, or of the working directory.
+ */
+static __always_inline void add_names(struct task_state *st, const struct sc_desc *d, s32 fd)
 {
 	struct slot *s = into_slot(st);
-	s32 fds[2] = { st->rec.ret, -1 };
+	s32 fds[2] = { fd, -1 };
 
 	if (!s)
 		return;

@@ -27,7 +27,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     batch.push(&exit);
     encoder.add(batch);
     let snaps = vec![snap(5, 1), snap(6, 1), snap(7, 1), snap(8, 0)];
-    encoder.begin(Start { snaps, processes: Vec::new(), unread: Vec::new(), done: 50 });
+    encoder.begin(Start { snaps, processes: Vec::new(), sockets: Vec::new(), unread: Vec::new(), done: 50 });
     let Some(Piece::Checkpoint(first)) = encoder.rows.pieces.pop() else { panic!("a checkpoint") };
     let tids = |tasks: &[systape_format::model::Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
     assert_eq!(tids(&first.tasks), [7, 8]);
