@@ -130,14 +130,11 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 	return 1;
 }
 
-/*
- * Names that only the kernel has, at the exit of a call: of the file `fd`, of
- * the second of a pair too, or of the working directory.
- */
-static __always_inline void add_names(struct task_state *st, const struct sc_desc *d, s32 fd)
+/* Names that only the kernel has, at the exit of a successful call. */
+static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
 {
 	struct slot *s = into_slot(st);
-	s32 fds[2] = { fd, -1 };
+	s32 fds[2] = { st->rec.ret, -1 };
 
 	if (!s)
 		return;
@@ -167,6 +164,30 @@ static __always_inline void add_names(struct task_state *st, const struct sc_des
 		if (!(d->flags & SC_FD_PAIR))
 			return;
 	}
+}
+
+/* What the socket that the call may have changed is called now. Apart from the above: it walks no path. */
+static __always_inline void add_socket(struct task_state *st, const struct sc_desc *d)
+{
+	s32 fd = named_socket(st, d);
+	struct inode *inode;
+	struct file *file;
+	struct slot *s;
+	u32 len;
+
+	if (fd < 0)
+		return;
+	file = file_of(fd);
+	if (!file)
+		return;
+	inode = LOADED(struct file, file, f_inode);
+	if (!inode || (LOADED(struct inode, inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return;
+	s = into_slot(st);
+	if (!s)
+		return;
+	len = socket_name(s->data, st->data_len & SLOT_DATA_MASK, inode);
+	set_capture(st, st->rec.captures, CAPTURE_NAME0, BYTES_WHOLE, len, len);
 }
 
 #endif

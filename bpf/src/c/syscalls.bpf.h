@@ -609,7 +609,6 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 	struct task_state *st;
 	struct plain_call *p;
 	bool without_enter;
-	s32 named;
 
 	if (window == WINDOW_CLOSED)
 		return 0;
@@ -674,9 +673,10 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 		if (ret >= 0)
 			capture_at_exit(st, d);
 	}
-	named = ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]) ? ret : named_socket(st, d);
-	if (named >= 0)
-		add_names(st, d, named);
+	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
+		add_names(st, d);
+	else
+		add_socket(st, d);
 	stack_at_exit(st, d);
 	send_record(st, d);
 	if (d->flags & SC_CRED && !ret)
