@@ -110,7 +110,7 @@ fn compare(thread: &[Traced], calls: &[&Call], said: &Said<'_>, into: &mut Compa
         let Some((fd, theirs)) = &traced.socket else {
             // a descriptor that is not the first argument is in a structure, or the target of dup2
             let first = call.0["args"].as_object().expect("args").values().find_map(|arg| arg["path"].as_str());
-            if first.is_some_and(|name| is_socket(name)) && call.name() != "dup2" {
+            if first.is_some_and(is_socket) && call.name() != "dup2" {
                 into.wrong.push(format!("{traced:?}: a socket only here: {}", call.0));
             }
             continue;
@@ -207,13 +207,10 @@ os._exit(0)";
     let rows = lab.analyze(&["t.tape", "-e", "socket:name", "--format", "json"]).expect(0).json();
     let row = rows.iter().find(|row| row["args"]["remote"].is_string()).expect("a connection");
     let states = lab.analyze(&["t.tape", "-e", "sock:inet_sock_set_state", "--format", "json"]).expect(0).json();
-    let port = row["args"]["local"].as_str().and_then(|local| local.rsplit(':').next()).expect("port");
-    let of: Vec<_> = states.iter().filter(|state| state["args"]["sport"].to_string() == port).collect();
+    let port = row["args"]["local"].as_str().and_then(|local| local.rsplit(':').next()?.parse().ok());
+    let of: Vec<_> = states.iter().filter(|state| state["args"]["sport"].as_i64() == port).collect();
     assert!(!of.is_empty(), "{states:?}");
-    assert!(
-        of.iter().any(|state| state["args"]["socket"].to_string() == row["args"]["socket"].to_string()),
-        "{row} {of:?}"
-    );
+    assert!(of.iter().any(|state| state["args"]["socket"] == row["args"]["socket"]), "{row} {of:?}");
 }
 
 /// Sockets of every kind, the names that they should have, and calls on them once the file `go` is there.
