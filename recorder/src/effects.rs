@@ -10,7 +10,7 @@ use systape_abi::uapi::{
 use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
-use crate::fds::Name;
+use crate::names::Name;
 use crate::sockets::Read;
 use crate::tasks::{Closing, TaskId, Tasks};
 

@@ -6,12 +6,11 @@
 //! guess. fds can appear in unseen ways (SCM_RIGHTS, pidfd_getfd), but only recorded calls *close* them, or io_uring,
 //! which makes a process's whole table unknown.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::sockets::Names;
+use crate::names::Name;
 
 /// Past names kept per fd; older ones are unknown.
 const HISTORY: usize = 4;
@@ -19,37 +18,6 @@ const HISTORY: usize = 4;
 const DENSE: usize = 1024;
 /// Still valid.
 const OPEN: u64 = u64::MAX;
-
-/// A path with its number in the segment being built, so that a path is looked up there once.
-#[derive(Debug)]
-pub(crate) struct Name {
-    /// In the form of /proc/PID/fd.
-    pub bytes: Vec<u8>,
-    /// (segment, index in its names).
-    pub interned: Cell<(u32, u32)>,
-    /// Of a socket: what it is called beside its number, which is in `bytes`.
-    pub names: Option<Box<Names>>,
-}
-
-impl Name {
-    /// A name that is in no segment yet.
-    pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None })
-    }
-
-    /// The same of a socket.
-    pub(crate) fn socket(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: Some(Box::default()) })
-    }
-
-    /// Passes the name at `ts` to `found`: of a socket what it was called then.
-    pub(crate) fn at<R>(self: &Rc<Self>, ts: u64, found: impl FnOnce(&Rc<Self>) -> R) -> R {
-        match self.names.as_ref().and_then(|names| names.at(ts)) {
-            Some(name) => found(&name),
-            None => found(self),
-        }
-    }
-}
 
 /// The file of an fd, from one time to another.
 #[derive(Clone, Debug)]

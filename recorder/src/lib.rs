@@ -29,6 +29,7 @@ mod iterate;
 mod ledger;
 mod limits;
 mod load;
+mod names;
 pub mod order;
 mod output;
 mod patient;

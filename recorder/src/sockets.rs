@@ -4,7 +4,6 @@
 //! known by its inode, which is its own for as long as it exists. The kernel side reads its facts when a call returns
 //! that may have changed them. A connection that ended keeps its name.
 
-use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::rc::{Rc, Weak};
@@ -12,15 +11,12 @@ use std::rc::{Rc, Weak};
 use rustc_hash::FxHashMap;
 use systape_bpf::wire;
 
-use crate::fds::Name;
+use crate::names::{Name, Names};
 
 const AF_UNIX: u16 = libc::AF_UNIX as u16;
 const AF_INET: u16 = libc::AF_INET as u16;
 const AF_INET6: u16 = libc::AF_INET6 as u16;
 const AF_NETLINK: u16 = libc::AF_NETLINK as u16;
-
-/// Past names kept per socket; what older ones were is unknown.
-const HISTORY: usize = 4;
 
 /// How the facts of a socket came to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,56 +29,6 @@ pub(crate) enum Read {
     Changed,
     /// They were looked at: a name is not replaced by one that says less.
     Seen,
-}
-
-/// The names of a socket over time.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    /// From when on; None = its number is all that is known.
-    past: RefCell<Vec<(u64, Option<Rc<Name>>)>>,
-    /// Ends of the last of them, 0 to 2.
-    ends: Cell<u8>,
-    /// Of an `AF_UNIX` socket without an other end so far: what its name is made of.
-    alone: RefCell<Option<Box<wire::Socket>>>,
-}
-
-impl Names {
-    /// The name at `ts`; None = only the number is known.
-    pub(crate) fn at(&self, ts: u64) -> Option<Rc<Name>> {
-        let past = self.past.borrow();
-        past.iter().rev().find(|(since, _)| *since <= ts).and_then(|(_, name)| name.clone())
-    }
-
-    /// From `ts` on it is not known.
-    pub(crate) fn forget(&self, ts: u64) {
-        *self.alone.borrow_mut() = None;
-        self.push(ts, None);
-    }
-
-    fn push(&self, ts: u64, name: Option<Rc<Name>>) {
-        let mut past = self.past.borrow_mut();
-        let since = past.last().map_or(ts, |(since, _)| ts.max(*since));
-        if past.len() == HISTORY {
-            past.remove(0);
-        }
-        past.push((since, name));
-    }
-
-    /// Whether this is a new name.
-    fn set(&self, ts: u64, s: &wire::Socket, read: Read) -> bool {
-        let (text, ends) = text(s);
-        let last = self.past.borrow().last().and_then(|(_, name)| name.clone());
-        if read == Read::Seen && last.is_some() && ends < self.ends.get() {
-            return false;
-        }
-        self.ends.set(ends);
-        *self.alone.borrow_mut() = (s.family == AF_UNIX && s.peer == 0).then(|| Box::new(*s));
-        if last.is_some_and(|last| last.bytes == text) {
-            return false;
-        }
-        self.push(ts, Some(Name::new(text)));
-        true
-    }
 }
 
 /// All sockets that a descriptor stands for.
@@ -126,7 +72,7 @@ impl Sockets {
     pub(crate) fn learn(&mut self, s: &wire::Socket, ts: u64, read: Read) -> (Rc<Name>, bool) {
         let made = matches!(read, Read::Made | Read::Accepted);
         let socket = if made { self.new_socket(s.inode) } else { self.socket(s.inode) };
-        let renamed = socket.names.as_ref().is_some_and(|names| names.set(ts, s, read));
+        let renamed = socket.names.as_ref().is_some_and(|names| set(names, ts, s, read));
         if read == Read::Accepted && s.family == AF_UNIX && s.peer != 0 {
             self.meet(s, ts);
         }
@@ -139,9 +85,25 @@ impl Sockets {
         let Some(names) = &other.names else { return };
         let alone = names.alone.borrow_mut().take();
         if let Some(alone) = alone {
-            names.set(ts, &wire::Socket { peer: s.inode, ..*alone }, Read::Changed);
+            set(names, ts, &wire::Socket { peer: s.inode, ..*alone }, Read::Changed);
         }
     }
+}
+
+/// The facts of a socket at `ts`; returns whether it has a new name.
+fn set(names: &Names, ts: u64, s: &wire::Socket, read: Read) -> bool {
+    let (text, ends) = text(s);
+    let last = names.last();
+    if read == Read::Seen && last.is_some() && ends < names.ends.get() {
+        return false;
+    }
+    names.ends.set(ends);
+    *names.alone.borrow_mut() = (s.family == AF_UNIX && s.peer == 0).then(|| Box::new(*s));
+    if last.is_some_and(|last| last.bytes == text) {
+        return false;
+    }
+    names.push(ts, Some(Name::new(text)));
+    true
 }
 
 /// The inode of `socket:[17]`.

@@ -16,8 +16,8 @@ use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
 use crate::effects::{self, CallInfo, Returned, split_ret};
-use crate::fds::Name;
 use crate::filter::CallFilter;
+use crate::names::Name;
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;

@@ -9,7 +9,7 @@ use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunS
 use super::calls::Calls;
 use super::world::World;
 use crate::clock;
-use crate::fds::Name;
+use crate::names::Name;
 
 /// The `source` of the first checkpoint.
 pub(super) const SNAPSHOT: &str = "snapshot";

@@ -5,7 +5,7 @@ use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
-use crate::fds::Name;
+use crate::names::Name;
 use crate::order::Batch;
 use crate::sockets::Read;
 
@@ -95,7 +95,7 @@ fn a_lost_record_takes_the_names_of_sockets() {
     let (task, other) = (encoder.world.tasks.find_or_add(&id), Ident { tid: 6, pid: 6, start: 1, leader_start: 1 });
     let other = encoder.world.tasks.find_or_add(&other);
     let socket = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Changed);
-    encoder.world.tasks.files_mut(task).set(5, 3, socket.clone(), false);
+    encoder.world.tasks.files_mut(task).set(5, 3, std::rc::Rc::clone(&socket), false);
     // shared with another process
     encoder.world.tasks.files_mut(other).set(6, 9, socket, false);
     encoder.lost_state(5, 10, 20);

@@ -9,7 +9,7 @@ use systape_bpf::wire::{self, Ident};
 
 use super::lookups::{Answer, Lookups};
 use crate::effects::CallInfo;
-use crate::fds::Name;
+use crate::names::Name;
 use crate::snapshot;
 use crate::sockets::{Read, Sockets};
 use crate::tasks::{TaskId, Tasks};
