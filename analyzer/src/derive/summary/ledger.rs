@@ -155,7 +155,7 @@ impl Counted {
                     self.told(&row);
                     self.sums.add_counted(&key, &row, info.is_exit);
                     if let Some(task) = task {
-                        self.sums.labels.add(&key, task, judge.plan, place);
+                        self.sums.labels.add(judge.plan.whose(&key), task, judge.plan, place);
                     }
                 }
                 Some(doubt) => {
@@ -174,8 +174,8 @@ impl Counted {
     }
 
     /// Adds all of `other`.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.sums.merge(other.sums);
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.sums.merge(&mut other.sums);
         for (reason, told) in other.told {
             self.told.entry(reason).or_default().merge(told);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::{ArgKind, Io};
-use systape_format::model::{CPU_NONE, Call, CallState};
+use systape_format::model::{CPU_NONE, CallState};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
@@ -67,10 +67,10 @@ struct Sums {
 }
 
 impl Sums {
-    fn merge(&mut self, other: Self) {
-        self.groups.merge(other.groups);
+    fn merge(&mut self, mut other: Self) {
+        self.groups.merge(&mut other.groups);
         self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
-        self.labels.merge(other.labels);
+        self.labels.merge(&mut other.labels);
         self.doubts = self.doubts.saturating_add(other.doubts);
         self.doubts_lost |= other.doubts_lost;
     }
@@ -143,7 +143,7 @@ impl Totals<'_> {
             return;
         }
         if let Some(task) = task {
-            sums.labels.add(&key, task, self.plan, place);
+            sums.labels.add(self.plan.whose(&key), task, self.plan, place);
         }
         sums.add(&key, &work);
     }
@@ -292,7 +292,7 @@ impl<'a> Part<'a> {
         seen.extend(sums.keys().map(|codes| codes.0).chain(open.iter().map(|(codes, _)| codes.0)));
         for entry in seen.into_iter().filter(|_| plan.has(By::Pid)) {
             let task = &self.segment.dict.tasks[entry as usize];
-            all.labels.add(&plan.key(task, Call::default()), task, plan, (self.segment.number, entry));
+            all.labels.add(plan.whose_is(task), task, plan, (self.segment.number, entry));
         }
         for (codes, work) in open {
             all.doubt(&self.key(codes), &work);
