@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::history::History;
 use super::join;
 
 /// Of more processes than this losses are not kept apart: any may have lost something.
@@ -75,6 +76,8 @@ pub(crate) struct Dirs {
     /// Changes of directories are not recorded.
     opaque: bool,
     versions: u64,
+    /// What is noted of every change; None: nothing is.
+    pub history: Option<History>,
 }
 
 impl Dirs {
@@ -83,16 +86,29 @@ impl Dirs {
         Self { opaque, ..Self::default() }
     }
 
+    /// The same, and what happens is noted.
+    pub(crate) fn noted(opaque: bool) -> Self {
+        Self { history: Some(History::default()), ..Self::new(opaque) }
+    }
+
+    /// From now on it is `now`.
+    pub(crate) fn at(&mut self, now: u64) {
+        if let Some(history) = &mut self.history {
+            history.at(now);
+        }
+    }
+
     /// A checkpoint of `ts` says that `process` is in `cwd`.
-    pub(crate) fn seen(&mut self, ts: u64, process: u32, cwd: &[u8]) {
+    pub(crate) fn seen(&mut self, ts: u64, process: u32, pid: u32, cwd: &[u8]) {
         if self.opaque || cwd.is_empty() || process == 0 || self.split.contains_key(&process) || ts < self.blind {
             return;
         }
-        let place = self.place(Who { thread: 0, process, pid: 0 });
-        let Some(fs) = place.map(|place| &mut self.all[place]) else { return };
+        let Some(place) = self.place(Who { thread: 0, process, pid }) else { return };
+        let fs = &mut self.all[place];
         // of several processes that share it one may have moved unseen by the checkpoint
         if fs.changing.is_none() && fs.users == 1 && ts >= fs.blind {
             fs.cwd = Some(cwd.into());
+            self.note(place);
         }
     }
 
@@ -118,11 +134,14 @@ impl Dirs {
         let place = if shares { from } else { self.copy(from) };
         self.all[place].users += 1;
         self.all[place].pid = if shares { 0 } else { child.pid };
-        self.of_process.insert(child.process, place);
+        self.settle(child.process, place);
     }
 
     /// A thread ended; `last`: and its process with it.
     pub(crate) fn exit(&mut self, who: Who, last: bool) {
+        if let Some(history) = &mut self.history {
+            history.exit(who, last);
+        }
         if let Some(place) = self.of_thread.remove(&who.thread) {
             self.leave(place);
             if let Some(split) = self.split.get_mut(&who.process) {
@@ -154,6 +173,7 @@ impl Dirs {
         // the name of a directory that is gone names none
         let target = target.filter(|path: &Arc<[u8]>| path.starts_with(b"/") && !path.ends_with(b" (deleted)"));
         (fs.changing, fs.cwd) = (Some(target), None);
+        self.note(place);
     }
 
     /// It ended at `ts`.
@@ -172,6 +192,7 @@ impl Dirs {
             }
             (_, None) => {}
         }
+        self.note(place);
     }
 
     /// From now on it is not known where `who` is.
@@ -246,6 +267,23 @@ impl Dirs {
         if let Some(target) = &mut fs.changing {
             *target = None;
         }
+        self.note(place);
+    }
+
+    /// Puts what is known of `place` into the history, if one is kept.
+    fn note(&mut self, place: usize) {
+        if let Some(history) = &mut self.history {
+            let fs = &self.all[place];
+            history.note(place, fs.version, fs.cwd.clone());
+        }
+    }
+
+    /// `process` is in `place`.
+    fn settle(&mut self, process: u32, place: usize) {
+        self.of_process.insert(process, place);
+        if let Some(history) = &mut self.history {
+            history.process(process, place);
+        }
     }
 
     /// Where the directory of `who` is; a new one, of which nothing is known, for who was not seen before.
@@ -260,7 +298,7 @@ impl Dirs {
         }
         let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
         let place = self.add(Fs { users: 1, pid: who.pid, blind, ..Fs::default() });
-        self.of_process.insert(who.process, place);
+        self.settle(who.process, place);
         Some(place)
     }
 
@@ -271,6 +309,9 @@ impl Dirs {
     fn give(&mut self, who: Who, place: usize) {
         if who.thread == 0 || self.of_thread.insert(who.thread, place).is_some() {
             return;
+        }
+        if let Some(history) = &mut self.history {
+            history.thread(who.thread, place);
         }
         self.all[place].users += 1;
         *self.split.entry(who.process).or_default() += 1;
@@ -283,7 +324,7 @@ impl Dirs {
 
     fn add(&mut self, fs: Fs) -> usize {
         let fs = Fs { version: self.next(), ..fs };
-        match self.free.pop() {
+        let place = match self.free.pop() {
             Some(place) => {
                 self.all[place] = fs;
                 place
@@ -292,7 +333,9 @@ impl Dirs {
                 self.all.push(fs);
                 self.all.len() - 1
             }
-        }
+        };
+        self.note(place);
+        place
     }
 
     fn leave(&mut self, place: usize) {
@@ -302,6 +345,7 @@ impl Dirs {
         if fs.users == 0 {
             *fs = Fs { version, ..Fs::default() };
             self.free.push(place);
+            self.note(place);
         }
     }
 }
@@ -328,7 +372,7 @@ mod tests {
     /// Process 1 in /a.
     fn one() -> Dirs {
         let mut dirs = Dirs::new(false);
-        dirs.seen(1, 1, b"/a");
+        dirs.seen(1, 1, 0, b"/a");
         dirs
     }
 
@@ -347,7 +391,7 @@ mod tests {
         chdir(&mut dirs, 4, who(1, 1), "..");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b/c\nd/..");
         // a checkpoint has the kernel's name
-        dirs.seen(5, 1, b"/a/b");
+        dirs.seen(5, 1, 0, b"/a/b");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b");
         chdir(&mut dirs, 6, who(2, 2), "x");
         assert_eq!(cwd(&mut dirs, who(2, 2)), None, "relative to nobody knows what");
@@ -361,14 +405,14 @@ mod tests {
         dirs.moves(who(1, 1), &To::Unknown);
         dirs.moved(2, who(1, 1));
         assert_eq!(cwd(&mut dirs, who(1, 1)), None);
-        dirs.seen(3, 1, b"");
+        dirs.seen(3, 1, 0, b"");
         assert_eq!(cwd(&mut dirs, who(1, 1)), None);
         chdir(&mut dirs, 4, who(1, 1), "/b (deleted)");
         assert_eq!(cwd(&mut dirs, who(1, 1)), None, "gone");
-        dirs.seen(5, 1, b"/b");
+        dirs.seen(5, 1, 0, b"/b");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/b");
         let mut opaque = Dirs::new(true);
-        opaque.seen(1, 1, b"/a");
+        opaque.seen(1, 1, 0, b"/a");
         assert_eq!(cwd(&mut opaque, who(1, 1)), None, "it may have moved since");
         assert_eq!(known(&opaque), 0);
     }
@@ -391,7 +435,7 @@ mod tests {
         dirs.fork(who(3, 3), who(4, 4), false, true);
         chdir(&mut dirs, 4, who(4, 4), "/v");
         assert_eq!(cwd(&mut dirs, who(3, 3)).unwrap(), "/v");
-        dirs.seen(5, 3, b"/old");
+        dirs.seen(5, 3, 0, b"/old");
         assert_eq!(cwd(&mut dirs, who(3, 3)).unwrap(), "/v", "a checkpoint may not know of the other");
         // a thread without CLONE_FS
         dirs.fork(who(1, 1), who(1, 12), true, false);
@@ -402,7 +446,7 @@ mod tests {
         );
         dirs.fork(who(1, 12), who(1, 13), true, true);
         assert_eq!(cwd(&mut dirs, who(1, 13)).unwrap(), "/w");
-        dirs.seen(7, 1, b"/z");
+        dirs.seen(7, 1, 0, b"/z");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/t", "whose of the threads it is, it does not say");
     }
 
@@ -421,7 +465,7 @@ mod tests {
         // a call that was open when its process ended, and another has its place
         let begun = dirs.begin(who(1, 1));
         dirs.exit(who(1, 1), true);
-        dirs.seen(9, 7, b"/b");
+        dirs.seen(9, 7, 0, b"/b");
         assert_eq!(dirs.end(begun), None);
     }
 
@@ -456,7 +500,7 @@ mod tests {
     #[test]
     fn losses_and_new_roots_make_it_unknown() {
         let mut dirs = one();
-        dirs.seen(1, 2, b"/a");
+        dirs.seen(1, 2, 0, b"/a");
         let _ = (cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2)));
         dirs.lose(10, 1001);
         assert_eq!((cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2)).unwrap()), (None, "/a".into()));
@@ -468,9 +512,9 @@ mod tests {
         assert_eq!((cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2))), (None, None));
         chdir(&mut dirs, 15, who(3, 3), "/b");
         assert_eq!(cwd(&mut dirs, who(3, 3)), None, "of who was not seen before, too");
-        dirs.seen(19, 2, b"/a");
+        dirs.seen(19, 2, 0, b"/a");
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
-        dirs.seen(21, 2, b"/a");
+        dirs.seen(21, 2, 0, b"/a");
         assert_eq!(cwd(&mut dirs, who(2, 2)).unwrap(), "/a");
         dirs.forget(who(2, 2));
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
