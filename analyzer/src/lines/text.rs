@@ -85,11 +85,11 @@ impl LineFormat for Text<'_> {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        self.loss_line(&loss::gap_text(gap, self.session))
+        self.loss_line(&loss::gap_text(gap, |first, last| self.stamps.span(first, last)))
     }
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
-        self.loss_line(&loss::hole_text(hole, self.session))
+        self.loss_line(&loss::hole_text(hole, |first, last| self.stamps.span(first, last)))
     }
 }
 

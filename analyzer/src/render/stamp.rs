@@ -139,6 +139,12 @@ impl Stamps {
         format!("at {}{}", self.cell(base, ts, 3), self.unit())
     }
 
+    /// `1.234–1.250 s`, `05:48:19.012345–05:48:19.028345`: within a sentence.
+    pub fn span(&self, first: u64, last: u64) -> String {
+        let base = self.bases.first().copied().unwrap_or_default();
+        format!("{}–{}{}", self.cell(base, first, 3), self.cell(base, last, 3), self.unit())
+    }
+
     /// Appends perf trace's column: ms with three decimals, `%10.3f`, or the time of day; `?`: None, not known.
     pub fn listed(&self, out: &mut Vec<u8>, ts: Option<u64>) {
         let base = self.bases.first().copied().unwrap_or_default();

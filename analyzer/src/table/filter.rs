@@ -12,6 +12,7 @@ use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, T
 use crate::table::picked::Picked;
 use crate::values::clock::{self, Clock};
 use crate::values::glob;
+use crate::values::say::BadUsage;
 use crate::values::timespec::Edge;
 
 /// The filters as typed; empty lists and None let everything pass.
@@ -87,7 +88,11 @@ pub(crate) fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> R
         Edge::Real(ns) => match clock.monotonic(ns) {
             // of a time that is not known, all that may be meant
             Some(both) => return Ok(both),
-            None => bail!("this tape has no clock sample, so real times cannot be placed on it; use seconds"),
+            None => {
+                return Err(unplaced(
+                    "this tape has no clock sample, so real times cannot be placed on it; use seconds",
+                ));
+            }
         },
         Edge::Daytime(ns) => {
             let real = on_its_day(ns, session.window_open, end, clock)?;
@@ -97,10 +102,15 @@ pub(crate) fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> R
     Ok((ts, ts))
 }
 
+/// A time that is none of the tape's: bad usage.
+fn unplaced(why: &str) -> anyhow::Error {
+    BadUsage(why.to_owned()).into()
+}
+
 /// The time of day `daytime` on the day of a tape from `open` to `end`; where there are several, on the one on which the tape has it.
 fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
     let Some((first, last)) = clock.days(open, end) else {
-        bail!("this tape has no clock sample, so times of day cannot be placed on it; use seconds");
+        return Err(unplaced("this tape has no clock sample, so times of day cannot be placed on it; use seconds"));
     };
     if first == last {
         return Ok(clock::on_day(first, daytime));
@@ -113,7 +123,8 @@ fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
         (found, _) => {
             let dated = |day| clock::rfc3339(clock::Real::known(clock::on_day(day, daytime)));
             let which = if found.is_some() { "has this time on more than one" } else { "has this time on none" };
-            bail!("the tape is of several days and {which}: write the date too, {} to {}", dated(first), dated(last))
+            let range = format!("{} to {}", dated(first), dated(last));
+            Err(unplaced(&format!("the tape is of several days and {which}: write the date too, {range}")))
         }
     }
 }

@@ -80,10 +80,10 @@ pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
     if let Some(error) = sink.error {
         return Err(error.into());
     }
-    let (mut out, gaps, json) = (sink.out, sink.gaps, sink.json);
+    let (mut out, gaps, json, stamps) = (sink.out, sink.gaps, sink.json, sink.stamps);
     for gap in gaps {
         match context.config.format {
-            Format::Text => writeln!(out, "{}", loss::gap_text(&gap, session))?,
+            Format::Text => writeln!(out, "{}", loss::gap_text(&gap, |first, last| stamps.span(first, last)))?,
             Format::Json => out.write_all(&json.gap(&gap))?,
             Format::Csv => {}
         }
@@ -224,7 +224,7 @@ impl Timehist<'_> {
             let gap = self.gaps.remove(0);
             match format {
                 Format::Json => self.out.write_all(&self.json.gap(&gap))?,
-                _ => writeln!(self.out, "{}", loss::gap_text(&gap, self.context.question.tape.session()))?,
+                _ => writeln!(self.out, "{}", loss::gap_text(&gap, |first, last| self.stamps.span(first, last)))?,
             }
         }
         let Some(sink) = &self.rows else {
