@@ -42,6 +42,8 @@ pub struct Filters {
     pub cgroups: Vec<String>,
     /// Files that calls are on, by path, as globs.
     pub paths: Vec<String>,
+    /// Not on these.
+    pub not_paths: Vec<String>,
     /// When calls began: from, to.
     pub time: (Option<Edge>, Option<Edge>),
 }
@@ -50,6 +52,11 @@ impl Filters {
     /// Whether there is a filter on thread names.
     fn names(&self) -> bool {
         !self.comms.is_empty() || !self.not_comms.is_empty()
+    }
+
+    /// Whether there is a filter on files.
+    pub fn by_path(&self) -> bool {
+        !self.paths.is_empty() || !self.not_paths.is_empty()
     }
 
     /// Whether a thread with that name passes.
@@ -276,7 +283,7 @@ impl<'a> Scope<'a> {
     pub fn segment(&self, dict: &Dict, number: u32) -> SegmentFilter<'_> {
         SegmentFilter {
             scope: self,
-            picked: self.picked.as_ref().map(|picked| picked.of(number)),
+            picked: self.picked.as_ref().map(|picked| (picked.of(number), picked.all_but)),
             tasks: dict.tasks.iter().map(|t| self.task(t)).collect(),
             calls: dict.calls.iter().map(|c| self.call(c)).collect(),
         }
@@ -287,8 +294,8 @@ impl<'a> Scope<'a> {
 #[derive(Debug)]
 pub struct SegmentFilter<'a> {
     scope: &'a Scope<'a>,
-    /// The rows that pass `-P`, ascending; None: all.
-    picked: Option<&'a [u32]>,
+    /// The rows that pass `-P`, ascending, or (true) that do not; None: all pass.
+    picked: Option<(&'a [u32], bool)>,
     /// For each task of the segment.
     pub tasks: Vec<bool>,
     /// For each call of the segment.
@@ -316,7 +323,7 @@ impl SegmentFilter<'_> {
     pub fn value(&self, core: &Core, row: usize) -> bool {
         let f = self.scope.filters;
         let state = core.state[row];
-        if self.picked.is_some_and(|rows| rows.binary_search(&(row as u32)).is_err()) {
+        if self.picked.is_some_and(|(rows, all_but)| rows.binary_search(&(row as u32)).is_ok() == all_but) {
             return false;
         }
         if let Some(ns) = f.longer_than {
@@ -414,6 +421,7 @@ impl Filters {
             cpus: None,
             cgroups: vec![],
             paths: vec![],
+            not_paths: vec![],
             time: (None, None),
         }
     }
