@@ -261,9 +261,9 @@ fn a_summary_equals_adding_up_the_listing() {
 fn a_time_of_day_while_the_clock_may_have_been_set_is_one_of_two() {
     let place = Place::new();
     let path = place.path("t.tape");
-    let mut session = common::session();
+    let mut session = session();
     session.clock.realtime -= 40_000_000_000;
-    let mut tape = Tape::create_at(&path, &session, &systape_format::model::Checkpoint::default());
+    let mut tape = Tape::create_at(&path, &session, &Checkpoint::default());
     let call = Row { tid: 100, name: "read", start: 0, dur: 10, ..Row::default() };
     tape.segment(1_000_000, &[call.clone(), Row { start: 500_000, ..call }], &[]);
     tape.finish();

@@ -4,7 +4,6 @@
 //! finds that.
 
 use clap::ValueEnum;
-use systape_format::model::Session;
 use systape_format::reader::Tape;
 
 use crate::table::question;
@@ -54,11 +53,6 @@ impl Stamps {
         let day = clock.days(tape.session().window_open, tape.complete_until());
         let day = day.and_then(|(first, last)| (first == last).then_some(first));
         Self { bases: bases.to_vec(), open: tape.session().window_open, clock, day }
-    }
-
-    /// Times since the start of the tape of `session`.
-    pub fn since_start(session: &Session) -> Self {
-        Self { bases: vec![TimeBase::Start], open: session.window_open, clock: Clock::default(), day: None }
     }
 
     /// Characters of a time of day.
