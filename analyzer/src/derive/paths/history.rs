@@ -72,11 +72,12 @@ impl History {
     /// No question will be about a time before `from`.
     pub(super) fn forget(&mut self, from: u64) {
         self.from = self.from.max(from);
-        while let Some((_, who, last)) = self.ended.pop_front_if(|(ts, ..)| *ts < self.from) {
+        while let Some((_, who, last)) = self.ended.front().filter(|(ts, ..)| *ts < self.from) {
             self.of_thread.remove(&who.thread);
-            if last {
+            if *last {
                 self.of_process.remove(&who.process);
             }
+            self.ended.pop_front();
         }
     }
 
