@@ -70,6 +70,7 @@ impl<'a> Moves<'a> {
 
 /// The directories of a while.
 pub(crate) struct Cwds<'m, 'a> {
+    question: &'a Question<'a>,
     stream: Stream<'m, 'a, Changes<'a, Nothing>, Feeder<Each>>,
 }
 
@@ -77,10 +78,14 @@ impl<'m, 'a> Cwds<'m, 'a> {
     /// Those that `moves` tells.
     pub(crate) fn new(moves: &'m Moves<'a>) -> Self {
         let question = moves.changes.question;
-        let lost = lost::all(question.tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
         let each: Each = |_| Ok(ControlFlow::Continue(()));
         let feeder = Feeder::new(Dirs::noted(false), u64::MAX, each);
-        Self { stream: Stream::new(&moves.scan, &moves.changes, lost, feeder) }
+        // what cannot be read makes directories unknown, and the calls are all there
+        let stream = question.tape.misses().aside(|| {
+            let lost = lost::all(question.tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
+            Stream::new(&moves.scan, &moves.changes, lost, feeder)
+        });
+        Self { question, stream }
     }
 
     /// From now on they are those of `from` until `until`.
@@ -88,7 +93,8 @@ impl<'m, 'a> Cwds<'m, 'a> {
         if let Some(history) = &mut self.stream.machine.dirs.history {
             history.forget(from);
         }
-        while self.stream.reached <= until && self.stream.step() {}
+        let misses = self.question.tape.misses();
+        misses.aside(|| while self.stream.reached <= until && self.stream.step() {});
     }
 
     /// Those of the while.

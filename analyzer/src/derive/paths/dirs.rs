@@ -7,22 +7,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::history::History;
+use super::history::{History, Who};
 use super::join;
 
 /// Of more processes than this losses are not kept apart: any may have lost something.
 const BLIND_PIDS: usize = 1 << 16;
-
-/// Who: numbers that are unique in a tape; 0 = not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Who {
-    /// The thread.
-    pub thread: u32,
-    /// Its process.
-    pub process: u32,
-    /// The process's number of the kernel's, by which losses name it.
-    pub pid: u32,
-}
 
 /// Where a `chdir` or `fchdir` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -545,5 +534,62 @@ mod tests {
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
         chdir(&mut dirs, 23, who(2, 2), "/x");
         assert_eq!((cwd(&mut dirs, who(2, 2)).unwrap(), cwd(&mut dirs, who(2, 22))), ("/x".into(), None));
+    }
+
+    fn was(dirs: &Dirs, who: Who, start: u64, end: u64) -> Option<&str> {
+        let path = dirs.history.as_ref()?.cwd(who, start, end)?;
+        std::str::from_utf8(path).ok()
+    }
+
+    fn chdir_at(dirs: &mut Dirs, start: u64, end: u64, who: Who, path: &str) {
+        dirs.at(start);
+        dirs.moves(who, &To::Path(path.into()));
+        dirs.at(end);
+        dirs.moved(end, who);
+    }
+
+    #[test]
+    fn it_answers_for_the_past_and_forgets_what_was_before() {
+        let mut dirs = Dirs::noted(false);
+        dirs.at(1);
+        dirs.seen(1, 1, 1001, b"/a");
+        chdir_at(&mut dirs, 10, 12, who(1, 1), "b");
+        dirs.at(20);
+        dirs.fork(who(1, 1), who(2, 2), false, false);
+        chdir_at(&mut dirs, 30, 32, who(2, 2), "/c");
+        dirs.at(40);
+        dirs.exit(who(2, 2), true);
+        // it gets the place of who ended
+        chdir_at(&mut dirs, 50, 52, who(3, 3), "/d");
+        let times =
+            |who, spans: &[(u64, u64)]| spans.iter().map(|(from, to)| was(&dirs, who, *from, *to)).collect::<Vec<_>>();
+        assert_eq!(
+            times(who(1, 1), &[(0, 5), (1, 10), (5, 11), (11, 12), (12, 60)]),
+            [None, Some("/a"), None, None, Some("/a/b")]
+        );
+        assert_eq!(times(who(2, 2), &[(19, 19), (20, 30), (25, 33), (32, 40)]), [None, Some("/a/b"), None, Some("/c")]);
+        assert_eq!(times(who(3, 3), &[(20, 30), (35, 39), (52, 52)]), [None, None, Some("/d")]);
+        let history = dirs.history.as_mut().unwrap();
+        history.forget(45);
+        assert_eq!(history.sizes(), (2, 0));
+        assert_eq!(was(&dirs, who(1, 1), 45, 50), Some("/a/b"));
+        chdir_at(&mut dirs, 60, 61, who(1, 1), "/e");
+        assert_eq!(dirs.history.as_ref().unwrap().spans(0), 3, "since 12, 60 and 61");
+    }
+
+    #[test]
+    fn a_thread_with_its_own_has_its_processs_before() {
+        let mut dirs = Dirs::noted(false);
+        dirs.seen(0, 1, 1001, b"/a");
+        dirs.at(10);
+        dirs.fork(who(1, 1), who(1, 11), true, false);
+        chdir_at(&mut dirs, 20, 21, who(1, 11), "/t");
+        dirs.at(30);
+        dirs.lose(35, 1001);
+        chdir_at(&mut dirs, 32, 33, who(1, 1), "/lost");
+        chdir_at(&mut dirs, 40, 41, who(1, 1), "/b");
+        assert_eq!((was(&dirs, who(1, 11), 12, 20), was(&dirs, who(1, 11), 21, 25)), (Some("/a"), Some("/t")));
+        assert_eq!((was(&dirs, who(1, 1), 12, 29), was(&dirs, who(1, 1), 29, 31)), (Some("/a"), None));
+        assert_eq!((was(&dirs, who(1, 1), 33, 34), was(&dirs, who(1, 1), 41, 50)), (None, Some("/b")));
     }
 }

@@ -13,7 +13,8 @@ use systape_abi::{ArgKind, Effect};
 use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind, Task};
 use systape_format::reader::Segment;
 
-use super::dirs::{Begun, Dirs, To, Who};
+use super::dirs::{Begun, Dirs, To};
+use super::history::Who;
 use super::lost::{self, moves};
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::question::Question;
