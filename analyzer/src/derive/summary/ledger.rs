@@ -221,11 +221,11 @@ impl Judge<'_> {
                 Passes::Maybe(doubt) => Some(doubt),
             };
             let info = self.book.get(*call);
-            let by_path = !self.scope.filters().paths.is_empty();
-            if by_path && !pick::may_be_on(&info) {
+            let (filters, on) = (self.scope.filters(), pick::may_be_on(&info));
+            if !filters.paths.is_empty() && !on {
                 continue;
             }
-            let doubt = doubt.or(by_path.then_some(Doubt::Path));
+            let doubt = doubt.or((filters.by_path() && on).then_some(Doubt::Path));
             let key = self.plan.counted(&row, task, &info, self.cgroup(&row, task, dict.window_end));
             let place = (segment.info().segment, row.task.unwrap_or(0));
             each(Judged { row, info, task, key, doubt, place });

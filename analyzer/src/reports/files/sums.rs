@@ -362,7 +362,8 @@ impl<'a> Shown<'a> {
             let short = judges.each_ref().map(|judge| lost || judge.short(values));
             (Keys { words: self.words, values, task }, *work, short)
         });
-        let doubts = (self.sums.doubts > 0).then(|| doubt_text(self.sums.doubts));
+        let doubts = (self.sums.doubts > 0)
+            .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
         if let Some(form) = self.context.config.format.rows() {
             let declared = with_keys(by::columns(self.by), &FILES);
             let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
@@ -411,9 +412,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn doubt_text(calls: u64) -> String {
+fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {
     let are = if calls == 1 { "call is" } else { "calls are" };
-    format!(
-        "AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known (--by file,... shows most)"
-    )
+    let hint = match (by_path, plan.has(By::File)) {
+        (true, true) => " (without -P most are in rows)",
+        (true, false) => " (without -P --by file,... shows most)",
+        (false, false) => " (--by file,... shows most)",
+        (false, true) => "",
+    };
+    format!("AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known{hint}")
 }
