@@ -17,7 +17,7 @@ fn timers(lab: &Lab, pid: &str) -> Vec<(i64, i64)> {
     let lines = lab.analyze(&["t.tape", "-e", ITIMER, "-p", pid, "--format", "json"]).expect(0).json();
     let of = |line: &Value| {
         assert_eq!((&line["event"], &line["args"]["which"]), (&ITIMER.into(), &0.into()), "{line}");
-        assert!(line["cpu"].is_u64() && line["tid"].to_string() == pid, "{line}");
+        assert!(line["cpu"].is_u64() && line["tid"].as_u64() == pid.parse().ok(), "{line}");
         let [value, interval] = ["value_sec", "interval_sec"].map(|name| line["args"][name].as_i64().expect(name));
         (value, interval)
     };

@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<Field>> {
     Some(fields?.into_iter().filter(|field| !field.name.starts_with("common_") && field.size > 0).collect())
 }
 
-/// `field:__data_loc char[] name;	offset:8;	size:4;	signed:0;`
+/// `field:__data_loc char[] name; offset:8; size:4; signed:0;`, with tabs between.
 fn field(line: &str) -> Option<Field> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = parts.next()?.split_once(':')?.1.trim();
