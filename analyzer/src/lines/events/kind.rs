@@ -203,6 +203,10 @@ impl Wanted {
         families.dedup();
         let of_tables = RECORDED.iter().filter(|table| self.has_table(&table.def.name)).map(|table| table.family);
         families.extend(of_tables);
+        // any of them may name tracepoints too, which only the tape knows
+        if self.terms.iter().any(|term| !term.negated) {
+            families.push(Family::Tracepoint);
+        }
         families
     }
 }
