@@ -17,8 +17,6 @@ use super::Context;
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::{Order, Sort};
-use crate::derive::paths::cwds::{self, Cwds, Moves};
-use crate::derive::paths::history::History;
 use crate::derive::stacks::debug_files;
 use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
@@ -252,19 +250,13 @@ impl Listing<'_, '_> {
         let mut size = 1;
         let mut ready = Batch::default();
         let mut rest = None;
-        let moves = if self.calls { Moves::of(&self.context.question) } else { None };
-        let mut cwds = moves.as_ref().map(Cwds::new);
-        // where the lines of the next batch begin
-        let mut begin = 0;
         if let Some(at) = segments.first() {
             let (jobs, frontier) = self.jobs(&[*at], segments.get(1), &mut plan);
-            let history = self.directories(&mut cwds, begin, &[*at]);
-            let mut rendered = self.render(&jobs, FIRST_LINES, history);
-            begin = frontier;
+            let mut rendered = self.render(&jobs, FIRST_LINES);
             rest = rendered.iter_mut().find_map(|rendered| rendered.rest.take());
             // what comes next is the first of the rest, or of the segment after it
-            let then = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
-            let first = Batch { rendered, frontier: then.min(frontier) };
+            let begin = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
+            let first = Batch { rendered, frontier: begin.min(frontier) };
             self.write(&mut merger, first, holes)?;
             merger.flush()?;
             next = 1;
@@ -279,14 +271,9 @@ impl Listing<'_, '_> {
             let enough = rest.as_ref().is_some_and(|rest| rest.keyed.len() as u64 >= merger.left());
             let until = if enough { next } else { (next + size).min(segments.len()) };
             let jobs = self.jobs(&segments[next..until], segments.get(until), &mut plan);
-            let history = self.directories(&mut cwds, begin, &segments[next..until]);
-            begin = jobs.1;
             let begun = rest.take();
             let render = || {
-                rayon::join(
-                    || begun.as_ref().map(|rest| self.render_rest(rest)),
-                    || self.render(&jobs.0, usize::MAX, history),
-                )
+                rayon::join(|| begun.as_ref().map(|rest| self.render_rest(rest)), || self.render(&jobs.0, usize::MAX))
             };
             let (written, (begun, rendered)) = rayon::join(|| self.write(&mut merger, before, holes), render);
             written?;
@@ -361,17 +348,9 @@ impl Listing<'_, '_> {
         (jobs, frontier)
     }
 
-    /// Where processes are while the segments `batch` last, of which the first begins at `begin`.
-    fn directories<'c>(&self, cwds: &'c mut Option<Cwds<'_, '_>>, begin: u64, batch: &[usize]) -> Option<&'c History> {
-        let infos = self.context.question.tape.segments();
-        let cwds = cwds.as_mut()?;
-        cwds.advance(begin, batch.iter().map(|at| infos[*at].end_max).max()?);
-        cwds.history()
-    }
-
     /// At most `most` of each segment's own rows; the others are its rest.
-    fn render(&self, jobs: &[Job], most: usize, history: Option<&History>) -> Vec<Rendered> {
-        jobs.par_iter().map(|job| self.render_one(*job, most, history)).collect()
+    fn render(&self, jobs: &[Job], most: usize) -> Vec<Rendered> {
+        jobs.par_iter().map(|job| self.render_one(*job, most)).collect()
     }
 
     fn write<W: Write>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
@@ -405,8 +384,8 @@ impl Listing<'_, '_> {
         }
     }
 
-    fn render_one(&self, job: Job, most: usize, history: Option<&History>) -> Rendered {
-        let mut rendered = if self.calls { self.render_calls(job, most, history) } else { Rendered::default() };
+    fn render_one(&self, job: Job, most: usize) -> Rendered {
+        let mut rendered = if self.calls { self.render_calls(job, most) } else { Rendered::default() };
         if job.own && !self.context.config.events.is_empty() {
             self.add_events(job.at, &mut rendered);
         }
@@ -431,7 +410,7 @@ impl Listing<'_, '_> {
         rendered.own = merged(std::mem::take(&mut rendered.own), part);
     }
 
-    fn render_calls(&self, job: Job, most: usize, history: Option<&History>) -> Rendered {
+    fn render_calls(&self, job: Job, most: usize) -> Rendered {
         let mut rendered = Rendered::default();
         let context = self.context;
         let mut picked = Vec::new();
@@ -455,10 +434,7 @@ impl Listing<'_, '_> {
         }
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
-        let mut segment = base.load(&context.question.book, &mut rendered.holes);
-        if let Some(history) = history {
-            cwds::fill(history, &mut segment, keyed.iter().map(|(_, row)| *row as usize));
-        }
+        let segment = base.load(&context.question.book, &mut rendered.holes);
         // lines of events go between those of calls when all are there; stacks are read for a segment at a time
         let whole = !context.config.events.is_empty() || self.events.stacks.is_some();
         let rest = if job.own && !whole { keyed.split_off(keyed.len().min(most)) } else { Vec::new() };

@@ -49,15 +49,6 @@ impl Misses {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Does `work`, and notes nothing that it could not read: the answer is the same without. Nobody else reads meanwhile.
-    pub fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
-        let before = self.list().clone();
-        let done = work();
-        self.any.store(!before.is_empty(), Ordering::Release);
-        *self.list() = before;
-        done
-    }
-
     /// Whether every requested block so far could be read.
     pub fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
@@ -83,8 +74,6 @@ mod tests {
     fn a_block_is_missed_once_and_told_once() {
         let misses = Misses::default();
         assert!(misses.is_empty() && misses.note(BlockKind::Dict, 3, Ok(7)).is_ok() && misses.is_empty());
-        misses.aside(|| misses.add(BlockKind::Dict, 3, &Error::invalid("x", "y".to_owned())));
-        assert!(misses.is_empty() && misses.all().is_empty());
         let fail = |kind: BlockKind, number| {
             let error = Error::Missing { what: kind.name(), segment: number };
             assert!(misses.note::<()>(kind, number, Err(error)).is_err());

@@ -247,7 +247,8 @@ mod tests {
         assert_eq!(wanted("process:*").len(), 7);
         assert_eq!(wanted("*:signal_d*"), ["signal:signal_deliver"]);
         assert_eq!(wanted("!signal:*"), [""; 0]);
-        assert_eq!(asked("sched:*,io_uring:*").families(), [Family::Sched, Family::Process, Family::IoUring]);
+        let families = [Family::Sched, Family::Process, Family::IoUring, Family::Tracepoint];
+        assert_eq!(asked("sched:*,io_uring:*").families(), families);
     }
 
     #[test]
