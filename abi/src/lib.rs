@@ -40,6 +40,6 @@ pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
 pub use near::nearest;
 pub use private::captured_class;
-pub use select::{EventTerm, SelectError, Selection};
+pub use select::{EventTerm, SelectError, Selection, glob_matches};
 pub use signal::{signal_name, signal_number};
 pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};

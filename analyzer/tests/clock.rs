@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{Place, Row, Tape};
-use systape_format::model::{Checkpoint, ClockSample};
+use systape_format::model::{Checkpoint, ClockSample, Family, Gap, GapCause};
 
 /// (report, what stands behind its numbers: the listing's are ms).
 const REPORTS: [(&str, &str); 5] =
@@ -99,13 +99,19 @@ fn times_of_day() {
     assert!(line(&place, "--clock wall t.tape").starts_with("2026-11-21T23:59:59.500000Z ("));
     assert_eq!(place.analyze("--time 23:59:59.5,00:00:00 t.tape").out.lines().count(), 1);
     let none = place.analyze("--time 12:00, t.tape");
-    assert!(none.status != 0 && none.err.contains("write the date too, 2026-11-21T12:00:00"), "{none:?}");
+    assert!(none.status == 2 && none.err.contains("write the date too, 2026-11-21T12:00:00"), "{none:?}");
     // somebody set the clock: it is one of two times, and either of them finds it
     tape(&place, morning, morning + 41 * SECOND);
     assert!(line(&place, "--clock wall t.tape").starts_with("05:48:19.500000/05:48:59.500000 ("));
     for range in ["05:48:19.5,05:48:19.6", "05:48:59.5,05:48:59.6", "05:48:19.500000/05:48:59.500000,"] {
         assert_eq!(place.analyze(&format!("--time {range} t.tape")).out.lines().count(), 1, "{range}");
     }
+    // set back by 40 s it may have been before 05:48:19.2, and for certain before 05:48:19.6
+    tape(&place, morning, morning - 39 * SECOND);
+    for range in [",05:48:19.2", ",05:48:19.6", "05:47:39.2,05:47:39.6"] {
+        assert_eq!(place.analyze(&format!("--time {range} t.tape")).out.lines().count(), 1, "{range}");
+    }
+    assert_eq!(place.analyze("--time ,05:47:39.2 t.tape").out.lines().count(), 0);
 }
 
 #[test]
@@ -118,7 +124,27 @@ fn without_clock_samples_no_time_of_day_is_made_up() {
         assert!(got.err.contains("no clock sample") && got.err.contains("--clock mono"), "{got:?}");
     }
     let got = place.analyze("--time 05:48:19, t.tape");
-    assert!(got.status != 0 && got.err.contains("no clock sample"), "{got:?}");
+    assert!(got.status == 2 && got.err.contains("no clock sample"), "{got:?}");
+    let got = place.analyze("-s --time ,2026-11-21T05:48:19Z t.tape");
+    assert!(got.status == 2 && got.err.contains("--time: this tape has no clock sample"), "{got:?}");
+}
+
+#[test]
+fn lines_of_losses_have_the_time_of_the_others() {
+    let place = Place::new();
+    let mut session = common::session();
+    session.clock.realtime = 1_795_240_099_000_000_000;
+    let mut tape = Tape::create_at(&place.path("t.tape"), &session, &Checkpoint::default());
+    let at = |us: u64| common::OPEN + us * common::US;
+    let (cause, family) = (GapCause::RingFull, Family::Syscall);
+    let gap = Gap { cause, family, cpu: 1, count: 5, first: at(1_999), last: at(2_001), pid: 0, ledger: false };
+    tape.segment(1_000_000, &[Row { tid: 100, name: "read", start: 500, dur: 10, ..Row::default() }], &[gap]);
+    tape.finish();
+    let lost = |words: &str| place.analyze(words).out.lines().last().unwrap_or_default().to_owned();
+    let line = |times: &str| format!("LOST 5 syscall events on cpu 1, {times}: ring buffer full");
+    assert_eq!(lost("t.tape"), line("0.001–0.002 s"));
+    assert_eq!(lost("--clock mono t.tape"), line("1000.001–1000.002 s"));
+    assert_eq!(lost("--clock wall t.tape"), line("05:48:19.001999–05:48:19.002001"));
 }
 
 #[test]

@@ -32,10 +32,19 @@ fn on_terminal(place: &Place, words: &str, no_color: &str) -> String {
 #[test]
 fn only_colours_differ_on_a_terminal() {
     let place = Place::with_sample();
+    common::events::write(&place.path("events.tape"), false);
     for (words, colored) in [
         ("sample.tape", "\x1b[31m-1 ENOENT"),
         ("-s sample.tape", "\x1b[36m>="),
         ("-s --by syscall sample.tape", "\x1b[36m>="),
+        ("block events.tape", "\x1b[31mEIO"),
+        ("block events.tape", "\x1b[33m  0.080"),
+        ("net events.tape", "\x1b[36m"),
+        ("net events.tape", "\x1b[31mfailed"),
+        ("files --opens sample.tape", "\x1b[31mENOENT  "),
+        ("files --slower 0 sample.tape", "\x1b[31m"),
+        ("sched timehist sched-lost.tape", "\x1b[31mLOST 12 sched events"),
+        ("sched timehist sched-lost.tape", "\x1b[36m"),
         ("states --top 0 sched-lost.tape", ""),
         ("-s --format json sample.tape", ""),
     ] {

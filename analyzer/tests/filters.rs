@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Place, Row, Tape};
+use common::{OPEN, Place, Row, Tape, session};
+use systape_format::model::{ByteStatus, Checkpoint, Family, FdTable, Session};
 
 /// The calls a listing with these options has.
 fn names(place: &Place, words: &str) -> Vec<String> {
@@ -37,6 +38,9 @@ fn filters_agree_in_listing_and_summary() {
         ("-P ld.so.conf -P /staging/*", "read openat close"),
         ("-P /var/log", "openat"),
         ("-P /var/log --time 26us,", ""),
+        ("-P /staging/* -P !*_file", ""),
+        ("-P ld.so.conf -P /staging/* -P !/staging/*", "openat close"),
+        ("-e kill,close -P !/etc/*", "kill"),
         ("--time 800us,1ms", "execve kill sys_4511 nanosleep"),
         ("--time 50%,", "exit_group"),
         ("--time 2026-11-21T05:48:19.0018Z,2026-11-21T05:48:19.0020Z", "ptrace read write"),
@@ -54,6 +58,48 @@ fn filters_agree_in_listing_and_summary() {
     assert_eq!(names(&place, "--clone-child").len(), 22);
     assert_eq!(names(&place, "--max-events 3").len(), 3);
     assert_eq!(names(&place, "--max-events 0").len(), 0);
+}
+
+#[test]
+fn calls_are_on_what_they_name() {
+    let place = Place::new();
+    let session = Session { families: vec![Family::Syscall, Family::Process], ..session() };
+    let cwd = FdTable { upid: 1, complete: true, cwd: b"/home".to_vec(), fds: Vec::new() };
+    let tasks = vec![common::task(100)];
+    let start =
+        Checkpoint { ts: OPEN, tasks, fd_tables: vec![cwd], source: "snapshot".into(), ..Checkpoint::default() };
+    let mut tape = Tape::create_at(&place.path("t.tape"), &session, &start);
+    let call = |name, start, args: [u64; 6]| Row { tid: 100, name, start, dur: 5, args, ..Row::default() };
+    let path = |text: &'static str| vec![(0, ByteStatus::Whole, 4, text.as_bytes())];
+    let cwd = 0xffff_ff9c;
+    let rows = [
+        Row { errno: 14, ..call("open", 10, [0; 6]) },
+        Row { errno: 14, ..call("openat", 20, [cwd, 0, 0, 0, 0, 0]) },
+        Row { captured: path("me"), ..call("chdir", 30, [0x5600, 0, 0, 0, 0, 0]) },
+        Row { captured: path("file"), ..call("open", 40, [0x5600, 0, 0, 0, 0, 0]) },
+        call("getpid", 50, [0; 6]),
+    ];
+    tape.segment(200, &rows, &[]);
+    tape.finish();
+    let files = |words: &str| {
+        let rows = place.analyze(&format!("files --by file,syscall --format json {words} t.tape")).json();
+        let mut files: Vec<_> = rows
+            .iter()
+            .map(|row| format!("{} {}", row["file"].as_str().unwrap_or("?"), row["syscall"].as_str().unwrap()))
+            .collect();
+        files.sort();
+        files.join(", ")
+    };
+    assert_eq!(files(""), "/home/me chdir, /home/me/file open");
+    assert_eq!(files("-P /home/me"), "/home/me chdir");
+    assert_eq!(files("-P !/home/me"), "/home/me/file open");
+    let listed = |words: &str| {
+        let got = place.analyze(&format!("--format json {words} t.tape"));
+        assert_eq!(got.err, "", "{words}");
+        got.json().iter().map(|row| row["syscall"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(listed("-P !/home/me"), "open openat open getpid");
+    assert_eq!(listed("-P /home/* -P !*/file"), "chdir");
 }
 
 #[test]
@@ -215,9 +261,9 @@ fn a_summary_equals_adding_up_the_listing() {
 fn a_time_of_day_while_the_clock_may_have_been_set_is_one_of_two() {
     let place = Place::new();
     let path = place.path("t.tape");
-    let mut session = common::session();
+    let mut session = session();
     session.clock.realtime -= 40_000_000_000;
-    let mut tape = Tape::create_at(&path, &session, &systape_format::model::Checkpoint::default());
+    let mut tape = Tape::create_at(&path, &session, &Checkpoint::default());
     let call = Row { tid: 100, name: "read", start: 0, dur: 10, ..Row::default() };
     tape.segment(1_000_000, &[call.clone(), Row { start: 500_000, ..call }], &[]);
     tape.finish();

@@ -325,7 +325,7 @@ fn sums_hold_each_call_once() {
 fn a_listing_lacks_what_was_lost_and_says_so() {
     let (place, got) = one("--fail-on-loss");
     assert_eq!((got.status, got.err.as_str()), (3, ""));
-    let line = "COUNTED ONLY 42 syscall events on cpu 0, 0.000–0.001 s: ring buffer full";
+    let line = "COUNTED ONLY 42 syscall events on cpu 0, 0.000–0.000 s: ring buffer full";
     assert!(got.out.lines().any(|text| text == line), "{}", got.out);
     assert!(
         got.out.contains(

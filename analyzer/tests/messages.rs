@@ -180,7 +180,7 @@ fn losses_reach_every_answer_they_touch() {
     tape.finish();
     let listing = place.analyze("");
     let lines: Vec<_> = listing.out.lines().collect();
-    assert_eq!((lines.len(), lines[1]), (4, "LOST 47 syscall events on cpu 1, 0.002–0.003 s: ring buffer full"));
+    assert_eq!((lines.len(), lines[1]), (4, "LOST 47 syscall events on cpu 1, 0.002–0.002 s: ring buffer full"));
     assert_eq!(listing.err, "");
     let summary = place.analyze("-s").out;
     assert!(summary.contains("LOST 47") && summary.contains("at least 6 events"), "{summary}");

@@ -28,6 +28,7 @@ fn encoder() -> Assembler {
         targets: Targets::default(),
         own_pid: 1,
         nested: false,
+        tracepoints: Vec::new(),
     })
 }
 

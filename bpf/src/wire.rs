@@ -77,6 +77,7 @@ const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Socket>() == 200);
+const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
@@ -99,6 +100,8 @@ macro_rules! record_enum {
             Signal(Box<SignalParts<'a>>),
             /// A row of a table: the record, and the words and strings behind it.
             Row(Row, &'a [u8]),
+            /// An event of a tracepoint: the record, and the tracepoint's own.
+            Tracepoint(Tracepoint, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
         }
 
@@ -249,6 +252,10 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
         WIRE_ROW => {
             let (row, data) = copy::<Row>(bytes, kind)?;
             Record::Row(row, data)
+        }
+        WIRE_TRACEPOINT => {
+            let (event, data) = copy::<Tracepoint>(bytes, kind)?;
+            Record::Tracepoint(event, data)
         }
         _ => fixed(bytes, kind)?,
     })

@@ -40,6 +40,7 @@ families! {
     Stack = 9, "stack";
     IoUring = 10, "io_uring";
     Fault = 11, "fault";
+    Tracepoint = 12, "tracepoint";
 }
 
 /// A table that a family of this version records into.
@@ -87,12 +88,13 @@ impl Family {
 
     /// Whether its events are rows of tables.
     pub fn has_tables(self) -> bool {
-        RECORDED.iter().any(|table| table.family == self)
+        self == Self::Tracepoint || RECORDED.iter().any(|table| table.family == self)
     }
 
-    /// The family that records into the table called `name`; None = no family of this version.
-    pub fn of_table(name: &str) -> Option<Self> {
-        RECORDED.iter().find(|table| table.def.name == name).map(|table| table.family)
+    /// The family that records into the table called `name`: one that this version does not declare is a tracepoint's,
+    /// whose fields the recorder learnt from the kernel.
+    pub fn of_table(name: &str) -> Self {
+        RECORDED.iter().find(|table| table.def.name == name).map_or(Self::Tracepoint, |table| table.family)
     }
 }
 

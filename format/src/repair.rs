@@ -136,6 +136,9 @@ fn copy<W: Write>(
         redactor,
         events: Vec::new(),
     };
+    let mut defs: Vec<_> = tape.table_defs().values().cloned().collect();
+    defs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    copy.writer.define_always(defs);
     let holes = Walk::new(tape).run(progress, |piece| copy.piece(piece))?;
     let end = copy.end(&holes);
     let reason = end.reason.clone();

@@ -40,6 +40,8 @@ pub struct Writer<W: Write> {
     table_defs: Vec<Place>,
     /// Tables whose definitions the current chunk has.
     defined: Vec<u64>,
+    /// Tables that every chunk defines, also without rows.
+    asked: Vec<Arc<TableDef>>,
     buf: Vec<u8>,
 }
 
@@ -66,10 +68,17 @@ impl<W: Write> Writer<W> {
             symbols: Vec::new(),
             table_defs: Vec::new(),
             defined: Vec::new(),
+            asked: Vec::new(),
             buf: Vec::new(),
         };
         writer.append(vec![session], NO_SEGMENT)?;
         Ok(writer)
+    }
+
+    /// Every chunk defines these tables from now on, also without rows: a reader then knows that nothing happened, and
+    /// not that nothing was recorded.
+    pub fn define_always(&mut self, defs: Vec<Arc<TableDef>>) {
+        self.asked = defs;
     }
 
     /// Continues in chunk `chunk`, for a copy: later blocks belong to it. Chunks never go back.
@@ -90,7 +99,10 @@ impl<W: Write> Writer<W> {
         self.defined.clear();
         let mut places = self.append(cp.blocks, NO_SEGMENT)?;
         self.checkpoints.append(&mut places);
-        Ok(())
+        let asked = std::mem::take(&mut self.asked);
+        let defined = self.define(&asked);
+        self.asked = asked;
+        defined
     }
 
     /// Writes a segment. Segments are numbered in the order of these calls, which must be that of their windows.

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +22,8 @@ use crate::habits;
 use crate::patient::Asked;
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
-use crate::{limits, stacks};
+use crate::tracepoints::Tracepoint;
+use crate::{limits, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
 /// Default of --buffer with enough memory, and the least value that works.
@@ -89,6 +91,10 @@ pub struct Config {
     pub forced: Forced,
     /// The -e expressions as typed.
     pub selection_text: Vec<String>,
+    /// Tracepoints to record as tables.
+    pub tracepoints: Vec<Arc<Tracepoint>>,
+    /// Remarks on what -e asks for.
+    notes: Vec<String>,
     /// Follow children.
     pub inherit: bool,
     /// Bytes of each bulk ring; None = by the number of CPUs.
@@ -117,31 +123,10 @@ pub struct Config {
     pub command: Vec<OsString>,
 }
 
-/// Why `-e family:event` records nothing: only whole families are recorded.
-fn no_event(family: &str, event: &str) -> String {
-    let what = format!("-e {family}:{event}");
-    // perf's names of the tracepoints, and the words of `analyze -e`
-    let known = match family {
-        "exceptions" => "fault",
-        "sock" | "tcp" => "net",
-        "task" | "cgroup" => "process",
-        family => family,
-    };
-    match Families::parse(&[known.to_owned()]) {
-        Ok(_) => format!(
-            "{what}: -e chooses syscalls; other events are recorded by families, here with --families {known}, and chosen in 'analyze -e'"
-        ),
-        Err(error) => format!("{what}: there is no such event; -e chooses syscalls; {error:#}"),
-    }
-}
-
 impl Config {
     /// Resolves `args`.
     pub fn new(args: Args) -> Result<Self> {
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
-        if let Some(event) = selection.other_events().first() {
-            bail!("{}", no_event(&event.family, &event.event));
-        }
         if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
             let word = args.command[0].to_string_lossy();
             bail!(
@@ -162,7 +147,10 @@ impl Config {
                 bail!("-t {tid}: there is no such thread");
             }
         }
-        let families = Families::parse(&args.families)?;
+        let events = tracepoints::find(selection.other_events())?;
+        let mut families = Families::parse(&args.families)?;
+        let tables = (!events.tracepoints.is_empty()).then_some(Family::Tracepoint);
+        events.families.iter().copied().chain(tables).for_each(|family| families.add(family));
         let stacks = stacks::options::parse(&args, &families)?;
         if args.redact.is_some() && args.keep_stack_bytes {
             bail!("--keep-stack-bytes writes stacks as they are: leave it or --redact out");
@@ -193,6 +181,8 @@ impl Config {
             families,
             selection,
             selection_text: args.events,
+            tracepoints: events.tracepoints,
+            notes: events.notes,
             inherit: !args.no_inherit,
             with_self: args.with_self,
             ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
@@ -214,7 +204,7 @@ impl Config {
 
     /// What of the command line may be meant differently.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = self.selection.notes().to_vec();
+        let mut notes = [self.selection.notes(), &self.notes].concat();
         // SAFETY: it has no arguments and cannot fail.
         let own = unsafe { libc::geteuid() };
         if let Some(uid) = self.uid.filter(|uid| *uid != own && !self.command.is_empty() && !self.all) {

@@ -94,6 +94,14 @@ impl Families {
         self.0.contains(&family)
     }
 
+    /// Adds one.
+    pub(crate) fn add(&mut self, family: Family) {
+        if !self.has(family) {
+            self.0.push(family);
+            self.0.sort_unstable();
+        }
+    }
+
     /// Removes one.
     pub(crate) fn leave_out(&mut self, family: Family) {
         self.0.retain(|had| *had != family);
@@ -101,7 +109,8 @@ impl Families {
 
     /// Whether tables with stacks are recorded.
     pub fn have_row_stacks(&self) -> bool {
-        RECORDED.iter().any(|table| table.def.stack_column().is_some() && self.has(table.family))
+        self.has(Family::Tracepoint)
+            || RECORDED.iter().any(|table| table.def.stack_column().is_some() && self.has(table.family))
     }
 
     /// All of them.
@@ -196,6 +205,7 @@ pub(crate) fn choose(
     if copies && !kernel.copies_from_tasks() {
         notes.push("this kernel lets nobody copy the stack of a task that sleeps (5.18 does): threads asleep since before the start have kernel frames only".into());
     }
+    set(&mut progs.any_tracepoint, families.has(Family::Tracepoint));
     let net = families.has(Family::Net);
     // with the whole machine recorded nobody's sockets have to be told from others'
     set(&mut progs.walk_files, net && targets);

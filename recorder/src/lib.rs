@@ -62,3 +62,4 @@ mod system;
 mod target;
 pub mod targets;
 mod tasks;
+pub mod tracepoints;

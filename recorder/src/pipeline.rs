@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
 use systape_format::model::{End, Session};
 use systape_format::redact::Redactor;
+use systape_format::table::TableDef;
 use systape_format::writer::Writer;
 
 use crate::backlog::Backlog;
@@ -91,19 +92,28 @@ pub(crate) struct About {
     pub id: [u8; 16],
     /// The session.
     pub session: Session,
+    /// Tables that it may have rows of, which it defines itself.
+    pub tables: Vec<Arc<TableDef>>,
     /// Classes that it takes out never reach the tape.
     pub redactor: Option<Redactor>,
 }
 
 impl About {
-    /// Id, redacted session, and the redactor for the rest.
-    fn redacted(self) -> (([u8; 16], Session), Option<Arc<Redactor>>) {
-        let Self { id, mut session, redactor } = self;
+    /// What the tape begins with, redacted, and the redactor for the rest.
+    fn redacted(self) -> (Head, Option<Arc<Redactor>>) {
+        let Self { id, mut session, tables, redactor } = self;
         if let Some(redactor) = &redactor {
             redactor.session(&mut session);
         }
-        ((id, session), redactor.map(Arc::new))
+        (Head { id, session, tables }, redactor.map(Arc::new))
     }
+}
+
+/// What a tape begins with.
+struct Head {
+    id: [u8; 16],
+    session: Session,
+    tables: Vec<Arc<TableDef>>,
 }
 
 /// The running stages.
@@ -307,14 +317,15 @@ fn compressors(
 /// Begins the tape in a thread of its own, and tells `open` when that is done.
 fn start_writer(
     sink: Sink,
-    (id, session): ([u8; 16], Session),
+    head: Head,
     open: Sender<()>,
     done: Receiver<(u64, Compressed)>,
     progress: Arc<Progress>,
 ) -> Result<JoinHandle<Result<Writer<Sink>>>> {
     let failed = Arc::clone(&progress.failed);
     let work = move || {
-        let writer = Writer::create(sink, id, &session).context("cannot write the tape")?;
+        let mut writer = Writer::create(sink, head.id, &head.session).context("cannot write the tape")?;
+        writer.define_always(head.tables);
         open.send(()).ok();
         write(writer, &done, &progress)
     };

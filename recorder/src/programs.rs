@@ -27,6 +27,8 @@ pub(crate) enum Hook {
     Iterator,
     /// A timer of each CPU.
     Timer,
+    /// The tracepoints that the command line names.
+    Named,
 }
 
 /// When a program is loaded.
@@ -95,7 +97,7 @@ impl Program {
     pub(crate) fn tracepoint(&self) -> Option<&'static str> {
         match self.hook {
             Hook::Tracepoint(name, _) => Some(name),
-            Hook::Iterator | Hook::Timer => None,
+            Hook::Iterator | Hook::Timer | Hook::Named => None,
         }
     }
 

@@ -187,9 +187,11 @@ impl Prepared {
             targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
             own_pid: programs.own_pid(),
             nested: programs.is_nested(),
+            tracepoints: config.tracepoints.clone(),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));
-        let tape = About { id: tape_id(window_open), session: about, redactor };
+        let tables = config.tracepoints.iter().map(|one| Arc::clone(&one.def)).collect();
+        let tape = About { id: tape_id(window_open), session: about, tables, redactor };
         let output = Output { sink: opened.begin(), path: &config.output, sync: config.sync, buffer: config.buffer };
         let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
         if begun(config, &pipeline) {

@@ -123,8 +123,6 @@ const ANSWERED: &[(&str, &str)] = &[
     ("-a -p PID", "leave out -a"),
     ("-e cycles -a", "-F 99"),
     ("-e instructions:u ls", "-F 99"),
-    ("-e sched:sched_switch -a", "--families sched"),
-    ("-e sched:* -a", "--families sched"),
     ("-e opne ls", "open"),
     ("--call-graph lbr ls", "dwarf"),
     ("--filter x ls", "--failure"),

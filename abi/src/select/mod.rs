@@ -281,7 +281,7 @@ fn alias_note(name: &str, others: &[&str], exists: bool, negated: bool) -> Optio
 
 /// Whether `glob` (`*`, `?`, `[a-z]`, `[!a-z]`) matches the whole of `text`. Both are short; a `*` backtracks to the latest one only,
 /// so the time is at most the product of the lengths.
-fn glob_matches(glob: &str, text: &str) -> bool {
+pub fn glob_matches(glob: &str, text: &str) -> bool {
     let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
     let (mut g, mut t, mut retry) = (0, 0, None);
     while t < text.len() {

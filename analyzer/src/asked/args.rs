@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(short = 'G', long = "cgroup", value_name = "PATH", help_heading = "Filters")]
     pub cgroups: Vec<String>,
 
-    /// Only calls on this file: through a path that they name, or a descriptor of it; globs allowed, several -P add up
+    /// Only calls on this file: through a path that they name, or a descriptor of it; globs allowed, `!` leaves out, several -P add up
     #[arg(short = 'P', long = "path", alias = "trace-path", value_name = "PATH", help_heading = "Filters")]
     pub paths: Vec<String>,
 

@@ -146,6 +146,11 @@ pub(crate) fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
 fn filters(args: &Args) -> Result<Filters> {
     let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
     let (comms, not_comms) = comms(&args.comm)?;
+    let (mut paths, mut not_paths) = (Vec::new(), Vec::new());
+    for path in &args.paths {
+        let (not, path) = negated("-P ", path)?;
+        (if not { &mut not_paths } else { &mut paths }).push(path.to_owned());
+    }
     Ok(Filters {
         longer_than: match &args.duration {
             Some(text) => Some(timespec::duration(text, 1_000_000).map_err(|e| e.context("--duration"))?),
@@ -164,7 +169,8 @@ fn filters(args: &Args) -> Result<Filters> {
             (cpus, other) => cpus.as_deref().or(other).map(timespec::cpu_list).transpose()?,
         },
         cgroups: args.cgroups.clone(),
-        paths: args.paths.clone(),
+        paths,
+        not_paths,
         time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
     })
 }
@@ -177,17 +183,21 @@ fn comms(lists: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     for list in lists.iter().filter(|list| !list.is_empty()) {
         let all = list.starts_with('!');
         for name in list.split(',').filter(|name| !name.is_empty()) {
-            let (not, name) = match name.strip_prefix('!') {
-                Some("") => bail!("--comm={list}: there is no name behind '!' (a name that begins with it: '\\!name')"),
-                Some(name) => (true, name),
-                None => (all, name),
-            };
-            let name = if name.starts_with("\\!") { &name[1..] } else { name };
-            let names = if not { &mut left_out } else { &mut asked };
+            let (not, name) = negated("--comm=", name)?;
+            let names = if not || all { &mut left_out } else { &mut asked };
             names.push(name.to_owned());
         }
     }
     Ok((asked, left_out))
+}
+
+/// Whether a value of `option` has a `!` before it, and what stands behind that or behind the backslash before one.
+fn negated<'a>(option: &str, name: &'a str) -> Result<(bool, &'a str)> {
+    let (not, name) = name.strip_prefix('!').map_or((false, name), |name| (true, name));
+    if not && name.is_empty() {
+        bail!("{option}!: there is no name behind '!' (a name that begins with it: '\\!name')");
+    }
+    Ok((not, if name.starts_with("\\!") { &name[1..] } else { name }))
 }
 
 #[cfg(test)]
@@ -221,6 +231,12 @@ mod tests {
         assert_eq!(comms("--comm=a*,!ab"), names(&["a*"], &["ab"]));
         assert_eq!(comms("--comm=\\!x,!\\!y"), names(&["!x"], &["!y"]));
         assert!(resolve("analyze --comm=!").unwrap_err().to_string().contains("no name behind '!'"));
+        let paths = |words| {
+            let filters = resolve(&format!("analyze {words}")).unwrap().filters;
+            (filters.paths, filters.not_paths)
+        };
+        assert_eq!(paths("-P !/a,b -P \\!c"), names(&["!c"], &["/a,b"]));
+        assert!(resolve("analyze -P !").unwrap_err().to_string().contains("-P !: there is no name behind '!'"));
     }
 
     #[test]

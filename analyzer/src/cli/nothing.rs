@@ -173,6 +173,9 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
     if !filters.paths.is_empty() {
         add(format!("-P {}", filters.paths.join(" -P ")), false, &String::new);
     }
+    if !filters.not_paths.is_empty() {
+        add(format!("-P '!{}'", filters.not_paths.join("' -P '!")), false, &String::new);
+    }
     // of other rows than calls these say nothing
     let of_calls = OF_CALLS.contains(&config.view.name) && config.calls;
     if filters.selects {

@@ -10,6 +10,7 @@ use super::row::{self, Duration, Outcome};
 use super::value::{self, Scratch};
 use super::{LineFormat, SegmentLines};
 use crate::render::mark;
+use crate::render::paint;
 use crate::render::stamp::Stamps;
 use crate::table::calls::CallInfo;
 use crate::table::load::{FdPath, Loaded};
@@ -19,11 +20,6 @@ use crate::values::output;
 
 /// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
 const ALIGNMENT: usize = 70;
-/// Color of durations from 0.01 ms on.
-const YELLOW: &[u8] = b"\x1b[33m";
-/// Color of durations from 1 ms on, and of loss.
-const RED: &[u8] = b"\x1b[31m";
-const PLAIN: &[u8] = b"\x1b[m";
 
 /// Form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,9 +48,9 @@ impl<'a> Text<'a> {
         Self { session, look, stamps }
     }
 
-    fn loss_line(&self, text: &str) -> Vec<u8> {
-        let text = if self.look.color { format!("\x1b[31m{text}\x1b[m\n") } else { format!("{text}\n") };
-        text.into_bytes()
+    fn loss_line(&self, text: String) -> Vec<u8> {
+        let text = if self.look.color { paint::error(text) } else { text };
+        format!("{text}\n").into_bytes()
     }
 }
 
@@ -85,11 +81,11 @@ impl LineFormat for Text<'_> {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        self.loss_line(&loss::gap_text(gap, self.session))
+        self.loss_line(loss::gap_text(gap, |first, last| self.stamps.span(first, last)))
     }
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
-        self.loss_line(&loss::hole_text(hole, self.session))
+        self.loss_line(loss::hole_text(hole, |first, last| self.stamps.span(first, last)))
     }
 }
 
@@ -145,18 +141,12 @@ impl TextLines<'_> {
             Duration::Unknown => return out.extend_from_slice(b"(         ): "),
         };
         out.push(b'(');
-        let color = match ns {
-            _ if !self.look.color => &b""[..],
-            1_000_000.. => RED,
-            10_000.. => YELLOW,
-            _ if !lead.is_empty() => output::INEXACT.as_bytes(),
-            _ => b"",
-        };
-        out.extend_from_slice(color);
+        let color = if self.look.color { paint::of_time(ns, lead.is_empty()) } else { "" };
+        out.extend_from_slice(color.as_bytes());
         num::millis(out, ns, 6, lead);
         out.extend_from_slice(b" ms");
         if !color.is_empty() {
-            out.extend_from_slice(PLAIN);
+            out.extend_from_slice(output::PLAIN.as_bytes());
         }
         out.extend_from_slice(b"): ");
     }
@@ -165,11 +155,11 @@ impl TextLines<'_> {
         match row::outcome(self.segment, row) {
             Outcome::Ret(ret) => self.ret(out, call, row, ret),
             Outcome::Errno(errno) => {
-                let (red, plain) = if self.look.color { (RED, PLAIN) } else { (&b""[..], &b""[..]) };
-                out.extend_from_slice(red);
+                let (red, plain) = if self.look.color { (paint::RED, output::PLAIN) } else { ("", "") };
+                out.extend_from_slice(red.as_bytes());
                 out.extend_from_slice(b"-1 ");
                 errno_words(out, errno);
-                out.extend_from_slice(plain);
+                out.extend_from_slice(plain.as_bytes());
             }
             Outcome::Restart(errno) => {
                 out.extend_from_slice(b"? ");

@@ -8,6 +8,7 @@ pub(crate) mod json;
 pub(crate) mod keys;
 pub(crate) mod loghist;
 pub(crate) mod mark;
+pub(crate) mod paint;
 pub(crate) mod rank;
 pub(crate) mod row;
 pub(crate) mod sink;

@@ -4,7 +4,6 @@
 //! finds that.
 
 use clap::ValueEnum;
-use systape_format::model::Session;
 use systape_format::reader::Tape;
 
 use crate::table::question;
@@ -54,11 +53,6 @@ impl Stamps {
         let day = clock.days(tape.session().window_open, tape.complete_until());
         let day = day.and_then(|(first, last)| (first == last).then_some(first));
         Self { bases: bases.to_vec(), open: tape.session().window_open, clock, day }
-    }
-
-    /// Times since the start of the tape of `session`.
-    pub fn since_start(session: &Session) -> Self {
-        Self { bases: vec![TimeBase::Start], open: session.window_open, clock: Clock::default(), day: None }
     }
 
     /// Characters of a time of day.
@@ -137,6 +131,12 @@ impl Stamps {
     pub fn at(&self, ts: u64) -> String {
         let base = self.bases.first().copied().unwrap_or_default();
         format!("at {}{}", self.cell(base, ts, 3), self.unit())
+    }
+
+    /// `1.234–1.250 s`, `05:48:19.012345–05:48:19.028345`: within a sentence.
+    pub fn span(&self, first: u64, last: u64) -> String {
+        let base = self.bases.first().copied().unwrap_or_default();
+        format!("{}–{}{}", self.cell(base, first, 3), self.cell(base, last, 3), self.unit())
     }
 
     /// Appends perf trace's column: ms with three decimals, `%10.3f`, or the time of day; `?`: None, not known.

@@ -157,9 +157,11 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
 
 /// Reports the selected events that the tape cannot have; fails when it has none of them.
 fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
-    let asked = config.events.families();
+    let mut asked = config.events.families();
+    // a term that names none of the tape's is refused
+    asked.retain(|family| *family != Family::Tracepoint);
     // a tape that has a family's table has the family, whoever wrote it
-    let defines = |family| tape.table_defs().values().any(|def| Family::of_table(&def.name) == Some(family));
+    let defines = |family| tape.table_defs().values().any(|def| Family::of_table(&def.name) == family);
     let recorded = |family| families::recorded(tape, family) != Some(false) || defines(family);
     let absent: Vec<Family> = asked.iter().copied().filter(|family| !recorded(*family)).collect();
     for family in &absent {

@@ -85,7 +85,7 @@ impl Sums {
             let mut key: Key = task.map_or_else(unknown, |task| plan.key(task, Call::default()));
             plan.row(&mut key, RowPart { cpu, ..RowPart::default() }, |_| Value::Unknown);
             if let (Some(task), Some(at)) = (task, at) {
-                self.labels.add(&key, task, plan, (segment as u32, at as u32));
+                self.labels.add(plan.whose_is(task), task, plan, (segment as u32, at as u32));
             }
             let key: Key = key.into_iter().chain([event.clone()]).collect();
             self.groups.of(&key).add(&Count(count));

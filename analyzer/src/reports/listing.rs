@@ -84,7 +84,7 @@ impl Options {
             let of_calls = [
                 (filters.longer_than.is_some(), "--duration"),
                 (filters.failure, "--failure"),
-                (!filters.paths.is_empty(), "-P"),
+                (filters.by_path(), "-P"),
                 (config.sort == Some(Sort::Listing(Order::End)), "--sort end"),
                 (self.clone_child, "--clone-child"),
                 of_text[1],

@@ -13,7 +13,6 @@ use crate::lines::LineFormat;
 use crate::lines::json::Json;
 use crate::lines::text::Text;
 use crate::render::form::Format;
-use crate::render::stamp::Stamps;
 use crate::table::stream::{Loose, Merger};
 use crate::values::output::line;
 use crate::values::say::{Verdict, complain};
@@ -79,7 +78,7 @@ pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -
 pub(crate) fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(Text::new(session, context.config.look, Stamps::since_start(session))),
+        Format::Text => Box::new(Text::new(session, context.config.look, context.stamps())),
         Format::Json => Box::new(Json::new(session, crate::values::clock::Clock::default())),
         Format::Csv => return,
     };

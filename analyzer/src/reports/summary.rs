@@ -117,7 +117,7 @@ pub(crate) fn check(config: &Config) -> Result<()> {
     let of_calls = [
         (config.filters.longer_than.is_some(), "--duration"),
         (config.filters.failure, "--failure"),
-        (!config.filters.paths.is_empty(), "-P"),
+        (config.filters.by_path(), "-P"),
         (own.errno_summary, "--errno-summary"),
         (own.summary_mode != SummaryMode::default(), "--summary-mode"),
         (config.bare_cpu(), "--cpu"),

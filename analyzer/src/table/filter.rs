@@ -12,6 +12,7 @@ use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, T
 use crate::table::picked::Picked;
 use crate::values::clock::{self, Clock};
 use crate::values::glob;
+use crate::values::say::BadUsage;
 use crate::values::timespec::Edge;
 
 /// The filters as typed; empty lists and None let everything pass.
@@ -41,6 +42,8 @@ pub struct Filters {
     pub cgroups: Vec<String>,
     /// Files that calls are on, by path, as globs.
     pub paths: Vec<String>,
+    /// Not on these.
+    pub not_paths: Vec<String>,
     /// When calls began: from, to.
     pub time: (Option<Edge>, Option<Edge>),
 }
@@ -49,6 +52,11 @@ impl Filters {
     /// Whether there is a filter on thread names.
     fn names(&self) -> bool {
         !self.comms.is_empty() || !self.not_comms.is_empty()
+    }
+
+    /// Whether there is a filter on files.
+    pub fn by_path(&self) -> bool {
+        !self.paths.is_empty() || !self.not_paths.is_empty()
     }
 
     /// Whether a thread with that name passes.
@@ -87,7 +95,11 @@ pub(crate) fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> R
         Edge::Real(ns) => match clock.monotonic(ns) {
             // of a time that is not known, all that may be meant
             Some(both) => return Ok(both),
-            None => bail!("this tape has no clock sample, so real times cannot be placed on it; use seconds"),
+            None => {
+                return Err(unplaced(
+                    "this tape has no clock sample, so real times cannot be placed on it; use seconds",
+                ));
+            }
         },
         Edge::Daytime(ns) => {
             let real = on_its_day(ns, session.window_open, end, clock)?;
@@ -97,10 +109,15 @@ pub(crate) fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> R
     Ok((ts, ts))
 }
 
+/// A time that is none of the tape's: bad usage.
+fn unplaced(why: &str) -> anyhow::Error {
+    BadUsage(why.to_owned()).into()
+}
+
 /// The time of day `daytime` on the day of a tape from `open` to `end`; where there are several, on the one on which the tape has it.
 fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
     let Some((first, last)) = clock.days(open, end) else {
-        bail!("this tape has no clock sample, so times of day cannot be placed on it; use seconds");
+        return Err(unplaced("this tape has no clock sample, so times of day cannot be placed on it; use seconds"));
     };
     if first == last {
         return Ok(clock::on_day(first, daytime));
@@ -113,7 +130,8 @@ fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
         (found, _) => {
             let dated = |day| clock::rfc3339(clock::Real::known(clock::on_day(day, daytime)));
             let which = if found.is_some() { "has this time on more than one" } else { "has this time on none" };
-            bail!("the tape is of several days and {which}: write the date too, {} to {}", dated(first), dated(last))
+            let range = format!("{} to {}", dated(first), dated(last));
+            Err(unplaced(&format!("the tape is of several days and {which}: write the date too, {range}")))
         }
     }
 }
@@ -265,7 +283,7 @@ impl<'a> Scope<'a> {
     pub fn segment(&self, dict: &Dict, number: u32) -> SegmentFilter<'_> {
         SegmentFilter {
             scope: self,
-            picked: self.picked.as_ref().map(|picked| picked.of(number)),
+            picked: self.picked.as_ref().map(|picked| (picked.of(number), picked.all_but)),
             tasks: dict.tasks.iter().map(|t| self.task(t)).collect(),
             calls: dict.calls.iter().map(|c| self.call(c)).collect(),
         }
@@ -276,8 +294,8 @@ impl<'a> Scope<'a> {
 #[derive(Debug)]
 pub struct SegmentFilter<'a> {
     scope: &'a Scope<'a>,
-    /// The rows that pass `-P`, ascending; None: all.
-    picked: Option<&'a [u32]>,
+    /// The rows that pass `-P`, ascending, or (true) that do not; None: all pass.
+    picked: Option<(&'a [u32], bool)>,
     /// For each task of the segment.
     pub tasks: Vec<bool>,
     /// For each call of the segment.
@@ -305,7 +323,7 @@ impl SegmentFilter<'_> {
     pub fn value(&self, core: &Core, row: usize) -> bool {
         let f = self.scope.filters;
         let state = core.state[row];
-        if self.picked.is_some_and(|rows| rows.binary_search(&(row as u32)).is_err()) {
+        if self.picked.is_some_and(|(rows, all_but)| rows.binary_search(&(row as u32)).is_ok() == all_but) {
             return false;
         }
         if let Some(ns) = f.longer_than {
@@ -403,6 +421,7 @@ impl Filters {
             cpus: None,
             cgroups: vec![],
             paths: vec![],
+            not_paths: vec![],
             time: (None, None),
         }
     }

@@ -142,8 +142,9 @@ impl Loss {
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.listed {
-            lines.extend(self.gaps.iter().map(|gap| gap_text(gap, session)));
-            lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, session)));
+            let when = |first, last| span(first, last, session);
+            lines.extend(self.gaps.iter().map(|gap| gap_text(gap, when)));
+            lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, when)));
         }
         lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));
         self.misses.tell();
@@ -371,7 +372,8 @@ pub(crate) fn family_name(family: Family) -> &'static str {
 }
 
 /// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.
-pub(crate) fn gap_text(gap: &Gap, session: &Session) -> String {
+/// `when` is the text of a time from one instant to another.
+pub(crate) fn gap_text(gap: &Gap, when: impl Fn(u64, u64) -> String) -> String {
     // two words for two things: one is in no answer, the other in every sum
     let mut text = String::from(match gap.cause {
         GapCause::DetailDamaged => "DAMAGED ",
@@ -390,16 +392,17 @@ pub(crate) fn gap_text(gap: &Gap, session: &Session) -> String {
     if gap.pid != 0 {
         let _ = write!(text, " of pid {}", gap.pid);
     }
-    let _ = write!(text, ", {}: {}", span(gap.first, gap.last, session), cause_text(gap.cause));
+    let when = if gap.last == 0 { "at an unknown time".to_owned() } else { when(gap.first, gap.last) };
+    let _ = write!(text, ", {when}: {}", cause_text(gap.cause));
     text
 }
 
 /// `LOST up to 900 syscall events, 1.204–1.219 s: …`.
-pub(crate) fn hole_text(hole: &Hole, session: &Session) -> String {
+pub(crate) fn hole_text(hole: &Hole, when: impl Fn(u64, u64) -> String) -> String {
     let number = if hole.rows == u32::MAX { "an unknown number of".to_owned() } else { format!("up to {}", hole.rows) };
     format!(
         "LOST {number} syscall events, {}: segment {} cannot be read: {}",
-        span(hole.first, hole.last, session),
+        when(hole.first, hole.last),
         hole.segment,
         hole.why
     )
@@ -442,16 +445,17 @@ mod tests {
             pid: 0,
             ledger: false,
         };
-        assert_eq!(gap_text(&gap, &session), "LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full");
+        let gap_text = |gap: &Gap| gap_text(gap, |first, last| span(first, last, &session));
+        assert_eq!(gap_text(&gap), "LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full");
         gap = Gap { count: 0, cpu: CPU_NONE, pid: 7, last: 0, ..gap };
         assert_eq!(
-            gap_text(&gap, &session),
+            gap_text(&gap),
             "LOST an unknown number of syscall events of pid 7, at an unknown time: ring buffer full"
         );
         assert_eq!(seconds(999_000_000, &session), "-0.001");
         gap = Gap { count: 1, pid: 0, last: 2_204_000_000, ledger: true, cause: GapCause::OverShare, ..gap };
         assert_eq!(
-            gap_text(&gap, &session),
+            gap_text(&gap),
             "COUNTED ONLY 1 syscall event, 1.204–1.204 s: the process had filled its share of the ring buffer"
         );
     }

@@ -66,9 +66,11 @@ fn plain_bytes(name: &[u8]) -> &[u8] {
     name
 }
 
-/// The rows that pass.
+/// The rows that pass, or all others.
 #[derive(Debug, Default)]
 pub struct Picked {
+    /// Those that are here do not pass.
+    pub all_but: bool,
     /// By number of the segment, ascending once they are [`Self::settle`]d.
     rows: FxHashMap<u32, Vec<u32>>,
     /// Segments of which something could not be read: they are looked at again, so that each answer says so in its way.
@@ -88,14 +90,14 @@ impl Picked {
         self.rows.values_mut().for_each(|rows| rows.sort_unstable());
     }
 
-    /// The rows of a segment that pass, ascending.
+    /// The rows of a segment that pass, or do not, ascending.
     pub fn of(&self, segment: u32) -> &[u32] {
         self.rows.get(&segment).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a segment is worth reading.
     pub fn may_match(&self, segment: u32) -> bool {
-        self.rows.contains_key(&segment) || self.damaged.contains(&segment)
+        self.all_but || self.rows.contains_key(&segment) || self.damaged.contains(&segment)
     }
 }
 

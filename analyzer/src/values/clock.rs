@@ -68,8 +68,8 @@ impl Stretch {
         (old.min(new), old.max(new))
     }
 
-    /// The time at which real time reaches `real` in it: at the earliest, or at the latest; None: not in it.
-    fn reaches(&self, real: i128, late: bool) -> Option<i128> {
+    /// The time at which real time may reach `real` in it for the first time; None: not in it.
+    fn reaches(&self, real: i128) -> Option<i128> {
         let ((m0, r0), (m1, r1)) = (self.from, self.to);
         if real <= r0 {
             return Some(m0);
@@ -78,14 +78,24 @@ impl Stretch {
             // the first ns at which [`Self::real`] is as late
             return (real < r1).then(|| m0 + ceil((real - r0) * (m1 - m0), r1 - r0));
         }
-        let (old, new) = (r0, r1 - (m1 - m0));
-        let begin = if late { old.min(new) } else { old.max(new) };
+        let begin = r0.max(r1 - (m1 - m0));
         // at the sample itself it is known
         match m0 + (real - begin).max(1) {
             ts if ts < m1 => Some(ts),
             // at the latest when the new setting holds for certain
             _ => (real <= r1).then_some(m1),
         }
+    }
+
+    /// The time until which it may be before `real` in it, if it is not at its end; None: it never is.
+    fn leaves(&self, real: i128) -> Option<i128> {
+        let ((m0, r0), (m1, r1)) = (self.from, self.to);
+        if !self.stepped {
+            return (r0 < real).then(|| self.reaches(real).unwrap_or(m1));
+        }
+        // by the old setting, or by the new one
+        let ts = (m0 + real - r0).max(m1 + real - r1).min(m1);
+        (ts > m0).then_some(ts)
     }
 }
 
@@ -130,23 +140,29 @@ impl Clock {
         Some(Real { first: i64::try_from(first).ok()?, last: i64::try_from(last).ok()? })
     }
 
-    /// The time from which the clock may have shown `real` or more, and the time from which it certainly did,
-    /// CLOCK_MONOTONIC: the same unless the clock was set. If it was set back, the first such times.
+    /// The time from which the clock may have shown `real` or more, and the time from which it certainly did and never
+    /// again less, CLOCK_MONOTONIC: the same unless the clock was set. If it was set back it may have shown `real` twice.
     pub fn monotonic(&self, real: i64) -> Option<(u64, u64)> {
         let real = i128::from(real);
         let (first, last) = (self.samples.first()?, self.samples.last()?);
         let on = |sample: &ClockSample| i128::from(sample.monotonic) + real - i128::from(sample.realtime);
-        let find = |late: bool| {
-            if real < i128::from(first.realtime) {
-                return on(first);
-            }
-            let mut stretches = self.samples.windows(2).map(|pair| Stretch::new(&pair[0], &pair[1]));
-            stretches
-                .find_map(|stretch| stretch.reaches(real, late))
-                .unwrap_or_else(|| on(last).max(last.monotonic.into()))
+        let mut stretches = self.samples.windows(2).map(|pair| Stretch::new(&pair[0], &pair[1]));
+        let begin = match real < i128::from(first.realtime) {
+            true => on(first),
+            false => stretches
+                .clone()
+                .find_map(|stretch| stretch.reaches(real))
+                .unwrap_or_else(|| on(last).max(last.monotonic.into())),
+        };
+        let end = match real > i128::from(last.realtime) {
+            true => on(last),
+            false => stretches
+                .rfind(|stretch| stretch.leaves(real).is_some())
+                .and_then(|stretch| stretch.leaves(real))
+                .unwrap_or_else(|| on(first).min(first.monotonic.into())),
         };
         let ts = |at: i128| u64::try_from(at.max(0)).unwrap_or(u64::MAX);
-        Some((ts(find(false)), ts(find(true))))
+        Some((ts(begin), ts(end.max(begin))))
     }
 
     /// The largest step of real time between two samples, ns: the difference from the advance of CLOCK_MONOTONIC.
@@ -373,7 +389,9 @@ mod tests {
         // an hour is skipped: whenever that was
         assert_eq!(at(&stepped(3600), 2000), (160, 220));
         let back = stepped(-40);
-        assert_eq!((at(&back, 130), at(&back, 150)), ((130, 130), (150, 150)), "the first such time");
+        assert_eq!(at(&back, 100), (100, 100), "never again");
+        assert_eq!((at(&back, 130), at(&back, 150)), ((130, 170), (150, 190)));
+        assert_eq!((at(&back, 170), at(&back, 181)), ((170, 210), (181, 221)));
         assert_eq!(at(&back, 230), (270, 270));
     }
 

@@ -26,7 +26,7 @@ pub(crate) const INEXACT: &str = "\x1b[36m";
 /// See [`INEXACT`].
 pub(crate) const PLAIN: &str = "\x1b[m";
 
-/// Whether [`line`] colours; see [`begin_text`].
+/// See [`begin_text`].
 static COLORED: AtomicBool = AtomicBool::new(false);
 
 /// From now on lines of text are written: in colours where standard output is a terminal and NO_COLOR is not set, which is given back.
@@ -37,6 +37,11 @@ pub(crate) fn begin_text() -> bool {
     colored
 }
 
+/// Whether text is written to a terminal that takes colours.
+pub(crate) fn colored() -> bool {
+    COLORED.load(Ordering::Relaxed)
+}
+
 /// Writes one line of text and its newline.
 pub(crate) fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
     lines(out, text)?;
@@ -45,11 +50,7 @@ pub(crate) fn line(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 /// Writes lines of text; on a terminal numbers that are not exact stand out.
 pub(crate) fn lines(out: &mut impl Write, text: &str) -> io::Result<()> {
-    if COLORED.load(Ordering::Relaxed) {
-        out.write_all(painted(text).as_bytes())
-    } else {
-        out.write_all(text.as_bytes())
-    }
+    if colored() { out.write_all(painted(text).as_bytes()) } else { out.write_all(text.as_bytes()) }
 }
 
 /// `text` with colour around numbers that have a mark of [`crate::render::mark`] before them.

@@ -310,7 +310,7 @@ impl Copied {
     fn of_tables(&mut self, segment: &Segment<'_>, fate: &mut dyn FnMut(&Event) -> Fate) {
         for table in segment.tables(&self.dict).unwrap() {
             assert!(table.ts.is_empty() || table.columns.len() + 1 == table.def.columns.len());
-            let family = Family::of_table(&table.def.name).unwrap_or(Family::Unknown);
+            let family = Family::of_table(&table.def.name);
             let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
             let whose = columns().find(|(column, _)| column.ty == Type::Task);
             let cpus = columns().find(|(column, _)| column.name == CPU);

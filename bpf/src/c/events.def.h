@@ -33,6 +33,9 @@
 #ifndef TIMER
 #define TIMER(program, family, section, context, load, part)
 #endif
+#ifndef NAMED
+#define NAMED(program, family, section, context, load, part)
+#endif
 
 /*
  * Families of --families: Family of the tape, its name, and when it is
@@ -72,6 +75,7 @@ KIND(SIGNAL, Signal, wire_signal, ts, Tail, "A signal was sent or taken, or the 
 KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
 KIND(URING, Uring, wire_uring, ts, Fixed, "An io_uring operation was submitted.")
 KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
+KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -93,6 +97,7 @@ DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by
 DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
 DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: io_uring operations.")
 DROP(FAULT, Fault, RingFull, Fault, "Bulk ring more than three quarters full: page faults.")
+DROP(TRACEPOINT, Tracepoint, RingFull, Tracepoint, "Ring of tracepoints full.")
 DROP(STACK, Stack, RingFull, Stack, "Ring of stacks full, or no buffer for one.")
 DROP(SAMPLE, Sample, RingFull, Sample, "The same, of a CPU sample.")
 DROP(SHARE, Share, OverShare, Syscall, "Bulk ring: the process had filled its share. Counted in the ledger.")
@@ -161,6 +166,8 @@ TRACEPOINT(io_uring_submit_sqe, IoUring, io_uring_submit_sqe, 0, OneOf, Family)
 
 TRACEPOINT(page_fault_user, Fault, page_fault_user, 0, OneOf, Family)
 
+NAMED(any_tracepoint, Tracepoint, "tp", void, IfAsked, Family) /* attached to those that -e names */
+
 TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(Sample))
 ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))
 ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
@@ -173,3 +180,4 @@ ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
 #undef TRACEPOINT
 #undef ITERATOR
 #undef TIMER
+#undef NAMED

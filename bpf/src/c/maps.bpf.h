@@ -84,6 +84,7 @@ const volatile u32 skip_first = 0;	 /* for tests: every so-manyth run of sys_ent
 const volatile bool no_task_states = false; /* for tests: as if there were no memory for any */
 
 /* Bytes of a bulk ring, and the quota of one process between two polls; 0 = all. */
+const volatile u32 tracepoint_ring = 0; /* index of theirs in bulk_rings */
 const volatile u64 bulk_ring_bytes = 0;
 const volatile u64 bulk_share = 0;
 const volatile u64 state_ring_bytes = 0;
@@ -341,7 +342,7 @@ struct ring {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_RINGS);
+	__uint(max_entries, MAX_RINGS + 1); /* and that of tracepoints */
 	__type(key, u32);
 	__array(values, struct ring);
 } bulk_rings SEC(".maps");

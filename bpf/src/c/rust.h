@@ -68,5 +68,6 @@ ROWS programs { ($rows:ident) => { $rows! {
 	(program, family, (Tracepoint(#tracepoint, arguments)), load, (part))
 #define ITERATOR(program, family, section, context, load, part) (program, family, (Iterator), load, (part))
 #define TIMER(program, family, section, context, load, part) (program, family, (Timer), load, (part))
+#define NAMED(program, family, section, context, load, part) (program, family, (Named), load, (part))
 #include "events.def.h"
 } } }

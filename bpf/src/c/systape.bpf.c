@@ -29,6 +29,7 @@
 #include "block.bpf.h"
 #include "net.bpf.h"
 #include "fault.bpf.h"
+#include "tracepoints.bpf.h"
 #include "snapshot.bpf.h"
 #include "sockets.bpf.h"
 #include "asleep.bpf.h"

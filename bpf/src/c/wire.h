@@ -258,6 +258,12 @@ struct wire_row {
 	struct wire_who who;
 };
 
+/* An event of any tracepoint: its record as tracefs describes it, from the first byte on, follows. */
+struct wire_tracepoint {
+	struct wire_row row; /* hdr.kind = WIRE_TRACEPOINT, hdr.flags: number of the tracepoint, from 1 on */
+};
+#define TRACEPOINT_DATA 4096
+
 enum table {
 	TABLE_NONE,
 #define TABLE(table, ...) TABLE_##table,

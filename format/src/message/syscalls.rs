@@ -62,8 +62,8 @@ pub(crate) fn write_core(c: &Columns) -> Builder<HeapAllocator> {
     message
 }
 
-/// The state for each value of `state`; None = refuse.
-fn states() -> [Option<CallState>; 64] {
+/// The state for each value of `state`; None, and none of these: refuse.
+fn states() -> [Option<CallState>; 32] {
     std::array::from_fn(|raw| CallState::from_raw(raw as u8 & 15))
 }
 
@@ -369,4 +369,32 @@ pub(crate) fn read_bytes(header: &Header, message: &Message<'_>, rows: usize) ->
         return Err(Error::invalid(BYTES, format!("{} bytes belong to no value", rest.len())));
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::reread;
+
+    #[test]
+    fn a_state_with_a_bit_that_has_no_meaning_is_refused() {
+        let two = || vec![0u32; 2];
+        let columns = || Columns { dur: vec![5, 6], task: two(), call: two(), errno: vec![0; 2], ..Columns::default() };
+        let dict = Dict { tasks: vec![Default::default()], calls: vec![Default::default()], ..Dict::default() };
+        let read = |raw: u8| {
+            let message = write_core(&Columns { state: vec![raw, CallState::Complete as u8], ..columns() });
+            let read = |h: &Header, m: &Message<'_>| {
+                let mut core = Core::default();
+                read_core(h, m, &dict, &mut core).map(|()| (core.state[0], !core.unselected.is_empty()))
+            };
+            reread(&message, 2, read).map_err(|e| e.to_string())
+        };
+        let killed = CallState::Killed as u8;
+        assert_eq!(read(killed), Ok((CallState::Killed, false)));
+        assert_eq!(read(killed | UNSELECTED), Ok((CallState::Killed, true)));
+        for bit in 5..8 {
+            let error = read(killed | 1 << bit).expect_err("bits 5 to 7 must be 0");
+            assert!(error.contains(&format!("unknown state {:#x}", killed | 1 << bit)), "{error}");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //!
 //! A new family: a module with a `record` function, and its arm in [`Assembler::take`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -22,6 +23,7 @@ use crate::stacks::names::Message;
 use crate::stacks::taken::Taken;
 use crate::targets::Targets;
 use crate::tasks::Tasks;
+use crate::tracepoints::Tracepoint;
 use calls::Calls;
 use ledger::Ledger;
 use rows::Rows;
@@ -72,6 +74,8 @@ pub struct Settings {
     pub stacks: StackSettings,
     /// Which tasks are targets.
     pub targets: Targets,
+    /// Tracepoints by the number of their records, from 1 on.
+    pub tracepoints: Vec<Arc<Tracepoint>>,
     /// The recorder's pid on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
@@ -136,8 +140,8 @@ impl Assembler {
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
             samples: Samples::default(),
-            tables: tables::Tables::default(),
             names: names::Names::default(),
+            tables: tables::Tables::new(settings.tracepoints),
         }
     }
 
@@ -237,6 +241,7 @@ impl Assembler {
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
+            Record::Tracepoint(r, data) => self.tables.event(&r.row, data, world, rows),
         }
     }
 

@@ -305,7 +305,18 @@ pub(super) mod tests {
         let targets = if everyone { Targets::everyone(recorded) } else { Targets::default() };
         let stores = crate::filter::CallFilter::default();
         let (own_pid, nested) = (OWN, false);
-        Assembler::new(Settings { selection, stores, window_open: 1, flush, stacks, targets, own_pid, nested })
+        let tracepoints = Vec::new();
+        Assembler::new(Settings {
+            selection,
+            stores,
+            window_open: 1,
+            flush,
+            stacks,
+            targets,
+            own_pid,
+            nested,
+            tracepoints,
+        })
     }
 
     fn who(tid: u32) -> Who {

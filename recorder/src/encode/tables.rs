@@ -11,6 +11,7 @@ use systape_format::tables::{CPU, Field};
 
 use super::rows::Rows;
 use super::world::World;
+use crate::tracepoints::Tracepoint;
 
 macro_rules! names {
     ($(($name:literal))*) => {
@@ -20,40 +21,69 @@ macro_rules! names {
 }
 systape_bpf::row_tables!(names);
 
-/// The tables of records, in the order of their numbers; None = it has no declaration.
+/// The tables of records.
 #[derive(Debug)]
-pub(super) struct Tables(Vec<Option<(Family, Arc<TableDef>)>>);
+pub(super) struct Tables {
+    /// In the order of their numbers; None = it has no declaration.
+    declared: Vec<Option<(Family, Arc<TableDef>)>>,
+    /// In the order of their own numbers.
+    tracepoints: Vec<Arc<Tracepoint>>,
+}
 
-impl Default for Tables {
-    fn default() -> Self {
+impl Tables {
+    /// `tracepoints`: by the number of their records, from 1 on.
+    pub(super) fn new(tracepoints: Vec<Arc<Tracepoint>>) -> Self {
         let table = |name: &&str| {
             let of = RECORDED.iter().find(|table| table.def.name == **name)?;
             Some((of.family, Arc::new(of.def.clone())))
         };
-        Self(NAMES.iter().map(table).collect())
+        Self { declared: NAMES.iter().map(table).collect(), tracepoints }
     }
-}
 
-impl Tables {
     /// Stores a row.
     pub(super) fn record(&self, r: &wire::Row, data: &[u8], world: &mut World, rows: &mut Rows) {
         let number = usize::from(r.hdr.flags).checked_sub(1);
-        let Some((family, def)) = number.and_then(|number| self.0.get(number)?.as_ref()) else {
+        let Some((family, def)) = number.and_then(|number| self.declared.get(number)?.as_ref()) else {
             return rows.bad_records(1, r.ts, r.ts);
         };
         if rows.sheds(*family, r.ts) {
             return;
         }
         let task = rows.who(&mut world.tasks, &r.who);
-        let row = match fields(def, r, task, data) {
-            Some(fields) => rows.builder.push_table_row(def, r.ts, &fields).ok(),
-            None => None,
-        };
-        let Some(row) = row else { return rows.bad_records(1, r.ts, r.ts) };
-        rows.stored(*family, r.ts);
-        if def.stack_column().is_some() {
-            rows.attach_who(&mut world.tasks, (StackOf::Row, row), &r.who, r.ts, true);
+        match fields(def, r, task, data) {
+            Some(fields) => store((*family, def), r, &fields, world, rows),
+            None => rows.bad_records(1, r.ts, r.ts),
         }
+    }
+
+    /// Stores an event of a tracepoint.
+    pub(super) fn event(&self, r: &wire::Row, data: &[u8], world: &mut World, rows: &mut Rows) {
+        let number = usize::from(r.hdr.flags).checked_sub(1);
+        let Some(tracepoint) = number.and_then(|number| self.tracepoints.get(number)) else {
+            return rows.bad_records(1, r.ts, r.ts);
+        };
+        if rows.sheds(Family::Tracepoint, r.ts) {
+            return;
+        }
+        let task = rows.who(&mut world.tasks, &r.who);
+        let values = tracepoint.values(data);
+        let fields = tracepoint.row(task, r.hdr.cpu, &values);
+        store((Family::Tracepoint, &tracepoint.def), r, &fields, world, rows);
+    }
+}
+
+/// Stores a row of `def`.
+fn store(
+    (family, def): (Family, &Arc<TableDef>),
+    r: &wire::Row,
+    fields: &[Field<'_>],
+    world: &mut World,
+    rows: &mut Rows,
+) {
+    let Ok(row) = rows.builder.push_table_row(def, r.ts, fields) else { return rows.bad_records(1, r.ts, r.ts) };
+    rows.stored(family, r.ts);
+    if def.stack_column().is_some() {
+        rows.attach_who(&mut world.tasks, (StackOf::Row, row), &r.who, r.ts, true);
     }
 }
 
@@ -125,9 +155,9 @@ mod tests {
 
     #[test]
     fn every_table_of_the_programs_is_declared() {
-        let tables = Tables::default();
-        assert_eq!(tables.0.len(), RECORDED.len());
-        for (name, table) in NAMES.iter().zip(&tables.0) {
+        let tables = Tables::new(Vec::new());
+        assert_eq!(tables.declared.len(), RECORDED.len());
+        for (name, table) in NAMES.iter().zip(&tables.declared) {
             let (family, def) = table.as_ref().unwrap_or_else(|| panic!("{name} is not in families.rs"));
             assert!(crate::families::Families::parse(&[family.name().to_owned()]).is_ok(), "{family:?} has no name");
             assert!(def.columns.iter().all(|column| column.ty != Type::Nested), "{name}");

@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapHandle, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 use systape_format::model::{Family, LeftOut, StackOf};
 
@@ -47,6 +47,8 @@ pub(crate) struct Programs {
     rings: Rings,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
+    /// Attachments to the tracepoints of -e.
+    tracepoints: Vec<libbpf_rs::Link>,
     /// Of the iterator over tasks outside this pid namespace.
     outsiders: Option<libbpf_rs::Link>,
     /// Of the iterator over I/Os in progress.
@@ -165,12 +167,14 @@ impl Programs {
         leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
-        let made = Rings::make(&skel, (rings, options::bulk_ring(config, rings)), rooms, stacks)?;
+        let all_rings = rings + u32::from(!config.tracepoints.is_empty());
+        let made = Rings::make(&skel, (all_rings, options::bulk_ring(config, rings)), rooms, stacks)?;
         let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs = Self {
             skel,
             rings: made,
             samplers: Vec::new(),
+            tracepoints: Vec::new(),
             outsiders: None,
             ios: None,
             more_skips,
@@ -183,6 +187,7 @@ impl Programs {
         tables::fill(&programs.skel, config)?;
         programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
+        programs.attach_tracepoints(config)?;
         let has = |program: &str| !attempt.without.iter().any(|name| name == program);
         if options::watches_outside(config) && has("walk_outsiders") {
             let outsiders = programs.skel.maps.outsiders.as_fd();
@@ -198,6 +203,30 @@ impl Programs {
                 sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
         }
         Ok(programs)
+    }
+
+    /// Attaches the program of any tracepoint to those of -e; notes what the kernel refuses.
+    ///
+    /// # Errors
+    /// When it refuses all.
+    fn attach_tracepoints(&mut self, config: &Config) -> Result<()> {
+        if !config.families.has(Family::Tracepoint) {
+            return Ok(());
+        }
+        let mut refused = Vec::new();
+        for (at, one) in config.tracepoints.iter().enumerate() {
+            let opts = TracepointOpts { cookie: one.cookie(at + 1), ..TracepointOpts::default() };
+            let category = TracepointCategory::Custom(one.category.clone());
+            match self.skel.progs.any_tracepoint.attach_tracepoint_with_opts(category, &one.name, opts) {
+                Ok(link) => self.tracepoints.push(link),
+                Err(error) => refused.push(format!("{} is not recorded: {error:#}", one.def.name)),
+            }
+        }
+        if self.tracepoints.is_empty() {
+            bail!("{}", refused.join("; "));
+        }
+        self.notes.append(&mut refused);
+        Ok(())
     }
 
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.

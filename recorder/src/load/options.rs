@@ -57,6 +57,7 @@ pub(super) fn set(
     // 5.10 has neither
     options.has_lock = task_storage;
     options.ring_mask = rings - 1;
+    options.tracepoint_ring = rings;
     options.coarse_mask = lanes(rings) - 1;
     options.plain_mask = maps.plain_calls.max_entries() - 1;
     options.call_buffer_mask = rooms.calls - 1;

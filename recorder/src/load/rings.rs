@@ -13,7 +13,7 @@ use crate::self_stats::RingSizes;
 
 /// All of them; those that the object has itself are read from there.
 pub(super) struct Rings {
-    /// One for each CPU.
+    /// One for each CPU, and that of tracepoints.
     pub bulk: Vec<MapHandle>,
     /// Of the buffers of the CPUs.
     rooms: Rooms,
@@ -22,7 +22,7 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Makes `count` bulk rings of `bytes` each.
+    /// Makes `count` bulk rings of `bytes` each, that of tracepoints among them.
     ///
     /// # Errors
     /// When there is no memory for them.

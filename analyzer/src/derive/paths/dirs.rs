@@ -48,6 +48,8 @@ struct Fs {
     version: u64,
     /// A change that has begun: where it goes.
     changing: Option<Option<Arc<[u8]>>>,
+    /// Who makes it, and where they were: their own call is relative to that.
+    mover: (u32, Option<Arc<[u8]>>),
     /// Further changes that have begun: nobody knows which comes last.
     others: u32,
     /// Until then a change may have been missed.
@@ -153,7 +155,7 @@ impl Dirs {
         };
         // the name of a directory that is gone names none
         let target = target.filter(|path: &Arc<[u8]>| path.starts_with(b"/") && !path.ends_with(b" (deleted)"));
-        (fs.changing, fs.cwd) = (Some(target), None);
+        (fs.changing, fs.mover) = (Some(target), (who.thread, fs.cwd.take()));
     }
 
     /// It ended at `ts`.
@@ -163,6 +165,7 @@ impl Dirs {
         let blind = self.blind;
         let fs = &mut self.all[place];
         fs.version = version;
+        fs.mover = (0, None);
         match (fs.others, fs.changing.take()) {
             (0, Some(target)) => fs.cwd = target.filter(|_| ts >= fs.blind.max(blind)),
             // the last of several that overlapped
@@ -222,7 +225,9 @@ impl Dirs {
         match self.place(who) {
             Some(place) => {
                 let fs = &self.all[place];
-                Begun { place: Some(place), version: fs.version, cwd: fs.cwd.clone() }
+                let moves = who.thread != 0 && fs.mover.0 == who.thread && fs.others == 0;
+                let cwd = if moves { &fs.mover.1 } else { &fs.cwd };
+                Begun { place: Some(place), version: fs.version, cwd: cwd.clone() }
             }
             None => Begun { place: None, version: 0, cwd: None },
         }
@@ -242,7 +247,7 @@ impl Dirs {
     fn forget_place(&mut self, place: usize) {
         let version = self.next();
         let fs = &mut self.all[place];
-        (fs.version, fs.cwd) = (version, None);
+        (fs.version, fs.cwd, fs.mover) = (version, None, (0, None));
         if let Some(target) = &mut fs.changing {
             *target = None;
         }
@@ -353,6 +358,23 @@ mod tests {
         assert_eq!(cwd(&mut dirs, who(2, 2)), None, "relative to nobody knows what");
         chdir(&mut dirs, 7, who(2, 2), "/y");
         assert_eq!(cwd(&mut dirs, who(2, 2)).unwrap(), "/y");
+    }
+
+    #[test]
+    fn a_change_is_relative_to_what_it_changes() {
+        let mut dirs = one();
+        dirs.moves(who(1, 1), &To::Path(b"b".into()));
+        let (own, other) = (dirs.begin(who(1, 1)), dirs.begin(who(1, 2)));
+        let at = |dirs: &Dirs, begun: &Begun| dirs.end(begun.clone()).map(|path| path.to_vec());
+        assert_eq!((at(&dirs, &own), at(&dirs, &other)), (Some(b"/a".to_vec()), None));
+        // another thread goes elsewhere meanwhile
+        dirs.moves(who(1, 2), &To::Path(b"/c".into()));
+        assert_eq!(at(&dirs, &own), None);
+        assert_eq!(cwd(&mut dirs, who(1, 2)), None);
+        dirs.moved(2, who(1, 1));
+        dirs.moved(3, who(1, 2));
+        chdir(&mut dirs, 4, who(1, 1), "/d");
+        assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/d");
     }
 
     #[test]

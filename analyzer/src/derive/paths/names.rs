@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use systape_abi::{AT_FDCWD, ArgKind};
-use systape_format::model::ByteStatus;
+use systape_format::model::{ByteStatus, CallState};
 
 use super::join;
 use crate::table::load::{FdPath, Loaded};
@@ -41,7 +41,7 @@ pub(crate) struct Use<'a> {
 pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = Use<'a>> {
     let info = segment.call(row);
     (0..info.args.len()).filter_map(move |at| match info.args[at].kind {
-        ArgKind::Path => Some(path(segment, row, at)),
+        ArgKind::Path => path(segment, row, at),
         ArgKind::Fd => {
             let name = descriptor(segment, row, at)?;
             Some(Use { arg: at, name, given: None, cut: false })
@@ -63,17 +63,24 @@ fn descriptor(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
     }
 }
 
-fn path(segment: &Loaded, row: usize, at: usize) -> Use<'_> {
+/// What the path in argument `at` names; None: it is a null pointer, and stands for nothing.
+fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
     let value = segment.captured(row).iter().find(|value| usize::from(value.arg) == at);
     let text = value.filter(|value| value.status.has_bytes() && value.status != ByteStatus::Redacted);
     let given = text.map(|value| value.bytes.as_slice());
     let cut = text.is_some_and(|value| !value.status.is_whole());
     let whole = given.filter(|_| !cut);
     let name = whole.and_then(|text| named(segment, row, at, text)).unwrap_or(Name::Unknown);
-    let null = segment.args.args.get(row).is_some_and(|args| args.get(at) == Some(&0));
-    // utimensat(fd, NULL) is on the descriptor
-    let name = if null && given.is_none() { base(segment, row, at).unwrap_or(Name::Unknown) } else { name };
-    Use { arg: at, name, given, cut }
+    let known = segment.core.state[row] != CallState::LostEnter;
+    let null = known && segment.args.args.get(row).is_some_and(|args| args.get(at) == Some(&0));
+    if !null || given.is_some() {
+        return Some(Use { arg: at, name, given, cut });
+    }
+    // utimensat(fd, NULL) is on the descriptor, statx(AT_FDCWD, NULL) on the directory, if it does not fail for that
+    dir(segment, row, at)?;
+    let name = base(segment, row, at).unwrap_or(Name::Unknown);
+    let absent = matches!(name, Name::InCwd(_)) && segment.core.errno[row] != 0;
+    (!absent).then_some(Use { arg: at, name, given, cut })
 }
 
 /// The file that `text` names; None = it is not known.
@@ -94,10 +101,15 @@ fn named<'a>(segment: &'a Loaded, row: usize, at: usize, text: &'a [u8]) -> Opti
     }
 }
 
+/// The argument with the descriptor that the path in argument `at` is relative to; None: there is none.
+fn dir(segment: &Loaded, row: usize, at: usize) -> Option<usize> {
+    let args = &segment.call(row).args;
+    (0..at).rev().find(|at| matches!(args[*at].kind, ArgKind::DirFd))
+}
+
 /// The directory that the path in argument `at` is relative to.
 fn base(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
-    let args = &segment.call(row).args;
-    match (0..at).rev().find(|at| matches!(args[*at].kind, ArgKind::DirFd)) {
+    match dir(segment, row, at) {
         None => Some(Name::InCwd(b".")),
         Some(dir) => match *segment.args.args.get(row)?.get(dir)? as i32 {
             AT_FDCWD => Some(Name::InCwd(b".")),

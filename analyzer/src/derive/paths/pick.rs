@@ -33,10 +33,12 @@ pub(crate) fn may_be_on(info: &CallInfo) -> bool {
 /// None of its own.
 pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     let filters = question.scope.filters();
-    if filters.paths.is_empty() {
+    if !filters.by_path() {
         return Ok(());
     }
+    let all_but = filters.paths.is_empty();
     let (mut picked, mut unknown) = (Picked::default(), 0_u64);
+    picked.all_but = all_but;
     let calls = Calls { question, filters };
     let coverage = feed(question, &calls, |told| {
         match told {
@@ -44,15 +46,17 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
                 picked.add(segment, rows);
                 unknown += more;
             }
-            Told::Row(Relative { segment, row, names }, cwd) => {
-                let one = |name: &Vec<u8>| match cwd.as_ref().and_then(|cwd| join(cwd, name)) {
-                    Some(path) => known(filters, &path),
-                    None => picked::may_name(&filters.paths, name),
-                };
-                match names.iter().map(one).max() {
-                    Some(Is::One) => picked.add(segment, [row]),
-                    Some(Is::Maybe) => unknown += 1,
-                    Some(Is::Not) | None => {}
+            Told::Row(Relative { segment, row, mut on, names }, cwd) => {
+                for name in &names {
+                    on.add(match cwd.as_ref().and_then(|cwd| join(cwd, name)) {
+                        Some(path) => On::known(filters, &path),
+                        None => On::of(filters, |patterns| picked::may_name(patterns, name)),
+                    });
+                }
+                let passes = on.passes(filters);
+                unknown += u64::from(passes == Is::Maybe);
+                if (passes == Is::One) != all_but {
+                    picked.add(segment, [row]);
                 }
             }
         }
@@ -65,12 +69,45 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a path that is known is one of those asked for.
-fn known(filters: &Filters, path: &[u8]) -> Is {
-    match picked::names(&filters.paths, path) {
-        true => Is::One,
-        false if path.starts_with(REDACTED) => Is::Maybe,
-        false => Is::Not,
+/// Whether a call is on a file asked for, and on one that is left out.
+#[derive(Clone, Copy, Debug)]
+struct On {
+    asked: Is,
+    left_out: Is,
+}
+
+impl On {
+    const NOTHING: Self = Self { asked: Is::Not, left_out: Is::Not };
+    const UNKNOWN: Self = Self { asked: Is::Maybe, left_out: Is::Maybe };
+
+    /// What `one` says of the patterns asked for, and of those left out.
+    fn of(filters: &Filters, one: impl Fn(&[String]) -> Is) -> Self {
+        Self { asked: one(&filters.paths), left_out: one(&filters.not_paths) }
+    }
+
+    /// Of a path that is known.
+    fn known(filters: &Filters, path: &[u8]) -> Self {
+        Self::of(filters, |patterns| match picked::names(patterns, path) {
+            true => Is::One,
+            false if path.starts_with(REDACTED) => Is::Maybe,
+            false => Is::Not,
+        })
+    }
+
+    /// It is on something else too.
+    fn add(&mut self, other: Self) {
+        (self.asked, self.left_out) = (self.asked.max(other.asked), self.left_out.max(other.left_out));
+    }
+
+    /// Whether it passes; one that is on nothing passes if only files to leave out are named.
+    fn passes(self, filters: &Filters) -> Is {
+        let asked = if filters.paths.is_empty() { Is::One } else { self.asked };
+        let left = if filters.not_paths.is_empty() { Is::Not } else { self.left_out };
+        match (asked, left) {
+            (Is::Not, _) | (_, Is::One) => Is::Not,
+            (Is::One, Is::Not) => Is::One,
+            _ => Is::Maybe,
+        }
     }
 }
 
@@ -93,6 +130,8 @@ struct Found {
 struct Relative {
     segment: u32,
     row: u32,
+    /// What it is on elsewhere.
+    on: On,
     names: Vec<Vec<u8>>,
 }
 
@@ -114,14 +153,21 @@ impl Reader for Calls<'_, '_> {
                 continue;
             }
             let mut names = Vec::new();
-            match self.row(segment, row, &mut names) {
-                Is::One => found.rows.push(row as u32),
-                // whatever the directory, it is not known of what else it is on
-                Is::Maybe => found.unknown += u64::from(segment.core.state[row] != CallState::CloneChild),
-                Is::Not if names.is_empty() => {}
-                Is::Not => {
-                    waiting.push(Waiting { row, what: Relative { segment: segment.number, row: row as u32, names } })
-                }
+            let on = self.row(segment, row, &mut names);
+            // whatever the directory is
+            let sure = match on.passes(self.filters) {
+                Is::One => self.filters.not_paths.is_empty(),
+                _ => on.left_out == Is::One && !self.filters.not_paths.is_empty(),
+            };
+            if !names.is_empty() && !sure {
+                waiting.push(Waiting { row, what: Relative { segment: segment.number, row: row as u32, on, names } });
+                continue;
+            }
+            let passes = on.passes(self.filters);
+            let counts = passes == Is::Maybe && segment.core.state[row] != CallState::CloneChild;
+            found.unknown += u64::from(counts);
+            if (passes == Is::One) != self.filters.paths.is_empty() {
+                found.rows.push(row as u32);
             }
         }
         found
@@ -130,15 +176,15 @@ impl Reader for Calls<'_, '_> {
 
 impl Calls<'_, '_> {
     /// Whether the call of `row` is on a file that is asked for, as far as its row tells; `names` get those in the current directory.
-    fn row(&self, segment: &Loaded, row: usize, names: &mut Vec<Vec<u8>>) -> Is {
-        let mut is = Is::Not;
+    fn row(&self, segment: &Loaded, row: usize, names: &mut Vec<Vec<u8>>) -> On {
+        let mut is = On::NOTHING;
         for on in uses(segment, row) {
-            is = is.max(match on.name {
-                Name::Known(path) => known(self.filters, &path),
-                Name::Unknown => Is::Maybe,
+            is.add(match on.name {
+                Name::Known(path) => On::known(self.filters, &path),
+                Name::Unknown => On::UNKNOWN,
                 Name::InCwd(name) => {
                     names.push(name.to_vec());
-                    picked_if_sure(&self.filters.paths, name)
+                    On::of(self.filters, |patterns| picked_if_sure(patterns, name))
                 }
             });
         }
@@ -146,11 +192,11 @@ impl Calls<'_, '_> {
         let args = segment.call(row).args.iter().enumerate();
         for (at, _) in args.filter(|(_, arg)| matches!(arg.kind, ArgKind::DirFd)) {
             let value = segment.args.args.get(row).and_then(|args| args.get(at));
-            is = is.max(match segment.fd_path(row, at) {
-                FdPath::None => Is::Not,
-                FdPath::Unknown if value.is_some_and(|fd| *fd as i32 == systape_abi::AT_FDCWD) => Is::Not,
-                FdPath::Unknown => Is::Maybe,
-                FdPath::Known(path) => known(self.filters, path),
+            is.add(match segment.fd_path(row, at) {
+                FdPath::None => On::NOTHING,
+                FdPath::Unknown if value.is_some_and(|fd| *fd as i32 == systape_abi::AT_FDCWD) => On::NOTHING,
+                FdPath::Unknown => On::UNKNOWN,
+                FdPath::Known(path) => On::known(self.filters, path),
             });
         }
         is

@@ -1,8 +1,10 @@
 //! Labels of frames.
 
+use serde_json::{Value, json};
 use systape_format::model::{FRAME_SIGNAL, Frame, Function, Mapping, MappingKind};
 
 use super::names::Names;
+use crate::render::json::{bytes, known};
 use crate::values::words::escaped;
 
 /// Most functions at one place: more inlining than any compiler does is damage.
@@ -100,6 +102,19 @@ pub(crate) fn module(mapping: &Mapping) -> &[u8] {
         MappingKind::Bpf => b"[bpf]",
         MappingKind::Unknown | MappingKind::Elf => b"[unknown]",
     }
+}
+
+/// A function of `frame` as JSON.
+pub(crate) fn object(function: Option<&Function>, label: &Label, frame: &Frame) -> Value {
+    json!({
+        "sym": function.map_or(Value::Null, |function| known(&function.name)),
+        "off": format!("{:#x}", frame.offset),
+        "module": bytes(&label.module),
+        "file": function.map_or(Value::Null, |function| known(&function.file)),
+        "line": function.map(|function| function.line).filter(|line| *line != 0),
+        "inlined": label.inlined,
+        "kernel": label.kernel,
+    })
 }
 
 /// The functions of a frame with their labels, the innermost inlined one first; one label without a function if there

@@ -1,6 +1,6 @@
 //! The stack of one event: lines below the event's own, as perf trace prints them, and a JSON array.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use systape_format::model::{Ends, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, Stacks};
 use systape_format::reader::Segment;
 
@@ -10,7 +10,6 @@ use super::label;
 use super::limits::Limits;
 use super::names::Names;
 use crate::render::form::Format;
-use crate::render::json::{bytes, known};
 use crate::render::row::Row;
 use crate::render::sink;
 
@@ -174,17 +173,10 @@ impl<'a> StackLines<'a> {
         let mapping = self.stacks.mappings.get(frame.mapping as usize).unwrap_or(&unknown);
         let id = self.mappings.get(frame.mapping as usize).copied().flatten();
         for (function, label) in label::labels(self.names, id, mapping, frame) {
-            into.push(json!({
-                "sym": function.map_or(Value::Null, |function| known(&function.name)),
-                "off": format!("{:#x}", frame.offset),
-                "module": bytes(&label.module),
-                "file": function.map_or(Value::Null, |function| known(&function.file)),
-                "line": function.map(|function| function.line).filter(|line| *line != 0),
-                "inlined": label.inlined,
-                "kernel": label.kernel,
-                "signal": frame.flags & FRAME_SIGNAL != 0,
-                "guessed": frame.flags & FRAME_GUESSED != 0,
-            }));
+            let mut object = label::object(function, &label, frame);
+            object["signal"] = (frame.flags & FRAME_SIGNAL != 0).into();
+            object["guessed"] = (frame.flags & FRAME_GUESSED != 0).into();
+            into.push(object);
         }
     }
 }

@@ -121,10 +121,8 @@ pub(crate) fn tables(tape: &Tape) -> Vec<Of> {
 /// A table's name in one word: its family, if that has one table only.
 fn short_name(def: &TableDef) -> &str {
     let of = |family: Family| RECORDED.iter().filter(move |table| table.family == family).count();
-    match Family::of_table(&def.name) {
-        Some(family) if of(family) == 1 => family.name(),
-        _ => &def.name,
-    }
+    let family = Family::of_table(&def.name);
+    if of(family) == 1 { family.name() } else { &def.name }
 }
 
 impl Of {

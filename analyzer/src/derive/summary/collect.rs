@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
+use systape_format::model::{CPU_NONE, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
 use systape_format::reader::{Segment, Tape};
 
 use super::group::Sums;
 use super::ledger::{self, Counted, Judge, Knowledge};
+use super::places::{Known, Places};
 use super::plan::{Plan, RowPart};
 use super::stats::Stats;
 use crate::table::call_files::{self, NO_FILE, UNKNOWN_FILE, unseen};
@@ -20,13 +21,6 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::load::OpenCalls;
 use crate::table::scan::{Coverage, Scan};
-
-/// The sum of each (task, call) of a segment, as far as it was looked up.
-const NOT_YET: u32 = u32::MAX;
-/// Calls that do not pass.
-const LEFT_OUT: u32 = u32::MAX - 1;
-/// Tables of (task, call) larger than this are not made; every row is looked up in a hash instead.
-const TABLE_LIMIT: usize = 1 << 20;
 
 /// Most sums that all threads keep; about 1 KiB each with their histograms.
 const OWN: usize = 32 << 10;
@@ -46,11 +40,12 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
     let judge = Judge { scope, book, plan, threads: threads.as_ref() };
     let shared = Mutex::new(Sums::default());
     let own = (OWN / rayon::current_num_threads().max(1)).max(OWN_LEAST);
-    let share = |sums: Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
+    let share = |sums: &mut Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
     let (parts, coverage) = Scan::of(tape, candidates(tape, scope)).fold(Part::default, |part, segment, coverage| {
         part.segment(segment, judge, coverage);
         if part.sums.groups.len() > own {
-            share(std::mem::take(&mut part.sums));
+            share(&mut part.sums);
+            part.known.clear();
         }
     });
     let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -58,14 +53,15 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
     if let Some(open) = OpenCalls::read(tape) {
         let (filter, valued) = (scope.segment(&open.dict, u32::MAX), scope.valued());
         let (dict, core, time) = (&open.dict, &open.core, Some(&open.time));
-        all.add(u32::MAX, &Rows { segment: None, dict, core, time, filter: &filter, valued }, judge);
+        let rows = Rows { segment: None, dict, core, time, filter: &filter, valued };
+        all.add(u32::MAX, &rows, judge, &mut Known::default());
     }
-    for part in parts {
-        all.merge(part.sums);
+    for mut part in parts {
+        all.merge(&mut part.sums);
         counted.merge(part.counted);
     }
-    let (sums, knowledge) = counted.knowledge(plan);
-    all.merge(sums);
+    let (mut sums, knowledge) = counted.knowledge(plan);
+    all.merge(&mut sums);
     (all, knowledge, coverage)
 }
 
@@ -73,6 +69,8 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
 #[derive(Debug, Default)]
 struct Part {
     sums: Sums,
+    /// Of `sums`.
+    known: Known,
     counted: Counted,
     /// Each segment is decoded into the buffers of the one before.
     core: Core,
@@ -105,7 +103,7 @@ impl Part {
                 let (filter, valued) = (scope.segment(&dict, info.segment), scope.valued());
                 let (segment, time) = (Some(segment), time.as_ref());
                 let rows = Rows { segment, dict: &dict, core, time, filter: &filter, valued };
-                self.sums.add(info.segment, &rows, judge);
+                self.sums.add(info.segment, &rows, judge, &mut self.known);
             }
             Err(error) => coverage.hole(segment, info.rows, &error),
         }
@@ -113,18 +111,19 @@ impl Part {
 }
 
 impl Sums {
-    /// Adds the rows of one segment; `files`: the file of each row, if that is a key.
-    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>) {
-        let seen = if judge.plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge) };
-        for (entry, call) in seen.into_iter().enumerate().filter_map(|(entry, call)| Some((entry, call?))) {
+    /// Adds the rows of one segment.
+    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>, known: &mut Known) {
+        let seen = if judge.plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge, known) };
+        for (entry, _) in seen.into_iter().enumerate().filter(|(_, seen)| *seen) {
             let task = &rows.dict.tasks[entry];
-            self.labels.add(&judge.plan.key(task, call), task, judge.plan, (number, entry as u32));
+            self.labels.add(judge.plan.whose_is(task), task, judge.plan, (number, entry as u32));
         }
     }
 
-    /// Adds rows whose key depends on task and call alone. Returns a call of each task that has one.
-    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<Option<Call>> {
-        let mut places = Places::new(rows, judge);
+    /// Adds rows whose key depends on task and call alone. Returns which tasks have one.
+    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>, known: &mut Known) -> Vec<bool> {
+        let mut places = Places::new(rows.dict, rows.filter);
+        let mut known = known.segment(rows.dict, judge.plan);
         let exits = rows.exits(judge);
         let checked = rows.checked();
         let Core { call, task, dur, errno, state, .. } = rows.core;
@@ -132,7 +131,9 @@ impl Sums {
         let columns = task.iter().zip(call).zip(dur).zip(errno).zip(state);
         for (row, ((((&t, &c), &dur), &errno), &state)) in columns.enumerate() {
             let c = c as usize;
-            let Some(place) = places.of(t as usize, c, |key| self.groups.place(key)) else { continue };
+            let Some(place) = places.of(t as usize, c, || known.place(t as usize, c, &mut self.groups)) else {
+                continue;
+            };
             if checked && !rows.counts(row) {
                 continue;
             }
@@ -147,7 +148,7 @@ impl Sums {
     }
 
     /// Adds rows one by one by their key.
-    fn by_row(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<Option<Call>> {
+    fn by_row(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<bool> {
         let plan = judge.plan;
         let infos: Vec<Arc<CallInfo>> = rows.dict.calls.iter().map(|call| judge.book.get(*call)).collect();
         let mut names = Vec::new();
@@ -164,10 +165,10 @@ impl Sums {
             }
         };
         let (mut bases, mut parts) = (Vec::<Key>::new(), FxHashMap::<(u32, RowPart), u32>::default());
-        let mut places = Places::new(rows, judge);
+        let mut places = Places::new(rows.dict, rows.filter);
         rows.each(|row, t, c| {
-            let base = places.of(t, c, |key| {
-                bases.push(key.into());
+            let base = places.of(t, c, || {
+                bases.push(plan.key(&rows.dict.tasks[t], rows.dict.calls[c]));
                 bases.len() as u32 - 1
             });
             let Some(base) = base.filter(|_| rows.counts(row)) else { return };
@@ -189,57 +190,6 @@ impl Sums {
 fn add(stats: &mut Stats, (state, dur, errno): (CallState, u64, u16), is_exit: bool) {
     if state != CallState::CloneChild {
         stats.add(state, dur, errno, is_exit);
-    }
-}
-
-/// Places of the sums of each (task, call) of a segment, each looked up once.
-struct Places<'a> {
-    rows: &'a Rows<'a>,
-    plan: &'a Plan,
-    calls: usize,
-    table: Vec<u32>,
-    /// A call of each task that passes.
-    seen: Vec<Option<Call>>,
-}
-
-impl<'a> Places<'a> {
-    fn new(rows: &'a Rows<'a>, judge: Judge<'a>) -> Self {
-        let size = rows.dict.tasks.len().saturating_mul(rows.dict.calls.len());
-        Self {
-            rows,
-            plan: judge.plan,
-            calls: rows.dict.calls.len(),
-            table: vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }],
-            seen: vec![None; rows.dict.tasks.len()],
-        }
-    }
-
-    /// The place for task `t` and call `c`, which `find` looks up; None: their calls do not pass.
-    #[inline]
-    fn of(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> Option<u32> {
-        let at = t * self.calls + c;
-        let known = self.table.get(at).copied();
-        let place = match known {
-            Some(place) if place != NOT_YET => place,
-            _ => {
-                let place = self.find(t, c, find);
-                if known.is_some() {
-                    self.table[at] = place;
-                }
-                place
-            }
-        };
-        (place != LEFT_OUT).then_some(place)
-    }
-
-    #[cold]
-    fn find(&mut self, t: usize, c: usize, find: impl FnOnce(&[Value]) -> u32) -> u32 {
-        if !self.rows.filter.tasks[t] || !self.rows.filter.calls[c] {
-            return LEFT_OUT;
-        }
-        let call = self.rows.dict.calls[c];
-        self.seen[t] = Some(call);
-        find(&self.plan.key(&self.rows.dict.tasks[t], call))
     }
 }
 

@@ -11,6 +11,17 @@ impl Add for Stats {
     fn add(&mut self, other: &Self) {
         self.merge(other);
     }
+
+    fn reset(&mut self) {
+        let (mut hist, mut errnos) = (std::mem::take(&mut self.hist), std::mem::take(&mut self.errnos));
+        hist.clear();
+        errnos.clear();
+        *self = Self { hist, errnos, ..Self::default() };
+    }
+
+    fn settle(&mut self) {
+        self.hist.settle();
+    }
 }
 
 /// Sums so far.
@@ -28,8 +39,9 @@ impl Sums {
         self.groups.of(key).add_counted(row, timeless);
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        self.groups.merge(other.groups);
-        self.labels.merge(other.labels);
+    /// Adds all of `other`, which is empty then and keeps its memory.
+    pub(super) fn merge(&mut self, other: &mut Self) {
+        self.groups.merge(&mut other.groups);
+        self.labels.merge(&mut other.labels);
     }
 }

@@ -1,12 +1,15 @@
 //! A log-linear histogram of durations, 16 buckets per power of two (like HdrHistogram), so a quantile is off by at
 //! most 1/32 (3.1 %).
 //!
-//! Values below 16 have a bucket each. Only the range of buckets in use is stored, so a key with one call costs one
-//! counter and a busy one a few hundred. Histograms can be added up in any order.
+//! Values below 16 have a bucket each. Only the range of buckets in use is stored, so a key with one call costs 8
+//! counters and a busy one a few hundred. Histograms can be added up in any order.
 
 /// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
+
+/// So many counters are allocated at a time, as most values of a key lie near each other.
+const ROOM: usize = 8;
 
 /// The largest relative error of [`Histogram::quantile`]: half a bucket.
 pub(crate) const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
@@ -40,28 +43,50 @@ impl Histogram {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
-        for (at, count) in other.counts.iter().enumerate().filter(|(_, count)| **count != 0) {
-            let mine = self.slot(other.first + at);
+        if other.counts.is_empty() {
+            return;
+        }
+        let at = self.cover(other.first, other.first + other.counts.len());
+        for (mine, count) in self.counts[at..].iter_mut().zip(&other.counts) {
             *mine = mine.saturating_add(*count);
         }
+    }
+
+    /// Makes it empty; its memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.counts.clear();
+    }
+
+    /// Gives memory back that it has for more buckets.
+    pub(crate) fn settle(&mut self) {
+        self.counts.shrink_to_fit();
     }
 
     /// The counter of `bucket`, new if needed.
     #[cold]
     fn slot(&mut self, bucket: usize) -> &mut u64 {
-        if self.counts.is_empty() {
-            self.first = bucket;
-        }
-        if bucket < self.first {
-            let more = self.first - bucket;
-            self.counts.splice(0..0, std::iter::repeat_n(0, more));
-            self.first = bucket;
-        }
-        let at = bucket - self.first;
-        if at >= self.counts.len() {
-            self.counts.resize(at + 1, 0);
-        }
+        let at = self.cover(bucket, bucket + 1);
         &mut self.counts[at]
+    }
+
+    /// Makes counters of the buckets `from` to before `to`; returns the index of the first.
+    fn cover(&mut self, from: usize, to: usize) -> usize {
+        // whole rooms: the same values have the same counters, whatever their order
+        let (low, high) = (from / ROOM * ROOM, to.next_multiple_of(ROOM));
+        if self.counts.is_empty() {
+            self.first = low;
+        }
+        if low < self.first {
+            let more = self.first - low;
+            self.counts.reserve_exact(more);
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = low;
+        }
+        if high > self.first + self.counts.len() {
+            self.counts.reserve_exact(high - self.first - self.counts.len());
+            self.counts.resize(high - self.first, 0);
+        }
+        from - self.first
     }
 
     /// The value below which `permille` of 1000 values lie (nearest rank), as the middle of its bucket; None without

@@ -1,5 +1,7 @@
 //! Names of the tasks among keys.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 
@@ -23,9 +25,9 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// `task` is in the group of `key`; `place`: its (segment, entry).
-    pub fn add(&mut self, key: &[Value], task: &Task, plan: &Plan, place: (u32, u32)) {
-        let Some(whose) = plan.whose(key) else { return };
+    /// `task` is in the groups with this [`Plan::whose`]; `place`: its (segment, entry).
+    pub fn add(&mut self, whose: Option<Key>, task: &Task, plan: &Plan, place: (u32, u32)) {
+        let Some(whose) = whose else { return };
         let rank = (plan.leads(task), place.0, place.1);
         let label = self.of.entry(whose).or_insert_with(|| Label { rank, task: task.clone() });
         if label.rank < rank {
@@ -38,12 +40,13 @@ impl Labels {
         Some(&self.of.get(&plan.whose(key)?)?.task)
     }
 
-    /// Adds all of `other`.
-    pub fn merge(&mut self, other: Self) {
-        for (whose, label) in other.of {
-            let mine = self.of.entry(whose).or_insert_with(|| label.clone());
-            if mine.rank < label.rank {
-                *mine = label;
+    /// Adds all of `other`, which is empty then and keeps its memory.
+    pub fn merge(&mut self, other: &mut Self) {
+        for (whose, label) in other.of.drain() {
+            match self.of.entry(whose) {
+                Entry::Occupied(mut mine) if mine.get().rank < label.rank => _ = mine.insert(label),
+                Entry::Occupied(_) => {}
+                Entry::Vacant(place) => _ = place.insert(label),
             }
         }
     }

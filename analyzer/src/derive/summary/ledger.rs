@@ -155,7 +155,7 @@ impl Counted {
                     self.told(&row);
                     self.sums.add_counted(&key, &row, info.is_exit);
                     if let Some(task) = task {
-                        self.sums.labels.add(&key, task, judge.plan, place);
+                        self.sums.labels.add(judge.plan.whose(&key), task, judge.plan, place);
                     }
                 }
                 Some(doubt) => {
@@ -174,8 +174,8 @@ impl Counted {
     }
 
     /// Adds all of `other`.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.sums.merge(other.sums);
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.sums.merge(&mut other.sums);
         for (reason, told) in other.told {
             self.told.entry(reason).or_default().merge(told);
         }
@@ -221,11 +221,11 @@ impl Judge<'_> {
                 Passes::Maybe(doubt) => Some(doubt),
             };
             let info = self.book.get(*call);
-            let by_path = !self.scope.filters().paths.is_empty();
-            if by_path && !pick::may_be_on(&info) {
+            let (filters, on) = (self.scope.filters(), pick::may_be_on(&info));
+            if !filters.paths.is_empty() && !on {
                 continue;
             }
-            let doubt = doubt.or(by_path.then_some(Doubt::Path));
+            let doubt = doubt.or((filters.by_path() && on).then_some(Doubt::Path));
             let key = self.plan.counted(&row, task, &info, self.cgroup(&row, task, dict.window_end));
             let place = (segment.info().segment, row.task.unwrap_or(0));
             each(Judged { row, info, task, key, doubt, place });

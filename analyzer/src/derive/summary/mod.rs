@@ -9,6 +9,7 @@ pub(crate) mod hist;
 pub(crate) mod labels;
 pub(crate) mod ledger;
 pub(crate) mod mode;
+mod places;
 pub(crate) mod plan;
 pub(crate) mod stats;
 pub(crate) mod table;

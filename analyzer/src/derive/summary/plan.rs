@@ -137,6 +137,17 @@ impl Plan {
         (!parts.is_empty()).then_some(parts)
     }
 
+    /// [`Self::whose`] of the keys of `task`.
+    pub(crate) fn whose_is(&self, task: &Task) -> Option<Key> {
+        let value = |by: &By| match by {
+            By::Pid => Some(Value::process(task)),
+            By::Tid => Some(Value::thread(task)),
+            _ => None,
+        };
+        let parts: Key = self.keys.iter().filter_map(value).collect();
+        (!parts.is_empty()).then_some(parts)
+    }
+
     /// Whether `task` names a group rather than another task of it: a process has the name of its leader.
     pub fn leads(&self, task: &Task) -> bool {
         self.has(By::Tid) || task.tid == task.pid

@@ -203,6 +203,10 @@ impl Wanted {
         families.dedup();
         let of_tables = RECORDED.iter().filter(|table| self.has_table(&table.def.name)).map(|table| table.family);
         families.extend(of_tables);
+        // any of them may name tracepoints too, which only the tape knows
+        if self.terms.iter().any(|term| !term.negated) {
+            families.push(Family::Tracepoint);
+        }
         families
     }
 }
@@ -243,7 +247,8 @@ mod tests {
         assert_eq!(wanted("process:*").len(), 7);
         assert_eq!(wanted("*:signal_d*"), ["signal:signal_deliver"]);
         assert_eq!(wanted("!signal:*"), [""; 0]);
-        assert_eq!(asked("sched:*,io_uring:*").families(), [Family::Sched, Family::Process, Family::IoUring]);
+        let families = [Family::Sched, Family::Process, Family::IoUring, Family::Tracepoint];
+        assert_eq!(asked("sched:*,io_uring:*").families(), families);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use systape_format::model::{BlockIo, BlockLayer, Session};
 
 use crate::derive::block::flags::{self, Op};
 use crate::derive::block::io::{Io, cause_name, layer_name};
+use crate::render::paint;
 use crate::render::row::{Row, Times};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::millis_if;
@@ -86,8 +87,8 @@ pub(crate) fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &
         &flags::letters(e.flags),
         &sector(e).map_or_else(|| "-".into(), |sector| sector.to_string()),
         &e.bytes.to_string(),
-        &millis_if(io.queue()),
-        &millis_if(io.latency()),
+        &paint::time(&millis_if(io.queue()), 7, io.queue()),
+        &paint::time(&millis_if(io.latency()), 7, io.latency()),
         &io.cause(session),
     ]);
     out.extend_from_slice(line.as_bytes());
@@ -109,7 +110,8 @@ fn marks(io: &Io<'_>) -> Vec<String> {
         marks.push(format!("{} requeue{}", e.requeues, if e.requeues == 1 { "" } else { "s" }));
     }
     if e.errno != 0 {
-        marks.push(systape_abi::errno_name(e.errno).map_or_else(|| format!("errno {}", e.errno), str::to_owned));
+        let name = systape_abi::errno_name(e.errno).map_or_else(|| format!("errno {}", e.errno), str::to_owned);
+        marks.push(paint::error(name));
     }
     if e.layer == BlockLayer::Bio {
         marks.push("(bio)".to_owned());

@@ -298,7 +298,7 @@ fn check(config: &Config, of: &Of) -> Result<()> {
     if filters.selects && !calls {
         bail!(BadUsage(format!("-e selects calls: stacks of {} cannot be narrowed by it", of.words())));
     }
-    if !filters.paths.is_empty() && *of != Of::Syscall {
+    if filters.by_path() && *of != Of::Syscall {
         bail!(BadUsage(format!("-P selects calls: stacks of {} cannot be narrowed by it", of.words())));
     }
     if filters.failure && !matches!(of, Of::Syscall | Of::Block) {

@@ -15,6 +15,7 @@ use crate::derive::paths::names::{Name, uses};
 use crate::lines::row::{Duration, duration};
 use crate::lines::value::narrow;
 use crate::render::mark;
+use crate::render::paint;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
 use crate::render::stamp::{Column, Stamps};
@@ -213,7 +214,8 @@ impl Listed {
     fn text(self, cwd: Option<&[u8]>, opens: bool, stamps: &Stamps) -> Vec<u8> {
         let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.to_owned());
         let (time, comm) = (stamps.text(TIME, self.start), escaped(&self.task.comm));
-        let error = or(self.errno.map(errno_text), "-");
+        let fill = |text: String| if opens { format!("{text:<8}") } else { format!("{text:>9}") };
+        let error = or(self.errno.map(|errno| paint::error(fill(errno_text(errno)))), "-");
         let [first, second] = self.files.map(|place| place.map(|place| place.path(cwd)));
         // of what is relative to nobody knows what, at least its name
         let given = self.given.map(|given| format!("?/{}{}", escaped(&given), if self.cut { "..." } else { "" }));
@@ -231,11 +233,12 @@ impl Listed {
             return opened([&time, &self.task.pid.to_string(), &comm, &fd, &error, &flags, &file]);
         }
         let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), &error);
-        let latency = match self.dur {
-            Duration::Exact(ns) => millis(ns, ""),
-            Duration::AtLeast(ns) => millis(ns, mark::AT_LEAST),
-            Duration::Unknown => "?".to_owned(),
+        let (latency, known) = match self.dur {
+            Duration::Exact(ns) => (millis(ns, ""), Some(ns)),
+            Duration::AtLeast(ns) => (millis(ns, mark::AT_LEAST), Some(ns)),
+            Duration::Unknown => ("?".to_owned(), None),
         };
+        let latency = paint::time(&latency, 10, known);
         slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])
     }
 

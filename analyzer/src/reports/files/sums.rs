@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::{ArgKind, Io};
-use systape_format::model::{CPU_NONE, Call, CallState};
+use systape_format::model::{CPU_NONE, CallState};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
@@ -67,10 +67,10 @@ struct Sums {
 }
 
 impl Sums {
-    fn merge(&mut self, other: Self) {
-        self.groups.merge(other.groups);
+    fn merge(&mut self, mut other: Self) {
+        self.groups.merge(&mut other.groups);
         self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
-        self.labels.merge(other.labels);
+        self.labels.merge(&mut other.labels);
         self.doubts = self.doubts.saturating_add(other.doubts);
         self.doubts_lost |= other.doubts_lost;
     }
@@ -143,7 +143,7 @@ impl Totals<'_> {
             return;
         }
         if let Some(task) = task {
-            sums.labels.add(&key, task, self.plan, place);
+            sums.labels.add(self.plan.whose(&key), task, self.plan, place);
         }
         sums.add(&key, &work);
     }
@@ -292,7 +292,7 @@ impl<'a> Part<'a> {
         seen.extend(sums.keys().map(|codes| codes.0).chain(open.iter().map(|(codes, _)| codes.0)));
         for entry in seen.into_iter().filter(|_| plan.has(By::Pid)) {
             let task = &self.segment.dict.tasks[entry as usize];
-            all.labels.add(&plan.key(task, Call::default()), task, plan, (self.segment.number, entry));
+            all.labels.add(plan.whose_is(task), task, plan, (self.segment.number, entry));
         }
         for (codes, work) in open {
             all.doubt(&self.key(codes), &work);
@@ -362,7 +362,8 @@ impl<'a> Shown<'a> {
             let short = judges.each_ref().map(|judge| lost || judge.short(values));
             (Keys { words: self.words, values, task }, *work, short)
         });
-        let doubts = (self.sums.doubts > 0).then(|| doubt_text(self.sums.doubts));
+        let doubts = (self.sums.doubts > 0)
+            .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
         if let Some(form) = self.context.config.format.rows() {
             let declared = with_keys(by::columns(self.by), &FILES);
             let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
@@ -411,9 +412,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn doubt_text(calls: u64) -> String {
+fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {
     let are = if calls == 1 { "call is" } else { "calls are" };
-    format!(
-        "AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known (--by file,... shows most)"
-    )
+    let hint = match (by_path, plan.has(By::File)) {
+        (true, true) => " (without -P most are in rows)",
+        (true, false) => " (without -P --by file,... shows most)",
+        (false, false) => " (--by file,... shows most)",
+        (false, true) => "",
+    };
+    format!("AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known{hint}")
 }

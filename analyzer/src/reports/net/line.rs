@@ -6,6 +6,7 @@ use systape_format::model::{NetState, Task};
 use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Window};
 use crate::derive::net::words::{address, endpoint, protocol_name};
 use crate::render::mark;
+use crate::render::paint;
 use crate::render::row::{Row, Times};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::{millis, millis_if};
@@ -64,7 +65,7 @@ const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false }
 
 /// Names of the columns of connections.
 pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
-    columns([&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"])
+    columns([&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"], false)
 }
 
 /// Names of the columns of changes.
@@ -81,10 +82,13 @@ pub(crate) fn changes_header(stamps: &Stamps) -> Vec<u8> {
     ])
 }
 
-fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9]) -> Vec<u8> {
+/// `failed`: the state is an error.
+fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9], failed: bool) -> Vec<u8> {
     // the room that a short state leaves is that of a long time
     let width = 24_usize.saturating_sub(state.chars().count()).max(ms.len() + 1);
-    format!("{time} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms:>width$}\n")
+    let (state, ms) =
+        (if failed { paint::error(state.to_owned()) } else { state.to_owned() }, paint::number(ms, width));
+    format!("{time} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms}\n")
         .into_bytes()
 }
 
@@ -109,17 +113,20 @@ pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &S
         Lasted::AtLeast(ns) => millis(ns, mark::AT_LEAST),
         Lasted::Unknown => "-".to_owned(),
     };
-    out.extend(columns([
-        &c.end.map_or_else(|| stamps.word(TIME, "-"), |end| stamps.text(TIME, end)),
-        &comm,
-        &pid,
-        &protocol_name(c.protocol),
-        c.direction.name(),
-        &endpoint(&c.laddr, c.lport),
-        &if c.direction == Direction::Listen { "-".to_owned() } else { endpoint(&c.raddr, c.rport) },
-        &state,
-        &lasted,
-    ]));
+    out.extend(columns(
+        [
+            &c.end.map_or_else(|| stamps.word(TIME, "-"), |end| stamps.text(TIME, end)),
+            &comm,
+            &pid,
+            &protocol_name(c.protocol),
+            c.direction.name(),
+            &endpoint(&c.laddr, c.lport),
+            &if c.direction == Direction::Listen { "-".to_owned() } else { endpoint(&c.raddr, c.rport) },
+            &state,
+            &lasted,
+        ],
+        matches!(c.outcome, Outcome::Failed | Outcome::Reset),
+    ));
 }
 
 /// All columns of a connection.

@@ -17,6 +17,7 @@ use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
 use crate::render::form::Format;
 use crate::render::mark;
+use crate::render::paint;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::stamp::{Column, Stamps};
@@ -80,10 +81,10 @@ pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
     if let Some(error) = sink.error {
         return Err(error.into());
     }
-    let (mut out, gaps, json) = (sink.out, sink.gaps, sink.json);
+    let (mut out, gaps, json, stamps) = (sink.out, sink.gaps, sink.json, sink.stamps);
     for gap in gaps {
         match context.config.format {
-            Format::Text => writeln!(out, "{}", loss::gap_text(&gap, session))?,
+            Format::Text => writeln!(out, "{}", lost(&gap, &stamps))?,
             Format::Json => out.write_all(&json.gap(&gap))?,
             Format::Csv => {}
         }
@@ -204,6 +205,11 @@ impl Sink for Timehist<'_> {
     }
 }
 
+/// The line of a loss.
+fn lost(gap: &Gap, stamps: &Stamps) -> String {
+    paint::error(loss::gap_text(gap, |first, last| stamps.span(first, last)))
+}
+
 impl Timehist<'_> {
     fn row(&mut self, threads: &[Thread], slot: Slot, interval: &Interval, acc: Acc, letter: u8) {
         let filters = self.context.question.scope.filters();
@@ -224,7 +230,7 @@ impl Timehist<'_> {
             let gap = self.gaps.remove(0);
             match format {
                 Format::Json => self.out.write_all(&self.json.gap(&gap))?,
-                _ => writeln!(self.out, "{}", loss::gap_text(&gap, self.context.question.tape.session()))?,
+                _ => writeln!(self.out, "{}", lost(&gap, &self.stamps))?,
             }
         }
         let Some(sink) = &self.rows else {
@@ -233,10 +239,10 @@ impl Timehist<'_> {
             let name = task_text(&thread.task);
             return writeln!(
                 self.out,
-                "{time} [{cpu}]  {name:<30} {:>10} {:>10} {:>10}",
-                acc.wait.text(),
-                acc.delay.text(),
-                acc.run.text()
+                "{time} [{cpu}]  {name:<30} {} {} {}",
+                paint::number(&acc.wait.text(), 10),
+                paint::number(&acc.delay.text(), 10),
+                paint::number(&acc.run.text(), 10)
             );
         };
         let since = interval.to.wrapping_sub(self.context.question.tape.session().window_open) as i64;

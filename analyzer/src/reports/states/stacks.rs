@@ -153,18 +153,8 @@ fn objects(forest: &Forest, names: &Names, stack: Stack) -> Vec<Value> {
     for at in frames(forest, stack).0 {
         let frame = &forest.frames()[at as usize];
         let mapping = &forest.mappings().values()[frame.mapping as usize];
-        for (function, label) in label::labels(names, names.mapping(mapping), mapping, frame) {
-            let text = |text: &[u8]| if text.is_empty() { Value::Null } else { bytes(text) };
-            objects.push(json!({
-                "sym": function.map_or(Value::Null, |function| text(&function.name)),
-                "off": format!("{:#x}", frame.offset),
-                "module": bytes(&label.module),
-                "file": function.map_or(Value::Null, |function| text(&function.file)),
-                "line": function.map(|function| function.line).filter(|line| *line != 0),
-                "inlined": label.inlined,
-                "kernel": label.kernel,
-            }));
-        }
+        let labels = label::labels(names, names.mapping(mapping), mapping, frame);
+        objects.extend(labels.iter().map(|(function, label)| label::object(*function, label, frame)));
     }
     objects
 }

@@ -14,17 +14,27 @@ use self::value::{Key, Value};
 pub trait Add: Default {
     /// Adds all of `other`.
     fn add(&mut self, other: &Self);
+
+    /// Makes it a new one, which may keep its memory for the next key.
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Gives memory back that it has for more.
+    fn settle(&mut self) {}
 }
 
 /// Sums by key. Memory grows with the number of keys.
 #[derive(Debug)]
 pub struct Groups<A> {
     sums: IndexMap<Key, A, FxBuildHasher>,
+    /// New sums with memory from former ones.
+    spare: Vec<A>,
 }
 
 impl<A> Default for Groups<A> {
     fn default() -> Self {
-        Self { sums: IndexMap::default() }
+        Self { sums: IndexMap::default(), spare: Vec::new() }
     }
 }
 
@@ -32,7 +42,8 @@ impl<A: Add> Groups<A> {
     /// Index of the sum of `key`, for [`Self::at`]; a new sum is empty.
     pub fn place(&mut self, key: &[Value]) -> u32 {
         let place = self.sums.get_index_of(key);
-        place.unwrap_or_else(|| self.sums.insert_full(key.into(), A::default()).0) as u32
+        let Self { sums, spare } = self;
+        place.unwrap_or_else(|| sums.insert_full(key.into(), spare.pop().unwrap_or_default()).0) as u32
     }
 
     /// The sum at an index.
@@ -52,16 +63,19 @@ impl<A: Add> Groups<A> {
         self.sums.len()
     }
 
-    /// Adds all of `other`.
-    pub fn merge(&mut self, other: Self) {
-        if self.sums.is_empty() {
-            *self = other;
-            return;
-        }
-        for (key, sum) in other.sums {
+    /// Adds all of `other`, which is empty then and keeps its memory.
+    pub fn merge(&mut self, other: &mut Self) {
+        for (key, mut sum) in other.sums.drain(..) {
             match self.sums.entry(key) {
-                Entry::Occupied(mut mine) => mine.get_mut().add(&sum),
-                Entry::Vacant(place) => _ = place.insert(sum),
+                Entry::Occupied(mut mine) => {
+                    mine.get_mut().add(&sum);
+                    sum.reset();
+                    other.spare.push(sum);
+                }
+                Entry::Vacant(place) => {
+                    sum.settle();
+                    place.insert(sum);
+                }
             }
         }
     }
@@ -100,7 +114,7 @@ mod tests {
     #[test]
     fn groups_shared_early_are_those_shared_late() {
         let mut all: Groups<Count> = Groups::default();
-        [groups(0..5), groups(3..9), groups(0..1)].into_iter().for_each(|part| all.merge(part));
+        [groups(0..5), groups(3..9), groups(0..1)].into_iter().for_each(|mut part| all.merge(&mut part));
         let mut sums: Vec<_> = all.into_sums().map(|(key, count)| (key, count.0)).collect();
         sums.sort();
         assert_eq!(sums.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [2, 1, 1, 2, 2, 1, 1, 1, 1]);

@@ -1,0 +1,208 @@
+//! Formats of tracepoints, as the files `format` of tracefs describe them: which bytes of an event's record are which
+//! field.
+
+use systape_format::table::Type;
+
+/// Meaning of a field's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One number.
+    Number,
+    /// An address.
+    Pointer,
+    /// Text up to a NUL byte.
+    Text,
+    /// Numbers of so many bytes each, one after the other.
+    Array(usize),
+}
+
+/// Place of a field's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the fixed part.
+    Fixed,
+    /// Where a word in the fixed part says: from the record's start (`__data_loc`).
+    FromStart,
+    /// The same, from the end of that word (`__rel_loc`, 5.18).
+    FromField,
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type in C, as the file has it.
+    pub declared: String,
+    /// First byte of the field, or of the word that says where it is.
+    pub offset: usize,
+    /// Bytes there.
+    pub size: usize,
+    /// Whether its numbers have a sign.
+    pub signed: bool,
+    /// The meaning of its bytes.
+    pub kind: Kind,
+    /// Where they are.
+    pub place: Place,
+}
+
+/// The fields of a format file but for those that all tracepoints have, in their order; None = it is no such file.
+pub(crate) fn parse(text: &str) -> Option<Vec<Field>> {
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with("field"));
+    let fields: Option<Vec<Field>> = lines.map(field).collect();
+    Some(fields?.into_iter().filter(|field| !field.name.starts_with("common_") && field.size > 0).collect())
+}
+
+/// `field:__data_loc char[] name; offset:8; size:4; signed:0;`, with tabs between.
+fn field(line: &str) -> Option<Field> {
+    let mut parts = line.split(';').map(str::trim);
+    let declaration = parts.next()?.split_once(':')?.1.trim();
+    let mut number = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix(':')?.parse::<usize>().ok();
+    let (offset, size) = (number("offset")?, number("size")?);
+    let signed = number("signed").unwrap_or(0) != 0;
+    let (place, rest) = match declaration.split_once(' ') {
+        Some(("__data_loc", rest)) => (Place::FromStart, rest),
+        Some(("__rel_loc", rest)) => (Place::FromField, rest),
+        _ => (Place::Fixed, declaration),
+    };
+    // `char name[16]` and `char[] name`
+    let (base, name) = rest.rsplit_once(' ')?;
+    let bare = |word: &str| word.split('[').next().unwrap_or_default().trim().to_owned();
+    let is_array = rest.contains('[');
+    let (base, name) = (bare(base), bare(name));
+    let kind = match (is_array, element(&base)) {
+        (true, None) => Kind::Text,
+        (true, Some(each)) => Kind::Array(each),
+        (false, _) if base.contains('*') || name.starts_with('*') => Kind::Pointer,
+        (false, _) => Kind::Number,
+    };
+    let name = name.trim_start_matches('*').to_owned();
+    Some(Field { name, declared: declaration.to_owned(), offset, size, signed, kind, place })
+}
+
+/// Bytes of an element of an array of this type; None: of char.
+fn element(base: &str) -> Option<usize> {
+    let base = base.trim_start_matches("const ");
+    Some(match base {
+        "char" => return None,
+        "u8" | "__u8" | "s8" | "unsigned char" | "uint8_t" | "bool" => 1,
+        "u16" | "__u16" | "s16" | "unsigned short" | "short" | "uint16_t" | "__be16" => 2,
+        "u32" | "__u32" | "s32" | "int" | "unsigned int" | "unsigned" | "uint32_t" | "__be32" | "dev_t" => 4,
+        _ if base.contains("64") || base.contains("long") || base.contains('*') => 8,
+        // of a size that only the kernel knows: byte by byte
+        _ => 1,
+    })
+}
+
+/// A field's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A number, a negative one as its two's complement.
+    Number(u64),
+    /// Bytes of a text, or an array in hexadecimal.
+    Text(Vec<u8>),
+}
+
+impl Field {
+    /// The type of its column.
+    pub(crate) fn ty(&self) -> Type {
+        match self.kind {
+            Kind::Text | Kind::Array(_) => Type::Str,
+            Kind::Pointer => Type::Hex,
+            Kind::Number if self.size == 8 && !self.signed => Type::Wide,
+            Kind::Number => Type::Int,
+        }
+    }
+
+    /// Its value in `record`; None = the record ends before.
+    pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
+        let bytes = match self.place {
+            Place::Fixed => record.get(self.offset..)?.get(..self.size)?,
+            Place::FromStart | Place::FromField => {
+                let word = number(record.get(self.offset..)?.get(..4)?, false)?;
+                let base = if self.place == Place::FromField { self.offset + 4 } else { 0 };
+                record.get(base + (word & 0xffff) as usize..)?.get(..(word >> 16) as usize)?
+            }
+        };
+        Some(match self.kind {
+            Kind::Number | Kind::Pointer => Value::Number(number(bytes, self.signed)?),
+            Kind::Text => Value::Text(bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec()),
+            Kind::Array(1) => Value::Text(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()),
+            Kind::Array(each) => {
+                let numbers = bytes.chunks_exact(each).filter_map(|bytes| number(bytes, false));
+                Value::Text(numbers.map(|number| format!("{number:#x}")).collect::<Vec<_>>().join(",").into_bytes())
+            }
+        })
+    }
+}
+
+/// The number in 1, 2, 4 or 8 bytes; None = it has another size.
+fn number(bytes: &[u8], signed: bool) -> Option<u64> {
+    let wide = match *bytes {
+        [a] if signed => i64::from(a.cast_signed()).cast_unsigned(),
+        [a] => u64::from(a),
+        [a, b] if signed => i64::from(i16::from_ne_bytes([a, b])).cast_unsigned(),
+        [a, b] => u64::from(u16::from_ne_bytes([a, b])),
+        [a, b, c, d] if signed => i64::from(i32::from_ne_bytes([a, b, c, d])).cast_unsigned(),
+        [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
+        _ => u64::from_ne_bytes(*bytes.first_chunk::<8>().filter(|_| bytes.len() == 8)?),
+    };
+    Some(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "name: example\nID: 7\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:__data_loc char[] path;\toffset:24;\tsize:4;\tsigned:0;\n\
+        \tfield:short code;\toffset:28;\tsize:2;\tsigned:1;\n\
+        \tfield:const void * where;\toffset:32;\tsize:8;\tsigned:0;\n\
+        \tfield:__u8 saddr[4];\toffset:40;\tsize:4;\tsigned:0;\n\
+        \tfield:__rel_loc u32[] sizes;\toffset:44;\tsize:4;\tsigned:0;\n\
+        \tfield:unsigned long args[];\toffset:48;\tsize:0;\tsigned:0;\n\n\
+        print fmt: \"%s field:\", REC->comm\n";
+
+    #[test]
+    fn fields_are_read_where_the_format_says() {
+        let fields = parse(TEXT).unwrap();
+        let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        assert_eq!(names, ["comm", "path", "code", "where", "saddr", "sizes"]);
+        let mut record = vec![0u8; 48];
+        record[8..12].copy_from_slice(b"dd\0x");
+        record[24..28].copy_from_slice(&(48u32 | 5 << 16).to_ne_bytes());
+        record[28..30].copy_from_slice(&(-3i16).to_ne_bytes());
+        record[32..40].copy_from_slice(&0xffff_8000_0000_0000u64.to_ne_bytes());
+        record[40..44].copy_from_slice(&[127, 0, 0, 1]);
+        record[44..48].copy_from_slice(&(8u32 | 8 << 16).to_ne_bytes());
+        record.extend(b"/tmp\0\0\0\0");
+        record.extend([7u32, 255].map(u32::to_ne_bytes).concat());
+        let values: Vec<Option<Value>> = fields.iter().map(|field| field.value(&record)).collect();
+        let text = |text: &str| Some(Value::Text(text.into()));
+        assert_eq!(values[..2], [text("dd"), text("/tmp")]);
+        assert_eq!(values[2..4].to_vec(), [-3i64 as u64, 0xffff_8000_0000_0000].map(|n| Some(Value::Number(n))));
+        assert_eq!(values[4..], [text("7f000001"), text("0x7,0xff")]);
+        let types: Vec<Type> = fields.iter().map(Field::ty).collect();
+        assert_eq!(types, [Type::Str, Type::Str, Type::Int, Type::Hex, Type::Str, Type::Str]);
+    }
+
+    #[test]
+    fn what_is_cut_is_not_known() {
+        let fields = parse(TEXT).unwrap();
+        let mut record = vec![0u8; 48];
+        record[24..28].copy_from_slice(&(48u32 | 5 << 16).to_ne_bytes());
+        assert_eq!(fields[1].value(&record), None, "the text lies behind the end");
+        assert_eq!(fields[3].value(&record[..36]), None);
+        assert_eq!(fields[0].value(&record), Some(Value::Text(Vec::new())));
+    }
+
+    #[test]
+    fn other_files_are_none() {
+        assert_eq!(parse("field:broken"), None);
+        assert_eq!(parse("field:int a; offset:x; size:4; signed:1;"), None);
+        assert_eq!(parse(""), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,332 @@
+//! Tracepoints that `-e CATEGORY:NAME` asks for: what the kernel has, and the table that each one's events are rows of.
+//!
+//! Their fields are known only here, from tracefs, so the tape defines these tables itself.
+
+mod format;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use anyhow::{Result, bail};
+use systape_abi::{EventTerm, glob_matches, nearest};
+use systape_format::class::Class;
+use systape_format::families::RECORDED;
+use systape_format::model::Family;
+use systape_format::table::{ColumnDef, TableDef, Type};
+use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC, MAX_TABLES};
+
+use crate::bounded;
+use format::{Place, Value};
+
+/// Where tracefs may be mounted, the newer place first.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
+/// Format files are pages of the kernel's; the longest have 40 KiB.
+const FORMAT_BYTES: usize = 1 << 20;
+/// Fields behind the fixed part that the program can be told of.
+const MAX_LOCATED: usize = 4;
+/// Columns that all tables have.
+const OWN_COLUMNS: [&str; 4] = ["ts", "task", CPU, "stack"];
+
+/// Tracepoints that a family stores as events of its own, which `analyze` lists under these names.
+const OF_FAMILIES: [(&str, Family); 18] = [
+    ("block:block_bio_complete", Family::Block),
+    ("block:block_rq_complete", Family::Block),
+    ("cgroup:cgroup_attach_task", Family::Process),
+    ("exceptions:page_fault_user", Family::Fault),
+    ("io_uring:io_uring_submit_req", Family::IoUring),
+    ("io_uring:io_uring_submit_sqe", Family::IoUring),
+    ("oom:mark_victim", Family::Signal),
+    ("sched:sched_process_exec", Family::Process),
+    ("sched:sched_process_exit", Family::Process),
+    ("sched:sched_process_fork", Family::Process),
+    ("sched:sched_switch", Family::Sched),
+    ("sched:sched_wakeup", Family::Sched),
+    ("sched:sched_wakeup_new", Family::Sched),
+    ("sched:sched_waking", Family::Sched),
+    ("signal:signal_deliver", Family::Signal),
+    ("signal:signal_generate", Family::Signal),
+    ("sock:inet_sock_set_state", Family::Net),
+    ("task:task_rename", Family::Process),
+];
+
+/// A tracepoint to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracepoint {
+    /// Its directory in tracefs: `writeback`.
+    pub category: String,
+    /// Its name in there.
+    pub name: String,
+    /// The table of its events.
+    pub def: Arc<TableDef>,
+    fields: Vec<format::Field>,
+    /// Bytes of the part of a record that every event has.
+    fixed: usize,
+}
+
+/// What `-e` asks for besides calls.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Tracepoints that are recorded as tables; in a tape's order.
+    pub tracepoints: Vec<Arc<Tracepoint>>,
+    /// Families that store what is asked for.
+    pub families: Vec<Family>,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+impl Tracepoint {
+    /// What the program has to know of it; `number` is that of its records, from 1 on.
+    pub(crate) fn cookie(&self, number: usize) -> u64 {
+        let words = self.fields.iter().filter(|field| field.place != Place::Fixed).map(|field| field.offset as u64 / 4);
+        let places = words.enumerate().fold(0, |places, (at, word)| places | word << (8 * at));
+        number as u64 & 0xffff | (self.fixed as u64 & 0xffff) << 16 | places << 32
+    }
+
+    /// Values of the fields of a record, in the order of its table, between those of [`OWN_COLUMNS`]; an unknown one is
+    /// None.
+    pub(crate) fn values(&self, record: &[u8]) -> Vec<Option<Value>> {
+        self.fields.iter().map(|field| field.value(record)).collect()
+    }
+
+    /// The row of a table for these values.
+    pub(crate) fn row<'a>(&self, task: u32, cpu: u32, values: &'a [Option<Value>]) -> Vec<Field<'a>> {
+        let of = |value: &'a Option<Value>| match value {
+            Some(Value::Number(number)) => Field::Number(*number),
+            Some(Value::Text(text)) => Field::Bytes(text),
+            None => Field::Unknown,
+        };
+        let own = [Field::Task(task), Field::Number(cpu.into())];
+        own.into_iter().chain(values.iter().map(of)).chain([Field::Unknown]).collect()
+    }
+
+    /// From its format file; Err = why it cannot be recorded.
+    fn new(category: &str, name: &str, text: &str) -> Result<Self, String> {
+        let Some(fields) = format::parse(text) else { return Err("its format file is not understood".into()) };
+        let located = || fields.iter().filter(|field| field.place != Place::Fixed);
+        if located().count() > MAX_LOCATED || located().any(|field| field.offset % 4 != 0 || field.offset / 4 > 0xff) {
+            return Err("its record has more parts of varying size than are followed".into());
+        }
+        if located().any(|field| field.place == Place::FromField) {
+            return Err("its record has parts of varying size in a form (__rel_loc) that is not followed".into());
+        }
+        let fixed = fields.iter().map(|field| field.offset + field.size).max().unwrap_or(8).max(8);
+        let def = Arc::new(declared(category, name, &fields)?);
+        Ok(Self { category: category.to_owned(), name: name.to_owned(), def, fields, fixed })
+    }
+}
+
+/// The table of a tracepoint's events.
+fn declared(category: &str, name: &str, fields: &[format::Field]) -> Result<TableDef, String> {
+    if fields.len() + OWN_COLUMNS.len() > MAX_COLUMNS {
+        return Err(format!("it has {} fields, more than a table takes", fields.len()));
+    }
+    let own = |name: &'static str, ty: Type, doc: &'static str| ColumnDef::stored(name, ty, None, doc);
+    let mut columns = vec![
+        own(OWN_COLUMNS[0], Type::Time, "when"),
+        own(OWN_COLUMNS[1], Type::Task, "the task that ran then"),
+        own(CPU, Type::Int, "where"),
+    ];
+    for field in fields {
+        // a field that is called like one of ours
+        let taken = OWN_COLUMNS.contains(&field.name.as_str());
+        let name = if taken { format!("event_{}", field.name) } else { field.name.clone() };
+        if columns.iter().any(|column| column.name == name) {
+            return Err(format!("it has two fields '{name}'"));
+        }
+        // what the kernel put there may be anything
+        let class = matches!(field.ty(), Type::Str).then_some(Class::String);
+        columns.push(ColumnDef::stored(name, field.ty(), class, clipped(&field.declared)));
+    }
+    columns.push(own(OWN_COLUMNS[3], Type::Stack, "the functions in which it happened"));
+    let name = format!("{category}:{name}");
+    let doc = clipped(&format!("The kernel came to the tracepoint {name}."));
+    Ok(TableDef { name: name.into(), doc: doc.into(), columns: columns.into() })
+}
+
+/// A sentence no longer than a tape takes.
+fn clipped(text: &str) -> String {
+    text.chars().filter(char::is_ascii).take(MAX_TABLE_DOC).collect()
+}
+
+/// The tracepoints and families that `terms` ask for.
+///
+/// # Errors
+/// A term that matches nothing, and more tracepoints than a tape takes.
+pub(crate) fn find(terms: &[EventTerm]) -> Result<Wanted> {
+    if terms.is_empty() {
+        return Ok(Wanted::default());
+    }
+    let Some(root) = PLACES.into_iter().find(|place| Path::new(place).is_dir()) else {
+        bail!("-e {}: tracefs is not mounted (mount -t tracefs nodev /sys/kernel/tracing)", written(&terms[0]));
+    };
+    find_in(Path::new(root), terms)
+}
+
+fn written(term: &EventTerm) -> String {
+    format!("{}{}:{}", if term.negated { "!" } else { "" }, term.family, term.event)
+}
+
+fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
+    let mut names = BTreeSet::new();
+    // negative terms last: their order does not matter
+    for term in terms.iter().filter(|term| !term.negated) {
+        if term.event.contains('/') {
+            bail!(
+                "-e {}: record takes no filter behind a tracepoint; record all, and choose when it is read",
+                written(term)
+            );
+        }
+        let found = matching(root, term)?;
+        if found.is_empty() {
+            bail!("{}", no_such(root, term));
+        }
+        names.extend(found);
+    }
+    for term in terms.iter().filter(|term| term.negated) {
+        let out = matching(root, term)?;
+        names.retain(|name| !out.contains(name));
+    }
+    let mut wanted = Wanted::default();
+    for (category, name) in names {
+        add(&mut wanted, root, &category, &name);
+    }
+    let most = MAX_TABLES - RECORDED.len();
+    if wanted.tracepoints.len() > most {
+        bail!("-e: these are {} tracepoints; a tape takes {most}", wanted.tracepoints.len());
+    }
+    if wanted.tracepoints.is_empty() && wanted.families.is_empty() && terms.iter().any(|term| !term.negated) {
+        bail!("-e: nothing is left to record: {}", wanted.notes.join("; "));
+    }
+    Ok(wanted)
+}
+
+/// Adds one tracepoint, or the family that stores it, or a note why not.
+fn add(wanted: &mut Wanted, root: &Path, category: &str, name: &str) {
+    let full = format!("{category}:{name}");
+    if let Some((_, family)) = OF_FAMILIES.iter().find(|(known, _)| *known == full) {
+        wanted.notes.push(format!("{full} is recorded by the family {}", family.name()));
+        if !wanted.families.contains(family) {
+            wanted.families.push(*family);
+        }
+        return;
+    }
+    let text = bounded::lines(root.join(category).join(name).join("format"), FORMAT_BYTES);
+    let made = text.map_err(|error| error.to_string()).and_then(|text| Tracepoint::new(category, name, &text));
+    match made {
+        Ok(tracepoint) => wanted.tracepoints.push(Arc::new(tracepoint)),
+        Err(why) => wanted.notes.push(format!("{full} is not recorded: {why}")),
+    }
+}
+
+/// Directories in `dir`; ftrace's own are no tracepoints.
+fn directories(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(dir)?.flatten().filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| name != "ftrace");
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Category and name of the tracepoints that a term matches.
+fn matching(root: &Path, term: &EventTerm) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    let of = |error: io::Error| anyhow::anyhow!("-e {}: tracefs cannot be read: {error}", written(term));
+    for dir in directories(root).map_err(of)?.into_iter().filter(|dir| glob_matches(&term.family, dir)) {
+        // calls are recorded with their arguments by their own names
+        if dir == "syscalls" || dir == "raw_syscalls" {
+            continue;
+        }
+        let names = directories(&root.join(&dir)).map_err(of)?;
+        found.extend(names.into_iter().filter(|name| glob_matches(&term.event, name)).map(|name| (dir.clone(), name)));
+    }
+    Ok(found)
+}
+
+/// Why a term asks for nothing: the nearest names there are.
+fn no_such(root: &Path, term: &EventTerm) -> String {
+    let EventTerm { family, event, .. } = term;
+    let categories = directories(root).unwrap_or_default();
+    let in_it = categories.contains(family);
+    let names = if in_it { directories(&root.join(family)).unwrap_or_default() } else { categories };
+    let near = nearest(if in_it { event } else { family }, names.iter().map(String::as_str));
+    let hint = match near.first() {
+        Some(near) if in_it => format!("did you mean {family}:{near}?"),
+        Some(near) => format!("did you mean {near}:{event}?"),
+        None if in_it => format!("{family} has {}", names.join(", ")),
+        None => format!("there are the categories {}", names.join(", ")),
+    };
+    format!("-e {}: this kernel has no such tracepoint; {hint}", written(term))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(text: &str) -> EventTerm {
+        let (negated, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let (family, event) = rest.split_once(':').unwrap();
+        EventTerm { negated, family: family.to_owned(), event: event.to_owned() }
+    }
+
+    fn tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let field = "\tfield:int value;\toffset:8;\tsize:4;\tsigned:1;\n";
+        for (name, fields) in [
+            ("timer/timer_start", field),
+            ("timer/timer_cancel", "\tfield:int cpu;\toffset:8;\tsize:4;\tsigned:1;\n"),
+            ("sched/sched_switch", field),
+            ("ftrace/function", field),
+            ("syscalls/sys_enter_read", field),
+            ("odd/odd", "\tfield:__rel_loc char[] a;\toffset:8;\tsize:4;\tsigned:0;\n"),
+        ] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join("format"), fields).unwrap();
+        }
+        dir
+    }
+
+    fn names(terms: &[&str]) -> Result<Vec<String>> {
+        let dir = tree();
+        let terms: Vec<EventTerm> = terms.iter().map(|text| term(text)).collect();
+        let found = find_in(dir.path(), &terms)?;
+        let families = found.families.iter().map(|family| family.name().to_owned());
+        Ok(found.tracepoints.iter().map(|one| one.def.name.clone().into_owned()).chain(families).collect())
+    }
+
+    #[test]
+    fn terms_choose_among_what_the_kernel_has() {
+        assert_eq!(names(&["timer:*"]).unwrap(), ["timer:timer_cancel", "timer:timer_start"]);
+        assert_eq!(names(&["timer:*", "!*:*start"]).unwrap(), ["timer:timer_cancel"]);
+        assert_eq!(names(&["sched:*"]).unwrap(), ["sched"], "its family stores it");
+        let error = |text| names(&[text]).unwrap_err().to_string();
+        assert!(error("timr:timer_start").contains("did you mean timer:timer_start?"), "{}", error("timr:timer_start"));
+        assert!(error("timer:timer_stop").contains("timer:timer_start"));
+        assert!(error("timer:timer_start/value>1/").contains("no filter"));
+        assert!(error("syscalls:*").contains("no such tracepoint"), "calls have names of their own");
+        assert!(error("ftrace:function").contains("no such tracepoint"));
+        assert!(error("odd:odd").contains("nothing is left"), "{}", error("odd:odd"));
+    }
+
+    #[test]
+    fn a_field_does_not_hide_a_column() {
+        let dir = tree();
+        let found = find_in(dir.path(), &[term("timer:timer_cancel")]).unwrap();
+        let columns: Vec<&str> = found.tracepoints[0].def.columns.iter().map(|column| &*column.name).collect();
+        assert_eq!(columns, ["ts", "task", "cpu", "event_cpu", "stack"]);
+        let values = found.tracepoints[0].values(&[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0]);
+        let row = [Field::Task(7), Field::Number(3), Field::Number(5), Field::Unknown];
+        assert_eq!(found.tracepoints[0].row(7, 3, &values), row);
+    }
+
+    #[test]
+    fn the_program_is_told_where_the_parts_are() {
+        let text = "\tfield:char a[4];\toffset:8;\tsize:4;\tsigned:0;\n\
+            \tfield:__data_loc char[] b;\toffset:12;\tsize:4;\tsigned:0;\n\
+            \tfield:__data_loc char[] c;\toffset:16;\tsize:4;\tsigned:0;\n";
+        let one = Tracepoint::new("a", "b", text).unwrap();
+        assert_eq!(one.cookie(9), 9 | 20 << 16 | 3 << 32 | 4 << 40);
+    }
+}

@@ -1,0 +1,1 @@
+files -P /data/log ledger.tape
