@@ -223,4 +223,8 @@ fn what_cannot_be_recorded_is_said() {
     assert!(said(&["-e", "*:*"], 2).contains("a tape takes"));
     let force = ["-e", ITIMER, "--force", "unloadable=any_tracepoint"];
     assert!(said(&force, 0).contains("tracepoint is not recorded: the kernel refused the program any_tracepoint"));
+    // not recorded is not "it did not happen", which a tape says of what it records
+    assert_eq!(lab.analyze(&["t.tape", "-e", ITIMER]).code(), 2);
+    said(&["-e", ITIMER], 0);
+    assert!(lab.analyze(&["t.tape", "-e", ITIMER, "--format", "json"]).expect(0).json().is_empty());
 }

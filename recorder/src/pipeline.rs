@@ -99,21 +99,12 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// What the tape begins with, redacted, and the redactor for the rest.
-    fn redacted(self) -> (Head, Option<Arc<Redactor>>) {
-        let Self { id, mut session, tables, redactor } = self;
-        if let Some(redactor) = &redactor {
-            redactor.session(&mut session);
-        }
-        (Head { id, session, tables }, redactor.map(Arc::new))
+    /// Redacts the session; returns the redactor for the rest.
+    fn redact(&mut self) -> Option<Arc<Redactor>> {
+        let redactor = self.redactor.take()?;
+        redactor.session(&mut self.session);
+        Some(Arc::new(redactor))
     }
-}
-
-/// What a tape begins with.
-struct Head {
-    id: [u8; 16],
-    session: Session,
-    tables: Vec<Arc<TableDef>>,
 }
 
 /// The running stages.
@@ -144,11 +135,11 @@ impl Pipeline {
         programs: Programs,
         raised: Raised,
         output: Output<'_>,
-        tape: About,
+        mut tape: About,
         settings: Settings,
         stacks: Option<Workers>,
     ) -> Result<Self> {
-        let (begun_with, redactor) = tape.redacted();
+        let redactor = tape.redact();
         let control = Arc::new(Control::default());
         let progress = Arc::new(Progress::new(output.buffer, output.sink.flow()));
         let (walker, tables, always) = (programs.walker()?, programs.ledger()?, programs.checks_ledger());
@@ -188,7 +179,7 @@ impl Pipeline {
         // the writer ends when all of these have
         let compress = compressors(&pieces, done, redactor.as_ref())?;
         let (open, opened) = bounded(1);
-        let write = start_writer(output.sink, begun_with, open, done_rx, Arc::clone(&progress))?;
+        let write = start_writer(output.sink, tape, open, done_rx, Arc::clone(&progress))?;
         Ok(Self { control, progress, drain, ledger, encode, compress, write, asleep, stacks, start, sync, opened })
     }
 
@@ -317,15 +308,15 @@ fn compressors(
 /// Begins the tape in a thread of its own, and tells `open` when that is done.
 fn start_writer(
     sink: Sink,
-    head: Head,
+    tape: About,
     open: Sender<()>,
     done: Receiver<(u64, Compressed)>,
     progress: Arc<Progress>,
 ) -> Result<JoinHandle<Result<Writer<Sink>>>> {
     let failed = Arc::clone(&progress.failed);
     let work = move || {
-        let mut writer = Writer::create(sink, head.id, &head.session).context("cannot write the tape")?;
-        writer.define_always(head.tables);
+        let mut writer = Writer::create(sink, tape.id, &tape.session).context("cannot write the tape")?;
+        writer.define_always(tape.tables);
         open.send(()).ok();
         write(writer, &done, &progress)
     };

@@ -190,8 +190,7 @@ impl Prepared {
             tracepoints: config.tracepoints.clone(),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));
-        let tables = config.tracepoints.iter().map(|one| Arc::clone(&one.def)).collect();
-        let tape = About { id: tape_id(window_open), session: about, tables, redactor };
+        let tape = About { id: tape_id(window_open), session: about, tables: programs.tables(), redactor };
         let output = Output { sink: opened.begin(), path: &config.output, sync: config.sync, buffer: config.buffer };
         let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
         if begun(config, &pipeline) {

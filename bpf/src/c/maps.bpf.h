@@ -83,8 +83,9 @@ const volatile bool preemptible = false; /* programs run with preemption on, 7.0
 const volatile u32 skip_first = 0;	 /* for tests: every so-manyth run of sys_enter and sys_exit does nothing */
 const volatile bool no_task_states = false; /* for tests: as if there were no memory for any */
 
+const volatile u32 tracepoint_ring = 0; /* index in bulk_rings of that of tracepoints */
+
 /* Bytes of a bulk ring, and the quota of one process between two polls; 0 = all. */
-const volatile u32 tracepoint_ring = 0; /* index of theirs in bulk_rings */
 const volatile u64 bulk_ring_bytes = 0;
 const volatile u64 bulk_share = 0;
 const volatile u64 state_ring_bytes = 0;

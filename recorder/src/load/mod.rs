@@ -16,12 +16,14 @@ mod walker;
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 use systape_format::model::{Family, LeftOut, StackOf};
+use systape_format::table::TableDef;
 
 use crate::config::Config;
 use crate::cpu_buffers::CpuBuffers;
@@ -47,8 +49,8 @@ pub(crate) struct Programs {
     rings: Rings,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
-    /// Attachments to the tracepoints of -e.
-    tracepoints: Vec<libbpf_rs::Link>,
+    /// Attachments to the tracepoints of -e, and their tables.
+    tracepoints: Vec<(libbpf_rs::Link, Arc<TableDef>)>,
     /// Of the iterator over tasks outside this pid namespace.
     outsiders: Option<libbpf_rs::Link>,
     /// Of the iterator over I/Os in progress.
@@ -218,7 +220,7 @@ impl Programs {
             let opts = TracepointOpts { cookie: one.cookie(at + 1), ..TracepointOpts::default() };
             let category = TracepointCategory::Custom(one.category.clone());
             match self.skel.progs.any_tracepoint.attach_tracepoint_with_opts(category, &one.name, opts) {
-                Ok(link) => self.tracepoints.push(link),
+                Ok(link) => self.tracepoints.push((link, Arc::clone(&one.def))),
                 Err(error) => refused.push(format!("{} is not recorded: {error:#}", one.def.name)),
             }
         }
@@ -227,6 +229,11 @@ impl Programs {
         }
         self.notes.append(&mut refused);
         Ok(())
+    }
+
+    /// Tables of the tracepoints that are recorded: not of those that the kernel refused.
+    pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
+        self.tracepoints.iter().map(|(_, def)| Arc::clone(def)).collect()
     }
 
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.

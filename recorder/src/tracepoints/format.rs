@@ -1,6 +1,8 @@
 //! Formats of tracepoints, as the files `format` of tracefs describe them: which bytes of an event's record are which
 //! field.
 
+use std::fmt::Write as _;
+
 use systape_format::table::Type;
 
 /// Meaning of a field's bytes.
@@ -21,10 +23,8 @@ pub(crate) enum Kind {
 pub(crate) enum Place {
     /// In the fixed part.
     Fixed,
-    /// Where a word in the fixed part says: from the record's start (`__data_loc`).
-    FromStart,
-    /// The same, from the end of that word (`__rel_loc`, 5.18).
-    FromField,
+    /// Where a word in the fixed part says (`__data_loc`).
+    Located,
 }
 
 /// One field.
@@ -61,8 +61,7 @@ fn field(line: &str) -> Option<Field> {
     let (offset, size) = (number("offset")?, number("size")?);
     let signed = number("signed").unwrap_or(0) != 0;
     let (place, rest) = match declaration.split_once(' ') {
-        Some(("__data_loc", rest)) => (Place::FromStart, rest),
-        Some(("__rel_loc", rest)) => (Place::FromField, rest),
+        Some(("__data_loc", rest)) => (Place::Located, rest),
         _ => (Place::Fixed, declaration),
     };
     // `char name[16]` and `char[] name`
@@ -118,22 +117,31 @@ impl Field {
     pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
         let bytes = match self.place {
             Place::Fixed => record.get(self.offset..)?.get(..self.size)?,
-            Place::FromStart | Place::FromField => {
+            Place::Located => {
                 let word = number(record.get(self.offset..)?.get(..4)?, false)?;
-                let base = if self.place == Place::FromField { self.offset + 4 } else { 0 };
-                record.get(base + (word & 0xffff) as usize..)?.get(..(word >> 16) as usize)?
+                record.get((word & 0xffff) as usize..)?.get(..(word >> 16) as usize)?
             }
         };
         Some(match self.kind {
             Kind::Number | Kind::Pointer => Value::Number(number(bytes, self.signed)?),
             Kind::Text => Value::Text(bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec()),
-            Kind::Array(1) => Value::Text(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()),
-            Kind::Array(each) => {
-                let numbers = bytes.chunks_exact(each).filter_map(|bytes| number(bytes, false));
-                Value::Text(numbers.map(|number| format!("{number:#x}")).collect::<Vec<_>>().join(",").into_bytes())
-            }
+            Kind::Array(each) => Value::Text(hexadecimal(bytes, each).into_bytes()),
         })
     }
+}
+
+/// An array of numbers of `each` bytes: bytes as `7f000001`, others as `0x7,0xff`.
+fn hexadecimal(bytes: &[u8], each: usize) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for number in bytes.chunks_exact(each).filter_map(|bytes| number(bytes, false)) {
+        let written = match each {
+            1 => write!(text, "{number:02x}"),
+            _ if text.is_empty() => write!(text, "{number:#x}"),
+            _ => write!(text, ",{number:#x}"),
+        };
+        written.expect("a string takes all");
+    }
+    text
 }
 
 /// The number in 1, 2, 4 or 8 bytes; None = it has another size.
@@ -162,7 +170,7 @@ mod tests {
         \tfield:short code;\toffset:28;\tsize:2;\tsigned:1;\n\
         \tfield:const void * where;\toffset:32;\tsize:8;\tsigned:0;\n\
         \tfield:__u8 saddr[4];\toffset:40;\tsize:4;\tsigned:0;\n\
-        \tfield:__rel_loc u32[] sizes;\toffset:44;\tsize:4;\tsigned:0;\n\
+        \tfield:__data_loc u32[] sizes;\toffset:44;\tsize:4;\tsigned:0;\n\
         \tfield:unsigned long args[];\toffset:48;\tsize:0;\tsigned:0;\n\n\
         print fmt: \"%s field:\", REC->comm\n";
 
@@ -177,7 +185,7 @@ mod tests {
         record[28..30].copy_from_slice(&(-3i16).to_ne_bytes());
         record[32..40].copy_from_slice(&0xffff_8000_0000_0000u64.to_ne_bytes());
         record[40..44].copy_from_slice(&[127, 0, 0, 1]);
-        record[44..48].copy_from_slice(&(8u32 | 8 << 16).to_ne_bytes());
+        record[44..48].copy_from_slice(&(56u32 | 8 << 16).to_ne_bytes());
         record.extend(b"/tmp\0\0\0\0");
         record.extend([7u32, 255].map(u32::to_ne_bytes).concat());
         let values: Vec<Option<Value>> = fields.iter().map(|field| field.value(&record)).collect();

@@ -103,13 +103,13 @@ impl Tracepoint {
 
     /// From its format file; Err = why it cannot be recorded.
     fn new(category: &str, name: &str, text: &str) -> Result<Self, String> {
+        if text.contains("__rel_loc") {
+            return Err("its record has parts of varying size in a form (__rel_loc) that is not followed".into());
+        }
         let Some(fields) = format::parse(text) else { return Err("its format file is not understood".into()) };
         let located = || fields.iter().filter(|field| field.place != Place::Fixed);
         if located().count() > MAX_LOCATED || located().any(|field| field.offset % 4 != 0 || field.offset / 4 > 0xff) {
             return Err("its record has more parts of varying size than are followed".into());
-        }
-        if located().any(|field| field.place == Place::FromField) {
-            return Err("its record has parts of varying size in a form (__rel_loc) that is not followed".into());
         }
         let fixed = fields.iter().map(|field| field.offset + field.size).max().unwrap_or(8).max(8);
         let def = Arc::new(declared(category, name, &fields)?);
