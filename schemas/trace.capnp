@@ -360,7 +360,19 @@ struct Blocks {
   cause @14 :Column;         # BlockCause
   owner @15 :Column;         # TaskIdx + 1: the task that caused it; 0 = not known
   cgroupId @16 :Column;      # 0 = not known
-  inode @17 :Column;         # 0 = not known
+  inode @17 :Column;         # of the file; 0 = not known
+  holds @18 :Column;         # 1.5: BlockHolds; a value unknown to the reader, or no column: unknown
+  file @19 :Column;          # 1.5: number of the file in the rows of this segment's table "block:file"; 0 = none
+}
+
+enum BlockHolds {
+  unknown @0;        # not known
+  file @1;           # a file
+  metadata @2;       # the file system's own data
+  journal @3;        # its journal
+  device @4;         # the device itself, which a program opened
+  swap @5;           # memory of processes
+  several @6;        # more than one of these, or more than one file: I/Os that were merged
 }
 
 enum BlockLayer {

@@ -125,6 +125,7 @@ if [ "$wanted" = test ]; then
     wish linux-perf in_path perf
     wish mount in_path losetup
     wish e2fsprogs in_path mkfs.ext4
+    wish xfsprogs in_path mkfs.xfs
     # proves that the committed Cap'n Proto code is current
     need capnproto command -v capnp
 fi

@@ -255,6 +255,9 @@ for release in $releases; do
   check "exec: exit status" "1" "$(mix exec | grep -cE '"exit_code":3[,}]')"
   check "block: direct writes, by whom" "$ios" "$(mix block | grep '"cause":"direct"' | grep '"op":"write"' |
     grep -E '"owner":\{[^}]*"comm":"dd"' | grep -cE '"bytes":"?4096"?[,}]')"
+  check "block: the files of direct and of other writes" "$ios 28672" "$(mix block | grep '"op":"write"' | awk '
+    /"file":"\/mnt\/direct"/ { direct++ } /"file":"\/mnt\/buffered"/ && match($0, /"bytes":"?[0-9]+/) {
+      bytes = substr($0, RSTART, RLENGTH); gsub(/[^0-9]/, "", bytes); buffered += bytes } END { print direct, buffered + 0 }')"
   check "block: the writer of what was written back" "yes" "$(mix block | grep '"cause":"dirtier"' |
     grep -qE '"owner":\{[^}]*"comm":"dd"' && echo yes)"
   stored=$("$analyze" block "$out/unseen.tape" --format json 2>/dev/null | grep -c '"disk":"' || true)

@@ -70,7 +70,8 @@ const _: () = assert!(size_of::<Exit>() == 48);
 const _: () = assert!(size_of::<Snap>() == 176);
 const _: () = assert!(size_of::<Switch>() == 88);
 const _: () = assert!(size_of::<Wakeup>() == 88);
-const _: () = assert!(size_of::<Block>() == 144);
+const _: () = assert!(size_of::<Block>() == 176);
+const _: () = assert!(size_of::<File>() == 48);
 const _: () = assert!(size_of::<Signal>() == 320);
 const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
@@ -100,6 +101,8 @@ macro_rules! record_enum {
             Signal(Box<SignalParts<'a>>),
             /// A row of a table: the record, and the words and strings behind it.
             Row(Row, &'a [u8]),
+            /// A file that block I/Os hold, and its name.
+            File(File, &'a [u8]),
             /// An event of a tracepoint: the record, and the tracepoint's own.
             Tracepoint(Tracepoint, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
@@ -252,6 +255,10 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
         WIRE_ROW => {
             let (row, data) = copy::<Row>(bytes, kind)?;
             Record::Row(row, data)
+        }
+        WIRE_FILE => {
+            let (file, name) = copy::<File>(bytes, kind)?;
+            Record::File(file, name)
         }
         WIRE_TRACEPOINT => {
             let (event, data) = copy::<Tracepoint>(bytes, kind)?;

@@ -80,6 +80,18 @@ crate::tables! {
     }
 }
 
+crate::tables! {
+    /// A file that block I/Os read or write, once in each part of the tape that has such I/Os.
+    pub BLOCK_FILE = "block:file" {
+        ts: Time "end of the first of them"
+        file: Int "its number in block I/Os; a file that is renamed gets another"
+        device: Int "its file system's number, major << 20 | minor"
+        inode: Int "its inode there"
+        path: Str [Path] "its name, with the place where the recorder sees the file system; without such a place the device's numbers are in front: 8:16:/a; unknown: it has no name any more"
+        links: Count "names it has; with more than one, another may be meant; 0: not known"
+    }
+}
+
 impl Family {
     /// The family of a number; None for one unknown to this version.
     pub fn from_raw(raw: u16) -> Option<Self> {

@@ -103,6 +103,11 @@ impl SegmentData {
         &self.samples
     }
 
+    /// Rows of tables, one entry for each table.
+    pub fn tables(&self) -> &[TableRows] {
+        &self.tables
+    }
+
     /// Losses.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps

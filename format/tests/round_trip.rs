@@ -9,9 +9,9 @@ use common::{
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, BlockCause, BlockIo, BlockLayer, CommandLine, Function, LedgerReason, LedgerRow, NetState, OomMemory,
-    RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackOf, StackSettings,
-    StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
+    Ancestor, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Function, LedgerReason, LedgerRow, NetState,
+    OomMemory, RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackOf,
+    StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
@@ -198,12 +198,13 @@ prop_compose! {
         sector in number(), (bytes, flags) in any::<(u32, u32)>(), (errno, requeues, merged) in any::<(u16, u16, u16)>(),
         bio in any::<bool>(), cause in 0..4usize, origin in prop::option::of(0..tasks),
         owner in prop::option::of(0..tasks), cgroup_id in number(), inode in number(),
+        holds in any::<u8>(), file in number(),
     ) -> BlockIo {
         let cause = [BlockCause::Unknown, BlockCause::Direct, BlockCause::Dirtier, BlockCause::CgroupOwner][cause];
         let layer = if bio { BlockLayer::Bio } else { BlockLayer::Request };
         BlockIo {
             complete, queued, issued, dev, sector, bytes, flags, errno, requeues, merged, layer, origin, cause, owner,
-            cgroup_id, inode,
+            cgroup_id, inode, holds: BlockHolds::from_raw(holds % 8), file,
         }
     }
 }

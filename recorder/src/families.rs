@@ -12,6 +12,7 @@ use systape_bpf::{OpenSystapeSkel, stack_user};
 use systape_format::families::RECORDED;
 use systape_format::model::{Family, StackOf};
 
+use crate::kallsyms::Symbols;
 use crate::programs::{self, Hook, Load, PROGRAMS, Program};
 
 macro_rules! names {
@@ -123,20 +124,27 @@ impl Families {
 #[derive(Debug)]
 pub(crate) struct Tracepoints {
     btf: Btf<'static>,
+    symbols: Symbols,
 }
 
 impl Tracepoints {
-    /// Reads the kernel's BTF.
+    /// Reads the kernel's BTF, and its symbols.
     ///
     /// # Errors
     /// When there is none.
     pub(crate) fn read() -> Result<Self> {
-        Ok(Self { btf: Btf::from_vmlinux().context("cannot read the kernel's BTF")? })
+        let btf = Btf::from_vmlinux().context("cannot read the kernel's BTF")?;
+        Ok(Self { btf, symbols: Symbols::read() })
     }
 
     /// All of it.
     pub(crate) fn btf(&self) -> &Btf<'static> {
         &self.btf
+    }
+
+    /// Places of its functions.
+    pub(crate) fn symbols(&self) -> &Symbols {
+        &self.symbols
     }
 
     /// Whether programs may copy the memory of another task (5.18).

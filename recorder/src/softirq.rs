@@ -1,11 +1,10 @@
 //! Facts by which the programs distinguish a network softirq that runs for its sender from an interrupt
 //! (softirq.bpf.h): places of some of the kernel's code, and distances of per-CPU variables from the CPU's run queue.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-
 use libbpf_rs::btf::types::{DataSec, Func, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfType};
+
+use crate::kallsyms::Symbols;
 
 /// Most ranges in the programs (SOFTIRQ_CODES).
 const CODES: usize = 4;
@@ -27,10 +26,9 @@ pub(crate) struct Softirqs {
 }
 
 /// The facts of the running kernel; None if it hides its addresses, or lacks one of these.
-pub(crate) fn find(btf: &Btf<'_>) -> Option<Softirqs> {
+pub(crate) fn find(btf: &Btf<'_>, symbols: &Symbols) -> Option<Softirqs> {
     let (run_queue, preempt_count, irq_stack) = per_cpu(btf)?;
-    let file = File::open("/proc/kallsyms").ok()?;
-    let (do_softirq, backlog) = code(BufReader::new(file).lines().map_while(Result::ok))?;
+    let (do_softirq, backlog) = code(symbols)?;
     let from = |at: u64| at.cast_signed() - run_queue.cast_signed();
     Some(Softirqs { do_softirq, backlog, preempt_count: from(preempt_count), irq_stack: from(irq_stack) })
 }
@@ -79,32 +77,23 @@ fn member(whole: BtfType<'_>, btf: &Btf<'_>, name: &str) -> Option<u64> {
     }
 }
 
-/// The ranges of `do_softirq*` and of `process_backlog` in a list of symbols in the order of their addresses.
-fn code(lines: impl Iterator<Item = String>) -> Option<(Vec<Range>, Range)> {
-    let (mut softirqs, mut backlog) = (Vec::new(), None);
-    // the one that ends with the next symbol
-    let mut open: Option<(u64, bool)> = None;
-    for line in lines {
-        let mut fields = line.split([' ', '\t']);
-        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        // a module's
-        if fields.next().is_some() {
-            break;
-        }
-        let address = u64::from_str_radix(address, 16).ok()?;
-        if let Some((from, is_backlog)) = open.take_if(|(from, _)| *from != address) {
-            if is_backlog {
-                backlog = backlog.or(Some((from, address)));
-            } else {
-                softirqs.push((from, address));
-            }
-        }
-        let is_backlog = name == "process_backlog" || name.starts_with("process_backlog.llvm.");
-        if is_backlog || name.starts_with("do_softirq") {
-            if address == 0 {
-                return None;
-            }
-            open.get_or_insert((address, is_backlog));
+/// Whether a function's place is one of these facts.
+pub(crate) fn wants(name: &str) -> bool {
+    name == "process_backlog" || name.starts_with("do_softirq")
+}
+
+/// The ranges of `do_softirq*` and of `process_backlog`.
+fn code(symbols: &Symbols) -> Option<(Vec<Range>, Range)> {
+    // a module's has none
+    let ranges = symbols.iter().filter(|symbol| wants(&symbol.name) && symbol.to > symbol.from);
+    let mut softirqs: Vec<Range> = Vec::new();
+    let mut backlog = None;
+    for symbol in ranges {
+        let range = (symbol.from, symbol.to);
+        if symbol.name == "process_backlog" {
+            backlog = backlog.or(Some(range));
+        } else if softirqs.last() != Some(&range) {
+            softirqs.push(range);
         }
     }
     let found = (1..=CODES).contains(&softirqs.len());
@@ -116,7 +105,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Option<(Vec<Range>, Range)> {
-        code(text.lines().map(str::to_owned))
+        code(&Symbols::parse(text.as_bytes()))
     }
 
     const KERNEL: &str = "ffffffff8120774a t handle_softirqs.cold\nffffffff8135fa90 t do_softirq.part.0\n\

@@ -23,7 +23,7 @@ systape_format::tables! {
         cpu: Int "CPU, of a call the one it ended on; null: not known"
         abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`; null: in no call"
         syscall: Word "name of the call; of a thread in none `[user]`, `[kernel]` (a kernel thread) or `?`"
-        file: Str [Path] "what the call is on, as the program named it; empty: on none; null: not known"
+        file: Str [Path] "what the call is on, as the program named it; empty: on none; null: not known; of a block I/O the path of the file that it reads or writes, `8:16 inode 12` without a known path, `[metadata]` and the like, `?`, `-` for a flush"
         errno: Word "the error it returned, `0`: none; null: not known"
         state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
         disk: Word "the whole disk"

@@ -8,14 +8,15 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
-use systape_format::model::Family;
-use systape_format::reader::Tape;
+use systape_format::model::{BlockIo, Dict, Family};
+use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::block::by;
+use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::block::sums::{Folded, Sums};
 use crate::lines::tables as lines;
@@ -27,7 +28,7 @@ use crate::render::sink::Sink;
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::question::clock;
-use crate::table::scan::Scan;
+use crate::table::scan::{Coverage, Scan};
 use crate::table::stream::{Merger, Part};
 use crate::values::devices::Devices;
 use crate::values::output;
@@ -117,17 +118,29 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
     let (scope, shown) = (&context.question.scope, &context.config.shown);
     shown.rows(0);
-    let coverage = Scan::candidates(&context.question).walk(
-        "block I/Os",
-        |segment, dict| segment.blocks(dict),
-        |_, dict, ios| {
-            let passing: Vec<_> = ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)).collect();
+    let coverage = Scan::candidates(&context.question).parts(
+        |_, segment, coverage| read(segment, coverage),
+        |found| {
+            let Some((dict, ios, files)) = found else { return Ok(ControlFlow::Continue(())) };
+            let ios = ios.iter().map(|io| Io::new(io, &dict).with(&files));
+            let passing: Vec<_> = ios.filter(|io| io.passes(scope)).collect();
             shown.rows(passing.len());
             each(passing)
         },
     )?;
     coverage.tell(&mut context.question.loss);
     Ok(())
+}
+
+/// The I/Os of a segment, and their files; None: they cannot be read.
+fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<BlockIo>, Files)> {
+    let ios = segment.dict().and_then(|dict| segment.blocks(&dict).map(|ios| (dict, ios)));
+    let (dict, ios) = ios.map_err(|error| coverage.finding(segment, "block I/Os", &error)).ok()?;
+    if ios.iter().all(|io| io.file == 0) {
+        return Some((dict, ios, Files::default()));
+    }
+    let tables = segment.tables(&dict).map_err(|error| coverage.finding(segment, "names of files", &error));
+    Some((dict, ios, Files::new(&tables.unwrap_or_default())))
 }
 
 fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {

@@ -1,12 +1,15 @@
 //! A tape with the events that are no syscalls: block I/O on a stack of devices, connections, io_uring, scheduler, signals.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use systape_format::SegmentBuilder;
+use systape_format::families::BLOCK_FILE;
 use systape_format::model::{
-    BlockCause, BlockIo, BlockLayer, ByteStatus, CPU_NONE, DeviceLink, Family, Gap, GapCause, NetState, ProcessEvent,
-    ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalInfo, SignalKind, Switch, UringOp, Wakeup,
+    BlockCause, BlockHolds, BlockIo, BlockLayer, ByteStatus, CPU_NONE, DeviceLink, Family, Gap, GapCause, NetState,
+    ProcessEvent, ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalInfo, SignalKind, Switch, UringOp, Wakeup,
 };
+use systape_format::tables::Field;
 
 use super::{OPEN, Row, Tape, US, session, task};
 
@@ -81,16 +84,25 @@ fn blocks(builder: &mut SegmentBuilder) {
         flags,
         ..BlockIo::default()
     };
+    let files = Arc::new(BLOCK_FILE.clone());
+    for (number, path, links) in [(1, &b"/srv/data/a b"[..], 1), (2, b"/srv/data/two names", 2), (3, b"", 0)] {
+        let path = if path.is_empty() { Field::Unknown } else { Field::Bytes(path) };
+        let [file, dev, inode, links] = [number, VDA.into(), 76 + number, links].map(Field::Number);
+        builder.push_table_row(&files, at(200 + number), &[file, dev, inode, path, links]).unwrap();
+    }
     const SYNC: u32 = 1 << 11;
-    let direct = |io| BlockIo { owner: Some(app), origin: Some(app), cause: BlockCause::Direct, inode: 77, ..io };
+    let (holds, inode) = (BlockHolds::File, 77);
+    let of = |file: u64, io| BlockIo { holds, file, inode: inode + file - 1, ..io };
+    let direct = |io| BlockIo { owner: Some(app), origin: Some(app), cause: BlockCause::Direct, ..io };
+    let (journal, metadata, several) = (BlockHolds::Journal, BlockHolds::Metadata, BlockHolds::Several);
     for io in [
-        BlockIo { sector: 8, cgroup_id: 7, ..direct(io(200, 0)) },
-        direct(BlockIo { dev: DM, issued: 0, layer: BlockLayer::Bio, bytes: 8192, ..io(300, 1 | SYNC) }),
-        BlockIo { origin: Some(other), bytes: 8192, merged: 1, ..io(310, 1 | SYNC) },
-        BlockIo { owner: Some(other), cause: BlockCause::Dirtier, merged: 3, ..io(400, 1) },
-        BlockIo { cgroup_id: 7, cause: BlockCause::CgroupOwner, requeues: 2, ..io(500, 1) },
-        BlockIo { queued: 0, issued: 0, errno: 5, ..direct(io(600, 1 << 19)) },
-        BlockIo { bytes: 0, ..io(700, 2 | 1 << 18) },
+        BlockIo { sector: 8, cgroup_id: 7, ..of(1, direct(io(200, 0))) },
+        of(2, direct(BlockIo { dev: DM, issued: 0, layer: BlockLayer::Bio, bytes: 8192, ..io(300, 1 | SYNC) })),
+        BlockIo { origin: Some(other), bytes: 8192, merged: 1, holds: several, ..io(310, 1 | SYNC) },
+        BlockIo { owner: Some(other), cause: BlockCause::Dirtier, merged: 3, ..of(3, io(400, 1)) },
+        BlockIo { cgroup_id: 7, cause: BlockCause::CgroupOwner, requeues: 2, holds: metadata, ..io(500, 1) },
+        BlockIo { queued: 0, issued: 0, errno: 5, ..of(1, direct(io(600, 1 << 19))) },
+        BlockIo { bytes: 0, holds: journal, ..io(700, 2 | 1 << 18) },
     ] {
         builder.push_block(io);
     }

@@ -6,8 +6,6 @@
 #ifndef __SYSTAPE_BLOCK_H
 #define __SYSTAPE_BLOCK_H
 
-#define S_IFBLK 0060000
-#define PAGE_MAPPING_FLAGS 3 /* anonymous and movable pages have no inode */
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
 #define REQ_OP_WRITE 1
@@ -43,79 +41,6 @@ static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 	return FIELD(FIELD(bio, bi_bdev), bd_disk);
 }
 
-/*
- * Whether a page of a file is being read into the page cache or written back
- * from it. A page that is only the buffer of O_DIRECT, mapped from a file or
- * from shared memory, is neither. `flags` begins struct page in every kernel;
- * its type changed in 6.18 (memdesc_flags_t).
- */
-static __always_inline bool page_in_io(struct page *page)
-{
-	u64 bits = 1ULL << bpf_core_enum_value(enum pageflags, PG_locked) |
-		   1ULL << bpf_core_enum_value(enum pageflags, PG_writeback);
-	u64 flags = 0;
-
-	bpf_probe_read_kernel(&flags, sizeof(flags), page);
-	return flags & bits;
-}
-
-#define TAIL_PAGE 1UL
-#define MASK_BITS (~0UL << 32) /* all set in a mask: a compound page's structs take less than 4 GiB */
-
-/*
- * The first page of a compound page, from any of its pages. A page other than
- * the first has bit 0 set, and beside it the address of the first; or, if
- * struct page has a size that is a power of two, a mask for its own address
- * (set_compound_head(), include/linux/page-flags.h). No struct page lies in the
- * topmost 4 GiB of addresses, so the value distinguishes the two.
- */
-static __always_inline struct page *head_of(struct page *page)
-{
-	struct page___info *new = (void *)page;
-	u64 head, address = 0;
-
-	/* one member of a union: a load of it would count as a load of a pointer */
-	if (bpf_core_field_exists(new->compound_info))
-		head = BPF_CORE_READ(new, compound_info);
-	else
-		head = BPF_CORE_READ(page, compound_head);
-	if (!(head & TAIL_PAGE))
-		return page;
-	if ((head & MASK_BITS) == MASK_BITS) {
-		/* read rather than assigned: the verifier allows no such arithmetic with a pointer */
-		bpf_probe_read_kernel(&address, sizeof(address), &page);
-		barrier_var(address);
-		return (struct page *)(address & head);
-	}
-	return (struct page *)(head - TAIL_PAGE);
-}
-
-/*
- * The inode of a bio's pages: NULL for memory of a process, and for metadata
- * (pages of the device itself). `cached`: they are of the page cache.
- */
-static __always_inline struct inode *inode_of(struct bio *bio, bool *cached)
-{
-	struct page *page = FIELD(FIELD(bio, bi_io_vec), bv_page);
-	struct address_space *mapping;
-	struct inode *inode;
-
-	if (!page)
-		return NULL;
-	page = head_of(page);
-	mapping = BPF_CORE_READ(page, mapping);
-	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS)
-		return NULL;
-	inode = BPF_CORE_READ(mapping, host);
-	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
-		/* a buffer of metadata is written without the page's flags */
-		*cached = true;
-		return NULL;
-	}
-	*cached = page_in_io(page);
-	return *cached ? inode : NULL;
-}
-
 /* Only ids of the v2 hierarchy have paths in the tape. */
 static __always_inline u64 cgroup_of(struct bio *bio)
 {
@@ -136,24 +61,26 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 {
 	struct task_struct *current = current_task();
 	u32 flags = FIELD(current, flags);
-	bool kthread = flags & PF_KTHREAD, recorded = false, cached = false;
-	struct inode *inode = bio ? inode_of(bio, &cached) : NULL;
+	bool kthread = flags & PF_KTHREAD, recorded = false;
 	bool reads = (io->op_flags & REQ_OP_MASK) == REQ_OP_READ;
+	struct held held = {};
 
 	if (!in_interrupt(ctx, current)) {
 		io->has_origin = 1;
 		fill_who(&io->origin, current);
 		recorded = is_recorded(current);
 	}
-	if (bio)
+	if (bio) {
 		io->cgroup_id = cgroup_of(bio);
-	if (inode) {
+		find_held(&held, bio);
+		note_held(io, &held);
+	}
+	if (held.inode && held.cached) {
 		struct inode_key key = {};
 		struct dirtier *d = NULL;
 
-		key.ino = BPF_CORE_READ(inode, i_ino);
-		key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-		io->inode = key.ino;
+		key.ino = io->inode;
+		key.dev = io->file_dev;
 		/* a read page was not dirtied for this I/O */
 		if (!reads)
 			d = bpf_map_lookup_elem(&dirtiers, &key);
@@ -165,7 +92,7 @@ static __always_inline bool blame(void *ctx, struct io_state *io, struct bio *bi
 		}
 	}
 	/* a task that writes back others' pages (sync) did not cause it */
-	if (io->has_origin && !kthread && (reads || !cached)) {
+	if (io->has_origin && !kthread && (reads || !held.cached)) {
 		io->cause = CAUSE_DIRECT;
 		io->owner = io->origin;
 		io->has_owner = 1;
@@ -377,6 +304,9 @@ int block_rq_issue(u64 *ctx)
 	io->op_flags = flags;
 	bio = FIELD(rq, bio);
 	for (int i = 0; i < MAX_BIOS && bio; i++) {
+		/* all of them: another may be the first since */
+		if (i || FIELD(bio, bi_next))
+			compare_held(io, bio, i);
 		bios++;
 		bio = FIELD(bio, bi_next);
 	}
@@ -414,6 +344,10 @@ static __always_inline void send_io(struct io_state *io, u8 layer, s32 error)
 	w.sector = io->sector;
 	w.cgroup_id = io->cgroup_id;
 	w.inode = io->inode;
+	w.file = io->file;
+	w.file_tag = io->file_tag;
+	w.file_dev = io->file_dev;
+	w.holds = io->holds;
 	w.dev = io->dev;
 	w.bytes = io->bytes;
 	w.op_flags = io->op_flags;
@@ -558,6 +492,9 @@ static __always_inline int dirtied(struct address_space *mapping)
 		return 0;
 	d.kthread = !!(FIELD(current, flags) & PF_KTHREAD);
 	bpf_map_update_elem(&dirtiers, &key, &d, BPF_ANY);
+	/* now it has a name; when it is written back, that may be forgotten */
+	if (!known)
+		name_file(inode);
 	return 0;
 }
 

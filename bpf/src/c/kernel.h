@@ -100,10 +100,21 @@ struct super_block {
 	u32 s_dev;
 };
 
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct inode {
 	unsigned long i_ino;
 	u16 i_mode;
+	unsigned int i_nlink;
+	u32 i_generation;
 	struct super_block *i_sb;
+	struct hlist_head i_dentry;
 };
 
 struct dentry {
@@ -112,6 +123,9 @@ struct dentry {
 	struct qstr d_name;
 	struct inode *d_inode;
 	const struct dentry_operations *d_op;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct vfsmount {
@@ -342,6 +356,25 @@ struct gendisk {
 
 struct block_device {
 	struct gendisk *bd_disk;
+	void *bd_holder;
+};
+
+struct bdev_inode {
+	struct block_device bdev;
+	struct inode vfs_inode;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+};
+
+struct iomap_dio {
+	struct kiocb *iocb;
+};
+
+/* direct I/O of file systems that do not use iomap */
+struct dio {
+	struct inode *inode;
 };
 
 /* the numbers are the running kernel's: bpf_core_enum_value() */
@@ -394,6 +427,8 @@ struct bio {
 	struct blkcg_gq *bi_blkg;
 	unsigned short bi_vcnt;
 	struct bio_vec *bi_io_vec;
+	void *bi_end_io;
+	void *bi_private;
 };
 
 /* before 5.12 (309dca309fc3) */

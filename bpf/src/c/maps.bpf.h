@@ -280,6 +280,13 @@ struct signal_slot {
 };
 _Static_assert(sizeof(struct signal_slot) <= sizeof(struct slot), "a signal fits a slot");
 
+/* One used for a file. */
+struct file_slot {
+	struct wire_file rec;
+	u8 data[SLOT_DATA];
+};
+_Static_assert(sizeof(struct file_slot) <= sizeof(struct slot), "a file fits a slot");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SLOTS);
@@ -491,12 +498,16 @@ struct io_state {
 	u64 sector;
 	u64 cgroup_id;
 	u64 inode;
+	u64 file; /* address of the inode */
+	u64 file_tag;
+	u32 file_dev;
 	u32 dev;
 	u32 bytes;
 	u32 op_flags;
 	u16 requeues;
 	u16 merged;
 	u8 cause;
+	u8 holds; /* enum block_holds */
 	u8 has_origin;
 	u8 has_owner;
 	u8 post_flush; /* its FUA was removed at the issue: a flush will follow */
@@ -534,6 +545,22 @@ struct {
 	__type(key, struct inode_key);
 	__type(value, struct dirtier);
 } dirtiers SEC(".maps");
+
+/* By address of an inode: the tag of the name that was sent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, u64);
+} named_files SEC(".maps");
+
+/* Functions of the kernel that end bios, by address: enum bio_end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BIO_ENDS);
+	__type(key, u64);
+	__type(value, u8);
+} bio_ends SEC(".maps");
 
 /*
  * Sockets of targets, by address, from their first state to CLOSE (net.bpf.h).

@@ -84,10 +84,11 @@ static __always_inline void read_place(struct place *place, struct dentry *dentr
 	}
 }
 
+/* Without a mount: the name inside its file system. */
 static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, struct dentry *dentry)
 {
 	struct mount *mnt = real_mount(vfsmnt);
-	struct dentry *root = BPF_CORE_READ(vfsmnt, mnt_root);
+	struct dentry *root = vfsmnt ? BPF_CORE_READ(vfsmnt, mnt_root) : NULL;
 	struct place place = {};
 	u32 off = start & SLOT_DATA_MASK;
 	u32 end;
@@ -104,7 +105,7 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 		if (i)
 			read_place(&place, dentry);
 		if (dentry == root || dentry == place.parent) {
-			struct mount *up = BPF_CORE_READ(mnt, mnt_parent);
+			struct mount *up = vfsmnt ? BPF_CORE_READ(mnt, mnt_parent) : mnt;
 
 			if (up == mnt) {
 				if (end - off > NAME_BYTES_MAX)

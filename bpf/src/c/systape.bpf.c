@@ -26,6 +26,7 @@
 #include "process.bpf.h"
 #include "sched.bpf.h"
 #include "signals.bpf.h"
+#include "files.bpf.h"
 #include "block.bpf.h"
 #include "net.bpf.h"
 #include "fault.bpf.h"

@@ -150,6 +150,9 @@ struct wire_block {
 	u64 sector;
 	u64 cgroup_id;
 	u64 inode;
+	u64 file;	/* address of the inode, by which its wire_file is found; 0 = none */
+	u64 file_tag;	/* that of the file's name now */
+	u32 file_dev;	/* of its file system */
 	u32 dev;
 	u32 bytes;
 	u32 op_flags;
@@ -158,10 +161,23 @@ struct wire_block {
 	u16 merged;
 	u8 layer; /* enum block_layer */
 	u8 cause; /* enum block_cause */
+	u8 holds; /* enum block_holds */
 	u8 has_origin;
 	u8 has_owner;
+	u8 pad[7];
 	struct wire_who origin;
 	struct wire_who owner;
+};
+
+/* The name of a file that block I/Os hold: behind it a captured name (enum name_kind), from the file system's root. */
+struct wire_file {
+	struct wire_hdr hdr;
+	u64 ts;
+	u64 address;
+	u64 tag; /* changes with its name, and with the file at this address */
+	u64 inode;
+	u32 dev;
+	u32 links; /* names it has */
 };
 
 struct wire_ancestor {

@@ -4,7 +4,7 @@ use super::rows::{Rows, deltas, minus_one, plus_one, rows_as_header};
 use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
-use crate::model::{BlockCause, BlockIo, BlockLayer, UringOp};
+use crate::model::{BlockCause, BlockHolds, BlockIo, BlockLayer, UringOp};
 use crate::payload::{Message, new_message};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -13,7 +13,7 @@ const BLOCKS: &str = "blocks";
 const URINGS: &str = "uring";
 
 /// Most bytes of a block I/O in a message, in any layout of its columns.
-pub(crate) const BLOCK_BYTES: usize = 80;
+pub(crate) const BLOCK_BYTES: usize = 96;
 /// The same for an io_uring operation.
 pub(crate) const URING_BYTES: usize = 16;
 
@@ -63,7 +63,9 @@ pub(crate) fn write_blocks(rows: &[BlockIo]) -> Builder<HeapAllocator> {
     put(b.reborrow().init_cause(), &half(|r| r.cause as u16));
     put(b.reborrow().init_owner(), &word(|r| plus_one(r.owner)));
     put(b.reborrow().init_cgroup_id(), &long(|r| r.cgroup_id));
-    put(b.init_inode(), &long(|r| r.inode));
+    put(b.reborrow().init_inode(), &long(|r| r.inode));
+    put(b.reborrow().init_holds(), &half(|r| r.holds as u16));
+    put(b.init_file(), &long(|r| r.file));
     message
 }
 
@@ -108,6 +110,8 @@ pub(crate) fn read_blocks(header: &Header, message: &Message<'_>, tasks: usize) 
     let owner = rows.maybe_tasks("owner", r.get_owner(), tasks)?;
     let cgroup_id: Vec<u64> = rows.column("cgroupId", r.get_cgroup_id())?;
     let inode: Vec<u64> = rows.column("inode", r.get_inode())?;
+    let holds: Vec<u8> = rows.column_or_zero("holds", r.get_holds())?;
+    let file: Vec<u64> = rows.column_or_zero("file", r.get_file())?;
     let mut out = Vec::with_capacity(n);
     for (i, &complete) in complete.iter().enumerate() {
         let unknown = |what: &str, raw: u8| Error::invalid(BLOCKS, format!("row {i}: unknown {what} {raw}"));
@@ -129,6 +133,8 @@ pub(crate) fn read_blocks(header: &Header, message: &Message<'_>, tasks: usize) 
             owner: minus_one(owner[i]),
             cgroup_id: cgroup_id[i],
             inode: inode[i],
+            holds: BlockHolds::from_raw(holds[i]),
+            file: file[i],
         });
     }
     Ok(out)
@@ -196,6 +202,10 @@ mod tests {
         says(forged(1, &|b| put(b.init_owner(), &[2u32])), "owner 2 where the dict has 2");
         says(forged(1, &|b| put(b.init_errno(), &[1u32 << 16])), "value 65536 > 65535");
         says(forged(1, &|b| _ = b.init_inode()), "inode: absent");
+        // a tape of 1.4 has none of these, and a later one may have more values
+        assert_eq!(forged(1, &|b| _ = b.init_holds()).as_deref(), Ok(&rows[..]));
+        assert_eq!(forged(1, &|b| _ = b.init_file()).as_deref(), Ok(&rows[..]));
+        assert_eq!(forged(1, &|b| put(b.init_holds(), &[99u32])).as_deref(), Ok(&rows[..]));
     }
 
     #[test]

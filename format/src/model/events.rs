@@ -105,6 +105,38 @@ impl BlockCause {
     }
 }
 
+/// What a block I/O reads or writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum BlockHolds {
+    /// Not known, or not by this version.
+    #[default]
+    Unknown = 0,
+    /// A file.
+    File = 1,
+    /// The file system's own data.
+    Metadata = 2,
+    /// Its journal.
+    Journal = 3,
+    /// The device itself, which a program opened.
+    Device = 4,
+    /// Memory of processes.
+    Swap = 5,
+    /// More than one of these, or more than one file: I/Os that were merged.
+    Several = 6,
+}
+
+impl BlockHolds {
+    /// All values, each at its number.
+    pub const ALL: [Self; 7] =
+        [Self::Unknown, Self::File, Self::Metadata, Self::Journal, Self::Device, Self::Swap, Self::Several];
+
+    /// The value of a number.
+    pub fn from_raw(raw: u8) -> Self {
+        Self::ALL.get(usize::from(raw)).copied().unwrap_or_default()
+    }
+}
+
 /// One I/O of a block device, recorded at its completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockIo {
@@ -139,8 +171,12 @@ pub struct BlockIo {
     pub owner: Option<u32>,
     /// cgroup v2 id the bio is charged to; 0 = not known.
     pub cgroup_id: u64,
-    /// Inode whose pages it holds; 0 = not known.
+    /// Inode of the file that it reads or writes; 0 = not known. Before 1.5 not of direct I/O.
     pub inode: u64,
+    /// What it reads or writes.
+    pub holds: BlockHolds,
+    /// Number of the file in the rows of its segment's table [`BLOCK_FILE`](crate::families::BLOCK_FILE); 0 = none.
+    pub file: u64,
 }
 
 /// Kind of a [`SignalEvent`].

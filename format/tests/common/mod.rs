@@ -7,10 +7,10 @@ use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::Class;
 use systape_format::model::{
-    Ancestor, Attached, BlockCause, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame, Function,
-    LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies, RunState,
-    Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus, Stacks,
-    Switch, Symbol, Symbols, UringOp, Wakeup,
+    Ancestor, Attached, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame,
+    Function, LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies,
+    RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus,
+    Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{Field, TableRows};
@@ -381,6 +381,8 @@ pub fn events(start: u64) -> Events {
         owner: Some(0),
         cgroup_id: 77,
         inode: 1 << 33,
+        holds: BlockHolds::File,
+        file: 1 << 40,
         merged: 3,
         ..BlockIo::default()
     };

@@ -2,8 +2,9 @@
 
 use systape_bpf::values::block_cause;
 use systape_bpf::wire;
-use systape_format::model::{BlockCause, BlockIo, BlockLayer, Family, StackOf};
+use systape_format::model::{BlockCause, BlockHolds, BlockIo, BlockLayer, Family, StackOf};
 
+use super::files::Files;
 use super::rows::Rows;
 use super::world::World;
 
@@ -12,12 +13,13 @@ const OP_MASK: u32 = 0xff;
 const OP_FLUSH: u32 = 2;
 
 /// An I/O completed.
-pub(super) fn record(b: &wire::Block, world: &mut World, rows: &mut Rows) {
+pub(super) fn record(b: &wire::Block, files: &mut Files, world: &mut World, rows: &mut Rows) {
     if rows.sheds(Family::Block, b.complete) {
         return;
     }
     let origin = (b.has_origin != 0).then(|| rows.who(&mut world.tasks, &b.origin));
     let owner = (b.has_owner != 0).then(|| rows.who(&mut world.tasks, &b.owner));
+    let file = files.number(b, rows);
     rows.stored(Family::Block, b.complete);
     let row = rows.builder.push_block(BlockIo {
         complete: b.complete,
@@ -43,6 +45,8 @@ pub(super) fn record(b: &wire::Block, world: &mut World, rows: &mut Rows) {
         owner,
         cgroup_id: b.cgroup_id,
         inode: b.inode,
+        holds: BlockHolds::from_raw(b.holds),
+        file,
     });
     // of a flush: the block layer issued it for somebody, and no stack is taken
     if b.has_origin != 0 && b.op_flags & OP_MASK != OP_FLUSH {

@@ -35,6 +35,7 @@ mod begin;
 mod block;
 mod calls;
 mod checkpoint;
+mod files;
 mod ledger;
 mod life;
 mod lookups;
@@ -124,6 +125,7 @@ pub struct Assembler {
     samples: Samples,
     tables: tables::Tables,
     names: names::Names,
+    files: files::Files,
 }
 
 impl Assembler {
@@ -141,6 +143,7 @@ impl Assembler {
             sockets: net::Sockets::default(),
             samples: Samples::default(),
             names: names::Names::default(),
+            files: files::Files::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
     }
@@ -236,7 +239,8 @@ impl Assembler {
             Record::Exit(e) => life::exit(&e, world, rows),
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
-            Record::Block(b) => block::record(&b, world, rows),
+            Record::Block(b) => block::record(&b, &mut self.files, world, rows),
+            Record::File(f, name) => self.files.name(&f, name),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),

@@ -161,7 +161,7 @@ impl Programs {
         let rooms = options::buffer_rooms(config, rings)?;
         options::set(&mut open, config, attempt.task_storage, rings, rooms)?;
         let targets = options::tells_tasks_apart(config);
-        options::set_softirqs(&mut open, kernel.btf());
+        options::set_softirqs(&mut open, kernel.btf(), kernel.symbols());
         options::set_registers(&mut open, kernel.btf());
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, kernel)?;
         let twice = config.families.has(Family::Syscall) && (attempt.preemptible || config.forced.skip_first.is_some());
@@ -186,7 +186,7 @@ impl Programs {
             left_out: Vec::new(),
             preemptible: false,
         };
-        tables::fill(&programs.skel, config)?;
+        tables::fill(&programs.skel, config, kernel.symbols())?;
         programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
         programs.attach_tracepoints(config)?;

@@ -11,6 +11,7 @@ use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
 use crate::cpu_buffers::Rooms;
+use crate::kallsyms::Symbols;
 use crate::{entries, registers, rights, softirq, stacks};
 
 const STATE_RING: u32 = 8 << 20;
@@ -86,11 +87,11 @@ pub(super) fn set_registers(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) 
 }
 
 /// Settings for softirqs that run for their sender: none if the kernel does not show everything needed.
-pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
+pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>, symbols: &Symbols) {
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { return };
     // a kernel without task storage has no such function either
     options.has_rdonly_cast = options.has_task_storage && softirq::has_rdonly_cast(btf);
-    let Some(found) = softirq::find(btf) else { return };
+    let Some(found) = softirq::find(btf, symbols) else { return };
     for (place, (from, to)) in options.do_softirq_codes.chunks_exact_mut(2).zip(found.do_softirq) {
         (place[0], place[1]) = (from, to);
     }

@@ -9,16 +9,17 @@ use systape_abi::Abi;
 use systape_bpf::wire::CallDesc;
 use systape_bpf::{SLOTS, SystapeSkel, target_bits};
 
-use crate::calls;
 use crate::config::Config;
 use crate::forced::POISON;
+use crate::kallsyms::Symbols;
 use crate::system::process_of;
+use crate::{bio_ends, calls};
 
 /// Fills the tables that depend on `config` and the machine.
 ///
 /// # Errors
 /// When the kernel does not take an entry.
-pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
+pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -> Result<()> {
     let maps = &skel.maps;
     for slot in 0..SLOTS {
         maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_slots")?;
@@ -36,6 +37,7 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
     for &cpu in config.cpus.iter().flatten() {
         maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
     }
+    bio_ends::fill(&maps.bio_ends, symbols)?;
     add_targets(skel, config)
 }
 

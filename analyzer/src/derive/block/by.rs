@@ -2,6 +2,7 @@
 
 use systape_format::model::{Session, Task, UID_UNKNOWN};
 
+use super::files::Held;
 use super::flags::Op;
 use super::io::{Io, cause_name};
 use crate::render::cell::Cell;
@@ -11,7 +12,8 @@ use crate::values::devices::{Dev, Devices, numbers};
 use crate::values::words::{escaped, user};
 
 /// The keys that block I/Os have.
-pub(crate) const KNOWN: [By; 8] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::Cause, By::Op];
+pub(crate) const KNOWN: [By; 9] =
+    [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::File, By::Cause, By::Op];
 
 /// The value of a key of one I/O; "not known" is a value too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +28,8 @@ pub(crate) enum Part {
     Cgroup(u64),
     /// Disk.
     Disk(Dev),
+    /// The file, or what else it reads or writes.
+    File(Held),
     /// How the owner is known.
     Cause(&'static str),
     /// Operation.
@@ -42,6 +46,7 @@ pub(crate) fn part(key: By, io: &Io<'_>) -> Part {
         By::Cgroup => Part::Cgroup(io.io.cgroup_id),
         By::Disk => Part::Disk(io.io.dev),
         By::Op => Part::Op(Op::of_io(io.io)),
+        By::File => Part::File(io.held()),
         _ => Part::Cause(cause_name(io.io.cause)),
     }
 }
@@ -56,6 +61,7 @@ pub(crate) fn column(key: By) -> (&'static str, usize) {
         By::Cgroup => ("CGROUP", 24),
         By::Disk => ("DISK", 9),
         By::Op => ("OP", 12),
+        By::File => ("FILE", 40),
         _ => ("CAUSE", 8),
     }
 }
@@ -70,6 +76,7 @@ pub(crate) fn text(part: &Part, comm: &[u8], session: &Session, devices: &Device
         Part::Cgroup(0) => "?".to_owned(),
         Part::Cgroup(id) => session.cgroup_path(*id).map_or_else(|| id.to_string(), escaped),
         Part::Disk(dev) => devices.name(*dev),
+        Part::File(held) => held.text(),
         Part::Cause(cause) => (*cause).to_owned(),
         Part::Op(op) => op.name(),
     }
@@ -101,6 +108,8 @@ pub(crate) fn cell<'a>(
             "minor" => numbers(*dev).1.into(),
             _ => devices.name(*dev).into(),
         },
+        Part::File(Held::Path(path, _)) => path.into(),
+        Part::File(held) => held.text().into(),
         Part::Cause(cause) => (*cause).into(),
         Part::Op(op) => op.name().into(),
     }

@@ -2,6 +2,7 @@
 
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Dict, Session, Task};
 
+use super::files::{File, Files, Held};
 use crate::table::filter::Scope;
 use crate::values::words::escaped;
 
@@ -14,13 +15,25 @@ pub(crate) struct Io<'a> {
     pub owner: Option<&'a Task>,
     /// The task that ran when it entered the block layer.
     pub origin: Option<&'a Task>,
+    /// The file that it reads or writes; None: none, or not known.
+    pub file: Option<&'a File>,
 }
 
 impl<'a> Io<'a> {
     /// `io` of the segment of `dict`.
     pub(crate) fn new(io: &'a BlockIo, dict: &'a Dict) -> Self {
         let task = |index: Option<u32>| index.and_then(|index| dict.tasks.get(index as usize));
-        Self { io, owner: task(io.owner), origin: task(io.origin) }
+        Self { io, owner: task(io.owner), origin: task(io.origin), file: None }
+    }
+
+    /// The same with its file, one of the segment's.
+    pub(crate) fn with(self, files: &'a Files) -> Self {
+        Self { file: files.of(self.io), ..self }
+    }
+
+    /// What it reads or writes.
+    pub(crate) fn held(&self) -> Held {
+        Held::new(self.io, self.file)
     }
 
     /// ns the device took; None when not known. A bio-based device has no queue: its time begins when the bio entered it.

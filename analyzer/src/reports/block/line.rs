@@ -2,6 +2,7 @@
 
 use systape_format::model::{BlockIo, BlockLayer, Session};
 
+use crate::derive::block::files::holds_name;
 use crate::derive::block::flags::{self, Op};
 use crate::derive::block::io::{Io, cause_name, layer_name};
 use crate::render::paint;
@@ -49,7 +50,12 @@ systape_format::tables! {
         origin.comm: Str [Comm] "name of the thread"
         origin.uid: Int "real user; null: not known"
         cgroup: Str [Path] "path of the cgroup it is charged to; null: not known"
-        inode: Wide "number of the file whose pages it holds; null: not known"
+        holds: Word "what it reads or writes: `file metadata journal device swap several unknown`; `several`: I/Os of more than one were merged"
+        file: Str [Path] "path of the file; null: none, or not known"
+        links: Count "names that the file has: with more than one, a program may have used another; null: not known"
+        inode: Wide "inode of the file; null: not known"
+        file_system.major: Int "the number of its file system, first part; null: not known"
+        file_system.minor: Int "second part"
     }
 }
 
@@ -58,13 +64,14 @@ const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false }
 
 /// Names of the columns of the text form.
 pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
-    let columns =
-        columns([&stamps.heading(TIME), "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE"]);
-    format!("{columns}\n").into_bytes()
+    let time = stamps.heading(TIME);
+    let names = [&time, "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE", "FILE"];
+    format!("{}\n", columns(names)).into_bytes()
 }
 
-fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause]: [&str; 10]) -> String {
-    format!("{time} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7} {queue:>7} {latency:>7} {cause}")
+fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause, file]: [&str; 11]) -> String {
+    let start = format!("{time} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7}");
+    format!("{start} {queue:>7} {latency:>7} {cause:<8} {file}")
 }
 
 /// The sector; None: none (the kernel's -1: a flush of the device's cache).
@@ -90,6 +97,7 @@ pub(crate) fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &
         &paint::time(&millis_if(io.queue()), 7, io.queue()),
         &paint::time(&millis_if(io.latency()), 7, io.latency()),
         &io.cause(session),
+        &io.held().text(),
     ]);
     out.extend_from_slice(line.as_bytes());
     for mark in marks(io) {
@@ -137,6 +145,12 @@ pub(crate) fn row<'a>(io: &Io<'a>, times: &Times<'a>, devices: &Devices) -> Row<
     row.set("requeues", e.requeues).set("merged", e.merged);
     row.set("layer", layer_name(e.layer)).set("cause", cause_name(e.cause));
     row.task("owner", io.owner).task("origin", io.origin);
-    row.set("cgroup", times.session.cgroup_path(e.cgroup_id)).set("inode", (e.inode != 0).then_some(e.inode));
+    row.set("cgroup", times.session.cgroup_path(e.cgroup_id)).set("holds", holds_name(e.holds));
+    row.set("file", io.file.and_then(|file| file.path.as_deref()));
+    row.set("links", io.file.map(|file| file.links).filter(|links| *links > 0));
+    row.set("inode", (e.inode != 0).then_some(e.inode));
+    let system = io.file.map(|file| numbers(file.dev));
+    row.set("file_system_major", system.map(|(major, _)| major));
+    row.set("file_system_minor", system.map(|(_, minor)| minor));
     row
 }

@@ -1,0 +1,129 @@
+//! Files that block I/Os read or write.
+
+use std::fmt::Write as _;
+
+use rustc_hash::FxHashMap;
+use systape_format::families::BLOCK_FILE;
+use systape_format::model::{BlockHolds, BlockIo};
+use systape_format::tables::TableRows;
+
+use crate::values::devices::numbers;
+use crate::values::words::escaped;
+
+/// A file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct File {
+    /// Its file system, as the kernel's dev_t.
+    pub dev: u32,
+    /// Its inode there.
+    pub inode: u64,
+    /// Its path; None: not known.
+    pub path: Option<Vec<u8>>,
+    /// Names it has; 0: not known.
+    pub links: u64,
+}
+
+/// The files of a segment, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Files(FxHashMap<u64, File>);
+
+impl Files {
+    /// Those of the segment with these tables.
+    pub(crate) fn new(tables: &[TableRows]) -> Self {
+        let mut files = FxHashMap::default();
+        for table in tables.iter().filter(|table| table.def.name == BLOCK_FILE.name) {
+            let column = |name: &str| table.column(name).unwrap_or_default();
+            let [number, dev, inode, path, links] = ["file", "device", "inode", "path", "links"].map(column);
+            let at = |column: &[u64], row: usize| column.get(row).copied().unwrap_or(0);
+            for (row, number) in number.iter().enumerate() {
+                let dev = u32::try_from(at(dev, row)).unwrap_or(0);
+                let path = table.string(at(path, row)).map(<[u8]>::to_vec);
+                files.insert(*number, File { dev, inode: at(inode, row), path, links: at(links, row) });
+            }
+        }
+        Self(files)
+    }
+
+    /// The file of `io`; None: it has none, or it is not known.
+    pub(crate) fn of(&self, io: &BlockIo) -> Option<&File> {
+        self.0.get(&io.file)
+    }
+}
+
+/// What an I/O reads or writes, as a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Held {
+    /// This path; whether the file has others.
+    Path(Vec<u8>, bool),
+    /// A file without a known path: its file system and inode.
+    Inode(u32, u64),
+    /// Something else.
+    Other(BlockHolds),
+    /// Nothing: a flush of the cache.
+    Nothing,
+}
+
+impl Held {
+    /// What `io` reads or writes, whose file is `file`.
+    pub(crate) fn new(io: &BlockIo, file: Option<&File>) -> Self {
+        match file {
+            Some(File { path: Some(path), links, .. }) => Self::Path(path.clone(), *links > 1),
+            Some(file) => Self::Inode(file.dev, file.inode),
+            None if io.holds == BlockHolds::File && io.inode != 0 => Self::Inode(0, io.inode),
+            None if io.bytes == 0 => Self::Nothing,
+            None => Self::Other(io.holds),
+        }
+    }
+
+    /// The path, with `+` if it is one of several; `8:16 inode 12`; `[metadata]` and the like; `?`; `-` for nothing.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Path(path, several) => {
+                let mut text = escaped(path);
+                let _ = write!(text, "{}", if *several { "+" } else { "" });
+                text
+            }
+            Self::Inode(0, inode) => format!("inode {inode}"),
+            Self::Inode(dev, inode) => {
+                let (major, minor) = numbers(*dev);
+                format!("{major}:{minor} inode {inode}")
+            }
+            Self::Nothing => "-".to_owned(),
+            Self::Other(BlockHolds::Unknown) => "?".to_owned(),
+            Self::Other(holds) => format!("[{}]", holds_name(*holds)),
+        }
+    }
+}
+
+/// The name of `holds` in JSON.
+pub(crate) fn holds_name(holds: BlockHolds) -> &'static str {
+    match holds {
+        BlockHolds::Unknown => "unknown",
+        BlockHolds::File => "file",
+        BlockHolds::Metadata => "metadata",
+        BlockHolds::Journal => "journal",
+        BlockHolds::Device => "device",
+        BlockHolds::Swap => "swap",
+        BlockHolds::Several => "several",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_said() {
+        let io = |holds, inode| BlockIo { holds, inode, bytes: 512, ..BlockIo::default() };
+        let file = |path: Option<&str>, links| File { dev: 8 << 20 | 16, inode: 7, path: path.map(Into::into), links };
+        let says = |io: &BlockIo, file: Option<&File>| Held::new(io, file).text();
+        let of_file = io(BlockHolds::File, 7);
+        assert_eq!(says(&of_file, Some(&file(Some("/a\nb"), 1))), "/a\\nb");
+        assert_eq!(says(&of_file, Some(&file(Some("/a"), 2))), "/a+");
+        assert_eq!(says(&of_file, Some(&file(None, 1))), "8:16 inode 7");
+        assert_eq!(says(&of_file, None), "inode 7");
+        assert_eq!(says(&io(BlockHolds::Journal, 0), None), "[journal]");
+        assert_eq!(says(&io(BlockHolds::Unknown, 0), None), "?");
+        assert_eq!(says(&BlockIo::default(), None), "-");
+    }
+}

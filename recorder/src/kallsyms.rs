@@ -1,0 +1,85 @@
+//! Functions of the running kernel whose places matter to the programs, from one reading of /proc/kallsyms.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use crate::{bio_ends, softirq};
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    /// Its name, without what the compiler adds to it (`.llvm.123`).
+    pub name: String,
+    /// Its address.
+    pub from: u64,
+    /// That of the next; equal to `from` for a module's.
+    pub to: u64,
+}
+
+/// The functions that are wanted; none if the kernel hides its addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Symbols(Vec<Symbol>);
+
+impl Symbols {
+    /// Those of the running kernel.
+    pub(crate) fn read() -> Self {
+        let file = File::open("/proc/kallsyms").ok();
+        file.map(|file| Self::parse(BufReader::new(file))).unwrap_or_default()
+    }
+
+    /// Those in a list by address, as /proc/kallsyms is, with modules at its end.
+    pub(crate) fn parse(list: impl BufRead) -> Self {
+        let mut found: Vec<Symbol> = Vec::new();
+        for line in list.lines().map_while(Result::ok) {
+            let mut fields = line.split([' ', '\t']);
+            let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
+            let (Ok(address), in_module) = (u64::from_str_radix(address, 16), fields.next().is_some()) else {
+                continue;
+            };
+            if address == 0 {
+                return Self::default();
+            }
+            // those that end with this one; several names may begin at one place
+            for open in found.iter_mut().rev().take_while(|open| open.to == 0).filter(|open| open.from != address) {
+                open.to = if in_module { open.from } else { address };
+            }
+            let name = name.split(".llvm.").next().unwrap_or_default();
+            if softirq::wants(name) || bio_ends::of(name).is_some() {
+                found.push(Symbol { name: name.to_owned(), from: address, to: if in_module { address } else { 0 } });
+            }
+        }
+        Self(found)
+    }
+
+    /// All of them, in the order of their addresses.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Symbol> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: &str = "ffffffff81000000 T _text\nffffffff81e63ec0 t process_backlog.llvm.77\n\
+        ffffffff81e64000 t napi_watchdog\nffffffff81e64100 t xlog_bio_end_io\nffffffff81e64100 t alias\n\
+        ffffffffc0001000 t xfs_buf_bio_end_io\t[xfs]\nffffffffc0001200 t xfs_more\t[xfs]\n";
+
+    #[test]
+    fn a_function_ends_with_the_next() {
+        let all: Vec<Symbol> = Symbols::parse(KERNEL.as_bytes()).iter().cloned().collect();
+        let symbol = |name: &str, from, to| Symbol { name: name.to_owned(), from, to };
+        let expected = [
+            symbol("process_backlog", 0xffff_ffff_81e6_3ec0, 0xffff_ffff_81e6_4000),
+            symbol("xlog_bio_end_io", 0xffff_ffff_81e6_4100, 0xffff_ffff_81e6_4100),
+            symbol("xfs_buf_bio_end_io", 0xffff_ffff_c000_1000, 0xffff_ffff_c000_1000),
+        ];
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn hidden_addresses_are_none() {
+        let hidden: String = KERNEL.lines().map(|line| format!("0000000000000000{}\n", &line[16..])).collect();
+        assert_eq!(Symbols::parse(hidden.as_bytes()).iter().count(), 0);
+    }
+}
