@@ -25,7 +25,9 @@ pub mod wire;
 pub use skeleton::types;
 pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 pub use values::limit::{BUSY_SUMS, COARSE_OUTCOMES, COARSE_PER_LANE, MAX_CPUS, MAX_RINGS, SC_MAX, SLOTS};
-pub use values::{buffer, call_flags, capture_kind, condition, ledger_word, stack_user, target_bits, walk, window};
+pub use values::{
+    buffer, call_flags, capture_kind, condition, ledger_word, socket_call, stack_user, target_bits, walk, window,
+};
 
 /// Number of buckets of a ledger entry's sizes.
 pub const LEDGER_SIZES: usize = values::limit::LEDGER_SIZES as usize;

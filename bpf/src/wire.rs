@@ -12,7 +12,7 @@ use crate::values::{limit, name_kind};
 pub use types::{
     busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, ledger_counts as LedgerCounts,
     ledger_key as LedgerKey, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_capture as Capture,
-    wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_who as Who,
+    wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
@@ -76,6 +76,7 @@ const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
+const _: () = assert!(size_of::<Socket>() == 200);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
@@ -326,6 +327,23 @@ pub fn captures(r: &Syscall) -> impl Iterator<Item = &Capture> {
     r.cap.iter().take(usize::from(r.captures))
 }
 
+/// The socket of a captured name; None when it is none.
+pub fn socket(raw: &[u8]) -> Option<Socket> {
+    let (&kind, rest) = raw.split_first()?;
+    let path = rest.get(offset_of!(Socket, path)..)?;
+    if kind != name_kind::SOCKET || path.len() > size_of::<Socket>() - offset_of!(Socket, path) {
+        return None;
+    }
+    let mut whole = [0; size_of::<Socket>()];
+    whole[..rest.len()].copy_from_slice(rest);
+    copy::<Socket>(&whole, 0).ok().map(|(socket, _)| socket)
+}
+
+/// The records of the iterator over sockets.
+pub fn sockets(bytes: &[u8]) -> impl Iterator<Item = Socket> {
+    bytes.chunks_exact(size_of::<Socket>()).filter_map(|one| copy::<Socket>(one, 0).ok().map(|(socket, _)| socket))
+}
+
 /// A comm without its NULs.
 pub fn comm(raw: &[i8; 16]) -> Vec<u8> {
     raw.iter().take_while(|&&c| c != 0).map(|&c| c.cast_unsigned()).collect()
@@ -374,6 +392,13 @@ mod tests {
         let mut pipe = vec![b'p'];
         pipe.extend(17u64.to_ne_bytes());
         assert_eq!(name(&pipe).unwrap(), b"pipe:[17]");
+        let mut short = vec![b's'];
+        short.extend(17u64.to_ne_bytes());
+        assert!(socket(&short).is_none() && socket(&pipe).is_none());
+        short.resize(1 + offset_of!(Socket, path), 0);
+        assert_eq!((socket(&short).unwrap().inode, name(&short).unwrap()), (17, b"socket:[17]".to_vec()));
+        short.resize(2 + size_of::<Socket>(), 0);
+        assert!(socket(&short).is_none());
         assert_eq!(name(b"a[eventfd]\0").unwrap(), b"anon_inode:[eventfd]");
         assert_eq!(name(b"?"), None);
         assert_eq!(name(b""), None);

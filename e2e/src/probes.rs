@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::sockets::Inodes;
 use crate::{Call, Lab};
 
 /// Third argument of the calls to look at.
@@ -29,9 +30,13 @@ fn truth(side: &str) -> BTreeMap<i64, Vec<Truth>> {
     by_thread
 }
 
-/// Whether what the tape says (`seen`) is right. A deleted file may still be named as it was.
-fn right(truth: &Truth, seen: Option<&str>, root: &Path) -> bool {
-    let same = |path: &str| seen == Some(path) || path.strip_suffix(" (deleted)").is_some_and(|p| seen == Some(p));
+/// Whether what the tape says (`seen`) is right. A deleted file may still be named as it was. The kernel names a socket by
+/// its number, which the tape has beside its name.
+fn right(truth: &Truth, seen: Option<&str>, root: &Path, sockets: &Inodes) -> bool {
+    let number = |path: &str| path.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    let is_socket = |path: &str| seen.zip(number(path)).is_some_and(|(seen, number)| sockets.has(seen, number));
+    let is_deleted = |path: &str| path.strip_suffix(" (deleted)").is_some_and(|p| seen == Some(p));
+    let same = |path: &str| seen == Some(path) || is_deleted(path) || is_socket(path);
     match (truth.how.as_str(), truth.path.as_deref()) {
         (_, None) => seen.is_none(),
         ("may", Some(path)) => seen.is_none() || same(path),
@@ -51,6 +56,7 @@ fn right(truth: &Truth, seen: Option<&str>, root: &Path) -> bool {
 #[track_caller]
 pub fn compare(lab: &Lab, tape: &str, side: &str, probes: usize, root: &Path) -> Vec<Call> {
     let calls = lab.calls(tape, &["--sort", "end"]);
+    let sockets = Inodes::of(lab, tape);
     let truth = truth(&fs::read_to_string(lab.path(side)).expect("side file"));
     assert_eq!(truth.values().map(Vec::len).sum::<usize>(), probes, "{truth:?}");
     let mut wrong = Vec::new();
@@ -61,7 +67,7 @@ pub fn compare(lab: &Lab, tape: &str, side: &str, probes: usize, root: &Path) ->
         for (i, (call, truth)) in seen.iter().zip(truths).enumerate() {
             assert_eq!(call.num("fd"), truth.fd, "probe {i} of thread {tid}");
             let path = call.fd_path("fd");
-            if !right(truth, path, root) {
+            if !right(truth, path, root, &sockets) {
                 wrong.push(format!("thread {tid} probe {i}: {truth:?}: tape says {path:?}"));
             }
         }

@@ -143,7 +143,11 @@ impl Recorded {
             Value::String(s) => format!("'{s}'"),
             Value::Object(o) => match (o.get("text"), o.get("fd"), o.get("path").and_then(Value::as_str)) {
                 (Some(text), ..) => text.as_str().map_or("&".into(), str::to_owned),
-                (_, Some(fd), Some(path)) if path.starts_with("socket:[") => format!("{fd}<socket>"),
+                (_, Some(fd), Some(path))
+                    if ["TCP:", "UDPv6:", "UNIX:", "UNIX-STREAM:"].iter().any(|kind| path.starts_with(kind)) =>
+                {
+                    format!("{fd}<socket>")
+                }
                 (_, Some(fd), Some(path)) => format!("{fd}<{}>", path.strip_prefix(&self.dir).unwrap_or(path)),
                 (_, Some(fd), None) => fd.to_string(),
                 _ => panic!("an argument of no documented form: {value}"),

@@ -13,7 +13,7 @@ fn a_lingering_close_does_not_take_the_next_file() {
     // it did linger, and what it closed was the socket
     let close = calls.iter().find(|c| c.name() == "close" && c.dur().is_some_and(|d| d > 500_000_000));
     let close = close.expect("a close of more than half a second");
-    assert!(close.fd_path("fd").is_some_and(|p| p.starts_with("socket:[")), "{close:?}");
+    assert!(close.fd_path("fd").is_some_and(|p| p.starts_with("TCP:[")), "{close:?}");
 }
 
 #[test]

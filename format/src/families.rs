@@ -67,6 +67,19 @@ crate::tables! {
     }
 }
 
+crate::tables! {
+    /// A socket got an address or another end, or had one when the recording began: then its name is without its number.
+    pub SOCKET_NAME = "socket:name" {
+        ts: Time "since when: the end of the call that did it, or the beginning of the recording"
+        task: Task "whose call; none: it had the name at the beginning"
+        inode: Int "number of the socket, as in socket:[17]: its own while it exists"
+        socket: Count "its number in sock:inet_sock_set_state; 0: no change of it is on the tape"
+        protocol: Str "first word of the name: TCP of TCP:[local->remote]"
+        local: Str [Address] "address and port it is bound to; of netlink its protocol and port"
+        remote: Str [Address] "address and port it is connected to; unknown: none"
+    }
+}
+
 impl Family {
     /// The family of a number; None for one unknown to this version.
     pub fn from_raw(raw: u16) -> Option<Self> {

@@ -30,6 +30,7 @@ pub mod redact;
 pub mod repair;
 mod scan;
 pub mod segment;
+pub mod sockets;
 mod source;
 pub mod table;
 pub mod tables;

@@ -3,7 +3,7 @@
 use crate::filter::CallFilter;
 use systape_abi::{Abi, ArgKind, Effect, Selection, SyscallDesc, describe};
 use systape_bpf::wire::CallDesc;
-use systape_bpf::{SC_MAX, call_flags as flag, capture_kind as cap, condition};
+use systape_bpf::{SC_MAX, call_flags as flag, capture_kind as cap, condition, socket_call};
 
 /// One entry per number below [`SC_MAX`]; the last serves all numbers from there on.
 pub(crate) fn table(abi: Abi, selection: &Selection, filter: &CallFilter) -> Vec<CallDesc> {
@@ -29,6 +29,7 @@ fn describe_to(out: &mut CallDesc, desc: &SyscallDesc) {
     let (flags, only_if) = effect_flags(desc.effect);
     out.flags |= flags;
     out.only_if = only_if;
+    out.socket = socket_call_of(desc.effect);
     let captures = desc.args.iter().enumerate().filter_map(|(i, arg)| capture_of(arg.kind).map(|c| (i as u8, c)));
     for (slot, (arg, (kind, len_arg))) in captures.take(out.cap_kind.len()).enumerate() {
         out.cap_kind[slot] = kind;
@@ -66,8 +67,18 @@ fn effect_flags(effect: Effect) -> (u8, u8) {
         Effect::Chdir | Effect::Fchdir => (flag::STATE | flag::CWD, 0),
         Effect::Cred => (flag::STATE | flag::CRED, 0),
         Effect::Exec => (flag::STATE | flag::EXEC, 0),
-        Effect::Unshare => (flag::STATE, 0),
+        Effect::Unshare | Effect::NamesSocket => (flag::STATE, 0),
         _ => (0, 0),
+    }
+}
+
+/// What it may do to the name of a socket.
+fn socket_call_of(effect: Effect) -> u8 {
+    match effect {
+        Effect::NamesSocket | Effect::ReadsSocket => socket_call::NAMED,
+        Effect::MayBindSocket => socket_call::SENDS,
+        Effect::SocketCall => socket_call::CALL,
+        _ => socket_call::UNTOUCHED,
     }
 }
 
@@ -88,6 +99,16 @@ mod tests {
         assert_eq!(get("read", &["read"]).flags, flag::SELECTED);
         assert_eq!(get("write", &["read"]).flags, 0);
         assert_eq!(get("openat", &[]).flags, flag::SELECTED | flag::STATE | flag::NEW_FD);
+    }
+
+    #[test]
+    fn sockets_are_named_by_the_calls_that_change_them() {
+        let of = |name| (get(name, &["read"]).flags, get(name, &[]).socket);
+        for name in ["bind", "connect", "listen"] {
+            assert_eq!(of(name), (flag::STATE, socket_call::NAMED), "{name}");
+        }
+        assert_eq!(of("getsockname"), (0, socket_call::NAMED));
+        assert_eq!((of("sendto"), of("sendmsg")), ((0, socket_call::SENDS), (0, socket_call::UNTOUCHED)));
     }
 
     #[test]

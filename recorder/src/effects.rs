@@ -10,7 +10,8 @@ use systape_abi::uapi::{
 use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
-use crate::fds::Name;
+use crate::names::Name;
+use crate::sockets::Read;
 use crate::tasks::{Closing, TaskId, Tasks};
 
 /// Facts about a call for the encoder, looked up once.
@@ -28,6 +29,8 @@ pub(crate) struct CallInfo {
     /// Place of the flag that closes the new fd at exec.
     cloexec: Cloexec,
     io_uring_setup: bool,
+    /// What it does with the socket that it names.
+    pub reads: Read,
     /// Its number in the segment being built: (segment, index).
     pub interned: (u32, u32),
 }
@@ -59,6 +62,12 @@ impl CallInfo {
             argv_arg: position(|k| matches!(k, ArgKind::Argv)).map(|i| i as u8),
             cloexec: cloexec_of(&name),
             io_uring_setup: name == "io_uring_setup",
+            reads: match (&*name, desc.map_or(Effect::None, |d| d.effect)) {
+                ("socket" | "socketpair", _) => Read::Made,
+                ("accept" | "accept4", _) => Read::Accepted,
+                (_, Effect::NamesSocket | Effect::MayBindSocket) => Read::Changed,
+                _ => Read::Seen,
+            },
             interned: (u32::MAX, 0),
         }
     }
@@ -85,6 +94,26 @@ fn cloexec_of(name: &str) -> Cloexec {
     }
 }
 
+/// Calls behind i386 `socketcall` (include/uapi/linux/net.h).
+mod socketcall {
+    pub(super) const SOCKET: u32 = 1;
+    pub(super) const BIND: u32 = 2;
+    pub(super) const CONNECT: u32 = 3;
+    pub(super) const LISTEN: u32 = 4;
+    pub(super) const ACCEPT: u32 = 5;
+    pub(super) const ACCEPT4: u32 = 18;
+}
+
+/// What a call with these arguments does with the socket that it names.
+pub(crate) fn reads(info: &CallInfo, args: &[u64; 6]) -> Read {
+    match (info.effect, args[0] as u32) {
+        (Effect::SocketCall, socketcall::SOCKET) => Read::Made,
+        (Effect::SocketCall, socketcall::ACCEPT | socketcall::ACCEPT4) => Read::Accepted,
+        (Effect::SocketCall, socketcall::BIND | socketcall::CONNECT | socketcall::LISTEN) => Read::Changed,
+        _ => info.reads,
+    }
+}
+
 /// A call that returned.
 #[derive(Debug)]
 pub(crate) struct Returned<'a> {
@@ -95,9 +124,9 @@ pub(crate) struct Returned<'a> {
     /// Arguments.
     pub args: &'a [u64; 6],
     /// Name of the new fd (or the first of two, or the cwd), if the kernel side could read it.
-    pub name0: Option<Vec<u8>>,
+    pub name0: Option<Rc<Name>>,
     /// Name of the second of two.
-    pub name1: Option<Vec<u8>>,
+    pub name1: Option<Rc<Name>>,
     /// The two fds of a pair.
     pub pair: Option<[i32; 2]>,
     /// Contents of `open_how`.
@@ -184,7 +213,7 @@ pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut
         Effect::Unshare if r.args[0] as u32 & CLONE_FILES != 0 => tasks.unshare_files(task),
         Effect::Chdir | Effect::Fchdir => {
             let known = r.name0.take().filter(|_| !tasks.files(task).is_blind(r.end));
-            tasks.set_cwd(task, known.map(Name::new));
+            tasks.set_cwd(task, known);
         }
         _ => {}
     }
@@ -192,7 +221,8 @@ pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut
 
 fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
     // i386 socketcall: only socket, accept and accept4 have a name, others return no fd
-    if info.effect == Effect::SocketCall && !matches!(r.args[0], 1 | 5 | 18) {
+    let makes = |call: u64| matches!(call as u32, socketcall::SOCKET | socketcall::ACCEPT | socketcall::ACCEPT4);
+    if info.effect == Effect::SocketCall && !makes(r.args[0]) {
         return;
     }
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3) && r.args[0] as i32 == r.args[1] as i32 {
@@ -205,10 +235,10 @@ fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>
     set(tasks, task, r.end, r.ret as i32, r.name0.take(), cloexec);
 }
 
-fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Vec<u8>>, cloexec: bool) {
+fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Rc<Name>>, cloexec: bool) {
     let files = tasks.files_mut(task);
     match name {
-        Some(name) => files.set(ts, fd, Name::new(name), cloexec),
+        Some(name) => files.set(ts, fd, name, cloexec),
         None => files.close(ts, fd),
     }
 }
@@ -234,12 +264,18 @@ pub(crate) fn resolve<R>(
     if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get(task).closing.as_ref().filter(|c| c.fd == fd)
     {
-        return closing.name.as_ref().map(found);
+        return closing.name.as_ref().map(|name| name.at(start, found));
     }
     if info.effect == Effect::Close {
         return None;
     }
-    tasks.files(task).at(start, fd).map(found)
+    tasks.files(task).at(start, fd).map(|name| name.at(start, found))
+}
+
+/// A call returned that may have changed what its socket is called, and the kernel side had no room for the new name.
+pub(crate) fn unnamed(tasks: &Tasks, task: TaskId, end: u64, args: &[u64; 6]) {
+    let file = tasks.files(task).at(end, args[0] as i32);
+    file.and_then(|file| file.names.as_ref()).into_iter().for_each(|names| names.forget(end));
 }
 
 /// A call has been stored: what it closed at its enter is not valid for the calls after it.
@@ -266,7 +302,7 @@ mod tests {
     }
 
     fn ok<'a>(end: u64, ret: i64, args: &'a [u64; 6], name: &str) -> Returned<'a> {
-        Returned { end, ret, args, name0: Some(name.into()), name1: None, pair: None, open_how_flags: None }
+        Returned { end, ret, args, name0: Some(Name::new(name.into())), name1: None, pair: None, open_how_flags: None }
     }
 
     fn at(tasks: &Tasks, task: TaskId, ts: u64, fd: i32) -> Option<String> {
@@ -392,8 +428,11 @@ mod tests {
     #[test]
     fn pairs() {
         let (mut tasks, task) = setup();
-        let mut pair =
-            Returned { name1: Some(b"pipe:[9]".into()), pair: Some([3, 4]), ..ok(10, 0, &[0; 6], "pipe:[9]") };
+        let mut pair = Returned {
+            name1: Some(Name::new(b"pipe:[9]".into())),
+            pair: Some([3, 4]),
+            ..ok(10, 0, &[0; 6], "pipe:[9]")
+        };
         returned(&mut tasks, task, &call("pipe2"), &mut pair);
         assert_eq!(at(&tasks, task, 11, 4).unwrap(), "pipe:[9]");
     }

@@ -6,10 +6,11 @@
 //! guess. fds can appear in unseen ways (SCM_RIGHTS, pidfd_getfd), but only recorded calls *close* them, or io_uring,
 //! which makes a process's whole table unknown.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
+
+use crate::names::Name;
 
 /// Past names kept per fd; older ones are unknown.
 const HISTORY: usize = 4;
@@ -17,22 +18,6 @@ const HISTORY: usize = 4;
 const DENSE: usize = 1024;
 /// Still valid.
 const OPEN: u64 = u64::MAX;
-
-/// A path with its number in the segment being built, so that a path is looked up there once.
-#[derive(Debug)]
-pub(crate) struct Name {
-    /// In the form of /proc/PID/fd.
-    pub bytes: Vec<u8>,
-    /// (segment, index in its names).
-    pub interned: Cell<(u32, u32)>,
-}
-
-impl Name {
-    /// A name that is in no segment yet.
-    pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)) })
-    }
-}
 
 /// The file of an fd, from one time to another.
 #[derive(Clone, Debug)]
@@ -213,6 +198,11 @@ impl FdHistory {
         let mut all: Vec<_> = self.open_spans().map(|(fd, s)| (fd, Rc::clone(&s.name), s.cloexec)).collect();
         all.sort_unstable_by_key(|(fd, _, _)| *fd);
         all
+    }
+
+    /// From `ts` on nobody knows what its open sockets are called.
+    pub(crate) fn forget_sockets(&self, ts: u64) {
+        self.open_spans().filter_map(|(_, span)| span.name.names.as_ref()).for_each(|names| names.forget(ts));
     }
 
     /// Whether every open fd is known.

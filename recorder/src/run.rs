@@ -18,7 +18,7 @@ use systape_format::redact::Redactor;
 use crate::config::{Command, CommandError, Config, find_command};
 use crate::encode::Settings;
 use crate::forced::{Checked, Forced, Poisoned};
-use crate::load::Programs;
+use crate::load::{Programs, Walker};
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::{Line, not_stored};
@@ -115,8 +115,8 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     let started = Instant::now();
     let window_open = prepared.window_open;
-    let Some((pipeline, snaps)) = prepared.begin(config, opened)? else { return Ok(FAILED) };
-    let start = start::read(snaps, child.as_ref().map(Child::pid));
+    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened)? else { return Ok(FAILED) };
+    let start = start::read(snaps, child.as_ref().map(Child::pid), move || walker.sockets());
     if let Some(words) = start::words(&start.unread) {
         say(words);
     }
@@ -147,6 +147,7 @@ struct Prepared {
     window_open: u64,
     /// State of every task at that time.
     snaps: Vec<Snap>,
+    walker: Walker,
 }
 
 impl Prepared {
@@ -171,12 +172,12 @@ impl Prepared {
         about.registers_unknown = !programs.knows_registers();
         let (window_open, snaps) = programs.start()?;
         about.window_open = window_open;
-        Ok(Self { programs, raised, about, stacks, window_open, snaps })
+        Ok(Self { programs, raised, about, stacks, window_open, snaps, walker })
     }
 
     /// Starts all stages on the tape; None = it cannot be written, and the end reports the reason.
-    fn begin(self, config: &Config, opened: output::OpenedTape) -> Result<Option<(Pipeline, Vec<Snap>)>> {
-        let Self { programs, raised, about, stacks, window_open, snaps } = self;
+    fn begin(self, config: &Config, opened: output::OpenedTape) -> Result<Option<(Pipeline, Vec<Snap>, Walker)>> {
+        let Self { programs, raised, about, stacks, window_open, snaps, walker } = self;
         let settings = Settings {
             selection: config.selection.clone(),
             stores: config.filter.clone(),
@@ -193,7 +194,7 @@ impl Prepared {
         let output = Output { sink: opened.begin(), path: &config.output, sync: config.sync, buffer: config.buffer };
         let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
         if begun(config, &pipeline) {
-            return Ok(Some((pipeline, snaps)));
+            return Ok(Some((pipeline, snaps, walker)));
         }
         // says why
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));

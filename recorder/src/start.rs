@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use systape_bpf::wire::{Snap, comm};
+use systape_bpf::wire::{Snap, Socket, comm};
 
 use crate::clock;
 use crate::encode::{Start, Unread};
@@ -25,8 +25,9 @@ enum Answer {
     Argv(Option<Arc<Argv>>),
 }
 
-/// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others.
-pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
+/// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others, and with `sockets` what their
+/// sockets are called.
+pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>, sockets: impl FnOnce() -> Vec<Socket>) -> Start {
     let pids = processes(&snaps, first);
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
@@ -42,6 +43,7 @@ pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
             Answer::Argv(argv) => drop(argv.map(|argv| arguments.insert(pid, argv))),
         }
     });
+    let sockets = sockets();
     let done = clock::monotonic();
     let unread = unread_parts(&snaps, unread.into_iter().map(|number| (asked[number].0, asked[number].1)));
     for pid in unread.iter().filter(|unread| unread.files).map(|unread| unread.pid) {
@@ -52,7 +54,7 @@ pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>) -> Start {
         process.argv = arguments.remove(pid);
     }
     let processes = processes.into_values().collect();
-    Start { snaps, processes, unread, done }
+    Start { snaps, processes, sockets, unread, done }
 }
 
 /// Each recorded process once, by its ids on the machine and here.
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn what_is_there_is_read() {
         let own = std::process::id();
-        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None);
+        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, Vec::new);
         assert_eq!(start.unread, []);
         let me = start.processes.iter().find(|process| process.pid == own).unwrap();
         assert!(me.argv.is_some() && me.fds.is_some() && me.to <= start.done);

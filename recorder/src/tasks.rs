@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{Ident, TASK_IS_MARKED, Task as WireTask, Who, comm as comm_of};
 use systape_format::model::{Task, UID_UNKNOWN};
 
-use crate::fds::{FdHistory, Name};
+use crate::fds::FdHistory;
+use crate::names::Name;
 use crate::targets::Targets;
 
 /// How long a dead task is remembered.

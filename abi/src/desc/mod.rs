@@ -283,6 +283,12 @@ pub enum Effect {
     Exit,
     /// User or group ids, or capabilities, change.
     Cred,
+    /// The socket in argument 0 gets another address or another end, also when the call fails.
+    NamesSocket,
+    /// The socket in argument 0 is looked at.
+    ReadsSocket,
+    /// The socket in argument 0 gets an address if it has none and argument 4 names a receiver.
+    MayBindSocket,
     /// Descriptors may arrive in control messages.
     RecvFds,
     /// Requests queued in a ring may open, close or accept descriptors.

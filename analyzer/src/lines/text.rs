@@ -256,7 +256,7 @@ pub(crate) fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Load
         }
         if let FdPath::Known(path) = segment.fd_path(row, at) {
             out.push(b'<');
-            scratch.escaped(out, path);
+            scratch.file(out, path);
             out.push(b'>');
         }
     }

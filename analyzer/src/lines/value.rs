@@ -51,6 +51,15 @@ impl Scratch {
         out.extend_from_slice(self.text.as_bytes());
     }
 
+    /// Appends the name of a file. In that of a socket a path is quoted and escaped already.
+    pub(crate) fn file(&mut self, out: &mut Vec<u8>, name: &[u8]) {
+        if name.starts_with(b"UNIX") && name.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+            out.extend_from_slice(name);
+        } else {
+            self.escaped(out, name);
+        }
+    }
+
     /// Appends `"bytes"`, with `...` after it when they are not whole.
     fn quoted(&mut self, out: &mut Vec<u8>, bytes: &[u8], whole: bool) {
         out.push(b'"');

@@ -2,6 +2,7 @@
 //! anything is answered ([`crate::derive::paths::pick`]), because a path may be relative to a directory that only the order of calls tells.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::sockets::split;
 
 use crate::values::glob;
 
@@ -21,9 +22,15 @@ pub(crate) enum Is {
 pub(crate) fn names(patterns: &[String], path: &[u8]) -> bool {
     patterns.iter().any(|pattern| {
         let pattern = plain(pattern);
-        let from_root = glob::matches(pattern, path);
+        let from_root = glob::matches(pattern, path) || is_socket(pattern, path);
         from_root || (!pattern.starts_with(b"/") && glob::matches(&[b"*/", pattern].concat(), path))
     })
+}
+
+/// `socket:` stands for any kind: `socket:*` are all of them.
+fn is_socket(pattern: &[u8], path: &[u8]) -> bool {
+    let Some(inside) = pattern.strip_prefix(b"socket:") else { return false };
+    split(path).is_some_and(|(word, _)| glob::matches(inside, &path[word.len() + 1..]))
 }
 
 /// The same of a `name` in a directory that is not known.
@@ -116,6 +123,14 @@ mod tests {
             ("*.so", "/lib/x.so", true),
             ("x*", "/lib/x.so", true),
             ("socket:*", "socket:[17]", true),
+            ("socket:*", "UNIX:[17,\"/run/x\"]", true),
+            ("socket:*", "pipe:[17]", false),
+            ("socket:[17]", "TCP:[17]", true),
+            ("TCP:*:443]", "TCP:[10.0.0.1:40002->10.0.0.2:443]", true),
+            ("TCP:*:443]", "TCP:[10.0.0.1:443->10.0.0.2:40002]", false),
+            ("TCP:[10.0.0.1:80]", "TCP:[10.0.0.1:80]", true),
+            ("TCP*:443]", "TCPv6:[[::1]:40002->[::1]:443]", true),
+            ("socket:*:443]", "TCPv6:[[::1]:40002->[::1]:443]", true),
             ("", "/a", false),
         ] {
             assert_eq!(names(&asked(&[pattern]), path.as_bytes()), expected, "{pattern} {path}");

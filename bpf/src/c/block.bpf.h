@@ -6,7 +6,6 @@
 #ifndef __SYSTAPE_BLOCK_H
 #define __SYSTAPE_BLOCK_H
 
-#define S_IFMT 0170000
 #define S_IFBLK 0060000
 #define PAGE_MAPPING_FLAGS 3 /* anonymous and movable pages have no inode */
 #define REQ_OP_MASK 0xff

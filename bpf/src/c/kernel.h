@@ -454,7 +454,12 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+struct proto {
+	char name[32];
+};
+
 struct sock_common {
+	struct proto *skc_prot;
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
@@ -466,13 +471,39 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct socket;
+
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
+	struct socket *sk_socket;
 };
 
 struct socket {
 	struct sock *sk;
+};
+
+struct socket_alloc {
+	struct socket socket;
+	struct inode vfs_inode;
+};
+
+struct sockaddr_un {
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len; /* of the name, with the two bytes of its family */
+	struct sockaddr_un name[0];
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
+};
+
+struct netlink_sock {
+	u32 portid;
 };
 
 struct inet_sock {

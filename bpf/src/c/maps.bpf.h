@@ -140,7 +140,7 @@ struct task_state {
 	u8 missed; /* enum ledger_reason of the call that just ended, or MISSED_STATE */
 	u8 enter_seen; /* the first of the two programs ran, see first_ran() */
 	u8 exit_seen;
-	u8 pad;
+	u8 binds; /* it sends on a socket that had no address of its own when the call was entered */
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
 	u32 uid_before; /* of a call that may change it */

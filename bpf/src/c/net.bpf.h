@@ -3,8 +3,6 @@
 #ifndef __SYSTAPE_NET_H
 #define __SYSTAPE_NET_H
 
-#define AF_INET 2
-#define AF_INET6 10
 #define IPPROTO_TCP 6
 #define TCP_CLOSE 7
 #define TCP_LISTEN 10

@@ -32,8 +32,10 @@ static __always_inline u32 special_name(u8 *data, u32 off, struct dentry *dentry
 	long n;
 
 	off &= SLOT_DATA_MASK;
-	if (magic == PIPEFS_MAGIC || magic == SOCKFS_MAGIC) {
-		data[off] = magic == PIPEFS_MAGIC ? NAME_PIPE : NAME_SOCKET;
+	if (magic == SOCKFS_MAGIC)
+		return socket_name(data, off, BPF_CORE_READ(dentry, d_inode));
+	if (magic == PIPEFS_MAGIC) {
+		data[off] = NAME_PIPE;
 		bpf_probe_read_kernel(&data[off + 1], 8, &ino);
 		return 9;
 	}
@@ -128,27 +130,6 @@ static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, st
 	return 1;
 }
 
-/* The open file of the current task; NULL when there is none (or no longer). */
-static __always_inline struct file *file_of(s32 fd)
-{
-	struct task_struct *task = current_task();
-	struct file **table, *file = NULL;
-	u32 max_fds;
-
-	/* loads rather than probe reads, where the kernel allows it */
-	if (has_task_storage) {
-		max_fds = task->files->fdt->max_fds;
-		table = task->files->fdt->fd;
-	} else {
-		max_fds = BPF_CORE_READ(task, files, fdt, max_fds);
-		table = BPF_CORE_READ(task, files, fdt, fd);
-	}
-	if (fd < 0 || (u32)fd >= max_fds)
-		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
-	return file;
-}
-
 /* Names that only the kernel has, at the exit of a successful call. */
 static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
 {
@@ -183,6 +164,30 @@ static __always_inline void add_names(struct task_state *st, const struct sc_des
 		if (!(d->flags & SC_FD_PAIR))
 			return;
 	}
+}
+
+/* What the socket that the call may have changed is called now. Apart from the above: it walks no path. */
+static __always_inline void add_socket(struct task_state *st, const struct sc_desc *d)
+{
+	s32 fd = named_socket(st, d);
+	struct inode *inode;
+	struct file *file;
+	struct slot *s;
+	u32 len;
+
+	if (fd < 0)
+		return;
+	file = file_of(fd);
+	if (!file)
+		return;
+	inode = LOADED(struct file, file, f_inode);
+	if (!inode || (LOADED(struct inode, inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return;
+	s = into_slot(st);
+	if (!s)
+		return;
+	len = socket_name(s->data, st->data_len & SLOT_DATA_MASK, inode);
+	set_capture(st, st->rec.captures, CAPTURE_NAME0, BYTES_WHOLE, len, len);
 }
 
 #endif

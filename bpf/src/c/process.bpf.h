@@ -183,6 +183,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (p && p->in_call) {
 		__builtin_memcpy(&st->rec, &p->rec, WIRE_PLAIN_SYSCALL);
 		st->in_call = 1;
+		st->binds = 0;
 	}
 	release_plain(&st->rec.id);
 	if (st->in_call) {

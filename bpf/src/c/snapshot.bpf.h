@@ -142,19 +142,25 @@ static __always_inline void note_self(void)
  * those of the thread's process. A command that waits for its start has those
  * it inherits.
  */
-static __always_inline void note_files(struct task_struct *task)
+static __always_inline bool files_matter(struct task_struct *task)
 {
 	struct task_state *st;
+
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD || (u32)BPF_CORE_READ(task, tgid) == own_tgid)
+		return false;
+	if (is_recorded(task))
+		return true;
+	st = target_marked ? state_of(task, false) : NULL;
+	return st ? st->armed || st->matched == STATE_ONLY : stateless_of(task) != NULL;
+}
+
+static __always_inline void note_files(struct task_struct *task)
+{
 	u64 files;
 	u8 one = 1;
 
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD || (u32)BPF_CORE_READ(task, tgid) == own_tgid)
+	if (!files_matter(task))
 		return;
-	if (!is_recorded(task)) {
-		st = target_marked ? state_of(task, false) : NULL;
-		if (st ? !(st->armed || st->matched == STATE_ONLY) : !stateless_of(task))
-			return;
-	}
 	files = (u64)BPF_CORE_READ(task, files);
 	if (files && bpf_map_update_elem(&target_files, &files, &one, BPF_ANY))
 		count_drop(DROP_NET_STATE);

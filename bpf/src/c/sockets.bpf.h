@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Sockets of targets when the recording begins: in their open files, and in the queues of their listeners. */
+/*
+ * Sockets of targets when the recording begins: in their open files, and in the
+ * queues of their listeners; and what those in open files are called.
+ */
 #ifndef __SYSTAPE_SOCKETS_H
 #define __SYSTAPE_SOCKETS_H
 
-#define S_IFMT 0170000
-#define S_IFSOCK 0140000
 #define IPPROTO_DCCP 33
 #define IPPROTO_SCTP 132
 #define IPPROTO_MPTCP 262
@@ -70,6 +71,24 @@ int walk_files(struct bpf_iter__task_file *ctx)
 		note_existing((u64)BPF_CORE_READ(request, sk));
 		request = BPF_CORE_READ(request, dl_next);
 	}
+	return 0;
+}
+
+/* Names of the sockets in open files. One of several files is given as often. */
+int walk_sockets(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct wire_socket w;
+	struct inode *inode;
+
+	if (!task || !file || !files_matter(task))
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	fill_socket(&w, inode);
+	bpf_seq_write(ctx->meta->seq, &w, sizeof(w));
 	return 0;
 }
 

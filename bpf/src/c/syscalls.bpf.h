@@ -123,13 +123,19 @@ static __always_inline bool makes_fd(const struct sc_desc *d, u32 arg0, u32 arg1
 	return true;
 }
 
+/* The same of the call in progress. */
+static __always_inline bool changes_state(const struct task_state *st, const struct sc_desc *d)
+{
+	return st->binds || keeps_state(d, st->rec.args[0], st->rec.args[1]);
+}
+
 /* Whether the call in progress is recorded, and selected by the user. */
 static __always_inline bool choose(struct task_state *st, const struct sc_desc *d, struct task_struct *current)
 {
 	bool selected = d->flags & SC_SELECTED && is_selected(st, current);
 
 	st->rec.hdr.flags = selected ? 0 : WIRE_UNSELECTED;
-	return selected || keeps_state(d, st->rec.args[0], st->rec.args[1]);
+	return selected || changes_state(st, d);
 }
 
 static __always_inline void send_closing(struct task_state *st)
@@ -301,9 +307,10 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 	st->began_before = 0;
 	st->entered = 1;
 	st->seen = 1;
-	if (!(d->flags & (SC_SELECTED | SC_STATE)))
+	if (!(d->flags & (SC_SELECTED | SC_STATE)) && d->socket != SOCKET_SENDS)
 		return 0;
 	begin_call(st, regs, abi, id);
+	st->binds = d->socket == SOCKET_SENDS && st->rec.args[4] && is_unbound(st->rec.args[0]);
 	if (!choose(st, d, task))
 		return 0;
 	if (d->cap_kind[0])
@@ -471,7 +478,7 @@ static __always_inline bool leave_out(struct task_state *st, const struct sc_des
 	if (!is_filtered(&st->rec, d))
 		return false;
 	st->missed = LEDGER_FILTERED;
-	if (keeps_state(d, st->rec.args[0], st->rec.args[1])) {
+	if (changes_state(st, d)) {
 		st->rec.hdr.flags = WIRE_UNSELECTED | WIRE_IN_LEDGER;
 		return false;
 	}
@@ -485,7 +492,7 @@ static __always_inline bool leave_out(struct task_state *st, const struct sc_des
 static __always_inline void send_record(struct task_state *st, const struct sc_desc *d)
 {
 	u64 len = sizeof(st->rec) + st->data_len, most;
-	bool state = keeps_state(d, st->rec.args[0], st->rec.args[1]);
+	bool state = changes_state(st, d);
 	struct slot *s = state_slot(st);
 	u8 missed;
 
@@ -569,6 +576,7 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	st->fresh = 0;
 	st->began_before = 0;
 	st->seen = 1;
+	st->binds = 0;
 	begin_call(st, regs, abi, id);
 	return true;
 }
@@ -667,6 +675,8 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 	}
 	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
 		add_names(st, d);
+	else
+		add_socket(st, d);
 	stack_at_exit(st, d);
 	send_record(st, d);
 	if (d->flags & SC_CRED && !ret)

@@ -66,6 +66,13 @@ VALUE(CAP_, PAIR, 4, "int[2], filled at exit.")
 VALUE(CAP_, ARGV, 5, "Pointers to strings.")
 END
 
+GROUP(socket_call, u8, "Whether a call may change what the socket of its first argument is called: `sc_desc.socket`.")
+VALUE(SOCKET_, UNTOUCHED, 0, "No.")
+VALUE(SOCKET_, NAMED, 1, "Yes: the socket is named at the end.")
+VALUE(SOCKET_, SENDS, 2, "If it binds the socket: it has an address, and the socket none.")
+VALUE(SOCKET_, CALL, 3, "i386 socketcall: the calls that do so.")
+END
+
 GROUP(condition, u8, "For which values of an argument the fd flags of a call hold: `sc_desc.only_if`.")
 VALUE(IF_, ALWAYS, 0, "For all.")
 VALUE(IF_, CLOEXEC_IOCTL, 1, "ioctl: FIOCLEX and FIONCLEX.")
@@ -121,7 +128,7 @@ GROUP(name_kind, u8, "First byte of a captured name (path.bpf.h).")
 VALUE(NAME_, PATH, 'P', "Components from the leaf up, each ending in NUL.")
 VALUE(NAME_, DELETED, 'D', "The same, of a file that was unlinked.")
 VALUE(NAME_, PIPE, 'p', "8 bytes of inode number.")
-VALUE(NAME_, SOCKET, 's', "8 bytes of inode number.")
+VALUE(NAME_, SOCKET, 's', "The beginning of a wire_socket, to the end of its path.")
 VALUE(NAME_, ANON, 'a', "The name with NUL.")
 VALUE(NAME_, UNKNOWN, '?', "Nothing: the kernel side could not tell.")
 END

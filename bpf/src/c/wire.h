@@ -226,6 +226,27 @@ struct wire_uring {
 	struct wire_who who;
 };
 
+/* Not sent by itself: it is the rest of a captured name (NAME_SOCKET), and what walk_sockets gives. */
+#define SOCKET_PATH_MAX 108
+struct wire_socket {
+	u64 inode;
+	u64 peer;	 /* AF_UNIX: inode of the other end; 0 = none, or it was not accepted yet */
+	u64 address;	 /* as wire_net has it; never stored */
+	char proto[16];	 /* the kernel's name of the protocol: "TCPv6", "UNIX-STREAM" */
+	u16 family;
+	u16 protocol;
+	u16 sport;	 /* 0 = not bound */
+	u16 dport;	 /* 0 = not connected */
+	u32 portid;	 /* AF_NETLINK: 0 = not bound */
+	u16 path_len;
+	u16 pad;
+	u8 saddr[16];
+	u8 daddr[16];
+	u8 path[SOCKET_PATH_MAX]; /* AF_UNIX: an abstract one begins with NUL */
+	u8 pad2[4];
+};
+#define WIRE_PATHLESS_SOCKET __builtin_offsetof(struct wire_socket, path)
+
 /*
  * A row of a table. A word follows for each column that is not filled from here
  * (time, task, cpu, stack), in the order of the table's declaration: the value,
@@ -310,7 +331,8 @@ struct sc_desc {
 	u8 args;	/* how many the call has */
 	u8 only_if;	/* enum condition: when the fd flags hold */
 	u8 plain;	/* it returns, and only its arguments are kept */
-	u8 pad[5];
+	u8 socket;	/* enum socket_call */
+	u8 pad[4];
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };
 /* Calls that are counted instead of stored. The CPU gives each entry one writer. */

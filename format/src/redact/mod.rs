@@ -18,6 +18,7 @@ use crate::model::{
     Symbols, Task,
 };
 use crate::segment::SegmentData;
+use crate::sockets;
 use crate::table::Type;
 use crate::tables::TableRows;
 
@@ -207,8 +208,7 @@ impl Redactor {
         self.bytes(Class::Path, &mut task.exe);
     }
 
-    /// Names of descriptors, and the columns that refer to them. Names that the kernel numbers (`socket:[17]`) are not
-    /// paths.
+    /// Names of descriptors, and the columns that refer to them. Names that the kernel numbers (`socket:[17]`) stay.
     pub(crate) fn fd_names(&self, names: &mut Vec<Vec<u8>>, columns: [&mut Vec<u32>; 2]) {
         if !self.takes(Class::Path) {
             return;
@@ -221,7 +221,7 @@ impl Redactor {
         };
         // all that are taken out become one: the tape does not say any more which are equal
         let number = |name: Vec<u8>| {
-            if name.is_empty() || is_kernels(&name) {
+            if name.is_empty() || !self.takes_file(&name) {
                 keep(name)
             } else {
                 *taken.get_or_insert_with(|| keep(PLACEHOLDER.to_vec()))
@@ -234,6 +234,11 @@ impl Redactor {
             }
         }
         *names = kept;
+    }
+
+    /// Whether the name of a descriptor is taken out.
+    fn takes_file(&self, name: &[u8]) -> bool {
+        file_class(name).is_some_and(|class| self.takes(class))
     }
 
     /// Captured memory of `call`; `arg` as in [`Captured`](crate::model::Captured).
@@ -256,7 +261,7 @@ impl Redactor {
 
     /// A signal.
     pub(crate) fn signal(&self, signal: &mut SignalEvent) {
-        if !is_kernels(&signal.call_path) {
+        if self.takes_file(&signal.call_path) {
             self.bytes(Class::Path, &mut signal.call_path);
         }
         if !signal.argv.is_empty() {
@@ -328,7 +333,7 @@ impl Redactor {
         checkpoint.tasks.iter_mut().for_each(|task| self.task(task));
         for table in &mut checkpoint.fd_tables {
             self.bytes(Class::Path, &mut table.cwd);
-            for fd in table.fds.iter_mut().filter(|fd| !is_kernels(&fd.path)) {
+            for fd in table.fds.iter_mut().filter(|fd| self.takes_file(&fd.path)) {
                 self.bytes(Class::Path, &mut fd.path);
             }
         }
@@ -370,14 +375,23 @@ fn is_placeholder(bytes: &[u8]) -> bool {
     bytes == PLACEHOLDER || number.is_some_and(|n| (1..=20).contains(&n.len()) && n.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether the kernel made this name of a descriptor: `pipe:[17]`, `socket:[17]`, `anon_inode:[eventfd]`. Paths begin
-/// with `/`.
-fn is_kernels(name: &[u8]) -> bool {
-    let numbered = |prefix: &[u8]| {
-        let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(b"]"));
-        number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
-    };
-    numbered(b"pipe:[") || numbered(b"socket:[") || (name.starts_with(b"anon_inode:") && !name.contains(&b'/'))
+/// What the name of a descriptor reveals: addresses (`TCP:[10.0.0.1:80]`), or a path, which a socket may have too
+/// (`UNIX:[17,"/run/x"]`). None: the kernel numbers it (`pipe:[17]`, `socket:[17]`, `UNIX:[17->18]`), or it is
+/// `anon_inode:[eventfd]` and the like.
+fn file_class(name: &[u8]) -> Option<Class> {
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if let Some((word, inside)) = sockets::split(name) {
+        let mut ends = inside.splitn(2, |&byte| byte == b'>').map(|end| end.strip_suffix(b"-").unwrap_or(end));
+        return match word {
+            _ if ends.all(is_number) => None,
+            b"NETLINK" => None,
+            b"UNIX" | b"UNIX-STREAM" | b"socket" => Some(Class::Path),
+            _ => Some(Class::Address),
+        };
+    }
+    let pipe = name.strip_prefix(b"pipe:[").and_then(|rest| rest.strip_suffix(b"]"));
+    let kernels = pipe.is_some_and(is_number) || (name.starts_with(b"anon_inode:") && !name.contains(&b'/'));
+    (!kernels).then_some(Class::Path)
 }
 
 /// `record`'s own command line: the options, because reports read them, without their values.
@@ -405,4 +419,40 @@ fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_reveal_what_is_in_them() {
+        for name in [
+            "pipe:[17]",
+            "socket:[17]",
+            "TCP:[17]",
+            "UNIX:[17->18]",
+            "NETLINK:[ROUTE:712]",
+            "anon_inode:[eventfd]",
+            "PING:[3]",
+        ] {
+            assert_eq!(file_class(name.as_bytes()), None, "{name}");
+        }
+        for name in ["TCP:[10.0.0.1:80]", "UDPv6:[[::1]:53->[::1]:54]", "TCP:[1.1.1.1:2->1.1.1.1:3]"] {
+            assert_eq!(file_class(name.as_bytes()), Some(Class::Address), "{name}");
+        }
+        for name in [
+            "/etc/passwd",
+            "/a:[1]",
+            "UNIX:[17,\"/run/x\"]",
+            "UNIX-STREAM:[17->18,@\"x\"]",
+            "anon_inode:/x",
+            "",
+            "pipe:[]",
+            "pipe:[1->]",
+            "secret:[17]",
+        ] {
+            assert_eq!(file_class(name.as_bytes()), Some(Class::Path), "{name}");
+        }
+    }
 }

@@ -4,15 +4,17 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_abi::Effect;
-use systape_bpf::wire::{self, Ident, Record, Snap};
+use systape_bpf::wire::{self, Ident, Record, Snap, Syscall};
 use systape_format::model::{CPU_NONE, Checkpoint, Family, Gap, GapCause, RunState};
 
 use super::calls::{Calls, new_fds, pair_of};
+use super::names::MOST_AT_START;
 use super::rows::{Piece, Rows};
 use super::world::World;
 use super::{Start, Unread, checkpoint};
 use crate::effects::CallInfo;
 use crate::order::Order;
+use crate::sockets::Read;
 use crate::tasks::TaskId;
 
 /// Adds the state at the start. Every record up to `start.done` must have been added.
@@ -30,7 +32,7 @@ pub(super) fn begin(
     for snap in leaders.into_iter().chain(threads) {
         world.tasks.learn(&snap.task);
     }
-    let (touched, moved) = touched(order, start.done.saturating_add(1));
+    let Touched { fds: touched, moved, sockets: renamed } = touched(order, start.done.saturating_add(1));
     let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
     for (id, entry) in world.tasks.alive() {
         members.entry(entry.task.pid).or_default().push(id);
@@ -44,6 +46,15 @@ pub(super) fn begin(
         // open before the recording, for all that is known: calls that began before it are resolved too
         world.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
     }
+    // what they were called before what waits is not known
+    let known = start.sockets.iter().filter(|socket| !renamed.contains(&socket.inode));
+    for socket in known {
+        if world.sockets.find(socket.inode).is_some() {
+            world.socket(socket, 0, None, Read::Seen);
+        }
+    }
+    world.renamed.truncate(MOST_AT_START);
+    world.renamed.iter_mut().for_each(|socket| socket.ts = window_open);
     tell_unread(&start.unread, (window_open, start.done), rows);
     bury(&start.snaps, window_open, order, world, start.done.saturating_add(1));
     let mut checkpoint = checkpoint::of(world, calls, window_open, &start.snaps, checkpoint::SNAPSHOT);
@@ -97,10 +108,20 @@ fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, 
     }
 }
 
-/// fds that waiting records change before `until`, by process; and the processes that change their current directory.
-fn touched(order: &mut Order, until: u64) -> (FxHashMap<u32, HashSet<i32>>, HashSet<u32>) {
-    let mut touched: FxHashMap<u32, HashSet<i32>> = FxHashMap::default();
-    let mut moved = HashSet::new();
+/// What waiting records change.
+#[derive(Default)]
+struct Touched {
+    /// fds by process.
+    fds: FxHashMap<u32, HashSet<i32>>,
+    /// Processes that change their current directory.
+    moved: HashSet<u32>,
+    /// Sockets that are named, and the other ends of those, by inode.
+    sockets: HashSet<u64>,
+}
+
+/// What records change that wait until `until`.
+fn touched(order: &mut Order, until: u64) -> Touched {
+    let Touched { fds: mut touched, mut moved, mut sockets } = Touched::default();
     let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
     for pending in order.before(until) {
         match wire::parse(pending.bytes) {
@@ -108,7 +129,13 @@ fn touched(order: &mut Order, until: u64) -> (FxHashMap<u32, HashSet<i32>>, Hash
                 let set = touched.entry(c.id.pid).or_default();
                 set.extend([c.args[0] as i32, c.args[1] as i32]);
             }
-            Ok(Record::Syscall(s, data)) if s.ret >= 0 => {
+            Ok(Record::Syscall(s, data)) => {
+                for name in names(&s, data) {
+                    sockets.extend(wire::socket(name).into_iter().flat_map(|socket| [socket.inode, socket.peer]));
+                }
+                if s.ret < 0 {
+                    continue;
+                }
                 let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
                 if matches!(info.effect, Effect::Chdir | Effect::Fchdir | Effect::Chroot | Effect::PivotRoot) {
                     moved.insert(s.id.pid);
@@ -120,7 +147,20 @@ fn touched(order: &mut Order, until: u64) -> (FxHashMap<u32, HashSet<i32>>, Hash
             _ => {}
         }
     }
-    (touched, moved)
+    Touched { fds: touched, moved, sockets }
+}
+
+/// The kernel side's names in a call's captured bytes.
+fn names<'a>(s: &Syscall, mut data: &'a [u8]) -> Vec<&'a [u8]> {
+    let mut names = Vec::new();
+    for capture in wire::captures(s) {
+        let Some((bytes, rest)) = data.split_at_checked(capture.len.into()) else { break };
+        data = rest;
+        if matches!(capture.arg, wire::CAPTURE_NAME0 | wire::CAPTURE_NAME1) {
+            names.push(bytes);
+        }
+    }
+    names
 }
 
 /// The tasks' state was read a little after the start. A task's first event until then decides about the time before

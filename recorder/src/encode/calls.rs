@@ -16,8 +16,8 @@ use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
 use crate::effects::{self, CallInfo, Returned, split_ret};
-use crate::fds::Name;
 use crate::filter::CallFilter;
+use crate::names::Name;
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;
@@ -79,6 +79,10 @@ impl Calls {
             return;
         }
         let mut returned = captured(row, (task, &info), s, data, world, rows);
+        let renamed = returned.as_ref().is_some_and(|returned| returned.name0.is_some());
+        if info.effect == Effect::NamesSocket && !renamed && state.returned() && errno != EBADF {
+            effects::unnamed(&world.tasks, task, s.end, &s.args);
+        }
         if errno != 0 {
             effects::failed(&mut world.tasks, task, &info);
         } else if let Some(returned) = &mut returned
@@ -235,8 +239,8 @@ fn captured<'a>(
         let bytes = data.get(at..at + usize::from(capture.len))?;
         at += usize::from(capture.len);
         match capture.arg {
-            CAPTURE_NAME0 => known.name0 = wire::name(bytes),
-            CAPTURE_NAME1 => known.name1 = wire::name(bytes),
+            CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
+            CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
             arg => {
                 let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
                 if let Some(row) = row {

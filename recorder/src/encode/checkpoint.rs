@@ -1,6 +1,7 @@
 //! Checkpoints: tasks, their descriptors and command lines, and the calls they are in.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use systape_bpf::wire::Snap;
 use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
@@ -8,6 +9,7 @@ use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunS
 use super::calls::Calls;
 use super::world::World;
 use crate::clock;
+use crate::names::Name;
 
 /// The `source` of the first checkpoint.
 pub(super) const SNAPSHOT: &str = "snapshot";
@@ -33,7 +35,8 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
         if (open.is_empty() && entry.cwd.is_none()) || !seen_tables.insert((entry.task.upid, entry.files)) {
             continue;
         }
-        let fds = open.into_iter().map(|(fd, path, cloexec)| Fd { fd, path: path.bytes.clone(), cloexec }).collect();
+        let name = |file: &Rc<Name>| file.at(ts, |name| name.bytes.clone());
+        let fds = open.into_iter().map(|(fd, file, cloexec)| Fd { fd, path: name(&file), cloexec }).collect();
         let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
         cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
     }

@@ -38,6 +38,7 @@ mod checkpoint;
 mod ledger;
 mod life;
 mod lookups;
+mod names;
 mod net;
 mod rows;
 mod samples;
@@ -88,6 +89,8 @@ pub(crate) struct Start {
     pub snaps: Vec<Snap>,
     /// Recorded processes.
     pub processes: Vec<snapshot::Process>,
+    /// Sockets that their files stand for; one may be there more than once.
+    pub sockets: Vec<wire::Socket>,
     /// Processes that could not be fully read in time.
     pub unread: Vec<Unread>,
     /// When the last of it was read.
@@ -120,6 +123,7 @@ pub struct Assembler {
     sockets: net::Sockets,
     samples: Samples,
     tables: tables::Tables,
+    names: names::Names,
 }
 
 impl Assembler {
@@ -136,6 +140,7 @@ impl Assembler {
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
             samples: Samples::default(),
+            names: names::Names::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
     }
@@ -153,6 +158,7 @@ impl Assembler {
     /// Adds the state at the start. Every record up to `start.done` must have been added.
     pub(crate) fn begin(&mut self, start: Start) {
         begin::begin(start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
+        self.name_sockets();
     }
 
     /// The watermark that leaves at most `bytes` of records waiting; 0 = there are no more.
@@ -167,6 +173,7 @@ impl Assembler {
             self.rows.latest = self.rows.latest.max(pending.ts);
             self.world.apply_losses(pending.ts);
             self.record(pending);
+            self.name_sockets();
             // a few rows without bytes do not fill what was not full
             let small = pending.bytes.len() <= SMALL_RECORD && !self.rows.stacks.are_on();
             if (!small || n % LOOK_AT == 0) && self.rows.builder.is_full() {
@@ -190,6 +197,13 @@ impl Assembler {
         // without room for anything the segment goes on: its counts take no more for it
         if is_old && !self.rows.shedding.is_all() {
             self.close_segment(watermark);
+        }
+    }
+
+    /// Stores the names that sockets got.
+    fn name_sockets(&mut self) {
+        if !self.world.renamed.is_empty() {
+            self.names.record(&self.sockets, &mut self.world, &mut self.rows);
         }
     }
 

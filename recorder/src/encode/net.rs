@@ -18,6 +18,11 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
+    /// The number of the socket at `address`; 0 = none of its changes was recorded, or it is closed.
+    pub(super) fn find(&self, address: u64) -> u64 {
+        self.open.get(&address).copied().unwrap_or(0)
+    }
+
     /// The number of the socket at `address`, until it is closed.
     fn number(&mut self, address: u64, closes: bool) -> u64 {
         const MOST: usize = 1 << 16;

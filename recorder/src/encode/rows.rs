@@ -8,7 +8,7 @@ use super::shed::Shedding;
 use super::stacks::{Event, Segment, Stacks};
 use super::world::World;
 use crate::effects::CallInfo;
-use crate::fds::Name;
+use crate::names::Name;
 use crate::tasks::{TaskId, Tasks};
 
 /// Pieces to be compressed, in this order.

@@ -93,8 +93,9 @@ fn call_of(
         return (None, Vec::new());
     }
     let info = world.call_info(s.abi, s.nr);
+    let socket = wire::socket(parts.path).and_then(|socket| world.sockets.find(socket.inode));
     let path = match (wire::name(parts.path), sender) {
-        (Some(path), _) => path,
+        (Some(path), _) => socket.map_or(path, |socket| socket.at(s.ts, |name| name.bytes.clone())),
         (None, Some(sender)) => call_path(&world.tasks, sender, info, s),
         (None, None) => Vec::new(),
     };

@@ -5,8 +5,9 @@ use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
-use crate::fds::Name;
+use crate::names::Name;
 use crate::order::Batch;
+use crate::sockets::Read;
 
 #[test]
 fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
@@ -27,7 +28,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     batch.push(&exit);
     encoder.add(batch);
     let snaps = vec![snap(5, 1), snap(6, 1), snap(7, 1), snap(8, 0)];
-    encoder.begin(Start { snaps, processes: Vec::new(), unread: Vec::new(), done: 50 });
+    encoder.begin(Start { snaps, processes: Vec::new(), sockets: Vec::new(), unread: Vec::new(), done: 50 });
     let Some(Piece::Checkpoint(first)) = encoder.rows.pieces.pop() else { panic!("a checkpoint") };
     let tids = |tasks: &[systape_format::model::Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
     assert_eq!(tids(&first.tasks), [7, 8]);
@@ -73,4 +74,68 @@ fn what_is_read_is_read_once_for_a_process_and_again_after_more_was_lost() {
     assert_eq!(stale(&encoder), [false; 0]);
     assert!(encoder.world.tasks.files(first).is_complete());
     assert_eq!(encoder.world.tasks.get(second).cwd.as_ref().map(|cwd| cwd.bytes.clone()), Some(b"/there".to_vec()));
+}
+
+/// A TCP socket bound to a port of 10.0.0.1.
+fn bound(inode: u64, sport: u16) -> wire::Socket {
+    let mut s = wire::Socket { sport, ..crate::sockets::tests::facts("TCP", 2, inode) };
+    s.saddr[..4].copy_from_slice(&[10, 0, 0, 1]);
+    s
+}
+
+fn name_at(encoder: &Assembler, task: crate::tasks::TaskId, fd: i32, ts: u64) -> Option<String> {
+    let file = encoder.world.tasks.files(task).at(ts, fd)?;
+    Some(file.at(ts, |name| String::from_utf8(name.bytes.clone()).unwrap()))
+}
+
+#[test]
+fn a_lost_record_takes_the_names_of_sockets() {
+    let mut encoder = encoder();
+    let id = Ident { tid: 5, pid: 5, start: 1, leader_start: 1 };
+    let (task, other) = (encoder.world.tasks.find_or_add(&id), Ident { tid: 6, pid: 6, start: 1, leader_start: 1 });
+    let other = encoder.world.tasks.find_or_add(&other);
+    let socket = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Changed);
+    encoder.world.tasks.files_mut(task).set(5, 3, std::rc::Rc::clone(&socket), false);
+    // shared with another process
+    encoder.world.tasks.files_mut(other).set(6, 9, socket, false);
+    encoder.lost_state(5, 10, 20);
+    encoder.world.apply_losses(10);
+    assert_eq!(name_at(&encoder, task, 3, 9).unwrap(), "TCP:[10.0.0.1:80]");
+    assert_eq!(name_at(&encoder, task, 3, 10), None);
+    assert_eq!(name_at(&encoder, other, 9, 9).unwrap(), "TCP:[10.0.0.1:80]");
+    assert_eq!(name_at(&encoder, other, 9, 10).unwrap(), "socket:[17]", "it may have another address by now");
+}
+
+#[test]
+fn names_read_at_the_start_are_not_those_of_later_events() {
+    let mut encoder = recorded(true);
+    let id = Ident { tid: 5, pid: 5, start: 1, leader_start: 1 };
+    let task = wire::Task { id, here_pid: 5, ..wire::Task::default() };
+    let snap = Snap { task, matched: 1, ..Snap::default() };
+    let mut process = snapshot::Process::unknown(5, 50);
+    process.fds = Some(vec![(3, b"socket:[17]".to_vec(), false), (4, b"socket:[18]".to_vec(), false)]);
+    // a bind of 17 waits that ended before the sockets were read
+    let mut call = wire::Syscall { id, end: 40, nr: 49, abi: 1, state: 1, captures: 1, ..wire::Syscall::default() };
+    call.hdr.kind = 1;
+    call.args[0] = 3;
+    let len = 1 + std::mem::offset_of!(wire::Socket, path);
+    call.cap[0] = wire::Capture { arg: wire::CAPTURE_NAME0, status: 1, len: len as u16, full: 0 };
+    let raw = |bytes: *const u8, len| {
+        // SAFETY: both are plain records of integers of at least that length, read as their bytes.
+        unsafe { std::slice::from_raw_parts(bytes, len) }.to_vec()
+    };
+    let facts = bound(17, 80);
+    let name = raw((&raw const facts).cast(), len - 1);
+    let mut batch = Batch::default();
+    batch.push(&[raw((&raw const call).cast(), size_of::<wire::Syscall>()), vec![b's'], name].concat());
+    encoder.add(batch);
+    let sockets = vec![bound(17, 80), bound(18, 81)];
+    encoder.begin(Start { snaps: vec![snap], processes: vec![process], sockets, unread: Vec::new(), done: 50 });
+    let task = encoder.world.tasks.find(&id).unwrap();
+    let names =
+        |encoder: &Assembler| [name_at(encoder, task, 3, 39), name_at(encoder, task, 4, 39)].map(Option::unwrap);
+    assert_eq!(names(&encoder), ["socket:[17]", "TCP:[10.0.0.1:81]"]);
+    encoder.advance(u64::MAX);
+    assert_eq!(names(&encoder), ["socket:[17]", "TCP:[10.0.0.1:81]"]);
+    assert_eq!(name_at(&encoder, task, 3, 40).unwrap(), "TCP:[10.0.0.1:80]");
 }

@@ -2,14 +2,16 @@
 //! records were lost.
 
 use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
-use systape_bpf::wire::Ident;
+use systape_bpf::wire::{self, Ident};
 
 use super::lookups::{Answer, Lookups};
 use crate::effects::CallInfo;
-use crate::fds::Name;
+use crate::names::Name;
 use crate::snapshot;
+use crate::sockets::{Read, Sockets};
 use crate::tasks::{TaskId, Tasks};
 
 /// Most processes that wait to be read again.
@@ -29,10 +31,23 @@ pub(super) struct Reread {
     pub stale: bool,
 }
 
+/// A socket got a name.
+#[derive(Debug)]
+pub(super) struct Renamed {
+    pub ts: u64,
+    /// Whose call did it; None = it had the name when the recording began.
+    pub task: Option<TaskId>,
+    pub socket: wire::Socket,
+}
+
 /// See the module.
 pub(super) struct World {
     /// Tasks, with their descriptors.
     pub tasks: Tasks,
+    /// What their sockets are called.
+    pub sockets: Sockets,
+    /// Those with a new name that is not on the tape yet.
+    pub renamed: Vec<Renamed>,
     calls: FxHashMap<(u8, u32), CallInfo>,
     pub rereads: Vec<Reread>,
     lookups: Lookups,
@@ -45,6 +60,8 @@ impl World {
     pub(crate) fn new(tasks: Tasks) -> Self {
         Self {
             tasks,
+            sockets: Sockets::default(),
+            renamed: Vec::new(),
             calls: FxHashMap::default(),
             rereads: Vec::new(),
             lookups: Lookups::default(),
@@ -89,7 +106,7 @@ impl World {
         }
         for (fd, name, cloexec) in fds {
             if keep(*fd) {
-                files.set(since, *fd, Name::new(name.clone()), *cloexec);
+                files.set(since, *fd, self.sockets.file(name), *cloexec);
             }
         }
         if process.cut {
@@ -98,6 +115,21 @@ impl World {
         } else {
             files.set_complete();
         }
+    }
+
+    /// The file of a name that the kernel side read at the end of a call; None = it could not.
+    pub(crate) fn file(&mut self, raw: &[u8], ts: u64, (task, read): (TaskId, Read)) -> Option<Rc<Name>> {
+        let Some(socket) = wire::socket(raw) else { return wire::name(raw).map(Name::new) };
+        Some(self.socket(&socket, ts, Some(task), read))
+    }
+
+    /// A socket with its facts at `ts`.
+    pub(crate) fn socket(&mut self, socket: &wire::Socket, ts: u64, task: Option<TaskId>, read: Read) -> Rc<Name> {
+        let (file, renamed) = self.sockets.learn(socket, ts, read);
+        if renamed {
+            self.renamed.push(Renamed { ts, task, socket: *socket });
+        }
+        file
     }
 
     /// Requests a read of the process's files from /proc, if it is visible there; they are valid from the time of the
@@ -184,7 +216,15 @@ impl World {
     pub(crate) fn apply_losses(&mut self, watermark: u64) {
         while let Some((first, pid, last)) = self.losses.first().copied().filter(|(first, ..)| *first <= watermark) {
             self.losses.pop_first();
+            self.forget_sockets(pid, first);
             self.forget_files(pid, first, last);
+        }
+    }
+
+    /// What the sockets of `pid` (0: of any process) are called may have changed since `ts`.
+    fn forget_sockets(&self, pid: u32, ts: u64) {
+        for (id, _) in self.tasks.alive().filter(|(_, e)| pid == 0 || e.task.pid == pid) {
+            self.tasks.files(id).forget_sockets(ts);
         }
     }
 

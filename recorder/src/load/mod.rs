@@ -335,7 +335,12 @@ impl Programs {
     /// A walker of tasks for any thread.
     pub(crate) fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
-        Walker::new(link.as_fd(), self.outsiders.as_ref().map(|link| link.as_fd()))
+        let [outsiders, sockets] = [&self.outsiders, &self.skel.links.walk_sockets];
+        Walker::new(
+            link.as_fd(),
+            outsiders.as_ref().map(|link| link.as_fd()),
+            sockets.as_ref().map(|link| link.as_fd()),
+        )
     }
 
     /// Counts the I/Os that ended without a program seeing it.

@@ -87,14 +87,16 @@ pub(super) fn set_registers(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) 
 
 /// Settings for softirqs that run for their sender: none if the kernel does not show everything needed.
 pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) {
-    let (Some(options), Some(found)) = (open.maps.rodata_data.as_deref_mut(), softirq::find(btf)) else { return };
+    let Some(options) = open.maps.rodata_data.as_deref_mut() else { return };
+    // a kernel without task storage has no such function either
+    options.has_rdonly_cast = options.has_task_storage && softirq::has_rdonly_cast(btf);
+    let Some(found) = softirq::find(btf) else { return };
     for (place, (from, to)) in options.do_softirq_codes.chunks_exact_mut(2).zip(found.do_softirq) {
         (place[0], place[1]) = (from, to);
     }
     (options.backlog_from, options.backlog_to) = found.backlog;
     options.preempt_count_distance = found.preempt_count;
     options.irq_stack_distance = found.irq_stack;
-    options.has_rdonly_cast = softirq::has_rdonly_cast(btf);
 }
 
 /// Maps and programs that this recording does not need.

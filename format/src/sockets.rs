@@ -1,0 +1,32 @@
+//! Names of sockets, as descriptors have them: a protocol's word and what is known of its ends in brackets.
+
+/// The words they begin with; `socket` for a protocol without one of its own.
+const WORDS: [&[u8]; 14] = [
+    b"socket",
+    b"TCP",
+    b"TCPv6",
+    b"UDP",
+    b"UDPv6",
+    b"UDPLITE",
+    b"UDPLITEv6",
+    b"RAW",
+    b"RAWv6",
+    b"PING",
+    b"PINGv6",
+    b"UNIX",
+    b"UNIX-STREAM",
+    b"NETLINK",
+];
+
+/// Splits the name of a socket into its word and what the brackets have; None: a descriptor of something else.
+///
+/// ```
+/// # use systape_format::sockets::split;
+/// assert_eq!(split(b"TCP:[10.0.0.1:80]"), Some((&b"TCP"[..], &b"10.0.0.1:80"[..])));
+/// assert_eq!(split(b"/tmp/TCP:[10.0.0.1:80]"), None);
+/// ```
+pub fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = name.iter().position(|&byte| byte == b':')?;
+    let (word, inside) = (&name[..colon], name[colon..].strip_prefix(b":[")?.strip_suffix(b"]")?);
+    WORDS.contains(&word).then_some((word, inside))
+}

@@ -1,0 +1,80 @@
+//! Names of open files. A socket has several, one after the other.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use systape_bpf::wire;
+
+/// Past names kept per socket; what older ones were is unknown.
+const HISTORY: usize = 4;
+
+/// A path with its number in the segment being built, so that a path is looked up there once.
+#[derive(Debug)]
+pub(crate) struct Name {
+    /// In the form of /proc/PID/fd.
+    pub bytes: Vec<u8>,
+    /// (segment, index in its names).
+    pub interned: Cell<(u32, u32)>,
+    /// Of a socket: what it is called beside its number, which is in `bytes`.
+    pub names: Option<Box<Names>>,
+}
+
+impl Name {
+    /// A name that is in no segment yet.
+    pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
+        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None })
+    }
+
+    /// The same of a socket.
+    pub(crate) fn socket(bytes: Vec<u8>) -> Rc<Self> {
+        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: Some(Box::default()) })
+    }
+
+    /// Passes the name at `ts` to `found`: of a socket what it was called then.
+    pub(crate) fn at<R>(self: &Rc<Self>, ts: u64, found: impl FnOnce(&Rc<Self>) -> R) -> R {
+        match self.names.as_ref().and_then(|names| names.at(ts)) {
+            Some(name) => found(&name),
+            None => found(self),
+        }
+    }
+}
+
+/// The names of a socket over time.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// From when on; None = its number is all that is known.
+    past: RefCell<Vec<(u64, Option<Rc<Name>>)>>,
+    /// Ends that the last of them says, 0 to 2.
+    pub ends: Cell<u8>,
+    /// Of an `AF_UNIX` socket without an other end so far: what its name is made of.
+    pub alone: RefCell<Option<Box<wire::Socket>>>,
+}
+
+impl Names {
+    /// The name at `ts`; None = only the number is known.
+    pub(crate) fn at(&self, ts: u64) -> Option<Rc<Name>> {
+        let past = self.past.borrow();
+        past.iter().rev().find(|(since, _)| *since <= ts).and_then(|(_, name)| name.clone())
+    }
+
+    /// From `ts` on it is not known.
+    pub(crate) fn forget(&self, ts: u64) {
+        *self.alone.borrow_mut() = None;
+        self.push(ts, None);
+    }
+
+    /// The last name; None = only the number is known.
+    pub(crate) fn last(&self) -> Option<Rc<Name>> {
+        self.past.borrow().last().and_then(|(_, name)| name.clone())
+    }
+
+    /// From `ts` on it has this name.
+    pub(crate) fn push(&self, ts: u64, name: Option<Rc<Name>>) {
+        let mut past = self.past.borrow_mut();
+        let since = past.last().map_or(ts, |(since, _)| ts.max(*since));
+        if past.len() == HISTORY {
+            past.remove(0);
+        }
+        past.push((since, name));
+    }
+}
