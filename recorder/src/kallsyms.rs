@@ -36,15 +36,16 @@ impl Symbols {
             let (Ok(address), in_module) = (u64::from_str_radix(address, 16), fields.next().is_some()) else {
                 continue;
             };
-            if address == 0 {
-                return Self::default();
-            }
             // those that end with this one; several names may begin at one place
             for open in found.iter_mut().rev().take_while(|open| open.to == 0).filter(|open| open.from != address) {
                 open.to = if in_module { open.from } else { address };
             }
             let name = name.split(".llvm.").next().unwrap_or_default();
             if softirq::wants(name) || bio_ends::of(name).is_some() {
+                // variables of CPUs begin at 0, functions do not
+                if address == 0 {
+                    return Self::default();
+                }
                 found.push(Symbol { name: name.to_owned(), from: address, to: if in_module { address } else { 0 } });
             }
         }
@@ -61,7 +62,7 @@ impl Symbols {
 mod tests {
     use super::*;
 
-    const KERNEL: &str = "ffffffff81000000 T _text\nffffffff81e63ec0 t process_backlog.llvm.77\n\
+    const KERNEL: &str = "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\nffffffff81e63ec0 t process_backlog.llvm.77\n\
         ffffffff81e64000 t napi_watchdog\nffffffff81e64100 t xlog_bio_end_io\nffffffff81e64100 t alias\n\
         ffffffffc0001000 t xfs_buf_bio_end_io\t[xfs]\nffffffffc0001200 t xfs_more\t[xfs]\n";
 
