@@ -29,6 +29,7 @@ fn encoder() -> Assembler {
         own_pid: 1,
         nested: false,
         tracepoints: Vec::new(),
+        probes: Vec::new(),
     })
 }
 

@@ -79,6 +79,7 @@ const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Socket>() == 200);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
+const _: () = assert!(size_of::<Probe>() == 120);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
@@ -103,6 +104,8 @@ macro_rules! record_enum {
             Row(Row, &'a [u8]),
             /// A file that block I/Os hold, and its name.
             File(File, &'a [u8]),
+            /// A function that was asked for was entered or returned, and its strings.
+            Probe(Probe, &'a [u8]),
             /// An event of a tracepoint: the record, and the tracepoint's own.
             Tracepoint(Tracepoint, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
@@ -259,6 +262,10 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
         WIRE_FILE => {
             let (file, name) = copy::<File>(bytes, kind)?;
             Record::File(file, name)
+        }
+        WIRE_PROBE => {
+            let (probe, strings) = copy::<Probe>(bytes, kind)?;
+            Record::Probe(probe, strings)
         }
         WIRE_TRACEPOINT => {
             let (event, data) = copy::<Tracepoint>(bytes, kind)?;

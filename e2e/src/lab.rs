@@ -134,9 +134,20 @@ impl Lab {
     /// Compiles `workloads/NAME.c` to NAME in the directory; `flags` come last.
     #[track_caller]
     pub fn cc(&self, name: &str, flags: &[&str]) -> String {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads").join(format!("{name}.c"));
-        let target = self.file(name);
-        let mut cc = self.command("cc");
+        self.compile("cc", &format!("{name}.c"), flags)
+    }
+
+    /// The same for `NAME.cc`.
+    #[track_caller]
+    pub fn cxx(&self, name: &str, flags: &[&str]) -> String {
+        self.compile("c++", &format!("{name}.cc"), flags)
+    }
+
+    #[track_caller]
+    fn compile(&self, compiler: &str, source: &str, flags: &[&str]) -> String {
+        let target = self.file(source.split('.').next().expect("a name"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads").join(source);
+        let mut cc = self.command(compiler);
         cc.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", &target]).arg(source).args(flags);
         run(&mut cc).expect(0);
         target

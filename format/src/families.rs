@@ -73,7 +73,7 @@ crate::tables! {
         ts: Time "since when: the end of the call that did it, or the beginning of the recording"
         task: Task "whose call; none: it had the name at the beginning"
         inode: Int "number of the socket, as in socket:[17]: its own while it exists"
-        socket: Count "its number in sock:inet_sock_set_state; 0: no change of it is on the tape"
+        socket: Wide "its number in sock:inet_sock_set_state; 0: no change of it is on the tape"
         protocol: Str "first word of the name: TCP of TCP:[local->remote]"
         local: Str [Address] "address and port it is bound to; of netlink its protocol and port"
         remote: Str [Address] "address and port it is connected to; unknown: none"
@@ -91,6 +91,9 @@ crate::tables! {
         links: Count "names it has; with more than one, another may be meant; 0: not known"
     }
 }
+
+/// Tables that this version declares: of a tape's [`MAX_TABLES`](crate::tables::MAX_TABLES) the rest is free.
+pub const TABLES: &[&TableDef] = &[&PAGE_FAULT_USER, &SOCKET_NAME, &BLOCK_FILE];
 
 impl Family {
     /// The family of a number; None for one unknown to this version.

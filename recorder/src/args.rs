@@ -76,6 +76,15 @@ pub struct Args {
     )]
     pub events: Vec<String>,
 
+    /// Calls of a function in a file, or in a library by name: 'libc.so.6:getaddrinfo(host=string)->int'
+    /// [types: int uint long ulong hex ptr bool string void; without '->' only entries]
+    #[arg(long, value_name = "FILE:FUNCTION")]
+    pub uprobe: Vec<String>,
+
+    /// Calls of a known set of functions: dns (getaddrinfo, gethostbyname) or tls (sizes of SSL_read, SSL_write, gnutls ...)
+    #[arg(long, value_name = "SET", value_delimiter = ',')]
+    pub probe: Vec<String>,
+
     /// Store only calls that take longer than this (milliseconds, or with a unit); all others are counted, so sums stay exact
     #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
     pub duration: Option<Duration>,

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
+use systape_format::families::TABLES;
 use systape_format::model::{Family, StackOf, StackSettings};
 use systape_format::redact::Level;
+use systape_format::tables::MAX_TABLES;
 
 use crate::args::{Args, parse_size};
 use crate::bounded;
@@ -20,10 +22,11 @@ use crate::filter::CallFilter;
 use crate::forced::Forced;
 use crate::habits;
 use crate::patient::Asked;
+use crate::probes::Probe;
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
 use crate::tracepoints::Tracepoint;
-use crate::{limits, stacks, tracepoints};
+use crate::{limits, probes, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
 /// Default of --buffer with enough memory, and the least value that works.
@@ -93,6 +96,8 @@ pub struct Config {
     pub selection_text: Vec<String>,
     /// Tracepoints to record as tables.
     pub tracepoints: Vec<Arc<Tracepoint>>,
+    /// Functions of --uprobe and --probe.
+    pub probes: Vec<Arc<Probe>>,
     /// Remarks on what -e asks for.
     notes: Vec<String>,
     /// Follow children.
@@ -147,9 +152,15 @@ impl Config {
                 bail!("-t {tid}: there is no such thread");
             }
         }
-        let events = tracepoints::find(selection.other_events())?;
+        let mut events = tracepoints::find(selection.other_events())?;
+        let (probes, mut notes) = probes::find(&args.uprobe, &args.probe)?;
+        events.notes.append(&mut notes);
+        let (tables, most) = (events.tracepoints.len() + 2 * probes.len(), MAX_TABLES - TABLES.len());
+        if tables > most {
+            bail!("-e, --uprobe, --probe: {tables} tables of events; a tape takes {most}. A function needs two");
+        }
         let mut families = Families::parse(&args.families)?;
-        let tables = (!events.tracepoints.is_empty()).then_some(Family::Tracepoint);
+        let tables = (tables > 0).then_some(Family::Tracepoint);
         events.families.iter().copied().chain(tables).for_each(|family| families.add(family));
         let stacks = stacks::options::parse(&args, &families)?;
         if args.redact.is_some() && args.keep_stack_bytes {
@@ -182,6 +193,7 @@ impl Config {
             selection,
             selection_text: args.events,
             tracepoints: events.tracepoints,
+            probes,
             notes: events.notes,
             inherit: !args.no_inherit,
             with_self: args.with_self,

@@ -40,6 +40,7 @@ mod perf_event;
 mod pipeline;
 mod preemption;
 mod priority;
+mod probes;
 mod programs;
 mod progress;
 mod registers;

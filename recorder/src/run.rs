@@ -188,6 +188,7 @@ impl Prepared {
             own_pid: programs.own_pid(),
             nested: programs.is_nested(),
             tracepoints: config.tracepoints.clone(),
+            probes: config.probes.clone(),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));
         let tape = About { id: tape_id(window_open), session: about, tables: programs.tables(), redactor };

@@ -171,9 +171,9 @@ fn debug_link(link: &[u8], big_endian: bool) -> Option<(Vec<u8>, u32)> {
 }
 
 /// Reads with pread: the position of the caller's descriptor does not change.
-struct At<'a> {
-    file: &'a File,
-    pos: u64,
+pub(crate) struct At<'a> {
+    pub file: &'a File,
+    pub pos: u64,
 }
 
 impl Read for At<'_> {

@@ -144,6 +144,7 @@ struct task_state {
 	u32 slot; /* scratch slot + 1 that holds long strings of the call, 0 = none */
 	u32 data_len;
 	u32 uid_before; /* of a call that may change it */
+	u32 probed; /* records of probes that were made of it, sent or not */
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };
@@ -279,6 +280,13 @@ struct signal_slot {
 	u8 data[SLOT_DATA];
 };
 _Static_assert(sizeof(struct signal_slot) <= sizeof(struct slot), "a signal fits a slot");
+
+/* One used for a probe. */
+struct probe_slot {
+	struct wire_probe rec;
+	u8 data[PROBE_ARGS * PROBE_STRING + PROBE_STRING];
+};
+_Static_assert(sizeof(struct probe_slot) <= sizeof(struct slot), "a probe fits a slot");
 
 /* One used for a file. */
 struct file_slot {

@@ -31,6 +31,7 @@
 #include "net.bpf.h"
 #include "fault.bpf.h"
 #include "tracepoints.bpf.h"
+#include "probes.bpf.h"
 #include "snapshot.bpf.h"
 #include "sockets.bpf.h"
 #include "asleep.bpf.h"

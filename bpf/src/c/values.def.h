@@ -275,3 +275,9 @@ END
 
 /* sc_desc.min_dur of a call that is counted and never stored; more than an enum has room for. */
 #define LEDGER_ONLY 0xffffffffffffffff
+
+GROUP(probe, u16, "Records of functions.")
+VALUE(PROBE_, RETURNED, 0x8000, "`hdr.flags`: it returned.")
+VALUE(PROBE_, NO_STRING, 0xffff, "`lens`: no string, or one that could not be read.")
+VALUE(PROBE_, STRING, 256, "Most bytes of a string, with its NUL.")
+END

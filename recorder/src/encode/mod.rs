@@ -18,6 +18,7 @@ use crate::backlog::Shed;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
 use crate::order::{Batch, Order, Pending};
+use crate::probes::Probe;
 use crate::snapshot;
 use crate::stacks::names::Message;
 use crate::stacks::taken::Taken;
@@ -41,6 +42,7 @@ mod life;
 mod lookups;
 mod names;
 mod net;
+mod probes;
 mod rows;
 mod samples;
 mod sched;
@@ -77,6 +79,8 @@ pub struct Settings {
     pub targets: Targets,
     /// Tracepoints by the number of their records, from 1 on.
     pub tracepoints: Vec<Arc<Tracepoint>>,
+    /// Functions, in the order of the numbers of their records.
+    pub probes: Vec<Arc<Probe>>,
     /// The recorder's pid on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
@@ -126,6 +130,7 @@ pub struct Assembler {
     tables: tables::Tables,
     names: names::Names,
     files: files::Files,
+    probes: probes::Probes,
 }
 
 impl Assembler {
@@ -144,6 +149,7 @@ impl Assembler {
             samples: Samples::default(),
             names: names::Names::default(),
             files: files::Files::default(),
+            probes: probes::Probes::new(settings.probes),
             tables: tables::Tables::new(settings.tracepoints),
         }
     }
@@ -234,9 +240,17 @@ impl Assembler {
                 if world.tasks.find(&e.task.id).is_some() {
                     self.ledger.flush_of((e.task.id.pid, e.task.id.leader_start), world, rows);
                 }
+                if let Some(old) = world.tasks.find(&wire::Ident { tid: e.old_tid, ..e.task.id }) {
+                    self.probes.end(old, e.task.ts, world, rows);
+                }
                 life::exec(&e, path, argv, world, rows);
             }
-            Record::Exit(e) => life::exit(&e, world, rows),
+            Record::Exit(e) => {
+                if let Some(task) = world.tasks.find(&e.id) {
+                    self.probes.end(task, e.ts, world, rows);
+                }
+                life::exit(&e, world, rows);
+            }
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
             Record::Block(b) => block::record(&b, &mut self.files, world, rows),
@@ -245,6 +259,7 @@ impl Assembler {
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
+            Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
             Record::Tracepoint(r, data) => self.tables.event(&r.row, data, world, rows),
         }
     }
@@ -299,6 +314,8 @@ impl Assembler {
     /// Calls open at the end, from the task iterator at [`Self::closing`]'s time.
     pub(crate) fn in_flight(&mut self, snaps: &[Snap]) {
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
+        let latest = self.rows.latest;
+        self.probes.finish(latest, &mut self.world, &mut self.rows);
     }
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.

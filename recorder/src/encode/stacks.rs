@@ -316,6 +316,7 @@ pub(super) mod tests {
             own_pid,
             nested,
             tracepoints,
+            probes: Vec::new(),
         })
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts};
+use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
@@ -51,6 +51,10 @@ pub(crate) struct Programs {
     samplers: Vec<libbpf_rs::Link>,
     /// Attachments to the tracepoints of -e, and their tables.
     tracepoints: Vec<(libbpf_rs::Link, Arc<TableDef>)>,
+    /// Attachments to functions.
+    probes: Vec<libbpf_rs::Link>,
+    /// Tables of functions.
+    probed: Vec<Arc<TableDef>>,
     /// Of the iterator over tasks outside this pid namespace.
     outsiders: Option<libbpf_rs::Link>,
     /// Of the iterator over I/Os in progress.
@@ -169,7 +173,7 @@ impl Programs {
         leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
-        let all_rings = rings + u32::from(!config.tracepoints.is_empty());
+        let all_rings = rings + u32::from(config.families.has(Family::Tracepoint));
         let made = Rings::make(&skel, (all_rings, options::bulk_ring(config, rings)), rooms, stacks)?;
         let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs = Self {
@@ -177,6 +181,8 @@ impl Programs {
             rings: made,
             samplers: Vec::new(),
             tracepoints: Vec::new(),
+            probes: Vec::new(),
+            probed: Vec::new(),
             outsiders: None,
             ios: None,
             more_skips,
@@ -190,6 +196,7 @@ impl Programs {
         programs.note_self()?;
         programs.skel.attach().context("cannot attach the BPF programs")?;
         programs.attach_tracepoints(config)?;
+        programs.attach_probes(config)?;
         let has = |program: &str| !attempt.without.iter().any(|name| name == program);
         if options::watches_outside(config) && has("walk_outsiders") {
             let outsiders = programs.skel.maps.outsiders.as_fd();
@@ -212,7 +219,7 @@ impl Programs {
     /// # Errors
     /// When it refuses all.
     fn attach_tracepoints(&mut self, config: &Config) -> Result<()> {
-        if !config.families.has(Family::Tracepoint) {
+        if !config.families.has(Family::Tracepoint) || config.tracepoints.is_empty() {
             return Ok(());
         }
         let mut refused = Vec::new();
@@ -231,9 +238,42 @@ impl Programs {
         Ok(())
     }
 
-    /// Tables of the tracepoints that are recorded: not of those that the kernel refused.
+    /// Attaches the programs of functions.
+    ///
+    /// # Errors
+    /// When the kernel refuses one.
+    fn attach_probes(&mut self, config: &Config) -> Result<()> {
+        if !config.families.has(Family::Tracepoint) {
+            return Ok(());
+        }
+        for (at, one) in config.probes.iter().enumerate() {
+            for place in &one.places {
+                let attach = |program: &libbpf_rs::ProgramMut<'_>, retprobe: bool, offset: u64, cookie: u64| {
+                    let opts = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
+                    // every process that runs the file, now or later
+                    let link = program.attach_uprobe_with_opts(-1, &place.file, offset as usize, opts);
+                    link.with_context(|| format!("{} of {}", one.def.name, place.file.display()))
+                };
+                let (progs, cookie) = (&self.skel.progs, one.cookie(at + 1));
+                // returns first: an entry that is seen must have a return that is
+                for offset in &place.returns {
+                    self.probes.push(attach(&progs.probe_return, false, *offset, one.cookie_of_return(at + 1))?);
+                }
+                let by_address = one.result.is_some() && place.returns.is_empty();
+                if by_address {
+                    self.probes.push(attach(&progs.probe_return, true, place.offset, cookie)?);
+                }
+                let entry = if by_address { place.offset } else { place.entry };
+                self.probes.push(attach(&progs.probe_entry, false, entry, cookie)?);
+            }
+            self.probed.extend([Arc::clone(&one.def), Arc::clone(&one.unpaired)]);
+        }
+        Ok(())
+    }
+
+    /// Tables of the tracepoints that are recorded, not of those that the kernel refused, and of functions.
     pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
-        self.tracepoints.iter().map(|(_, def)| Arc::clone(def)).collect()
+        self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed).cloned().collect()
     }
 
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.

@@ -12,10 +12,9 @@ use std::{fs, io};
 use anyhow::{Result, bail};
 use systape_abi::{EventTerm, glob_matches, nearest};
 use systape_format::class::Class;
-use systape_format::families::RECORDED;
 use systape_format::model::Family;
 use systape_format::table::{ColumnDef, TableDef, Type};
-use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC, MAX_TABLES};
+use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 
 use crate::bounded;
 use format::{Place, Value};
@@ -191,10 +190,6 @@ fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
     let mut wanted = Wanted::default();
     for (category, name) in names {
         add(&mut wanted, root, &category, &name);
-    }
-    let most = MAX_TABLES - RECORDED.len();
-    if wanted.tracepoints.len() > most {
-        bail!("-e: these are {} tracepoints; a tape takes {most}", wanted.tracepoints.len());
     }
     if wanted.tracepoints.is_empty() && wanted.families.is_empty() && terms.iter().any(|term| !term.negated) {
         bail!("-e: nothing is left to record: {}", wanted.notes.join("; "));

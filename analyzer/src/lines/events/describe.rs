@@ -249,7 +249,8 @@ impl<'a> Describer<'a> {
             let value = match column.ty {
                 Type::Str => table.string(raw).map_or(Value::Unknown, Value::Bytes),
                 Type::Task => thread(of(raw)),
-                Type::Int => Value::Number(raw.cast_signed()),
+                // what its kind of column promises in JSON: a number
+                Type::Int | Type::Duration | Type::Count | Type::Bytes => Value::Number(raw.cast_signed()),
                 Type::Hex => Value::Hex(raw),
                 Type::Flag => Value::Number(i64::from(raw != 0)),
                 _ => Value::Wide(raw),

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Functions of programs and libraries: one program for all entries, one for all
+ * returns. The cookie has the probe's number, and which arguments (bits 16 to
+ * 21) or whether the result (22) are strings, whether the return is seen (23), and whether that is at a
+ * return instruction (24) rather than behind it. Entry and return are paired in
+ * user space by thread, function and stack pointer. A thread's records are
+ * numbered, so that a lost one leads to no wrong pair.
+ *
+ * Unlike those of tracepoints these programs may be preempted, so no buffer
+ * belongs to a CPU.
+ */
+#ifndef __SYSTAPE_PROBES_H
+#define __SYSTAPE_PROBES_H
+
+#define PROBE_STRING_ARG 16
+#define PROBE_STRING_RESULT 22
+#define PROBE_RETURNS 23
+#define PROBE_AT_RETURN 24
+
+/* Appends the string of value i; returns the end of the strings. */
+static __always_inline u32 probe_string(struct probe_slot *s, u32 i, u32 at)
+{
+	long n;
+
+	if (at > PROBE_ARGS * PROBE_STRING)
+		return at;
+	n = bpf_probe_read_user_str(&s->data[at], PROBE_STRING, (void *)s->rec.values[i]);
+	if (n <= 0)
+		return at;
+	s->rec.lens[i] = n - 1;
+	return at + n - 1;
+}
+
+static __always_inline void send_probe(struct probe_slot *s, u32 len)
+{
+	u32 index = tracepoint_ring;
+	void *ring = bpf_map_lookup_elem(&bulk_rings, &index);
+
+	if (!ring || bpf_ringbuf_output(ring, s, at_most(sizeof(s->rec) + len, sizeof(*s)), BPF_RB_NO_WAKEUP))
+		count_drop(DROP_TRACEPOINT);
+}
+
+/* The record of this thread's next event; NULL = it is not recorded, or has no room: that is counted. */
+static __always_inline struct probe_slot *begin_probe(struct pt_regs *ctx, u64 cookie, u32 *index)
+{
+	struct task_struct *current = current_task();
+	struct task_state *st;
+	struct probe_slot *s;
+
+	if (window != WINDOW_OPEN || !cpu_is_recorded() || !is_recorded(current))
+		return NULL;
+	st = state_of(current, true);
+	if (!st || bpf_map_pop_elem(&free_slots, index)) {
+		if (st)
+			st->probed++;
+		count_drop(DROP_TRACEPOINT);
+		return NULL;
+	}
+	s = bpf_map_lookup_elem(&slots, index);
+	if (!s)
+		return NULL;
+	__builtin_memset(&s->rec, 0, sizeof(s->rec));
+	__builtin_memset(s->rec.lens, 0xff, sizeof(s->rec.lens));
+	s->rec.row.hdr.kind = WIRE_PROBE;
+	s->rec.row.hdr.flags = cookie;
+	s->rec.row.hdr.cpu = bpf_get_smp_processor_id();
+	s->rec.row.ts = bpf_ktime_get_ns();
+	fill_who(&s->rec.row.who, current);
+	s->rec.number = ++st->probed;
+	s->rec.sp = ctx->sp;
+	return s;
+}
+
+int probe_entry(struct pt_regs *ctx)
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct probe_slot *s;
+	u32 index, at = 0;
+
+	s = begin_probe(ctx, cookie & 0x7fff, &index);
+	if (!s)
+		return 0;
+	s->rec.values[0] = ctx->di;
+	s->rec.values[1] = ctx->si;
+	s->rec.values[2] = ctx->dx;
+	s->rec.values[3] = ctx->cx;
+	s->rec.values[4] = ctx->r8;
+	s->rec.values[5] = ctx->r9;
+	for (u32 i = 0; i < PROBE_ARGS; i++)
+		if (cookie >> (PROBE_STRING_ARG + i) & 1)
+			at = probe_string(s, i, at);
+	/* a call is a row when it returns */
+	if (wants_stack(STACK_ROW) && !(cookie >> PROBE_RETURNS & 1))
+		take_stack(ctx, STACK_ROW, s->rec.row.ts, s->rec.row.ts, 0);
+	send_probe(s, at);
+	slot_put(index);
+	return 0;
+}
+
+int probe_return(struct pt_regs *ctx)
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct probe_slot *s;
+	u32 index, at = 0;
+
+	s = begin_probe(ctx, (cookie & 0x7fff) | PROBE_RETURNED, &index);
+	if (!s)
+		return 0;
+	s->rec.values[0] = ctx->ax;
+	if (cookie >> PROBE_AT_RETURN & 1)
+		s->rec.sp += sizeof(u64);
+	if (cookie >> PROBE_STRING_RESULT & 1)
+		at = probe_string(s, 0, at);
+	if (wants_stack(STACK_ROW))
+		take_stack(ctx, STACK_ROW, s->rec.row.ts, s->rec.row.ts, 0);
+	send_probe(s, at);
+	slot_put(index);
+	return 0;
+}
+
+#endif

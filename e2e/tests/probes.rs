@@ -1,0 +1,205 @@
+//! Calls of functions: what a program says it did, whatever way they end, and what bpftrace sees of the same run.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+use systape_e2e::lab::run;
+use systape_e2e::{Background, Lab};
+
+/// Rows of a table.
+fn rows(lab: &Lab, tape: &str, table: &str) -> Vec<Value> {
+    let run = lab.analyze(&[tape, "-e", table, "--format", "json"]).expect(0);
+    assert_eq!(run.complaints(), "");
+    run.json()
+}
+
+fn args(row: &Value) -> &Value {
+    assert!(row.get("lost").is_none(), "{row}");
+    &row["args"]
+}
+
+/// How often each kind of end is among the unpaired ones.
+fn ends(lab: &Lab, function: &str) -> BTreeMap<String, usize> {
+    let mut ends = BTreeMap::new();
+    for row in rows(lab, "t.tape", &format!("uprobe:{function}.unpaired")) {
+        *ends.entry(args(&row)["end"].as_str().expect("end").to_owned()).or_default() += 1;
+    }
+    ends
+}
+
+#[test]
+fn calls_are_the_programs() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = lab.cxx("calls", &[]);
+    let spec = |function: &str| format!("{program}:{function}");
+    let specs = [
+        spec("recurse(n=int)->long"),
+        spec("jumps(n=int,why=string)->int"),
+        spec("throws(n=int)->int"),
+        spec("stays(program=string)->void"),
+        spec("says(n=int,loud=bool)->string"),
+        spec("forks(n=int)->int"),
+    ];
+    let options: Vec<&str> = specs.iter().flat_map(|spec| ["--uprobe", spec]).collect();
+    lab.record("t.tape", &options, &[&program, "/bin/true"]).expect(0);
+    lab.assert_whole("t.tape");
+
+    // a sum each, of the innermost first
+    let sums = rows(&lab, "t.tape", "uprobe:recurse");
+    assert_eq!(sums.len(), 50 * 21, "{:?}", sums.last());
+    for (at, row) in sums.iter().enumerate() {
+        let n = at as i64 % 21;
+        assert_eq!((&args(row)["n"], &args(row)["ret"]), (&n.into(), &(n * (n + 1) / 2).into()), "{at}: {row}");
+    }
+    let inside = |outer: &Value, inner: &Value| args(outer)["dur_ns"].as_u64() > args(inner)["dur_ns"].as_u64();
+    assert!(
+        sums.chunks(21).all(|one| one.windows(2).all(|pair| inside(&pair[1], &pair[0]))),
+        "an outer call is longer"
+    );
+
+    let jumps = rows(&lab, "t.tape", "uprobe:jumps");
+    let returned: Vec<i64> = (0..300).filter(|n| n % 3 != 0).collect();
+    assert_eq!(jumps.iter().map(|row| args(row)["n"].as_i64().expect("n")).collect::<Vec<_>>(), returned);
+    // nobody had read the page of the text before the first call
+    assert!(jumps.iter().skip(1).all(|row| args(row)["why"] == "three"), "{jumps:?}");
+    assert!(jumps.iter().all(|row| args(row)["ret"].as_i64() == args(row)["n"].as_i64().map(|n| n + 5)));
+    assert_eq!(ends(&lab, "jumps"), BTreeMap::from([("entry".to_owned(), 100)]));
+
+    let throws = rows(&lab, "t.tape", "uprobe:throws");
+    assert_eq!(throws.len(), 150);
+    assert!(throws.iter().all(|row| args(row)["ret"].as_i64() == args(row)["n"].as_i64().map(|n| -n)), "{throws:?}");
+    assert_eq!(ends(&lab, "throws"), BTreeMap::from([("entry".to_owned(), 50)]));
+
+    // a thread that ends inside, and an exec
+    assert_eq!(rows(&lab, "t.tape", "uprobe:stays").len(), 0);
+    let stays = rows(&lab, "t.tape", "uprobe:stays.unpaired");
+    let values: Vec<_> = stays.iter().map(|row| args(row)["values"].as_str().expect("values")).collect();
+    assert_eq!(values, ["program=?", "program=\"/bin/true\""], "a null pointer is no string");
+
+    let says = rows(&lab, "t.tape", "uprobe:says");
+    let said: Vec<_> = says.iter().map(|row| (args(row)["n"].as_i64(), args(row)["ret"].as_str())).collect();
+    let expected: Vec<String> =
+        (0..10).map(|n| format!("{} {n}", if n % 2 == 1 { "NUMBER" } else { "number" })).collect();
+    let expected = expected.iter().zip(0..).map(|(text, n)| (Some(n), Some(text.as_str())));
+    assert_eq!(said, [(Some(-1), None)].into_iter().chain(expected).collect::<Vec<_>>());
+
+    // the child returns from what its parent entered
+    let forks = rows(&lab, "t.tape", "uprobe:forks");
+    assert_eq!(forks.iter().map(|row| &args(row)["ret"]).collect::<Vec<_>>(), [7]);
+    let child = rows(&lab, "t.tape", "uprobe:forks.unpaired");
+    let child: Vec<_> = child.iter().map(|row| (args(row)["end"].as_str(), args(row)["values"].as_str())).collect();
+    assert_eq!(child, [(Some("return"), Some("ret=100"))]);
+}
+
+/// In C, where the kernel's own return probe is used, deeper than it follows.
+#[test]
+fn deeper_than_the_kernel_follows() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let source = "long down(long n) { volatile long x = n; if (n) x += down(n - 1); return x; }\n\
+        int main(void) { return down(99) != 4950 || down(9) != 45; }";
+    fs::write(lab.path("deep.c"), source).expect("source");
+    run(lab.command("cc").args(["-O1", "-fno-optimize-sibling-calls", "-o", "deep", "deep.c"])).expect(0);
+    let deep = lab.path("deep").display().to_string();
+    lab.record("t.tape", &["--uprobe", &format!("{deep}:down(n=long)->long")], &[&deep]).expect(0);
+    let calls = rows(&lab, "t.tape", "uprobe:down");
+    for row in &calls {
+        let n = args(row)["n"].as_i64().expect("n");
+        assert_eq!(args(row)["ret"].as_i64(), Some(n * (n + 1) / 2), "{row}");
+    }
+    let unpaired = ends(&lab, "down").get("entry").copied().unwrap_or_default();
+    assert_eq!(calls.len() + unpaired, 110);
+    assert!(calls.len() >= 10 + 64, "{}", calls.len());
+}
+
+/// Processes that start later, threads, entries alone, and other programs than the target.
+#[test]
+fn entries_of_whom_was_asked_for() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let script = "for i in 1 2 3; do getent ahosts localhost; done >/dev/null; python3 -c \"
+import socket, threading
+def one(name):
+    try: socket.getaddrinfo(name, 80)
+    except OSError: pass
+threads = [threading.Thread(target=one, args=(name,)) for name in ('localhost', 'no.such.host.invalid')]
+[t.start() for t in threads]; [t.join() for t in threads]\"";
+    // somebody else's are not recorded
+    let other =
+        Background::start(lab.command("sh").args(["-c", "while :; do getent ahosts localhost; done > /dev/null"]));
+    lab.record("t.tape", &["--probe", "dns", "-g"], &["sh", "-c", script]).expect(0);
+    lab.record("u.tape", &["--uprobe", "libc.so.6:getaddrinfo(host=string)"], &["sh", "-c", script]).expect(0);
+    drop(other);
+    let calls = rows(&lab, "t.tape", "dns:getaddrinfo");
+    let mut hosts: Vec<_> = calls.iter().map(|row| args(row)["host"].as_str().expect("host")).collect();
+    hosts.sort_unstable();
+    assert_eq!(hosts, ["localhost", "localhost", "localhost", "localhost", "no.such.host.invalid"]);
+    for row in &calls {
+        let failed = args(row)["host"] == "no.such.host.invalid";
+        assert_eq!(args(row)["ret"].as_i64() != Some(0), failed, "{row}");
+        assert!(args(row)["dur_ns"].as_u64() > Some(1000), "{row}");
+    }
+    assert_eq!(rows(&lab, "u.tape", "uprobe:getaddrinfo").len(), 5);
+    assert_eq!(rows(&lab, "t.tape", "dns:*.unpaired").len(), 0);
+}
+
+/// The same calls by bpftrace, which waits on entry and return itself.
+#[test]
+fn bpftrace_sees_the_same() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    if !systape_e2e::disk::has("bpftrace") {
+        return;
+    }
+    let libc = run(lab.command("sh").args(["-c", "ldd /bin/sh | awk '/libc.so/ { print $3 }'"])).expect(0).text();
+    let libc = libc.trim();
+    let script = format!(
+        "uprobe:{libc}:getaddrinfo {{ @s[tid] = nsecs; @h[tid] = str(arg0); }} \
+         uretprobe:{libc}:getaddrinfo /@s[tid]/ {{ printf(\"%d %s %d %llu\\n\", tid, @h[tid], (int32)retval, nsecs - @s[tid]); \
+         delete(@s[tid]); delete(@h[tid]); }} BEGIN {{ printf(\"begun\\n\"); }}"
+    );
+    let said = lab.path("said");
+    let file = fs::File::create(&said).expect("said");
+    let mut peer = lab.command("bpftrace");
+    peer.args(["-e", &script]).stdout(file);
+    let mut peer = peer.spawn().expect("bpftrace");
+    lab.until("bpftrace", || fs::read_to_string(&said).is_ok_and(|text| text.contains("begun")));
+    let names = ["localhost", "127.0.0.1", "no.such.host.invalid", "::1"];
+    let line = names.map(|name| format!("getent ahosts {name} > /dev/null; ")).concat();
+    lab.record("t.tape", &["--probe", "dns"], &["sh", "-c", &format!("for i in 1 2 3 4 5; do {line} done; true")])
+        .expect(0);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    run(lab.command("kill").args(["-INT", &peer.id().to_string()])).expect(0);
+    peer.wait().expect("bpftrace");
+    let said = fs::read_to_string(&said).expect("said");
+    let mut theirs: BTreeMap<(u64, String), (i64, u64)> = BTreeMap::new();
+    for line in said.lines().filter(|line| *line != "begun" && !line.is_empty()) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [tid, host, ret, ns] = words[..] else { continue };
+        let number = |word: &str| word.parse::<i64>().expect("a number");
+        theirs.insert((number(tid) as u64, host.to_owned()), (number(ret), number(ns) as u64));
+    }
+    let calls = rows(&lab, "t.tape", "dns:getaddrinfo");
+    assert_eq!(calls.len(), 20);
+    for row in &calls {
+        let key = (row["tid"].as_u64().expect("tid"), args(row)["host"].as_str().expect("host").to_owned());
+        let (ret, ns) = theirs.get(&key).unwrap_or_else(|| panic!("{row} {theirs:?}"));
+        assert_eq!(args(row)["ret"].as_i64(), Some(*ret), "{row}");
+        // one of the two is inside the other
+        let apart = args(row)["dur_ns"].as_u64().expect("ns").abs_diff(*ns);
+        assert!(apart < ns / 10 + 200_000, "{row}: {ns}");
+    }
+}
+
+#[test]
+fn what_cannot_be_probed_is_said() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let says = |options: &[&str]| {
+        let run = lab.record("t.tape", options, &["true"]).expect(2);
+        run.stderr.trim().to_owned()
+    };
+    assert!(says(&["--uprobe", "libc.so.6:no_such"]).contains("it has no function 'no_such'"));
+    assert!(says(&["--uprobe", "libnone.so:f"]).contains("no library libnone.so"));
+    assert!(says(&["--uprobe", "main"]).contains("FILE:FUNCTION"));
+    assert!(says(&["--uprobe", "libc.so.6:getenv(name=text)"]).contains("'text' is no type"));
+    assert!(says(&["--uprobe", "/etc/passwd:main"]).contains("no 64-bit ELF file"));
+    assert!(says(&["--probe", "smtp"]).contains("there are dns and tls"));
+}

@@ -1,0 +1,168 @@
+//! Calls of functions: an entry and a return of the same thread, function and place on the stack become one row.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use systape_bpf::{probe, wire};
+use systape_format::model::{Family, StackOf};
+use systape_format::tables::Field;
+
+use super::rows::Rows;
+use super::world::World;
+use crate::probes::{Kind, Probe, Value, Values};
+use crate::tasks::TaskId;
+
+/// Most entries of a thread without a return so far: the kernel follows 64 itself.
+const DEEPEST: usize = 256;
+
+/// An entry without its return so far.
+#[derive(Debug)]
+struct Open {
+    record: wire::Probe,
+    strings: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    /// Number of the last record.
+    last: u32,
+    open: Vec<Open>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Probes {
+    /// By the number of their records, from 1 on.
+    probes: Vec<Arc<Probe>>,
+    threads: FxHashMap<TaskId, Thread>,
+}
+
+impl Probes {
+    pub(super) fn new(probes: Vec<Arc<Probe>>) -> Self {
+        Self { probes, threads: FxHashMap::default() }
+    }
+
+    fn probe(&self, record: &wire::Probe) -> Option<Arc<Probe>> {
+        let number = usize::from(record.row.hdr.flags & !probe::RETURNED);
+        number.checked_sub(1).and_then(|number| self.probes.get(number)).cloned()
+    }
+
+    /// A function was entered or returned.
+    pub(super) fn record(&mut self, r: &wire::Probe, strings: &[u8], world: &mut World, rows: &mut Rows) {
+        let ts = r.row.ts;
+        let Some(probe) = self.probe(r) else { return rows.bad_records(1, ts, ts) };
+        let task = world.tasks.meet(&r.row.who);
+        let thread = self.threads.entry(task).or_default();
+        // the first record of a thread may have any number
+        let lost = thread.last != 0 && r.number != thread.last.wrapping_add(1);
+        thread.last = r.number;
+        if lost {
+            // what they were is not known: none of these may be paired
+            self.give_up(task, ts, "lost", world, rows);
+        }
+        if r.row.hdr.flags & probe::RETURNED != 0 {
+            return self.returned((task, &probe), r, strings, world, rows);
+        }
+        if probe.result.is_none() {
+            return store((task, &probe), (r, strings), None, world, rows);
+        }
+        let thread = self.threads.entry(task).or_default();
+        let oldest = (thread.open.len() >= DEEPEST).then(|| thread.open.remove(0));
+        thread.open.push(Open { record: *r, strings: strings.to_vec() });
+        if let Some(open) = oldest {
+            self.unpaired(task, &open, ts, "entry", world, rows);
+        }
+    }
+
+    fn returned(
+        &mut self,
+        (task, probe): (TaskId, &Arc<Probe>),
+        r: &wire::Probe,
+        strings: &[u8],
+        world: &mut World,
+        rows: &mut Rows,
+    ) {
+        let number = r.row.hdr.flags & !probe::RETURNED;
+        let is_its = |open: &Open| open.record.row.hdr.flags == number && open.record.sp.wrapping_add(8) == r.sp;
+        let thread = self.threads.entry(task).or_default();
+        match thread.open.iter().rposition(is_its) {
+            Some(at) => {
+                let open = thread.open.remove(at);
+                store((task, probe), (&open.record, &open.strings), Some((r, strings)), world, rows);
+            }
+            None => {
+                let open = Open { record: *r, strings: strings.to_vec() };
+                self.unpaired(task, &open, r.row.ts, "return", world, rows);
+            }
+        }
+    }
+
+    /// The thread is gone, or another program: no entry returns any more.
+    pub(super) fn end(&mut self, task: TaskId, ts: u64, world: &mut World, rows: &mut Rows) {
+        if self.threads.contains_key(&task) {
+            self.give_up(task, ts, "entry", world, rows);
+            self.threads.remove(&task);
+        }
+    }
+
+    /// The recording is over.
+    pub(super) fn finish(&mut self, ts: u64, world: &mut World, rows: &mut Rows) {
+        let mut tasks: Vec<TaskId> = self.threads.keys().copied().collect();
+        tasks.sort_unstable();
+        tasks.into_iter().for_each(|task| self.end(task, ts, world, rows));
+    }
+
+    fn give_up(&mut self, task: TaskId, ts: u64, end: &str, world: &mut World, rows: &mut Rows) {
+        let open = self.threads.get_mut(&task).map(|thread| std::mem::take(&mut thread.open)).unwrap_or_default();
+        open.iter().for_each(|open| self.unpaired(task, open, ts, end, world, rows));
+    }
+
+    fn unpaired(&self, task: TaskId, open: &Open, ts: u64, end: &str, world: &mut World, rows: &mut Rows) {
+        let record = &open.record;
+        let Some(probe) = self.probe(record).filter(|_| !rows.sheds(Family::Tracepoint, ts)) else { return };
+        let text = probe.text(&Values::new(record, &open.strings), record.row.hdr.flags & probe::RETURNED != 0);
+        let fields = [
+            Field::Task(rows.task(&mut world.tasks, task)),
+            Field::Number(ts.saturating_sub(record.row.ts)),
+            Field::Bytes(end.as_bytes()),
+            Field::Bytes(text.as_bytes()),
+        ];
+        if rows.builder.push_table_row(&probe.unpaired, ts, &fields).is_err() {
+            return rows.bad_records(1, ts, ts);
+        }
+        rows.stored(Family::Tracepoint, ts);
+    }
+}
+
+/// Stores a call, by its entry and its return, or an entry alone.
+fn store(
+    (task, probe): (TaskId, &Arc<Probe>),
+    (entry, strings): (&wire::Probe, &[u8]),
+    returned: Option<(&wire::Probe, &[u8])>,
+    world: &mut World,
+    rows: &mut Rows,
+) {
+    let ts = returned.map_or(entry.row.ts, |(r, _)| r.row.ts);
+    if rows.sheds(Family::Tracepoint, ts) {
+        return;
+    }
+    let field = |value| match value {
+        Value::Number(number) => Field::Number(number),
+        Value::Text(text) => text.map_or(Field::Unknown, Field::Bytes),
+    };
+    let index = rows.task(&mut world.tasks, task);
+    let mut fields = vec![Field::Task(index), Field::Number(entry.row.hdr.cpu.into())];
+    if returned.is_some() {
+        fields.push(Field::Number(ts.saturating_sub(entry.row.ts)));
+    }
+    let values = Values::new(entry, strings);
+    fields.extend(probe.parameters.iter().enumerate().map(|(at, parameter)| field(values.get(at, parameter.kind))));
+    let result = returned.as_ref().map(|(r, strings)| Values::new(r, strings));
+    if let (Some(values), Some(kind)) = (result, probe.result.filter(|kind| *kind != Kind::Void)) {
+        fields.push(field(values.get(0, kind)));
+    }
+    fields.push(Field::Unknown);
+    let Ok(row) = rows.builder.push_table_row(&probe.def, ts, &fields) else { return rows.bad_records(1, ts, ts) };
+    rows.stored(Family::Tracepoint, ts);
+    rows.attach_who(&mut world.tasks, (StackOf::Row, row), &entry.row.who, ts, true);
+}

@@ -1,0 +1,280 @@
+//! Functions that `--uprobe` and `--probe` ask for: which files have them, and the tables of their calls.
+
+mod find;
+mod spec;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use systape_bpf::{probe, wire};
+use systape_format::class::Class;
+use systape_format::table::{ColumnDef, TableDef, Type};
+use systape_format::tables::{CPU, MAX_TABLE_NAME};
+
+use spec::Spec;
+pub(crate) use spec::{Kind, Parameter};
+
+/// Sets of functions by name: those of a set that a machine does not have are left out.
+const SETS: [(&str, &[&str]); 2] = [
+    (
+        "dns",
+        &[
+            "libc.so.6:getaddrinfo(host=string,service=string)->int",
+            "libc.so.6:gethostbyname(host=string)->ptr",
+            "libc.so.6:gethostbyname2(host=string,family=int)->ptr",
+        ],
+    ),
+    (
+        "tls",
+        &[
+            "libssl.so.3:SSL_do_handshake(ssl=ptr)->int",
+            "libssl.so.3:SSL_read(ssl=ptr,buf=ptr,num=int)->int",
+            "libssl.so.3:SSL_write(ssl=ptr,buf=ptr,num=int)->int",
+            "libssl.so.3:SSL_read_ex(ssl=ptr,buf=ptr,num=ulong)->int",
+            "libssl.so.3:SSL_write_ex(ssl=ptr,buf=ptr,num=ulong)->int",
+            "libgnutls.so.30:gnutls_handshake(session=ptr)->int",
+            "libgnutls.so.30:gnutls_record_recv(session=ptr,data=ptr,size=ulong)->long",
+            "libgnutls.so.30:gnutls_record_send(session=ptr,data=ptr,size=ulong)->long",
+        ],
+    ),
+];
+
+/// A place to attach to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub file: PathBuf,
+    /// Of the function's first byte, from the file's beginning.
+    pub offset: u64,
+    /// Of the instruction at which its entry is seen, if no other is needed there.
+    pub entry: u64,
+    /// Of its return instructions. Empty: the kernel puts its own code in place of the return address, which is cheaper,
+    /// and which nothing that unwinds the stack gets across.
+    pub returns: Vec<u64>,
+}
+
+/// A function to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub(crate) places: Vec<Place>,
+    pub(crate) parameters: Vec<Parameter>,
+    /// None: only its entries are recorded.
+    pub(crate) result: Option<Kind>,
+    /// Its calls; without a result its entries.
+    pub(crate) def: Arc<TableDef>,
+    /// Entries without a return, and returns without an entry.
+    pub(crate) unpaired: Arc<TableDef>,
+}
+
+impl Probe {
+    /// The same at a return instruction, where the return address is still on the stack.
+    pub(crate) fn cookie_of_return(&self, number: usize) -> u64 {
+        self.cookie(number) | 1 << 24
+    }
+
+    /// What the programs have to know of it; `number` is that of its records, from 1 on.
+    pub(crate) fn cookie(&self, number: usize) -> u64 {
+        let strings = self.parameters.iter().enumerate().filter(|(_, parameter)| parameter.kind == Kind::String);
+        let of_arguments = strings.fold(0, |bits, (at, _)| bits | 1 << (16 + at));
+        let of_result = u64::from(self.result == Some(Kind::String)) << 22;
+        let returns = u64::from(self.result.is_some()) << 23;
+        number as u64 & u64::from(!probe::RETURNED) | of_arguments | of_result | returns
+    }
+
+    fn new(spec: &Spec, category: &str, places: Vec<Place>) -> Result<Self> {
+        let name = table_name(category, &spec.function);
+        let own = |name: &'static str, ty: Type, doc: &'static str| ColumnDef::stored(name, ty, None, doc);
+        let returns = spec.result.is_some();
+        let mut columns = vec![
+            own("ts", Type::Time, if returns { "when it returned" } else { "when it was called" }),
+            own("task", Type::Task, "who called it"),
+            own(CPU, Type::Int, "where it was called"),
+        ];
+        if returns {
+            columns.push(own("dur_ns", Type::Duration, "how long it took"));
+        }
+        for parameter in &spec.parameters {
+            if columns.iter().any(|column| column.name == parameter.name)
+                || ["ret", "stack"].contains(&&*parameter.name)
+            {
+                bail!(
+                    "--uprobe: an argument of {} cannot be called '{}': name it otherwise",
+                    spec.function,
+                    parameter.name
+                );
+            }
+            columns.push(parameter.kind.column(parameter.name.clone(), "argument"));
+        }
+        if let Some(kind) = spec.result.filter(|kind| *kind != Kind::Void) {
+            columns.push(kind.column("ret".to_owned(), "result"));
+        }
+        columns.push(own("stack", Type::Stack, "the functions that called it"));
+        let file = places.first().map(|place| place.file.display().to_string()).unwrap_or_default();
+        let doc: String = format!("A call of {} of {file}.", spec.function);
+        let doc = doc.chars().filter(char::is_ascii).take(256).collect::<String>();
+        let def = TableDef { name: name.clone().into(), doc: doc.into(), columns: columns.into() };
+        let unpaired = TableDef {
+            name: format!("{name}.unpaired").into(),
+            doc: format!("A call of {} of which only one end was seen.", table_name("", &spec.function)).into(),
+            columns: vec![
+                own("ts", Type::Time, "when it was known: of an entry, when the thread or the recording ended or became another program"),
+                own("task", Type::Task, "who called it"),
+                own("age_ns", Type::Duration, "how long ago that end was"),
+                ColumnDef::stored("end", Type::Str, None, "entry: left without a return (longjmp, an exception, exec, the thread's end), still inside, or deeper than the kernel follows; return: entered before the recording or before a fork; lost: records in between were"),
+                ColumnDef::stored("values", Type::Str, Some(Class::String), "arguments of an entry, result of a return"),
+            ]
+            .into(),
+        };
+        Ok(Self {
+            places,
+            parameters: spec.parameters.clone(),
+            result: spec.result,
+            def: Arc::new(def),
+            unpaired: Arc::new(unpaired),
+        })
+    }
+
+    /// The text of a record's values, for tables of unpaired ends.
+    pub(crate) fn text(&self, values: &Values<'_>, returned: bool) -> String {
+        let one = |name: &str, kind: Kind, at: usize| match values.get(at, kind) {
+            Value::Text(Some(text)) => format!("{name}\"{}\"", text.escape_ascii()),
+            Value::Text(None) => format!("{name}?"),
+            Value::Number(number) => format!("{name}{}", kind.text(number)),
+        };
+        if returned {
+            return self
+                .result
+                .filter(|kind| *kind != Kind::Void)
+                .map_or_else(String::new, |kind| one("ret=", kind, 0));
+        }
+        let named = self.parameters.iter().enumerate();
+        let parts: Vec<String> = named.map(|(at, p)| one(&format!("{}=", p.name), p.kind, at)).collect();
+        parts.join(", ")
+    }
+}
+
+/// A name that a tape takes.
+fn table_name(category: &str, function: &str) -> String {
+    const SUFFIX: usize = ".unpaired".len();
+    let kept: String = function.chars().filter(char::is_ascii_graphic).collect();
+    let most = MAX_TABLE_NAME - SUFFIX - category.len() - 1;
+    let kept: String = kept.chars().take(most).collect();
+    if category.is_empty() { kept } else { format!("{category}:{kept}") }
+}
+
+/// A value of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Number(u64),
+    /// None: it could not be read.
+    Text(Option<&'a [u8]>),
+}
+
+/// The values of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values<'a> {
+    record: &'a wire::Probe,
+    strings: &'a [u8],
+}
+
+impl<'a> Values<'a> {
+    /// `strings`: what follows the record.
+    pub(crate) fn new(record: &'a wire::Probe, strings: &'a [u8]) -> Self {
+        Self { record, strings }
+    }
+
+    /// The value in register `at` of the calling convention.
+    pub(crate) fn get(&self, at: usize, kind: Kind) -> Value<'a> {
+        let raw = self.record.values.get(at).copied().unwrap_or(0);
+        if kind != Kind::String {
+            return Value::Number(kind.widened(raw));
+        }
+        let len =
+            |at: usize| self.record.lens.get(at).filter(|len| **len != probe::NO_STRING).map(|len| usize::from(*len));
+        let before: usize = (0..at).filter_map(len).sum();
+        Value::Text(len(at).and_then(|len| self.strings.get(before..before + len)))
+    }
+}
+
+/// The probes that options ask for, and notes about those that are left out.
+///
+/// # Errors
+/// A sentence about the option that asks for what there is not.
+pub(crate) fn find(uprobes: &[String], sets: &[String]) -> Result<(Vec<Arc<Probe>>, Vec<String>)> {
+    let (mut probes, mut notes): (Vec<Arc<Probe>>, Vec<String>) = (Vec::new(), Vec::new());
+    for text in uprobes {
+        let spec = Spec::parse(text).with_context(|| format!("--uprobe '{text}'"))?;
+        let places = find::places(&spec).with_context(|| format!("--uprobe '{text}'"))?;
+        add(&mut probes, Probe::new(&spec, "uprobe", places)?)?;
+    }
+    for set in sets {
+        let Some((name, functions)) = SETS.iter().find(|(name, _)| name == set) else {
+            let names: Vec<&str> = SETS.iter().map(|(name, _)| *name).collect();
+            bail!("--probe {set}: there are {}", names.join(" and "));
+        };
+        let mut left_out: Vec<String> = Vec::new();
+        let before = probes.len();
+        for text in *functions {
+            let spec = Spec::parse(text)?;
+            match find::places(&spec) {
+                Ok(places) => add(&mut probes, Probe::new(&spec, name, places)?)?,
+                Err(error) => left_out.push(format!("{}: {error:#}", spec.function)),
+            }
+        }
+        if probes.len() == before {
+            bail!("--probe {set}: {}", left_out.join("; "));
+        }
+        notes.extend(left_out.into_iter().map(|why| format!("--probe {set} is without {why}")));
+    }
+    Ok((probes, notes))
+}
+
+fn add(probes: &mut Vec<Arc<Probe>>, probe: Probe) -> Result<()> {
+    if probes.iter().any(|other| other.def.name == probe.def.name) {
+        bail!("{} is asked for twice", probe.def.name);
+    }
+    probes.push(Arc::new(probe));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe_of(text: &str) -> Probe {
+        Probe::new(&Spec::parse(text).unwrap(), "uprobe", Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn sets_are_understood() {
+        for text in SETS.iter().flat_map(|(_, functions)| *functions) {
+            let probe = probe_of(text);
+            assert!(probe.result.is_some() && !probe.parameters.is_empty(), "{text}");
+        }
+        let error = find(&[], &["smtp".to_owned()]).unwrap_err().to_string();
+        assert_eq!(error, "--probe smtp: there are dns and tls");
+    }
+
+    #[test]
+    fn the_program_is_told_what_is_a_string() {
+        assert_eq!(probe_of("libc.so.6:getenv(name=string)->string").cookie(3), 3 | 1 << 16 | 1 << 22 | 1 << 23);
+        assert_eq!(probe_of("libc.so.6:f(a=int,b=string)").cookie(1), 1 | 1 << 17);
+    }
+
+    #[test]
+    fn values_are_as_declared() {
+        let probe = probe_of("x:f(a=string,n=int,b=string,p=ptr)->int");
+        let mut record = wire::Probe { values: [1, 0xffff_fffe, 2, 255, 0, 0], ..wire::Probe::default() };
+        record.lens = [3, probe::NO_STRING, probe::NO_STRING, 0, 0, 0];
+        let values = Values::new(&record, b"a\"b");
+        assert_eq!(probe.text(&values, false), r#"a="a\"b", n=-2, b=?, p=0xff"#);
+        record.values[0] = 0xffff_ffff;
+        assert_eq!(probe.text(&Values::new(&record, b""), true), "ret=-1");
+    }
+
+    #[test]
+    fn long_names_fit_a_table() {
+        let probe = probe_of(&format!("x:{}", "f".repeat(300)));
+        assert!(probe.unpaired.name.len() <= MAX_TABLE_NAME && probe.unpaired.name.ends_with(".unpaired"));
+    }
+}

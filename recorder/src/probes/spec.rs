@@ -1,0 +1,170 @@
+//! What `--uprobe` is written as: `FILE:FUNCTION[(NAME=TYPE,...)][->TYPE]`.
+
+use anyhow::{Result, bail};
+use systape_format::class::Class;
+use systape_format::table::{ColumnDef, Type};
+
+/// Most arguments: those that the calling convention passes in registers.
+const MOST: usize = 6;
+
+/// Type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Int,
+    Uint,
+    Long,
+    Ulong,
+    Hex,
+    Bool,
+    String,
+    /// Of a result: there is none.
+    Void,
+}
+
+const KINDS: [(&str, Kind); 9] = [
+    ("int", Kind::Int),
+    ("uint", Kind::Uint),
+    ("long", Kind::Long),
+    ("ulong", Kind::Ulong),
+    ("hex", Kind::Hex),
+    ("ptr", Kind::Hex),
+    ("bool", Kind::Bool),
+    ("string", Kind::String),
+    ("void", Kind::Void),
+];
+
+impl Kind {
+    fn parse(text: &str) -> Result<Self> {
+        match KINDS.iter().find(|(name, _)| *name == text) {
+            Some((_, kind)) => Ok(*kind),
+            None => {
+                let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+                bail!("'{text}' is no type: there are {}", names.join(", "))
+            }
+        }
+    }
+
+    /// The register's bits as 64 bits of this type: what is above the type's size may be anything.
+    pub(crate) fn widened(self, raw: u64) -> u64 {
+        match self {
+            Self::Int => i64::from(raw as i32).cast_unsigned(),
+            Self::Uint => u64::from(raw as u32),
+            Self::Bool => u64::from(raw as u8 != 0),
+            _ => raw,
+        }
+    }
+
+    pub(crate) fn text(self, value: u64) -> String {
+        match self {
+            Self::Int | Self::Long => value.cast_signed().to_string(),
+            Self::Hex => format!("{value:#x}"),
+            Self::Bool => (value != 0).to_string(),
+            _ => value.to_string(),
+        }
+    }
+
+    /// A column of this type.
+    pub(crate) fn column(self, name: String, doc: &'static str) -> ColumnDef {
+        let ty = match self {
+            Self::Int | Self::Uint | Self::Long => Type::Int,
+            Self::Ulong | Self::Void => Type::Wide,
+            Self::Hex => Type::Hex,
+            Self::Bool => Type::Flag,
+            Self::String => Type::Str,
+        };
+        ColumnDef::stored(name, ty, (ty == Type::Str).then_some(Class::String), doc)
+    }
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub name: String,
+    pub kind: Kind,
+}
+
+/// An option's text, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    /// A path, or the name of a library or a program.
+    pub file: String,
+    pub function: String,
+    pub parameters: Vec<Parameter>,
+    /// None: its return is not asked for.
+    pub result: Option<Kind>,
+}
+
+impl Spec {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let (head, result) = match text.rsplit_once("->") {
+            Some((head, result)) => (head, Some(Kind::parse(result.trim())?)),
+            None => (text, None),
+        };
+        let (place, parameters) = match head.trim().strip_suffix(')').and_then(|head| head.split_once('(')) {
+            Some((place, parameters)) => (place, parameters),
+            None if head.contains(['(', ')']) => bail!("write it as FILE:FUNCTION(NAME=TYPE,...)->TYPE"),
+            None => (head.trim(), ""),
+        };
+        let Some((file, function)) = place.rsplit_once(':').filter(|(file, name)| !file.is_empty() && !name.is_empty())
+        else {
+            bail!("write it as FILE:FUNCTION, such as libc.so.6:getaddrinfo or ./program:main")
+        };
+        let listed = parameters.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
+        let parameters = listed.enumerate().map(|(at, text)| parameter(at, text)).collect::<Result<Vec<_>>>()?;
+        if parameters.len() > MOST {
+            bail!("{} arguments: {MOST} are passed in registers, and no others are read", parameters.len());
+        }
+        Ok(Self { file: file.to_owned(), function: function.to_owned(), parameters, result })
+    }
+}
+
+fn parameter(at: usize, text: &str) -> Result<Parameter> {
+    let (name, kind) = match text.split_once('=') {
+        Some((name, kind)) => (name.trim().to_owned(), kind.trim()),
+        None => (format!("arg{at}"), text),
+    };
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if name.is_empty() || name.len() > 32 || !is_name(&name) {
+        bail!("'{name}': an argument's name is 1 to 32 letters, digits and '_'");
+    }
+    match Kind::parse(kind)? {
+        Kind::Void => bail!("argument '{name}' cannot be void"),
+        kind => Ok(Parameter { name, kind }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart() {
+        let spec = Spec::parse("/opt/a b:c/lib.so:f( n = int, string )->void").unwrap();
+        assert_eq!((&*spec.file, &*spec.function, spec.result), ("/opt/a b:c/lib.so", "f", Some(Kind::Void)));
+        let parameter = |name: &str, kind| Parameter { name: name.to_owned(), kind };
+        assert_eq!(spec.parameters, [parameter("n", Kind::Int), parameter("arg1", Kind::String)]);
+        let plain = Spec::parse("sh:main").unwrap();
+        assert_eq!((plain.parameters.len(), plain.result), (0, None));
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        let error = |text| Spec::parse(text).unwrap_err().to_string();
+        assert!(error("getaddrinfo").contains("FILE:FUNCTION"));
+        assert!(error("x:f(a=int").contains("FILE:FUNCTION(NAME=TYPE,...)->TYPE"));
+        assert!(error("x:f(a=integer)").contains("'integer' is no type: there are int, uint"));
+        assert!(error("x:f(a=void)").contains("cannot be void"));
+        assert!(error("x:f(int,int,int,int,int,int,int)").contains("7 arguments"));
+        assert!(error("x:f(a-b=int)").contains("an argument's name"));
+    }
+
+    #[test]
+    fn bits_above_a_type_do_not_count() {
+        let dirty = 0xdead_beef_0000_0000u64;
+        assert_eq!(Kind::Int.widened(dirty | 0xffff_ffff).cast_signed(), -1);
+        assert_eq!(
+            (Kind::Uint.widened(dirty | 7), Kind::Bool.widened(dirty | 0x100), Kind::Ulong.widened(dirty)),
+            (7, 0, dirty)
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Where a function begins in a file, by its name.
+
+use std::fs::File;
+
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use object::read::elf::ElfFile64;
+use object::read::{Object, ObjectSegment, ObjectSymbol, ReadCache};
+use object::{SymbolFlags, SymbolKind, elf};
+
+use crate::elf::At;
+
+/// Largest file looked into: its tables of symbols are kept while they are searched.
+const MOST: u64 = 4 << 30;
+/// Longest function whose returns are looked for.
+const LONGEST: u64 = 4 << 20;
+
+/// A function of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionStart {
+    /// Of its first byte, from the file's beginning.
+    pub offset: u64,
+    /// Its code; empty when its length is not known.
+    pub code: Vec<u8>,
+    /// Places of its return instructions, from the file's beginning. A jump to another function's beginning is none.
+    pub returns: Vec<u64>,
+    /// The file's code is unwound by exceptions (C++) or panics (Rust).
+    pub unwinds: bool,
+}
+
+/// The function `name` of a 64-bit ELF file, exported or not.
+///
+/// # Errors
+/// A sentence: what the file is instead, or that it has no such function.
+pub fn find_function(file: &File, name: &str) -> Result<FunctionStart, String> {
+    let len = file.metadata().map_err(|error| error.to_string())?.len();
+    if len > MOST {
+        return Err(format!("it has {len} bytes, too many to look into"));
+    }
+    let cache = ReadCache::new(At { file, pos: 0 });
+    let parsed = ElfFile64::<object::Endianness, _>::parse(&cache);
+    let parsed = parsed.map_err(|error| format!("it is no 64-bit ELF file, or damaged: {error}"))?;
+    if parsed.section_by_name(".gopclntab").is_some() {
+        return Err("it is a Go program, whose functions take their arguments otherwise and whose stacks move".into());
+    }
+    let mut chosen_at_run_time = false;
+    for symbol in parsed.dynamic_symbols().chain(parsed.symbols()) {
+        // exported names may have a version behind an @
+        let is_it = symbol.name_bytes().is_ok_and(|its| its.split(|&b| b == b'@').next() == Some(name.as_bytes()));
+        if !is_it || symbol.is_undefined() || symbol.kind() != SymbolKind::Text {
+            continue;
+        }
+        if matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info & 0xf == elf::STT_GNU_IFUNC) {
+            chosen_at_run_time = true;
+            continue;
+        }
+        let address = symbol.address();
+        for segment in parsed.segments() {
+            let (offset, size) = segment.file_range();
+            let into = address.wrapping_sub(segment.address());
+            if into < size {
+                let len = symbol.size().min(LONGEST).min(size - into);
+                let code = segment.data_range(address, len).ok().flatten().unwrap_or_default().to_vec();
+                let (offset, unwinds) = (offset + into, unwinds(&parsed));
+                return Ok(FunctionStart { returns: returns(&code, offset), offset, code, unwinds });
+            }
+        }
+    }
+    if chosen_at_run_time {
+        return Err(format!("which function '{name}' is, is chosen at run time: name that one"));
+    }
+    Err(format!("it has no function '{name}'"))
+}
+
+/// Whether a file has or uses functions that begin or handle exceptions.
+fn unwinds<'d>(file: &impl Object<'d>) -> bool {
+    const SIGNS: [&[u8]; 4] =
+        [b"__cxa_throw", b"__gxx_personality_v0", b"rust_eh_personality", b"_Unwind_RaiseException"];
+    let is_sign = |name: &[u8]| SIGNS.iter().any(|sign| name.split(|&b| b == b'@').next() == Some(*sign));
+    file.dynamic_symbols().chain(file.symbols()).any(|symbol| symbol.name_bytes().is_ok_and(is_sign))
+}
+
+/// Places of return instructions in `code`, which begins at `from`.
+fn returns(code: &[u8], from: u64) -> Vec<u64> {
+    let decoder = Decoder::with_ip(64, code, from, DecoderOptions::NONE);
+    let returns = decoder.into_iter().filter(|one| one.mnemonic() == Mnemonic::Ret);
+    returns.map(|one| one.ip()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_functions_are_found() {
+        let own = File::open("/proc/self/exe").expect("self");
+        let found = find_function(&own, "main").expect("main");
+        assert!(found.offset > 0 && found.unwinds && found.code.len() > 8, "{found:?}");
+        let last = found.offset + found.code.len() as u64;
+        assert!(found.returns.iter().all(|at| (found.offset..last).contains(at)), "{found:?}");
+        let error = find_function(&own, "no_such_function").expect_err("none");
+        assert_eq!(error, "it has no function 'no_such_function'");
+        let text = File::open("/proc/self/maps").expect("maps");
+        assert!(find_function(&text, "main").is_err());
+    }
+
+    #[test]
+    fn returns_are_instructions() {
+        // mov $0xc3,%eax; je +1; ret; ret $8; jmp *%rax
+        let code = [0xb8, 0xc3, 0, 0, 0, 0x74, 1, 0xc3, 0xc2, 8, 0, 0xff, 0xe0];
+        assert_eq!(returns(&code, 100), [107, 108]);
+    }
+}
