@@ -121,6 +121,8 @@ record -o /tmp/dd.tape -- dd if=/dev/zero of=/dev/null bs=1 count=$calls; echo S
 record -o /tmp/sh.tape -- sh -c 'cat /tmp/file >/dev/null; cat /no/such/file; ln -s /tmp/file /tmp/link; cat /tmp/link >/dev/null; exit 7'; echo SYSTAPE-STATUS \$?
 mkdir -p /mnt; mount -t ext4 /dev/nvme0n1 /mnt; echo SYSTAPE-MOUNT \$?
 dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios 2>/dev/null; sync
+# a process that has 32 MiB in memory the whole time
+dd if=/dev/zero bs=32M count=1 2>/dev/null | sleep 1000 &
 # a thread that sleeps in read() the whole time, and one that is killed
 sleep 1000 | cat >/dev/null &
 record -a -o /tmp/mix.tape -- sh -c 'sleep 100 & sleep 0.2; kill -TERM \$!; wait; sh -c "exit 3"; dd if=/mnt/direct of=/dev/null bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios oflag=direct conv=notrunc; dd if=/dev/zero of=/mnt/buffered bs=4096 count=7; sync'; echo SYSTAPE-STATUS \$?
@@ -268,6 +270,11 @@ for release in $releases; do
     check_all "any tracepoint: new tasks" 3 "$("$analyze" "$out/tp.tape" -e task:task_newtask --format json 2>/dev/null |
       grep -c '"event":"task:task_newtask"' || true)" tp tracepoint
   fi
+  # what dd used that wrote directly, and what the dd with 32 MiB has
+  check "usage: blocks written, faults, memory" "yes" "$(mix '' -e process:usage | grep '"comm":"dd"' | tr -d '"' |
+    grep "out_blocks:$((ios * 8))[,}]" | grep -E 'minor_faults:[1-9]' | grep -qE 'maxrss:[1-9]' && echo yes)"
+  check "memory of a process, at the start and at the end" "2" "$(mix '' -e process:memory | grep '"comm":"dd"' | tr -d '"' |
+    grep -oE ',rss:[0-9]+' | cut -d: -f2 | awk '$1 >= 32 * 1048576 && $1 < 36 * 1048576' | wc -l)"
   check "sched: switches of dd" "yes" "$(mix sched | grep -q '"comm":"dd"' && echo yes)"
   check "states: asleep in read all the time" "yes" "$(mix states --by comm,state,syscall | grep '"comm":"cat"' |
     grep '"state":"S"' | grep -q '"syscall":"read"' && echo yes)"

@@ -68,6 +68,7 @@ KIND(TASK, Task, wire_task, ts, Fixed, "Who a task is: first seen, renamed, new 
 KIND(FORK, Fork, wire_fork, child.ts, Fixed, "A task was made.")
 KIND(EXEC, Exec, wire_exec, task.ts, Tail, "A process became another program: the record, the path, the NUL-separated arguments.")
 KIND(EXIT, Exit, wire_exit, ts, Fixed, "A task ended.")
+KIND(USAGE, Usage, wire_usage, ts, Fixed, "What a process used that ends.")
 KIND(SWITCH, Switch, wire_switch, ts, Fixed, "A CPU went from one task to another.")
 KIND(WAKEUP, Wakeup, wire_wakeup, ts, Fixed, "A task was made runnable.")
 KIND(BLOCK, Block, wire_block, complete, Fixed, "A block I/O completed.")

@@ -223,9 +223,39 @@ struct kernel_siginfo {
 	union __sifields _sifields;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+/* Each field by the kernel's configuration: CONFIG_TASK_XACCT, CONFIG_TASK_IO_ACCOUNTING */
+struct task_io_accounting {
+	u64 rchar, wchar, syscr, syscw;
+	u64 read_bytes, write_bytes, cancelled_write_bytes;
+};
+
+typedef struct seqcount {
+	unsigned int sequence;
+} seqcount_t;
+
+typedef struct seqcount_spinlock {
+	seqcount_t seqcount;
+} seqcount_spinlock_t;
+
+typedef struct {
+	seqcount_spinlock_t seqcount; /* 5.10 */
+} seqlock_t;
+
+/* The sums are of threads that were released, under stats_lock, which also guards their list and number. */
 struct signal_struct {
 	atomic_t live;
 	unsigned int flags;
+	int nr_threads;
+	struct list_head thread_head;
+	seqlock_t stats_lock;
+	u64 utime, stime;
+	unsigned long nvcsw, nivcsw, min_flt, maj_flt, inblock, oublock, maxrss;
+	unsigned long long sum_sched_runtime;
+	struct task_io_accounting ioac;
 };
 
 /* rss_stat since 6.2 (f1a7941243c1) */
@@ -275,6 +305,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
+	u64 sum_exec_runtime;
 };
 
 struct task_struct {
@@ -309,7 +340,10 @@ struct task_struct {
 	int pdeath_signal;
 	struct sched_info sched_info;
 	struct sched_entity se;
-	unsigned long nvcsw, nivcsw;
+	unsigned long nvcsw, nivcsw, min_flt, maj_flt;
+	u64 utime, stime;
+	struct list_head thread_node;
+	struct task_io_accounting ioac;
 	struct thread_struct thread;
 	unsigned int cpu; /* before 5.16: then in thread_info */
 };
@@ -403,10 +437,6 @@ struct bio___old {
 
 enum mq_rq_state {
 	MQ_RQ_IDLE = 0,
-};
-
-struct list_head {
-	struct list_head *next;
 };
 
 struct blk_flush_queue {

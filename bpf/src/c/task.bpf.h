@@ -5,6 +5,7 @@
 
 /* x86-64 without KASAN */
 #define THREAD_SIZE 16384
+#define PAGE_BYTES 4096
 
 #define X32_BIT 0x40000000 /* __X32_SYSCALL_BIT */
 

@@ -11,6 +11,7 @@ VALUE(, MAX_RINGS, 64, "Most bulk rings the programs can address; a power of two
 VALUE(, SLOTS, 256, "Scratch slots for long strings.")
 VALUE(, MAX_CPUS, 4096, "Highest CPU number of `-C`, and one.")
 VALUE(, MAX_ANCESTORS, 32, "Ancestors a signal's record has room for, of its sender and of its target each.")
+VALUE(, RSS_KINDS, 4, "Counters of a process's memory: of files, anonymous, swapped out, shared (MM_FILEPAGES in the kernel).")
 VALUE(, STACK_PAGES, 64, "Pages that the mask of a copied stack has bits for.")
 VALUE(, LEDGER_SIZES, 64, "Buckets of a ledger entry's sizes, by the power of two below the duration.")
 VALUE(, BUSY_SUMS, 32, "Entries of an epoch and a CPU in ledger_busy; a power of two.")
@@ -152,6 +153,11 @@ VALUE(, TASK_IS_TARGET, 0x8000, "It is a target.")
 VALUE(, TASK_IS_MARKED, 0x4000, "It, or its process, was asked for by number or command, or nobody need be.")
 VALUE(, TASK_IS_IN_CGROUP, 0x2000, "It is in the cgroup that was asked for, or nobody need be.")
 VALUE(, TASK_REASON, 0x00ff, "What is left: why the record was sent, or how a fork was made.")
+END
+
+GROUP(usage_flags, u16, "`hdr.flags` of what a process used: what the kernel does not count.")
+VALUE(USAGE_, NO_CALLS, 1, "Bytes and calls of read and write: CONFIG_TASK_XACCT is off.")
+VALUE(USAGE_, NO_STORAGE, 2, "Bytes of storage: CONFIG_TASK_IO_ACCOUNTING is off.")
 END
 
 GROUP(fork_flags, u16, "`hdr.flags` of a fork, below TASK_REASON: flags of the tape.")

@@ -50,6 +50,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod uring;
+mod usage;
 mod world;
 
 pub use rows::{Piece, Totals};
@@ -124,6 +125,7 @@ pub struct Assembler {
     samples: Samples,
     tables: tables::Tables,
     names: names::Names,
+    usage: usage::Usage,
 }
 
 impl Assembler {
@@ -141,6 +143,7 @@ impl Assembler {
             sockets: net::Sockets::default(),
             samples: Samples::default(),
             names: names::Names::default(),
+            usage: usage::Usage::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
     }
@@ -156,8 +159,9 @@ impl Assembler {
     }
 
     /// Adds the state at the start. Every record up to `start.done` must have been added.
-    pub(crate) fn begin(&mut self, start: Start) {
-        begin::begin(start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
+    pub(crate) fn begin(&mut self, mut start: Start) {
+        begin::begin(&mut start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
+        self.usage.memory(&start.snaps, u64::MAX, &mut self.world, &mut self.rows);
         self.name_sockets();
     }
 
@@ -234,6 +238,7 @@ impl Assembler {
                 life::exec(&e, path, argv, world, rows);
             }
             Record::Exit(e) => life::exit(&e, world, rows),
+            Record::Usage(u) => self.usage.record(&u, world, rows),
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
             Record::Block(b) => block::record(&b, world, rows),
@@ -295,6 +300,9 @@ impl Assembler {
     /// Calls open at the end, from the task iterator at [`Self::closing`]'s time.
     pub(crate) fn in_flight(&mut self, snaps: &[Snap]) {
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
+        if let Some(end) = self.calls.closed() {
+            self.usage.memory(snaps, end, &mut self.world, &mut self.rows);
+        }
     }
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.
@@ -308,6 +316,7 @@ impl Assembler {
         self.close_segment(ts);
         let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
         self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
+        self.usage.memory(snaps, u64::MAX, &mut self.world, &mut self.rows);
     }
 
     /// Pieces ready to be compressed.

@@ -12,10 +12,10 @@ use std::{fs, io};
 use anyhow::{Result, bail};
 use systape_abi::{EventTerm, glob_matches, nearest};
 use systape_format::class::Class;
-use systape_format::families::RECORDED;
+use systape_format::families::MAX_TRACEPOINTS;
 use systape_format::model::Family;
 use systape_format::table::{ColumnDef, TableDef, Type};
-use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC, MAX_TABLES};
+use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 
 use crate::bounded;
 use format::{Place, Value};
@@ -192,7 +192,7 @@ fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
     for (category, name) in names {
         add(&mut wanted, root, &category, &name);
     }
-    let most = MAX_TABLES - RECORDED.len();
+    let most = MAX_TRACEPOINTS;
     if wanted.tracepoints.len() > most {
         bail!("-e: these are {} tracepoints; a tape takes {most}", wanted.tracepoints.len());
     }
