@@ -10,6 +10,7 @@ pub mod args;
 mod backlog;
 mod bounded;
 mod calls;
+mod cgroups;
 pub mod cli;
 pub mod clock;
 pub mod config;

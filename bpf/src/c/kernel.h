@@ -168,7 +168,19 @@ struct cgroup___ids {
 	u64 ancestor_ids[1];
 };
 
+/* With the kernel's numbers: the order is the configuration's. */
+enum cgroup_subsys_id {
+	memory_cgrp_id,
+	pids_cgrp_id,
+	cpu_cgrp_id,
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
 struct css_set {
+	struct cgroup_subsys_state *subsys[1];
 	struct cgroup *dfl_cgrp;
 };
 
@@ -405,10 +417,6 @@ struct bio_vec {
 struct bvec_iter {
 	u64 bi_sector;
 	unsigned int bi_size;
-};
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
 };
 
 struct blkcg {

@@ -155,6 +155,13 @@ VALUE(, TASK_IS_IN_CGROUP, 0x2000, "It is in the cgroup that was asked for, or n
 VALUE(, TASK_REASON, 0x00ff, "What is left: why the record was sent, or how a fork was made.")
 END
 
+GROUP(v1_controller, u8, "Controllers whose v1 hierarchy is followed, the first that has one.")
+VALUE(V1_, MEMORY, 1, "memory")
+VALUE(V1_, PIDS, 2, "pids")
+VALUE(V1_, CPU, 3, "cpu")
+VALUE(V1_, SHIFT, 56, "Where the number of a v1 hierarchy is in the id of a cgroup.")
+END
+
 GROUP(usage_flags, u16, "`hdr.flags` of what a process used: what the kernel does not count.")
 VALUE(USAGE_, NO_CALLS, 1, "Bytes and calls of read and write: CONFIG_TASK_XACCT is off.")
 VALUE(USAGE_, NO_STORAGE, 2, "Bytes of storage: CONFIG_TASK_IO_ACCOUNTING is off.")

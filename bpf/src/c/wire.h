@@ -89,6 +89,17 @@ struct wire_task {
 	char comm[COMM_LEN];
 };
 
+struct wire_cgroup {
+	struct wire_hdr hdr;
+	u64 ts;
+	u64 id; /* as in wire_task */
+	u32 path_len;
+	u32 pad;
+	u8 pad2[112]; /* as long as wire_syscall */
+	/* the path follows */
+};
+_Static_assert(sizeof(struct wire_cgroup) == sizeof(struct wire_syscall), "data of both starts at one place");
+
 struct wire_fork {
 	struct wire_task child; /* hdr.kind = WIRE_FORK, hdr.flags: enum fork_flags, task_flags */
 	struct wire_ident parent;

@@ -238,6 +238,9 @@ impl Assembler {
                 life::exec(&e, path, argv, world, rows);
             }
             Record::Exit(e) => life::exit(&e, world, rows),
+            // of many at once, not all of them can be told
+            Record::Cgroup(c, path) if rows.shedding.is_all() || path.is_empty() => _ = c,
+            Record::Cgroup(c, path) => rows.cgroup(c.id, path, c.ts),
             Record::Usage(u) => self.usage.record(&u, world, rows),
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
