@@ -275,9 +275,9 @@ for release in $releases; do
       grep -c '"event":"task:task_newtask"' || true)" tp tracepoint
   fi
   # what dd used that wrote directly, and what the dd with 32 MiB has
-  check "usage: blocks written, faults, memory" "yes" "$(mix '' -e process:usage | grep '"comm":"dd"' | tr -d '"' |
+  check "usage: blocks written, faults, memory" "yes" "$("$analyze" "$out/mix.tape" -e process:usage --format json 2>/dev/null | grep '"comm":"dd"' | tr -d '"' |
     grep "out_blocks:$((ios * 8))[,}]" | grep -E 'minor_faults:[1-9]' | grep -qE 'maxrss:[1-9]' && echo yes)"
-  check "memory of a process, at the start and at the end" "2" "$(mix '' -e process:memory | grep '"comm":"dd"' | tr -d '"' |
+  check "memory of a process, at the start and at the end" "2" "$("$analyze" "$out/mix.tape" -e process:memory --format json 2>/dev/null | grep '"comm":"dd"' | tr -d '"' |
     grep -oE ',rss:[0-9]+' | cut -d: -f2 | awk '$1 >= 32 * 1048576 && $1 < 36 * 1048576' | wc -l)"
   for one in sleep:/system.slice/two.service ls:/docker/one; do
     check "cgroup made meanwhile: $one" "yes" "$("$analyze" "$out/cg.tape" --comm="${one%%:*}" --format json 2>/dev/null |

@@ -5,8 +5,6 @@
 
 /* Threads of a process that end together: more are not counted. */
 #define LAST_THREADS 64
-/* How often the sums are taken while threads are being released. */
-#define USAGE_TRIES 3
 
 /* The counters of kernel.h have one member each: the kernel has their size. */
 static __always_inline u64 pages(struct mm_struct *mm, u32 which)
@@ -75,6 +73,7 @@ static __always_inline bool sum_usage(struct wire_usage *u, struct signal_struct
 	struct task_struct *task;
 	int left = BPF_CORE_READ(sig, nr_threads);
 
+	__builtin_memset(u, 0, sizeof(*u));
 	ADD_COUNTS(u, sig);
 	ADD(u->inblock, sig, inblock);
 	ADD(u->oublock, sig, oublock);
@@ -94,28 +93,29 @@ static __always_inline bool sum_usage(struct wire_usage *u, struct signal_struct
 	return !(before & 1) && before == BPF_CORE_READ(sig, stats_lock.seqcount.seqcount.sequence);
 }
 
-/* The process of `task`, the last of its threads to end, at `e`. */
+/* The process of `task`, the last of its threads to end, at `e`. In a slot, because the stack has no room. */
 static __always_inline void send_usage(const struct wire_exit *e, struct task_struct *task)
 {
 	struct signal_struct *sig = BPF_CORE_READ(task, signal);
-	struct wire_usage u;
-	bool whole = false;
+	struct wire_usage *u;
+	u32 index;
 
-	for (int i = 0; i < USAGE_TRIES && !whole; i++) {
-		__builtin_memset(&u, 0, sizeof(u));
-		whole = sum_usage(&u, sig);
-	}
-	if (!whole && !u.uncounted)
-		u.uncounted = 1;
-	u.hdr.kind = WIRE_USAGE;
-	u.hdr.cpu = e->hdr.cpu;
-	u.id = e->id;
-	u.ts = e->ts;
+	u = (void *)slot_get(&index);
+	if (!u)
+		return;
+	/* once more if a thread was being released; no loop: 5.10 refuses one that begins behind a call */
+	if (!sum_usage(u, sig) && !sum_usage(u, sig) && !u->uncounted)
+		u->uncounted = 1;
+	u->hdr.kind = WIRE_USAGE;
+	u->hdr.cpu = e->hdr.cpu;
+	u->id = e->id;
+	u->ts = e->ts;
 	if (!bpf_core_field_exists(task->ioac.rchar))
-		u.hdr.flags |= USAGE_NO_CALLS;
+		u->hdr.flags |= USAGE_NO_CALLS;
 	if (!bpf_core_field_exists(task->ioac.read_bytes))
-		u.hdr.flags |= USAGE_NO_STORAGE;
-	send_process(&u, sizeof(u));
+		u->hdr.flags |= USAGE_NO_STORAGE;
+	send_process(u, sizeof(*u));
+	slot_put(index);
 }
 
 #endif
