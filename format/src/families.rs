@@ -82,7 +82,7 @@ crate::tables! {
 }
 
 crate::tables! {
-    /// A process ended: what it used until then, without its children, as `time -v` shows it. What the kernel does not count has no column.
+    /// A process ended: what it used until then, as `time -v` shows it, without its children if not said otherwise. What the kernel does not count has no column.
     pub PROCESS_USAGE = "process:usage" {
         ts: Time "end of its last thread"
         task: Task "that thread"
@@ -93,7 +93,7 @@ crate::tables! {
         system_ns: Duration "CPU time of the kernel for it; with user_ns the run time until this event"
         voluntary_switches: Count "how often its threads gave up a CPU to wait; without the last of all"
         involuntary_switches: Count "how often they were preempted"
-        rchar: Wide "bytes that read and its kin returned, of files, pipes, sockets"
+        rchar: Wide "bytes that read and its kin returned, of files, pipes, sockets; this and the next six, as in /proc/PID/io, with children that it waited for"
         wchar: Wide "bytes that write and its kin took"
         read_calls: Count "such reads"
         write_calls: Count "such writes"
