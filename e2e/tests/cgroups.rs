@@ -68,6 +68,15 @@ fn has_names(lab: &Lab, mount: &Path) {
         assert_eq!(cgroups_of(lab, "t.tape", "sleep"), [path.as_str()]);
         let filtered = lab.analyze(&["t.tape", "-G", &path, "--format", "json"]).expect(0).json();
         assert!(!filtered.is_empty(), "-G {path}");
+        // what it belongs to
+        let sums = lab
+            .analyze(&["t.tape", "-s", "--comm=sleep", "--by", "unit,container", "--format", "json"])
+            .expect(0)
+            .json();
+        let unit = if path.ends_with(".service") { "one.service" } else { "" };
+        let container = path.rsplit('/').next().filter(|id| id.len() == 64).unwrap_or_default();
+        let owners: Vec<_> = sums.iter().map(|sum| [&sum["systemd_unit"], &sum["container"]]).collect();
+        assert_eq!(owners, [[unit, container]], "{sums:?}");
         // copies have it too, or leave it out
         for (level, expected) in [("strings", "<redacted "), ("paths", "<redacted ")] {
             lab.analyze(&["redact", "--level", level, "t.tape", "less.tape"]).expect(0);
